@@ -6,12 +6,19 @@
 //! *reference* of the same name in [`mod@reference`], which consists of plain Burn operations and
 //! defines correctness, unless [`Backend`] has a *kernel* for the current backend. A new kernel
 //! changes no model file.
+//!
+//! A new operation is a front here, a row in `kernel/operations.rs` with its reference, and a test.
+//! A kernel of it is a function, and one line in the implementation of [`Backend`] that has it.
+
+#[macro_use]
+mod operations;
 
 pub mod reference;
 
 mod attention;
 #[cfg(feature = "autodiff")]
 mod autodiff;
+mod backend;
 mod cache;
 mod codes;
 #[cfg(feature = "cube")]
@@ -25,6 +32,7 @@ mod residual;
 mod weight;
 
 pub use attention::{Mask, Visibility, attention, attention_weights, rounded_as};
+pub use backend::Backend;
 pub use cache::{Slot, cache_write};
 pub use codes::{Map, code_tokens};
 pub use layers::{CachedLayer, LayerWeights, Reading, cached_layers};
@@ -32,406 +40,7 @@ pub use products::{gated_linear, linear_added};
 pub use residual::{Convolution, SnakeParams, UnitTensors, residual_units};
 pub use weight::{Packed, Weight, pack_filter, quantize_q8};
 
-use burn::tensor::{
-    Bool, DType, Int, Tensor, TensorPrimitive,
-    ops::{BoolTensor, FloatTensor, IntTensor},
-};
-
-/// Burn's backend with this project's own operations.
-///
-/// Models are generic over this trait. An operation with a kernel on any backend is a method here,
-/// and its default body is the reference.
-pub trait Backend: burn::tensor::backend::Backend {
-    /// Returns the computing type of a network with these weights. It is the type of the weights,
-    /// unless the backend has kernels that read weights in a narrower type than their input.
-    ///
-    /// "Weights" means matrices, filters and embedding tables. Biases, norms and other parameters
-    /// that are applied element by element have the computing type.
-    fn computes_in(weights: DType) -> DType {
-        weights
-    }
-
-    /// Runs `work` inside the thread pool, so that the consecutive operations of a token or a step
-    /// do not wake it again.
-    fn on_pool<R: Send>(work: impl FnOnce() -> R + Send) -> R {
-        work()
-    }
-
-    /// Returns the words of a matrix in int8, `[out, words]`, see [`quantize_q8`]. Only backends
-    /// that compute with int8 weights implement it, and the operations on packed matrices.
-    fn quantize_q8(weight: FloatTensor<Self>) -> IntTensor<Self> {
-        let _ = weight;
-        panic!("{} does not compute with int8 weights", std::any::type_name::<Self>())
-    }
-
-    /// Returns the words of a prepacked filter, `[rows, words]`, see [`pack_filter`]; `None` if the
-    /// kernels of this backend read the filter as it is.
-    fn pack_filter(
-        weight: FloatTensor<Self>,
-        stride: usize,
-        is_transposed: bool,
-    ) -> Option<IntTensor<Self>> {
-        let _ = (weight, stride, is_transposed);
-        None
-    }
-
-    /// See [`embedding`].
-    fn embedding(weight: FloatTensor<Self>, ids: IntTensor<Self>) -> FloatTensor<Self> {
-        let ids = Tensor::from_primitive(ids);
-        primitive(reference::embedding::<Self>(tensor(weight), ids))
-    }
-
-    /// [`Self::embedding`] of a packed table.
-    fn packed_embedding(weight: Packed<Self, 2>, ids: IntTensor<Self>) -> FloatTensor<Self> {
-        let _ = ids;
-        weight.unread()
-    }
-
-    /// Returns `x W^T`, the matrix product of [`linear`], in the type of `x`.
-    ///
-    /// # Shapes
-    /// - `x`: `[rows, in]`, `weight`: `[out, in]`, output: `[rows, out]`
-    fn product(x: FloatTensor<Self>, weight: FloatTensor<Self>) -> FloatTensor<Self> {
-        primitive(reference::product::<Self>(tensor(x), tensor(weight)))
-    }
-
-    /// [`Self::product`] with a packed matrix.
-    fn packed_product(x: FloatTensor<Self>, weight: Packed<Self, 2>) -> FloatTensor<Self> {
-        let _ = x;
-        weight.unread()
-    }
-
-    /// [`gated_linear`] of rows.
-    ///
-    /// # Shapes
-    /// - `x`: `[rows, in]`, `gate`, `up`: `[out, in]`, output: `[rows, out]`
-    fn gated_product(
-        x: FloatTensor<Self>,
-        gate: FloatTensor<Self>,
-        up: FloatTensor<Self>,
-    ) -> FloatTensor<Self> {
-        Self::swiglu(Self::product(x.clone(), gate), Self::product(x, up))
-    }
-
-    /// See [`linear_added`], which also keeps its result finite.
-    fn product_added(
-        residual: FloatTensor<Self>,
-        gate: Option<FloatTensor<Self>>,
-        x: FloatTensor<Self>,
-        weight: FloatTensor<Self>,
-    ) -> FloatTensor<Self> {
-        let gate = gate.map(tensor);
-        primitive(products::reference_added::<Self>(
-            tensor(residual),
-            gate,
-            tensor(x),
-            Weight::Plain(tensor(weight)),
-        ))
-    }
-
-    /// [`rms_norm`] of rows.
-    ///
-    /// # Shapes
-    /// - `x`, output: `[rows, H]`, `weight`: `[H]`
-    fn rms_norm(
-        x: FloatTensor<Self>,
-        weight: FloatTensor<Self>,
-        epsilon: f64,
-    ) -> FloatTensor<Self> {
-        primitive(reference::rms_norm::<Self, 2>(tensor(x), tensor(weight), epsilon))
-    }
-
-    /// See [`ada_norm`].
-    fn ada_norm(
-        x: FloatTensor<Self>,
-        weight: FloatTensor<Self>,
-        epsilon: f64,
-        shift: FloatTensor<Self>,
-        scale: FloatTensor<Self>,
-    ) -> FloatTensor<Self> {
-        let [shift, scale] = [shift, scale].map(tensor);
-        primitive(reference::ada_norm::<Self>(tensor(x), tensor(weight), epsilon, shift, scale))
-    }
-
-    /// See [`add_gated`], which also keeps its result finite.
-    fn add_gated(
-        x: FloatTensor<Self>,
-        gate: FloatTensor<Self>,
-        y: FloatTensor<Self>,
-    ) -> FloatTensor<Self> {
-        primitive(reference::add_gated::<Self>(tensor(x), tensor(gate), tensor(y)))
-    }
-
-    /// See [`norm_rotate`].
-    fn norm_rotate(
-        x: FloatTensor<Self>,
-        weight: FloatTensor<Self>,
-        epsilon: f64,
-        cos: FloatTensor<Self>,
-        sin: FloatTensor<Self>,
-    ) -> FloatTensor<Self> {
-        let [cos, sin] = [cos, sin].map(tensor);
-        primitive(reference::norm_rotate::<Self>(tensor(x), tensor(weight), epsilon, cos, sin))
-    }
-
-    /// See [`rotate`].
-    fn rotate(
-        x: FloatTensor<Self>,
-        cos: FloatTensor<Self>,
-        sin: FloatTensor<Self>,
-    ) -> FloatTensor<Self> {
-        primitive(reference::rotate::<Self>(tensor(x), tensor(cos), tensor(sin)))
-    }
-
-    /// [`swiglu`] of rows.
-    ///
-    /// # Shapes
-    /// - `gate`, `up`, output: `[rows, H]`
-    fn swiglu(gate: FloatTensor<Self>, up: FloatTensor<Self>) -> FloatTensor<Self> {
-        primitive(reference::swiglu::<Self, 2>(tensor(gate), tensor(up)))
-    }
-
-    /// See [`rounded_as`].
-    fn rounded_as(x: FloatTensor<Self>, weights: DType) -> FloatTensor<Self> {
-        let _ = weights;
-        x
-    }
-
-    /// See [`attention`]; `keys` is [`Mask::keys`].
-    fn attention(
-        q: FloatTensor<Self>,
-        k: FloatTensor<Self>,
-        v: FloatTensor<Self>,
-        keys: Option<BoolTensor<Self>>,
-        visibility: Visibility,
-    ) -> FloatTensor<Self> {
-        let mask = Mask { visibility, keys: keys.map(Tensor::from_primitive) };
-        primitive(reference::attention::<Self>(tensor(q), tensor(k), tensor(v), &mask))
-    }
-
-    /// See [`snake`].
-    fn snake(
-        x: FloatTensor<Self>,
-        alpha: FloatTensor<Self>,
-        beta: FloatTensor<Self>,
-    ) -> FloatTensor<Self> {
-        primitive(reference::snake::<Self>(tensor(x), tensor(alpha), tensor(beta)))
-    }
-
-    /// See [`add_snake`].
-    fn add_snake(
-        x: FloatTensor<Self>,
-        y: FloatTensor<Self>,
-        alpha: FloatTensor<Self>,
-        beta: FloatTensor<Self>,
-    ) -> [FloatTensor<Self>; 2] {
-        let [alpha, beta] = [alpha, beta].map(tensor);
-        reference::add_snake::<Self>(tensor(x), tensor(y), alpha, beta).map(primitive)
-    }
-
-    /// See [`code_tokens`]; the maps are (weight, bias).
-    fn code_tokens(
-        codes: IntTensor<Self>,
-        levels: &[u32],
-        project: (FloatTensor<Self>, Option<FloatTensor<Self>>),
-        embed: (FloatTensor<Self>, Option<FloatTensor<Self>>),
-        places: FloatTensor<Self>,
-    ) -> FloatTensor<Self> {
-        let codes = Tensor::from_primitive(codes);
-        let [project, embed] = [project, embed]
-            .map(|(weight, bias)| (Weight::Plain(tensor(weight)), bias.map(tensor)));
-        primitive(reference::code_tokens::<Self>(codes, levels, project, embed, tensor(places)))
-    }
-
-    /// See [`conv1d`].
-    fn conv1d(
-        x: FloatTensor<Self>,
-        weight: FloatTensor<Self>,
-        bias: Option<FloatTensor<Self>>,
-        geometry: ConvGeometry,
-    ) -> FloatTensor<Self> {
-        let bias = bias.map(tensor);
-        primitive(reference::conv1d::<Self>(tensor(x), tensor(weight), bias, geometry))
-    }
-
-    /// [`Self::conv1d`] with a prepacked filter.
-    fn packed_conv1d(
-        x: FloatTensor<Self>,
-        weight: Packed<Self, 3>,
-        bias: Option<FloatTensor<Self>>,
-        geometry: ConvGeometry,
-    ) -> FloatTensor<Self> {
-        let _ = (x, bias, geometry);
-        weight.unread()
-    }
-
-    /// [`conv1d`], then [`snake`].
-    fn conv1d_snake(
-        x: FloatTensor<Self>,
-        weight: FloatTensor<Self>,
-        bias: Option<FloatTensor<Self>>,
-        geometry: ConvGeometry,
-        [alpha, beta]: [FloatTensor<Self>; 2],
-    ) -> FloatTensor<Self> {
-        <Self as Backend>::snake(<Self as Backend>::conv1d(x, weight, bias, geometry), alpha, beta)
-    }
-
-    /// [`conv1d`], then [`add_snake`] with `residual`.
-    fn conv1d_add_snake(
-        residual: FloatTensor<Self>,
-        x: FloatTensor<Self>,
-        weight: FloatTensor<Self>,
-        bias: Option<FloatTensor<Self>>,
-        geometry: ConvGeometry,
-        [alpha, beta]: [FloatTensor<Self>; 2],
-    ) -> [FloatTensor<Self>; 2] {
-        let y = <Self as Backend>::conv1d(x, weight, bias, geometry);
-        <Self as Backend>::add_snake(residual, y, alpha, beta)
-    }
-
-    /// See [`conv_transpose1d`].
-    fn conv_transpose1d(
-        x: FloatTensor<Self>,
-        weight: FloatTensor<Self>,
-        bias: Option<FloatTensor<Self>>,
-        geometry: ConvGeometry,
-    ) -> FloatTensor<Self> {
-        let bias = bias.map(tensor);
-        primitive(reference::conv_transpose1d::<Self>(tensor(x), tensor(weight), bias, geometry))
-    }
-
-    /// [`Self::conv_transpose1d`] with a prepacked filter.
-    fn packed_conv_transpose1d(
-        x: FloatTensor<Self>,
-        weight: Packed<Self, 3>,
-        bias: Option<FloatTensor<Self>>,
-        geometry: ConvGeometry,
-    ) -> FloatTensor<Self> {
-        let _ = (x, bias, geometry);
-        weight.unread()
-    }
-
-    /// See [`reference::product_gradients`].
-    fn product_gradients(
-        x: FloatTensor<Self>,
-        weight: FloatTensor<Self>,
-        gradient: FloatTensor<Self>,
-        wanted: [bool; 2],
-    ) -> [Option<FloatTensor<Self>>; 2] {
-        let [x, weight, gradient] = [x, weight, gradient].map(tensor);
-        let passed = reference::product_gradients::<Self>(x, weight, gradient, wanted);
-        passed.map(|of| of.map(primitive))
-    }
-
-    /// See [`reference::rms_norm_gradients`].
-    fn rms_norm_gradients(
-        x: FloatTensor<Self>,
-        weight: FloatTensor<Self>,
-        epsilon: f64,
-        gradient: FloatTensor<Self>,
-    ) -> [FloatTensor<Self>; 2] {
-        let (weight, gradient) = (tensor(weight), tensor(gradient));
-        let (of_x, of_weight) =
-            reference::rms_norm_gradients::<Self>(tensor(x), weight, epsilon, gradient);
-        [primitive(of_x), primitive(of_weight)]
-    }
-
-    /// See [`reference::ada_norm_gradients`]; returns the gradients of input, weight, shift and
-    /// scale.
-    fn ada_norm_gradients(
-        x: FloatTensor<Self>,
-        weight: FloatTensor<Self>,
-        epsilon: f64,
-        scale: FloatTensor<Self>,
-        gradient: FloatTensor<Self>,
-    ) -> [FloatTensor<Self>; 4] {
-        let [x, scale, gradient] = [x, scale, gradient].map(tensor);
-        let (of_x, of_weight, [of_shift, of_scale]) =
-            reference::ada_norm_gradients::<Self>(x, tensor(weight), epsilon, scale, gradient);
-        [primitive(of_x), primitive(of_weight), primitive(of_shift), primitive(of_scale)]
-    }
-
-    /// See [`reference::add_gated_gradients`].
-    fn add_gated_gradients(
-        gate: FloatTensor<Self>,
-        y: FloatTensor<Self>,
-        gradient: FloatTensor<Self>,
-    ) -> [FloatTensor<Self>; 2] {
-        let (y, gradient) = (tensor(y), tensor(gradient));
-        reference::add_gated_gradients::<Self>(tensor(gate), y, gradient).map(primitive)
-    }
-
-    /// See [`reference::swiglu_gradients`].
-    fn swiglu_gradients(
-        gate: FloatTensor<Self>,
-        up: FloatTensor<Self>,
-        gradient: FloatTensor<Self>,
-    ) -> [FloatTensor<Self>; 2] {
-        let (up, gradient) = (tensor(up), tensor(gradient));
-        reference::swiglu_gradients::<Self>(tensor(gate), up, gradient).map(primitive)
-    }
-
-    /// See [`reference::attention_gradients`].
-    fn attention_gradients(
-        inputs: [FloatTensor<Self>; 3],
-        keys: Option<BoolTensor<Self>>,
-        visibility: Visibility,
-        gradient: FloatTensor<Self>,
-    ) -> [FloatTensor<Self>; 3] {
-        let mask = Mask { visibility, keys: keys.map(Tensor::from_primitive) };
-        let inputs = inputs.map(tensor);
-        reference::attention_gradients::<Self>(inputs, &mask, tensor(gradient)).map(primitive)
-    }
-
-    /// See [`reference::snake_gradients`].
-    fn snake_gradients(
-        x: FloatTensor<Self>,
-        alpha: FloatTensor<Self>,
-        beta: FloatTensor<Self>,
-        gradient: FloatTensor<Self>,
-    ) -> [FloatTensor<Self>; 3] {
-        let [alpha, beta, gradient] = [alpha, beta, gradient].map(tensor);
-        reference::snake_gradients::<Self>(tensor(x), alpha, beta, gradient).map(primitive)
-    }
-
-    /// See [`reference::filter_gradient`].
-    fn filter_gradient(
-        x: FloatTensor<Self>,
-        gradient: FloatTensor<Self>,
-        taps: usize,
-        geometry: ConvGeometry,
-    ) -> FloatTensor<Self> {
-        primitive(reference::filter_gradient::<Self>(tensor(x), tensor(gradient), taps, geometry))
-    }
-
-    /// See [`residual_units`].
-    fn residual_units(
-        x: Tensor<Self, 3>,
-        units: Vec<UnitTensors<Self>>,
-        next: SnakeParams<Self>,
-        seen: &mut dyn FnMut(usize, &Tensor<Self, 3>),
-    ) -> Tensor<Self, 3> {
-        reference::residual_units(x, units, next, seen)
-    }
-
-    /// See [`cached_layers`].
-    fn cached_layers(
-        x: Tensor<Self, 3>,
-        layers: &mut dyn Iterator<Item = CachedLayer<'_, Self>>,
-        reading: &Reading<'_, Self>,
-    ) -> Tensor<Self, 3> {
-        reference::cached_layers(x, layers, reading)
-    }
-
-    /// See [`cache_write`].
-    fn cache_write(
-        cache: FloatTensor<Self>,
-        new: FloatTensor<Self>,
-        slots: &[Slot],
-    ) -> FloatTensor<Self> {
-        primitive(reference::cache_write::<Self>(tensor(cache), tensor(new), slots))
-    }
-}
+use burn::tensor::{Bool, DType, Int, Tensor, TensorPrimitive, ops::FloatTensor};
 
 /// Checks in debug builds that all tensors of an operation have the same type. Otherwise a backend
 /// panics deep inside, or a GPU reads the bytes of one type as another.
@@ -569,11 +178,10 @@ pub fn embedding<B: Backend>(
     weight: impl Into<Weight<B, 2>>,
     ids: Tensor<B, 2, Int>,
 ) -> Tensor<B, 3> {
-    let ids = ids.into_primitive();
-    tensor(match weight.into() {
-        Weight::Plain(weight) => <B as Backend>::embedding(primitive(weight), ids),
-        Weight::Packed(weight) => B::packed_embedding(weight, ids),
-    })
+    match weight.into() {
+        Weight::Plain(weight) => reference::embedding(weight, ids),
+        Weight::Packed(weight) => tensor(B::packed_embedding(weight, ids.into_primitive())),
+    }
 }
 
 /// Root-mean-square norm over the last axis: `w x / sqrt(mean(x^2) + epsilon)`.

@@ -33,13 +33,22 @@ pub fn gated_linear<B: Backend, const D: usize>(
     let mut shape = x.dims();
     shape[D - 1] = gate.dims()[0];
     let x = rows(x);
-    let y: Tensor<B, 2> = match (gate, up) {
+    let y = match (gate, up) {
         (Weight::Plain(gate), Weight::Plain(up)) => {
             tensor(B::gated_product(primitive(x), primitive(gate), primitive(up)))
         }
-        (gate, up) => swiglu(product(x.clone(), gate), product(x, up)),
+        (gate, up) => reference_gated(x, gate, up),
     };
     y.reshape(shape)
+}
+
+/// Reference of [`gated_linear`], of rows.
+pub(super) fn reference_gated<B: Backend>(
+    x: Tensor<B, 2>,
+    gate: Weight<B, 2>,
+    up: Weight<B, 2>,
+) -> Tensor<B, 2> {
+    swiglu(product(x.clone(), gate), product(x, up))
 }
 
 /// `residual + gate (x W^T)`, or without a gate `residual + x W^T`: the map at the end of a

@@ -50,6 +50,12 @@ impl<B: Backend, const D: usize> From<Tensor<B, D>> for Weight<B, D> {
     }
 }
 
+impl<B: Backend, const D: usize> From<Packed<B, D>> for Weight<B, D> {
+    fn from(weight: Packed<B, D>) -> Self {
+        Self::Packed(weight)
+    }
+}
+
 impl<B: Backend, const D: usize> Weight<B, D> {
     /// Returns the shape in the checkpoint.
     pub fn dims(&self) -> [usize; D] {

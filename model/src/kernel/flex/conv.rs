@@ -42,14 +42,14 @@ pub(super) use residual::residual_units;
 const WINDOW: usize = 1 << 16;
 
 /// Kernel of [`super::super::Backend::conv1d`], for f32 and for weights of bf16.
-pub(super) fn conv1d(
+pub(super) fn conv1d<W: Into<Weight<Flex, 3>>>(
     x: FlexTensor,
-    weight: Weight<Flex, 3>,
+    weight: W,
     bias: Option<FlexTensor>,
     geometry: ConvGeometry,
 ) -> FlexTensor {
     let ConvGeometry { stride, padding, dilation } = geometry;
-    let weight = Taps::of(weight, stride, false);
+    let weight = Taps::of(weight.into(), stride, false);
     let ([batch, channels, samples], [outputs, _, taps]) = (dims(&x), weight.shape);
     let reached = (samples + 2 * padding + 1).saturating_sub(dilation * (taps - 1) + 1);
     let length = reached.div_ceil(stride);
@@ -151,14 +151,14 @@ impl Order for Plain {
 }
 
 /// Kernel of [`super::super::Backend::conv_transpose1d`], for f32 and for weights of bf16.
-pub(super) fn conv_transpose1d(
+pub(super) fn conv_transpose1d<W: Into<Weight<Flex, 3>>>(
     x: FlexTensor,
-    weight: Weight<Flex, 3>,
+    weight: W,
     bias: Option<FlexTensor>,
     geometry: ConvGeometry,
 ) -> FlexTensor {
     let ConvGeometry { stride, padding, dilation } = geometry;
-    let weight = Taps::of(weight, stride, true);
+    let weight = Taps::of(weight.into(), stride, true);
     let ([batch, channels, samples], [_, outputs, taps]) = (dims(&x), weight.shape);
     let length = ((samples.max(1) - 1) * stride + taps).saturating_sub(2 * padding);
     if weight.is_packed() && (length == 0 || batch == 0) {

@@ -4,9 +4,15 @@ use burn::tensor::{DType, TensorMetadata};
 use burn_flex::{Flex, FlexTensor};
 
 use super::{
-    super::{Weight, primitive},
+    super::{Packed, Weight, primitive, tensor},
     eight::Q8,
 };
+
+impl<const D: usize> From<FlexTensor> for Weight<Flex, D> {
+    fn from(weight: FlexTensor) -> Self {
+        Self::Plain(tensor(weight))
+    }
+}
 
 /// The weights of a product.
 #[derive(Debug, Clone)]
@@ -22,6 +28,18 @@ impl From<Weight<Flex, 2>> for Matrix {
             Weight::Plain(weight) => Self::Plain(primitive(weight)),
             Weight::Packed(weight) => Self::Q8(Q8::of(weight)),
         }
+    }
+}
+
+impl From<FlexTensor> for Matrix {
+    fn from(weight: FlexTensor) -> Self {
+        Self::Plain(weight)
+    }
+}
+
+impl From<Packed<Flex, 2>> for Matrix {
+    fn from(weight: Packed<Flex, 2>) -> Self {
+        Self::Q8(Q8::of(weight))
     }
 }
 

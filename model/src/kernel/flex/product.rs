@@ -16,12 +16,12 @@ pub(super) mod blocked;
 #[cfg(target_arch = "x86_64")]
 mod bytes;
 mod gradients;
-#[cfg(target_arch = "x86_64")]
-mod pieces;
 mod shared;
 pub(super) mod streamed;
 #[cfg(target_arch = "x86_64")]
-mod turn;
+mod transpose;
+#[cfg(target_arch = "x86_64")]
+mod work_items;
 
 pub(super) use gradients::product_gradients;
 
@@ -43,7 +43,8 @@ pub(super) const MOST_ROWS: usize = 16;
 pub(super) const WORTH_SHARING: usize = 1 << 16;
 
 /// Kernel of [`super::super::Backend::product`] and of [`super::super::Backend::packed_product`].
-pub(super) fn product(x: FlexTensor, weight: Matrix) -> FlexTensor {
+pub(super) fn product(x: FlexTensor, weight: impl Into<Matrix>) -> FlexTensor {
+    let weight = weight.into();
     let (rows, [out, width]) = (x.shape()[0], weight.dims());
     let sizes = [rows, width, out];
     let is_ours = x.dtype() == DType::F32
@@ -143,7 +144,7 @@ mod tests {
         x: &Tensor<Flex, 2>,
         weight: &(impl Clone + Into<kernel::Weight<Flex, 2>>),
     ) -> Tensor<Flex, 2> {
-        tensor(product(primitive(x.clone()), weight.clone().into().into()))
+        tensor(product(primitive(x.clone()), weight.clone().into()))
     }
 
     #[test]

@@ -33,8 +33,7 @@ fn filters_are_the_reference() {
         let geometry = ConvGeometry { stride: 1, padding, dilation };
         for bias in [None, Some(bias)] {
             let expected = exact::conv1d(x.clone(), weight.clone(), bias.clone(), geometry);
-            let ours =
-                conv1d(primitive(x.clone()), weight.clone().into(), bias.map(primitive), geometry);
+            let ours = conv1d(primitive(x.clone()), weight.clone(), bias.map(primitive), geometry);
             assert_sums(tensor(ours), expected, inputs * taps);
         }
     }
@@ -155,7 +154,7 @@ fn filters_that_leave_samples_out_are_the_reference() {
         let (weight, bias) = (random([outputs, inputs, taps]), random([outputs]));
         let geometry = ConvGeometry { stride, padding, dilation: 1 };
         let expected = exact::conv1d(x.clone(), weight.clone(), Some(bias.clone()), geometry);
-        let ours = conv1d(primitive(x), weight.into(), Some(primitive(bias)), geometry);
+        let ours = conv1d(primitive(x), weight, Some(primitive(bias)), geometry);
         assert_sums(tensor(ours), expected, inputs * taps);
     }
 }
@@ -188,7 +187,7 @@ fn weights_of_bf16_are_the_reference_over_rounded_inputs() {
         let weight = random([outputs, inputs, taps]).cast(DType::BF16);
         let geometry = ConvGeometry { stride, padding, dilation };
         let expected = exact::conv1d(rounded(x.clone()), weight.clone(), None, geometry);
-        let ours = conv1d(primitive(x), weight.into(), None, geometry);
+        let ours = conv1d(primitive(x), weight, None, geometry);
         assert_sums(tensor(ours), expected, inputs * taps);
     }
     for ([batch, inputs, outputs], samples, taps, stride, padding) in [
@@ -201,7 +200,7 @@ fn weights_of_bf16_are_the_reference_over_rounded_inputs() {
         let weight = random([inputs, outputs, taps]).cast(DType::BF16);
         let geometry = ConvGeometry { stride, padding, dilation: 1 };
         let expected = exact::conv_transpose1d(rounded(x.clone()), weight.clone(), None, geometry);
-        let ours = conv_transpose1d(primitive(x), weight.into(), None, geometry);
+        let ours = conv_transpose1d(primitive(x), weight, None, geometry);
         assert_sums(tensor(ours), expected, inputs * taps);
     }
 }
@@ -345,7 +344,7 @@ fn transposed_filters_are_the_reference() {
                 exact::conv_transpose1d(x.clone(), weight.clone(), bias.clone(), geometry);
             let ours = conv_transpose1d(
                 primitive(x.clone()),
-                weight.clone().into(),
+                weight.clone(),
                 bias.map(primitive),
                 geometry,
             );
@@ -360,7 +359,7 @@ fn views_are_read_as_they_are_seen() {
     let weight: Tensor<Flex, 3> = random([8, 6, 3]).swap_dims(0, 1);
     let geometry = ConvGeometry { stride: 1, padding: 1, dilation: 1 };
     let expected = exact::conv1d(x.clone(), weight.clone(), None, geometry);
-    let ours = conv1d(primitive(x), weight.into(), None, geometry);
+    let ours = conv1d(primitive(x), weight, None, geometry);
     assert_close::<3>(tensor(ours), expected, 1e-5);
 }
 
@@ -374,7 +373,10 @@ fn packed_filters_give_the_same_to_the_bit() {
                 let x = random([2, inputs, 90]);
                 let bias = Some(primitive(random([outputs])));
                 for is_transposed in [false, true] {
-                    let kernel = if is_transposed { conv_transpose1d } else { conv1d };
+                    let kernel = match is_transposed {
+                        true => conv_transpose1d::<Weight<Flex, 3>>,
+                        false => conv1d::<Weight<Flex, 3>>,
+                    };
                     if is_transposed && dilation > 1 {
                         continue;
                     }

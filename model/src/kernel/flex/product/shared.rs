@@ -57,7 +57,7 @@ pub(super) fn product(x: FlexTensor, weight: Matrix) -> FlexTensor {
     values.par_chunks_mut(BLOCK * out).enumerate().for_each(|(block, values)| {
         for (index, from) in parts.iter().enumerate() {
             let to = index * part;
-            turn(from.storage::<f32>(), rows, block * BLOCK, &mut values[to..], out);
+            transpose(from.storage::<f32>(), rows, block * BLOCK, &mut values[to..], out);
         }
     });
     from_values(values, [rows, out])
@@ -77,7 +77,7 @@ const BLOCK: usize = 16;
 
 /// Writes columns `first..` of `from`, which has `columns` columns, as rows of `to`, `stride`
 /// apart.
-fn turn(from: &[f32], columns: usize, first: usize, to: &mut [f32], stride: usize) {
+fn transpose(from: &[f32], columns: usize, first: usize, to: &mut [f32], stride: usize) {
     let count = BLOCK.min(columns - first);
     for (block, from) in from.chunks(BLOCK * columns).enumerate() {
         for column in 0..count {
