@@ -4,16 +4,11 @@
 //! fails quickly. Parameters are initialised lazily and replaced one by one: the peak memory is the
 //! parameters plus about one tensor.
 
-use std::{
-    cell::RefCell,
-    collections::{BTreeMap, BTreeSet},
-    rc::Rc,
-    sync::Arc,
-};
+use std::{cell::RefCell, collections::BTreeMap, rc::Rc, sync::Arc};
 
-use acestep_model::{Backend, kept, kept_as};
+use acestep_model::{Backend, kept_as, nn::quantizing};
 use burn::{
-    module::{Module, ModuleMapper, ModuleVisitor, Param, ParamId},
+    module::{Module, ModuleVisitor, Param, ParamId},
     tensor::{DType, Shape, Tensor, TensorData},
 };
 use burn_store::{ModuleSnapshot, TensorSnapshot, TensorSnapshotError};
@@ -292,31 +287,8 @@ pub(crate) fn unused_tensors(tensors: &Tensors, part: &'static str, names: Vec<S
     Error::UnusedTensors { path, part, count: names.len(), names: Names(names) }
 }
 
-/// Rounds the int8 matrices while they are loaded, because Burn has no tensor data of that kind.
-struct Rounding<'a> {
-    path: Vec<String>,
-    /// Paths of these parameters.
-    which: &'a BTreeSet<String>,
-}
-
-impl<B: Backend> ModuleMapper<B> for Rounding<'_> {
-    fn map_float<const D: usize>(&mut self, param: Param<Tensor<B, D>>) -> Param<Tensor<B, D>> {
-        match self.which.contains(&self.path.join(".")) {
-            true => param.load_mapper(|weight| kept(weight, DType::I8)),
-            false => param,
-        }
-    }
-
-    fn enter_module(&mut self, name: &str, _container_type: &str) {
-        self.path.push(name.to_owned());
-    }
-
-    fn exit_module(&mut self, _name: &str, _container_type: &str) {
-        self.path.pop();
-    }
-}
-
-/// Fills `module` with the tensors of the network with these `names`, in a network of `dtype`, changed by `adapters`.
+/// Fills `module` with the tensors of the network with these `names`, in a network of `dtype`,
+/// changed by `adapters`.
 ///
 /// # Errors
 /// An error that names the tensors that are missing, unused, unreadable, or of another shape or
@@ -330,14 +302,6 @@ pub(crate) fn load<B: Backend, M: Module<B>>(
 ) -> Result<M, Error> {
     let sources = sources(tensors, names)?;
     let parameters = check(&module, tensors, names, &sources)?;
-
-    let rounded = parameters.iter().filter(|(_, parameter)| {
-        kept_as::<B>(&parameter.name, &parameter.layer, dtype) == DType::I8
-    });
-    let which: BTreeSet<_> = rounded.map(|(path, _)| path.clone()).collect();
-    if !which.is_empty() {
-        module = module.map(&mut Rounding { path: Vec::new(), which: &which });
-    }
 
     // Burn keeps only the text of a snapshot's error; this keeps the error itself.
     let failure = Rc::new(RefCell::new(None));
@@ -381,7 +345,8 @@ pub(crate) fn load<B: Backend, M: Module<B>>(
         ))
     });
     let snapshots = snapshots.collect::<Result<_, Error>>()?;
-    let result = module.apply(snapshots, None, None, false);
+    let apply = || module.apply(snapshots, None, None, false);
+    let result = if dtype == DType::I8 { quantizing(apply) } else { apply() };
     if let Some(error) = failure.borrow_mut().take() {
         return Err(error);
     }

@@ -5,7 +5,7 @@ use burn::{
     tensor::{DType, Tensor},
 };
 
-use crate::{Backend, kernel};
+use crate::{Backend, nn::quantizing};
 
 /// Returns the type in which a network with `weights` stores one of its parameters. Matrices,
 /// filters and embedding tables are large and may be stored in a narrower type than the backend
@@ -26,23 +26,17 @@ pub fn kept_as<B: Backend>(name: &str, layer: &str, weights: DType) -> DType {
     }
 }
 
-/// Converts `weight`, of any shape, to `dtype`, a type from [`kept_as`]; `I8` is
-/// [`kernel::quantize_q8`].
-pub fn kept<B: Backend, const D: usize>(weight: Tensor<B, D>, dtype: DType) -> Tensor<B, D> {
-    debug_assert!(weight.dtype().is_float() || weight.dtype() == DType::I8, "words in order");
-    match dtype {
-        DType::I8 => kernel::quantize_q8(weight),
-        float => weight.cast(float),
-    }
-}
-
-/// Converts the float weights of `module` to `dtype`, each by the rule of [`kept_as`]. Only random
-/// weights need it; a checkpoint's weights are converted while they are read.
+/// Converts the float weights of `module` to `dtype`, each by the rule of [`kept_as`]; `I8` is
+/// [`kernel::quantize_q8`]. Only random weights need it; a checkpoint's weights are converted while
+/// they are read.
 ///
 /// Lazy parameters are initialised one after the other, so the peak memory is the module plus one
 /// tensor.
+///
+/// [`kernel::quantize_q8`]: crate::kernel::quantize_q8
 pub fn cast<B: Backend, M: Module<B>>(module: M, dtype: DType) -> M {
-    module.map(&mut Cast { dtype, path: Vec::new() })
+    let cast = || module.map(&mut Cast { dtype, path: Vec::new() });
+    if dtype == DType::I8 { quantizing(cast) } else { cast() }
 }
 
 struct Cast {
@@ -54,8 +48,11 @@ struct Cast {
 impl<B: Backend> ModuleMapper<B> for Cast {
     fn map_float<const D: usize>(&mut self, param: Param<Tensor<B, D>>) -> Param<Tensor<B, D>> {
         let [name, layer] = self.path.last().cloned().unwrap_or_default();
-        let dtype = kept_as::<B>(&name, &layer, self.dtype);
-        param.map(|weight| kept(weight, dtype))
+        param.map(|weight| match kept_as::<B>(&name, &layer, self.dtype) {
+            // Quantised after this, by the weight itself.
+            DType::I8 => weight,
+            float => weight.cast(float),
+        })
     }
 
     fn enter_module(&mut self, name: &str, layer: &str) {

@@ -6,12 +6,19 @@
 //! *reference* of the same name in [`mod@reference`], which consists of plain Burn operations and
 //! defines correctness, unless [`Backend`] has a *kernel* for the current backend. A new kernel
 //! changes no model file.
+//!
+//! A new operation is a front here, a row in `kernel/operations.rs` with its reference, and a test.
+//! A kernel of it is a function, and one line in the implementation of [`Backend`] that has it.
+
+#[macro_use]
+mod operations;
 
 pub mod reference;
 
 mod attention;
 #[cfg(feature = "autodiff")]
 mod autodiff;
+mod backend;
 mod cache;
 mod codes;
 #[cfg(feature = "cube")]
@@ -22,374 +29,18 @@ mod gradient;
 mod layers;
 mod products;
 mod residual;
+mod weight;
 
 pub use attention::{Mask, Visibility, attention, attention_weights, rounded_as};
+pub use backend::Backend;
 pub use cache::{Slot, cache_write};
 pub use codes::{Map, code_tokens};
 pub use layers::{CachedLayer, LayerWeights, Reading, cached_layers};
 pub use products::{gated_linear, linear_added};
 pub use residual::{Convolution, SnakeParams, UnitTensors, residual_units};
+pub use weight::{Packed, Weight, pack_filter, quantize_q8};
 
-use burn::tensor::{
-    Bool, DType, Int, Tensor, TensorPrimitive,
-    ops::{BoolTensor, FloatTensor, IntTensor},
-};
-
-/// Burn's backend with this project's own operations.
-///
-/// Models are generic over this trait. An operation with a kernel on any backend is a method here,
-/// and its default body is the reference.
-pub trait Backend: burn::tensor::backend::Backend {
-    /// Returns the computing type of a network with these weights. It is the type of the weights,
-    /// unless the backend has kernels that read weights in a narrower type than their input.
-    ///
-    /// "Weights" means matrices, filters and embedding tables. Biases, norms and other parameters
-    /// that are applied element by element have the computing type.
-    fn computes_in(weights: DType) -> DType {
-        weights
-    }
-
-    /// Runs `work` inside the thread pool, so that the consecutive operations of a token or a step
-    /// do not wake it again.
-    fn on_pool<R: Send>(work: impl FnOnce() -> R + Send) -> R {
-        work()
-    }
-
-    /// See [`quantize_q8`]. Only backends that compute with int8 weights implement it.
-    fn quantize_q8(weight: FloatTensor<Self>) -> FloatTensor<Self> {
-        panic!("{} keeps no weights in eight bits", std::any::type_name_of_val(&weight));
-    }
-
-    /// See [`embedding`].
-    fn embedding(weight: FloatTensor<Self>, ids: IntTensor<Self>) -> FloatTensor<Self> {
-        let ids = Tensor::from_primitive(ids);
-        primitive(reference::embedding::<Self>(tensor(weight), ids))
-    }
-
-    /// Returns `x W^T`, the matrix product of [`linear`], in the type of `x`.
-    ///
-    /// # Shapes
-    /// - `x`: `[rows, in]`, `weight`: `[out, in]`, output: `[rows, out]`
-    fn product(x: FloatTensor<Self>, weight: FloatTensor<Self>) -> FloatTensor<Self> {
-        primitive(reference::product::<Self>(tensor(x), tensor(weight)))
-    }
-
-    /// [`gated_linear`] of rows.
-    ///
-    /// # Shapes
-    /// - `x`: `[rows, in]`, `gate`, `up`: `[out, in]`, output: `[rows, out]`
-    fn gated_product(
-        x: FloatTensor<Self>,
-        gate: FloatTensor<Self>,
-        up: FloatTensor<Self>,
-    ) -> FloatTensor<Self> {
-        Self::swiglu(Self::product(x.clone(), gate), Self::product(x, up))
-    }
-
-    /// See [`linear_added`], which also keeps its result finite.
-    fn product_added(
-        residual: FloatTensor<Self>,
-        gate: Option<FloatTensor<Self>>,
-        x: FloatTensor<Self>,
-        weight: FloatTensor<Self>,
-    ) -> FloatTensor<Self> {
-        let gate = gate.map(tensor);
-        primitive(products::reference_added::<Self>(
-            tensor(residual),
-            gate,
-            tensor(x),
-            tensor(weight),
-        ))
-    }
-
-    /// [`rms_norm`] of rows.
-    ///
-    /// # Shapes
-    /// - `x`, output: `[rows, H]`, `weight`: `[H]`
-    fn rms_norm(
-        x: FloatTensor<Self>,
-        weight: FloatTensor<Self>,
-        epsilon: f64,
-    ) -> FloatTensor<Self> {
-        primitive(reference::rms_norm::<Self, 2>(tensor(x), tensor(weight), epsilon))
-    }
-
-    /// See [`ada_norm`].
-    fn ada_norm(
-        x: FloatTensor<Self>,
-        weight: FloatTensor<Self>,
-        epsilon: f64,
-        shift: FloatTensor<Self>,
-        scale: FloatTensor<Self>,
-    ) -> FloatTensor<Self> {
-        let [shift, scale] = [shift, scale].map(tensor);
-        primitive(reference::ada_norm::<Self>(tensor(x), tensor(weight), epsilon, shift, scale))
-    }
-
-    /// See [`add_gated`], which also keeps its result finite.
-    fn add_gated(
-        x: FloatTensor<Self>,
-        gate: FloatTensor<Self>,
-        y: FloatTensor<Self>,
-    ) -> FloatTensor<Self> {
-        primitive(reference::add_gated::<Self>(tensor(x), tensor(gate), tensor(y)))
-    }
-
-    /// See [`norm_rotate`].
-    fn norm_rotate(
-        x: FloatTensor<Self>,
-        weight: FloatTensor<Self>,
-        epsilon: f64,
-        cos: FloatTensor<Self>,
-        sin: FloatTensor<Self>,
-    ) -> FloatTensor<Self> {
-        let [cos, sin] = [cos, sin].map(tensor);
-        primitive(reference::norm_rotate::<Self>(tensor(x), tensor(weight), epsilon, cos, sin))
-    }
-
-    /// See [`rotate`].
-    fn rotate(
-        x: FloatTensor<Self>,
-        cos: FloatTensor<Self>,
-        sin: FloatTensor<Self>,
-    ) -> FloatTensor<Self> {
-        primitive(reference::rotate::<Self>(tensor(x), tensor(cos), tensor(sin)))
-    }
-
-    /// [`swiglu`] of rows.
-    ///
-    /// # Shapes
-    /// - `gate`, `up`, output: `[rows, H]`
-    fn swiglu(gate: FloatTensor<Self>, up: FloatTensor<Self>) -> FloatTensor<Self> {
-        primitive(reference::swiglu::<Self, 2>(tensor(gate), tensor(up)))
-    }
-
-    /// See [`rounded_as`].
-    fn rounded_as(x: FloatTensor<Self>, weights: DType) -> FloatTensor<Self> {
-        let _ = weights;
-        x
-    }
-
-    /// See [`attention`]; `keys` is [`Mask::keys`].
-    fn attention(
-        q: FloatTensor<Self>,
-        k: FloatTensor<Self>,
-        v: FloatTensor<Self>,
-        keys: Option<BoolTensor<Self>>,
-        visibility: Visibility,
-    ) -> FloatTensor<Self> {
-        let mask = Mask { visibility, keys: keys.map(Tensor::from_primitive) };
-        primitive(reference::attention::<Self>(tensor(q), tensor(k), tensor(v), &mask))
-    }
-
-    /// See [`snake`].
-    fn snake(
-        x: FloatTensor<Self>,
-        alpha: FloatTensor<Self>,
-        beta: FloatTensor<Self>,
-    ) -> FloatTensor<Self> {
-        primitive(reference::snake::<Self>(tensor(x), tensor(alpha), tensor(beta)))
-    }
-
-    /// See [`add_snake`].
-    fn add_snake(
-        x: FloatTensor<Self>,
-        y: FloatTensor<Self>,
-        alpha: FloatTensor<Self>,
-        beta: FloatTensor<Self>,
-    ) -> [FloatTensor<Self>; 2] {
-        let [alpha, beta] = [alpha, beta].map(tensor);
-        reference::add_snake::<Self>(tensor(x), tensor(y), alpha, beta).map(primitive)
-    }
-
-    /// See [`code_tokens`]; the maps are (weight, bias).
-    fn code_tokens(
-        codes: IntTensor<Self>,
-        levels: &[u32],
-        project: (FloatTensor<Self>, Option<FloatTensor<Self>>),
-        embed: (FloatTensor<Self>, Option<FloatTensor<Self>>),
-        places: FloatTensor<Self>,
-    ) -> FloatTensor<Self> {
-        let codes = Tensor::from_primitive(codes);
-        let project = (tensor(project.0), project.1.map(tensor));
-        let embed = (tensor(embed.0), embed.1.map(tensor));
-        let places = tensor(places);
-        primitive(reference::code_tokens::<Self>(codes, levels, project, embed, places))
-    }
-
-    /// See [`filter`].
-    fn filter(weight: FloatTensor<Self>, stride: usize, is_transposed: bool) -> FloatTensor<Self> {
-        let _ = (stride, is_transposed);
-        weight
-    }
-
-    /// See [`conv1d`].
-    fn conv1d(
-        x: FloatTensor<Self>,
-        weight: FloatTensor<Self>,
-        bias: Option<FloatTensor<Self>>,
-        geometry: ConvGeometry,
-    ) -> FloatTensor<Self> {
-        let bias = bias.map(tensor);
-        primitive(reference::conv1d::<Self>(tensor(x), tensor(weight), bias, geometry))
-    }
-
-    /// [`conv1d`], then [`snake`].
-    fn conv1d_snake(
-        x: FloatTensor<Self>,
-        weight: FloatTensor<Self>,
-        bias: Option<FloatTensor<Self>>,
-        geometry: ConvGeometry,
-        [alpha, beta]: [FloatTensor<Self>; 2],
-    ) -> FloatTensor<Self> {
-        <Self as Backend>::snake(<Self as Backend>::conv1d(x, weight, bias, geometry), alpha, beta)
-    }
-
-    /// [`conv1d`], then [`add_snake`] with `residual`.
-    fn conv1d_add_snake(
-        residual: FloatTensor<Self>,
-        x: FloatTensor<Self>,
-        weight: FloatTensor<Self>,
-        bias: Option<FloatTensor<Self>>,
-        geometry: ConvGeometry,
-        [alpha, beta]: [FloatTensor<Self>; 2],
-    ) -> [FloatTensor<Self>; 2] {
-        let y = <Self as Backend>::conv1d(x, weight, bias, geometry);
-        <Self as Backend>::add_snake(residual, y, alpha, beta)
-    }
-
-    /// See [`conv_transpose1d`].
-    fn conv_transpose1d(
-        x: FloatTensor<Self>,
-        weight: FloatTensor<Self>,
-        bias: Option<FloatTensor<Self>>,
-        geometry: ConvGeometry,
-    ) -> FloatTensor<Self> {
-        let bias = bias.map(tensor);
-        primitive(reference::conv_transpose1d::<Self>(tensor(x), tensor(weight), bias, geometry))
-    }
-
-    /// See [`reference::product_gradients`].
-    fn product_gradients(
-        x: FloatTensor<Self>,
-        weight: FloatTensor<Self>,
-        gradient: FloatTensor<Self>,
-        wanted: [bool; 2],
-    ) -> [Option<FloatTensor<Self>>; 2] {
-        let [x, weight, gradient] = [x, weight, gradient].map(tensor);
-        let passed = reference::product_gradients::<Self>(x, weight, gradient, wanted);
-        passed.map(|of| of.map(primitive))
-    }
-
-    /// See [`reference::rms_norm_gradients`].
-    fn rms_norm_gradients(
-        x: FloatTensor<Self>,
-        weight: FloatTensor<Self>,
-        epsilon: f64,
-        gradient: FloatTensor<Self>,
-    ) -> [FloatTensor<Self>; 2] {
-        let (weight, gradient) = (tensor(weight), tensor(gradient));
-        let (of_x, of_weight) =
-            reference::rms_norm_gradients::<Self>(tensor(x), weight, epsilon, gradient);
-        [primitive(of_x), primitive(of_weight)]
-    }
-
-    /// See [`reference::ada_norm_gradients`]; returns the gradients of input, weight, shift and
-    /// scale.
-    fn ada_norm_gradients(
-        x: FloatTensor<Self>,
-        weight: FloatTensor<Self>,
-        epsilon: f64,
-        scale: FloatTensor<Self>,
-        gradient: FloatTensor<Self>,
-    ) -> [FloatTensor<Self>; 4] {
-        let [x, scale, gradient] = [x, scale, gradient].map(tensor);
-        let (of_x, of_weight, [of_shift, of_scale]) =
-            reference::ada_norm_gradients::<Self>(x, tensor(weight), epsilon, scale, gradient);
-        [primitive(of_x), primitive(of_weight), primitive(of_shift), primitive(of_scale)]
-    }
-
-    /// See [`reference::add_gated_gradients`].
-    fn add_gated_gradients(
-        gate: FloatTensor<Self>,
-        y: FloatTensor<Self>,
-        gradient: FloatTensor<Self>,
-    ) -> [FloatTensor<Self>; 2] {
-        let (y, gradient) = (tensor(y), tensor(gradient));
-        reference::add_gated_gradients::<Self>(tensor(gate), y, gradient).map(primitive)
-    }
-
-    /// See [`reference::swiglu_gradients`].
-    fn swiglu_gradients(
-        gate: FloatTensor<Self>,
-        up: FloatTensor<Self>,
-        gradient: FloatTensor<Self>,
-    ) -> [FloatTensor<Self>; 2] {
-        let (up, gradient) = (tensor(up), tensor(gradient));
-        reference::swiglu_gradients::<Self>(tensor(gate), up, gradient).map(primitive)
-    }
-
-    /// See [`reference::attention_gradients`].
-    fn attention_gradients(
-        inputs: [FloatTensor<Self>; 3],
-        keys: Option<BoolTensor<Self>>,
-        visibility: Visibility,
-        gradient: FloatTensor<Self>,
-    ) -> [FloatTensor<Self>; 3] {
-        let mask = Mask { visibility, keys: keys.map(Tensor::from_primitive) };
-        let inputs = inputs.map(tensor);
-        reference::attention_gradients::<Self>(inputs, &mask, tensor(gradient)).map(primitive)
-    }
-
-    /// See [`reference::snake_gradients`].
-    fn snake_gradients(
-        x: FloatTensor<Self>,
-        alpha: FloatTensor<Self>,
-        beta: FloatTensor<Self>,
-        gradient: FloatTensor<Self>,
-    ) -> [FloatTensor<Self>; 3] {
-        let [alpha, beta, gradient] = [alpha, beta, gradient].map(tensor);
-        reference::snake_gradients::<Self>(tensor(x), alpha, beta, gradient).map(primitive)
-    }
-
-    /// See [`reference::filter_gradient`].
-    fn filter_gradient(
-        x: FloatTensor<Self>,
-        gradient: FloatTensor<Self>,
-        taps: usize,
-        geometry: ConvGeometry,
-    ) -> FloatTensor<Self> {
-        primitive(reference::filter_gradient::<Self>(tensor(x), tensor(gradient), taps, geometry))
-    }
-
-    /// See [`residual_units`].
-    fn residual_units(
-        x: Tensor<Self, 3>,
-        units: Vec<UnitTensors<Self>>,
-        next: SnakeParams<Self>,
-        seen: &mut dyn FnMut(usize, &Tensor<Self, 3>),
-    ) -> Tensor<Self, 3> {
-        reference::residual_units(x, units, next, seen)
-    }
-
-    /// See [`cached_layers`].
-    fn cached_layers(
-        x: Tensor<Self, 3>,
-        layers: &mut dyn Iterator<Item = CachedLayer<'_, Self>>,
-        reading: &Reading<'_, Self>,
-    ) -> Tensor<Self, 3> {
-        reference::cached_layers(x, layers, reading)
-    }
-
-    /// See [`cache_write`].
-    fn cache_write(
-        cache: FloatTensor<Self>,
-        new: FloatTensor<Self>,
-        slots: &[Slot],
-    ) -> FloatTensor<Self> {
-        primitive(reference::cache_write::<Self>(tensor(cache), tensor(new), slots))
-    }
-}
+use burn::tensor::{Bool, DType, Int, Tensor, TensorPrimitive, ops::FloatTensor};
 
 /// Checks in debug builds that all tensors of an operation have the same type. Otherwise a backend
 /// panics deep inside, or a GPU reads the bytes of one type as another.
@@ -443,15 +94,16 @@ fn primitive<B: Backend, const D: usize>(x: Tensor<B, D>) -> FloatTensor<B> {
 /// - output: `[.., out]`
 pub fn linear<B: Backend, const D: usize>(
     x: Tensor<B, D>,
-    weight: Tensor<B, 2>,
+    weight: impl Into<Weight<B, 2>>,
     bias: Option<Tensor<B, 1>>,
 ) -> Tensor<B, D> {
+    let weight = weight.into();
     let others = bias.as_ref().map(Tensor::dtype);
     debug_assert_applies::<B>("linear", x.dtype(), weight.dtype(), others);
     let mut shape = x.dims();
     shape[D - 1] = weight.dims()[0];
     // One matrix product for any rank: a broadcast weight would become a batch of small ones.
-    let y: Tensor<B, 2> = tensor(B::product(primitive(rows(x)), primitive(weight)));
+    let y = products::product(rows(x), weight);
     match bias {
         Some(bias) => y + bias.unsqueeze(),
         None => y,
@@ -470,21 +122,6 @@ pub struct ConvGeometry {
     pub dilation: usize,
 }
 
-/// Prepacks the weights of a convolution for this backend's kernel, if it has one, once and not in
-/// every call. Afterwards only [`conv1d`] and [`residual_units`] can read them, or
-/// [`conv_transpose1d`] if `is_transposed`, with the same stride. The packing is not checked beyond
-/// the number of elements.
-///
-/// # Shapes
-/// - `weight`, output: `[out, in, k]`, or `[in, out, k]`
-pub fn filter<B: Backend>(
-    weight: Tensor<B, 3>,
-    stride: usize,
-    is_transposed: bool,
-) -> Tensor<B, 3> {
-    tensor(B::filter(primitive(weight), stride, is_transposed))
-}
-
 /// Convolution over the last axis.
 ///
 /// # Shapes
@@ -493,14 +130,18 @@ pub fn filter<B: Backend>(
 /// - output: `[B, out, (S + 2 padding - dilation (k - 1) - 1) / stride + 1]`
 pub fn conv1d<B: Backend>(
     x: Tensor<B, 3>,
-    weight: Tensor<B, 3>,
+    weight: impl Into<Weight<B, 3>>,
     bias: Option<Tensor<B, 1>>,
     geometry: ConvGeometry,
 ) -> Tensor<B, 3> {
+    let weight = weight.into();
     let others = bias.as_ref().map(Tensor::dtype);
     debug_assert_applies::<B>("conv1d", x.dtype(), weight.dtype(), others);
-    let bias = bias.map(primitive);
-    tensor(<B as Backend>::conv1d(primitive(x), primitive(weight), bias, geometry))
+    let (x, bias) = (primitive(x), bias.map(primitive));
+    tensor(match weight {
+        Weight::Plain(weight) => <B as Backend>::conv1d(x, primitive(weight), bias, geometry),
+        Weight::Packed(weight) => B::packed_conv1d(x, weight, bias, geometry),
+    })
 }
 
 /// Transposed convolution over the last axis: `out[s stride + k - padding] += x[s] w[k]`.
@@ -511,14 +152,20 @@ pub fn conv1d<B: Backend>(
 /// - output: `[B, out, (S - 1) stride - 2 padding + k]`
 pub fn conv_transpose1d<B: Backend>(
     x: Tensor<B, 3>,
-    weight: Tensor<B, 3>,
+    weight: impl Into<Weight<B, 3>>,
     bias: Option<Tensor<B, 1>>,
     geometry: ConvGeometry,
 ) -> Tensor<B, 3> {
+    let weight = weight.into();
     let others = bias.as_ref().map(Tensor::dtype);
     debug_assert_applies::<B>("conv_transpose1d", x.dtype(), weight.dtype(), others);
-    let bias = bias.map(primitive);
-    tensor(<B as Backend>::conv_transpose1d(primitive(x), primitive(weight), bias, geometry))
+    let (x, bias) = (primitive(x), bias.map(primitive));
+    tensor(match weight {
+        Weight::Plain(weight) => {
+            <B as Backend>::conv_transpose1d(x, primitive(weight), bias, geometry)
+        }
+        Weight::Packed(weight) => B::packed_conv_transpose1d(x, weight, bias, geometry),
+    })
 }
 
 /// Looks up rows of a table: `weight[ids]`.
@@ -527,21 +174,14 @@ pub fn conv_transpose1d<B: Backend>(
 /// - `weight`: `[V, H]`
 /// - `ids`: `[B, L]`
 /// - output: `[B, L, H]`
-pub fn embedding<B: Backend>(weight: Tensor<B, 2>, ids: Tensor<B, 2, Int>) -> Tensor<B, 3> {
-    tensor(<B as Backend>::embedding(primitive(weight), ids.into_primitive()))
-}
-
-/// Quantises a matrix or table to int8: 32 adjacent values of a row share a scale, which maps the
-/// largest magnitude to 127. The result has the type `I8`, and only this module's functions can
-/// read it.
-///
-/// # Panics
-/// If `B` does not compute with int8 weights, or `weight` is not a matrix.
-///
-/// # Shapes
-/// - `weight`, output: `[out, in]`
-pub fn quantize_q8<B: Backend, const D: usize>(weight: Tensor<B, D>) -> Tensor<B, D> {
-    tensor(B::quantize_q8(primitive(weight)))
+pub fn embedding<B: Backend>(
+    weight: impl Into<Weight<B, 2>>,
+    ids: Tensor<B, 2, Int>,
+) -> Tensor<B, 3> {
+    match weight.into() {
+        Weight::Plain(weight) => reference::embedding(weight, ids),
+        Weight::Packed(weight) => tensor(B::packed_embedding(weight, ids.into_primitive())),
+    }
 }
 
 /// Root-mean-square norm over the last axis: `w x / sqrt(mean(x^2) + epsilon)`.

@@ -52,7 +52,7 @@ mod place;
 pub mod qwen3;
 mod tap;
 
-pub use cast::{cast, kept, kept_as};
+pub use cast::{cast, kept_as};
 pub use checkpoint::{
     Checkpoint, CheckpointError, Configs, LanguageCheckpoint, LanguageFiles, ModelFiles, Tokenizer,
 };

@@ -11,6 +11,7 @@ mod norm;
 mod rope;
 mod snake;
 mod timestep;
+mod weight;
 
 pub use attention::{Attention, KeysValues};
 pub use cache::Cache;
@@ -25,6 +26,7 @@ pub use rope::Rope;
 pub use snake::Snake;
 pub(crate) use timestep::rounded;
 pub use timestep::{TimestepEmbedding, scaled_time, timestep_sinusoid};
+pub use weight::{WeightParam, quantizing};
 
 use burn::{
     module::{Initializer, Param},
@@ -42,6 +44,15 @@ pub(crate) fn random<B: Backend, const D: usize>(
     device: &B::Device,
 ) -> Param<Tensor<B, D>> {
     Initializer::Normal { mean: 0.0, std }.init(shape, device)
+}
+
+/// Returns random weights of a matrix, a table or a filter, see [`random`].
+pub(crate) fn random_weight<B: Backend, const D: usize>(
+    shape: [usize; D],
+    std: f64,
+    device: &B::Device,
+) -> WeightParam<B, D> {
+    WeightParam::Plain(random(shape, std, device))
 }
 
 /// Returns the device and type of `x`, for tensors that are used together with it.

@@ -5,10 +5,10 @@
 
 use burn::tensor::{Int, Tensor};
 
-use super::{Backend, linear, primitive, tensor};
+use super::{Backend, Weight, linear, primitive, tensor};
 
 /// A linear map: weight `[out, in]`, bias `[out]`.
-pub type Map<B> = (Tensor<B, 2>, Option<Tensor<B, 1>>);
+pub type Map<B> = (Weight<B, 2>, Option<Tensor<B, 1>>);
 
 /// Converts codes to tokens. The levels of a code become values in `[-1, 1]`, go through the
 /// codebook's projection and the embedding, and are repeated for each position of the window.
@@ -28,9 +28,18 @@ pub fn code_tokens<B: Backend>(
     embed: Map<B>,
     places: Tensor<B, 2>,
 ) -> Tensor<B, 3> {
-    let map = |(weight, bias): Map<B>| (primitive(weight), bias.map(primitive));
-    let codes = codes.into_primitive();
-    tensor(B::code_tokens(codes, levels, map(project), map(embed), primitive(places)))
+    let [(inner, inner_bias), (outer, outer_bias)] = [project, embed];
+    match (inner, outer) {
+        (Weight::Plain(inner), Weight::Plain(outer)) => {
+            let project = (primitive(inner), inner_bias.map(primitive));
+            let embed = (primitive(outer), outer_bias.map(primitive));
+            let codes = codes.into_primitive();
+            tensor(B::code_tokens(codes, levels, project, embed, primitive(places)))
+        }
+        (inner, outer) => {
+            reference(codes, levels, (inner, inner_bias), (outer, outer_bias), places)
+        }
+    }
 }
 
 /// Reference of [`code_tokens`], of the same shapes.
@@ -67,7 +76,7 @@ mod tests {
         let device = Default::default();
         let levels = vec![8, 8, 8, 5, 5, 5];
         let codes = [0, 1, 63_999, 12_800, 4711];
-        let same = || (Tensor::<Flex, 2>::eye(6, &device), None);
+        let same = || (Tensor::<Flex, 2>::eye(6, &device).into(), None);
         let ids = Tensor::from_ints(codes.map(|code: u32| code as i32), &device);
         let y = code_tokens(ids, &levels, same(), same(), Tensor::zeros([1, 6], &device));
         let y = y.into_data().to_vec::<f32>().expect("f32");

@@ -20,8 +20,6 @@ mod decode;
 mod fusion;
 mod matrix;
 mod matvec;
-#[cfg(all(test, feature = "wgpu", feature = "cpu"))]
-mod measure;
 mod norm_rotate;
 #[cfg(all(test, feature = "cuda", feature = "wgpu", feature = "cpu"))]
 mod paper;
@@ -36,13 +34,13 @@ mod testing;
 
 use burn::tensor::{
     Tensor, TensorMetadata,
-    ops::{BoolTensor, FloatTensor, IntTensor},
+    ops::{BoolTensor, FloatTensor},
 };
 use burn_cubecl::{BoolElement, CubeBackend, CubeRuntime, FloatElement, IntElement};
 
 use super::{
-    Backend, CachedLayer, ConvGeometry, Mask, Reading, Slot, Visibility, primitive, reference,
-    tensor,
+    Backend, CachedLayer, ConvGeometry, Mask, Reading, Slot, Visibility, Weight, primitive,
+    reference, tensor,
 };
 use decode::{Decodes, Decoding, TENSORS};
 
@@ -53,32 +51,14 @@ where
     I: IntElement,
     BT: BoolElement,
 {
-    fn ada_norm(
-        x: FloatTensor<Self>,
-        weight: FloatTensor<Self>,
-        epsilon: f64,
-        shift: FloatTensor<Self>,
-        scale: FloatTensor<Self>,
-    ) -> FloatTensor<Self> {
-        ada_norm::ada_norm(x, weight, epsilon, shift, scale)
-    }
-
-    fn add_snake(
-        x: FloatTensor<Self>,
-        y: FloatTensor<Self>,
-        alpha: FloatTensor<Self>,
-        beta: FloatTensor<Self>,
-    ) -> [FloatTensor<Self>; 2] {
-        add_snake::add_snake(x, y, alpha, beta)
-    }
-
-    fn cache_write(
-        cache: FloatTensor<Self>,
-        new: FloatTensor<Self>,
-        slots: &[Slot],
-    ) -> FloatTensor<Self> {
-        cache_write::cache_write(cache, new, slots)
-    }
+    kernel! { rms_norm = rms_norm::rms_norm }
+    kernel! { ada_norm = ada_norm::ada_norm }
+    kernel! { norm_rotate = norm_rotate::norm_rotate }
+    kernel! { swiglu = swiglu::swiglu }
+    kernel! { cache_write = cache_write::cache_write }
+    kernel! { code_tokens = code_tokens::code_tokens::<R, F, I, BT> }
+    kernel! { snake = snake::snake }
+    kernel! { add_snake = add_snake::add_snake }
 
     fn cached_layers(
         x: Tensor<Self, 3>,
@@ -86,16 +66,6 @@ where
         reading: &Reading<'_, Self>,
     ) -> Tensor<Self, 3> {
         decode::cached_layers(x, layers, reading)
-    }
-
-    fn code_tokens(
-        codes: IntTensor<Self>,
-        levels: &[u32],
-        project: (FloatTensor<Self>, Option<FloatTensor<Self>>),
-        embed: (FloatTensor<Self>, Option<FloatTensor<Self>>),
-        places: FloatTensor<Self>,
-    ) -> FloatTensor<Self> {
-        code_tokens::code_tokens::<R, F, I, BT>(codes, levels, project, embed, places)
     }
 
     fn conv1d(
@@ -162,16 +132,6 @@ where
         conv_transpose1d::conv_transpose1d::<R, F, I, BT>(x, weight, bias, geometry)
     }
 
-    fn norm_rotate(
-        x: FloatTensor<Self>,
-        weight: FloatTensor<Self>,
-        epsilon: f64,
-        cos: FloatTensor<Self>,
-        sin: FloatTensor<Self>,
-    ) -> FloatTensor<Self> {
-        norm_rotate::norm_rotate(x, weight, epsilon, cos, sin)
-    }
-
     fn product(x: FloatTensor<Self>, weight: FloatTensor<Self>) -> FloatTensor<Self> {
         if matvec::is_for(x.shape()[0]) {
             return matvec::matvec(x, weight);
@@ -180,9 +140,9 @@ where
         if cuda::takes_product(&x, &weight) {
             return cuda::product(x, weight);
         }
-        let mut turned = weight;
-        turned.meta.swap(0, 1);
-        matrix::matmul(x, turned)
+        let mut transposed = weight;
+        transposed.meta.swap(0, 1);
+        matrix::matmul(x, transposed)
     }
 
     fn gated_product(
@@ -215,16 +175,8 @@ where
             tensor(residual),
             gate,
             tensor(x),
-            tensor(weight),
+            Weight::Plain(tensor(weight)),
         ))
-    }
-
-    fn rms_norm(
-        x: FloatTensor<Self>,
-        weight: FloatTensor<Self>,
-        epsilon: f64,
-    ) -> FloatTensor<Self> {
-        rms_norm::rms_norm(x, weight, epsilon)
     }
 
     fn attention(
@@ -239,18 +191,6 @@ where
         }
         let mask = Mask { visibility, keys: keys.map(Tensor::from_primitive) };
         primitive(reference::attention::<Self>(tensor(q), tensor(k), tensor(v), &mask))
-    }
-
-    fn snake(
-        x: FloatTensor<Self>,
-        alpha: FloatTensor<Self>,
-        beta: FloatTensor<Self>,
-    ) -> FloatTensor<Self> {
-        snake::snake(x, alpha, beta)
-    }
-
-    fn swiglu(gate: FloatTensor<Self>, up: FloatTensor<Self>) -> FloatTensor<Self> {
-        swiglu::swiglu(gate, up)
     }
 }
 

@@ -8,8 +8,7 @@ mod embedding;
 mod exp;
 mod gradient;
 mod layers;
-#[cfg(test)]
-mod measure;
+mod matrix;
 mod modulate;
 mod norm_rotate;
 mod product;
@@ -20,24 +19,25 @@ mod swiglu;
 
 use burn::tensor::{
     DType, Tensor, TensorData, TensorMetadata,
-    ops::{BoolTensor, FloatTensor, IntTensor},
+    ops::{FloatTensor, IntTensor},
 };
 use burn_flex::{Flex, FlexTensor};
 
 use super::{
-    Backend, CachedLayer, ConvGeometry, Reading, Slot, Visibility,
+    Backend, CachedLayer, ConvGeometry, Packed, Reading, Slot, Visibility,
     residual::{SnakeParams, UnitTensors},
 };
+use eight::Q8;
 
 /// Number of elements below which one core finishes before another wakes up.
 const WORTH_SHARING: usize = 1 << 14;
 
 impl Backend for Flex {
-    /// Weights may be bf16, int8 or prepacked words. Only their products use the narrow type;
-    /// everything else is f32.
+    /// Weights may be bf16 or int8. Only their products use the narrow type; everything else is
+    /// f32.
     fn computes_in(weights: DType) -> DType {
         match weights {
-            DType::BF16 | DType::I8 | DType::U32 | DType::I32 => DType::F32,
+            DType::BF16 | DType::I8 => DType::F32,
             same => same,
         }
     }
@@ -48,188 +48,46 @@ impl Backend for Flex {
         rayon::scope(|_| work())
     }
 
-    fn filter(weight: FloatTensor<Self>, stride: usize, is_transposed: bool) -> FloatTensor<Self> {
-        conv::filter(weight, stride, is_transposed)
-    }
-
-    fn quantize_q8(weight: FloatTensor<Self>) -> FloatTensor<Self> {
+    fn quantize_q8(weight: FloatTensor<Self>) -> IntTensor<Self> {
         eight::quantize_q8(weight)
     }
 
-    fn embedding(weight: FloatTensor<Self>, ids: IntTensor<Self>) -> FloatTensor<Self> {
-        embedding::embedding(weight, ids)
+    fn pack_filter(
+        weight: FloatTensor<Self>,
+        stride: usize,
+        is_transposed: bool,
+    ) -> Option<IntTensor<Self>> {
+        conv::pack_filter(weight, stride, is_transposed)
     }
 
-    fn product(x: FloatTensor<Self>, weight: FloatTensor<Self>) -> FloatTensor<Self> {
+    fn packed_embedding(weight: Packed<Self, 2>, ids: IntTensor<Self>) -> FloatTensor<Self> {
+        embedding::packed_embedding(Q8::of(weight), ids)
+    }
+
+    fn packed_product(x: FloatTensor<Self>, weight: Packed<Self, 2>) -> FloatTensor<Self> {
         product::product(x, weight)
     }
 
-    fn rms_norm(
+    fn packed_conv1d(
         x: FloatTensor<Self>,
-        weight: FloatTensor<Self>,
-        epsilon: f64,
-    ) -> FloatTensor<Self> {
-        rms_norm::rms_norm(x, weight, epsilon)
-    }
-
-    fn ada_norm(
-        x: FloatTensor<Self>,
-        weight: FloatTensor<Self>,
-        epsilon: f64,
-        shift: FloatTensor<Self>,
-        scale: FloatTensor<Self>,
-    ) -> FloatTensor<Self> {
-        modulate::ada_norm(x, weight, epsilon, shift, scale)
-    }
-
-    fn add_gated(
-        x: FloatTensor<Self>,
-        gate: FloatTensor<Self>,
-        y: FloatTensor<Self>,
-    ) -> FloatTensor<Self> {
-        modulate::add_gated(x, gate, y)
-    }
-
-    fn norm_rotate(
-        x: FloatTensor<Self>,
-        weight: FloatTensor<Self>,
-        epsilon: f64,
-        cos: FloatTensor<Self>,
-        sin: FloatTensor<Self>,
-    ) -> FloatTensor<Self> {
-        norm_rotate::norm_rotate(x, weight, epsilon, cos, sin)
-    }
-
-    fn rotate(
-        x: FloatTensor<Self>,
-        cos: FloatTensor<Self>,
-        sin: FloatTensor<Self>,
-    ) -> FloatTensor<Self> {
-        rotate::rotate(x, cos, sin)
-    }
-
-    fn swiglu(gate: FloatTensor<Self>, up: FloatTensor<Self>) -> FloatTensor<Self> {
-        swiglu::swiglu(gate, up)
-    }
-
-    fn rounded_as(x: FloatTensor<Self>, weights: DType) -> FloatTensor<Self> {
-        attention::rounded_as(x, weights)
-    }
-
-    fn attention(
-        q: FloatTensor<Self>,
-        k: FloatTensor<Self>,
-        v: FloatTensor<Self>,
-        keys: Option<BoolTensor<Self>>,
-        visibility: Visibility,
-    ) -> FloatTensor<Self> {
-        attention::attention(q, k, v, keys, visibility)
-    }
-
-    fn snake(
-        x: FloatTensor<Self>,
-        alpha: FloatTensor<Self>,
-        beta: FloatTensor<Self>,
-    ) -> FloatTensor<Self> {
-        snake::snake(x, alpha, beta)
-    }
-
-    fn add_snake(
-        x: FloatTensor<Self>,
-        y: FloatTensor<Self>,
-        alpha: FloatTensor<Self>,
-        beta: FloatTensor<Self>,
-    ) -> [FloatTensor<Self>; 2] {
-        snake::add_snake(x, y, alpha, beta)
-    }
-
-    fn conv1d(
-        x: FloatTensor<Self>,
-        weight: FloatTensor<Self>,
+        weight: Packed<Self, 3>,
         bias: Option<FloatTensor<Self>>,
         geometry: ConvGeometry,
     ) -> FloatTensor<Self> {
         conv::conv1d(x, weight, bias, geometry)
     }
 
-    fn conv_transpose1d(
+    fn packed_conv_transpose1d(
         x: FloatTensor<Self>,
-        weight: FloatTensor<Self>,
+        weight: Packed<Self, 3>,
         bias: Option<FloatTensor<Self>>,
         geometry: ConvGeometry,
     ) -> FloatTensor<Self> {
         conv::conv_transpose1d(x, weight, bias, geometry)
     }
 
-    fn product_gradients(
-        x: FloatTensor<Self>,
-        weight: FloatTensor<Self>,
-        gradient: FloatTensor<Self>,
-        wanted: [bool; 2],
-    ) -> [Option<FloatTensor<Self>>; 2] {
-        product::product_gradients(x, weight, gradient, wanted)
-    }
-
-    fn rms_norm_gradients(
-        x: FloatTensor<Self>,
-        weight: FloatTensor<Self>,
-        epsilon: f64,
-        gradient: FloatTensor<Self>,
-    ) -> [FloatTensor<Self>; 2] {
-        gradient::rms_norm_gradients(x, weight, epsilon, gradient)
-    }
-
-    fn ada_norm_gradients(
-        x: FloatTensor<Self>,
-        weight: FloatTensor<Self>,
-        epsilon: f64,
-        scale: FloatTensor<Self>,
-        gradient: FloatTensor<Self>,
-    ) -> [FloatTensor<Self>; 4] {
-        modulate::ada_norm_gradients(x, weight, epsilon, scale, gradient)
-    }
-
-    fn add_gated_gradients(
-        gate: FloatTensor<Self>,
-        y: FloatTensor<Self>,
-        gradient: FloatTensor<Self>,
-    ) -> [FloatTensor<Self>; 2] {
-        modulate::add_gated_gradients(gate, y, gradient)
-    }
-
-    fn swiglu_gradients(
-        gate: FloatTensor<Self>,
-        up: FloatTensor<Self>,
-        gradient: FloatTensor<Self>,
-    ) -> [FloatTensor<Self>; 2] {
-        gradient::swiglu_gradients(gate, up, gradient)
-    }
-
-    fn attention_gradients(
-        inputs: [FloatTensor<Self>; 3],
-        keys: Option<BoolTensor<Self>>,
-        visibility: Visibility,
-        gradient: FloatTensor<Self>,
-    ) -> [FloatTensor<Self>; 3] {
-        attention::attention_gradients(inputs, keys, visibility, gradient)
-    }
-
-    fn snake_gradients(
-        x: FloatTensor<Self>,
-        alpha: FloatTensor<Self>,
-        beta: FloatTensor<Self>,
-        gradient: FloatTensor<Self>,
-    ) -> [FloatTensor<Self>; 3] {
-        snake::snake_gradients(x, alpha, beta, gradient)
-    }
-
-    fn filter_gradient(
-        x: FloatTensor<Self>,
-        gradient: FloatTensor<Self>,
-        taps: usize,
-        geometry: ConvGeometry,
-    ) -> FloatTensor<Self> {
-        conv::filter_gradient(x, gradient, taps, geometry)
+    fn rounded_as(x: FloatTensor<Self>, weights: DType) -> FloatTensor<Self> {
+        attention::rounded_as(x, weights)
     }
 
     fn residual_units(
@@ -249,13 +107,27 @@ impl Backend for Flex {
         layers::cached_layers(x, layers, reading)
     }
 
-    fn cache_write(
-        cache: FloatTensor<Self>,
-        new: FloatTensor<Self>,
-        slots: &[Slot],
-    ) -> FloatTensor<Self> {
-        cache::cache_write(cache, new, slots)
-    }
+    kernel! { product = product::product }
+    kernel! { rms_norm = rms_norm::rms_norm }
+    kernel! { ada_norm = modulate::ada_norm }
+    kernel! { add_gated = modulate::add_gated }
+    kernel! { norm_rotate = norm_rotate::norm_rotate }
+    kernel! { rotate = rotate::rotate }
+    kernel! { swiglu = swiglu::swiglu }
+    kernel! { attention = attention::attention }
+    kernel! { cache_write = cache::cache_write }
+    kernel! { snake = snake::snake }
+    kernel! { add_snake = snake::add_snake }
+    kernel! { conv1d = conv::conv1d }
+    kernel! { conv_transpose1d = conv::conv_transpose1d }
+    kernel! { product_gradients = product::product_gradients }
+    kernel! { rms_norm_gradients = gradient::rms_norm_gradients }
+    kernel! { ada_norm_gradients = modulate::ada_norm_gradients }
+    kernel! { add_gated_gradients = modulate::add_gated_gradients }
+    kernel! { swiglu_gradients = gradient::swiglu_gradients }
+    kernel! { attention_gradients = attention::attention_gradients }
+    kernel! { snake_gradients = snake::snake_gradients }
+    kernel! { filter_gradient = conv::filter_gradient }
 }
 
 /// Returns the tensor as contiguous storage without offset, so that indices into it are plain.

@@ -6,7 +6,7 @@
 use burn::tensor::Tensor;
 
 use super::{
-    Backend, Mask, Slot, add, attention, cache_write, linear, norm_rotate, rms_norm, swiglu,
+    Backend, Mask, Slot, Weight, add, attention, cache_write, linear, norm_rotate, rms_norm, swiglu,
 };
 
 /// The weights of a layer, named as in a checkpoint.
@@ -15,13 +15,13 @@ pub struct LayerWeights<B: Backend> {
     /// Norm before attention: `[H]`.
     pub input_layernorm: Tensor<B, 1>,
     /// `[heads D, H]`
-    pub q_proj: Tensor<B, 2>,
+    pub q_proj: Weight<B, 2>,
     /// `[kv_heads D, H]`
-    pub k_proj: Tensor<B, 2>,
+    pub k_proj: Weight<B, 2>,
     /// `[kv_heads D, H]`
-    pub v_proj: Tensor<B, 2>,
+    pub v_proj: Weight<B, 2>,
     /// `[H, heads D]`
-    pub o_proj: Tensor<B, 2>,
+    pub o_proj: Weight<B, 2>,
     /// Norm of a query head: `[D]`.
     pub q_norm: Tensor<B, 1>,
     /// Norm of a key head: `[D]`.
@@ -29,11 +29,11 @@ pub struct LayerWeights<B: Backend> {
     /// Norm before the feed-forward block: `[H]`.
     pub post_attention_layernorm: Tensor<B, 1>,
     /// `[I, H]`
-    pub gate_proj: Tensor<B, 2>,
+    pub gate_proj: Weight<B, 2>,
     /// `[I, H]`
-    pub up_proj: Tensor<B, 2>,
+    pub up_proj: Weight<B, 2>,
     /// `[H, I]`
-    pub down_proj: Tensor<B, 2>,
+    pub down_proj: Weight<B, 2>,
     /// Epsilon under the root of every norm.
     pub epsilon: f64,
 }

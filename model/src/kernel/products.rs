@@ -3,7 +3,18 @@
 
 use burn::tensor::Tensor;
 
-use super::{Backend, keep_finite, primitive, rows, tensor};
+use super::{Backend, Weight, keep_finite, primitive, rows, swiglu, tensor};
+
+/// Returns `x W^T`.
+///
+/// # Shapes
+/// - `x`: `[rows, in]`, `weight`: `[out, in]`, output: `[rows, out]`
+pub(super) fn product<B: Backend>(x: Tensor<B, 2>, weight: Weight<B, 2>) -> Tensor<B, 2> {
+    tensor(match weight {
+        Weight::Plain(weight) => B::product(primitive(x), primitive(weight)),
+        Weight::Packed(weight) => B::packed_product(primitive(x), weight),
+    })
+}
 
 /// `silu(x G^T) (x U^T)`: two maps of one input, then [`super::swiglu`].
 ///
@@ -15,13 +26,29 @@ use super::{Backend, keep_finite, primitive, rows, tensor};
 /// - output: `[.., out]`
 pub fn gated_linear<B: Backend, const D: usize>(
     x: Tensor<B, D>,
-    gate: Tensor<B, 2>,
-    up: Tensor<B, 2>,
+    gate: impl Into<Weight<B, 2>>,
+    up: impl Into<Weight<B, 2>>,
 ) -> Tensor<B, D> {
+    let (gate, up) = (gate.into(), up.into());
     let mut shape = x.dims();
     shape[D - 1] = gate.dims()[0];
-    let y = B::gated_product(primitive(rows(x)), primitive(gate), primitive(up));
-    tensor::<B, 2>(y).reshape(shape)
+    let x = rows(x);
+    let y = match (gate, up) {
+        (Weight::Plain(gate), Weight::Plain(up)) => {
+            tensor(B::gated_product(primitive(x), primitive(gate), primitive(up)))
+        }
+        (gate, up) => reference_gated(x, gate, up),
+    };
+    y.reshape(shape)
+}
+
+/// Reference of [`gated_linear`], of rows.
+pub(super) fn reference_gated<B: Backend>(
+    x: Tensor<B, 2>,
+    gate: Weight<B, 2>,
+    up: Weight<B, 2>,
+) -> Tensor<B, 2> {
+    swiglu(product(x.clone(), gate), product(x, up))
 }
 
 /// `residual + gate (x W^T)`, or without a gate `residual + x W^T`: the map at the end of a
@@ -35,11 +62,15 @@ pub fn linear_added<B: Backend>(
     residual: Tensor<B, 3>,
     gate: Option<Tensor<B, 3>>,
     x: Tensor<B, 3>,
-    weight: Tensor<B, 2>,
+    weight: impl Into<Weight<B, 2>>,
 ) -> Tensor<B, 3> {
-    let gate = gate.map(primitive);
-    let y = B::product_added(primitive(residual), gate, primitive(x), primitive(weight));
-    keep_finite(tensor(y))
+    keep_finite(match weight.into() {
+        Weight::Plain(weight) => {
+            let gate = gate.map(primitive);
+            tensor(B::product_added(primitive(residual), gate, primitive(x), primitive(weight)))
+        }
+        packed @ Weight::Packed(_) => reference_added(residual, gate, x, packed),
+    })
 }
 
 /// Reference of [`linear_added`], of the same shapes, without [`keep_finite`].
@@ -47,10 +78,9 @@ pub(super) fn reference_added<B: Backend>(
     residual: Tensor<B, 3>,
     gate: Option<Tensor<B, 3>>,
     x: Tensor<B, 3>,
-    weight: Tensor<B, 2>,
+    weight: Weight<B, 2>,
 ) -> Tensor<B, 3> {
-    let product = tensor::<B, 2>(B::product(primitive(rows(x)), primitive(weight)));
-    let y = product.reshape(residual.dims());
+    let y = product(rows(x), weight).reshape(residual.dims());
     match gate {
         None => residual + y,
         Some(gate) => tensor(B::add_gated(primitive(residual), primitive(gate), primitive(y))),

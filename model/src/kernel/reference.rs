@@ -143,8 +143,8 @@ pub fn rotate<B: Backend>(x: Tensor<B, 4>, cos: Tensor<B, 2>, sin: Tensor<B, 2>)
     let (cos, sin) = (cos.unsqueeze::<4>(), sin.unsqueeze::<4>());
     let first = x.clone().narrow(3, 0, half);
     let second = x.narrow(3, half, half);
-    let turned = first.clone() * cos.clone() - second.clone() * sin.clone();
-    Tensor::cat(vec![turned, second * cos + first * sin], 3)
+    let rotated = first.clone() * cos.clone() - second.clone() * sin.clone();
+    Tensor::cat(vec![rotated, second * cos + first * sin], 3)
 }
 
 /// Reference of [`super::silu`], with the same shapes.

@@ -4,13 +4,13 @@
 
 use burn::tensor::Tensor;
 
-use super::{Backend, ConvGeometry, primitive, snake, tensor};
+use super::{Backend, ConvGeometry, Weight, add_snake, conv1d, primitive, snake, tensor};
 
 /// Parameters of a snake: `alpha` and `beta`, each `[1, channels, 1]`.
 pub type SnakeParams<B> = [Tensor<B, 3>; 2];
 
 /// A convolution: weight `[out, in, k]`, bias `[out]`.
-pub type Convolution<B> = (Tensor<B, 3>, Option<Tensor<B, 1>>, ConvGeometry);
+pub type Convolution<B> = (Weight<B, 3>, Option<Tensor<B, 1>>, ConvGeometry);
 
 /// `x + conv2(snake2(conv1(snake1(x))))`; both convolutions keep channels and length.
 #[derive(Debug, Clone)]
@@ -63,9 +63,12 @@ pub fn reference<B: Backend>(
 fn conv1d_snake<B: Backend>(
     x: Tensor<B, 3>,
     (weight, bias, geometry): Convolution<B>,
-    wave: SnakeParams<B>,
+    [alpha, beta]: SnakeParams<B>,
 ) -> Tensor<B, 3> {
-    let (bias, wave) = (bias.map(primitive), wave.map(primitive));
+    let Weight::Plain(weight) = weight else {
+        return snake(conv1d(x, weight, bias, geometry), alpha, beta);
+    };
+    let (bias, wave) = (bias.map(primitive), [alpha, beta].map(primitive));
     tensor(B::conv1d_snake(primitive(x), primitive(weight), bias, geometry, wave))
 }
 
@@ -74,9 +77,12 @@ fn conv1d_add_snake<B: Backend>(
     residual: Tensor<B, 3>,
     x: Tensor<B, 3>,
     (weight, bias, geometry): Convolution<B>,
-    wave: SnakeParams<B>,
+    [alpha, beta]: SnakeParams<B>,
 ) -> [Tensor<B, 3>; 2] {
-    let (bias, wave) = (bias.map(primitive), wave.map(primitive));
+    let Weight::Plain(weight) = weight else {
+        return add_snake(residual, conv1d(x, weight, bias, geometry), alpha, beta);
+    };
+    let (bias, wave) = (bias.map(primitive), [alpha, beta].map(primitive));
     let [residual, x, weight] = [primitive(residual), primitive(x), primitive(weight)];
     B::conv1d_add_snake(residual, x, weight, bias, geometry, wave).map(tensor)
 }

@@ -8,7 +8,7 @@ use burn::{module::Module, tensor::Tensor};
 use super::{LayerShape, Linear, RmsNorm, Rope};
 use crate::{
     Backend,
-    kernel::{self, Mask, Visibility},
+    kernel::{self, Mask, Visibility, Weight},
 };
 
 /// The projections of one attention block.
@@ -91,7 +91,7 @@ impl<B: Backend> Attention<B> {
 
     /// Returns the query, key, value and output maps, `[out, in]` each, and the query and key
     /// norms.
-    pub(super) fn weights(&self) -> ([Tensor<B, 2>; 4], [Tensor<B, 1>; 2]) {
+    pub(super) fn weights(&self) -> ([Weight<B, 2>; 4], [Tensor<B, 1>; 2]) {
         let maps = [&self.q_proj, &self.k_proj, &self.v_proj, &self.o_proj];
         let norms = [&self.q_norm, &self.k_norm];
         (maps.map(Linear::weight_alone), norms.map(|norm| norm.parts().0))

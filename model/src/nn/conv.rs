@@ -7,7 +7,7 @@ use burn::{
     tensor::{DType, Tensor},
 };
 
-use super::random;
+use super::{WeightParam, random, random_weight};
 use crate::{
     Backend,
     kernel::{self, ConvGeometry},
@@ -16,7 +16,7 @@ use crate::{
 /// Convolution `[B, in, S] -> [B, out, S']`.
 #[derive(Module, Debug)]
 pub struct Conv1d<B: Backend> {
-    weight: Param<Tensor<B, 3>>,
+    weight: WeightParam<B, 3>,
     bias: Option<Param<Tensor<B, 1>>>,
     stride: usize,
     padding: usize,
@@ -34,7 +34,7 @@ impl<B: Backend> Conv1d<B> {
         let ConvGeometry { stride, padding, dilation } = geometry;
         let std = ((input * kernel) as f64).powf(-0.5);
         Self {
-            weight: random([output, input, kernel], std, device),
+            weight: random_weight([output, input, kernel], std, device),
             bias: None,
             stride,
             padding,
@@ -53,15 +53,14 @@ impl<B: Backend> Conv1d<B> {
         Self { bias, ..Self::init(channels, kernel, geometry, device) }
     }
 
-    /// Returns it with prepacked weights, see [`kernel::filter`].
-    pub(crate) fn in_order(self) -> Self {
-        let weight = self.weight.map(|weight| kernel::filter(weight, self.stride, false));
-        Self { weight, ..self }
+    /// Returns it with prepacked weights, see [`kernel::pack_filter`].
+    pub(crate) fn prepacked(self) -> Self {
+        Self { weight: self.weight.prepacked(self.stride, false), ..self }
     }
 
     /// Returns the type of the weight.
     pub(crate) fn dtype(&self) -> DType {
-        self.weight.val().dtype()
+        self.weight.dtype()
     }
 
     /// [`Self::forward`] for input of any float type, for the first layer of a network.
@@ -94,7 +93,7 @@ impl<B: Backend> Conv1d<B> {
 /// Transposed convolution `[B, in, S] -> [B, out, S stride]` (for the geometries used here).
 #[derive(Module, Debug)]
 pub struct ConvTranspose1d<B: Backend> {
-    weight: Param<Tensor<B, 3>>,
+    weight: WeightParam<B, 3>,
     bias: Option<Param<Tensor<B, 1>>>,
     stride: usize,
     padding: usize,
@@ -111,17 +110,16 @@ impl<B: Backend> ConvTranspose1d<B> {
         // Each output sample gets kernel / stride taps of each input channel.
         let std = ((input * kernel.div_ceil(stride)) as f64).powf(-0.5);
         Self {
-            weight: random([input, output, kernel], std, device),
+            weight: random_weight([input, output, kernel], std, device),
             bias: Some(random([output], 0.02, device)),
             stride,
             padding,
         }
     }
 
-    /// Returns it with prepacked weights, see [`kernel::filter`].
-    pub(crate) fn in_order(self) -> Self {
-        let weight = self.weight.map(|weight| kernel::filter(weight, self.stride, true));
-        Self { weight, ..self }
+    /// Returns it with prepacked weights, see [`kernel::pack_filter`].
+    pub(crate) fn prepacked(self) -> Self {
+        Self { weight: self.weight.prepacked(self.stride, true), ..self }
     }
 
     /// # Shapes

@@ -7,13 +7,16 @@ use burn::{
     tensor::{DType, Int, Tensor},
 };
 
-use super::{LowRank, random};
-use crate::{Backend, kernel};
+use super::{LowRank, WeightParam, random, random_weight};
+use crate::{
+    Backend,
+    kernel::{self, Weight},
+};
 
 /// `x W^T + b`, plus the term of an adapter in training.
 #[derive(Module, Debug)]
 pub struct Linear<B: Backend> {
-    weight: Param<Tensor<B, 2>>,
+    weight: WeightParam<B, 2>,
     bias: Option<Param<Tensor<B, 1>>>,
     low_rank: Option<LowRank<B>>,
 }
@@ -22,7 +25,7 @@ impl<B: Backend> Linear<B> {
     /// Creates a map without bias from `input` to `output` values, random with unit gain.
     pub fn init(input: usize, output: usize, device: &B::Device) -> Self {
         let std = (input as f64).powf(-0.5);
-        Self { weight: random([output, input], std, device), bias: None, low_rank: None }
+        Self { weight: random_weight([output, input], std, device), bias: None, low_rank: None }
     }
 
     /// Creates the same map with a bias.
@@ -33,11 +36,11 @@ impl<B: Backend> Linear<B> {
 
     /// Returns the type of the weight.
     pub(crate) fn dtype(&self) -> DType {
-        self.weight.val().dtype()
+        self.weight.dtype()
     }
 
     /// Returns the weight, `[out, in]`.
-    pub(crate) fn weight(&self) -> Tensor<B, 2> {
+    pub(crate) fn weight(&self) -> Weight<B, 2> {
         self.weight.val()
     }
 
@@ -45,9 +48,8 @@ impl<B: Backend> Linear<B> {
     ///
     /// # Panics
     /// If the map has a bias or an adapter.
-    pub(crate) fn weight_alone(&self) -> Tensor<B, 2> {
-        assert!(self.bias.is_none() && self.low_rank.is_none(), "a map with more than a weight");
-        self.weight.val()
+    pub(crate) fn weight_alone(&self) -> Weight<B, 2> {
+        self.alone().expect("a map without bias and adapter")
     }
 
     /// Returns weight and bias.
@@ -77,7 +79,7 @@ impl<B: Backend> Linear<B> {
     }
 
     /// Returns the weight, if the map has no bias and no adapter.
-    pub(super) fn plain(&self) -> Option<Tensor<B, 2>> {
+    pub(super) fn alone(&self) -> Option<Weight<B, 2>> {
         (self.bias.is_none() && self.low_rank.is_none()).then(|| self.weight.val())
     }
 
@@ -91,7 +93,7 @@ impl<B: Backend> Linear<B> {
         gate: Option<Tensor<B, 3>>,
         x: Tensor<B, 3>,
     ) -> Tensor<B, 3> {
-        match (self.plain(), gate) {
+        match (self.alone(), gate) {
             (Some(weight), gate) => kernel::linear_added(residual, gate, x, weight),
             (None, None) => kernel::add(residual, self.forward(x)),
             (None, Some(gate)) => kernel::add_gated(residual, gate, self.forward(x)),
@@ -100,7 +102,7 @@ impl<B: Backend> Linear<B> {
 
     /// Returns input and output width.
     pub fn widths(&self) -> [usize; 2] {
-        let [output, input] = self.weight.shape().dims();
+        let [output, input] = self.weight.dims();
         [input, output]
     }
 
@@ -113,27 +115,27 @@ impl<B: Backend> Linear<B> {
 /// An embedding table with one row per token.
 #[derive(Module, Debug)]
 pub struct Embedding<B: Backend> {
-    weight: Param<Tensor<B, 2>>,
+    weight: WeightParam<B, 2>,
 }
 
 impl<B: Backend> Embedding<B> {
     /// Creates a random table.
     pub fn init(rows: usize, width: usize, device: &B::Device) -> Self {
-        Self { weight: random([rows, width], 0.02, device) }
+        Self { weight: random_weight([rows, width], 0.02, device) }
     }
 
     /// Returns the type of the table.
     pub(crate) fn dtype(&self) -> DType {
-        self.weight.val().dtype()
+        self.weight.dtype()
     }
 
     /// Returns the number of rows.
     pub fn rows(&self) -> usize {
-        self.weight.shape().dims::<2>()[0]
+        self.weight.dims()[0]
     }
 
     /// Returns the table.
-    pub(crate) fn table(&self) -> Tensor<B, 2> {
+    pub(crate) fn table(&self) -> Weight<B, 2> {
         self.weight.val()
     }
 

@@ -5,7 +5,10 @@
 use burn::{module::Module, tensor::Tensor};
 
 use super::Linear;
-use crate::{Backend, kernel};
+use crate::{
+    Backend,
+    kernel::{self, Weight},
+};
 
 /// `down(silu(gate(x)) up(x))`.
 #[derive(Module, Debug)]
@@ -35,7 +38,7 @@ impl<B: Backend> Mlp<B> {
     }
 
     /// Returns the weights of gate, up and down, `[out, in]` each.
-    pub(super) fn weights(&self) -> [Tensor<B, 2>; 3] {
+    pub(super) fn weights(&self) -> [Weight<B, 2>; 3] {
         [&self.gate_proj, &self.up_proj, &self.down_proj].map(Linear::weight_alone)
     }
 
@@ -60,7 +63,7 @@ impl<B: Backend> Mlp<B> {
 
     /// Computes `silu(gate(x)) up(x)`.
     fn inner(&self, x: Tensor<B, 3>) -> Tensor<B, 3> {
-        match (self.gate_proj.plain(), self.up_proj.plain()) {
+        match (self.gate_proj.alone(), self.up_proj.alone()) {
             (Some(gate), Some(up)) => kernel::gated_linear(x, gate, up),
             _ => {
                 let gate = self.gate_proj.forward(x.clone());

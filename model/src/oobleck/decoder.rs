@@ -68,14 +68,15 @@ impl<B: Backend> Decoder<B> {
         }
     }
 
-    /// Returns the decoder with filters prepacked by [`kernel::filter`](crate::kernel::filter), for
-    /// decoding only. The result cannot be cast, saved or packed again.
-    pub fn in_order(self) -> Self {
+    /// Returns the decoder with filters prepacked by
+    /// [`kernel::pack_filter`](crate::kernel::pack_filter), for decoding only. The result cannot be
+    /// cast or saved.
+    pub fn prepacked(self) -> Self {
         Self {
-            conv1: self.conv1.in_order(),
-            block: self.block.into_iter().map(DecoderBlock::in_order).collect(),
+            conv1: self.conv1.prepacked(),
+            block: self.block.into_iter().map(DecoderBlock::prepacked).collect(),
             snake1: self.snake1,
-            conv2: self.conv2.in_order(),
+            conv2: self.conv2.prepacked(),
         }
     }
 
@@ -103,13 +104,13 @@ impl<B: Backend> Decoder<B> {
 }
 
 impl<B: Backend> DecoderBlock<B> {
-    fn in_order(self) -> Self {
+    fn prepacked(self) -> Self {
         Self {
             snake1: self.snake1,
-            conv_t1: self.conv_t1.in_order(),
-            res_unit1: self.res_unit1.in_order(),
-            res_unit2: self.res_unit2.in_order(),
-            res_unit3: self.res_unit3.in_order(),
+            conv_t1: self.conv_t1.prepacked(),
+            res_unit1: self.res_unit1.prepacked(),
+            res_unit2: self.res_unit2.prepacked(),
+            res_unit3: self.res_unit3.prepacked(),
         }
     }
 

@@ -87,13 +87,13 @@ impl<B: Backend> Encoder<B> {
     }
 
     /// Returns the encoder with prepacked filters, like
-    /// [`Decoder::in_order`](super::Decoder::in_order).
-    pub fn in_order(self) -> Self {
+    /// [`Decoder::prepacked`](super::Decoder::prepacked).
+    pub fn prepacked(self) -> Self {
         Self {
-            conv1: self.conv1.in_order(),
-            block: self.block.into_iter().map(EncoderBlock::in_order).collect(),
+            conv1: self.conv1.prepacked(),
+            block: self.block.into_iter().map(EncoderBlock::prepacked).collect(),
             snake1: self.snake1,
-            conv2: self.conv2.in_order(),
+            conv2: self.conv2.prepacked(),
         }
     }
 
@@ -112,13 +112,13 @@ impl<B: Backend> Encoder<B> {
 }
 
 impl<B: Backend> EncoderBlock<B> {
-    fn in_order(self) -> Self {
+    fn prepacked(self) -> Self {
         Self {
-            res_unit1: self.res_unit1.in_order(),
-            res_unit2: self.res_unit2.in_order(),
-            res_unit3: self.res_unit3.in_order(),
+            res_unit1: self.res_unit1.prepacked(),
+            res_unit2: self.res_unit2.prepacked(),
+            res_unit3: self.res_unit3.prepacked(),
             snake1: self.snake1,
-            conv1: self.conv1.in_order(),
+            conv1: self.conv1.prepacked(),
         }
     }
 

@@ -30,8 +30,8 @@ impl<B: Backend> ResidualUnit<B> {
         }
     }
 
-    pub(super) fn in_order(self) -> Self {
-        Self { conv1: self.conv1.in_order(), conv2: self.conv2.in_order(), ..self }
+    pub(super) fn prepacked(self) -> Self {
+        Self { conv1: self.conv1.prepacked(), conv2: self.conv2.prepacked(), ..self }
     }
 
     fn parts(&self) -> UnitTensors<B> {

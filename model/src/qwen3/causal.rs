@@ -12,7 +12,7 @@ use burn::{
 use super::{Config, Model};
 use crate::{
     Backend, NoTap, Place, Tap,
-    kernel::{self, Slot},
+    kernel::{self, Slot, Weight},
     nn::{Cache, LayerShape, Linear},
 };
 
@@ -139,8 +139,7 @@ impl<B: Backend> Causal<B> {
         let head = self.head();
         let hidden = hidden.cast(B::computes_in(head.dtype()));
         let part = |range: &Range<usize>| {
-            let rows = head.clone().narrow(0, range.start, range.len());
-            kernel::linear(hidden.clone(), rows, None)
+            kernel::linear(hidden.clone(), head.clone().rows(range.clone()), None)
         };
         let mut parts: Vec<_> = B::on_pool(|| wanted.iter().map(part).collect());
         let scores = if parts.len() == 1 { parts.remove(0) } else { Tensor::cat(parts, 1) };
@@ -148,7 +147,7 @@ impl<B: Backend> Causal<B> {
         // ANCHOR_END: scores
     }
 
-    fn head(&self) -> Tensor<B, 2> {
+    fn head(&self) -> Weight<B, 2> {
         match &self.lm_head {
             Some(head) => head.weight(),
             None => self.model.table(),

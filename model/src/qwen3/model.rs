@@ -11,7 +11,7 @@ use burn::{
 use super::Config;
 use crate::{
     Backend, NoTap, Place, Tap,
-    kernel::{self, Mask, Reading, Slot, Visibility, flags},
+    kernel::{self, Mask, Reading, Slot, Visibility, Weight, flags},
     nn::{Cache, Embedding, Layer, RmsNorm, Rope, STEP},
 };
 
@@ -160,7 +160,7 @@ impl<B: Backend> Model<B> {
     }
 
     /// Returns the embedding table, `[vocabulary, H]`.
-    pub(super) fn table(&self) -> Tensor<B, 2> {
+    pub(super) fn table(&self) -> Weight<B, 2> {
         self.embed_tokens.table()
     }
 }

@@ -170,7 +170,7 @@ impl<'a, B: Backend> Networks<'a, B> {
     /// [`Error::Checkpoint`].
     pub fn vae_decoder(&self) -> Result<Rc<oobleck::Decoder<B>>, Error> {
         // Weights are prepacked once for all tiles, for as long as the network is in memory.
-        self.load(VAE_DECODER, |place| Ok(self.checkpoint.vae_decoder(place)?.in_order()))
+        self.load(VAE_DECODER, |place| Ok(self.checkpoint.vae_decoder(place)?.prepacked()))
     }
 
     /// Returns the network from sound to latents.
@@ -178,7 +178,7 @@ impl<'a, B: Backend> Networks<'a, B> {
     /// # Errors
     /// [`Error::Checkpoint`].
     pub fn vae_encoder(&self) -> Result<Rc<oobleck::Encoder<B>>, Error> {
-        self.load(VAE_ENCODER, |place| Ok(self.checkpoint.vae_encoder(place)?.in_order()))
+        self.load(VAE_ENCODER, |place| Ok(self.checkpoint.vae_encoder(place)?.prepacked()))
     }
 
     fn load<T: Module<B> + 'static>(

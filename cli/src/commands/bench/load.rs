@@ -100,10 +100,10 @@ impl Model {
             (Self::Song(folder), Network::Dit) => Box::new(folder.dit_dir().dit(place)?),
             // Prepacked, as for songs.
             (Self::Song(folder), Network::VaeDecoder) => {
-                Box::new(folder.vae_dir().decoder(place)?.in_order())
+                Box::new(folder.vae_dir().decoder(place)?.prepacked())
             }
             (Self::Song(folder), Network::VaeEncoder) => {
-                Box::new(folder.vae_dir().encoder(place)?.in_order())
+                Box::new(folder.vae_dir().encoder(place)?.prepacked())
             }
             (Self::Language(folder), _) => Box::new(folder.model(place)?),
             // A folder for songs has no language model.

@@ -17,7 +17,7 @@ use super::{
 pub(super) fn decode<B: Backend>(song: Song, place: &Place<B>) -> Result<Run> {
     let config = presets::vae()?;
     let device = &place.device;
-    let model = cast(oobleck::Decoder::<B>::init(&config, device), place.dtype).in_order();
+    let model = cast(oobleck::Decoder::<B>::init(&config, device), place.dtype).prepacked();
     let frames = song.frames();
     let latents = noise([1, frames, config.decoder_input_channels], device);
     let work =
@@ -30,7 +30,7 @@ pub(super) fn decode<B: Backend>(song: Song, place: &Place<B>) -> Result<Run> {
 pub(super) fn encode<B: Backend>(song: Song, place: &Place<B>) -> Result<Run> {
     let config = presets::vae()?;
     let device = &place.device;
-    let model = cast(oobleck::Encoder::<B>::init(&config, device), place.dtype).in_order();
+    let model = cast(oobleck::Encoder::<B>::init(&config, device), place.dtype).prepacked();
     let frames = song.frames();
     let sound = noise([1, config.audio_channels, frames * config.hop()], device);
     let work = || vae::encode(&model, sound.clone(), config.hop(), Tiling::ENCODE, &Unobserved);

@@ -3,7 +3,7 @@
 use acestep_model::{Checkpoint, acestep::Dit};
 use burn::{
     module::{Module, ModuleVisitor, Param},
-    tensor::Tensor,
+    tensor::{Int, Tensor},
 };
 
 use super::*;
@@ -31,12 +31,15 @@ fn files() -> [File; 4] {
     ]
 }
 
-/// Returns the stored bytes of the parameters: int8 weights cannot be read as floats.
+/// Returns the stored bytes of the parameters; those of int8 weights are the words.
 fn kept(folder: &AceStep, dtype: DType) -> BTreeMap<String, Vec<u8>> {
     #[derive(Default)]
     struct Kept(Vec<String>, BTreeMap<String, Vec<u8>>);
     impl ModuleVisitor<B> for Kept {
         fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<B, D>>) {
+            self.1.insert(self.0.join("."), param.val().into_data().as_bytes().to_vec());
+        }
+        fn visit_int<const D: usize>(&mut self, param: &Param<Tensor<B, D, Int>>) {
             self.1.insert(self.0.join("."), param.val().into_data().as_bytes().to_vec());
         }
         fn enter_module(&mut self, name: &str, _: &str) {

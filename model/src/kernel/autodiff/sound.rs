@@ -50,9 +50,9 @@ impl<B: Backend> Backward<B, 3> for Snake {
 
 /// A convolution or a transposed convolution.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Filter {
-    pub(super) geometry: ConvGeometry,
-    pub(super) transposed: bool,
+struct Filter {
+    geometry: ConvGeometry,
+    transposed: bool,
 }
 
 impl Filter {
@@ -140,7 +140,25 @@ impl Filter {
     }
 }
 
-pub(super) fn convolve<B: Backend, C: CheckpointStrategy>(
+pub(super) fn conv1d<B: Backend, C: CheckpointStrategy>(
+    x: FloatTensor<Autodiff<B, C>>,
+    weight: FloatTensor<Autodiff<B, C>>,
+    bias: Option<FloatTensor<Autodiff<B, C>>>,
+    geometry: ConvGeometry,
+) -> FloatTensor<Autodiff<B, C>> {
+    convolve::<B, C>(Filter { geometry, transposed: false }, x, weight, bias)
+}
+
+pub(super) fn conv_transpose1d<B: Backend, C: CheckpointStrategy>(
+    x: FloatTensor<Autodiff<B, C>>,
+    weight: FloatTensor<Autodiff<B, C>>,
+    bias: Option<FloatTensor<Autodiff<B, C>>>,
+    geometry: ConvGeometry,
+) -> FloatTensor<Autodiff<B, C>> {
+    convolve::<B, C>(Filter { geometry, transposed: true }, x, weight, bias)
+}
+
+fn convolve<B: Backend, C: CheckpointStrategy>(
     filter: Filter,
     x: FloatTensor<Autodiff<B, C>>,
     weight: FloatTensor<Autodiff<B, C>>,

@@ -173,9 +173,10 @@ impl<B: Backend> Backward<B, 2> for Swiglu {
 /// Cosines and sines get no gradient.
 pub(super) fn rotate<B: Backend, C: CheckpointStrategy>(
     x: Tracked<B, C>,
-    cos: FloatTensor<B>,
-    sin: FloatTensor<B>,
+    cos: Tracked<B, C>,
+    sin: Tracked<B, C>,
 ) -> Tracked<B, C> {
+    let [cos, sin] = [cos.primitive, sin.primitive];
     let kept = [cos.clone(), sin.clone()];
     let y = <B as Backend>::rotate(x.primitive, cos, sin);
     tracked!(Rotate, 1, [x.node], kept, y)
@@ -198,7 +199,9 @@ impl<B: Backend> Backward<B, 1> for Rotate {
 }
 
 pub(super) fn attention<B: Backend, C: CheckpointStrategy>(
-    [q, k, v]: [Tracked<B, C>; 3],
+    q: Tracked<B, C>,
+    k: Tracked<B, C>,
+    v: Tracked<B, C>,
     keys: Option<BoolTensor<B>>,
     visibility: Visibility,
 ) -> Tracked<B, C> {

@@ -17,7 +17,7 @@ use burn_cubecl::{
 };
 use cubecl::{calculate_cube_count_elemwise, prelude::*, std::tensor::layout::linear::LinearView};
 
-use super::{rows::common_vector, snake::turned};
+use super::{rows::common_vector, snake::snake_of};
 
 /// # Shapes
 /// - `x`, `y`, outputs: `[B, channels, S]`, `alpha`, `beta`: `[1, channels, 1]`
@@ -113,7 +113,7 @@ fn add_snake_kernel<T: Float, A: Float, B: Float, N: Size>(
     let added = Vector::<T, N>::cast_from(added);
     sum[i] = added;
     let value = Vector::<f32, N>::cast_from(added);
-    output[i] = Vector::cast_from(turned(value, alpha, beta, i, row, channels, channels_last));
+    output[i] = Vector::cast_from(snake_of(value, alpha, beta, i, row, channels, channels_last));
 }
 
 #[cfg(all(test, feature = "wgpu", feature = "cpu"))]
@@ -176,11 +176,11 @@ mod tests {
             .cast(DType::F16)
         };
         let zero = Tensor::zeros([1, 1, 1], (&card, DType::F16));
-        let [sum, turned] = kernel::add_snake(large(&card), large(&card), zero.clone(), zero);
-        let (sum, turned) = (read(sum), read(turned));
+        let [sum, active] = kernel::add_snake(large(&card), large(&card), zero.clone(), zero);
+        let (sum, active) = (read(sum), read(active));
         assert_eq!((sum[0], sum[1], sum[3]), (65_504.0, -65_504.0, 2.0));
-        assert!(sum[2].is_nan() && turned[2].is_nan());
+        assert!(sum[2].is_nan() && active[2].is_nan());
         // 2 + sin^2(2)
-        assert!((turned[3] - 2.826_8).abs() < 2e-3, "{turned:?}");
+        assert!((active[3] - 2.826_8).abs() < 2e-3, "{active:?}");
     }
 }

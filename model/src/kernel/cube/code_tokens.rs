@@ -170,7 +170,7 @@ mod tests {
             let codes = Tensor::<B, 1, Int>::from_data(codes, device);
             let map = |output: usize, input: usize, seed| {
                 let bias = self.bias.then(|| random::<B, 1>([output], seed + 1, dtype, device));
-                (random::<B, 2>([output, input], seed, dtype, device), bias)
+                (random::<B, 2>([output, input], seed, dtype, device).into(), bias)
             };
             let (project, embed) = (map(inside, self.levels.len(), 1), map(width, inside, 3));
             let places = random::<B, 2>([window, width], 5, dtype, device);

@@ -165,7 +165,7 @@ fn codes_and_sound() {
         let x = |shape, seed| random::<B, 3>(shape, seed, dtype, card);
         let matrix = |shape, seed| random::<B, 2>(shape, seed, dtype, card);
         let bias = |width| random::<B, 1>([width], 7, dtype, card);
-        let map = |weight: [usize; 2]| (matrix(weight, 5), Some(bias(weight[0])));
+        let map = |weight: [usize; 2]| (matrix(weight, 5).into(), Some(bias(weight[0])));
         let codes = Tensor::<B, 1, Int>::zeros([150], card);
         let levels = [8, 8, 8, 5, 5, 5];
         let places = matrix([5, 2048], 6);
@@ -337,16 +337,16 @@ fn hopper_decode() {
             let vector = |width| random::<B, 1>([width], 2, dtype, card);
             let weights = || LayerWeights {
                 input_layernorm: vector(hidden),
-                q_proj: matrix(heads * width, hidden),
-                k_proj: matrix(8 * width, hidden),
-                v_proj: matrix(8 * width, hidden),
-                o_proj: matrix(hidden, heads * width),
+                q_proj: matrix(heads * width, hidden).into(),
+                k_proj: matrix(8 * width, hidden).into(),
+                v_proj: matrix(8 * width, hidden).into(),
+                o_proj: matrix(hidden, heads * width).into(),
                 q_norm: vector(width),
                 k_norm: vector(width),
                 post_attention_layernorm: vector(hidden),
-                gate_proj: matrix(inner, hidden),
-                up_proj: matrix(inner, hidden),
-                down_proj: matrix(hidden, inner),
+                gate_proj: matrix(inner, hidden).into(),
+                up_proj: matrix(inner, hidden).into(),
+                down_proj: matrix(hidden, inner).into(),
                 epsilon: 1e-6,
             };
             let cache = || random::<B, 4>([rows, 8, 64, width], 3, dtype, card);

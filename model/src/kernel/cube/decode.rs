@@ -2,7 +2,9 @@
 
 use burn::tensor::{DType, Tensor, ops::FloatTensor};
 
-use super::super::{Backend, CachedLayer, LayerWeights, Reading, layers::one, primitive, tensor};
+use super::super::{
+    Backend, CachedLayer, LayerWeights, Reading, Weight, layers::one, primitive, tensor,
+};
 
 /// Number of tensors per layer: eleven weights, in the order of [`weights`], then keys and values.
 pub(super) const TENSORS: usize = 13;
@@ -106,17 +108,18 @@ fn decoding<B: Backend>(
 fn weights<B: Backend>(of: LayerWeights<B>) -> Vec<FloatTensor<B>> {
     let LayerWeights { input_layernorm, q_proj, k_proj, v_proj, o_proj, q_norm, k_norm, .. } = of;
     let LayerWeights { post_attention_layernorm, gate_proj, up_proj, down_proj, .. } = of;
+    let map = |weight: Weight<B, 2>| primitive(weight.plain().expect("no GPU packs weights"));
     vec![
         primitive(input_layernorm),
-        primitive(q_proj),
-        primitive(k_proj),
-        primitive(v_proj),
-        primitive(o_proj),
+        map(q_proj),
+        map(k_proj),
+        map(v_proj),
+        map(o_proj),
         primitive(q_norm),
         primitive(k_norm),
         primitive(post_attention_layernorm),
-        primitive(gate_proj),
-        primitive(up_proj),
-        primitive(down_proj),
+        map(gate_proj),
+        map(up_proj),
+        map(down_proj),
     ]
 }

@@ -1,7 +1,7 @@
 //! The custom operations for Burn's fusion backend, which records operations and runs them later.
 //!
-//! Every operation with a kernel must be forwarded here by name. A missing one would silently run
-//! as plain operations.
+//! Every operation with a kernel on GPUs must be recorded here by name. A missing one would silently
+//! run as plain operations.
 
 use std::{fmt, sync::Arc};
 
@@ -16,7 +16,9 @@ use burn_fusion::{
 use burn_ir::{CustomOpIr, HandleContainer, OperationIr, TensorIr};
 
 use super::{
-    super::{Backend, CachedLayer, ConvGeometry, Reading, Slot, Visibility, primitive, tensor},
+    super::{
+        Backend, CachedLayer, ConvGeometry, Reading, Slot, Visibility, primitive, products, tensor,
+    },
     decode::{self, Decodes, Decoding, TENSORS},
     matrix, matvec,
 };
@@ -24,7 +26,7 @@ use super::{
 type Recorded<B> = FusionTensor<<B as FusionBackend>::FusionRuntime>;
 type Handles<B> =
     HandleContainer<<<B as FusionBackend>::FusionRuntime as FusionRuntime>::FusionHandle>;
-type Run<B> = dyn Fn(&mut Handles<B>, &[TensorIr]) -> Vec<FloatTensor<B>> + Send + Sync;
+type Run<B> = dyn Fn(&mut Given<'_, B>) -> Vec<FloatTensor<B>> + Send + Sync;
 
 /// A recorded operation.
 struct Custom<B: FusionBackend> {
@@ -40,63 +42,200 @@ impl<B: FusionBackend> fmt::Debug for Custom<B> {
 
 impl<B: FusionBackend> Operation<B::FusionRuntime> for Custom<B> {
     fn execute(&self, handles: &mut Handles<B>) {
-        let outputs = (self.run)(handles, &self.description.inputs);
+        let outputs = (self.run)(&mut Given { handles, inputs: &self.description.inputs });
         for (tensor, output) in self.description.outputs.iter().zip(outputs) {
             handles.register_float_tensor::<B>(&tensor.id, output);
         }
     }
 }
 
-/// Records an operation on `inputs` that returns one tensor of `shape` and `dtype`.
-///
-/// `run` is called later with the descriptions of the inputs, in order.
-fn record<B: FusionBackend>(
-    name: &'static str,
-    inputs: Vec<Recorded<B>>,
-    shape: Shape,
-    dtype: DType,
-    run: impl Fn(&mut Handles<B>, &[TensorIr]) -> FloatTensor<B> + Send + Sync + 'static,
-) -> Recorded<B> {
-    let run = move |handles: &mut Handles<B>, inputs: &[TensorIr]| vec![run(handles, inputs)];
-    record_all::<B>(name, inputs, vec![(shape, dtype)], run).remove(0)
+/// The inputs of an operation that is recorded.
+struct Inputs<B: FusionBackend>(Vec<Recorded<B>>);
+
+impl<B: FusionBackend> Default for Inputs<B> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
 }
 
-/// [`record`] of an operation that returns one tensor per shape and type in `outputs`.
-fn record_all<B: FusionBackend>(
-    name: &'static str,
-    inputs: Vec<Recorded<B>>,
-    outputs: Vec<(Shape, DType)>,
-    run: impl Fn(&mut Handles<B>, &[TensorIr]) -> Vec<FloatTensor<B>> + Send + Sync + 'static,
-) -> Vec<Recorded<B>> {
-    let client = inputs[0].client.clone();
-    let streams = OperationStreams::with_inputs(&inputs);
-    let output = |(shape, dtype)| TensorIr::uninit(client.create_empty_handle(), shape, dtype);
-    let outputs: Vec<TensorIr> = outputs.into_iter().map(output).collect();
-    let inputs: Vec<TensorIr> = inputs.into_iter().map(FusionTensor::into_ir).collect();
-    let description = CustomOpIr::new(name, &inputs, &outputs);
-    let custom = Custom::<B> { description: description.clone(), run: Arc::new(run) };
-    client.register(streams, OperationIr::Custom(description), custom)
+impl<B: FusionBackend> Inputs<B> {
+    /// Adds a tensor and returns its index, for [`Given`].
+    fn add(&mut self, tensor: Recorded<B>) -> usize {
+        self.0.push(tensor);
+        self.0.len() - 1
+    }
+
+    /// Records an operation that returns tensors of these shapes and types. `run` is called later.
+    fn record<const N: usize>(
+        self,
+        name: &'static str,
+        outputs: [(Shape, DType); N],
+        run: impl Fn(&mut Given<'_, B>) -> [FloatTensor<B>; N] + Send + Sync + 'static,
+    ) -> [Recorded<B>; N] {
+        let run = move |given: &mut Given<'_, B>| run(given).into();
+        let mut outputs = self.record_all(name, outputs.into(), run).into_iter();
+        std::array::from_fn(|_| outputs.next().expect("a tensor per output"))
+    }
+
+    /// [`Self::record`] of any number of results.
+    fn record_all(
+        self,
+        name: &'static str,
+        outputs: Vec<(Shape, DType)>,
+        run: impl Fn(&mut Given<'_, B>) -> Vec<FloatTensor<B>> + Send + Sync + 'static,
+    ) -> Vec<Recorded<B>> {
+        let inputs = self.0;
+        let client = inputs[0].client.clone();
+        let streams = OperationStreams::with_inputs(&inputs);
+        let output = |(shape, dtype)| TensorIr::uninit(client.create_empty_handle(), shape, dtype);
+        let outputs: Vec<TensorIr> = outputs.into_iter().map(output).collect();
+        let inputs: Vec<TensorIr> = inputs.into_iter().map(FusionTensor::into_ir).collect();
+        let description = CustomOpIr::new(name, &inputs, &outputs);
+        let custom = Custom::<B> { description: description.clone(), run: Arc::new(run) };
+        client.register(streams, OperationIr::Custom(description), custom)
+    }
 }
 
-/// Returns the float tensors of all inputs.
-fn floats<B: FusionBackend, const N: usize>(
-    handles: &mut Handles<B>,
-    inputs: &[TensorIr],
-) -> [FloatTensor<B>; N] {
-    std::array::from_fn(|i| handles.get_float_tensor::<B>(&inputs[i]))
+/// The inputs of a recorded operation when it runs, by their index.
+struct Given<'a, B: FusionBackend> {
+    handles: &'a mut Handles<B>,
+    inputs: &'a [TensorIr],
 }
 
-/// Returns the output shape of a convolution.
-fn convolved<T: TensorMetadata>(x: &T, weight: &T, geometry: ConvGeometry) -> Shape {
+impl<B: FusionBackend> Given<'_, B> {
+    fn float(&mut self, index: usize) -> FloatTensor<B> {
+        self.handles.get_float_tensor::<B>(&self.inputs[index])
+    }
+
+    fn ints(&mut self, index: usize) -> IntTensor<B> {
+        self.handles.get_int_tensor::<B>(&self.inputs[index])
+    }
+
+    fn flags(&mut self, index: usize) -> BoolTensor<B> {
+        self.handles.get_bool_tensor::<B>(&self.inputs[index])
+    }
+}
+
+// The parts of `kernel! { record name }`, by the types of the table in `kernel/operations.rs`.
+
+/// The shapes and types of the results.
+macro_rules! outputs {
+    ($shapes:expr) => {
+        $shapes
+    };
+    () => {
+        compile_error!("the row of this operation gives no shapes, so it cannot be recorded")
+    };
+}
+
+/// What is kept of an argument: the index of a tensor, or a copy of a value.
+macro_rules! kept {
+    ([Float; $count:literal] $x:ident, $inputs:ident) => {
+        $x.map(|x| $inputs.add(x))
+    };
+    (Map $x:ident, $inputs:ident) => {
+        ($inputs.add($x.0), $x.1.map(|x| $inputs.add(x)))
+    };
+    (Float $x:ident, $inputs:ident) => {
+        $inputs.add($x)
+    };
+    (Ints $x:ident, $inputs:ident) => {
+        $inputs.add($x)
+    };
+    (Maybe $x:ident, $inputs:ident) => {
+        $x.map(|x| $inputs.add(x))
+    };
+    (Flags $x:ident, $inputs:ident) => {
+        $x.map(|x| $inputs.add(x))
+    };
+    ([$of:ty] $x:ident, $inputs:ident) => {
+        $x.to_vec()
+    };
+    ($value:tt $x:ident, $inputs:ident) => {
+        $x
+    };
+}
+
+/// The argument again, when the operation runs.
+macro_rules! given {
+    ([Float; $count:literal] $x:ident, $given:ident) => {
+        $x.map(|x| $given.float(x))
+    };
+    (Map $x:ident, $given:ident) => {
+        ($given.float($x.0), $x.1.map(|x| $given.float(x)))
+    };
+    (Float $x:ident, $given:ident) => {
+        $given.float($x)
+    };
+    (Ints $x:ident, $given:ident) => {
+        $given.ints($x)
+    };
+    (Maybe $x:ident, $given:ident) => {
+        $x.map(|x| $given.float(x))
+    };
+    (Flags $x:ident, $given:ident) => {
+        $x.map(|x| $given.flags(x))
+    };
+    ([$of:ty] $x:ident, $given:ident) => {
+        &$x
+    };
+    ($value:tt $x:ident, $given:ident) => {
+        $x
+    };
+}
+
+/// The results as an array.
+macro_rules! results {
+    (Float $result:expr) => {
+        [$result]
+    };
+    ([Float; $count:literal] $results:expr) => {
+        $results
+    };
+}
+
+/// The results as the method returns them.
+macro_rules! result {
+    (Float $outputs:ident) => {{
+        let [output] = $outputs;
+        output
+    }};
+    ([Float; $count:literal] $outputs:ident) => {
+        $outputs
+    };
+}
+
+// The shapes of the table in `kernel/operations.rs`.
+
+fn like<T: TensorMetadata>(x: &T) -> (Shape, DType) {
+    (x.shape(), x.dtype())
+}
+
+/// A convolution.
+fn convolved<T: TensorMetadata>(x: &T, weight: &T, geometry: ConvGeometry) -> (Shape, DType) {
     let ([batch, _, samples], [channels, _, taps]) = (x.shape().dims(), weight.shape().dims());
     let ConvGeometry { stride, padding, dilation } = geometry;
     let outputs = (samples + 2 * padding - dilation * (taps - 1) - 1) / stride + 1;
-    [batch, channels, outputs].into()
+    ([batch, channels, outputs].into(), x.dtype())
 }
 
-/// Returns the inputs followed by the bias, if there is one.
-fn with_bias<T, const N: usize>(inputs: [T; N], bias: Option<T>) -> Vec<T> {
-    inputs.into_iter().chain(bias).collect()
+/// A transposed convolution.
+fn spread<T: TensorMetadata>(x: &T, weight: &T, geometry: ConvGeometry) -> (Shape, DType) {
+    let ([batch, _, frames], [_, channels, taps]) = (x.shape().dims(), weight.shape().dims());
+    let samples = (frames.max(1) - 1) * geometry.stride + taps - 2 * geometry.padding;
+    ([batch, channels, samples].into(), x.dtype())
+}
+
+/// `[B, L, heads, D]` as `[B, heads, L, D]`.
+fn heads_first<T: TensorMetadata>(x: &T) -> (Shape, DType) {
+    let [batch, length, heads, width] = x.shape().dims();
+    ([batch, heads, length, width].into(), x.dtype())
+}
+
+/// A window of tokens per code.
+fn windows<T: TensorMetadata>(codes: &T, places: &T) -> (Shape, DType) {
+    let ([count], [window, width]) = (codes.shape().dims(), places.shape().dims());
+    ([count, window, width].into(), places.dtype())
 }
 
 impl<B: FusionBackend + Decodes + matrix::Products> Decodes for Fusion<B> {
@@ -110,166 +249,53 @@ impl<B: FusionBackend + Decodes + matrix::Products> Decodes for Fusion<B> {
         layers: Vec<[FloatTensor<Self>; TENSORS]>,
         decoding: Decoding,
     ) -> Vec<FloatTensor<Self>> {
-        let of = |tensor: &FloatTensor<Self>| (tensor.shape(), tensor.dtype());
-        let mut outputs = vec![of(&x)];
-        outputs.extend(layers.iter().flat_map(|layer| layer[TENSORS - 2..].iter().map(of)));
-        let inputs = std::iter::once(x).chain(rope).chain(layers.into_iter().flatten()).collect();
-        record_all::<B>("decode", inputs, outputs, move |handles, inputs| {
-            let [x, cos, sin] = floats::<B, 3>(handles, inputs);
-            let layers =
-                inputs[3..].chunks(TENSORS).map(|layer| floats::<B, TENSORS>(handles, layer));
-            let layers = layers.collect();
-            B::decode(x, [cos, sin], layers, decoding.clone())
+        let mut outputs = vec![like(&x)];
+        outputs.extend(layers.iter().flat_map(|layer| layer[TENSORS - 2..].iter().map(like)));
+        let count = layers.len();
+        let mut inputs = Inputs::<B>::default();
+        let first = std::iter::once(x).chain(rope);
+        first.chain(layers.into_iter().flatten()).for_each(|tensor| {
+            inputs.add(tensor);
+        });
+        inputs.record_all("decode", outputs, move |given| {
+            let [x, cos, sin] = [0, 1, 2].map(|index| given.float(index));
+            let layer = |layer| std::array::from_fn(|i| given.float(3 + layer * TENSORS + i));
+            B::decode(x, [cos, sin], (0..count).map(layer).collect(), decoding.clone())
         })
     }
 }
 
 impl<B: FusionBackend + Decodes + matrix::Products> Backend for Fusion<B> {
-    fn ada_norm(
-        x: FloatTensor<Self>,
-        weight: FloatTensor<Self>,
-        epsilon: f64,
-        shift: FloatTensor<Self>,
-        scale: FloatTensor<Self>,
-    ) -> FloatTensor<Self> {
-        let (shape, dtype) = (x.shape(), x.dtype());
-        let inputs = vec![x, weight, shift, scale];
-        record::<B>("ada_norm", inputs, shape, dtype, move |handles, inputs| {
-            let [x, weight, shift, scale] = floats::<B, 4>(handles, inputs);
-            B::ada_norm(x, weight, epsilon, shift, scale)
-        })
-    }
+    // ANCHOR: record
+    kernel! { record rms_norm }
+    kernel! { record ada_norm }
+    kernel! { record norm_rotate }
+    kernel! { record swiglu }
+    // ANCHOR_END: record
+    kernel! { record attention }
+    kernel! { record cache_write }
+    kernel! { record code_tokens }
+    kernel! { record snake }
+    kernel! { record add_snake }
+    kernel! { record conv1d }
+    kernel! { record conv1d_snake }
+    kernel! { record conv1d_add_snake }
+    kernel! { record conv_transpose1d }
 
-    fn add_snake(
-        x: FloatTensor<Self>,
-        y: FloatTensor<Self>,
-        alpha: FloatTensor<Self>,
-        beta: FloatTensor<Self>,
-    ) -> [FloatTensor<Self>; 2] {
-        let output = (x.shape(), x.dtype());
-        let inputs = vec![x, y, alpha, beta];
-        let outputs = vec![output.clone(), output];
-        let mut pair = record_all::<B>("add_snake", inputs, outputs, |handles, inputs| {
-            let [x, y, alpha, beta] = floats::<B, 4>(handles, inputs);
-            B::add_snake(x, y, alpha, beta).into()
-        })
-        .into_iter();
-        std::array::from_fn(|_| pair.next().expect("a sum and its snake"))
-    }
-
-    fn cache_write(
-        cache: FloatTensor<Self>,
-        new: FloatTensor<Self>,
-        slots: &[Slot],
-    ) -> FloatTensor<Self> {
-        let (shape, dtype) = (cache.shape(), cache.dtype());
-        let slots = slots.to_vec();
-        record::<B>("cache_write", vec![cache, new], shape, dtype, move |handles, inputs| {
-            let [cache, new] = floats::<B, 2>(handles, inputs);
-            B::cache_write(cache, new, &slots)
-        })
-    }
-
-    fn cached_layers(
-        x: Tensor<Self, 3>,
-        layers: &mut dyn Iterator<Item = CachedLayer<'_, Self>>,
-        reading: &Reading<'_, Self>,
-    ) -> Tensor<Self, 3> {
-        decode::cached_layers(x, layers, reading)
-    }
-
-    fn code_tokens(
-        codes: IntTensor<Self>,
-        levels: &[u32],
-        project: (FloatTensor<Self>, Option<FloatTensor<Self>>),
-        embed: (FloatTensor<Self>, Option<FloatTensor<Self>>),
-        places: FloatTensor<Self>,
-    ) -> FloatTensor<Self> {
-        let ([count], [window, width]) = (codes.shape().dims(), places.shape().dims());
-        let (shape, dtype) = ([count, window, width].into(), places.dtype());
-        let levels = levels.to_vec();
-        let biased = [project.1.is_some(), embed.1.is_some()];
-        let mut inputs = vec![codes, places, project.0, embed.0];
-        inputs.extend(project.1);
-        inputs.extend(embed.1);
-        record::<B>("code_tokens", inputs, shape, dtype, move |handles, inputs| {
-            let codes = handles.get_int_tensor::<B>(&inputs[0]);
-            let [places, project, embed] = floats::<B, 3>(handles, &inputs[1..]);
-            let mut biases = inputs[4..].iter();
-            let [inner, outer] = biased.map(|biased| {
-                let bias = if biased { biases.next() } else { None };
-                bias.map(|bias| handles.get_float_tensor::<B>(bias))
-            });
-            B::code_tokens(codes, &levels, (project, inner), (embed, outer), places)
-        })
-    }
-
-    fn conv1d(
-        x: FloatTensor<Self>,
-        weight: FloatTensor<Self>,
-        bias: Option<FloatTensor<Self>>,
-        geometry: ConvGeometry,
-    ) -> FloatTensor<Self> {
-        let (shape, dtype) = (convolved(&x, &weight, geometry), x.dtype());
-        let inputs = with_bias([x, weight], bias);
-        record::<B>("conv1d", inputs, shape, dtype, move |handles, inputs| {
-            let [x, weight] = floats::<B, 2>(handles, inputs);
-            let bias = inputs.get(2).map(|bias| handles.get_float_tensor::<B>(bias));
-            <B as Backend>::conv1d(x, weight, bias, geometry)
-        })
-    }
-
-    fn conv1d_snake(
-        x: FloatTensor<Self>,
-        weight: FloatTensor<Self>,
-        bias: Option<FloatTensor<Self>>,
-        geometry: ConvGeometry,
-        [alpha, beta]: [FloatTensor<Self>; 2],
-    ) -> FloatTensor<Self> {
-        let (shape, dtype) = (convolved(&x, &weight, geometry), x.dtype());
-        let inputs = with_bias([x, weight, alpha, beta], bias);
-        record::<B>("conv1d_snake", inputs, shape, dtype, move |handles, inputs| {
-            let [x, weight, alpha, beta] = floats::<B, 4>(handles, inputs);
-            let bias = inputs.get(4).map(|bias| handles.get_float_tensor::<B>(bias));
-            B::conv1d_snake(x, weight, bias, geometry, [alpha, beta])
-        })
-    }
-
-    fn conv1d_add_snake(
-        residual: FloatTensor<Self>,
-        x: FloatTensor<Self>,
-        weight: FloatTensor<Self>,
-        bias: Option<FloatTensor<Self>>,
-        geometry: ConvGeometry,
-        [alpha, beta]: [FloatTensor<Self>; 2],
-    ) -> [FloatTensor<Self>; 2] {
-        let output = (residual.shape(), residual.dtype());
-        let inputs = with_bias([residual, x, weight, alpha, beta], bias);
-        let run = move |handles: &mut Handles<B>, inputs: &[TensorIr]| {
-            let [residual, x, weight, alpha, beta] = floats::<B, 5>(handles, inputs);
-            let bias = inputs.get(5).map(|bias| handles.get_float_tensor::<B>(bias));
-            B::conv1d_add_snake(residual, x, weight, bias, geometry, [alpha, beta]).into()
-        };
-        let outputs = vec![output.clone(), output];
-        let mut pair = record_all::<B>("conv1d_add_snake", inputs, outputs, run).into_iter();
-        std::array::from_fn(|_| pair.next().expect("a sum and its snake"))
-    }
-
-    fn conv_transpose1d(
-        x: FloatTensor<Self>,
-        weight: FloatTensor<Self>,
-        bias: Option<FloatTensor<Self>>,
-        geometry: ConvGeometry,
-    ) -> FloatTensor<Self> {
-        let ([batch, _, frames], [_, channels, taps]) = (x.shape().dims(), weight.shape().dims());
-        let samples = (frames.max(1) - 1) * geometry.stride + taps - 2 * geometry.padding;
-        let (shape, dtype) = ([batch, channels, samples].into(), x.dtype());
-        let inputs = with_bias([x, weight], bias);
-        record::<B>("conv_transpose1d", inputs, shape, dtype, move |handles, inputs| {
-            let [x, weight] = floats::<B, 2>(handles, inputs);
-            let bias = inputs.get(2).map(|bias| handles.get_float_tensor::<B>(bias));
-            <B as Backend>::conv_transpose1d(x, weight, bias, geometry)
-        })
+    fn product(x: FloatTensor<Self>, weight: FloatTensor<Self>) -> FloatTensor<Self> {
+        let is_ours = B::has_product(x.client.device(), x.dtype());
+        if matrix::is_tuned() && !is_ours && !matvec::is_for(x.shape()[0]) {
+            // Left to Burn, which may fuse the next operations into the product.
+            let [x, weight] = [x, weight].map(tensor::<Self, 2>);
+            return primitive(x.matmul(weight.transpose()));
+        }
+        let outputs = [([x.shape()[0], weight.shape()[0]].into(), x.dtype())];
+        let mut inputs = Inputs::<B>::default();
+        let [x, weight] = [x, weight].map(|tensor| inputs.add(tensor));
+        let [y] = inputs.record("product", outputs, move |given| {
+            [B::product(given.float(x), given.float(weight))]
+        });
+        y
     }
 
     fn gated_product(
@@ -280,11 +306,13 @@ impl<B: FusionBackend + Decodes + matrix::Products> Backend for Fusion<B> {
         if !B::has_product(x.client.device(), x.dtype()) {
             return Self::swiglu(Self::product(x.clone(), gate), Self::product(x, up));
         }
-        let (shape, dtype) = ([x.shape()[0], gate.shape()[0]].into(), x.dtype());
-        record::<B>("gated_product", vec![x, gate, up], shape, dtype, |handles, inputs| {
-            let [x, gate, up] = floats::<B, 3>(handles, inputs);
-            B::gated_product(x, gate, up)
-        })
+        let outputs = [([x.shape()[0], gate.shape()[0]].into(), x.dtype())];
+        let mut inputs = Inputs::<B>::default();
+        let [x, gate, up] = [x, gate, up].map(|tensor| inputs.add(tensor));
+        let [y] = inputs.record("gated_product", outputs, move |given| {
+            [B::gated_product(given.float(x), given.float(gate), given.float(up))]
+        });
+        y
     }
 
     fn product_added(
@@ -294,100 +322,30 @@ impl<B: FusionBackend + Decodes + matrix::Products> Backend for Fusion<B> {
         weight: FloatTensor<Self>,
     ) -> FloatTensor<Self> {
         if !B::has_product(x.client.device(), x.dtype()) {
-            let gate = gate.map(tensor);
-            return primitive(super::super::products::reference_added::<Self>(
+            let (gate, weight) = (gate.map(tensor), tensor::<Self, 2>(weight).into());
+            return primitive(products::reference_added::<Self>(
                 tensor(residual),
                 gate,
                 tensor(x),
-                tensor(weight),
+                weight,
             ));
         }
-        let (shape, dtype) = (residual.shape(), residual.dtype());
-        let inputs = [residual, x, weight].into_iter().chain(gate).collect();
-        record::<B>("product_added", inputs, shape, dtype, |handles, inputs| {
-            let [residual, x, weight] = floats::<B, 3>(handles, inputs);
-            let gate = inputs.get(3).map(|gate| handles.get_float_tensor::<B>(gate));
-            B::product_added(residual, gate, x, weight)
-        })
+        let outputs = [like(&residual)];
+        let mut inputs = Inputs::<B>::default();
+        let [residual, x, weight] = [residual, x, weight].map(|tensor| inputs.add(tensor));
+        let gate = gate.map(|gate| inputs.add(gate));
+        let [y] = inputs.record("product_added", outputs, move |given| {
+            let gate = gate.map(|gate| given.float(gate));
+            [B::product_added(given.float(residual), gate, given.float(x), given.float(weight))]
+        });
+        y
     }
 
-    fn norm_rotate(
-        x: FloatTensor<Self>,
-        weight: FloatTensor<Self>,
-        epsilon: f64,
-        cos: FloatTensor<Self>,
-        sin: FloatTensor<Self>,
-    ) -> FloatTensor<Self> {
-        let ([batch, length, heads, width], dtype) = (x.shape().dims(), x.dtype());
-        let shape = [batch, heads, length, width].into();
-        let inputs = vec![x, weight, cos, sin];
-        record::<B>("norm_rotate", inputs, shape, dtype, move |handles, inputs| {
-            let [x, weight, cos, sin] = floats::<B, 4>(handles, inputs);
-            B::norm_rotate(x, weight, epsilon, cos, sin)
-        })
-    }
-
-    fn product(x: FloatTensor<Self>, weight: FloatTensor<Self>) -> FloatTensor<Self> {
-        let is_ours = B::has_product(x.client.device(), x.dtype());
-        if matrix::is_tuned() && !is_ours && !matvec::is_for(x.shape()[0]) {
-            // Left to Burn, which may fuse the next operations into the product.
-            let [x, weight] = [x, weight].map(tensor::<Self, 2>);
-            return primitive(x.matmul(weight.transpose()));
-        }
-        let (shape, dtype) = ([x.shape()[0], weight.shape()[0]].into(), x.dtype());
-        record::<B>("product", vec![x, weight], shape, dtype, |handles, inputs| {
-            let [x, weight] = floats::<B, 2>(handles, inputs);
-            B::product(x, weight)
-        })
-    }
-
-    // ANCHOR: record
-    fn rms_norm(
-        x: FloatTensor<Self>,
-        weight: FloatTensor<Self>,
-        epsilon: f64,
-    ) -> FloatTensor<Self> {
-        let (shape, dtype) = (x.shape(), x.dtype());
-        record::<B>("rms_norm", vec![x, weight], shape, dtype, move |handles, inputs| {
-            let [x, weight] = floats::<B, 2>(handles, inputs);
-            B::rms_norm(x, weight, epsilon)
-        })
-    }
-    // ANCHOR_END: record
-
-    fn attention(
-        q: FloatTensor<Self>,
-        k: FloatTensor<Self>,
-        v: FloatTensor<Self>,
-        keys: Option<BoolTensor<Self>>,
-        visibility: Visibility,
-    ) -> FloatTensor<Self> {
-        let (shape, dtype) = (q.shape(), q.dtype());
-        let inputs = [q, k, v].into_iter().chain(keys).collect();
-        record::<B>("attention", inputs, shape, dtype, move |handles, inputs| {
-            let [q, k, v] = floats::<B, 3>(handles, inputs);
-            let keys = inputs.get(3).map(|keys| handles.get_bool_tensor::<B>(keys));
-            <B as Backend>::attention(q, k, v, keys, visibility)
-        })
-    }
-
-    fn snake(
-        x: FloatTensor<Self>,
-        alpha: FloatTensor<Self>,
-        beta: FloatTensor<Self>,
-    ) -> FloatTensor<Self> {
-        let (shape, dtype) = (x.shape(), x.dtype());
-        record::<B>("snake", vec![x, alpha, beta], shape, dtype, |handles, inputs| {
-            let [x, alpha, beta] = floats::<B, 3>(handles, inputs);
-            B::snake(x, alpha, beta)
-        })
-    }
-
-    fn swiglu(gate: FloatTensor<Self>, up: FloatTensor<Self>) -> FloatTensor<Self> {
-        let (shape, dtype) = (gate.shape(), gate.dtype());
-        record::<B>("swiglu", vec![gate, up], shape, dtype, |handles, inputs| {
-            let [gate, up] = floats::<B, 2>(handles, inputs);
-            B::swiglu(gate, up)
-        })
+    fn cached_layers(
+        x: Tensor<Self, 3>,
+        layers: &mut dyn Iterator<Item = CachedLayer<'_, Self>>,
+        reading: &Reading<'_, Self>,
+    ) -> Tensor<Self, 3> {
+        decode::cached_layers(x, layers, reading)
     }
 }

@@ -81,13 +81,13 @@ fn snake_kernel<T: Float, A: Float, B: Float, N: Size>(
         terminate!();
     }
     let value = Vector::<f32, N>::cast_from(x[i]);
-    output[i] = Vector::cast_from(turned(value, alpha, beta, i, row, channels, channels_last));
+    output[i] = Vector::cast_from(snake_of(value, alpha, beta, i, row, channels, channels_last));
 }
 
 /// Computes the snake of vector `i` of a tensor whose rows have `row` vectors. A row is one
 /// channel, or one value of every channel.
 #[cube]
-pub(super) fn turned<A: Float, B: Float, N: Size>(
+pub(super) fn snake_of<A: Float, B: Float, N: Size>(
     value: Vector<f32, N>,
     alpha: &Tensor<A>,
     beta: &Tensor<B>,

@@ -26,10 +26,10 @@ use burn::tensor::{DType, TensorMetadata};
 use burn_flex::{Flex, FlexTensor};
 
 use super::{
-    super::{ConvGeometry, primitive, reference, tensor},
+    super::{ConvGeometry, Weight, primitive, reference, tensor},
     contiguous, from_values,
 };
-use filter::{Filter, Form, Order, is_in_order};
+use filter::{Filter, Form, Order, Taps};
 use finish::Finish;
 use share::{cut, share};
 use sound::{Reach, Sound, with_rooms};
@@ -42,26 +42,26 @@ pub(super) use residual::residual_units;
 const WINDOW: usize = 1 << 16;
 
 /// Kernel of [`super::super::Backend::conv1d`], for f32 and for weights of bf16.
-pub(super) fn conv1d(
+pub(super) fn conv1d<W: Into<Weight<Flex, 3>>>(
     x: FlexTensor,
-    weight: FlexTensor,
+    weight: W,
     bias: Option<FlexTensor>,
     geometry: ConvGeometry,
 ) -> FlexTensor {
     let ConvGeometry { stride, padding, dilation } = geometry;
-    let ([batch, channels, samples], [outputs, _, taps]) = (dims(&x), dims(&weight));
+    let weight = Taps::of(weight.into(), stride, false);
+    let ([batch, channels, samples], [outputs, _, taps]) = (dims(&x), weight.shape);
     let reached = (samples + 2 * padding + 1).saturating_sub(dilation * (taps - 1) + 1);
     let length = reached.div_ceil(stride);
     let is_plain = stride == 1 || dilation == 1;
-    if is_in_order(&weight) && (length == 0 || batch == 0) {
+    if weight.is_packed() && (length == 0 || batch == 0) {
         return from_values(vec![], [batch, outputs, length]);
     }
     if !is_ours(&x, &weight, &bias) || !is_plain || length == 0 {
-        assert!(!is_in_order(&weight), "words in order are for this kernel alone");
         let bias = bias.map(tensor);
-        return primitive(reference::conv1d::<Flex>(tensor(x), tensor(weight), bias, geometry));
+        return primitive(reference::conv1d::<Flex>(tensor(x), weight.plain(), bias, geometry));
     }
-    let (x, weight) = (contiguous(x), in_one_piece(weight));
+    let (x, weight) = (contiguous(x), weight.contiguous());
     let bias = bias.map(contiguous);
     let bias = bias.as_ref().map(FlexTensor::storage::<f32>);
     let (filter, reach) = filter1d(&weight, geometry);
@@ -88,32 +88,32 @@ pub(super) fn conv1d(
 }
 
 /// Returns the filter of a convolution, and its reach; the weight is contiguous.
-fn filter1d(weight: &FlexTensor, geometry: ConvGeometry) -> (Filter<'_>, Reach) {
+fn filter1d(weight: &Taps, geometry: ConvGeometry) -> (Filter<'_>, Reach) {
     let ConvGeometry { stride, padding, dilation } = geometry;
-    let order = Plain { shape: dims(weight), stride };
+    let order = Plain { shape: weight.shape, stride };
     let first = -(padding as isize);
     let reach = Reach { first, stride, step: dilation, taps: order.shape()[2] };
     (Filter::of(weight, &order), reach)
 }
 
-/// Kernel of [`super::super::Backend::filter`]. Weights that would become f32 stay narrow.
-pub(super) fn filter(weight: FlexTensor, stride: usize, is_transposed: bool) -> FlexTensor {
+/// Kernel of [`super::super::Backend::pack_filter`]. Weights that would become f32 stay narrow.
+pub(super) fn pack_filter(
+    weight: FlexTensor,
+    stride: usize,
+    is_transposed: bool,
+) -> Option<FlexTensor> {
     let is_wider = weight.dtype() == DType::BF16 && !pairs::is_here();
     let shape = dims(&weight);
     let is_read = matches!(weight.dtype(), DType::F32 | DType::BF16);
     if is_wider || !is_read || shape.contains(&0) {
-        return weight;
+        return None;
     }
     let weight = contiguous(weight);
-    match is_transposed {
-        true => Filter::of(&weight, &Phases { shape, stride }).kept(shape),
-        false => Filter::of(&weight, &Plain { shape, stride }).kept(shape),
-    }
-}
-
-/// Prepacked weights are always contiguous.
-fn in_one_piece(weight: FlexTensor) -> FlexTensor {
-    if is_in_order(&weight) { weight } else { contiguous(weight) }
+    let filter = match is_transposed {
+        true => Filter::plain(&weight, &Phases { shape, stride }),
+        false => Filter::plain(&weight, &Plain { shape, stride }),
+    };
+    Some(filter.kept())
 }
 
 /// The order of a convolution; its lines are channels, or the phases of each channel.
@@ -151,28 +151,28 @@ impl Order for Plain {
 }
 
 /// Kernel of [`super::super::Backend::conv_transpose1d`], for f32 and for weights of bf16.
-pub(super) fn conv_transpose1d(
+pub(super) fn conv_transpose1d<W: Into<Weight<Flex, 3>>>(
     x: FlexTensor,
-    weight: FlexTensor,
+    weight: W,
     bias: Option<FlexTensor>,
     geometry: ConvGeometry,
 ) -> FlexTensor {
     let ConvGeometry { stride, padding, dilation } = geometry;
-    let ([batch, channels, samples], [_, outputs, taps]) = (dims(&x), dims(&weight));
+    let weight = Taps::of(weight.into(), stride, true);
+    let ([batch, channels, samples], [_, outputs, taps]) = (dims(&x), weight.shape);
     let length = ((samples.max(1) - 1) * stride + taps).saturating_sub(2 * padding);
-    if is_in_order(&weight) && (length == 0 || batch == 0) {
+    if weight.is_packed() && (length == 0 || batch == 0) {
         return from_values(vec![], [batch, outputs, length]);
     }
     if !is_ours(&x, &weight, &bias) || dilation != 1 || length == 0 {
-        assert!(!is_in_order(&weight), "words in order are for this kernel alone");
         let bias = bias.map(tensor);
-        let y = reference::conv_transpose1d::<Flex>(tensor(x), tensor(weight), bias, geometry);
+        let y = reference::conv_transpose1d::<Flex>(tensor(x), weight.plain(), bias, geometry);
         return primitive(y);
     }
-    let (x, weight) = (contiguous(x), in_one_piece(weight));
+    let (x, weight) = (contiguous(x), weight.contiguous());
     let bias = bias.map(contiguous);
     let bias = bias.as_ref().map(FlexTensor::storage::<f32>);
-    let order = Phases { shape: dims(&weight), stride };
+    let order = Phases { shape: weight.shape, stride };
     let filter = Filter::of(&weight, &order);
     let reached = taps.div_ceil(stride);
     let (first, last) = (padding / stride, (length - 1 + padding) / stride);
@@ -285,10 +285,10 @@ fn dims(x: &FlexTensor) -> [usize; 3] {
     [shape[0], shape[1], shape[2]]
 }
 
-fn is_ours(x: &FlexTensor, weight: &FlexTensor, bias: &Option<FlexTensor>) -> bool {
+fn is_ours(x: &FlexTensor, weight: &Taps, bias: &Option<FlexTensor>) -> bool {
     let is_f32 = std::iter::once(x).chain(bias).all(|of| of.dtype() == DType::F32);
-    let is_read = matches!(weight.dtype(), DType::F32 | DType::BF16) || is_in_order(weight);
-    is_f32 && is_read && [x, weight].iter().all(|of| of.shape().num_elements() > 0)
+    let is_empty = x.shape().num_elements() == 0 || weight.shape.contains(&0);
+    is_f32 && weight.is_read() && !is_empty
 }
 
 /// Returns the number of outputs per window.

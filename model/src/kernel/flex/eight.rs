@@ -15,14 +15,17 @@
 //! Source: ggml `ggml-quants.c` (`quantize_row_q8_0_ref`).
 
 use burn::tensor::{Bytes, DType, Shape, TensorMetadata, bf16};
-use burn_flex::{FlexTensor, Layout};
+use burn_flex::{Flex, FlexTensor, Layout};
 use pulp::{
     Arch, Simd, WithSimd,
     bytemuck::{self, Pod},
 };
 use rayon::prelude::*;
 
-use super::from_values;
+use super::{
+    super::weight::{Form, Packed},
+    from_values,
+};
 
 /// Numbers per scale.
 pub(super) const BLOCK: usize = 32;
@@ -39,6 +42,54 @@ pub(super) type Group = [u32; WORDS];
 /// The byte for zero.
 pub(super) const ZERO: u32 = 128;
 
+/// A matrix in int8.
+#[derive(Debug, Clone)]
+pub(super) struct Q8 {
+    /// `[rows, words]`
+    words: FlexTensor,
+    /// Weights per row.
+    width: usize,
+}
+
+impl Q8 {
+    /// Takes the words of a packed matrix.
+    ///
+    /// # Panics
+    /// If they are not from [`quantize_q8`].
+    pub(super) fn of(weight: Packed<Flex, 2>) -> Self {
+        let Packed { words, shape: [_, width], form } = weight;
+        let words = words.into_primitive();
+        let is_ours = form == Form::Q8
+            && words.shape()[1] == groups_of(width) * WORDS
+            && words.is_contiguous();
+        assert!(is_ours, "int8 weights have no other layout than their own");
+        Self { words, width }
+    }
+
+    /// Returns rows and weights per row.
+    pub(super) fn dims(&self) -> [usize; 2] {
+        [self.words.shape()[0], self.width]
+    }
+
+    pub(super) fn rows(&self) -> Q8Rows<'_> {
+        let stride = groups_of(self.width);
+        let first = self.words.layout().start_offset() / WORDS;
+        let groups = self.words.storage::<u32>().as_chunks().0;
+        Q8Rows { groups: &groups[first..][..self.words.shape()[0] * stride], stride }
+    }
+
+    /// Returns rows `rows` in f32, `[rows, width]`.
+    pub(super) fn widened(&self, rows: impl Iterator<Item = usize>) -> FlexTensor {
+        let rows: Vec<usize> = rows.collect();
+        let (all, width, arch) = (self.rows(), self.width, Arch::new());
+        let mut values = vec![0.0; rows.len() * width];
+        for (&row, to) in rows.iter().zip(values.chunks_mut(width.max(1))) {
+            arch.dispatch(Widening { row: all.row(row), to });
+        }
+        from_values(values, [rows.len(), width])
+    }
+}
+
 /// Contiguous rows in int8.
 #[derive(Clone, Copy)]
 pub(super) struct Q8Rows<'a> {
@@ -53,21 +104,6 @@ pub(super) fn groups_of(width: usize) -> usize {
 }
 
 impl<'a> Q8Rows<'a> {
-    /// Returns the rows of a tensor, or of a view of some of its rows.
-    ///
-    /// # Panics
-    /// If the tensor is not from [`quantize_q8`].
-    pub(super) fn of(weight: &'a FlexTensor) -> Self {
-        let [rows, width] = [0, 1].map(|axis| weight.shape()[axis]);
-        let stride = groups_of(width);
-        let strides = [stride * size_of::<Group>(), 1].map(|size| size as isize);
-        let is_ours = weight.dtype() == DType::I8 && weight.layout().strides() == strides;
-        assert!(is_ours, "weights in eight bits have no other layout than their own");
-        let words: &[u32] = bytemuck::cast_slice(weight.storage::<i8>());
-        let first = weight.layout().start_offset() / size_of::<Group>();
-        Self { groups: &words.as_chunks().0[first..][..rows * stride], stride }
-    }
-
     /// Returns the groups of all rows.
     pub(super) fn groups(self) -> &'a [Group] {
         self.groups
@@ -89,9 +125,6 @@ pub(super) fn parts(group: &Group) -> (&[u32; BLOCK], &[f32; BLOCKS]) {
 
 /// Kernel of [`super::super::Backend::quantize_q8`].
 pub(super) fn quantize_q8(weight: FlexTensor) -> FlexTensor {
-    if weight.dtype() == DType::I8 {
-        return weight;
-    }
     let weight = if weight.is_contiguous() { weight } else { weight.to_contiguous() };
     let shape = weight.shape();
     let [rows, width] = [0, 1].map(|axis| shape[axis]);
@@ -100,9 +133,8 @@ pub(super) fn quantize_q8(weight: FlexTensor) -> FlexTensor {
         DType::BF16 => rounded::<bf16>(numbers(&weight, rows * width), width),
         other => panic!("weights of {other:?} cannot be rounded to eight bits"),
     };
-    let stride = groups_of(width) * size_of::<Group>();
-    let layout = Layout::new(Shape::new([rows, width]), vec![stride as isize, 1], 0);
-    FlexTensor::new(Bytes::from_elems(words), layout, DType::I8)
+    let layout = Layout::contiguous(Shape::new([rows, groups_of(width) * WORDS]));
+    FlexTensor::new(Bytes::from_elems(words), layout, DType::U32)
 }
 
 fn numbers<E: burn::tensor::Element + Pod>(x: &FlexTensor, count: usize) -> &[E] {
@@ -211,30 +243,25 @@ impl WithSimd for Widening<'_> {
     }
 }
 
-/// Returns rows `rows` in f32, `[rows, width]`.
-pub(super) fn widened(weight: &FlexTensor, rows: impl Iterator<Item = usize>) -> FlexTensor {
-    let rows: Vec<usize> = rows.collect();
-    let (width, arch) = (weight.shape()[1], Arch::new());
-    let eight = Q8Rows::of(weight);
-    let mut values = vec![0.0; rows.len() * width];
-    for (&row, to) in rows.iter().zip(values.chunks_mut(width.max(1))) {
-        arch.dispatch(Widening { row: eight.row(row), to });
-    }
-    from_values(values, [rows.len(), width])
-}
-
 #[cfg(test)]
 mod tests {
     use burn::tensor::{Distribution, Tensor};
-    use burn_flex::Flex;
 
-    use super::*;
-    use crate::kernel::primitive;
+    use super::{super::super::Weight, *};
+    use crate::kernel;
+
+    fn eight(weight: Tensor<Flex, 2>) -> Weight<Flex, 2> {
+        kernel::quantize_q8(weight)
+    }
+
+    fn widened(weight: Weight<Flex, 2>) -> Vec<f32> {
+        let Weight::Packed(weight) = weight else { panic!("a matrix in int8") };
+        let rows = weight.dims()[0];
+        Q8::of(weight).widened(0..rows).storage::<f32>().to_vec()
+    }
 
     fn back(weight: Tensor<Flex, 2>) -> Vec<f32> {
-        let rows = weight.dims()[0];
-        let eight = quantize_q8(primitive(weight));
-        widened(&eight, 0..rows).storage::<f32>().to_vec()
+        widened(eight(weight))
     }
 
     fn random(shape: [usize; 2]) -> Tensor<Flex, 2> {
@@ -296,10 +323,8 @@ mod tests {
 
     #[test]
     fn rows_of_a_part_are_those_of_the_whole() {
-        let eight = quantize_q8(primitive(random([9, 200])));
-        let eight = quantize_q8(eight);
-        let whole = widened(&eight, 3..5);
-        let part = widened(&eight.narrow(0, 3, 2), 0..2);
-        assert_eq!(whole.storage::<f32>(), part.storage::<f32>());
+        let whole = eight(random([9, 200]));
+        let part = widened(whole.clone().rows(3..5));
+        assert_eq!(part, widened(whole)[3 * 200..5 * 200]);
     }
 }

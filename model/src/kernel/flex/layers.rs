@@ -20,6 +20,7 @@ use super::{
     super::{CachedLayer, LayerWeights, Reading, Slot, Visibility, layers, primitive, tensor},
     contiguous,
     eight::Group,
+    matrix::Matrix,
     product::{MOST_ROWS, streamed::Weight},
 };
 use layer::{Layer, Scratch};
@@ -46,7 +47,7 @@ pub(super) fn cached_layers(
     let mut room = Scratch::default();
     let mut x = contiguous(primitive(x));
     for (weights, mut cache) in layers {
-        let parts = Parts::of(weights);
+        let parts = Parts::of(weights.clone());
         let is_done = match parts.maps[0].dtype() {
             DType::F32 => through::<f32>(&parts, &tokens, &mut x, &mut cache, &mut room),
             // Two weights per word.
@@ -55,7 +56,7 @@ pub(super) fn cached_layers(
             _ => false,
         };
         if !is_done {
-            x = contiguous(primitive(layers::one(tensor(x), (parts.whole(), cache), reading)));
+            x = contiguous(primitive(layers::one(tensor(x), (weights, cache), reading)));
         }
     }
     tensor(x)
@@ -103,10 +104,10 @@ struct Tokens<'a> {
     visibility: Visibility,
 }
 
-/// [`LayerWeights`] as backend tensors.
+/// [`LayerWeights`] as the CPU stores them.
 struct Parts {
     /// Queries, keys, values, outputs; gates, ups, downs.
-    maps: [FlexTensor; 7],
+    maps: [Matrix; 7],
     /// Norms before attention, of queries, of keys, before the feed-forward block.
     norms: [FlexTensor; 4],
     epsilon: f64,
@@ -121,25 +122,6 @@ impl Parts {
         let maps = [q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj];
         let norms = [input_layernorm, q_norm, k_norm, post_attention_layernorm];
         let epsilon = weights.epsilon;
-        Self { maps: maps.map(primitive), norms: norms.map(primitive), epsilon }
-    }
-
-    fn whole(self) -> LayerWeights<Flex> {
-        let [q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj] = self.maps.map(tensor);
-        let [input_layernorm, q_norm, k_norm, post_attention_layernorm] = self.norms.map(tensor);
-        LayerWeights {
-            input_layernorm,
-            q_proj,
-            k_proj,
-            v_proj,
-            o_proj,
-            q_norm,
-            k_norm,
-            post_attention_layernorm,
-            gate_proj,
-            up_proj,
-            down_proj,
-            epsilon: self.epsilon,
-        }
+        Self { maps: maps.map(Matrix::from), norms: norms.map(primitive), epsilon }
     }
 }

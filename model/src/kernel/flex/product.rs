@@ -16,12 +16,12 @@ pub(super) mod blocked;
 #[cfg(target_arch = "x86_64")]
 mod bytes;
 mod gradients;
-#[cfg(target_arch = "x86_64")]
-mod pieces;
 mod shared;
 pub(super) mod streamed;
 #[cfg(target_arch = "x86_64")]
-mod turn;
+mod transpose;
+#[cfg(target_arch = "x86_64")]
+mod work_items;
 
 pub(super) use gradients::product_gradients;
 
@@ -31,7 +31,8 @@ use pulp::bytemuck::Pod;
 
 use super::{
     super::{primitive, reference, tensor},
-    eight::{self, Q8Rows},
+    eight::Q8,
+    matrix::Matrix,
 };
 use streamed::Weight;
 
@@ -41,25 +42,28 @@ pub(super) const MOST_ROWS: usize = 16;
 /// Number of weights below which one core finishes before another wakes up.
 pub(super) const WORTH_SHARING: usize = 1 << 16;
 
-/// Kernel of [`super::super::Backend::product`].
-pub(super) fn product(x: FlexTensor, weight: FlexTensor) -> FlexTensor {
-    let sizes = [x.shape()[0], x.shape()[1], weight.shape()[0]];
+/// Kernel of [`super::super::Backend::product`] and of [`super::super::Backend::packed_product`].
+pub(super) fn product(x: FlexTensor, weight: impl Into<Matrix>) -> FlexTensor {
+    let weight = weight.into();
+    let (rows, [out, width]) = (x.shape()[0], weight.dims());
+    let sizes = [rows, width, out];
     let is_ours = x.dtype() == DType::F32
         && matches!(weight.dtype(), DType::F32 | DType::BF16 | DType::I8)
         && sizes.iter().all(|&size| size > 0);
-    if !is_ours {
-        let weight = match weight.dtype() {
-            DType::I8 => eight::widened(&weight, 0..sizes[2]),
-            _ => weight,
-        };
-        return primitive(reference::product::<Flex>(tensor(x), tensor(weight)));
+    match weight {
+        Matrix::Plain(weight) if is_ours => of_floats(contiguous(x), contiguous(weight), sizes),
+        Matrix::Q8(weight) if is_ours => of_q8(contiguous(x), weight, sizes),
+        Matrix::Plain(weight) => primitive(reference::product::<Flex>(tensor(x), tensor(weight))),
+        Matrix::Q8(weight) => {
+            primitive(reference::product::<Flex>(tensor(x), tensor(weight.widened(0..out))))
+        }
     }
-    if weight.dtype() == DType::I8 {
-        return of_eight(in_order(x), weight, sizes);
-    }
-    let [x, weight] = [x, weight].map(in_order);
+}
+
+fn of_floats(x: FlexTensor, weight: FlexTensor, sizes: [usize; 3]) -> FlexTensor {
     let [rows, width, _] = sizes;
     let inputs: &[f32] = values(&x, rows * width);
+    let weight = Matrix::Plain(weight);
     if rows <= MOST_ROWS {
         if let Some(weights) = <f32 as Weight>::of(&weight) {
             return streamed::product(inputs, weights, sizes);
@@ -70,7 +74,9 @@ pub(super) fn product(x: FlexTensor, weight: FlexTensor) -> FlexTensor {
         }
     }
     #[cfg(target_arch = "x86_64")]
-    if let Some(product) = of_many(inputs, &weight, sizes) {
+    if let Matrix::Plain(weight) = &weight
+        && let Some(product) = of_many(inputs, weight, sizes)
+    {
         return product;
     }
     shared::product(x, weight)
@@ -96,22 +102,21 @@ fn of_many(inputs: &[f32], weight: &FlexTensor, sizes: [usize; 3]) -> Option<Fle
     }
 }
 
-fn of_eight(x: FlexTensor, weight: FlexTensor, sizes: [usize; 3]) -> FlexTensor {
+fn of_q8(x: FlexTensor, weight: Q8, sizes: [usize; 3]) -> FlexTensor {
     let [rows, width, _] = sizes;
     let inputs: &[f32] = values(&x, rows * width);
-    let weights = Q8Rows::of(&weight);
     if rows <= MOST_ROWS {
-        return streamed::product(inputs, weights.groups(), sizes);
+        return streamed::product(inputs, weight.rows().groups(), sizes);
     }
     #[cfg(target_arch = "x86_64")]
     if let Some(dot) = bytes::Dot::new() {
-        return bytes::product(dot, inputs, weights, sizes);
+        return bytes::product(dot, inputs, weight.rows(), sizes);
     }
-    shared::product(x, weight)
+    shared::product(x, Matrix::Q8(weight))
 }
 
 /// A view into a larger tensor is not copied.
-fn in_order(x: FlexTensor) -> FlexTensor {
+fn contiguous(x: FlexTensor) -> FlexTensor {
     if x.is_contiguous() { x } else { x.to_contiguous() }
 }
 
@@ -125,6 +130,7 @@ mod tests {
     use burn::tensor::{Distribution, Tensor};
 
     use super::*;
+    use crate::kernel;
 
     fn random(rows: usize, columns: usize) -> Tensor<Flex, 2> {
         Tensor::random([rows, columns], Distribution::Normal(0.0, 1.0), &Default::default())
@@ -134,8 +140,11 @@ mod tests {
         x.into_data().to_vec().expect("f32")
     }
 
-    fn ours(x: &Tensor<Flex, 2>, weight: &Tensor<Flex, 2>) -> Tensor<Flex, 2> {
-        tensor(product(primitive(x.clone()), primitive(weight.clone())))
+    fn ours(
+        x: &Tensor<Flex, 2>,
+        weight: &(impl Clone + Into<kernel::Weight<Flex, 2>>),
+    ) -> Tensor<Flex, 2> {
+        tensor(product(primitive(x.clone()), weight.clone().into()))
     }
 
     #[test]
@@ -179,11 +188,11 @@ mod tests {
     }
 
     /// Returns the matrix in int8, and the values that this represents.
-    fn eight(weight: Tensor<Flex, 2>) -> [Tensor<Flex, 2>; 2] {
-        let rows = weight.dims()[0];
-        let eight = super::super::eight::quantize_q8(primitive(weight));
-        let wide = eight::widened(&eight, 0..rows);
-        [eight, wide].map(tensor)
+    fn eight(weight: Tensor<Flex, 2>) -> (kernel::Weight<Flex, 2>, Tensor<Flex, 2>) {
+        let eight = kernel::quantize_q8(weight);
+        let Matrix::Q8(rows) = eight.clone().into() else { panic!("a matrix in int8") };
+        let wide = rows.widened(0..rows.dims()[0]);
+        (eight, tensor(wide))
     }
 
     /// Returns the effective operand of int8 weights: many rows are rounded like the weights if the
@@ -191,7 +200,7 @@ mod tests {
     fn beside_eight(x: Tensor<Flex, 2>) -> Tensor<Flex, 2> {
         #[cfg(target_arch = "x86_64")]
         if x.dims()[0] > MOST_ROWS && bytes::Dot::new().is_some() {
-            return eight(x)[1].clone();
+            return eight(x).1;
         }
         x
     }
@@ -211,7 +220,7 @@ mod tests {
     fn weights_in_eight_bits_are_the_reference() {
         for [rows, out, width] in sizes() {
             let x = random(rows, width);
-            let [weight, wide] = eight(random(out, width));
+            let (weight, wide) = eight(random(out, width));
             let expected = values(beside_eight(x.clone()).matmul(wide.transpose()));
             for (a, b) in values(ours(&x, &weight)).iter().zip(expected) {
                 let allowed = 2e-6 * width as f32;
@@ -225,7 +234,7 @@ mod tests {
     fn what_is_no_number_is_not_hidden_by_eight_bits() {
         let hole = Tensor::<Flex, 2>::full([1, 1], f32::NAN, &Default::default());
         let x = random(40, 200).slice_assign([30..31, 150..151], hole);
-        let [weight, _] = eight(random(50, 200));
+        let (weight, _) = eight(random(50, 200));
         for (row, sums) in values(ours(&x, &weight)).chunks(50).enumerate() {
             assert!(sums.iter().all(|sum| sum.is_nan() == (row == 30)), "row {row}");
         }
@@ -234,10 +243,10 @@ mod tests {
     #[test]
     fn views_in_eight_bits_are_read_where_they_lie() {
         for width in [96, 33, 256] {
-            let (x, [weight, _]) = (random(40, width), eight(random(50, width)));
+            let (x, (weight, _)) = (random(40, width), eight(random(50, width)));
             for rows in [2, 5, 20] {
                 let x = x.clone().narrow(0, 3, rows);
-                let part = ours(&x, &weight.clone().narrow(0, 7, 20));
+                let part = ours(&x, &weight.clone().rows(7..27));
                 let whole = ours(&x, &weight).narrow(1, 7, 20);
                 for (a, b) in values(part).iter().zip(values(whole)) {
                     assert!((a - b).abs() < 1e-5 * width as f32, "{rows} {width}: {a} {b}");
@@ -249,9 +258,9 @@ mod tests {
     /// The path without byte instructions.
     #[test]
     fn weights_in_eight_bits_may_be_widened_part_by_part() {
-        let (x, [weight, wide]) = (random(20, 70), eight(random(33, 70)));
+        let (x, (weight, wide)) = (random(20, 70), eight(random(33, 70)));
         let expected = x.clone().matmul(wide.transpose());
-        let ours: Tensor<Flex, 2> = tensor(shared::product(primitive(x), primitive(weight)));
+        let ours: Tensor<Flex, 2> = tensor(shared::product(primitive(x), weight.into()));
         for (a, b) in values(ours).iter().zip(values(expected)) {
             assert!((a - b).abs() < 2e-4, "{a} {b}");
         }
@@ -262,7 +271,8 @@ mod tests {
     fn weights_of_bf16_may_be_widened_part_by_part() {
         let (x, weight) = (random(20, 70), random(33, 70).cast(DType::BF16));
         let expected = x.clone().matmul(weight.clone().cast(DType::F32).transpose());
-        let ours: Tensor<Flex, 2> = tensor(shared::product(primitive(x), primitive(weight)));
+        let ours: Tensor<Flex, 2> =
+            tensor(shared::product(primitive(x), kernel::Weight::from(weight).into()));
         for (a, b) in values(ours).iter().zip(values(expected)) {
             assert!((a - b).abs() < 2e-4, "{a} {b}");
         }
@@ -271,10 +281,10 @@ mod tests {
     #[test]
     fn a_row_does_not_depend_on_its_company_in_any_type() {
         let (x, weight) = (random(800, 200), random(64, 200));
-        let narrow = [weight.clone().cast(DType::BF16), eight(weight.clone())[0].clone()];
+        let narrow = [weight.clone().cast(DType::BF16).into(), eight(weight.clone()).0];
         // Without AVX-512, f32 products are Burn's.
         #[cfg(target_arch = "x86_64")]
-        let wide = blocked::OfF32::new().map(|_| weight);
+        let wide = blocked::OfF32::new().map(|_| weight.into());
         #[cfg(not(target_arch = "x86_64"))]
         let wide = None;
         for weight in narrow.into_iter().chain(wide) {

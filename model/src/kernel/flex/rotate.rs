@@ -25,7 +25,7 @@ pub(super) fn rotate(x: FlexTensor, cos: FlexTensor, sin: FlexTensor) -> FlexTen
     let half = width / 2;
     let offset = x.layout().start_offset();
     let values = x.storage::<f32>();
-    let mut turned = vec![0.0; batch * heads * length * width];
+    let mut rotated = vec![0.0; batch * heads * length * width];
     // One head of one sequence per call.
     let head = |(index, to): (usize, &mut [f32])| {
         let from = offset as isize
@@ -37,12 +37,12 @@ pub(super) fn rotate(x: FlexTensor, cos: FlexTensor, sin: FlexTensor) -> FlexTen
             rotate_head(&values[start..start + width], tables, to);
         }
     };
-    if turned.len() < WORTH_SHARING {
-        turned.chunks_mut(length * width).enumerate().for_each(head);
+    if rotated.len() < WORTH_SHARING {
+        rotated.chunks_mut(length * width).enumerate().for_each(head);
     } else {
-        turned.par_chunks_mut(length * width).enumerate().for_each(head);
+        rotated.par_chunks_mut(length * width).enumerate().for_each(head);
     }
-    from_values(turned, [batch, heads, length, width])
+    from_values(rotated, [batch, heads, length, width])
 }
 
 /// Rotates one head at one position.

@@ -23,7 +23,7 @@ pub(super) fn swiglu(gate: FlexTensor, up: FlexTensor) -> FlexTensor {
     // Written over the gates: a fresh product is not shared, so there is no copy.
     let (gates, ups) = (gate.storage_mut::<f32>(), up.storage::<f32>());
     let arch = Arch::new();
-    let fill = |(gate, up): (&mut [f32], &[f32])| arch.dispatch(Piece { gate, up });
+    let fill = |(gate, up): (&mut [f32], &[f32])| arch.dispatch(WorkItem { gate, up });
     if gates.len() < WORTH_SHARING {
         fill((gates, ups));
     } else {
@@ -33,12 +33,12 @@ pub(super) fn swiglu(gate: FlexTensor, up: FlexTensor) -> FlexTensor {
 }
 
 /// Matching parts of both inputs; the result replaces the gates.
-pub(super) struct Piece<'a> {
+pub(super) struct WorkItem<'a> {
     pub(super) gate: &'a mut [f32],
     pub(super) up: &'a [f32],
 }
 
-impl WithSimd for Piece<'_> {
+impl WithSimd for WorkItem<'_> {
     type Output = ();
 
     #[inline(always)]

@@ -277,8 +277,8 @@ impl Operation {
                 let places = inputs.tensor([window, width], 4);
                 let ways = [kernel::code_tokens::<B>, reference::code_tokens::<B>];
                 both(ways, move |compute| {
-                    let embed = (embed.clone(), Some(bias.clone()));
-                    let project = (project.clone(), None);
+                    let embed = (embed.clone().into(), Some(bias.clone()));
+                    let project = (project.clone().into(), None);
                     Output::Three(compute(codes.clone(), LEVELS, project, embed, places.clone()))
                 })
             }
@@ -311,16 +311,16 @@ fn cached_layers<B: Backend>(
             let seed = |i: u32| 2 + 20 * layer + i;
             LayerWeights {
                 input_layernorm: inputs.tensor([hidden], seed(0)),
-                q_proj: map(heads * width, hidden, seed(1)),
-                k_proj: map(kv_heads * width, hidden, seed(2)),
-                v_proj: map(kv_heads * width, hidden, seed(3)),
-                o_proj: map(hidden, heads * width, seed(4)),
+                q_proj: map(heads * width, hidden, seed(1)).into(),
+                k_proj: map(kv_heads * width, hidden, seed(2)).into(),
+                v_proj: map(kv_heads * width, hidden, seed(3)).into(),
+                o_proj: map(hidden, heads * width, seed(4)).into(),
                 q_norm: inputs.tensor([width], seed(5)) * 2.0,
                 k_norm: inputs.tensor([width], seed(6)) * 2.0,
                 post_attention_layernorm: inputs.tensor([hidden], seed(7)),
-                gate_proj: map(inner, hidden, seed(8)),
-                up_proj: map(inner, hidden, seed(9)),
-                down_proj: map(hidden, inner, seed(10)),
+                gate_proj: map(inner, hidden, seed(8)).into(),
+                up_proj: map(inner, hidden, seed(9)).into(),
+                down_proj: map(hidden, inner, seed(10)).into(),
                 epsilon: EPSILON,
             }
         })

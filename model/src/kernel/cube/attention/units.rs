@@ -144,13 +144,13 @@ fn attention_units_kernel<T: Float, K: Numeric, N: Size>(
         }
         #[unroll]
         for c in 0..VECTOR {
-            let mut turned = Vector::<f32, N>::new(0.0f32);
+            let mut transposed = Vector::<f32, N>::new(0.0f32);
             #[unroll]
             for r in 0..TEAM_ROWS {
                 let values = read[r];
-                turned[r] = values[c];
+                transposed[r] = values[c];
             }
-            queries[(column * VECTOR + c) * teams + of_team] = turned;
+            queries[(column * VECTOR + c) * teams + of_team] = transposed;
         }
         i += comptime!(plan.units());
     }

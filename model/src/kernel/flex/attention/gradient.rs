@@ -100,7 +100,7 @@ impl WithSimd for Group<'_> {
         let long = keys.next_multiple_of(LANES);
         let (k, v) = (problem.k.head(item, kv_head), problem.v.head(item, kv_head));
         let k_rows = padded(k, 0, keys, wide);
-        let (k_turned, v_turned) = (turned(k, keys, long), turned(v, keys, long));
+        let (k_transposed, v_transposed) = (transposed(k, keys, long), transposed(v, keys, long));
         let mut sum_k = vec![0.0; keys * wide];
         let mut sum_v = vec![0.0; keys * wide];
         let mut weights = vec![0.0; BLOCK * long];
@@ -114,9 +114,9 @@ impl WithSimd for Group<'_> {
                 let (q, slope) = (padded(q, first, count, wide), padded(slope, first, count, wide));
                 let rows = [count, width, long];
                 weights.fill(0.0);
-                add_product(simd, Left::Rows(&q, wide), &k_turned, &mut weights, rows);
+                add_product(simd, Left::Rows(&q, wide), &k_transposed, &mut weights, rows);
                 of_weights.fill(0.0);
-                add_product(simd, Left::Rows(&slope, wide), &v_turned, &mut of_weights, rows);
+                add_product(simd, Left::Rows(&slope, wide), &v_transposed, &mut of_weights, rows);
                 for i in 0..count {
                     let weights = &mut weights[i * long..][..long];
                     let of_weights = &mut of_weights[i * long..][..long];
@@ -201,7 +201,7 @@ fn padded(rows: Rows<'_>, first: usize, count: usize, wide: usize) -> Vec<f32> {
 }
 
 /// Returns the transposed head, `[D, long]`.
-fn turned(rows: Rows<'_>, count: usize, long: usize) -> Vec<f32> {
+fn transposed(rows: Rows<'_>, count: usize, long: usize) -> Vec<f32> {
     let mut values = vec![0.0; rows.width * long];
     for j in 0..count {
         for (d, value) in rows.row(j).iter().enumerate() {

@@ -85,7 +85,7 @@ pub(super) fn attend<'a, M: DotProducts<'a>>(meeting: &M, mixed: &mut [f32]) {
     let work = |scratch: &mut Scratch<M::Scratch>, (index, places): (usize, Vec<&mut [f32]>)| {
         let (head, first) = (index / pieces, index % pieces * count);
         let (item, head) = (head / kv_heads, head % kv_heads);
-        arch.dispatch(Piece { problem, meeting, item, head, first, places, scratch });
+        arch.dispatch(WorkItem { problem, meeting, item, head, first, places, scratch });
     };
     if problem.products(items * kv_heads) < WORTH_SHARING {
         let mut scratch = Scratch::default();
@@ -106,7 +106,7 @@ struct Scratch<R> {
 }
 
 /// Neighbouring queries of one group of heads.
-struct Piece<'a, 'b, 'c, M: DotProducts<'a>> {
+struct WorkItem<'a, 'b, 'c, M: DotProducts<'a>> {
     problem: &'c Problem<'a, M::Number>,
     meeting: &'c M,
     item: usize,
@@ -119,7 +119,7 @@ struct Piece<'a, 'b, 'c, M: DotProducts<'a>> {
     scratch: &'c mut Scratch<M::Scratch>,
 }
 
-impl<'a, M: DotProducts<'a>> WithSimd for Piece<'a, '_, '_, M> {
+impl<'a, M: DotProducts<'a>> WithSimd for WorkItem<'a, '_, '_, M> {
     type Output = ();
 
     #[inline(always)]
@@ -137,7 +137,7 @@ impl<'a, M: DotProducts<'a>> WithSimd for Piece<'a, '_, '_, M> {
     }
 }
 
-impl<'a, M: DotProducts<'a>> Piece<'a, '_, '_, M> {
+impl<'a, M: DotProducts<'a>> WorkItem<'a, '_, '_, M> {
     /// Computes `rows` of the work item in `V` vectors; a row is a query of one head, queries
     /// first.
     #[inline(always)]

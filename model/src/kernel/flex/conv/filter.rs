@@ -2,12 +2,15 @@
 
 use std::{borrow::Cow, ops::Range};
 
-use burn::tensor::{Bytes, DType, Shape, bf16};
-use burn_flex::{FlexTensor, Layout};
-use pulp::bytemuck;
+use burn::tensor::{Bytes, DType, Shape, Tensor, bf16};
+use burn_flex::{Flex, FlexTensor, Layout};
 use rayon::prelude::*;
 
 use super::{
+    super::{
+        super::{self as kernel, primitive, tensor},
+        contiguous,
+    },
     pairs,
     tile::{self, MOST_ROWS, Panel, SAMPLES, Sums, Window, rows_at_once},
 };
@@ -147,46 +150,94 @@ pub(super) struct Filter<'a> {
     at_once: usize,
 }
 
-/// The types of tensors with [prepacked](Filter::kept) words.
-const OF_PAIRS: DType = DType::U32;
-const OF_SINGLES: DType = DType::I32;
+/// The weights of a filter in the checkpoint's order, or its words.
+#[derive(Debug, Clone)]
+pub(super) struct Taps {
+    /// Shape in the checkpoint.
+    pub(super) shape: [usize; 3],
+    values: FlexTensor,
+    /// The form of prepacked words.
+    packed: Option<Form>,
+}
 
-/// True if the weights of a filter are prepacked.
-pub(super) fn is_in_order(weight: &FlexTensor) -> bool {
-    matches!(weight.dtype(), OF_PAIRS | OF_SINGLES)
+impl Taps {
+    /// Takes the weights of a convolution of this kind.
+    ///
+    /// # Panics
+    /// If they are packed for another convolution.
+    pub(super) fn of(weight: kernel::Weight<Flex, 3>, stride: usize, is_transposed: bool) -> Self {
+        match weight {
+            kernel::Weight::Plain(weight) => {
+                Self { shape: weight.dims(), values: primitive(weight), packed: None }
+            }
+            kernel::Weight::Packed(kernel::Packed { words, shape, form }) => {
+                let form = match form {
+                    kernel::weight::Form::Filter { dtype, stride: own, is_transposed: is_own }
+                        if (own, is_own) == (stride, is_transposed) =>
+                    {
+                        if dtype == DType::BF16 {
+                            Form::Pairs
+                        } else {
+                            Form::Single
+                        }
+                    }
+                    other => panic!("{other:?} for stride {stride}, transposed: {is_transposed}"),
+                };
+                Self { shape, values: words.into_primitive(), packed: Some(form) }
+            }
+        }
+    }
+
+    /// True if the kernel reads such weights.
+    pub(super) fn is_read(&self) -> bool {
+        self.packed.is_some() || matches!(self.values.dtype(), DType::F32 | DType::BF16)
+    }
+
+    pub(super) fn is_packed(&self) -> bool {
+        self.packed.is_some()
+    }
+
+    /// Returns the weights as a tensor, for the reference.
+    ///
+    /// # Panics
+    /// If they are packed.
+    pub(super) fn plain(self) -> Tensor<Flex, 3> {
+        assert!(self.packed.is_none(), "only the kernel reads packed filters");
+        tensor(self.values)
+    }
+
+    /// Makes plain weights contiguous, as [`Filter::of`] reads them. Words always are.
+    pub(super) fn contiguous(self) -> Self {
+        match self.packed {
+            None => Self { values: contiguous(self.values), ..self },
+            Some(_) => self,
+        }
+    }
 }
 
 impl<'a> Filter<'a> {
-    /// Returns the filter of contiguous checkpoint weights, or of prepacked ones.
-    pub(super) fn of(weight: &'a FlexTensor, order: &impl Order) -> Self {
+    /// Returns the filter of contiguous weights, or of prepacked ones.
+    pub(super) fn of(weight: &'a Taps, order: &impl Order) -> Self {
+        let Some(form) = weight.packed else { return Self::plain(&weight.values, order) };
         let [rows, lines, taps] = order.shape();
-        let form = match weight.dtype() {
-            DType::BF16 => return Self::new(weight.storage::<bf16>(), order),
-            OF_PAIRS => Form::Pairs,
-            OF_SINGLES => Form::Single,
-            _ => return Self::new(weight.storage::<f32>(), order),
-        };
-        let words = match form {
-            Form::Pairs => weight.storage::<u32>(),
-            Form::Single => bytemuck::cast_slice(weight.storage::<i32>()),
-        };
+        let words = weight.values.storage::<u32>();
         let depth = form.lines(lines) * taps;
-        assert_eq!(words.len(), rows * depth, "weights are in the order of another filter");
+        assert_eq!(words.len(), rows * depth, "the words of another filter");
         Self { words: Cow::Borrowed(words), form, depth, rows, at_once: rows_at_once() }
     }
 
-    /// Returns the words as a tensor with the shape of the weights, which only [`Self::of`] can
-    /// read.
-    pub(super) fn kept(self, shape: [usize; 3]) -> FlexTensor {
-        let layout = Layout::contiguous(Shape::new(shape));
-        let words = self.words.into_owned();
-        match self.form {
-            Form::Pairs => FlexTensor::new(Bytes::from_elems(words), layout, OF_PAIRS),
-            Form::Single => {
-                let words: Vec<i32> = bytemuck::cast_vec(words);
-                FlexTensor::new(Bytes::from_elems(words), layout, OF_SINGLES)
-            }
+    /// Packs contiguous weights.
+    pub(super) fn plain(weight: &FlexTensor, order: &impl Order) -> Self {
+        match weight.dtype() {
+            DType::BF16 => Self::new(weight.storage::<bf16>(), order),
+            _ => Self::new(weight.storage::<f32>(), order),
         }
+    }
+
+    /// Returns the words as a tensor, `[rows, words]`, which [`Self::of`] reads.
+    pub(super) fn kept(self) -> FlexTensor {
+        let layout = Layout::contiguous(Shape::new([self.rows, self.depth]));
+        FlexTensor::new(Bytes::from_elems(self.words.into_owned()), layout, DType::U32)
     }
 
     /// Packs weights, on all cores.

@@ -21,10 +21,10 @@ use super::{
         snake::{self, Curve},
     },
     dims,
-    filter::Form,
+    filter::{Form, Taps},
     filter1d,
     finish::Finish,
-    in_one_piece, is_ours, pairs,
+    is_ours, pairs,
     share::{cut, pieces, share_whole},
     sound::{Scratch, Sound, with_rooms},
     tile::{SAMPLES, Window},
@@ -69,9 +69,10 @@ pub(in super::super) fn residual_units(
 fn keeps_shape(x: &Tensor<Flex, 3>, unit: &UnitTensors<Flex>) -> bool {
     let channels = x.dims()[1];
     let fits = |(weight, bias, geometry): &Convolution<Flex>| {
-        let [outputs, inputs, taps] = weight.dims();
         let ConvGeometry { stride, padding, dilation } = *geometry;
-        let [x, weight] = [x, weight].map(|of| primitive(of.clone()));
+        let weight = Taps::of(weight.clone(), stride, false);
+        let [outputs, inputs, taps] = weight.shape;
+        let x = primitive(x.clone());
         let bias = bias.as_ref().map(|bias| primitive(bias.clone()));
         [outputs, inputs] == [channels; 2]
             && stride == 1
@@ -93,7 +94,7 @@ fn residual_unit(x: &FlexTensor, unit: UnitTensors<Flex>, out: &mut [f32]) {
     let [curves1, curves2] = [unit.snake1, unit.snake2].map(curves);
     let parts = |(weight, bias, geometry): Convolution<Flex>| {
         let bias = bias.map(|bias| contiguous(primitive(bias)));
-        (in_one_piece(primitive(weight)), bias, geometry)
+        (Taps::of(weight, geometry.stride, false).contiguous(), bias, geometry)
     };
     let [(weight1, bias1, geometry1), (weight2, bias2, geometry2)] =
         [unit.conv1, unit.conv2].map(parts);

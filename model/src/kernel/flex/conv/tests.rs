@@ -4,10 +4,13 @@ use burn::tensor::{Tensor, bf16};
 
 use super::{
     super::{
-        super::residual::{self, UnitTensors},
+        super::{
+            residual::{self, Convolution, UnitTensors},
+            weight::pack_filter,
+        },
         tests::{assert_close, random},
     },
-    filter::Weight,
+    filter::Weight as _,
     *,
 };
 
@@ -30,8 +33,7 @@ fn filters_are_the_reference() {
         let geometry = ConvGeometry { stride: 1, padding, dilation };
         for bias in [None, Some(bias)] {
             let expected = exact::conv1d(x.clone(), weight.clone(), bias.clone(), geometry);
-            let [x, weight] = [&x, &weight].map(|of| primitive(of.clone()));
-            let ours = conv1d(x, weight, bias.map(primitive), geometry);
+            let ours = conv1d(primitive(x.clone()), weight.clone(), bias.map(primitive), geometry);
             assert_sums(tensor(ours), expected, inputs * taps);
         }
     }
@@ -152,7 +154,7 @@ fn filters_that_leave_samples_out_are_the_reference() {
         let (weight, bias) = (random([outputs, inputs, taps]), random([outputs]));
         let geometry = ConvGeometry { stride, padding, dilation: 1 };
         let expected = exact::conv1d(x.clone(), weight.clone(), Some(bias.clone()), geometry);
-        let ours = conv1d(primitive(x), primitive(weight), Some(primitive(bias)), geometry);
+        let ours = conv1d(primitive(x), weight, Some(primitive(bias)), geometry);
         assert_sums(tensor(ours), expected, inputs * taps);
     }
 }
@@ -185,7 +187,7 @@ fn weights_of_bf16_are_the_reference_over_rounded_inputs() {
         let weight = random([outputs, inputs, taps]).cast(DType::BF16);
         let geometry = ConvGeometry { stride, padding, dilation };
         let expected = exact::conv1d(rounded(x.clone()), weight.clone(), None, geometry);
-        let ours = conv1d(primitive(x), primitive(weight), None, geometry);
+        let ours = conv1d(primitive(x), weight, None, geometry);
         assert_sums(tensor(ours), expected, inputs * taps);
     }
     for ([batch, inputs, outputs], samples, taps, stride, padding) in [
@@ -198,7 +200,7 @@ fn weights_of_bf16_are_the_reference_over_rounded_inputs() {
         let weight = random([inputs, outputs, taps]).cast(DType::BF16);
         let geometry = ConvGeometry { stride, padding, dilation: 1 };
         let expected = exact::conv_transpose1d(rounded(x.clone()), weight.clone(), None, geometry);
-        let ours = conv_transpose1d(primitive(x), primitive(weight), None, geometry);
+        let ours = conv_transpose1d(primitive(x), weight, None, geometry);
         assert_sums(tensor(ours), expected, inputs * taps);
     }
 }
@@ -230,7 +232,7 @@ fn unit(channels: usize, taps: usize, dilation: usize, dtype: DType) -> UnitTens
         let scale = ((channels * taps) as f32).sqrt().recip();
         let weight = (random([channels, channels, taps]) * scale).cast(dtype);
         let padding = dilation * (taps / 2);
-        (weight, Some(random([channels])), ConvGeometry { stride: 1, padding, dilation })
+        (weight.into(), Some(random([channels])), ConvGeometry { stride: 1, padding, dilation })
     };
     let wave = || [random([1, channels, 1]) * 0.3, random([1, channels, 1]) * 0.3];
     UnitTensors { snake1: wave(), conv1: conv(taps, dilation), snake2: wave(), conv2: conv(1, 1) }
@@ -288,9 +290,10 @@ fn residual_units_of_bf16_are_the_reference_over_rounded_inputs() {
         let snake =
             |x, [alpha, beta]: [Tensor<Flex, 3>; 2]| rounded(reference::snake(x, alpha, beta));
         let of = unit.clone();
-        let wide =
-            reference::conv1d(snake(x.clone(), of.snake1), of.conv1.0, of.conv1.1, of.conv1.2);
-        let branch = reference::conv1d(snake(wide, of.snake2), of.conv2.0, of.conv2.1, of.conv2.2);
+        let conv = |x, (weight, bias, geometry): Convolution<Flex>| {
+            reference::conv1d(x, weight.plain().expect("not packed"), bias, geometry)
+        };
+        let branch = conv(snake(conv(snake(x.clone(), of.snake1), of.conv1), of.snake2), of.conv2);
         let expected = x.clone() + branch;
         let mut ours = None;
         residual_units(x, vec![unit], next, &mut |_, sum| ours = Some(sum.clone()));
@@ -339,8 +342,12 @@ fn transposed_filters_are_the_reference() {
         for bias in [None, Some(bias)] {
             let expected =
                 exact::conv_transpose1d(x.clone(), weight.clone(), bias.clone(), geometry);
-            let [x, weight] = [&x, &weight].map(|of| primitive(of.clone()));
-            let ours = conv_transpose1d(x, weight, bias.map(primitive), geometry);
+            let ours = conv_transpose1d(
+                primitive(x.clone()),
+                weight.clone(),
+                bias.map(primitive),
+                geometry,
+            );
             assert_sums(tensor(ours), expected, inputs * taps);
         }
     }
@@ -352,13 +359,13 @@ fn views_are_read_as_they_are_seen() {
     let weight: Tensor<Flex, 3> = random([8, 6, 3]).swap_dims(0, 1);
     let geometry = ConvGeometry { stride: 1, padding: 1, dilation: 1 };
     let expected = exact::conv1d(x.clone(), weight.clone(), None, geometry);
-    let ours = conv1d(primitive(x), primitive(weight), None, geometry);
+    let ours = conv1d(primitive(x), weight, None, geometry);
     assert_close::<3>(tensor(ours), expected, 1e-5);
 }
 
 /// Prepacked, as the filters of a network are after loading.
 #[test]
-fn filters_in_order_give_the_same_to_the_bit() {
+fn packed_filters_give_the_same_to_the_bit() {
     for dtype in [DType::F32, DType::BF16] {
         for (stride, padding, dilation, taps) in [(1, 3, 1, 7), (1, 9, 3, 7), (4, 2, 1, 8)] {
             for [inputs, outputs] in [[1, 3], [24, 13], [64, 40]] {
@@ -366,7 +373,10 @@ fn filters_in_order_give_the_same_to_the_bit() {
                 let x = random([2, inputs, 90]);
                 let bias = Some(primitive(random([outputs])));
                 for is_transposed in [false, true] {
-                    let kernel = if is_transposed { conv_transpose1d } else { conv1d };
+                    let kernel = match is_transposed {
+                        true => conv_transpose1d::<Weight<Flex, 3>>,
+                        false => conv1d::<Weight<Flex, 3>>,
+                    };
                     if is_transposed && dilation > 1 {
                         continue;
                     }
@@ -374,13 +384,14 @@ fn filters_in_order_give_the_same_to_the_bit() {
                         true => [inputs, outputs, taps],
                         false => [outputs, inputs, taps],
                     };
-                    let weight = primitive(random(shape).cast(dtype));
-                    let in_order = filter(weight.clone(), stride, is_transposed);
-                    assert_eq!(dims(&in_order), shape);
-                    assert_eq!(is_in_order(&in_order), dtype == DType::F32 || pairs::is_here());
+                    let weight = random(shape).cast(dtype);
+                    let packed = pack_filter(weight.clone(), stride, is_transposed);
+                    assert_eq!((packed.dims(), packed.dtype()), (shape, dtype));
+                    let is_packed = matches!(packed, Weight::Packed(_));
+                    assert_eq!(is_packed, dtype == DType::F32 || pairs::is_here());
                     let of = |weight| kernel(primitive(x.clone()), weight, bias.clone(), geometry);
                     let [plain, ours] =
-                        [weight, in_order].map(|weight| tensor::<Flex, 3>(of(weight)));
+                        [weight.into(), packed].map(|weight| tensor::<Flex, 3>(of(weight)));
                     assert_eq!(ours.into_data(), plain.into_data(), "{shape:?} {geometry:?}");
                 }
             }
@@ -392,8 +403,17 @@ fn filters_in_order_give_the_same_to_the_bit() {
         };
         let plain = of(&unit);
         for conv in [&mut unit.conv1, &mut unit.conv2] {
-            conv.0 = tensor(filter(primitive(conv.0.clone()), 1, false));
+            let weight = conv.0.clone().plain().expect("not packed");
+            conv.0 = pack_filter(weight, 1, false);
         }
         assert_eq!(of(&unit).into_data(), plain.into_data());
     }
+}
+
+#[test]
+#[should_panic(expected = "stride: 2, is_transposed: false } for stride 4")]
+fn a_filter_packed_for_another_convolution_is_refused() {
+    let packed = pack_filter(random([8, 4, 8]), 2, false);
+    let geometry = ConvGeometry { stride: 4, padding: 2, dilation: 1 };
+    conv1d(primitive(random([1, 4, 40])), packed, None, geometry);
 }

@@ -8,9 +8,10 @@ use rayon::prelude::*;
 use super::{
     super::{
         attention::{Heads, Problem, few, scale_of},
+        matrix::Matrix,
         product::{
             WORTH_SHARING,
-            streamed::{CHUNK, Lines, Piece, Weight, turn},
+            streamed::{CHUNK, Lines, Weight, WorkItem, transpose},
         },
         rms_norm::Rows,
         rotate, swiglu,
@@ -41,7 +42,7 @@ pub(super) struct Scratch {
     /// `[out, rows]`
     sums: Vec<f32>,
     /// `[rows, out]`
-    turned: Vec<f32>,
+    transposed: Vec<f32>,
     /// `[rows, heads D]`
     queries: Vec<f32>,
     /// `[rows, heads D]`
@@ -59,7 +60,7 @@ fn some(room: &mut Vec<f32>, count: usize) -> &mut [f32] {
 impl<'a, W: Weight> Layer<'a, W> {
     /// Returns `None` if the weights have another layout, or their rows are not whole chunks.
     pub(super) fn of(parts: &'a Parts) -> Option<Self> {
-        let is_in_chunks = |map: &FlexTensor| map.shape()[0].is_multiple_of(CHUNK);
+        let is_in_chunks = |map: &Matrix| map.dims()[0].is_multiple_of(CHUNK);
         let is_plain = |norm: &FlexTensor| norm.dtype() == DType::F32 && norm.is_contiguous();
         if !parts.maps.iter().all(is_in_chunks) || !parts.norms.iter().all(is_plain) {
             return None;
@@ -107,10 +108,10 @@ impl<'a, W: Weight> Layer<'a, W> {
         let sums = some(&mut room.sums, 2 * inner);
         products(&self.gate_up, &room.arranged, lines, sums);
         let (gate, up) = sums.split_at_mut(inner);
-        Arch::new().dispatch(swiglu::Piece { gate, up });
-        let turned = some(&mut room.turned, inner);
-        turn(gate, rows, turned);
-        let lines = arrange::<W>(turned, rows, &mut room.arranged);
+        Arch::new().dispatch(swiglu::WorkItem { gate, up });
+        let transposed = some(&mut room.transposed, inner);
+        transpose(gate, rows, transposed);
+        let lines = arrange::<W>(transposed, rows, &mut room.arranged);
         self.leave(self.down, lines, x, room);
     }
 
@@ -125,9 +126,9 @@ impl<'a, W: Weight> Layer<'a, W> {
     fn leave(&self, map: &[W], lines: Lines, x: &mut [f32], room: &mut Scratch) {
         let sums = some(&mut room.sums, x.len());
         products(&[map], &room.arranged, lines, sums);
-        let turned = some(&mut room.turned, sums.len());
-        turn(sums, lines.rows, turned);
-        x.iter_mut().zip(turned).for_each(|(x, more)| *x += *more);
+        let transposed = some(&mut room.transposed, sums.len());
+        transpose(sums, lines.rows, transposed);
+        x.iter_mut().zip(transposed).for_each(|(x, more)| *x += *more);
     }
 
     /// Computes attention from queries, keys and values.
@@ -142,8 +143,8 @@ impl<'a, W: Weight> Layer<'a, W> {
         let all = outs.iter().sum::<usize>();
         let width = self.head_norms[0].len();
         let [heads, kv_heads] = [outs[0], outs[1]].map(|out| out / width);
-        let turned = some(&mut room.turned, all * rows);
-        turn(&room.sums[..all * rows], rows, turned);
+        let transposed = some(&mut room.transposed, all * rows);
+        transpose(&room.sums[..all * rows], rows, transposed);
         let normed = some(&mut room.normed, outs[0].max(outs[1]));
         let queries = some(&mut room.queries, rows * outs[0]);
         let norm = |x: &[f32], weight: &[f32], y: &mut [f32]| {
@@ -151,7 +152,7 @@ impl<'a, W: Weight> Layer<'a, W> {
         };
         for (row, slot) in tokens.slots.iter().enumerate() {
             let tables = tokens.tables.map(|table| &table[row * width / 2..][..width / 2]);
-            let (query, rest) = turned[row * all..][..all].split_at(outs[0]);
+            let (query, rest) = transposed[row * all..][..all].split_at(outs[0]);
             let (key, value) = rest.split_at(outs[1]);
             let queries = &mut queries[row * outs[0]..][..outs[0]];
             norm(query, self.head_norms[0], &mut normed[..outs[0]]);
@@ -205,25 +206,25 @@ fn arrange<W: Weight>(x: &[f32], rows: usize, arranged: &mut Vec<f32>) -> Lines 
 fn products<W: Weight>(maps: &[&[W]], x: &[f32], lines: Lines, sums: &mut [f32]) {
     let Lines { words, rows, .. } = lines;
     let arch = Arch::new();
-    let piece = |(index, sums): (usize, &mut [f32])| {
+    let item = |(index, sums): (usize, &mut [f32])| {
         let mut first = index * CHUNK * words;
         for map in maps {
             if first < map.len() {
                 let weights = &map[first..][..sums.len() / rows * words];
-                return arch.dispatch(Piece { weights, x, lines, sums });
+                return arch.dispatch(WorkItem { weights, x, lines, sums });
             }
             first -= map.len();
         }
     };
-    shared(sums, lines, piece);
+    shared(sums, lines, item);
 }
 
 /// Fills `[out, rows]` chunk by chunk, on all cores if that pays.
-fn shared(sums: &mut [f32], lines: Lines, piece: impl Fn((usize, &mut [f32])) + Send + Sync) {
+fn shared(sums: &mut [f32], lines: Lines, item: impl Fn((usize, &mut [f32])) + Send + Sync) {
     let size = CHUNK * lines.rows;
     if sums.len() / lines.rows * lines.width < WORTH_SHARING {
-        sums.chunks_mut(size).enumerate().for_each(piece);
+        sums.chunks_mut(size).enumerate().for_each(item);
     } else {
-        sums.par_chunks_mut(size).enumerate().for_each(piece);
+        sums.par_chunks_mut(size).enumerate().for_each(item);
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{
     super::{
-        super::{Mask, flags, quantize_q8},
+        super::{Mask, Weight, flags, quantize_q8},
         tests::random,
     },
     *,
@@ -16,7 +16,7 @@ type Widths = [usize; 4];
 fn weights([hidden, queries, keys, inner]: Widths, dtype: DType) -> LayerWeights<Flex> {
     let map = |out, width: usize| {
         let map = random([out, width]) * (width as f32).powf(-0.5);
-        if dtype == DType::I8 { quantize_q8(map) } else { map.cast(dtype) }
+        if dtype == DType::I8 { quantize_q8(map) } else { map.cast(dtype).into() }
     };
     LayerWeights {
         input_layernorm: random([hidden]),
@@ -122,7 +122,7 @@ fn maps_are_read_where_they_lie() {
     for dtype in [DType::F32, DType::BF16, DType::I8] {
         let layers = [0, 1].map(|_| {
             let whole = weights([32, 64, 96, 96], dtype);
-            let part = |map: Tensor<Flex, 2>| map.narrow(0, 32, 32);
+            let part = |map: Weight<Flex, 2>| map.rows(32..64);
             LayerWeights { k_proj: part(whole.k_proj), v_proj: part(whole.v_proj), ..whole }
         });
         assert!(layers.iter().all(is_taken));

@@ -14,14 +14,14 @@
 mod dot;
 pub(in crate::kernel::flex) mod memory;
 mod pack;
-mod turned;
+mod transposed;
 
 use burn_flex::FlexTensor;
 use pulp::bytemuck::cast_slice;
 use rayon::prelude::*;
 
-pub(in crate::kernel::flex) use super::turn::LANES;
-use super::{super::from_values, pieces::pieces};
+pub(in crate::kernel::flex) use super::transpose::LANES;
+use super::{super::from_values, work_items::work_items};
 use dot::Part;
 pub(in crate::kernel::flex) use dot::{Dot, OfBf16, OfF32, Panel, filled, of_bf16};
 use pack::Group;
@@ -50,12 +50,12 @@ pub(super) fn product<D: Dot>(
     let groups = Group::all(rows);
     let packed = packed(dot, x, &groups, [rows, width]);
     let mut values = vec![0.0; rows * out];
-    pieces(&mut values, out, COLUMNS).into_par_iter().for_each(|(first, mut to)| {
+    work_items(&mut values, out, COLUMNS).into_par_iter().for_each(|(first, mut to)| {
         // Parts of equal size.
         let part = groups.len().div_ceil(groups.len().div_ceil(PART));
         for groups in groups.chunks(part) {
             let to = &mut to[groups[0].first_row()..];
-            of_piece(dot, &packed, groups, &weights[first * width..], [width, words], to);
+            of_item(dot, &packed, groups, &weights[first * width..], [width, words], to);
         }
     });
     from_values(values, [rows, out])
@@ -96,7 +96,7 @@ fn packed<D: Dot>(dot: D, x: &[f32], groups: &[Group], [rows, width]: [usize; 2]
 
 /// Computes the sums of every row of `to` with the first rows of `weights`, as many as it takes.
 /// `to` begins at the first row of the groups.
-fn of_piece<D: Dot>(
+fn of_item<D: Dot>(
     dot: D,
     packed: &[Vector],
     groups: &[Group],

@@ -23,7 +23,7 @@ use super::{
         eight::{self, Q8Rows},
         from_values,
     },
-    pieces::pieces,
+    work_items::work_items,
 };
 pub(super) use dot::Dot;
 use dot::{COLUMNS, PanelBlock, ROWS, TileBlock};
@@ -51,10 +51,10 @@ pub(super) fn product(
     });
 
     let mut values = vec![0.0; rows * out];
-    let pieces = pieces(&mut values, out, COLUMNS).into_par_iter();
+    let items = work_items(&mut values, out, COLUMNS).into_par_iter();
     let panel = || vec![PanelBlock::ZERO; stretch_of(groups) * eight::BLOCKS];
-    pieces.for_each_init(panel, |panel, (first, mut to)| {
-        of_piece(dot, &packed, weights, [groups, first, out], panel, &mut to);
+    items.for_each_init(panel, |panel, (first, mut to)| {
+        of_item(dot, &packed, weights, [groups, first, out], panel, &mut to);
     });
     from_values(values, [rows, out])
 }
@@ -66,7 +66,7 @@ fn stretch_of(groups: usize) -> usize {
 
 /// Computes the sums of every row of `to` with the rows `first..` of the weights, as many as it
 /// takes.
-fn of_piece(
+fn of_item(
     dot: Dot,
     x: &[TileBlock],
     weights: Q8Rows,
@@ -86,7 +86,7 @@ fn of_piece(
     let mut order = (first..last).step_by(COLUMNS).flat_map(stretches).peekable();
     while let Some((start, group)) = order.next() {
         let panel = &mut panel[..stretch.min(groups - group) * eight::BLOCKS];
-        dot.turn(chosen((start, group), last), panel);
+        dot.transpose(chosen((start, group), last), panel);
         // After the last panel, prefetches the likely start of this core's next work item.
         let next = order.peek().copied().unwrap_or((last, 0));
         let mut ahead = chosen(next, out);

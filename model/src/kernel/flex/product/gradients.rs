@@ -11,7 +11,7 @@ use burn_flex::{Flex, FlexTensor};
 
 use super::super::super::{primitive, reference, tensor};
 #[cfg(target_arch = "x86_64")]
-use super::{blocked, in_order, product, values};
+use super::{blocked, contiguous, product, values};
 
 /// Kernel of [`super::super::super::Backend::product_gradients`], for bf16 weights with f32 input.
 pub(in super::super) fn product_gradients(
@@ -26,11 +26,11 @@ pub(in super::super) fn product_gradients(
         && [&x, &weight].iter().all(|of| of.shape().num_elements() > 0)
     {
         let [rows, width, out] = [x.shape()[0], x.shape()[1], weight.shape()[0]];
-        let gradient = in_order(gradient);
+        let gradient = contiguous(gradient);
         let of_weight = wanted[1].then(|| {
-            let x = in_order(x);
-            let x = dot.turned_and_rounded(values(&x, rows * width), [rows, width]);
-            let gradient = dot.turned(values(&gradient, rows * out), [rows, out]);
+            let x = contiguous(x);
+            let x = dot.transposed_and_rounded(values(&x, rows * width), [rows, width]);
+            let gradient = dot.transposed(values(&gradient, rows * out), [rows, out]);
             blocked::product(dot, &gradient, &x, [out, rows, width])
         });
         let of_x = wanted[0].then(|| product(gradient, weight.transpose(0, 1)));

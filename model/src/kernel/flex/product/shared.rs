@@ -9,7 +9,8 @@ use rayon::prelude::*;
 use super::{
     super::{
         super::{primitive, reference, tensor},
-        eight, from_values,
+        from_values,
+        matrix::Matrix,
     },
     WORTH_SHARING, values,
 };
@@ -24,12 +25,15 @@ const WIDENED: usize = 1 << 21;
 ///
 /// # Shapes
 /// - `x`: `[rows, width]` in f32, `weight`: `[out, width]`, output: `[rows, out]`
-pub(super) fn product(x: FlexTensor, weight: FlexTensor) -> FlexTensor {
-    let (rows, width, out) = (x.shape()[0], x.shape()[1], weight.shape()[0]);
+pub(super) fn product(x: FlexTensor, weight: Matrix) -> FlexTensor {
+    let (rows, [out, width]) = (x.shape()[0], weight.dims());
     let is_narrow = weight.dtype() != DType::F32;
-    if rows > FEW_ROWS && !is_narrow {
-        return primitive(reference::product::<Flex>(tensor(x), tensor(weight)));
-    }
+    let weight = match weight {
+        Matrix::Plain(weight) if rows > FEW_ROWS && !is_narrow => {
+            return primitive(reference::product::<Flex>(tensor(x), tensor(weight)));
+        }
+        weight => weight,
+    };
     let cores = rayon::current_num_threads().min(out * width * rows / WORTH_SHARING).max(1);
     let most = if is_narrow { (WIDENED / width).max(1) } else { out };
     let part = out.div_ceil(cores).min(most);
@@ -37,8 +41,12 @@ pub(super) fn product(x: FlexTensor, weight: FlexTensor) -> FlexTensor {
     let parts: Vec<FlexTensor> = starts
         .into_par_iter()
         .map(|start| {
-            let weight = weight.narrow(0, start, part.min(out - start));
-            let weight = if is_narrow { widened(&weight) } else { weight };
+            let count = part.min(out - start);
+            let weight = match &weight {
+                Matrix::Plain(weight) if is_narrow => widened(&weight.narrow(0, start, count)),
+                Matrix::Plain(weight) => weight.narrow(0, start, count),
+                Matrix::Q8(weight) => weight.widened(start..start + count),
+            };
             let [x, weight]: [Tensor<Flex, 2>; 2] = [x.clone(), weight].map(tensor);
             primitive(weight.matmul(x.transpose())) // [part, rows]
         })
@@ -49,17 +57,14 @@ pub(super) fn product(x: FlexTensor, weight: FlexTensor) -> FlexTensor {
     values.par_chunks_mut(BLOCK * out).enumerate().for_each(|(block, values)| {
         for (index, from) in parts.iter().enumerate() {
             let to = index * part;
-            turn(from.storage::<f32>(), rows, block * BLOCK, &mut values[to..], out);
+            transpose(from.storage::<f32>(), rows, block * BLOCK, &mut values[to..], out);
         }
     });
     from_values(values, [rows, out])
 }
 
-/// Converts to f32; Flex's own cast works element by element.
+/// Converts bf16 to f32; Flex's own cast works element by element.
 fn widened(weight: &FlexTensor) -> FlexTensor {
-    if weight.dtype() == DType::I8 {
-        return eight::widened(weight, 0..weight.shape()[0]);
-    }
     let [rows, width] = [0, 1].map(|axis| weight.shape()[axis]);
     let numbers: &[bf16] = values(weight, rows * width);
     let wide = |number: &bf16| f32::from_bits(u32::from(number.to_bits()) << 16);
@@ -72,7 +77,7 @@ const BLOCK: usize = 16;
 
 /// Writes columns `first..` of `from`, which has `columns` columns, as rows of `to`, `stride`
 /// apart.
-fn turn(from: &[f32], columns: usize, first: usize, to: &mut [f32], stride: usize) {
+fn transpose(from: &[f32], columns: usize, first: usize, to: &mut [f32], stride: usize) {
     let count = BLOCK.min(columns - first);
     for (block, from) in from.chunks(BLOCK * columns).enumerate() {
         for column in 0..count {

@@ -10,7 +10,10 @@ use burn_flex::FlexTensor;
 use pulp::{Arch, Simd, WithSimd};
 use rayon::prelude::*;
 
-use super::{super::from_values, WORTH_SHARING};
+use super::{
+    super::{from_values, matrix::Matrix},
+    WORTH_SHARING,
+};
 
 /// Outputs per work item.
 pub(in super::super) const CHUNK: usize = 32;
@@ -31,37 +34,37 @@ pub(super) fn product<W: Weight>(
     // `[out, rows]`, so that every core writes one contiguous piece.
     let mut sums = vec![0.0; out * rows];
     let fill = |(weights, sums): (&[W], &mut [f32])| {
-        arch.dispatch(Piece { weights, x: &arranged, lines, sums });
+        arch.dispatch(WorkItem { weights, x: &arranged, lines, sums });
     };
     if out * width < WORTH_SHARING {
         fill((weights, &mut sums));
     } else {
-        let pieces = weights.par_chunks(CHUNK * lines.words).zip(sums.par_chunks_mut(CHUNK * rows));
-        pieces.for_each(fill);
+        let items = weights.par_chunks(CHUNK * lines.words).zip(sums.par_chunks_mut(CHUNK * rows));
+        items.for_each(fill);
     }
     if rows == 1 {
         return from_values(sums, [rows, out]);
     }
-    let mut turned = vec![0.0; sums.len()];
-    turn(&sums, rows, &mut turned);
-    from_values(turned, [rows, out])
+    let mut transposed = vec![0.0; sums.len()];
+    transpose(&sums, rows, &mut transposed);
+    from_values(transposed, [rows, out])
 }
 
 /// Transposes `[out, rows]` to `[rows, out]`.
-pub(in super::super) fn turn(sums: &[f32], rows: usize, turned: &mut [f32]) {
+pub(in super::super) fn transpose(sums: &[f32], rows: usize, transposed: &mut [f32]) {
     if rows == 1 {
-        return turned.copy_from_slice(sums);
+        return transposed.copy_from_slice(sums);
     }
-    for (row, turned) in turned.chunks_exact_mut(sums.len() / rows).enumerate() {
+    for (row, transposed) in transposed.chunks_exact_mut(sums.len() / rows).enumerate() {
         let sums = sums[row..].iter().step_by(rows);
-        turned.iter_mut().zip(sums).for_each(|(value, sum)| *value = *sum);
+        transposed.iter_mut().zip(sums).for_each(|(value, sum)| *value = *sum);
     }
 }
 
 /// A word of memory that holds weights.
 pub(in super::super) trait Weight: Copy + Sync {
     /// Returns the weights if they are contiguous, of this type, with rows of whole words.
-    fn of(weight: &FlexTensor) -> Option<&[Self]>;
+    fn of(weight: &Matrix) -> Option<&[Self]>;
 
     /// Returns the number of words of a row of `width` numbers.
     fn words(width: usize) -> usize;
@@ -104,7 +107,7 @@ impl Lines {
 }
 
 /// Rows of the weights to multiply: `sums[o, r] = weights[o] . x[r]`.
-pub(in super::super) struct Piece<'a, W> {
+pub(in super::super) struct WorkItem<'a, W> {
     pub(in super::super) weights: &'a [W],
     /// Packed by [`Weight::arrange`].
     pub(in super::super) x: &'a [f32],
@@ -115,7 +118,7 @@ pub(in super::super) struct Piece<'a, W> {
 /// Rows of the weights that stay in the L1 cache while the rows of `x` are processed.
 const TOGETHER: usize = 4;
 
-impl<W: Weight> WithSimd for Piece<'_, W> {
+impl<W: Weight> WithSimd for WorkItem<'_, W> {
     type Output = ();
 
     #[inline(always)]

@@ -13,7 +13,7 @@
 use std::arch::x86_64::*;
 
 use super::{
-    super::turn::{LANES, turn},
+    super::transpose::{LANES, transpose},
     COLUMNS, memory,
     pack::Vector,
 };
@@ -169,7 +169,7 @@ macro_rules! tile {
             for (to, $row) in block.iter_mut().zip(rows) {
                 *to = $rounded;
             }
-            turn(&mut block);
+            transpose(&mut block);
             let mut vectors = [Vector::ZERO; LANES];
             vectors.iter_mut().zip(block).for_each(|(to, vector)| *to = kept(vector));
             vectors
@@ -232,7 +232,7 @@ fn put<const V: usize>(sums: &[[__m512; V]; COLUMNS], mut to: Part) {
             block[column] = _mm512_castps_si512(sums[column][first]);
             block[column + COLUMNS] = _mm512_castps_si512(sums[column][second]);
         }
-        turn(&mut block);
+        transpose(&mut block);
         for (row, both) in block.into_iter().enumerate() {
             let [sums, others] = memory::halves(both);
             to.keep(first * LANES + row, sums);

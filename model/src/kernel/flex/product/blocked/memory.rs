@@ -3,7 +3,7 @@
 
 use std::{arch::x86_64::*, mem::transmute};
 
-use super::{super::turn::LANES, COLUMNS, pack::Vector};
+use super::{super::transpose::LANES, COLUMNS, pack::Vector};
 
 #[target_feature(enable = "avx512f")]
 #[inline]

@@ -1,6 +1,6 @@
 //! Packed rows of `x`: a vector holds one word of each of sixteen rows.
 
-use super::super::turn::LANES;
+use super::super::transpose::LANES;
 
 /// One word of each of [`LANES`] rows, aligned to a cache line.
 #[derive(Debug, Clone, Copy)]

@@ -9,7 +9,7 @@ use std::arch::x86_64::*;
 
 use super::super::{
     super::eight::{self, BLOCK, BLOCKS, Group},
-    turn::{self, LANES},
+    transpose::{self, LANES},
 };
 
 /// Rows of `x` in a tile.
@@ -80,11 +80,15 @@ impl Dot {
     }
 
     /// Packs rows of weights side by side, at most [`COLUMNS`] of one length.
-    pub(super) fn turn<'a>(self, rows: impl Iterator<Item = &'a [Group]>, to: &mut [PanelBlock]) {
+    pub(super) fn transpose<'a>(
+        self,
+        rows: impl Iterator<Item = &'a [Group]>,
+        to: &mut [PanelBlock],
+    ) {
         let mut all = [&[][..]; COLUMNS];
         all.iter_mut().zip(rows).for_each(|(all, row)| *all = row);
         // SAFETY: see above.
-        unsafe { turn(&all, to) }
+        unsafe { transpose(&all, to) }
     }
 
     /// Computes `sums[r][c] = sum over i of x[i][r] weights[i][c]`, for all blocks of `weights`.
@@ -120,7 +124,7 @@ fn round(x: &[f32], row: usize, to: &mut [TileBlock]) {
 }
 
 #[target_feature(enable = "avx512f,avx512bw")]
-fn turn(rows: &[&[Group]; COLUMNS], to: &mut [PanelBlock]) {
+fn transpose(rows: &[&[Group]; COLUMNS], to: &mut [PanelBlock]) {
     for (group, to) in to.chunks_mut(BLOCKS).enumerate() {
         for (vector, rows) in rows.chunks(LANES).enumerate() {
             for half in 0..2 {
@@ -131,7 +135,7 @@ fn turn(rows: &[&[Group]; COLUMNS], to: &mut [PanelBlock]) {
                         *words = neighbours(load(&group.as_chunks().0[half]));
                     }
                 }
-                turn::turn(&mut words);
+                transpose::transpose(&mut words);
                 for (index, words) in words.into_iter().enumerate() {
                     let (block, word) = (index % BLOCKS, index / BLOCKS);
                     store(words, &mut to[block].words[half * WORDS / 2 + word][vector]);

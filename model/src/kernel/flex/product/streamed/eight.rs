@@ -3,12 +3,13 @@
 //! A byte becomes the lowest byte of an f32 between 2^23 and 2^24, where floats are 1 apart.
 //! Subtracting 2^23 + 128 leaves the number exactly.
 
-use burn::tensor::DType;
-use burn_flex::FlexTensor;
 use pulp::{Arch, Simd};
 
 use super::{
-    super::super::eight::{BLOCK, BLOCKS, GROUP, Group, Q8Rows, groups_of, parts},
+    super::super::{
+        eight::{BLOCK, BLOCKS, GROUP, Group, groups_of, parts},
+        matrix::Matrix,
+    },
     Lines, Weight,
 };
 
@@ -19,8 +20,11 @@ const ZERO: f32 = 8_388_608.0 + 128.0;
 
 /// The word is a whole group.
 impl Weight for Group {
-    fn of(weight: &FlexTensor) -> Option<&[Self]> {
-        (weight.dtype() == DType::I8).then(|| Q8Rows::of(weight).groups())
+    fn of(weight: &Matrix) -> Option<&[Self]> {
+        match weight {
+            Matrix::Q8(weight) => Some(weight.rows().groups()),
+            Matrix::Plain(_) => None,
+        }
     }
 
     fn words(width: usize) -> usize {

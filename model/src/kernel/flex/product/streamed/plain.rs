@@ -6,7 +6,10 @@ use burn_flex::FlexTensor;
 use half::slice::HalfFloatSliceExt;
 use pulp::{Arch, Simd, WithSimd, bytemuck};
 
-use super::{super::values, Lines, Weight};
+use super::{
+    super::{super::matrix::Matrix, values},
+    Lines, Weight,
+};
 
 /// A word of one or two weights, without scales.
 trait Plain: Copy + Sync {
@@ -33,8 +36,11 @@ trait Plain: Copy + Sync {
 }
 
 impl<P: Plain> Weight for P {
-    fn of(weight: &FlexTensor) -> Option<&[Self]> {
-        <P as Plain>::of(weight)
+    fn of(weight: &Matrix) -> Option<&[Self]> {
+        match weight {
+            Matrix::Plain(weight) => <P as Plain>::of(weight),
+            Matrix::Q8(_) => None,
+        }
     }
 
     fn words(width: usize) -> usize {

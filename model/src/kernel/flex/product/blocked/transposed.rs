@@ -5,7 +5,7 @@ use std::arch::x86_64::*;
 use rayon::prelude::*;
 
 use super::{
-    super::turn::{LANES, turn},
+    super::transpose::{LANES, transpose},
     OfBf16,
     dot::filled,
     memory::{halves, short, vector},
@@ -14,16 +14,16 @@ use super::{
 #[expect(unsafe_code, reason = "`Self` is the proof that the processor has these instructions")]
 impl OfBf16 {
     /// Transposes `[rows, width]` to `[width, rows]`.
-    pub(in super::super) fn turned(self, x: &[f32], shape: [usize; 2]) -> Vec<f32> {
-        turned(x, shape, |x, length, to| {
+    pub(in super::super) fn transposed(self, x: &[f32], shape: [usize; 2]) -> Vec<f32> {
+        transposed(x, shape, |x, length, to| {
             // SAFETY: see above.
             unsafe { as_it_is(x, length, to) }
         })
     }
 
     /// Transposes and rounds to bf16.
-    pub(in super::super) fn turned_and_rounded(self, x: &[f32], shape: [usize; 2]) -> Vec<u16> {
-        turned(x, shape, |x, length, to| {
+    pub(in super::super) fn transposed_and_rounded(self, x: &[f32], shape: [usize; 2]) -> Vec<u16> {
+        transposed(x, shape, |x, length, to| {
             // SAFETY: see above.
             unsafe { rounded(x, length, to) }
         })
@@ -34,7 +34,7 @@ impl OfBf16 {
 /// their columns as parts of output rows of `length`, from the start of `to`.
 type Block<T> = fn(&[&[f32]], usize, &mut [T]);
 
-fn turned<T: Copy + Default + Send>(
+fn transposed<T: Copy + Default + Send>(
     x: &[f32],
     [rows, width]: [usize; 2],
     block: Block<T>,
@@ -62,7 +62,7 @@ fn block(rows: &[&[f32]]) -> [__m512i; LANES] {
     for (to, row) in block.iter_mut().zip(rows) {
         *to = _mm512_castps_si512(vector(&filled(row)));
     }
-    turn(&mut block);
+    transpose(&mut block);
     block
 }
 

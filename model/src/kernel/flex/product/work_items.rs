@@ -8,21 +8,21 @@ const SHARES: usize = 12;
 const MOST_PARTS: usize = 1 << 20;
 
 /// A work item: its first column, and its part of each output row.
-pub(super) type Piece<'a> = (usize, Vec<&'a mut [f32]>);
+pub(super) type WorkItem<'a> = (usize, Vec<&'a mut [f32]>);
 
 /// Cuts every row of `values`, `[rows, out]`, into work items of whole panels of `columns`.
-pub(super) fn pieces(values: &mut [f32], out: usize, columns: usize) -> Vec<Piece<'_>> {
+pub(super) fn work_items(values: &mut [f32], out: usize, columns: usize) -> Vec<WorkItem<'_>> {
     let panels = out.div_ceil(columns);
     let (rows, threads) = (values.len() / out, rayon::current_num_threads());
     let count = (threads * SHARES).min((MOST_PARTS / rows).max(threads));
     let size = panels.div_ceil(count) * columns;
     let starts = (0..out).step_by(size);
-    let mut pieces: Vec<Piece<'_>> =
+    let mut items: Vec<WorkItem<'_>> =
         starts.map(|first| (first, Vec::with_capacity(rows))).collect();
     for row in values.chunks_mut(out) {
-        for ((_, piece), part) in pieces.iter_mut().zip(row.chunks_mut(size)) {
-            piece.push(part);
+        for ((_, item), part) in items.iter_mut().zip(row.chunks_mut(size)) {
+            item.push(part);
         }
     }
-    pieces
+    items
 }

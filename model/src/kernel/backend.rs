@@ -1,0 +1,114 @@
+//! Burn's backend with the operations of the networks.
+
+use burn::tensor::{
+    DType, Tensor,
+    ops::{FloatTensor, IntTensor},
+};
+
+use super::{
+    CachedLayer, ConvGeometry, Mask, Packed, Reading, Slot, SnakeParams, UnitTensors, Visibility,
+    primitive, reference, tensor,
+};
+
+/// Burn's backend with this project's own operations.
+///
+/// Models are generic over this trait. An operation with a kernel on any backend is a method here,
+/// and its default body is the reference. Most methods are rows of the table in
+/// `kernel/operations.rs`.
+pub trait Backend: burn::tensor::backend::Backend {
+    /// Returns the computing type of a network with these weights. It is the type of the weights,
+    /// unless the backend has kernels that read weights in a narrower type than their input.
+    ///
+    /// "Weights" means matrices, filters and embedding tables. Biases, norms and other parameters
+    /// that are applied element by element have the computing type.
+    fn computes_in(weights: DType) -> DType {
+        weights
+    }
+
+    /// Runs `work` inside the thread pool, so that the consecutive operations of a token or a step
+    /// do not wake it again.
+    fn on_pool<R: Send>(work: impl FnOnce() -> R + Send) -> R {
+        work()
+    }
+
+    /// Returns the words of a matrix in int8, `[out, words]`, see
+    /// [`quantize_q8`](super::quantize_q8). Only backends that compute with int8 weights implement
+    /// it, and the operations on packed matrices.
+    fn quantize_q8(weight: FloatTensor<Self>) -> IntTensor<Self> {
+        let _ = weight;
+        panic!("{} does not compute with int8 weights", std::any::type_name::<Self>())
+    }
+
+    /// Returns the words of a prepacked filter, `[rows, words]`, see
+    /// [`pack_filter`](super::pack_filter); `None` if the kernels of this backend read the filter as
+    /// it is.
+    fn pack_filter(
+        weight: FloatTensor<Self>,
+        stride: usize,
+        is_transposed: bool,
+    ) -> Option<IntTensor<Self>> {
+        let _ = (weight, stride, is_transposed);
+        None
+    }
+
+    /// [`embedding`](super::embedding) in a packed table.
+    fn packed_embedding(weight: Packed<Self, 2>, ids: IntTensor<Self>) -> FloatTensor<Self> {
+        let _ = ids;
+        weight.unread()
+    }
+
+    /// [`Self::product`] with a packed matrix.
+    fn packed_product(x: FloatTensor<Self>, weight: Packed<Self, 2>) -> FloatTensor<Self> {
+        let _ = x;
+        weight.unread()
+    }
+
+    /// [`Self::conv1d`] with a prepacked filter.
+    fn packed_conv1d(
+        x: FloatTensor<Self>,
+        weight: Packed<Self, 3>,
+        bias: Option<FloatTensor<Self>>,
+        geometry: ConvGeometry,
+    ) -> FloatTensor<Self> {
+        let _ = (x, bias, geometry);
+        weight.unread()
+    }
+
+    /// [`Self::conv_transpose1d`] with a prepacked filter.
+    fn packed_conv_transpose1d(
+        x: FloatTensor<Self>,
+        weight: Packed<Self, 3>,
+        bias: Option<FloatTensor<Self>>,
+        geometry: ConvGeometry,
+    ) -> FloatTensor<Self> {
+        let _ = (x, bias, geometry);
+        weight.unread()
+    }
+
+    /// See [`rounded_as`](super::rounded_as).
+    fn rounded_as(x: FloatTensor<Self>, weights: DType) -> FloatTensor<Self> {
+        let _ = weights;
+        x
+    }
+
+    /// See [`residual_units`](super::residual_units).
+    fn residual_units(
+        x: Tensor<Self, 3>,
+        units: Vec<UnitTensors<Self>>,
+        next: SnakeParams<Self>,
+        seen: &mut dyn FnMut(usize, &Tensor<Self, 3>),
+    ) -> Tensor<Self, 3> {
+        reference::residual_units(x, units, next, seen)
+    }
+
+    /// See [`cached_layers`](super::cached_layers).
+    fn cached_layers(
+        x: Tensor<Self, 3>,
+        layers: &mut dyn Iterator<Item = CachedLayer<'_, Self>>,
+        reading: &Reading<'_, Self>,
+    ) -> Tensor<Self, 3> {
+        reference::cached_layers(x, layers, reading)
+    }
+
+    operations! { methods }
+}

@@ -1,0 +1,169 @@
+//! Weights of a matrix, an embedding table or a convolution.
+//!
+//! A backend may keep weights in a form of its own: int8, or words in the order in which its kernel
+//! reads them. Such weights are no float tensor. Only the functions of [`super`] read them.
+
+use std::ops::Range;
+
+use burn::tensor::{DType, Int, Tensor};
+
+use super::{Backend, primitive};
+
+/// Weights as an operation receives them.
+#[derive(Debug, Clone)]
+pub enum Weight<B: Backend, const D: usize> {
+    /// A float tensor in the checkpoint's layout.
+    Plain(Tensor<B, D>),
+    /// Words that only kernels of `B` read.
+    Packed(Packed<B, D>),
+}
+
+/// Weights in a form of their backend.
+#[derive(Debug, Clone)]
+pub struct Packed<B: Backend, const D: usize> {
+    /// Words of 32 bits: `[rows, words of a row]`.
+    pub(super) words: Tensor<B, 2, Int>,
+    /// Shape of the weights in the checkpoint.
+    pub(super) shape: [usize; D],
+    pub(super) form: Form,
+}
+
+/// The form of packed weights.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    /// int8 with scales, see [`quantize_q8`].
+    Q8,
+    /// The filter of a convolution, see [`pack_filter`].
+    Filter {
+        /// The type in which it is multiplied.
+        dtype: DType,
+        /// Stride of the convolution.
+        stride: usize,
+        /// True for a transposed convolution.
+        is_transposed: bool,
+    },
+}
+
+impl<B: Backend, const D: usize> From<Tensor<B, D>> for Weight<B, D> {
+    fn from(weight: Tensor<B, D>) -> Self {
+        Self::Plain(weight)
+    }
+}
+
+impl<B: Backend, const D: usize> From<Packed<B, D>> for Weight<B, D> {
+    fn from(weight: Packed<B, D>) -> Self {
+        Self::Packed(weight)
+    }
+}
+
+impl<B: Backend, const D: usize> Weight<B, D> {
+    /// Returns the shape in the checkpoint.
+    pub fn dims(&self) -> [usize; D] {
+        match self {
+            Self::Plain(weight) => weight.dims(),
+            Self::Packed(weight) => weight.shape,
+        }
+    }
+
+    /// Returns the type of the weights; int8 is `I8`.
+    pub fn dtype(&self) -> DType {
+        match self {
+            Self::Plain(weight) => weight.dtype(),
+            Self::Packed(weight) => weight.dtype(),
+        }
+    }
+
+    /// Returns the tensor, if the weights are not packed.
+    pub fn plain(self) -> Option<Tensor<B, D>> {
+        match self {
+            Self::Plain(weight) => Some(weight),
+            Self::Packed(_) => None,
+        }
+    }
+}
+
+impl<B: Backend> Weight<B, 2> {
+    /// Returns some rows of a matrix, without a copy if the backend supports views.
+    pub fn rows(self, rows: Range<usize>) -> Self {
+        let (start, count) = (rows.start, rows.len());
+        match self {
+            Self::Plain(weight) => Self::Plain(weight.narrow(0, start, count)),
+            Self::Packed(Packed { words, shape: [_, width], form }) => {
+                let words = words.narrow(0, start, count);
+                Self::Packed(Packed { words, shape: [count, width], form })
+            }
+        }
+    }
+}
+
+impl<B: Backend, const D: usize> Packed<B, D> {
+    /// Returns the shape in the checkpoint.
+    pub fn dims(&self) -> [usize; D] {
+        self.shape
+    }
+
+    /// Returns the type of the weights; int8 is `I8`.
+    pub fn dtype(&self) -> DType {
+        match self.form {
+            Form::Q8 => DType::I8,
+            Form::Filter { dtype, .. } => dtype,
+        }
+    }
+
+    /// Returns the words, for a comparison of their bytes.
+    pub(crate) fn words(&self) -> &Tensor<B, 2, Int> {
+        &self.words
+    }
+
+    /// Applies `change` to the words; it must not change their values.
+    pub(crate) fn moved<A: Backend>(
+        self,
+        change: impl FnOnce(Tensor<B, 2, Int>) -> Tensor<A, 2, Int>,
+    ) -> Packed<A, D> {
+        Packed { words: change(self.words), shape: self.shape, form: self.form }
+    }
+
+    /// The body of an operation on a backend without a kernel for packed weights.
+    ///
+    /// # Panics
+    /// Always: such a backend packs no weights.
+    pub(super) fn unread(&self) -> ! {
+        panic!("{} has no kernel for packed weights", std::any::type_name::<B>())
+    }
+}
+
+/// Quantises a matrix or table to int8: 32 adjacent values of a row share a scale, which maps the
+/// largest magnitude to 127.
+///
+/// # Panics
+/// If `B` does not compute with int8 weights, or `weight` is not a matrix.
+///
+/// # Shapes
+/// - `weight`, output: `[out, in]`
+pub fn quantize_q8<B: Backend, const D: usize>(weight: Tensor<B, D>) -> Weight<B, D> {
+    let shape = weight.dims();
+    assert!(D == 2, "{shape:?} is not the shape of a matrix");
+    let words = Tensor::from_primitive(B::quantize_q8(primitive(weight)));
+    Weight::Packed(Packed { words, shape, form: Form::Q8 })
+}
+
+/// Prepacks the filter of a convolution with this stride, once and not in every call, if the
+/// backend's kernel reads packed filters. [`super::conv1d`] and [`super::residual_units`] read the
+/// result, or [`super::conv_transpose1d`] if `is_transposed`.
+///
+/// # Shapes
+/// - `weight`, output: `[out, in, k]`, or `[in, out, k]` if `is_transposed`
+pub fn pack_filter<B: Backend>(
+    weight: Tensor<B, 3>,
+    stride: usize,
+    is_transposed: bool,
+) -> Weight<B, 3> {
+    let form = Form::Filter { dtype: weight.dtype(), stride, is_transposed };
+    match B::pack_filter(primitive(weight.clone()), stride, is_transposed) {
+        Some(words) => {
+            let (words, shape) = (Tensor::from_primitive(words), weight.dims());
+            Weight::Packed(Packed { words, shape, form })
+        }
+        None => Weight::Plain(weight),
+    }
+}

@@ -1,0 +1,296 @@
+//! A parameter that may be packed: the weights of a matrix, a table or a convolution.
+//!
+//! Burn's visitors and mappers see a plain weight as the float parameter that it is. They see the
+//! words of a packed weight as integers, and cannot change them.
+
+use std::cell::Cell;
+
+use burn::{
+    module::{
+        AutodiffModule, Content, Devices, Module, ModuleDisplay, ModuleDisplayDefault,
+        ModuleMapper, ModuleVisitor, Param, ParamId,
+    },
+    tensor::{DType, Int, Tensor, backend::AutodiffBackend},
+};
+
+use crate::{
+    Backend,
+    kernel::{self, Packed, Weight},
+};
+
+/// A [`Weight`] as a parameter of a layer.
+#[derive(Debug, Clone)]
+pub enum WeightParam<B: Backend, const D: usize> {
+    /// A float parameter; it may be initialised on first use.
+    Plain(Param<Tensor<B, D>>),
+    /// The weights of the float parameter that had this id.
+    Packed(ParamId, Packed<B, D>),
+}
+
+impl<B: Backend, const D: usize> WeightParam<B, D> {
+    /// Returns the value for an operation.
+    pub(crate) fn val(&self) -> Weight<B, D> {
+        match self {
+            Self::Plain(param) => Weight::Plain(param.val()),
+            Self::Packed(_, packed) => Weight::Packed(packed.clone()),
+        }
+    }
+
+    /// Returns the shape in the checkpoint; initialises nothing.
+    pub(crate) fn dims(&self) -> [usize; D] {
+        match self {
+            Self::Plain(param) => param.lazy_shape().dims(),
+            Self::Packed(_, packed) => packed.dims(),
+        }
+    }
+
+    /// Returns the type of the weights; int8 is `I8`.
+    pub(crate) fn dtype(&self) -> DType {
+        match self {
+            Self::Plain(param) => param.val().dtype(),
+            Self::Packed(_, packed) => packed.dtype(),
+        }
+    }
+
+    /// Packs a plain weight by `pack`; returns a packed one unchanged.
+    fn packed(self, pack: impl FnOnce(Tensor<B, D>) -> Weight<B, D>) -> Self {
+        let Self::Plain(param) = self else { return self };
+        let (id, tensor, mapper) = param.consume();
+        match pack(tensor) {
+            Weight::Plain(tensor) => Self::Plain(Param::from_mapped_value(id, tensor, mapper)),
+            Weight::Packed(packed) => Self::Packed(id, packed),
+        }
+    }
+}
+
+impl<B: Backend> WeightParam<B, 3> {
+    /// Prepacks the filter of a convolution, see [`kernel::pack_filter`].
+    pub(crate) fn prepacked(self, stride: usize, is_transposed: bool) -> Self {
+        self.packed(|weight| kernel::pack_filter(weight, stride, is_transposed))
+    }
+}
+
+thread_local! {
+    /// True while [`quantizing`] runs.
+    static QUANTIZES: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs `work`, which maps modules. Every matrix and table that a mapper gives a value is quantised
+/// to int8 at once, so at most one of them is in memory in its wide type.
+///
+/// A mapper of Burn returns float tensors only, and int8 weights are none. So the mapper cannot
+/// say that a weight is to be int8, and this function says it to all weights of the thread.
+///
+/// # Panics
+/// If `B` of the module does not compute with int8 weights.
+pub fn quantizing<R>(work: impl FnOnce() -> R) -> R {
+    /// Ends it even if `work` panics.
+    struct Ended(bool);
+    impl Drop for Ended {
+        fn drop(&mut self) {
+            QUANTIZES.set(self.0);
+        }
+    }
+    let _ended = Ended(QUANTIZES.replace(true));
+    work()
+}
+
+impl<B: Backend, const D: usize> Module<B> for WeightParam<B, D> {
+    type Record = Param<Tensor<B, D>>;
+
+    fn collect_devices(&self, mut devices: Devices<B>) -> Devices<B> {
+        match self {
+            Self::Plain(param) => param.collect_devices(devices),
+            Self::Packed(_, packed) => {
+                let device = packed.words().device();
+                if !devices.contains(&device) {
+                    devices.push(device);
+                }
+                devices
+            }
+        }
+    }
+
+    fn fork(self, device: &B::Device) -> Self {
+        match self {
+            Self::Plain(param) => Self::Plain(param.fork(device)),
+            packed @ Self::Packed(..) => packed.to_device(device),
+        }
+    }
+
+    fn to_device(self, device: &B::Device) -> Self {
+        match self {
+            Self::Plain(param) => Self::Plain(param.to_device(device)),
+            Self::Packed(id, packed) => {
+                Self::Packed(id, packed.moved(|words| words.to_device(device)))
+            }
+        }
+    }
+
+    fn num_params(&self) -> usize {
+        self.dims().iter().product()
+    }
+
+    fn visit<V: ModuleVisitor<B>>(&self, visitor: &mut V) {
+        match self {
+            Self::Plain(param) => param.visit(visitor),
+            Self::Packed(id, packed) => {
+                visitor.visit_int(&Param::<Tensor<B, 2, Int>>::initialized(
+                    *id,
+                    packed.words().clone(),
+                ));
+            }
+        }
+    }
+
+    fn map<M: ModuleMapper<B>>(self, mapper: &mut M) -> Self {
+        let Self::Plain(param) = self else { return self };
+        let param = mapper.map_float(param);
+        // A parameter that is not initialised has got no value, because the mapper failed.
+        let is_quantized = D == 2 && QUANTIZES.get() && param.is_initialized();
+        match is_quantized {
+            true => Self::Plain(param).packed(kernel::quantize_q8),
+            false => Self::Plain(param),
+        }
+    }
+
+    fn load_record(self, record: Self::Record) -> Self {
+        match self {
+            Self::Plain(param) => Self::Plain(param.load_record(record)),
+            Self::Packed(..) => Self::Plain(record),
+        }
+    }
+
+    /// # Panics
+    /// If the weight is packed: packed weights are not saved.
+    fn into_record(self) -> Self::Record {
+        match self {
+            Self::Plain(param) => param.into_record(),
+            Self::Packed(..) => panic!("packed weights are not saved"),
+        }
+    }
+}
+
+impl<B, const D: usize> AutodiffModule<B> for WeightParam<B, D>
+where
+    B: Backend + AutodiffBackend,
+    B::InnerBackend: Backend,
+{
+    type InnerModule = WeightParam<B::InnerBackend, D>;
+
+    fn valid(&self) -> Self::InnerModule {
+        match self {
+            Self::Plain(param) => WeightParam::Plain(param.valid()),
+            Self::Packed(id, packed) => {
+                WeightParam::Packed(*id, packed.clone().moved(Tensor::inner))
+            }
+        }
+    }
+
+    fn from_inner(module: Self::InnerModule) -> Self {
+        match module {
+            WeightParam::Plain(param) => Self::Plain(Param::from_inner(param)),
+            WeightParam::Packed(id, packed) => Self::Packed(id, packed.moved(Tensor::from_inner)),
+        }
+    }
+}
+
+impl<B: Backend, const D: usize> ModuleDisplayDefault for WeightParam<B, D> {
+    fn content(&self, content: Content) -> Option<Content> {
+        match self {
+            Self::Plain(param) => param.content(content),
+            Self::Packed(_, packed) => {
+                let text = format!("packed, {:?}, shape: {:?}", packed.dtype(), packed.dims());
+                content.add_formatted(&text).optional()
+            }
+        }
+    }
+}
+
+impl<B: Backend, const D: usize> ModuleDisplay for WeightParam<B, D> {}
+
+#[cfg(all(test, feature = "cpu"))]
+mod tests {
+    use burn_flex::Flex;
+
+    use super::*;
+    use crate::{
+        cast::cast,
+        kernel::ConvGeometry,
+        nn::{Conv1d, Linear},
+    };
+
+    /// Multiplies all floats.
+    struct Multiply(f32);
+
+    impl ModuleMapper<Flex> for Multiply {
+        fn map_float<const D: usize>(
+            &mut self,
+            param: Param<Tensor<Flex, D>>,
+        ) -> Param<Tensor<Flex, D>> {
+            param.map(|x| x * self.0)
+        }
+    }
+
+    /// Numbers of float and integer parameters.
+    #[derive(Default)]
+    struct Kinds([usize; 2]);
+
+    impl ModuleVisitor<Flex> for Kinds {
+        fn visit_float<const D: usize>(&mut self, _: &Param<Tensor<Flex, D>>) {
+            self.0[0] += 1;
+        }
+
+        fn visit_int<const D: usize>(&mut self, _: &Param<Tensor<Flex, D, Int>>) {
+            self.0[1] += 1;
+        }
+    }
+
+    fn kinds(module: &impl Module<Flex>) -> [usize; 2] {
+        let mut kinds = Kinds::default();
+        module.visit(&mut kinds);
+        kinds.0
+    }
+
+    fn values(x: Tensor<Flex, 3>) -> Vec<f32> {
+        x.into_data().to_vec().expect("f32")
+    }
+
+    /// The matrix is int8 afterwards, the bias is not.
+    #[test]
+    fn a_weight_in_int8_is_counted_and_no_mapper_changes_it() {
+        let device = Default::default();
+        let map = cast(Linear::<Flex>::init_with_bias(200, 9, &device), DType::I8);
+        assert_eq!((map.dtype(), map.widths()), (DType::I8, [200, 9]));
+        assert_eq!((Module::num_params(&map), kinds(&map)), (200 * 9 + 9, [1, 1]));
+        let x = || Tensor::<Flex, 3>::ones([1, 2, 200], &device);
+        let y = values(map.forward(x()));
+        // Only the bias is multiplied by zero.
+        let without = values(map.clone().map(&mut Multiply(0.0)).forward(x()));
+        let bias: Vec<f32> = y.iter().zip(&without).map(|(y, without)| y - without).collect();
+        assert!(without.iter().all(|y| *y != 0.0), "{without:?}");
+        assert!(bias[..9].iter().zip(&bias[9..]).all(|(a, b)| (a - b).abs() < 1e-6), "{bias:?}");
+    }
+
+    #[test]
+    fn matrices_are_quantised_only_meanwhile() {
+        let init = || Linear::<Flex>::init(40, 3, &Default::default());
+        let within = quantizing(|| init().map(&mut Multiply(1.0)));
+        let failed = std::panic::catch_unwind(|| quantizing(|| panic!("a mapper fails")));
+        assert!(failed.is_err());
+        assert_eq!([kinds(&within), kinds(&init().map(&mut Multiply(1.0)))], [[0, 1], [1, 0]]);
+    }
+
+    /// As after loading. It counts the weights of the checkpoint, not the words.
+    #[test]
+    fn a_prepacked_filter_is_counted_and_packed_once() {
+        let geometry = ConvGeometry { stride: 1, padding: 3, dilation: 1 };
+        let conv = Conv1d::<Flex>::init_with_bias([5, 13], 7, geometry, &Default::default());
+        let x = || Tensor::<Flex, 3>::ones([1, 5, 40], &Default::default());
+        let plain = values(conv.forward(x()));
+        let packed = conv.prepacked();
+        assert_eq!((Module::num_params(&packed), kinds(&packed)), (5 * 13 * 7 + 13, [1, 1]));
+        assert_eq!(values(packed.forward(x())), plain);
+        assert_eq!(values(packed.prepacked().forward(x())), plain);
+    }
+}
