@@ -148,6 +148,7 @@ fn attention_passes_back_what_its_reference_does() {
         (Visibility::Full, [1, 1], [1, 1], 3),
         (Visibility::Causal { first: 0 }, [2, 1], [70, 70], 16),
         (Visibility::Window(3), [2, 2], [40, 40], 20),
+        (Visibility::CausalWindow { first: 0, width: 7 }, [2, 2], [40, 40], 20),
         (Visibility::Full, [3, 1], [150, 133], 32),
     ] {
         let q = random([2, heads, queries, width]);

@@ -274,8 +274,8 @@ fn hopper_attention() {
     });
 }
 
-/// The kernel does not support padding, few queries, other head widths, and queries whose window
-/// has no key.
+/// The kernel does not support padding, few queries, other head widths, causal windows, and
+/// queries whose window has no key.
 #[test]
 fn hopper_attention_leaves_the_rest() {
     let takes = |[queries, keys, width]: [usize; 3], visibility, padded: bool| {
@@ -291,6 +291,7 @@ fn hopper_attention_leaves_the_rest() {
     assert!(!takes([40, 40, 64], Visibility::Full, false));
     assert!(takes([40, 30, 128], Visibility::Window(10), false));
     assert!(!takes([40, 30, 128], Visibility::Window(9), false));
+    assert!(!takes([40, 40, 128], Visibility::CausalWindow { first: 0, width: 9 }, false));
 }
 
 /// Products of songs, of a language model's prompt and of a few rows; convolutions of channels-last

@@ -134,6 +134,9 @@ impl Operation {
                     Visibility::Full => "full".to_owned(),
                     Visibility::Causal { first } => format!("causal from {first}"),
                     Visibility::Window(reach) => format!("window {reach}"),
+                    Visibility::CausalWindow { first, width } => {
+                        format!("causal window {width} from {first}")
+                    }
                 };
                 let hides = match a.hidden {
                     Hidden::Nothing => "",
