@@ -18,6 +18,7 @@ mod codes;
 mod cube;
 #[cfg(feature = "cpu")]
 mod flex;
+mod geometry;
 mod gradient;
 mod layers;
 mod products;
@@ -26,6 +27,7 @@ mod residual;
 pub use attention::{Mask, Visibility, attention, attention_weights, rounded_as};
 pub use cache::{Slot, cache_write};
 pub use codes::{Map, code_tokens};
+pub use geometry::ConvGeometry;
 pub use layers::{CachedLayer, LayerWeights, Reading, cached_layers};
 pub use products::{gated_linear, linear_added};
 pub use residual::{Convolution, SnakeParams, UnitTensors, residual_units};
@@ -459,21 +461,10 @@ pub fn linear<B: Backend, const D: usize>(
     .reshape(shape)
 }
 
-/// Stride, padding and dilation of a convolution, in samples.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ConvGeometry {
-    /// Samples between two outputs (in a transposed convolution: between two inputs).
-    pub stride: usize,
-    /// Zeros added before and after the input.
-    pub padding: usize,
-    /// Samples between two taps of the filter.
-    pub dilation: usize,
-}
-
 /// Prepacks the weights of a convolution for this backend's kernel, if it has one, once and not in
 /// every call. Afterwards only [`conv1d`] and [`residual_units`] can read them, or
-/// [`conv_transpose1d`] if `is_transposed`, with the same stride. The packing is not checked beyond
-/// the number of elements.
+/// [`conv_transpose1d`] if `is_transposed`, with the same stride, without groups, and without both a
+/// stride and dilation. The packing is not checked beyond the number of elements.
 ///
 /// # Shapes
 /// - `weight`, output: `[out, in, k]`, or `[in, out, k]`
@@ -489,8 +480,9 @@ pub fn filter<B: Backend>(
 ///
 /// # Shapes
 /// - `x`: `[B, in, S]`
-/// - `weight`: `[out, in, k]`, `bias`: `[out]`
-/// - output: `[B, out, (S + 2 padding - dilation (k - 1) - 1) / stride + 1]`
+/// - `weight`: `[out, in / groups, k]`, `bias`: `[out]`
+/// - output: `[B, out, (S + left + right - dilation (k - 1) - 1) / stride + 1]` for the padding
+///   `[left, right]`
 pub fn conv1d<B: Backend>(
     x: Tensor<B, 3>,
     weight: Tensor<B, 3>,
@@ -503,12 +495,13 @@ pub fn conv1d<B: Backend>(
     tensor(<B as Backend>::conv1d(primitive(x), primitive(weight), bias, geometry))
 }
 
-/// Transposed convolution over the last axis: `out[s stride + k - padding] += x[s] w[k]`.
+/// Transposed convolution over the last axis: `out[s stride + k dilation - left] += x[s] w[k]`.
 ///
 /// # Shapes
 /// - `x`: `[B, in, S]`
-/// - `weight`: `[in, out, k]`, `bias`: `[out]`
-/// - output: `[B, out, (S - 1) stride - 2 padding + k]`
+/// - `weight`: `[in, out / groups, k]`, `bias`: `[out]`
+/// - output: `[B, out, (S - 1) stride + dilation (k - 1) + 1 - left - right]` for the padding
+///   `[left, right]`
 pub fn conv_transpose1d<B: Backend>(
     x: Tensor<B, 3>,
     weight: Tensor<B, 3>,

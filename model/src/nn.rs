@@ -8,6 +8,8 @@ mod linear;
 mod low_rank;
 mod mlp;
 mod norm;
+#[cfg(all(test, feature = "cpu"))]
+mod rng;
 mod rope;
 mod snake;
 mod timestep;
@@ -15,7 +17,7 @@ mod timestep;
 pub use attention::{Attention, KeysValues};
 pub use cache::Cache;
 pub(crate) use cache::STEP;
-pub use conv::{Conv1d, ConvTranspose1d};
+pub use conv::{Conv1d, ConvState, ConvTranspose1d};
 pub use layer::{Layer, LayerShape};
 pub use linear::{Embedding, Linear};
 pub use low_rank::LowRank;

@@ -77,7 +77,7 @@ impl<B: Backend> Dit<B> {
     pub fn init(config: &Config, device: &B::Device) -> Self {
         let shape = config.dit_shape();
         let (hidden, patch) = (shape.hidden, config.patch_size);
-        let patches = ConvGeometry { stride: patch, padding: 0, dilation: 1 };
+        let patches = ConvGeometry { stride: patch, ..Default::default() };
         let layers = 0..config.num_hidden_layers;
         Self {
             proj_in: Conv1d::init_with_bias([config.in_channels, hidden], patch, patches, device),
@@ -95,7 +95,7 @@ impl<B: Backend> Dit<B> {
             proj_out: ConvTranspose1d::init_with_bias(
                 [hidden, config.audio_acoustic_hidden_dim],
                 patch,
-                [patch, 0],
+                patches,
                 device,
             ),
             patch_size: patch,

@@ -14,7 +14,7 @@ use burn::tensor::{
 };
 use burn_autodiff::{Autodiff, checkpoint::strategy::CheckpointStrategy};
 
-use super::{Backend, ConvGeometry, Visibility};
+use super::{Backend, ConvGeometry, Visibility, primitive, reference, tensor};
 
 impl<B: Backend, C: CheckpointStrategy> Backend for Autodiff<B, C> {
     fn computes_in(weights: DType) -> DType {
@@ -87,6 +87,10 @@ impl<B: Backend, C: CheckpointStrategy> Backend for Autodiff<B, C> {
         bias: Option<FloatTensor<Self>>,
         geometry: ConvGeometry,
     ) -> FloatTensor<Self> {
+        if geometry.groups > 1 {
+            let bias = bias.map(tensor);
+            return primitive(reference::conv1d::<Self>(tensor(x), tensor(weight), bias, geometry));
+        }
         sound::convolve::<B, C>(sound::Filter { geometry, transposed: false }, x, weight, bias)
     }
 
@@ -96,6 +100,10 @@ impl<B: Backend, C: CheckpointStrategy> Backend for Autodiff<B, C> {
         bias: Option<FloatTensor<Self>>,
         geometry: ConvGeometry,
     ) -> FloatTensor<Self> {
+        if geometry.groups > 1 {
+            let (x, weight, bias) = (tensor(x), tensor(weight), bias.map(tensor));
+            return primitive(reference::conv_transpose1d::<Self>(x, weight, bias, geometry));
+        }
         sound::convolve::<B, C>(sound::Filter { geometry, transposed: true }, x, weight, bias)
     }
 }

@@ -61,7 +61,7 @@ fn convolutions_pass_back_what_burns_do() {
         ([2, 6, 8], [4, 2, 1], 66),
         ([5, 3, 1], [1, 0, 1], 12),
     ] {
-        let geometry = ConvGeometry { stride, padding, dilation };
+        let geometry = ConvGeometry { stride, padding: [padding; 2], dilation, groups: 1 };
         let (x, weight) = (random([2, channels, samples]), random([outputs, channels, taps]));
         let bias = random([outputs]);
         let ours = conv1d(x.clone(), weight.clone(), Some(bias.clone()), geometry);
@@ -76,7 +76,7 @@ fn transposed_convolutions_pass_back_what_burns_do() {
     for ([channels, outputs], [stride, padding], samples) in
         [([3, 5], [2, 1], 20), ([4, 2], [10, 5], 7), ([6, 3], [2, 0], 9)]
     {
-        let geometry = ConvGeometry { stride, padding, dilation: 1 };
+        let geometry = ConvGeometry { stride, padding: [padding; 2], ..Default::default() };
         let taps = 2 * stride;
         let (x, weight) = (random([2, channels, samples]), random([channels, outputs, taps]));
         let ours = conv_transpose1d(x.clone(), weight.clone(), None, geometry);

@@ -179,7 +179,8 @@ fn codes_and_sound() {
             ([128, 128], 4),
         ] {
             let stride: usize = taps / 2;
-            let geometry = ConvGeometry { stride, padding: stride.div_ceil(2), dilation: 1 };
+            let geometry =
+                ConvGeometry { stride, padding: [stride.div_ceil(2); 2], ..Default::default() };
             let (alpha, beta) = (x([1, input, 1], 2), x([1, input, 1], 3));
             let y = kernel::snake(x([1, input, 50], 1), alpha, beta);
             let weight = x([input, output, taps], 4);
@@ -188,7 +189,7 @@ fn codes_and_sound() {
             let bias_of_y = Some(primitive(bias(output)));
             let y = conv_transpose1d::<PaperRuntime, f32, i32, u8>(y, weight, bias_of_y, geometry);
             let y = tensor(y);
-            let dilated = ConvGeometry { stride: 1, padding: 9, dilation: 3 };
+            let dilated = ConvGeometry { padding: [9; 2], dilation: 3, ..Default::default() };
             let (alpha, beta) = (x([1, output, 1], 2), x([1, output, 1], 3));
             drop(kernel::add_snake(y.clone(), y.clone(), alpha, beta));
             // By name, because the front uses Burn's kernel or a product on GPUs with tensor cores.
@@ -310,8 +311,8 @@ fn hopper_products() {
             drop(kernel::linear(x, weight, None));
         }
         for sound in [x([1, 128, 500], 1), x([1, 500, 128], 1).swap_dims(1, 2)] {
-            let same = ConvGeometry { stride: 1, padding: 9, dilation: 3 };
-            let longer = ConvGeometry { stride: 4, padding: 2, dilation: 1 };
+            let same = ConvGeometry { padding: [9; 2], dilation: 3, ..Default::default() };
+            let longer = ConvGeometry { stride: 4, padding: [2; 2], ..Default::default() };
             let (weight, turned) = (x([128, 128, 7], 2), x([128, 64, 8], 2));
             for (weight, geometry, is_transposed) in
                 [(&weight, same, false), (&turned, longer, true)]

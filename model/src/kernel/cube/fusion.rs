@@ -89,9 +89,7 @@ fn floats<B: FusionBackend, const N: usize>(
 /// Returns the output shape of a convolution.
 fn convolved<T: TensorMetadata>(x: &T, weight: &T, geometry: ConvGeometry) -> Shape {
     let ([batch, _, samples], [channels, _, taps]) = (x.shape().dims(), weight.shape().dims());
-    let ConvGeometry { stride, padding, dilation } = geometry;
-    let outputs = (samples + 2 * padding - dilation * (taps - 1) - 1) / stride + 1;
-    [batch, channels, outputs].into()
+    [batch, channels, geometry.outputs(samples, taps)].into()
 }
 
 /// Returns the inputs followed by the bias, if there is one.
@@ -262,8 +260,8 @@ impl<B: FusionBackend + Decodes + matrix::Products> Backend for Fusion<B> {
         geometry: ConvGeometry,
     ) -> FloatTensor<Self> {
         let ([batch, _, frames], [_, channels, taps]) = (x.shape().dims(), weight.shape().dims());
-        let samples = (frames.max(1) - 1) * geometry.stride + taps - 2 * geometry.padding;
-        let (shape, dtype) = ([batch, channels, samples].into(), x.dtype());
+        let samples = geometry.transposed_outputs(frames, taps);
+        let (shape, dtype) = ([batch, channels * geometry.groups, samples].into(), x.dtype());
         let inputs = with_bias([x, weight], bias);
         record::<B>("conv_transpose1d", inputs, shape, dtype, move |handles, inputs| {
             let [x, weight] = floats::<B, 2>(handles, inputs);

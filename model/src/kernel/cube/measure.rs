@@ -205,8 +205,10 @@ impl<B: Backend> Table<'_, B> {
                 || joined(kernel::add_snake(x.clone(), x.clone(), a.clone(), a.clone())),
             );
         }
-        let wide = |dilation| ConvGeometry { stride: 1, padding: 3 * dilation, dilation };
-        let strided = |stride, padding| ConvGeometry { stride, padding, dilation: 1 };
+        let wide =
+            |dilation| ConvGeometry { padding: [3 * dilation; 2], dilation, ..Default::default() };
+        let strided =
+            |stride, padding| ConvGeometry { stride, padding: [padding; 2], ..Default::default() };
         for (channels, samples, taps, geometry) in [
             ([128, 128], 600, 7, wide(9)),
             ([128, 128], 600, 1, strided(1, 0)),

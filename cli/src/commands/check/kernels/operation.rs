@@ -234,7 +234,8 @@ impl Operation {
                 let x = inputs.tensor([batch, input, samples], 1);
                 let weight = inputs.tensor([input, output, 2 * stride], 2);
                 let bias = inputs.tensor([output], 3);
-                let geometry = ConvGeometry { stride, padding: stride.div_ceil(2), dilation: 1 };
+                let geometry =
+                    ConvGeometry { stride, padding: [stride.div_ceil(2); 2], ..Default::default() };
                 let ways = [kernel::conv_transpose1d::<B>, reference::conv_transpose1d::<B>];
                 both(ways, move |compute| {
                     let bias = Some(bias.clone());
@@ -246,7 +247,8 @@ impl Operation {
                 let weight = inputs.tensor([output, input, taps], 2);
                 let bias = inputs.tensor([output], 3);
                 let padding = dilation * (taps - 1) / 2;
-                let geometry = ConvGeometry { stride: 1, padding, dilation };
+                let geometry =
+                    ConvGeometry { padding: [padding; 2], dilation, ..Default::default() };
                 let ways = [kernel::conv1d::<B> as fn(_, _, _, _) -> _, reference::conv1d::<B>];
                 both(ways, move |compute| {
                     let bias = Some(bias.clone());
