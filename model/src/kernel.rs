@@ -21,14 +21,17 @@ mod flex;
 mod geometry;
 mod gradient;
 mod layers;
+mod plain;
 mod products;
 mod residual;
 
 pub use attention::{Mask, Visibility, attention, attention_weights, rounded_as};
+pub(crate) use cache::cache_read;
 pub use cache::{Slot, cache_write};
 pub use codes::{Map, code_tokens};
 pub use geometry::ConvGeometry;
-pub use layers::{CachedLayer, LayerWeights, Reading, cached_layers};
+pub use layers::{CachedLayer, CachingLayer, LayerWeights, Reading, cached_layers};
+pub use plain::{gelu, gelu_tanh, layer_norm};
 pub use products::{gated_linear, linear_added};
 pub use residual::{Convolution, SnakeParams, UnitTensors, residual_units};
 
@@ -642,10 +645,18 @@ pub fn add_gated<B: Backend>(x: Tensor<B, 3>, gate: Tensor<B, 3>, y: Tensor<B, 3
 ///
 /// # Shapes
 /// - `x`, output: `[B, heads, L, D]`
-/// - `cos`, `sin`: `[L, D / 2]`
+/// - `cos`, `sin`: `[L, D / 2]`, or `[B, D / 2]` if `L` is 1 and each item has its own position
 pub fn rotate<B: Backend>(x: Tensor<B, 4>, cos: Tensor<B, 2>, sin: Tensor<B, 2>) -> Tensor<B, 4> {
     debug_assert_same_dtype("rotate", x.dtype(), [cos.dtype(), sin.dtype()]);
-    tensor(B::rotate(primitive(x), primitive(cos), primitive(sin)))
+    let [batch, _, length, _] = x.dims();
+    let has_own = length == 1 && batch > 1 && cos.dims()[0] == batch;
+    let rotated = |x| tensor::<B, 4>(B::rotate(primitive(x), primitive(cos), primitive(sin)));
+    if has_own {
+        // The batch axis takes the place of the length.
+        rotated(x.swap_dims(0, 2)).swap_dims(0, 2)
+    } else {
+        rotated(x)
+    }
 }
 
 /// Returns `x sigmoid(x)`, for any shape.

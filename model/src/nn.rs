@@ -12,19 +12,22 @@ mod norm;
 mod rng;
 mod rope;
 mod snake;
+mod stack;
 mod timestep;
 
 pub use attention::{Attention, KeysValues};
-pub use cache::Cache;
-pub(crate) use cache::STEP;
+use cache::STEP;
+pub use cache::{Cache, Past};
 pub use conv::{Conv1d, ConvState, ConvTranspose1d};
-pub use layer::{Layer, LayerShape};
+pub use layer::{Context, CrossShape, Layer, LayerShape, LayerSpec};
 pub use linear::{Embedding, Linear};
 pub use low_rank::LowRank;
-pub use mlp::Mlp;
-pub use norm::RmsNorm;
+pub use mlp::{Activation, Mlp};
+use norm::Norm;
+pub use norm::{NormKind, RmsNorm};
 pub use rope::Rope;
 pub use snake::Snake;
+pub(crate) use stack::{Positions, forward_cached};
 pub(crate) use timestep::rounded;
 pub use timestep::{TimestepEmbedding, scaled_time, timestep_sinusoid};
 
@@ -33,7 +36,7 @@ use burn::{
     tensor::Tensor,
 };
 
-use crate::{Backend, Place};
+use crate::{Backend, Place, kernel::LayerWeights};
 
 /// Returns a parameter with random values of standard deviation `std`, allocated on first use.
 ///

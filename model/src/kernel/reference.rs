@@ -106,15 +106,8 @@ pub fn norm_rotate<B: Backend>(
     cos: Tensor<B, 2>,
     sin: Tensor<B, 2>,
 ) -> Tensor<B, 4> {
-    let [batch, length, _, _] = x.dims();
     let x = super::rms_norm(x, weight, epsilon).swap_dims(1, 2); // [B, heads, L, D]
-    if length == 1 && batch > 1 && cos.dims()[0] == batch {
-        // Each item of the batch has its own position, so the batch axis takes the place of the
-        // length.
-        super::rotate(x.swap_dims(0, 2), cos, sin).swap_dims(0, 2)
-    } else {
-        super::rotate(x, cos, sin)
-    }
+    super::rotate(x, cos, sin)
 }
 
 /// Reference of [`super::modulate`], with the same shapes.

@@ -31,6 +31,11 @@ impl<B: Backend> Linear<B> {
         Self { bias, ..Self::init(input, output, device) }
     }
 
+    /// Creates a map of the given weight, `[out, in]`.
+    pub(super) fn of(weight: Tensor<B, 2>) -> Self {
+        Self { weight: Param::from_tensor(weight), bias: None, low_rank: None }
+    }
+
     /// Returns the type of the weight.
     pub(crate) fn dtype(&self) -> DType {
         self.weight.val().dtype()
@@ -38,15 +43,6 @@ impl<B: Backend> Linear<B> {
 
     /// Returns the weight, `[out, in]`.
     pub(crate) fn weight(&self) -> Tensor<B, 2> {
-        self.weight.val()
-    }
-
-    /// Returns the weight, `[out, in]`, of a map without bias and adapter.
-    ///
-    /// # Panics
-    /// If the map has a bias or an adapter.
-    pub(crate) fn weight_alone(&self) -> Tensor<B, 2> {
-        assert!(self.bias.is_none() && self.low_rank.is_none(), "a map with more than a weight");
         self.weight.val()
     }
 

@@ -20,10 +20,10 @@ use super::{
 use crate::{
     Place,
     kernel::{
-        self, ConvGeometry, LayerWeights, Mask, Reading, Slot, Visibility, layers, primitive,
+        self, CachingLayer, ConvGeometry, LayerWeights, Mask, Reading, Slot, Visibility, primitive,
         tensor,
     },
-    nn::{Cache, LayerShape, STEP},
+    nn::{Cache, Layer, LayerShape},
 };
 
 type B = CubeBackend<PaperRuntime, f32, i32, u8>;
@@ -356,15 +356,18 @@ fn hopper_decode() {
             let slots: Vec<Slot> = (0..rows).map(|row| Slot { row, start: 20 + row }).collect();
             let reading = Reading {
                 slots: &slots,
-                rope: [4, 5].map(|seed| random::<B, 2>([rows, width / 2], seed, dtype, card)),
+                rope: Some([4, 5].map(|seed| random::<B, 2>([rows, width / 2], seed, dtype, card))),
                 seen: 32,
+                window: None,
                 mask: Mask::by_position(Visibility::Full),
             };
-            let mut layers = caches.iter_mut().map(|caches| (weights(), caches.each_mut()));
+            let layers = [0, 1].map(|_| Layer::from(weights()));
+            let all = layers.iter().map(|layer| layer as &dyn CachingLayer<B>);
+            let mut all = all.zip(caches.iter_mut().map(|caches| caches.each_mut()));
             let x = random::<B, 3>([rows, 1, hidden], 6, dtype, card);
-            let y = kernel::cached_layers(x, &mut layers, &reading);
+            let y = kernel::cached_layers(x, &mut all, &reading);
             assert_eq!(y.dims(), [rows, 1, hidden]);
-            drop(layers);
+            drop(all);
             assert!(caches.iter().flatten().all(|cache| cache.dims() == [rows, 8, 64, width]));
         }
     });
@@ -386,10 +389,11 @@ fn a_cache_is_seen_without_a_copy() {
         };
         let mut cache = Cache::<B>::new(&shape, 1, 2, 1001, &place);
         let slots = [0, 1].map(|row| Slot { row, start: 0 });
-        for length in [STEP, 33 * STEP] {
+        for length in [16, 33 * 16] {
             let [keys, _] = cache.layers_mut().next().expect("a layer");
             let [rows, keys] = {
-                let strides = primitive(layers::seen(keys, &slots, length)).meta.strides().to_vec();
+                let strides =
+                    primitive(kernel::cache_read(keys, &slots, length)).meta.strides().to_vec();
                 [strides[0], strides[1]]
             };
             assert_eq!([rows, keys], [2 * 1008 * width, 1008 * width], "{dtype:?} {length}");

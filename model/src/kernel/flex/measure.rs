@@ -12,7 +12,8 @@ use super::tests::random;
 use super::*;
 use crate::{
     acestep::{Config, Dit},
-    kernel::{self, LayerWeights, Mask, primitive, reference},
+    kernel::{self, CachingLayer, LayerWeights, Mask, primitive, reference},
+    nn,
 };
 
 /// Prints the best time of each. The runs alternate, so that other load affects both.
@@ -72,7 +73,7 @@ fn tokens() {
             let map = random([out, width]) * (width as f32).powf(-0.5);
             if dtype == DType::I8 { kernel::quantize_q8(map) } else { map.cast(dtype) }
         };
-        let layer = || LayerWeights::<Flex> {
+        let layer = || LayerWeights {
             input_layernorm: random([1024]),
             q_proj: map(2048, 1024),
             k_proj: map(1024, 1024),
@@ -86,7 +87,7 @@ fn tokens() {
             down_proj: map(1024, 3072),
             epsilon: 1e-6,
         };
-        let layers: Vec<_> = (0..8).map(|_| layer()).collect();
+        let layers: Vec<nn::Layer<Flex>> = (0..8).map(|_| layer().into()).collect();
         for rows in [1, 2, 4, 8, 16] {
             let cache = || Tensor::<Flex, 4>::zeros([rows, 8, 528, 128], &device);
             let caches: Vec<_> = layers.iter().map(|_| [cache(), cache()]).collect();
@@ -96,15 +97,16 @@ fn tokens() {
                 1 => Visibility::Causal { first: 511 },
                 _ => Visibility::Full,
             };
-            let rope = [random([rows, 64]), random([rows, 64])];
+            let rope = Some([random([rows, 64]), random([rows, 64])]);
             let mask = Mask { visibility, keys: None };
-            let reading = Reading { slots: &slots, rope, seen: 512, mask };
+            let reading = Reading { slots: &slots, rope, seen: 512, window: None, mask };
             let x = random([rows, 1, 1024]);
             let through = |is_ours: bool| {
                 let mut own = caches.take();
                 let x = Flex::on_pool(|| {
                     let own = own.iter_mut().map(<[_; 2]>::each_mut);
-                    let mut both = layers.iter().cloned().zip(own);
+                    let all = layers.iter().map(|layer| layer as &dyn CachingLayer<Flex>);
+                    let mut both = all.zip(own);
                     match is_ours {
                         true => layers::cached_layers(x.clone(), &mut both, &reading),
                         false => reference::cached_layers(x.clone(), &mut both, &reading),

@@ -2,7 +2,10 @@
 
 use acestep_model::{
     Backend, Place,
-    kernel::{self, ConvGeometry, LayerWeights, Mask, Reading, Slot, Visibility, reference},
+    kernel::{
+        self, CachingLayer, ConvGeometry, LayerWeights, Mask, Reading, Slot, Visibility, reference,
+    },
+    nn::Layer,
 };
 use acestep_runtime::host::to_host;
 use burn::tensor::{DType, Int, Tensor, TensorData};
@@ -311,10 +314,10 @@ fn cached_layers<B: Backend>(
     let map = |output: usize, input: usize, seed: u32| {
         inputs.tensor([output, input], seed) * (3.0 / input as f64).sqrt()
     };
-    let weights: Vec<LayerWeights<B>> = (0..layers as u32)
+    let network: Vec<Layer<B>> = (0..layers as u32)
         .map(|layer| {
             let seed = |i: u32| 2 + 20 * layer + i;
-            LayerWeights {
+            Layer::from(LayerWeights {
                 input_layernorm: inputs.tensor([hidden], seed(0)),
                 q_proj: map(heads * width, hidden, seed(1)),
                 k_proj: map(kv_heads * width, hidden, seed(2)),
@@ -327,7 +330,7 @@ fn cached_layers<B: Backend>(
                 up_proj: map(inner, hidden, seed(9)),
                 down_proj: map(hidden, inner, seed(10)),
                 epsilon: EPSILON,
-            }
+            })
         })
         .collect();
     // Has space for both tokens, and an unused first row.
@@ -348,9 +351,11 @@ fn cached_layers<B: Backend>(
             let hears = |slot: &Slot| (0..capacity).map(|key| key <= slot.start).collect();
             let keys: Vec<Vec<bool>> = slots.iter().map(hears).collect();
             let mask = Mask { visibility: Visibility::Full, keys: kernel::flags(&keys, &device) };
-            let reading = Reading { slots: &slots, rope: rope.clone(), seen: capacity, mask };
+            let rope = Some(rope.clone());
+            let reading = Reading { slots: &slots, rope, seen: capacity, window: None, mask };
 
-            let mut all = weights.iter().cloned().zip(caches.iter_mut().map(<[_; 2]>::each_mut));
+            let all = network.iter().map(|layer| layer as &dyn CachingLayer<B>);
+            let mut all = all.zip(caches.iter_mut().map(<[_; 2]>::each_mut));
             x = match is_front {
                 true => kernel::cached_layers(x, &mut all, &reading),
                 false => reference::cached_layers(x, &mut all, &reading),
