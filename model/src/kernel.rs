@@ -25,17 +25,22 @@ mod codes;
 mod cube;
 #[cfg(feature = "cpu")]
 mod flex;
+mod geometry;
 mod gradient;
 mod layers;
+mod plain;
 mod products;
 mod residual;
 mod weight;
 
 pub use attention::{Mask, Visibility, attention, attention_weights, rounded_as};
 pub use backend::Backend;
+pub(crate) use cache::cache_read;
 pub use cache::{Slot, cache_write};
 pub use codes::{Map, code_tokens};
-pub use layers::{CachedLayer, LayerWeights, Reading, cached_layers};
+pub use geometry::ConvGeometry;
+pub use layers::{CachedLayer, CachingLayer, LayerWeights, Reading, cached_layers};
+pub use plain::{gelu, gelu_tanh, layer_norm};
 pub use products::{gated_linear, linear_added};
 pub use residual::{Convolution, SnakeParams, UnitTensors, residual_units};
 pub use weight::{Packed, Weight, pack_filter, quantize_q8};
@@ -111,23 +116,13 @@ pub fn linear<B: Backend, const D: usize>(
     .reshape(shape)
 }
 
-/// Stride, padding and dilation of a convolution, in samples.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ConvGeometry {
-    /// Samples between two outputs (in a transposed convolution: between two inputs).
-    pub stride: usize,
-    /// Zeros added before and after the input.
-    pub padding: usize,
-    /// Samples between two taps of the filter.
-    pub dilation: usize,
-}
-
 /// Convolution over the last axis.
 ///
 /// # Shapes
 /// - `x`: `[B, in, S]`
-/// - `weight`: `[out, in, k]`, `bias`: `[out]`
-/// - output: `[B, out, (S + 2 padding - dilation (k - 1) - 1) / stride + 1]`
+/// - `weight`: `[out, in / groups, k]`, `bias`: `[out]`
+/// - output: `[B, out, (S + left + right - dilation (k - 1) - 1) / stride + 1]` for the padding
+///   `[left, right]`
 pub fn conv1d<B: Backend>(
     x: Tensor<B, 3>,
     weight: impl Into<Weight<B, 3>>,
@@ -144,12 +139,13 @@ pub fn conv1d<B: Backend>(
     })
 }
 
-/// Transposed convolution over the last axis: `out[s stride + k - padding] += x[s] w[k]`.
+/// Transposed convolution over the last axis: `out[s stride + k dilation - left] += x[s] w[k]`.
 ///
 /// # Shapes
 /// - `x`: `[B, in, S]`
-/// - `weight`: `[in, out, k]`, `bias`: `[out]`
-/// - output: `[B, out, (S - 1) stride - 2 padding + k]`
+/// - `weight`: `[in, out / groups, k]`, `bias`: `[out]`
+/// - output: `[B, out, (S - 1) stride + dilation (k - 1) + 1 - left - right]` for the padding
+///   `[left, right]`
 pub fn conv_transpose1d<B: Backend>(
     x: Tensor<B, 3>,
     weight: impl Into<Weight<B, 3>>,
@@ -289,10 +285,18 @@ pub fn add_gated<B: Backend>(x: Tensor<B, 3>, gate: Tensor<B, 3>, y: Tensor<B, 3
 ///
 /// # Shapes
 /// - `x`, output: `[B, heads, L, D]`
-/// - `cos`, `sin`: `[L, D / 2]`
+/// - `cos`, `sin`: `[L, D / 2]`, or `[B, D / 2]` if `L` is 1 and each item has its own position
 pub fn rotate<B: Backend>(x: Tensor<B, 4>, cos: Tensor<B, 2>, sin: Tensor<B, 2>) -> Tensor<B, 4> {
     debug_assert_same_dtype("rotate", x.dtype(), [cos.dtype(), sin.dtype()]);
-    tensor(B::rotate(primitive(x), primitive(cos), primitive(sin)))
+    let [batch, _, length, _] = x.dims();
+    let has_own = length == 1 && batch > 1 && cos.dims()[0] == batch;
+    let rotated = |x| tensor::<B, 4>(B::rotate(primitive(x), primitive(cos), primitive(sin)));
+    if has_own {
+        // The batch axis takes the place of the length.
+        rotated(x.swap_dims(0, 2)).swap_dims(0, 2)
+    } else {
+        rotated(x)
+    }
 }
 
 /// Returns `x sigmoid(x)`, for any shape.

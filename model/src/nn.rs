@@ -8,22 +8,27 @@ mod linear;
 mod low_rank;
 mod mlp;
 mod norm;
+#[cfg(all(test, feature = "cpu"))]
+mod rng;
 mod rope;
 mod snake;
+mod stack;
 mod timestep;
 mod weight;
 
 pub use attention::{Attention, KeysValues};
-pub use cache::Cache;
-pub(crate) use cache::STEP;
-pub use conv::{Conv1d, ConvTranspose1d};
-pub use layer::{Layer, LayerShape};
+use cache::STEP;
+pub use cache::{Cache, Past};
+pub use conv::{Conv1d, ConvState, ConvTranspose1d};
+pub use layer::{Context, CrossShape, Layer, LayerShape, LayerSpec};
 pub use linear::{Embedding, Linear};
 pub use low_rank::LowRank;
-pub use mlp::Mlp;
-pub use norm::RmsNorm;
+pub use mlp::{Activation, Mlp};
+use norm::Norm;
+pub use norm::{NormKind, RmsNorm};
 pub use rope::Rope;
 pub use snake::Snake;
+pub(crate) use stack::{Positions, forward_cached};
 pub(crate) use timestep::rounded;
 pub use timestep::{TimestepEmbedding, scaled_time, timestep_sinusoid};
 pub use weight::{WeightParam, quantizing};
@@ -33,7 +38,7 @@ use burn::{
     tensor::Tensor,
 };
 
-use crate::{Backend, Place};
+use crate::{Backend, Place, kernel::LayerWeights};
 
 /// Returns a parameter with random values of standard deviation `std`, allocated on first use.
 ///

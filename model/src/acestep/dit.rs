@@ -20,7 +20,7 @@ use crate::{
     Backend, NoTap, Tap,
     kernel::{self, ConvGeometry, Mask, Visibility},
     nn::{
-        Attention, Conv1d, ConvTranspose1d, KeysValues, LayerShape, Linear, Mlp, RmsNorm, Rope,
+        Attention, Conv1d, ConvTranspose1d, KeysValues, LayerSpec, Linear, Mlp, RmsNorm, Rope,
         TimestepEmbedding, place_of, random, rounded,
     },
 };
@@ -77,7 +77,7 @@ impl<B: Backend> Dit<B> {
     pub fn init(config: &Config, device: &B::Device) -> Self {
         let shape = config.dit_shape();
         let (hidden, patch) = (shape.hidden, config.patch_size);
-        let patches = ConvGeometry { stride: patch, padding: 0, dilation: 1 };
+        let patches = ConvGeometry { stride: patch, ..Default::default() };
         let layers = 0..config.num_hidden_layers;
         Self {
             proj_in: Conv1d::init_with_bias([config.in_channels, hidden], patch, patches, device),
@@ -89,13 +89,13 @@ impl<B: Backend> Dit<B> {
                 device,
             ),
             visibility: layers.clone().map(|index| config.visibility(index)).collect(),
-            layers: layers.map(|_| DitLayer::init(&shape, device)).collect(),
+            layers: layers.map(|_| DitLayer::init(&LayerSpec::new(shape), device)).collect(),
             norm_out: RmsNorm::init(hidden, config.rms_norm_eps, device),
             scale_shift_table: random([1, 2, hidden], 0.35, device),
             proj_out: ConvTranspose1d::init_with_bias(
                 [hidden, config.audio_acoustic_hidden_dim],
                 patch,
-                [patch, 0],
+                patches,
                 device,
             ),
             patch_size: patch,
@@ -269,16 +269,17 @@ struct Surroundings<'a, B: Backend> {
 }
 
 impl<B: Backend> DitLayer<B> {
-    fn init(shape: &LayerShape, device: &B::Device) -> Self {
-        let norm = || RmsNorm::init(shape.hidden, shape.epsilon, device);
+    fn init(spec: &LayerSpec, device: &B::Device) -> Self {
+        let hidden = spec.shape.hidden;
+        let norm = || RmsNorm::init(hidden, spec.shape.epsilon, device);
         Self {
             self_attn_norm: norm(),
-            self_attn: Attention::init(shape, device),
+            self_attn: Attention::init(spec, device),
             cross_attn_norm: norm(),
-            cross_attn: Attention::init(shape, device),
+            cross_attn: Attention::init(spec, device),
             mlp_norm: norm(),
-            mlp: Mlp::init(shape.hidden, shape.intermediate, device),
-            scale_shift_table: random([1, 6, shape.hidden], 0.35, device),
+            mlp: Mlp::init(spec, device),
+            scale_shift_table: random([1, 6, hidden], 0.35, device),
         }
     }
 

@@ -13,7 +13,7 @@ use burn::{
 use crate::{
     Backend,
     kernel::{Mask, Visibility},
-    nn::{Layer, LayerShape, Linear, RmsNorm, Rope, place_of, random},
+    nn::{Context, Layer, LayerShape, LayerSpec, Linear, RmsNorm, Rope, place_of, random},
 };
 
 /// The sizes and settings of all encoders of one checkpoint.
@@ -34,7 +34,7 @@ impl EncoderShape {
     }
 
     pub(super) fn layers<B: Backend>(&self, count: usize, device: &B::Device) -> Vec<Layer<B>> {
-        (0..count).map(|_| Layer::init(&self.layer, device)).collect()
+        (0..count).map(|_| Layer::init(&LayerSpec::new(self.layer), device)).collect()
     }
 
     pub(super) fn norm<B: Backend>(&self, device: &B::Device) -> RmsNorm<B> {
@@ -56,7 +56,7 @@ impl EncoderShape {
         let mut mask = Mask { visibility: Visibility::Full, keys };
         layers.iter().zip(&self.visibility).fold(x, |x, (layer, &visibility)| {
             mask.visibility = visibility;
-            layer.forward(x, &rope, &mask)
+            layer.forward(x, &Context::new(Some(&rope), &mask), None)
         })
     }
 }

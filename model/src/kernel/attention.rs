@@ -22,6 +22,32 @@ pub enum Visibility {
     },
     /// Keys at most this many positions away, in both directions.
     Window(usize),
+    /// The nearest keys at or before the query's position; query 0 is at key position `first`.
+    CausalWindow {
+        /// The number of keys before the position of query 0.
+        first: usize,
+        /// The number of keys, including the one at the query's position; at least 1.
+        width: usize,
+    },
+}
+
+impl Visibility {
+    // ANCHOR: sees
+    /// Returns the keys, out of `keys`, that query `i` sees. Both ends grow with `i`.
+    pub fn seen(self, i: usize, keys: usize) -> Range<usize> {
+        let range = match self {
+            Self::Full => 0..keys,
+            Self::Causal { first } => 0..first + i + 1,
+            Self::Window(reach) => {
+                i.saturating_sub(reach)..i.saturating_add(reach).saturating_add(1)
+            }
+            Self::CausalWindow { first, width } => {
+                (first + i + 1).saturating_sub(width)..first + i + 1
+            }
+        };
+        range.start.min(keys)..range.end.min(keys)
+    }
+    // ANCHOR_END: sees
 }
 
 /// The attention mask: a rule by position, and padding keys.
@@ -128,14 +154,10 @@ fn block<B: Backend>(
     let group = heads / kv_heads;
     let dtype = q.dtype();
 
-    let columns = match (mask.visibility, &mask.keys) {
-        // With padding a row may see no key; its mean then includes every key.
-        (_, Some(_)) | (Visibility::Full, _) => 0..all_keys,
-        (Visibility::Causal { first }, None) => 0..(first + rows.end).min(all_keys),
-        (Visibility::Window(reach), None) => {
-            rows.start.saturating_sub(reach)..rows.end.saturating_add(reach).min(all_keys)
-        }
-    };
+    let [first, last] = [rows.start, rows.end - 1].map(|i| mask.visibility.seen(i, all_keys));
+    // With padding a row may see no key, and so may the last row; its mean then includes every key.
+    let needs_all = mask.keys.is_some() || last.is_empty();
+    let columns = if needs_all { 0..all_keys } else { first.start..last.end };
     let keys = columns.len();
     let k = k.narrow(2, columns.start, keys);
     let v = v.narrow(2, columns.start, keys);
@@ -179,18 +201,14 @@ fn hidden<B: Backend>(
     mask: &Mask<B>,
     device: &B::Device,
 ) -> Option<Tensor<B, 5, Bool>> {
-    // ANCHOR: sees
-    let sees = |i: usize, j: usize| match mask.visibility {
-        Visibility::Full => true,
-        Visibility::Causal { first } => j <= first + i,
-        Visibility::Window(reach) => i.abs_diff(j) <= reach,
-    };
-    // ANCHOR_END: sees
-    // The corners see the fewest keys: if they see all, no mask is needed.
-    let sees_all = mask.visibility == Visibility::Full
-        || sees(rows.start, columns.end - 1) && sees(rows.end - 1, columns.start);
+    let seen = |i: usize| mask.visibility.seen(i, columns.end);
+    // The first and the last row see the fewest keys: if they see all, no mask is needed.
+    let sees_all = seen(rows.start).end == columns.end && seen(rows.end - 1).start <= columns.start;
     let by_position = (!sees_all).then(|| {
-        let row = |i: usize| columns.clone().map(move |j| !sees(i, j));
+        let row = |i: usize| {
+            let seen = seen(i);
+            columns.clone().map(move |j| !seen.contains(&j))
+        };
         let flags: Vec<bool> = rows.clone().flat_map(row).collect();
         let shape = [1, 1, 1, rows.len(), columns.len()];
         Tensor::<B, 5, Bool>::from_data(TensorData::new(flags, shape), device)
@@ -208,5 +226,93 @@ fn hidden<B: Backend>(
             Some(a.expand(shape).bool_or(b))
         }
         (a, b) => a.or(b),
+    }
+}
+
+#[cfg(all(test, feature = "cpu"))]
+mod tests {
+    use burn::tensor::Distribution;
+    use burn_flex::Flex;
+
+    use super::*;
+
+    fn random(shape: [usize; 4]) -> Tensor<Flex, 4> {
+        Tensor::random(shape, Distribution::Normal(0.0, 1.0), &Default::default())
+    }
+
+    fn values(x: Tensor<Flex, 4>) -> Vec<f32> {
+        x.into_data().to_vec().expect("f32")
+    }
+
+    /// Each rule as a condition on the positions of a query and a key.
+    fn is_seen(rule: Visibility, query: usize, key: usize) -> bool {
+        match rule {
+            Visibility::Full => true,
+            Visibility::Causal { first } => key <= first + query,
+            Visibility::Window(reach) => query.abs_diff(key) <= reach,
+            Visibility::CausalWindow { first, width } => {
+                key <= first + query && first + query - key < width
+            }
+        }
+    }
+
+    /// Attention of one head by its formula, in f64, with an explicit mask.
+    fn by_formula(qkv: [&[f32]; 3], width: usize, sees: impl Fn(usize, usize) -> bool) -> Vec<f64> {
+        let [q, k, v] = qkv.map(|x| x.chunks(width));
+        let row = |(i, q): (usize, &[f32])| {
+            let score = |k: &[f32]| -> f64 {
+                let products = q.iter().zip(k).map(|(&a, &b)| f64::from(a) * f64::from(b));
+                products.sum::<f64>() / (width as f64).sqrt()
+            };
+            let sees_none = (0..k.len()).all(|j| !sees(i, j));
+            let weight = |(j, k): (usize, &[f32])| match sees_none {
+                true => 1.0,
+                false => f64::from(u8::from(sees(i, j))) * score(k).exp(),
+            };
+            let weights: Vec<f64> = k.clone().enumerate().map(weight).collect();
+            let sum: f64 = weights.iter().sum();
+            let mixed = |column: usize| -> f64 {
+                weights.iter().zip(v.clone()).map(|(w, v)| w * f64::from(v[column]) / sum).sum()
+            };
+            (0..width).map(mixed).collect::<Vec<_>>()
+        };
+        q.enumerate().flat_map(row).collect()
+    }
+
+    /// The last queries of some cases see no key.
+    #[test]
+    fn every_rule_is_its_explicit_mask() {
+        const WIDTH: usize = 8;
+        for (queries, keys) in [(1, 1), (1, 90), (3, 40), (40, 40), (70, 33), (600, 610)] {
+            let [q, k, v] = [queries, keys, keys].map(|length| random([1, 1, length, WIDTH]));
+            for rule in [
+                Visibility::Full,
+                Visibility::Causal { first: keys.saturating_sub(queries) },
+                Visibility::Window(5),
+                Visibility::CausalWindow { first: 0, width: 1 },
+                Visibility::CausalWindow { first: 0, width: 12 },
+                Visibility::CausalWindow { first: keys.saturating_sub(queries), width: 72 },
+                Visibility::CausalWindow { first: 4, width: 1000 },
+            ] {
+                let every_third: Vec<bool> = (0..keys).map(|key| key % 3 == 0).collect();
+                for real in [vec![true; keys], every_third] {
+                    let flags =
+                        super::super::flags(std::slice::from_ref(&real), &Default::default());
+                    let mask = Mask { visibility: rule, keys: flags };
+                    let [a, b, c] = [&q, &k, &v].map(|x| values(x.clone()));
+                    let expected =
+                        by_formula([&a, &b, &c], WIDTH, |i, j| real[j] && is_seen(rule, i, j));
+                    let call = |of: fn(_, _, _, &Mask<Flex>) -> Tensor<Flex, 4>| {
+                        values(of(q.clone(), k.clone(), v.clone(), &mask))
+                    };
+                    for ours in [call(attention), call(reference)] {
+                        for (ours, expected) in ours.into_iter().zip(&expected) {
+                            let error = (f64::from(ours) - expected).abs();
+                            assert!(error < 1e-5, "{rule:?} {queries} {keys}: {ours} {expected}");
+                        }
+                    }
+                }
+            }
+        }
     }
 }

@@ -33,6 +33,19 @@ pub fn cache_write<B: Backend>(
 }
 // ANCHOR_END: cache_write
 
+/// Returns a view of the first `length` positions of the rows of `slots`, which follow each other.
+///
+/// # Shapes
+/// - `cache`: `[rows, kv_heads, capacity, D]`
+/// - output: `[slots, kv_heads, length, D]`
+pub(crate) fn cache_read<B: Backend>(
+    cache: &Tensor<B, 4>,
+    slots: &[Slot],
+    length: usize,
+) -> Tensor<B, 4> {
+    cache.clone().narrow(0, slots[0].row, slots.len()).narrow(2, 0, length)
+}
+
 /// Reference of [`cache_write`], of the same shapes.
 pub fn reference<B: Backend>(
     cache: Tensor<B, 4>,

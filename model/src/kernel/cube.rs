@@ -186,7 +186,7 @@ where
         keys: Option<BoolTensor<Self>>,
         visibility: Visibility,
     ) -> FloatTensor<Self> {
-        if attention::takes(&q, &k, &v) {
+        if attention::takes(&q, &k, &v, visibility) {
             return attention::attention(q, k, v, keys, visibility);
         }
         let mask = Mask { visibility, keys: keys.map(Tensor::from_primitive) };

@@ -173,8 +173,11 @@ pub fn snake_gradients<B: Backend>(
 }
 
 /// The gradient of a convolution's weight:
-/// `dw[o, i, k] = sum g[o, s] x[i, s stride + k dilation - padding]`, summed over all items and
-/// samples.
+/// `dw[o, i, k] = sum g[o, s] x[i, s stride + k dilation - left]`, summed over all items and
+/// samples; `left` is the padding before the input.
+///
+/// # Panics
+/// If the convolution has groups: Burn differentiates these.
 ///
 /// # Shapes
 /// - `x`: `[B, in, S]`
@@ -184,15 +187,16 @@ pub fn filter_gradient<B: Backend>(
     x: Tensor<B, 3>,
     gradient: Tensor<B, 3>,
     taps: usize,
-    ConvGeometry { stride, padding, dilation }: ConvGeometry,
+    ConvGeometry { stride, padding: [left, _], dilation, groups }: ConvGeometry,
 ) -> Tensor<B, 3> {
+    assert_eq!(groups, 1, "the gradient of a filter with groups");
     let [batch, channels, samples] = x.dims();
     let [_, outputs, length] = gradient.dims();
     // Zeros before and after, so that every tap finds a sample for every output.
     let reached = (length - 1) * stride + (taps - 1) * dilation + 1;
-    let behind = reached.saturating_sub(samples + padding);
+    let behind = reached.saturating_sub(samples + left);
     let zeros = |count| Tensor::zeros([batch, channels, count], (&x.device(), x.dtype()));
-    let padded = Tensor::cat(vec![zeros(padding), x.clone(), zeros(behind)], 2);
+    let padded = Tensor::cat(vec![zeros(left), x.clone(), zeros(behind)], 2);
     let gradient = gradient.swap_dims(0, 1).reshape([outputs, batch * length]);
     let of_tap = |tap: usize| {
         let first = tap * dilation;

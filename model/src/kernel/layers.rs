@@ -1,15 +1,19 @@
 //! Transformer layers over new tokens with a key/value cache, as used in decoding.
 //!
+//! [`crate::nn::Layer`] is the definition of a layer. A backend may fuse layers of one kind, whose
+//! weights are [`LayerWeights`]; their mathematics is that of the definition.
+//!
 //! Source: Qwen3 technical report, arXiv:2505.09388; Hugging Face `modeling_qwen3.py`,
 //! `Qwen3DecoderLayer`.
 
+use std::fmt::Debug;
+
 use burn::tensor::Tensor;
 
-use super::{
-    Backend, Mask, Slot, Weight, add, attention, cache_write, linear, norm_rotate, rms_norm, swiglu,
-};
+use super::{Backend, Mask, Slot, Weight};
 
-/// The weights of a layer, named as in a checkpoint.
+/// The weights of a layer with RMS norms, normalised queries and keys, rotary positions, scores
+/// over the root of the width, SwiGLU and no biases. They are named as in a checkpoint.
 #[derive(Debug, Clone)]
 pub struct LayerWeights<B: Backend> {
     /// Norm before attention: `[H]`.
@@ -44,20 +48,39 @@ pub struct Reading<'a, B: Backend> {
     /// Cache slots of the tokens: several tokens of one sequence, or one token each of several
     /// sequences in consecutive rows.
     pub slots: &'a [Slot],
-    /// Cosines and sines of the positions, `[positions, D / 2]` each.
-    pub rope: [Tensor<B, 2>; 2],
+    /// Cosines and sines of the positions, `[positions, D / 2]` each; `None` if the layers do not
+    /// rotate heads.
+    pub rope: Option<[Tensor<B, 2>; 2]>,
     /// Number of cache positions to attend to, the new ones included.
     pub seen: usize,
-    /// Mask over these positions.
+    /// Number of last positions that a token sees, its own included; `None` if it sees all.
+    pub window: Option<usize>,
+    /// The mask over the positions `0..seen`: it hides those after a token and before its window.
     pub mask: Mask<B>,
 }
 
-/// A layer and its keys and values, `[rows, kv_heads, capacity, D]` each.
-pub type CachedLayer<'a, B> = (LayerWeights<B>, [&'a mut Tensor<B, 4>; 2]);
+/// A layer whose keys and values are kept in a cache.
+pub trait CachingLayer<B: Backend>: Debug {
+    /// Applies the layer to new tokens and adds their keys and values to `cache`, `[rows, kv_heads,
+    /// capacity, D]` each.
+    ///
+    /// # Shapes
+    /// - `x`, output: `[slots, t, H]`
+    fn forward_cached(
+        &self,
+        x: Tensor<B, 3>,
+        cache: [&mut Tensor<B, 4>; 2],
+        reading: &Reading<'_, B>,
+    ) -> Tensor<B, 3>;
+
+    /// Returns the weights if the layer is of the kind that kernels fuse.
+    fn fused_weights(&self) -> Option<LayerWeights<B>>;
+}
+
+/// A layer and its keys and values.
+pub type CachedLayer<'a, B> = (&'a dyn CachingLayer<B>, [&'a mut Tensor<B, 4>; 2]);
 
 /// Applies layers to new tokens, one after the other, and adds their keys and values to the caches.
-///
-/// A sequence without a cache goes through [`crate::nn::Layer`], which has the same mathematics.
 ///
 /// # Panics
 /// If the number of slots is not the number of sequences, or their rows are not consecutive.
@@ -81,48 +104,5 @@ pub fn reference<B: Backend>(
     layers: &mut dyn Iterator<Item = CachedLayer<'_, B>>,
     reading: &Reading<'_, B>,
 ) -> Tensor<B, 3> {
-    layers.fold(x, |x, layer| one(x, layer, reading))
-}
-
-/// Applies one layer.
-pub(super) fn one<B: Backend>(
-    x: Tensor<B, 3>,
-    (weights, [keys, values]): CachedLayer<'_, B>,
-    reading: &Reading<'_, B>,
-) -> Tensor<B, 3> {
-    let [slots, t, _] = x.dims();
-    let [width] = weights.q_norm.dims();
-    let epsilon = weights.epsilon;
-    let [cos, sin] = reading.rope.clone();
-    let split = |x: Tensor<B, 3>| {
-        let heads = x.dims()[2] / width;
-        x.reshape([slots, t, heads, width])
-    };
-
-    let normed = rms_norm(x.clone(), weights.input_layernorm, epsilon);
-    let k = split(linear(normed.clone(), weights.k_proj, None));
-    let k = norm_rotate(k, weights.k_norm, epsilon, cos.clone(), sin.clone());
-    let v = split(linear(normed.clone(), weights.v_proj, None)).swap_dims(1, 2);
-    keys.inplace(|cache| cache_write(cache, k, reading.slots));
-    values.inplace(|cache| cache_write(cache, v, reading.slots));
-    let q = split(linear(normed, weights.q_proj, None));
-    let q = norm_rotate(q, weights.q_norm, epsilon, cos, sin);
-    let [keys, values] = [keys, values].map(|cache| seen(cache, reading.slots, reading.seen));
-    let mixed = attention(q, keys, values, &reading.mask).swap_dims(1, 2);
-    let heads = mixed.dims()[2];
-    let x = add(x, linear(mixed.reshape([slots, t, heads * width]), weights.o_proj, None));
-
-    let normed = rms_norm(x.clone(), weights.post_attention_layernorm, epsilon);
-    let gate = linear(normed.clone(), weights.gate_proj, None);
-    let gated = swiglu(gate, linear(normed, weights.up_proj, None));
-    add(x, linear(gated, weights.down_proj, None))
-}
-
-/// Returns the first `length` positions of the rows of `slots`, `[slots, kv_heads, length, D]`.
-pub(super) fn seen<B: Backend>(
-    cache: &Tensor<B, 4>,
-    slots: &[Slot],
-    length: usize,
-) -> Tensor<B, 4> {
-    cache.clone().narrow(0, slots[0].row, slots.len()).narrow(2, 0, length)
+    layers.fold(x, |x, (layer, cache)| layer.forward_cached(x, cache, reading))
 }

@@ -4,7 +4,7 @@
 
 use burn::tensor::{
     DType, Int, Tensor, activation, f16, module,
-    ops::{ConvOptions, ConvTransposeOptions},
+    ops::{ConvTransposeOptions, PaddedConvOptions},
 };
 
 use super::{Backend, ConvGeometry};
@@ -44,10 +44,11 @@ pub fn conv1d<B: Backend>(
     x: Tensor<B, 3>,
     weight: Tensor<B, 3>,
     bias: Option<Tensor<B, 1>>,
-    ConvGeometry { stride, padding, dilation }: ConvGeometry,
+    ConvGeometry { stride, padding: [left, right], dilation, groups }: ConvGeometry,
 ) -> Tensor<B, 3> {
     let weight = weight.cast(x.dtype());
-    module::conv1d(x, weight, bias, ConvOptions::new([stride], [padding], [dilation], 1))
+    let options = PaddedConvOptions::asymmetric([stride], [left], [right], [dilation], groups);
+    module::conv1d(x, weight, bias, options)
 }
 
 /// Reference of [`super::conv_transpose1d`], with the same shapes.
@@ -55,11 +56,16 @@ pub fn conv_transpose1d<B: Backend>(
     x: Tensor<B, 3>,
     weight: Tensor<B, 3>,
     bias: Option<Tensor<B, 1>>,
-    ConvGeometry { stride, padding, dilation }: ConvGeometry,
+    geometry: ConvGeometry,
 ) -> Tensor<B, 3> {
-    let options = ConvTransposeOptions::new([stride], [padding], [0], [dilation], 1);
+    let ConvGeometry { stride, padding: [left, right], dilation, groups } = geometry;
+    let length = geometry.transposed_outputs(x.dims()[2], weight.dims()[2]);
+    // Burn removes the same number of samples from both ends.
+    let both = left.min(right);
+    let options = ConvTransposeOptions::new([stride], [both], [0], [dilation], groups);
     let weight = weight.cast(x.dtype());
-    module::conv_transpose1d(x, weight, bias, options)
+    let y = module::conv_transpose1d(x, weight, bias, options);
+    if left == right { y } else { y.narrow(2, left - both, length) }
 }
 
 /// Reference of [`super::embedding`], with the same shapes.
@@ -100,15 +106,8 @@ pub fn norm_rotate<B: Backend>(
     cos: Tensor<B, 2>,
     sin: Tensor<B, 2>,
 ) -> Tensor<B, 4> {
-    let [batch, length, _, _] = x.dims();
     let x = super::rms_norm(x, weight, epsilon).swap_dims(1, 2); // [B, heads, L, D]
-    if length == 1 && batch > 1 && cos.dims()[0] == batch {
-        // Each item of the batch has its own position, so the batch axis takes the place of the
-        // length.
-        super::rotate(x.swap_dims(0, 2), cos, sin).swap_dims(0, 2)
-    } else {
-        super::rotate(x, cos, sin)
-    }
+    super::rotate(x, cos, sin)
 }
 
 /// Reference of [`super::modulate`], with the same shapes.

@@ -1,15 +1,18 @@
-//! Attention with grouped key heads and normalised queries and keys, as in Qwen3.
+//! Attention with grouped key heads, over a sequence itself or over another one.
 //!
-//! Source: Qwen3 technical report, arXiv:2505.09388; Hugging Face `modeling_qwen3.py`. ACE-Step
-//! uses the same block in every network, with and without rotary positions.
+//! Source: Ainslie et al. 2023, arXiv:2305.13245; queries and keys normalised by head: Qwen3
+//! technical report, arXiv:2505.09388; Hugging Face `modeling_qwen3.py`.
 
 use burn::{module::Module, tensor::Tensor};
 
-use super::{LayerShape, Linear, RmsNorm, Rope};
+use super::{CrossShape, LayerShape, LayerSpec, LayerWeights, Linear, Past, RmsNorm, Rope};
 use crate::{
     Backend,
     kernel::{self, Mask, Visibility, Weight},
 };
+
+/// Query, key, value and output maps, `[out, in]` each, and query and key norms.
+type AttentionWeights<B> = ([Weight<B, 2>; 4], [Tensor<B, 1>; 2]);
 
 /// The projections of one attention block.
 #[derive(Module, Debug)]
@@ -18,11 +21,14 @@ pub struct Attention<B: Backend> {
     k_proj: Linear<B>,
     v_proj: Linear<B>,
     o_proj: Linear<B>,
-    q_norm: RmsNorm<B>,
-    k_norm: RmsNorm<B>,
+    q_norm: Option<RmsNorm<B>>,
+    k_norm: Option<RmsNorm<B>>,
     heads: usize,
     kv_heads: usize,
     head_dim: usize,
+    /// Factor of the queries, beside that of [`kernel::attention`].
+    #[module(skip)]
+    query_scale: Option<f64>,
 }
 
 /// Keys and values of a sequence, ready for attention: `[B, kv_heads, L, D]` each.
@@ -33,19 +39,47 @@ pub struct KeysValues<B: Backend> {
 }
 
 impl<B: Backend> Attention<B> {
-    /// Creates a block of the given shape.
-    pub fn init(shape: &LayerShape, device: &B::Device) -> Self {
-        let &LayerShape { hidden, heads, kv_heads, head_dim, epsilon, .. } = shape;
+    /// Creates the self attention of a layer.
+    pub fn init(spec: &LayerSpec, device: &B::Device) -> Self {
+        let LayerShape { hidden, heads, kv_heads, head_dim, .. } = spec.shape;
+        Self::init_cross(spec, &CrossShape { source: hidden, heads, kv_heads, head_dim }, device)
+    }
+
+    /// Creates the cross attention of a layer.
+    pub(super) fn init_cross(spec: &LayerSpec, cross: &CrossShape, device: &B::Device) -> Self {
+        let LayerShape { hidden, epsilon, .. } = spec.shape;
+        let &CrossShape { source, heads, kv_heads, head_dim } = cross;
+        let norm = || spec.head_norms.then(|| RmsNorm::init(head_dim, epsilon, device));
         Self {
-            q_proj: Linear::init(hidden, heads * head_dim, device),
-            k_proj: Linear::init(hidden, kv_heads * head_dim, device),
-            v_proj: Linear::init(hidden, kv_heads * head_dim, device),
-            o_proj: Linear::init(heads * head_dim, hidden, device),
-            q_norm: RmsNorm::init(head_dim, epsilon, device),
-            k_norm: RmsNorm::init(head_dim, epsilon, device),
+            q_proj: spec.map(hidden, heads * head_dim, device),
+            k_proj: spec.map(source, kv_heads * head_dim, device),
+            v_proj: spec.map(source, kv_heads * head_dim, device),
+            o_proj: spec.map(heads * head_dim, hidden, device),
+            q_norm: norm(),
+            k_norm: norm(),
             heads,
             kv_heads,
             head_dim,
+            query_scale: spec.score_scale.map(|scale| scale * (head_dim as f64).sqrt()),
+        }
+    }
+
+    /// Creates a block of the given weights.
+    pub(super) fn of(weights: &LayerWeights<B>) -> Self {
+        let of = |weight: &Weight<B, 2>| Linear::of(weight.clone());
+        let norm = |weight: &Tensor<B, 1>| Some(RmsNorm::of(weight.clone(), weights.epsilon));
+        let [head_dim] = weights.q_norm.dims();
+        Self {
+            q_proj: of(&weights.q_proj),
+            k_proj: of(&weights.k_proj),
+            v_proj: of(&weights.v_proj),
+            o_proj: of(&weights.o_proj),
+            q_norm: norm(&weights.q_norm),
+            k_norm: norm(&weights.k_norm),
+            heads: weights.q_proj.dims()[0] / head_dim,
+            kv_heads: weights.k_proj.dims()[0] / head_dim,
+            head_dim,
+            query_scale: None,
         }
     }
 
@@ -64,7 +98,7 @@ impl<B: Backend> Attention<B> {
     /// # Shapes
     /// - `x`, output: `[B, L, H]`
     pub fn forward(&self, x: Tensor<B, 3>, rope: &Rope<B>, mask: &Mask<B>) -> Tensor<B, 3> {
-        self.o_proj.forward(self.mixed(x, rope, mask))
+        self.output(self.mixed(x, Some(rope), mask, None))
     }
 
     /// Computes `residual + gate forward(x)`, or without a gate `residual + forward(x)`.
@@ -79,22 +113,54 @@ impl<B: Backend> Attention<B> {
         rope: &Rope<B>,
         mask: &Mask<B>,
     ) -> Tensor<B, 3> {
-        self.o_proj.forward_added(residual, gate, self.mixed(x, rope, mask))
+        self.output_added(residual, gate, self.mixed(x, Some(rope), mask, None))
     }
 
-    /// [`Self::forward`] before its output projection, `[B, L, heads D]`.
-    fn mixed(&self, x: Tensor<B, 3>, rope: &Rope<B>, mask: &Mask<B>) -> Tensor<B, 3> {
-        let k = self.k_norm.forward_rotated(self.keys(x.clone()), rope);
-        let [k, v] = self.rounded([k, self.values(x.clone())]);
-        Self::attend(self.q_norm.forward_rotated(self.queries(x), rope), k, v, mask)
+    /// [`Self::forward`] before its output projection, `[B, L, heads D]`, with or without rotation,
+    /// and with or without keys and values of earlier positions.
+    ///
+    /// Without a cache, keys and values are rounded as the maps round their input, so that attention
+    /// reads half as many bytes. In a cache they keep the type that the network computes in.
+    pub(super) fn mixed(
+        &self,
+        x: Tensor<B, 3>,
+        rope: Option<&Rope<B>>,
+        mask: &Mask<B>,
+        past: Option<Past<'_, B>>,
+    ) -> Tensor<B, 3> {
+        let (k, v) = (self.keys(x.clone(), rope), self.values(x.clone()));
+        let [k, v] = match past {
+            None => self.rounded([k, v]),
+            Some(past) => past.with(k, v),
+        };
+        Self::attend(self.queries(x, rope), k, v, mask)
     }
 
-    /// Returns the query, key, value and output maps, `[out, in]` each, and the query and key
-    /// norms.
-    pub(super) fn weights(&self) -> ([Weight<B, 2>; 4], [Tensor<B, 1>; 2]) {
-        let maps = [&self.q_proj, &self.k_proj, &self.v_proj, &self.o_proj];
-        let norms = [&self.q_norm, &self.k_norm];
-        (maps.map(Linear::weight_alone), norms.map(|norm| norm.parts().0))
+    /// Computes the output projection of `mixed`, `[B, L, heads D]`.
+    pub(super) fn output(&self, mixed: Tensor<B, 3>) -> Tensor<B, 3> {
+        self.o_proj.forward(mixed)
+    }
+
+    /// Computes `residual + gate output(mixed)`, or without a gate `residual + output(mixed)`.
+    pub(super) fn output_added(
+        &self,
+        residual: Tensor<B, 3>,
+        gate: Option<Tensor<B, 3>>,
+        mixed: Tensor<B, 3>,
+    ) -> Tensor<B, 3> {
+        self.o_proj.forward_added(residual, gate, mixed)
+    }
+
+    /// Returns the query, key, value and output maps, `[out, in]` each, and the query and key norms,
+    /// of a block with norms and without biases, adapters and a scale of its own.
+    pub(super) fn fused_weights(&self) -> Option<AttentionWeights<B>> {
+        let (q_norm, k_norm) = (self.q_norm.as_ref()?, self.k_norm.as_ref()?);
+        if self.query_scale.is_some() {
+            return None;
+        }
+        let [q, k] = [&self.q_proj, &self.k_proj].map(Linear::alone);
+        let [v, o] = [&self.v_proj, &self.o_proj].map(Linear::alone);
+        Some(([q?, k?, v?, o?], [q_norm.weight(), k_norm.weight()]))
     }
 
     /// Computes cross attention from `x` to another sequence, without positions; see
@@ -103,7 +169,7 @@ impl<B: Backend> Attention<B> {
     /// # Shapes
     /// - `x`, output: `[B, P, H]`
     pub fn forward_cross(&self, x: Tensor<B, 3>, source: &KeysValues<B>) -> Tensor<B, 3> {
-        self.o_proj.forward(self.mixed_cross(x, source))
+        self.output(self.mixed_cross(x, source))
     }
 
     /// Computes `residual + forward_cross(x)`.
@@ -116,14 +182,13 @@ impl<B: Backend> Attention<B> {
         x: Tensor<B, 3>,
         source: &KeysValues<B>,
     ) -> Tensor<B, 3> {
-        self.o_proj.forward_added(residual, None, self.mixed_cross(x, source))
+        self.output_added(residual, None, self.mixed_cross(x, source))
     }
 
     /// [`Self::forward_cross`] before its output projection, `[B, P, heads D]`.
     fn mixed_cross(&self, x: Tensor<B, 3>, source: &KeysValues<B>) -> Tensor<B, 3> {
         let KeysValues { k, v } = source.clone();
-        let q = self.q_norm.forward(self.queries(x)).swap_dims(1, 2);
-        Self::attend(q, k, v, &Mask::by_position(Visibility::Full))
+        Self::attend(self.queries(x, None), k, v, &Mask::by_position(Visibility::Full))
     }
 
     /// Returns the attention weights of [`Self::forward_cross`] for the query heads `heads`.
@@ -141,7 +206,7 @@ impl<B: Backend> Attention<B> {
         heads: &[usize],
     ) -> Tensor<B, 4> {
         let group = self.heads / self.kv_heads;
-        let q = self.q_norm.forward(self.queries(x)).swap_dims(1, 2); // [B, heads, P, D]
+        let q = self.queries(x, None); // [B, heads, P, D]
         let of = |x: &Tensor<B, 4>, head: usize| x.clone().narrow(1, head, 1);
         let weights =
             |&head: &usize| kernel::attention_weights(of(&q, head), of(&source.k, head / group));
@@ -153,8 +218,7 @@ impl<B: Backend> Attention<B> {
     /// # Shapes
     /// - `source`: `[B, L, H]`
     pub fn keys_values(&self, source: Tensor<B, 3>) -> KeysValues<B> {
-        let k = self.k_norm.forward(self.keys(source.clone())).swap_dims(1, 2);
-        let [k, v] = self.rounded([k, self.values(source)]);
+        let [k, v] = self.rounded([self.keys(source.clone(), None), self.values(source)]);
         KeysValues { k, v }
     }
 
@@ -163,14 +227,20 @@ impl<B: Backend> Attention<B> {
         both.map(|x| kernel::rounded_as(x, self.k_proj.dtype()))
     }
 
-    /// `[B, L, heads, D]`, not yet normalised.
-    fn queries(&self, x: Tensor<B, 3>) -> Tensor<B, 4> {
-        self.split(self.q_proj.forward(x), self.heads)
+    /// `[B, heads, L, D]`.
+    fn queries(&self, x: Tensor<B, 3>, rope: Option<&Rope<B>>) -> Tensor<B, 4> {
+        let q = self.split(self.q_proj.forward(x), self.heads);
+        let q = turned(q, self.q_norm.as_ref(), rope);
+        match self.query_scale {
+            Some(scale) => q.mul_scalar(scale),
+            None => q,
+        }
     }
 
-    /// `[B, L, kv_heads, D]`, not yet normalised.
-    fn keys(&self, x: Tensor<B, 3>) -> Tensor<B, 4> {
-        self.split(self.k_proj.forward(x), self.kv_heads)
+    /// `[B, kv_heads, L, D]`.
+    fn keys(&self, x: Tensor<B, 3>, rope: Option<&Rope<B>>) -> Tensor<B, 4> {
+        let k = self.split(self.k_proj.forward(x), self.kv_heads);
+        turned(k, self.k_norm.as_ref(), rope)
     }
 
     /// `[B, kv_heads, L, D]`.
@@ -187,5 +257,19 @@ impl<B: Backend> Attention<B> {
         let [batch, heads, length, width] = q.dims();
         let mixed = kernel::attention(q, k, v, mask);
         mixed.swap_dims(1, 2).reshape([batch, length, heads * width])
+    }
+}
+
+/// Normalises and rotates heads, `[B, L, heads, D]`, as far as the block does: `[B, heads, L, D]`.
+fn turned<B: Backend>(
+    x: Tensor<B, 4>,
+    norm: Option<&RmsNorm<B>>,
+    rope: Option<&Rope<B>>,
+) -> Tensor<B, 4> {
+    match (norm, rope) {
+        (Some(norm), Some(rope)) => norm.forward_rotated(x, rope),
+        (Some(norm), None) => norm.forward(x).swap_dims(1, 2),
+        (None, Some(rope)) => rope.apply(x.swap_dims(1, 2)),
+        (None, None) => x.swap_dims(1, 2),
     }
 }

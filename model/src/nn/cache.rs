@@ -60,6 +60,11 @@ impl<B: Backend> Cache<B> {
         self.capacity
     }
 
+    /// Returns the width of one head; 0 without layers.
+    pub(super) fn head_dim(&self) -> usize {
+        self.layers.first().map_or(0, |layer| layer.k.dims()[3])
+    }
+
     /// Returns the number of tokens in row `row`.
     pub fn length(&self, row: usize) -> usize {
         self.lengths[row]
@@ -124,5 +129,25 @@ impl<B: Backend> KeysValues<B> {
     pub(crate) fn write(&mut self, k: Tensor<B, 4>, v: Tensor<B, 4>, slots: &[Slot]) {
         self.k.inplace(|cache| kernel::cache_write(cache, k, slots));
         self.v.inplace(|cache| kernel::cache_write(cache, v, slots));
+    }
+}
+
+/// The keys and values of one layer, to which a layer appends those of new tokens.
+#[derive(Debug)]
+pub struct Past<'a, B: Backend> {
+    /// Keys and values, `[rows, kv_heads, capacity, D]` each.
+    pub(crate) cache: [&'a mut Tensor<B, 4>; 2],
+    pub(crate) slots: &'a [Slot],
+    /// Number of positions to attend to, the new ones included.
+    pub(crate) seen: usize,
+}
+
+impl<B: Backend> Past<'_, B> {
+    /// Appends keys and values, `[slots, kv_heads, t, D]`, and returns all that are seen.
+    pub(super) fn with(self, k: Tensor<B, 4>, v: Tensor<B, 4>) -> [Tensor<B, 4>; 2] {
+        let Self { cache: [keys, values], slots, seen } = self;
+        keys.inplace(|cache| kernel::cache_write(cache, k, slots));
+        values.inplace(|cache| kernel::cache_write(cache, v, slots));
+        [keys, values].map(|cache| kernel::cache_read(cache, slots, seen))
     }
 }

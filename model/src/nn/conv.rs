@@ -2,6 +2,12 @@
 //!
 //! Source: `torch.nn.Conv1d` and `torch.nn.ConvTranspose1d`, as PyTorch's documentation defines them.
 
+mod stream;
+#[cfg(all(test, feature = "cpu"))]
+mod tests;
+
+pub use stream::ConvState;
+
 use burn::{
     module::{Module, Param},
     tensor::{DType, Tensor},
@@ -18,9 +24,8 @@ use crate::{
 pub struct Conv1d<B: Backend> {
     weight: WeightParam<B, 3>,
     bias: Option<Param<Tensor<B, 1>>>,
-    stride: usize,
-    padding: usize,
-    dilation: usize,
+    #[module(skip)]
+    geometry: ConvGeometry,
 }
 
 impl<B: Backend> Conv1d<B> {
@@ -31,15 +36,9 @@ impl<B: Backend> Conv1d<B> {
         geometry: ConvGeometry,
         device: &B::Device,
     ) -> Self {
-        let ConvGeometry { stride, padding, dilation } = geometry;
+        let input = input / geometry.groups;
         let std = ((input * kernel) as f64).powf(-0.5);
-        Self {
-            weight: random_weight([output, input, kernel], std, device),
-            bias: None,
-            stride,
-            padding,
-            dilation,
-        }
+        Self { weight: random_weight([output, input, kernel], std, device), bias: None, geometry }
     }
 
     /// Creates the same filter with a bias.
@@ -55,7 +54,12 @@ impl<B: Backend> Conv1d<B> {
 
     /// Returns it with prepacked weights, see [`kernel::pack_filter`].
     pub(crate) fn prepacked(self) -> Self {
-        Self { weight: self.weight.prepacked(self.stride, false), ..self }
+        let ConvGeometry { stride, dilation, groups, .. } = self.geometry;
+        // The reference computes these, and it cannot read packed weights.
+        if groups > 1 || stride > 1 && dilation > 1 {
+            return self;
+        }
+        Self { weight: self.weight.prepacked(stride, false), ..self }
     }
 
     /// Returns the type of the weight.
@@ -84,19 +88,17 @@ impl<B: Backend> Conv1d<B> {
 
     /// Returns weight, bias and geometry, for a kernel that fuses several layers.
     pub(crate) fn parts(&self) -> kernel::Convolution<B> {
-        let geometry =
-            ConvGeometry { stride: self.stride, padding: self.padding, dilation: self.dilation };
-        (self.weight.val(), self.bias.as_ref().map(Param::val), geometry)
+        (self.weight.val(), self.bias.as_ref().map(Param::val), self.geometry)
     }
 }
 
-/// Transposed convolution `[B, in, S] -> [B, out, S stride]` (for the geometries used here).
+/// Transposed convolution `[B, in, S] -> [B, out, S']`.
 #[derive(Module, Debug)]
 pub struct ConvTranspose1d<B: Backend> {
     weight: WeightParam<B, 3>,
     bias: Option<Param<Tensor<B, 1>>>,
-    stride: usize,
-    padding: usize,
+    #[module(skip)]
+    geometry: ConvGeometry,
 }
 
 impl<B: Backend> ConvTranspose1d<B> {
@@ -104,29 +106,39 @@ impl<B: Backend> ConvTranspose1d<B> {
     pub fn init_with_bias(
         [input, output]: [usize; 2],
         kernel: usize,
-        [stride, padding]: [usize; 2],
+        geometry: ConvGeometry,
         device: &B::Device,
     ) -> Self {
-        // Each output sample gets kernel / stride taps of each input channel.
-        let std = ((input * kernel.div_ceil(stride)) as f64).powf(-0.5);
+        let ConvGeometry { stride, groups, .. } = geometry;
+        // Each output sample gets kernel / stride taps of each input channel of its group.
+        let std = ((input / groups * kernel.div_ceil(stride)) as f64).powf(-0.5);
         Self {
-            weight: random_weight([input, output, kernel], std, device),
+            weight: random_weight([input, output / groups, kernel], std, device),
             bias: Some(random([output], 0.02, device)),
-            stride,
-            padding,
+            geometry,
         }
     }
 
     /// Returns it with prepacked weights, see [`kernel::pack_filter`].
     pub(crate) fn prepacked(self) -> Self {
-        Self { weight: self.weight.prepacked(self.stride, true), ..self }
+        let ConvGeometry { stride, dilation, groups, .. } = self.geometry;
+        // The reference computes these, and it cannot read packed weights.
+        if groups > 1 || dilation > 1 {
+            return self;
+        }
+        Self { weight: self.weight.prepacked(stride, true), ..self }
     }
 
     /// # Shapes
     /// - `x`: `[B, in, S]`
     /// - output: `[B, out, S']`
     pub fn forward(&self, x: Tensor<B, 3>) -> Tensor<B, 3> {
-        let geometry = ConvGeometry { stride: self.stride, padding: self.padding, dilation: 1 };
-        kernel::conv_transpose1d(x, self.weight.val(), self.bias.as_ref().map(Param::val), geometry)
+        let (weight, bias, geometry) = self.parts();
+        kernel::conv_transpose1d(x, weight, bias, geometry)
+    }
+
+    /// Returns weight, bias and geometry.
+    fn parts(&self) -> kernel::Convolution<B> {
+        (self.weight.val(), self.bias.as_ref().map(Param::val), self.geometry)
     }
 }

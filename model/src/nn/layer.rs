@@ -1,93 +1,162 @@
-//! The transformer layer of Qwen3, used by every encoder of ACE-Step too.
+//! The transformer layer, with the options of its variants.
 //!
-//! Source: Qwen3 technical report, arXiv:2505.09388; Hugging Face `modeling_qwen3.py`,
-//! `Qwen3DecoderLayer`.
+//! `x + attention(norm(x))`, then, if the layer has a memory, `x + cross_attention(norm(x))`, then
+//! `x + mlp(norm(x))`.
+//!
+//! Source: Vaswani et al. 2017, arXiv:1706.03762, with norms before the blocks; Qwen3 technical
+//! report, arXiv:2505.09388; Hugging Face `modeling_qwen3.py`, `Qwen3DecoderLayer`.
+
+mod spec;
+#[cfg(all(test, feature = "cpu"))]
+pub(super) mod tests;
+
+pub use spec::{CrossShape, LayerShape, LayerSpec};
 
 use std::fmt::Arguments;
 
 use burn::{module::Module, tensor::Tensor};
 
-use super::{Attention, Mlp, RmsNorm, Rope};
+use super::{Attention, KeysValues, Mlp, Norm, Past, Rope};
 use crate::{
     Backend, NoTap, Tap,
-    kernel::{self, LayerWeights, Mask},
+    kernel::{self, CachingLayer, LayerWeights, Mask, Reading},
 };
 
-/// The sizes of one layer.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct LayerShape {
-    /// Width of the residual stream.
-    pub hidden: usize,
-    /// Width inside the feed-forward block.
-    pub intermediate: usize,
-    /// Query heads.
-    pub heads: usize,
-    /// Key and value heads; a divisor of `heads`.
-    pub kv_heads: usize,
-    /// Width of one head; `heads * head_dim` need not be `hidden`.
-    pub head_dim: usize,
-    /// Epsilon under the root of every norm.
-    pub epsilon: f64,
-}
-
-/// `x + attention(norm(x))`, then `x + mlp(norm(x))`. With a cache, its weights go through
-/// [`kernel::cached_layers`] instead, which has the same mathematics.
+/// One layer.
 #[derive(Module, Debug)]
 pub struct Layer<B: Backend> {
-    input_layernorm: RmsNorm<B>,
+    input_layernorm: Norm<B>,
     self_attn: Attention<B>,
-    post_attention_layernorm: RmsNorm<B>,
+    cross: Option<Cross<B>>,
+    post_attention_layernorm: Norm<B>,
     mlp: Mlp<B>,
 }
 
+/// Attention to another sequence, and the norms of both.
+#[derive(Module, Debug)]
+struct Cross<B: Backend> {
+    query_norm: Norm<B>,
+    memory_norm: Norm<B>,
+    attn: Attention<B>,
+}
+
+/// Inputs of a layer besides the hidden states.
+#[derive(Debug)]
+pub struct Context<'a, B: Backend> {
+    /// Rotary positions; `None` if the heads are not rotated.
+    pub rope: Option<&'a Rope<B>>,
+    /// The keys that each position sees.
+    pub mask: &'a Mask<B>,
+    /// The other sequence of cross attention, from [`Layer::memory`].
+    pub memory: Option<&'a KeysValues<B>>,
+}
+
+impl<'a, B: Backend> Context<'a, B> {
+    /// Returns the inputs of a layer without cross attention.
+    pub fn new(rope: Option<&'a Rope<B>>, mask: &'a Mask<B>) -> Self {
+        Self { rope, mask, memory: None }
+    }
+}
+
 impl<B: Backend> Layer<B> {
-    /// Creates a layer of the given shape.
-    pub fn init(shape: &LayerShape, device: &B::Device) -> Self {
-        let norm = || RmsNorm::init(shape.hidden, shape.epsilon, device);
+    /// Creates a layer of the given sizes and options.
+    pub fn init(spec: &LayerSpec, device: &B::Device) -> Self {
+        let norm = |width| Norm::init(spec.norm, width, spec.shape.epsilon, device);
+        let hidden = spec.shape.hidden;
+        let cross = |shape: &CrossShape| Cross {
+            query_norm: norm(hidden),
+            memory_norm: norm(shape.source),
+            attn: Attention::init_cross(spec, shape, device),
+        };
         Self {
-            input_layernorm: norm(),
-            self_attn: Attention::init(shape, device),
-            post_attention_layernorm: norm(),
-            mlp: Mlp::init(shape.hidden, shape.intermediate, device),
+            input_layernorm: norm(hidden),
+            self_attn: Attention::init(spec, device),
+            cross: spec.cross.as_ref().map(cross),
+            post_attention_layernorm: norm(hidden),
+            mlp: Mlp::init(spec, device),
         }
     }
 
+    /// Prepares the other sequence for [`Context::memory`]; `None` if the layer has no cross
+    /// attention.
+    ///
+    /// # Shapes
+    /// - `memory`: `[B, M, source]`
+    pub fn memory(&self, memory: Tensor<B, 3>) -> Option<KeysValues<B>> {
+        let cross = self.cross.as_ref()?;
+        Some(cross.attn.keys_values(cross.memory_norm.forward(memory)))
+    }
+
+    /// Computes the layer over a whole sequence, or with `past` over its next positions.
+    ///
+    /// # Panics
+    /// If the layer has cross attention and there is no memory, or if there is a `past` and the
+    /// feed-forward block reads earlier positions.
+    ///
     /// # Shapes
     /// - `x`, output: `[B, L, H]`
-    pub fn forward(&self, x: Tensor<B, 3>, rope: &Rope<B>, mask: &Mask<B>) -> Tensor<B, 3> {
-        self.forward_tapped(x, rope, mask, format_args!(""), &mut NoTap)
+    pub fn forward(
+        &self,
+        x: Tensor<B, 3>,
+        context: &Context<'_, B>,
+        past: Option<Past<'_, B>>,
+    ) -> Tensor<B, 3> {
+        self.forward_tapped(x, context, past, format_args!(""), &mut NoTap)
     }
 
     /// [`Self::forward`] that taps `{name}.self_attn.out` and `{name}.out`.
     pub fn forward_tapped<T: Tap<B>>(
         &self,
         x: Tensor<B, 3>,
-        rope: &Rope<B>,
-        mask: &Mask<B>,
+        &Context { rope, mask, memory }: &Context<'_, B>,
+        past: Option<Past<'_, B>>,
         name: Arguments<'_>,
         tap: &mut T,
     ) -> Tensor<B, 3> {
+        assert!(past.is_none() || self.mlp.is_pointwise(), "a cache holds no feed-forward inputs");
         let normed = self.input_layernorm.forward(x.clone());
-        if !T::LOOKS {
-            return self.mixed(self.self_attn.forward_added(x, None, normed, rope, mask));
+        let mixed = self.self_attn.mixed(normed, rope, mask, past);
+        let mut x = if T::LOOKS {
+            let attended = self.self_attn.output(mixed);
+            tap.tap(format_args!("{name}.self_attn.out"), &attended);
+            kernel::add(x, attended)
+        } else {
+            self.self_attn.output_added(x, None, mixed)
+        };
+        if let Some(cross) = &self.cross {
+            let memory = memory.expect("a memory for cross attention");
+            let normed = cross.query_norm.forward(x.clone());
+            x = cross.attn.forward_cross_added(x, normed, memory);
         }
-        let attended = self.self_attn.forward(normed, rope, mask);
-        tap.tap(format_args!("{name}.self_attn.out"), &attended);
-        let out = self.mixed(kernel::add(x, attended));
-        tap.tap(format_args!("{name}.out"), &out);
-        out
+        let normed = self.post_attention_layernorm.forward(x.clone());
+        let x = self.mlp.forward_added(x, None, normed);
+        tap.tap(format_args!("{name}.out"), &x);
+        x
+    }
+}
+
+impl<B: Backend> CachingLayer<B> for Layer<B> {
+    fn forward_cached(
+        &self,
+        x: Tensor<B, 3>,
+        cache: [&mut Tensor<B, 4>; 2],
+        reading: &Reading<'_, B>,
+    ) -> Tensor<B, 3> {
+        let rope = reading.rope.clone().map(Rope::of);
+        let past = Past { cache, slots: reading.slots, seen: reading.seen };
+        self.forward(x, &Context::new(rope.as_ref(), &reading.mask), Some(past))
     }
 
-    /// Returns the weights, for [`kernel::cached_layers`].
-    ///
-    /// # Panics
-    /// If one of its maps has an adapter.
-    pub(crate) fn weights(&self) -> LayerWeights<B> {
-        let (input_layernorm, epsilon) = self.input_layernorm.parts();
-        let (post_attention_layernorm, _) = self.post_attention_layernorm.parts();
-        let ([q_proj, k_proj, v_proj, o_proj], [q_norm, k_norm]) = self.self_attn.weights();
-        let [gate_proj, up_proj, down_proj] = self.mlp.weights();
-        LayerWeights {
+    fn fused_weights(&self) -> Option<LayerWeights<B>> {
+        if self.cross.is_some() {
+            return None;
+        }
+        let (input_layernorm, epsilon) = self.input_layernorm.rms_parts()?;
+        let (post_attention_layernorm, _) = self.post_attention_layernorm.rms_parts()?;
+        let ([q_proj, k_proj, v_proj, o_proj], [q_norm, k_norm]) =
+            self.self_attn.fused_weights()?;
+        let [gate_proj, up_proj, down_proj] = self.mlp.fused_weights()?;
+        Some(LayerWeights {
             input_layernorm,
             q_proj,
             k_proj,
@@ -100,11 +169,19 @@ impl<B: Backend> Layer<B> {
             up_proj,
             down_proj,
             epsilon,
-        }
+        })
     }
+}
 
-    fn mixed(&self, x: Tensor<B, 3>) -> Tensor<B, 3> {
-        let normed = self.post_attention_layernorm.forward(x.clone());
-        self.mlp.forward_added(x, None, normed)
+impl<B: Backend> From<LayerWeights<B>> for Layer<B> {
+    /// Creates a layer of the kind that kernels fuse.
+    fn from(weights: LayerWeights<B>) -> Self {
+        Self {
+            self_attn: Attention::of(&weights),
+            cross: None,
+            mlp: Mlp::of(&weights),
+            input_layernorm: Norm::rms(weights.input_layernorm, weights.epsilon),
+            post_attention_layernorm: Norm::rms(weights.post_attention_layernorm, weights.epsilon),
+        }
     }
 }

@@ -34,6 +34,11 @@ impl<B: Backend> Linear<B> {
         Self { bias, ..Self::init(input, output, device) }
     }
 
+    /// Creates a map of the given weight, `[out, in]`.
+    pub(super) fn of(weight: Weight<B, 2>) -> Self {
+        Self { weight: weight.into(), bias: None, low_rank: None }
+    }
+
     /// Returns the type of the weight.
     pub(crate) fn dtype(&self) -> DType {
         self.weight.dtype()
@@ -42,14 +47,6 @@ impl<B: Backend> Linear<B> {
     /// Returns the weight, `[out, in]`.
     pub(crate) fn weight(&self) -> Weight<B, 2> {
         self.weight.val()
-    }
-
-    /// Returns the weight, `[out, in]`, of a map without bias and adapter.
-    ///
-    /// # Panics
-    /// If the map has a bias or an adapter.
-    pub(crate) fn weight_alone(&self) -> Weight<B, 2> {
-        self.alone().expect("a map without bias and adapter")
     }
 
     /// Returns weight and bias.

@@ -1,13 +1,13 @@
-//! Root-mean-square layer norm.
+//! Root-mean-square norm, and layer norm.
 //!
-//! Source: Zhang & Sennrich 2019, arXiv:1910.07467.
+//! Source: Zhang & Sennrich 2019, arXiv:1910.07467; Ba, Kiros & Hinton 2016, arXiv:1607.06450.
 
 use burn::{
     module::{Module, Param},
     tensor::Tensor,
 };
 
-use super::{Rope, ones};
+use super::{Rope, ones, random};
 use crate::{Backend, kernel};
 
 /// `w x / sqrt(mean(x^2) + epsilon)` over the last axis.
@@ -23,9 +23,14 @@ impl<B: Backend> RmsNorm<B> {
         Self { weight: ones([width], device), epsilon }
     }
 
-    /// Returns the weight and the epsilon.
-    pub(super) fn parts(&self) -> (Tensor<B, 1>, f64) {
-        (self.weight.val(), self.epsilon)
+    /// Creates a norm with the given weight.
+    pub(super) fn of(weight: Tensor<B, 1>, epsilon: f64) -> Self {
+        Self { weight: Param::from_tensor(weight), epsilon }
+    }
+
+    /// Returns the weight.
+    pub(super) fn weight(&self) -> Tensor<B, 1> {
+        self.weight.val()
     }
 
     /// # Shapes
@@ -56,5 +61,57 @@ impl<B: Backend> RmsNorm<B> {
     pub fn forward_rotated(&self, x: Tensor<B, 4>, rope: &Rope<B>) -> Tensor<B, 4> {
         let (cos, sin) = rope.tables();
         kernel::norm_rotate(x, self.weight.val(), self.epsilon, cos, sin)
+    }
+}
+
+/// The kinds of norm before a block of a transformer layer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NormKind {
+    /// [`kernel::rms_norm`].
+    Rms,
+    /// [`kernel::layer_norm`], with or without a bias.
+    Layer {
+        /// True if it has a bias.
+        bias: bool,
+    },
+}
+
+/// A norm of either kind.
+#[derive(Module, Debug)]
+pub(super) struct Norm<B: Backend> {
+    weight: Param<Tensor<B, 1>>,
+    bias: Option<Param<Tensor<B, 1>>>,
+    epsilon: f64,
+    #[module(skip)]
+    kind: NormKind,
+}
+
+impl<B: Backend> Norm<B> {
+    /// Creates a norm over `width` values, with weights of one.
+    pub(super) fn init(kind: NormKind, width: usize, epsilon: f64, device: &B::Device) -> Self {
+        let bias = (kind == NormKind::Layer { bias: true }).then(|| random([width], 0.02, device));
+        Self { weight: ones([width], device), bias, epsilon, kind }
+    }
+
+    /// Creates an RMS norm with the given weight.
+    pub(super) fn rms(weight: Tensor<B, 1>, epsilon: f64) -> Self {
+        Self { weight: Param::from_tensor(weight), bias: None, epsilon, kind: NormKind::Rms }
+    }
+
+    /// Returns weight and epsilon of an RMS norm.
+    pub(super) fn rms_parts(&self) -> Option<(Tensor<B, 1>, f64)> {
+        (self.kind == NormKind::Rms).then(|| (self.weight.val(), self.epsilon))
+    }
+
+    /// # Shapes
+    /// - `x`, output: `[.., H]`
+    pub(super) fn forward<const D: usize>(&self, x: Tensor<B, D>) -> Tensor<B, D> {
+        let weight = self.weight.val();
+        match self.kind {
+            NormKind::Rms => kernel::rms_norm(x, weight, self.epsilon),
+            NormKind::Layer { .. } => {
+                kernel::layer_norm(x, weight, self.bias.as_ref().map(Param::val), self.epsilon)
+            }
+        }
     }
 }

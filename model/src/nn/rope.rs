@@ -51,9 +51,15 @@ impl<B: Backend> Rope<B> {
     /// Rotates `x` by its positions.
     ///
     /// # Shapes
-    /// - `x`, output: `[B, heads, length, head_dim]`
+    /// - `x`, output: `[B, heads, length, head_dim]`, or `[length, heads, 1, head_dim]` if each item
+    ///   has its own position
     pub fn apply(&self, x: Tensor<B, 4>) -> Tensor<B, 4> {
         kernel::rotate(x, self.cos.clone(), self.sin.clone())
+    }
+
+    /// Creates the positions of these tables, cosines and sines.
+    pub(super) fn of([cos, sin]: [Tensor<B, 2>; 2]) -> Self {
+        Self { cos, sin }
     }
 
     /// Returns cosines and sines, `[positions, head_dim / 2]` each.
@@ -66,6 +72,27 @@ impl<B: Backend> Rope<B> {
 mod tests {
     use super::*;
     use burn_flex::Flex;
+
+    /// Three items of one position: the same for all, or one each.
+    #[test]
+    fn items_of_one_position_have_one_in_common_or_their_own() {
+        let place = Place::f32(Default::default());
+        let x = Tensor::<Flex, 4>::random(
+            [3, 2, 1, 8],
+            burn::tensor::Distribution::Default,
+            &place.device,
+        );
+        let at = |positions: &[usize], x: &Tensor<Flex, 4>| {
+            let rope = Rope::at(positions.iter().copied(), 8, 100.0, &place);
+            rope.apply(x.clone()).into_data().to_vec::<f32>().expect("f32")
+        };
+        let item = |index: usize| x.clone().narrow(0, index, 1);
+        let same = [0, 1, 2].map(|index| at(&[5], &item(index))).concat();
+        assert_eq!(at(&[5], &x), same);
+        let own = [0, 1, 2].map(|index| at(&[[9, 4, 0][index]], &item(index))).concat();
+        assert_eq!(at(&[9, 4, 0], &x), own);
+        assert_ne!(same, own);
+    }
 
     /// One head of four values at position 1, theta 10000: angles 1 and 0.01.
     #[test]

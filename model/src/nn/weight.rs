@@ -27,6 +27,15 @@ pub enum WeightParam<B: Backend, const D: usize> {
     Packed(ParamId, Packed<B, D>),
 }
 
+impl<B: Backend, const D: usize> From<Weight<B, D>> for WeightParam<B, D> {
+    fn from(weight: Weight<B, D>) -> Self {
+        match weight {
+            Weight::Plain(weight) => Self::Plain(Param::from_tensor(weight)),
+            Weight::Packed(packed) => Self::Packed(ParamId::new(), packed),
+        }
+    }
+}
+
 impl<B: Backend, const D: usize> WeightParam<B, D> {
     /// Returns the value for an operation.
     pub(crate) fn val(&self) -> Weight<B, D> {
@@ -284,7 +293,7 @@ mod tests {
     /// As after loading. It counts the weights of the checkpoint, not the words.
     #[test]
     fn a_prepacked_filter_is_counted_and_packed_once() {
-        let geometry = ConvGeometry { stride: 1, padding: 3, dilation: 1 };
+        let geometry = ConvGeometry { padding: [3; 2], ..Default::default() };
         let conv = Conv1d::<Flex>::init_with_bias([5, 13], 7, geometry, &Default::default());
         let x = || Tensor::<Flex, 3>::ones([1, 5, 40], &Default::default());
         let plain = values(conv.forward(x()));

@@ -16,6 +16,7 @@ use super::{
 };
 use crate::{
     Backend, NoTap, Tap,
+    kernel::ConvGeometry,
     nn::{Conv1d, ConvTranspose1d, Snake},
 };
 
@@ -47,7 +48,11 @@ impl<B: Backend> Decoder<B> {
             conv_t1: ConvTranspose1d::init_with_bias(
                 [wide, narrow],
                 2 * ratio,
-                [ratio, ratio.div_ceil(2)],
+                ConvGeometry {
+                    stride: ratio,
+                    padding: [ratio.div_ceil(2); 2],
+                    ..Default::default()
+                },
                 device,
             ),
             res_unit1: ResidualUnit::init(narrow, 1, device),

@@ -73,7 +73,11 @@ impl<B: Backend> Encoder<B> {
             conv1: Conv1d::init_with_bias(
                 [narrow, wide],
                 2 * ratio,
-                ConvGeometry { stride: ratio, padding: ratio.div_ceil(2), dilation: 1 },
+                ConvGeometry {
+                    stride: ratio,
+                    padding: [ratio.div_ceil(2); 2],
+                    ..Default::default()
+                },
                 device,
             ),
         };

@@ -21,7 +21,7 @@ pub(super) struct ResidualUnit<B: Backend> {
 
 impl<B: Backend> ResidualUnit<B> {
     pub(super) fn init(channels: usize, dilation: usize, device: &B::Device) -> Self {
-        let wide = ConvGeometry { stride: 1, padding: 3 * dilation, dilation };
+        let wide = ConvGeometry { padding: [3 * dilation; 2], dilation, ..Default::default() };
         Self {
             snake1: Snake::init(channels, device),
             conv1: Conv1d::init_with_bias([channels; 2], 7, wide, device),
@@ -61,5 +61,5 @@ pub(super) fn residual_units<B: Backend>(
 
 /// Returns the geometry of an undilated filter of `kernel` taps that keeps the length.
 pub(super) fn same(kernel: usize) -> ConvGeometry {
-    ConvGeometry { stride: 1, padding: kernel / 2, dilation: 1 }
+    ConvGeometry { padding: [kernel / 2; 2], ..Default::default() }
 }

@@ -12,7 +12,7 @@ use burn::{
 use super::{Config, Model};
 use crate::{
     Backend, NoTap, Place, Tap,
-    kernel::{self, Slot, Weight},
+    kernel::{self, Weight},
     nn::{Cache, LayerShape, Linear},
 };
 
@@ -72,8 +72,7 @@ impl<B: Backend> Causal<B> {
         cache: &mut Cache<B>,
         device: &B::Device,
     ) -> Tensor<B, 2> {
-        let slots = cache.next(row..row + 1);
-        self.forward_cached(ids, &slots, cache, device)
+        self.read_ids(ids, row..row + 1, cache, device)
     }
 
     /// [`Self::read`] that returns the hidden state of each of `ids`.
@@ -91,8 +90,8 @@ impl<B: Backend> Causal<B> {
         device: &B::Device,
     ) -> Tensor<B, 2> {
         let slots = cache.next(row..row + 1);
-        let tokens = rows_of(ids, 1, device);
-        self.model.forward_cached_all(tokens, &slots, cache).squeeze_dim::<2>(0).cast(DType::F32)
+        let x = self.model.embedded(rows_of(ids, 1, device));
+        self.model.forward_cached_all(x, &slots, cache).squeeze_dim::<2>(0).cast(DType::F32)
     }
 
     /// Appends one token to each of `rows` in one pass and returns their final hidden states.
@@ -109,21 +108,39 @@ impl<B: Backend> Causal<B> {
         cache: &mut Cache<B>,
         device: &B::Device,
     ) -> Tensor<B, 2> {
-        let slots = cache.next(rows);
-        assert_eq!(tokens.len(), slots.len(), "one token a row");
-        self.forward_cached(tokens, &slots, cache, device)
+        assert_eq!(tokens.len(), rows.len(), "one token a row");
+        self.read_ids(tokens, rows, cache, device)
     }
 
-    fn forward_cached(
+    /// [`Self::read`] or [`Self::step`] of embeddings: several of one row, or one of each row.
+    ///
+    /// # Panics
+    /// If there are several embeddings for each of several rows, or the cache has no room for them.
+    ///
+    /// # Shapes
+    /// - `embeddings`: `[rows, t, H]`, in the type that the network computes in
+    /// - output: `[rows, H]`
+    pub fn read_embedded(
+        &self,
+        embeddings: Tensor<B, 3>,
+        rows: Range<usize>,
+        cache: &mut Cache<B>,
+    ) -> Tensor<B, 2> {
+        let slots = cache.next(rows);
+        let hidden = self.model.forward_cached(embeddings, &slots, cache);
+        hidden.squeeze_dim::<2>(1).cast(DType::F32)
+    }
+
+    fn read_ids(
         &self,
         ids: &[u32],
-        slots: &[Slot],
+        rows: Range<usize>,
         cache: &mut Cache<B>,
         device: &B::Device,
     ) -> Tensor<B, 2> {
         B::on_pool(|| {
-            let ids = rows_of(ids, slots.len(), device);
-            self.model.forward_cached(ids, slots, cache).squeeze_dim::<2>(1).cast(DType::F32)
+            let embeddings = self.model.embedded(rows_of(ids, rows.len(), device));
+            self.read_embedded(embeddings, rows, cache)
         })
     }
 

@@ -11,8 +11,8 @@ use burn::{
 use super::Config;
 use crate::{
     Backend, NoTap, Place, Tap,
-    kernel::{self, Mask, Reading, Slot, Visibility, Weight, flags},
-    nn::{Cache, Embedding, Layer, RmsNorm, Rope, STEP},
+    kernel::{Mask, Slot, Visibility, Weight},
+    nn::{Cache, Context, Embedding, Layer, LayerSpec, Positions, RmsNorm, Rope, forward_cached},
 };
 
 /// Qwen3 without a language-model head.
@@ -28,10 +28,10 @@ pub struct Model<B: Backend> {
 impl<B: Backend> Model<B> {
     /// Creates a trunk of the configured size.
     pub fn init(config: &Config, device: &B::Device) -> Self {
-        let shape = config.layer_shape();
+        let spec = LayerSpec::new(config.layer_shape());
         Self {
             embed_tokens: Embedding::init(config.vocab_size, config.hidden_size, device),
-            layers: (0..config.num_hidden_layers).map(|_| Layer::init(&shape, device)).collect(),
+            layers: (0..config.num_hidden_layers).map(|_| Layer::init(&spec, device)).collect(),
             norm: RmsNorm::init(config.hidden_size, config.rms_norm_eps, device),
             head_dim: config.head_dim,
             rope_theta: config.rope_theta,
@@ -83,13 +83,23 @@ impl<B: Backend> Model<B> {
         let place = self.place(ids.device());
         let rope = Rope::new(ids.dims()[1], self.head_dim, self.rope_theta, &place);
         let mask = Mask::by_position(Visibility::Causal { first: 0 });
+        let context = Context::new(Some(&rope), &mask);
         let mut hidden = self.embed_tokens.forward(ids);
         for (i, layer) in self.layers.iter().enumerate() {
-            hidden = layer.forward_tapped(hidden, &rope, &mask, format_args!("layer{i}"), tap);
+            hidden = layer.forward_tapped(hidden, &context, None, format_args!("layer{i}"), tap);
         }
         let hidden = self.norm.forward(hidden);
         tap.tap(format_args!("norm.out"), &hidden);
         hidden
+    }
+
+    /// Returns the rows of the embedding table in the type that the network computes in.
+    ///
+    /// # Shapes
+    /// - `ids`: `[B, L]`
+    /// - output: `[B, L, H]`
+    pub(super) fn embedded(&self, ids: Tensor<B, 2, Int>) -> Tensor<B, 3> {
+        self.embed_tokens.forward(ids)
     }
 
     /// Appends new tokens to the cache and returns the last hidden state of the last token of each
@@ -98,16 +108,16 @@ impl<B: Backend> Model<B> {
     /// Takes several tokens of one sequence, or one token for each of several sequences.
     ///
     /// # Shapes
-    /// - `ids`: `[slots, t]`
+    /// - `x`: `[slots, t, H]`, embeddings in the computation type
     /// - output: `[slots, 1, H]`, in the computation type
     pub(super) fn forward_cached(
         &self,
-        ids: Tensor<B, 2, Int>,
+        x: Tensor<B, 3>,
         slots: &[Slot],
         cache: &mut Cache<B>,
     ) -> Tensor<B, 3> {
-        let last = ids.dims()[1] - 1;
-        let hidden = self.through_cached(ids, slots, cache);
+        let last = x.dims()[1] - 1;
+        let hidden = self.through_cached(x, slots, cache);
         self.norm.forward(hidden.narrow(1, last, 1))
     }
 
@@ -117,46 +127,22 @@ impl<B: Backend> Model<B> {
     /// - output: `[slots, t, H]`, in the computation type
     pub(super) fn forward_cached_all(
         &self,
-        ids: Tensor<B, 2, Int>,
+        x: Tensor<B, 3>,
         slots: &[Slot],
         cache: &mut Cache<B>,
     ) -> Tensor<B, 3> {
-        self.norm.forward(self.through_cached(ids, slots, cache))
+        self.norm.forward(self.through_cached(x, slots, cache))
     }
 
     /// [`Self::forward_cached_all`] without the final norm.
     fn through_cached(
         &self,
-        ids: Tensor<B, 2, Int>,
+        x: Tensor<B, 3>,
         slots: &[Slot],
         cache: &mut Cache<B>,
     ) -> Tensor<B, 3> {
-        let t = ids.dims()[1];
-        let device = ids.device();
-        assert!(t == 1 || slots.len() == 1, "{t} tokens for each of {} sequences", slots.len());
-        let ends: Vec<usize> = slots.iter().map(|slot| slot.start + t).collect();
-        let seen = ends.iter().copied().max().unwrap_or(0);
-        assert!(seen <= cache.capacity(), "{seen} tokens, room for {}", cache.capacity());
-        let seen = seen.next_multiple_of(STEP);
-        let positions = slots.iter().flat_map(|slot| slot.start..slot.start + t);
-        let mask = match slots {
-            [one] => Mask::by_position(Visibility::Causal { first: one.start }),
-            _ => {
-                let row = |&end: &usize| (0..seen).map(|j| j < end).collect();
-                let keys = flags(&ends.iter().map(row).collect::<Vec<_>>(), &device);
-                Mask { visibility: Visibility::Full, keys }
-            }
-        };
-        let rope = Rope::at(positions, self.head_dim, self.rope_theta, &self.place(device));
-        let rope = rope.tables().into();
-        let reading = Reading { slots, rope, seen, mask };
-        let hidden = self.embed_tokens.forward(ids);
-        let hidden = {
-            let mut layers = self.layers.iter().map(Layer::weights).zip(cache.layers_mut());
-            kernel::cached_layers(hidden, &mut layers, &reading)
-        };
-        cache.advance(slots, t);
-        hidden
+        let positions = Positions { rope_theta: Some(self.rope_theta), window: None };
+        forward_cached(&self.layers, x, slots, positions, cache)
     }
 
     /// Returns the embedding table, `[vocabulary, H]`.

@@ -62,13 +62,11 @@ fn mlp(rows: f64, shape: &LayerShape) -> Cost {
 
 /// Returns the average number of keys that a query sees.
 fn seen(length: usize, visibility: Visibility) -> f64 {
-    let total: usize = match visibility {
-        Visibility::Full => return length as f64,
-        Visibility::Causal { first } => (1..=length).map(|i| first + i).sum(),
-        Visibility::Window(reach) => {
-            (0..length).map(|i| (i + reach + 1).min(length) - i.saturating_sub(reach)).sum()
-        }
+    let keys = match visibility {
+        Visibility::Full | Visibility::Window(_) => length,
+        Visibility::Causal { first } | Visibility::CausalWindow { first, .. } => first + length,
     };
+    let total: usize = (0..length).map(|i| visibility.seen(i, keys).len()).sum();
     total as f64 / length.max(1) as f64
 }
 

@@ -8,7 +8,7 @@ use burn_autodiff::{
     ops::{Backward, Ops, OpsKind},
 };
 
-use super::super::{Backend, ConvGeometry, primitive, tensor};
+use super::super::{Backend, ConvGeometry, primitive, reference, tensor};
 
 pub(super) fn snake<B: Backend, C: CheckpointStrategy>(
     x: FloatTensor<Autodiff<B, C>>,
@@ -75,7 +75,7 @@ impl Filter {
         gradient: FloatTensor<B>,
         samples: usize,
     ) -> FloatTensor<B> {
-        let ConvGeometry { stride, padding, dilation } = self.geometry;
+        let ConvGeometry { stride, padding: [left, right], .. } = self.geometry;
         if self.transposed {
             // The gradient of a transposed convolution is a convolution; the weight already has its
             // layout.
@@ -85,18 +85,18 @@ impl Filter {
         if stride == 1 {
             // The filter is reversed, with inputs and outputs exchanged.
             let weight = tensor::<B, 3>(weight).swap_dims(0, 1).flip([2]);
-            let padding = dilation * (taps - 1) - padding;
-            let geometry = ConvGeometry { padding, ..self.geometry };
+            let most = self.geometry.reach(taps) - 1;
+            let geometry = ConvGeometry { padding: [most - left, most - right], ..self.geometry };
             return <B as Backend>::conv1d(gradient, primitive(weight), None, geometry);
         }
         // Transposed convolution without padding; it may be shorter than the padded input, whose
         // last samples may belong to no output.
-        let whole = ConvGeometry { padding: 0, ..self.geometry };
+        let whole = ConvGeometry { padding: [0; 2], ..self.geometry };
         let spread = <B as Backend>::conv_transpose1d(gradient, weight, None, whole);
         let spread = tensor::<B, 3>(spread);
         let [batch, channels, reached] = spread.dims();
-        let there = samples.min(reached - padding);
-        let spread = spread.narrow(2, padding, there);
+        let there = samples.min(reached - left);
+        let spread = spread.narrow(2, left, there);
         if there == samples {
             return primitive(spread);
         }
@@ -146,6 +146,10 @@ pub(super) fn conv1d<B: Backend, C: CheckpointStrategy>(
     bias: Option<FloatTensor<Autodiff<B, C>>>,
     geometry: ConvGeometry,
 ) -> FloatTensor<Autodiff<B, C>> {
+    if geometry.groups > 1 {
+        let (x, weight, bias) = (tensor(x), tensor(weight), bias.map(tensor));
+        return primitive(reference::conv1d::<Autodiff<B, C>>(x, weight, bias, geometry));
+    }
     convolve::<B, C>(Filter { geometry, transposed: false }, x, weight, bias)
 }
 
@@ -155,6 +159,10 @@ pub(super) fn conv_transpose1d<B: Backend, C: CheckpointStrategy>(
     bias: Option<FloatTensor<Autodiff<B, C>>>,
     geometry: ConvGeometry,
 ) -> FloatTensor<Autodiff<B, C>> {
+    if geometry.groups > 1 {
+        let (x, weight, bias) = (tensor(x), tensor(weight), bias.map(tensor));
+        return primitive(reference::conv_transpose1d::<Autodiff<B, C>>(x, weight, bias, geometry));
+    }
     convolve::<B, C>(Filter { geometry, transposed: true }, x, weight, bias)
 }
 

@@ -2,7 +2,7 @@
 
 use burn::tensor::{
     Distribution, Tensor, module,
-    ops::{ConvOptions, ConvTransposeOptions},
+    ops::{ConvOptions, ConvTransposeOptions, PaddedConvOptions},
 };
 use burn_flex::Flex;
 
@@ -61,7 +61,7 @@ fn convolutions_pass_back_what_burns_do() {
         ([2, 6, 8], [4, 2, 1], 66),
         ([5, 3, 1], [1, 0, 1], 12),
     ] {
-        let geometry = ConvGeometry { stride, padding, dilation };
+        let geometry = ConvGeometry { stride, padding: [padding; 2], dilation, groups: 1 };
         let (x, weight) = (random([2, channels, samples]), random([outputs, channels, taps]));
         let bias = random([outputs]);
         let ours = conv1d(x.clone(), weight.clone(), Some(bias.clone()), geometry);
@@ -76,12 +76,37 @@ fn transposed_convolutions_pass_back_what_burns_do() {
     for ([channels, outputs], [stride, padding], samples) in
         [([3, 5], [2, 1], 20), ([4, 2], [10, 5], 7), ([6, 3], [2, 0], 9)]
     {
-        let geometry = ConvGeometry { stride, padding, dilation: 1 };
+        let geometry = ConvGeometry { stride, padding: [padding; 2], ..Default::default() };
         let taps = 2 * stride;
         let (x, weight) = (random([2, channels, samples]), random([channels, outputs, taps]));
         let ours = conv_transpose1d(x.clone(), weight.clone(), None, geometry);
         let options = ConvTransposeOptions::new([stride], [padding], [0], [1], 1);
         let expected = module::conv_transpose1d(x.clone(), weight.clone(), None, options);
+        assert_same(&ours, &expected, &[of(&x), of(&weight)]);
+    }
+}
+
+/// Padding on one side, as in a causal filter, and groups. The transposed filter keeps its first
+/// `stride` samples for each input.
+#[test]
+fn causal_and_grouped_convolutions_pass_back_what_burns_do() {
+    for ([left, right], groups, stride) in
+        [([12, 0], 1, 1), ([0, 7], 1, 1), ([3, 0], 1, 2), ([5, 1], 2, 1), ([1, 4], 2, 2)]
+    {
+        let dilation = if stride == 1 { 2 } else { 1 };
+        let geometry = ConvGeometry { stride, padding: [left, right], dilation, groups };
+        let (x, weight) = (random([2, 4, 40]), random([6, 4 / groups, 7]));
+        let ours = conv1d(x.clone(), weight.clone(), None, geometry);
+        let options = PaddedConvOptions::asymmetric([stride], [left], [right], [dilation], groups);
+        let expected = module::conv1d(x.clone(), weight.clone(), None, options);
+        assert_same(&ours, &expected, &[of(&x), of(&weight)]);
+
+        let geometry = ConvGeometry { stride, padding: [0, 4], dilation: 1, groups };
+        let (x, weight) = (random([2, 4, 11]), random([4, 6 / groups, 4 + stride]));
+        let ours = conv_transpose1d(x.clone(), weight.clone(), None, geometry);
+        let options = ConvTransposeOptions::new([stride], [0], [0], [1], groups);
+        let whole = module::conv_transpose1d(x.clone(), weight.clone(), None, options);
+        let expected = whole.narrow(2, 0, 11 * stride);
         assert_same(&ours, &expected, &[of(&x), of(&weight)]);
     }
 }
@@ -148,6 +173,7 @@ fn attention_passes_back_what_its_reference_does() {
         (Visibility::Full, [1, 1], [1, 1], 3),
         (Visibility::Causal { first: 0 }, [2, 1], [70, 70], 16),
         (Visibility::Window(3), [2, 2], [40, 40], 20),
+        (Visibility::CausalWindow { first: 0, width: 7 }, [2, 2], [40, 40], 20),
         (Visibility::Full, [3, 1], [150, 133], 32),
     ] {
         let q = random([2, heads, queries, width]);

@@ -9,7 +9,8 @@
 //!
 //! Scores, exponentials and sums are f32. Limits: `D` is a multiple of 4, and small enough that
 //! eight keys and sixteen queries in f32 fit into the shared memory of a cube (152 with 16 KiB, the
-//! minimum). All three tensors have one type. The caller uses the reference for anything else.
+//! minimum). All three tensors have one type. There is no causal window. The caller uses the reference
+//! for anything else.
 
 mod decode;
 mod rehearsal;
@@ -38,8 +39,10 @@ pub(super) fn takes<R: CubeRuntime>(
     q: &CubeTensor<R>,
     k: &CubeTensor<R>,
     v: &CubeTensor<R>,
+    visibility: Visibility,
 ) -> bool {
-    q.meta.shape()[3].is_multiple_of(VECTOR)
+    Sight::of(visibility).is_some()
+        && q.meta.shape()[3].is_multiple_of(VECTOR)
         && q.dtype == k.dtype
         && q.dtype == v.dtype
         && k.meta.num_elements() > 0
@@ -127,6 +130,7 @@ pub(super) fn attention_by<R: CubeRuntime>(
     keys: Option<CubeTensor<R>>,
     visibility: Visibility,
 ) -> Option<CubeTensor<R>> {
+    let sight = Sight::of(visibility)?;
     let [batch, heads, queries, width] = q.meta.shape().dims();
     let output = empty_device_contiguous_dtype(
         q.client.clone(),
@@ -136,7 +140,7 @@ pub(super) fn attention_by<R: CubeRuntime>(
     );
     if output.meta.num_elements() > 0 {
         let [q, k, v] = [q, k, v].map(readable);
-        let call = Call { q, k, v, keys: keys.map(flags), visibility };
+        let call = Call { q, k, v, keys: keys.map(flags), visibility, sight };
         let routine = routine.unwrap_or_else(|| Routine::of(&call));
         if !routine.takes(&call) {
             return None;
@@ -152,7 +156,10 @@ struct Call<R: CubeRuntime> {
     k: CubeTensor<R>,
     v: CubeTensor<R>,
     keys: Option<CubeTensor<R>>,
+    #[cfg_attr(not(feature = "cuda"), expect(dead_code, reason = "for kernels in CUDA C++"))]
     visibility: Visibility,
+    /// The rule by position and its number.
+    sight: (Sight, u32),
 }
 
 impl<R: CubeRuntime> Call<R> {
@@ -180,26 +187,16 @@ impl<R: CubeRuntime> Call<R> {
     /// Returns the number of keys from the first to the last that any query sees by position.
     fn visible_keys(&self) -> usize {
         let [queries, keys] = [&self.q, &self.k].map(|x| x.meta.shape()[2]);
-        match self.visibility {
-            Visibility::Full => keys,
-            Visibility::Causal { first } => keys.min(first.saturating_add(queries)),
-            Visibility::Window(reach) => keys.min(queries.saturating_add(reach)),
+        match self.sight {
+            (Sight::Full, _) => keys,
+            (Sight::Causal | Sight::Window, near) => {
+                keys.min(queries.saturating_add(near as usize))
+            }
         }
     }
 
     fn width(&self) -> usize {
         self.q.meta.shape()[3]
-    }
-
-    /// Returns the rule by position and its number.
-    fn sight(&self) -> (Sight, u32) {
-        // No tensor has more positions, and sums of two such numbers do not overflow.
-        let number = |n: usize| n.min(1 << 30) as u32;
-        match self.visibility {
-            Visibility::Full => (Sight::Full, 0),
-            Visibility::Causal { first } => (Sight::Causal, number(first)),
-            Visibility::Window(reach) => (Sight::Window, number(reach)),
-        }
     }
 
     /// Returns the flags of real keys. Without flags it returns a tensor that is never read.
@@ -231,6 +228,20 @@ enum Sight {
     Full,
     Causal,
     Window,
+}
+
+impl Sight {
+    /// Returns the rule and its number; `None` for a rule that the kernels lack.
+    fn of(visibility: Visibility) -> Option<(Self, u32)> {
+        // No tensor has more positions, and sums of two such numbers do not overflow.
+        let number = |n: usize| n.min(1 << 30) as u32;
+        match visibility {
+            Visibility::Full => Some((Self::Full, 0)),
+            Visibility::Causal { first } => Some((Self::Causal, number(first))),
+            Visibility::Window(reach) => Some((Self::Window, number(reach))),
+            Visibility::CausalWindow { .. } => None,
+        }
+    }
 }
 
 /// Parameters of the kernel source besides its types.

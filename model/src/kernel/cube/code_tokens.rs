@@ -28,6 +28,9 @@ type Map<R> = (CubeTensor<R>, Option<CubeTensor<R>>);
 
 type Bias<R, F, I, BT> = Option<Values<CubeBackend<R, F, I, BT>, 1>>;
 
+/// [`Map`] as Burn's tensors.
+type MapValues<R, F, I, BT> = (Values<CubeBackend<R, F, I, BT>, 2>, Bias<R, F, I, BT>);
+
 /// # Shapes
 /// - `codes`: `[n]`, `project`: `[C, levels]`, `embed`: `[H, C]`, `places`: `[window, H]`
 /// - output: `[n, window, H]`
@@ -88,8 +91,8 @@ where
 /// Returns the rows of `embed project`, then a row that does not depend on the code:
 /// `[levels + 1, H]`.
 fn composed<R, F, I, BT>(
-    (project, inner): super::super::Map<CubeBackend<R, F, I, BT>>,
-    (embed, outer): super::super::Map<CubeBackend<R, F, I, BT>>,
+    (project, inner): MapValues<R, F, I, BT>,
+    (embed, outer): MapValues<R, F, I, BT>,
 ) -> Values<CubeBackend<R, F, I, BT>, 2>
 where
     R: CubeRuntime,

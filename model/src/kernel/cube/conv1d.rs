@@ -1,9 +1,9 @@
 //! Convolution as a matrix product.
 //!
-//! `columns[s, (k, in)] = x[in, s stride + k dilation - padding]`, zero outside, then one product
-//! with the weight, then the bias. The columns and the output are channels-last.
+//! `columns[s, (k, in)] = x[in, s stride + k dilation - left]`, zero outside, then one product with
+//! the weight, then the bias. The columns and the output are channels-last.
 //!
-//! Limits: columns exist for only some samples at a time, at most [`COLUMNS`] bytes (or one
+//! Limits: no groups. Columns exist for only some samples at a time, at most [`COLUMNS`] bytes (or one
 //! sample), so their memory does not grow with the length. The weight is transposed in every call.
 //! If a device has matrix units for the type, Burn's implicit GEMM convolution is faster. Filters
 //! of one tap are a product in Burn too. Both still use this kernel if Burn's would round f32 to
@@ -42,12 +42,13 @@ pub(super) fn is_for<R: CubeRuntime>(
     // Burn autotunes its own variants, which is not always wanted and may round f32 to tf32.
     let pays = !is_tuned() || is_cut(x) || !matrix_units && taps > 1;
     pays && batch * input * samples * output != 0
-        && samples + 2 * geometry.padding > geometry.dilation * (taps - 1)
+        && geometry.groups == 1
+        && geometry.outputs(samples, taps) > 0
 }
 
 /// # Shapes
 /// - `x`: `[B, in, S]`, `weight`: `[out, in, k]`, `bias`: `[out]`
-/// - output: `[B, out, (S + 2 padding - dilation (k - 1) - 1) / stride + 1]`
+/// - output: `[B, out, S']`
 pub(super) fn conv1d<R, F, I, BT>(
     x: CubeTensor<R>,
     weight: CubeTensor<R>,
@@ -78,8 +79,7 @@ where
     BT: BoolElement,
 {
     let ([batch, input, samples], [channels, _, taps]) = (x.shape().dims(), weight.shape().dims());
-    let ConvGeometry { stride, padding, dilation } = geometry;
-    let outputs = (samples + 2 * padding - dilation * (taps - 1) - 1) / stride + 1;
+    let outputs = geometry.outputs(samples, taps);
     let dtype = x.dtype;
     let bias = bias.map(into_contiguous);
 
@@ -110,7 +110,7 @@ fn columns<R: CubeRuntime>(
     item: usize,
     range: std::ops::Range<usize>,
     taps: usize,
-    ConvGeometry { stride, padding, dilation }: ConvGeometry,
+    ConvGeometry { stride, padding: [left, _], dilation, .. }: ConvGeometry,
 ) -> CubeTensor<R> {
     let client = x.client.clone();
     let input = x.meta.shape()[2];
@@ -132,7 +132,7 @@ fn columns<R: CubeRuntime>(
         range.start,
         taps,
         stride,
-        padding,
+        left,
         dilation,
         x.dtype.into(),
     );
@@ -262,9 +262,7 @@ mod tests {
             let weight = random::<B, 3>([output, input, taps], 2, dtype, device);
             let bias = self.bias.then(|| random::<B, 1>([output], 3, dtype, device));
             let y = kernel::conv1d(x, weight, bias, self.geometry);
-            let ConvGeometry { stride, padding, dilation } = self.geometry;
-            let outputs = (samples + 2 * padding - dilation * (taps - 1) - 1) / stride + 1;
-            assert_eq!(y.dims(), [batch, output, outputs]);
+            assert_eq!(y.dims(), [batch, output, self.geometry.outputs(samples, taps)]);
             read(y)
         }
     }
@@ -273,13 +271,15 @@ mod tests {
     #[test]
     fn every_filter_of_the_networks() {
         let cases = [
-            (7, 1, 3, 1),
-            (7, 1, 9, 3),
-            (7, 1, 27, 9),
-            (1, 1, 0, 1),
-            (2, 2, 0, 1),
-            (20, 10, 5, 1),
-            (3, 2, 2, 3),
+            (7, 1, [3, 3], 1),
+            (7, 1, [9, 9], 3),
+            (7, 1, [27, 27], 9),
+            (1, 1, [0, 0], 1),
+            (2, 2, [0, 0], 1),
+            (20, 10, [5, 5], 1),
+            (3, 2, [2, 2], 3),
+            (7, 1, [18, 0], 3),
+            (4, 2, [2, 1], 1),
         ];
         for (index, (taps, stride, padding, dilation)) in cases.into_iter().enumerate() {
             for channels_last in [false, true] {
@@ -288,7 +288,7 @@ mod tests {
                     channels: [[16, 24], [16, 24], [6, 5]][index % 3],
                     samples: [40, 33, 36][index % 3],
                     taps,
-                    geometry: ConvGeometry { stride, padding, dilation },
+                    geometry: ConvGeometry { stride, padding, dilation, groups: 1 },
                     bias: index % 4 != 1,
                     channels_last,
                 };
@@ -310,7 +310,7 @@ mod tests {
                 primitive(x.clone()),
                 primitive(weight.clone()),
                 Some(primitive(bias.clone())),
-                ConvGeometry { stride: 1, padding: 9, dilation: 3 },
+                ConvGeometry { padding: [9; 2], dilation: 3, ..Default::default() },
                 samples * 6 * 7 * size_of::<f32>(),
             );
             read::<Plain, 3>(tensor(y))

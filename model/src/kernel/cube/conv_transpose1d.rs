@@ -2,10 +2,10 @@
 //!
 //! Each input frame gives `k` output samples of every channel: `columns[s, (k, out)] = x[s] W`, one
 //! product. Output sample `t` then sums its `k / stride` columns,
-//! `columns[s, t + padding - s stride]`, and the bias, in f32, and is written once. The columns and
+//! `columns[s, t + left - s stride]`, and the bias, in f32, and is written once. The columns and
 //! the output are channels-last.
 //!
-//! Limits: no dilation. Columns exist for only some frames at a time, at most [`COLUMNS`] bytes (or
+//! Limits: no dilation, no groups. Columns exist for only some frames at a time, at most [`COLUMNS`] bytes (or
 //! one frame), so their memory does not grow with the length.
 //!
 //! Gain over Burn, which tries a direct kernel and its own columns and keeps the faster, on Mesa
@@ -30,7 +30,7 @@ const COLUMNS: usize = 64 << 20;
 
 /// # Shapes
 /// - `x`: `[B, in, S]`, `weight`: `[in, out, k]`, `bias`: `[out]`
-/// - output: `[B, out, (S - 1) stride - 2 padding + k]`
+/// - output: `[B, out, S']`
 pub(super) fn conv_transpose1d<R, F, I, BT>(
     x: CubeTensor<R>,
     weight: CubeTensor<R>,
@@ -61,9 +61,9 @@ where
     BT: BoolElement,
 {
     let ([batch, _, frames], [input, channels, taps]) = (x.shape().dims(), weight.shape().dims());
-    let ConvGeometry { stride, padding, dilation } = geometry;
-    let samples = (frames.max(1) - 1) * stride + taps - 2 * padding;
-    if dilation != 1 || batch * frames * channels * samples == 0 {
+    let ConvGeometry { stride, padding: [padding, _], dilation, groups } = geometry;
+    let samples = geometry.transposed_outputs(frames, taps);
+    if dilation != 1 || groups != 1 || batch * frames * channels * samples == 0 {
         return primitive(reference::conv_transpose1d::<CubeBackend<R, F, I, BT>>(
             tensor(x),
             tensor(weight),
@@ -195,14 +195,14 @@ mod tests {
         frames: usize,
         taps: usize,
         stride: usize,
-        padding: usize,
+        padding: [usize; 2],
         bias: bool,
         channels_last: bool,
     }
 
     impl Transposed {
         fn geometry(&self) -> ConvGeometry {
-            ConvGeometry { stride: self.stride, padding: self.padding, dilation: 1 }
+            ConvGeometry { stride: self.stride, padding: self.padding, ..Default::default() }
         }
 
         fn inputs<B: Backend>(
@@ -230,8 +230,12 @@ mod tests {
 
     /// Oobleck's five strides and the patches of the transformer, with fewer channels.
     fn cases() -> Vec<Transposed> {
-        [(20, 10, 5), (12, 6, 3), (8, 4, 2), (4, 2, 1), (2, 2, 0), (7, 3, 2)]
-            .into_iter()
+        let both = [(20, 10, 5), (12, 6, 3), (8, 4, 2), (4, 2, 1), (2, 2, 0), (7, 3, 2)];
+        let both = both.map(|(taps, stride, padding)| (taps, stride, [padding; 2]));
+        // As in a stream: no sample before the first frame, none after the last.
+        let trimmed = [(8, 4, [0, 4]), (16, 4, [12, 4])];
+        both.into_iter()
+            .chain(trimmed)
             .enumerate()
             .map(|(index, (taps, stride, padding))| Transposed {
                 batch: 1 + index % 2,

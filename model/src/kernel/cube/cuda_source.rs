@@ -20,10 +20,10 @@ use super::{
 use crate::{
     Place,
     kernel::{
-        self, ConvGeometry, LayerWeights, Mask, Reading, Slot, Visibility, layers, primitive,
+        self, CachingLayer, ConvGeometry, LayerWeights, Mask, Reading, Slot, Visibility, primitive,
         tensor,
     },
-    nn::{Cache, LayerShape, STEP},
+    nn::{Cache, Layer, LayerShape},
 };
 
 type B = CubeBackend<PaperRuntime, f32, i32, u8>;
@@ -179,7 +179,8 @@ fn codes_and_sound() {
             ([128, 128], 4),
         ] {
             let stride: usize = taps / 2;
-            let geometry = ConvGeometry { stride, padding: stride.div_ceil(2), dilation: 1 };
+            let geometry =
+                ConvGeometry { stride, padding: [stride.div_ceil(2); 2], ..Default::default() };
             let (alpha, beta) = (x([1, input, 1], 2), x([1, input, 1], 3));
             let y = kernel::snake(x([1, input, 50], 1), alpha, beta);
             let weight = x([input, output, taps], 4);
@@ -188,7 +189,7 @@ fn codes_and_sound() {
             let bias_of_y = Some(primitive(bias(output)));
             let y = conv_transpose1d::<PaperRuntime, f32, i32, u8>(y, weight, bias_of_y, geometry);
             let y = tensor(y);
-            let dilated = ConvGeometry { stride: 1, padding: 9, dilation: 3 };
+            let dilated = ConvGeometry { padding: [9; 2], dilation: 3, ..Default::default() };
             let (alpha, beta) = (x([1, output, 1], 2), x([1, output, 1], 3));
             drop(kernel::add_snake(y.clone(), y.clone(), alpha, beta));
             // By name, because the front uses Burn's kernel or a product on GPUs with tensor cores.
@@ -274,8 +275,8 @@ fn hopper_attention() {
     });
 }
 
-/// The kernel does not support padding, few queries, other head widths, and queries whose window
-/// has no key.
+/// The kernel does not support padding, few queries, other head widths, causal windows, and
+/// queries whose window has no key.
 #[test]
 fn hopper_attention_leaves_the_rest() {
     let takes = |[queries, keys, width]: [usize; 3], visibility, padded: bool| {
@@ -291,6 +292,7 @@ fn hopper_attention_leaves_the_rest() {
     assert!(!takes([40, 40, 64], Visibility::Full, false));
     assert!(takes([40, 30, 128], Visibility::Window(10), false));
     assert!(!takes([40, 30, 128], Visibility::Window(9), false));
+    assert!(!takes([40, 40, 128], Visibility::CausalWindow { first: 0, width: 9 }, false));
 }
 
 /// Products of songs, of a language model's prompt and of a few rows; convolutions of channels-last
@@ -309,8 +311,8 @@ fn hopper_products() {
             drop(kernel::linear(x, weight, None));
         }
         for sound in [x([1, 128, 500], 1), x([1, 500, 128], 1).swap_dims(1, 2)] {
-            let same = ConvGeometry { stride: 1, padding: 9, dilation: 3 };
-            let longer = ConvGeometry { stride: 4, padding: 2, dilation: 1 };
+            let same = ConvGeometry { padding: [9; 2], dilation: 3, ..Default::default() };
+            let longer = ConvGeometry { stride: 4, padding: [2; 2], ..Default::default() };
             let (weight, turned) = (x([128, 128, 7], 2), x([128, 64, 8], 2));
             for (weight, geometry, is_transposed) in
                 [(&weight, same, false), (&turned, longer, true)]
@@ -354,15 +356,18 @@ fn hopper_decode() {
             let slots: Vec<Slot> = (0..rows).map(|row| Slot { row, start: 20 + row }).collect();
             let reading = Reading {
                 slots: &slots,
-                rope: [4, 5].map(|seed| random::<B, 2>([rows, width / 2], seed, dtype, card)),
+                rope: Some([4, 5].map(|seed| random::<B, 2>([rows, width / 2], seed, dtype, card))),
                 seen: 32,
+                window: None,
                 mask: Mask::by_position(Visibility::Full),
             };
-            let mut layers = caches.iter_mut().map(|caches| (weights(), caches.each_mut()));
+            let layers = [0, 1].map(|_| Layer::from(weights()));
+            let all = layers.iter().map(|layer| layer as &dyn CachingLayer<B>);
+            let mut all = all.zip(caches.iter_mut().map(|caches| caches.each_mut()));
             let x = random::<B, 3>([rows, 1, hidden], 6, dtype, card);
-            let y = kernel::cached_layers(x, &mut layers, &reading);
+            let y = kernel::cached_layers(x, &mut all, &reading);
             assert_eq!(y.dims(), [rows, 1, hidden]);
-            drop(layers);
+            drop(all);
             assert!(caches.iter().flatten().all(|cache| cache.dims() == [rows, 8, 64, width]));
         }
     });
@@ -384,10 +389,11 @@ fn a_cache_is_seen_without_a_copy() {
         };
         let mut cache = Cache::<B>::new(&shape, 1, 2, 1001, &place);
         let slots = [0, 1].map(|row| Slot { row, start: 0 });
-        for length in [STEP, 33 * STEP] {
+        for length in [16, 33 * 16] {
             let [keys, _] = cache.layers_mut().next().expect("a layer");
             let [rows, keys] = {
-                let strides = primitive(layers::seen(keys, &slots, length)).meta.strides().to_vec();
+                let strides =
+                    primitive(kernel::cache_read(keys, &slots, length)).meta.strides().to_vec();
                 [strides[0], strides[1]]
             };
             assert_eq!([rows, keys], [2 * 1008 * width, 1008 * width], "{dtype:?} {length}");

@@ -3,7 +3,7 @@
 use burn::tensor::{DType, Tensor, ops::FloatTensor};
 
 use super::super::{
-    Backend, CachedLayer, LayerWeights, Reading, Weight, layers::one, primitive, tensor,
+    Backend, CachedLayer, LayerWeights, Reading, Weight, layers, primitive, tensor,
 };
 
 /// Number of tensors per layer: eleven weights, in the order of [`weights`], then keys and values.
@@ -50,14 +50,13 @@ pub(super) fn cached_layers<B: Decodes>(
     layers: &mut dyn Iterator<Item = CachedLayer<'_, B>>,
     reading: &Reading<'_, B>,
 ) -> Tensor<B, 3> {
-    let mut layers = layers.peekable();
-    let decoding = layers.peek().and_then(|layer| decoding(&x, layer, reading));
-    let Some(decoding) = decoding.filter(|decoding| B::decodes(&x.device(), decoding)) else {
-        return layers.fold(x, |x, layer| one(x, layer, reading));
+    let all: Vec<_> = layers.collect();
+    let Some((decoding, rope, fused)) = fused(&x, &all, reading) else {
+        return layers::reference(x, &mut all.into_iter(), reading);
     };
     let mut places = Vec::new();
     let mut tensors = Vec::new();
-    for (own, caches) in layers {
+    for (own, (_, caches)) in fused.into_iter().zip(all) {
         let mut of_layer: Vec<FloatTensor<B>> = weights(own);
         for cache in caches {
             // The operation must own the cache, or it would copy it. A placeholder stands in until
@@ -70,7 +69,7 @@ pub(super) fn cached_layers<B: Decodes>(
         let mut of_layer = of_layer.into_iter();
         tensors.push(std::array::from_fn(|_| of_layer.next().expect("thirteen tensors")));
     }
-    let rope = reading.rope.clone().map(primitive);
+    let rope = rope.map(primitive);
     let mut outputs = B::decode(primitive(x), rope, tensors, decoding).into_iter();
     let x = tensor(outputs.next().expect("what comes out of the last layer"));
     for (place, cache) in places.into_iter().zip(outputs) {
@@ -79,10 +78,28 @@ pub(super) fn cached_layers<B: Decodes>(
     x
 }
 
+/// A step, its rotary tables, and the weights of its layers.
+type Fused<B> = (Decoding, [Tensor<B, 2>; 2], Vec<LayerWeights<B>>);
+
+/// Returns the step, if the backend fuses it.
+fn fused<B: Decodes>(
+    x: &Tensor<B, 3>,
+    layers: &[CachedLayer<'_, B>],
+    reading: &Reading<'_, B>,
+) -> Option<Fused<B>> {
+    // The kernel has no window.
+    let rope = reading.rope.clone().filter(|_| reading.window.is_none())?;
+    let weights = layers.iter().map(|(layer, _)| layer.fused_weights());
+    let weights = weights.collect::<Option<Vec<_>>>()?;
+    let decoding = decoding(x, weights.first()?, layers.first()?.1[0], reading)?;
+    B::decodes(&x.device(), &decoding).then_some((decoding, rope, weights))
+}
+
 /// Returns the sizes of a step, if it is one token per sequence with matching types.
 fn decoding<B: Backend>(
     x: &Tensor<B, 3>,
-    (weights, [keys, _]): &CachedLayer<'_, B>,
+    weights: &LayerWeights<B>,
+    keys: &Tensor<B, 4>,
     reading: &Reading<'_, B>,
 ) -> Option<Decoding> {
     let [slots, t, hidden] = x.dims();

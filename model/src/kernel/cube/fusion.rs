@@ -214,16 +214,14 @@ fn like<T: TensorMetadata>(x: &T) -> (Shape, DType) {
 /// A convolution.
 fn convolved<T: TensorMetadata>(x: &T, weight: &T, geometry: ConvGeometry) -> (Shape, DType) {
     let ([batch, _, samples], [channels, _, taps]) = (x.shape().dims(), weight.shape().dims());
-    let ConvGeometry { stride, padding, dilation } = geometry;
-    let outputs = (samples + 2 * padding - dilation * (taps - 1) - 1) / stride + 1;
-    ([batch, channels, outputs].into(), x.dtype())
+    ([batch, channels, geometry.outputs(samples, taps)].into(), x.dtype())
 }
 
 /// A transposed convolution.
 fn spread<T: TensorMetadata>(x: &T, weight: &T, geometry: ConvGeometry) -> (Shape, DType) {
     let ([batch, _, frames], [_, channels, taps]) = (x.shape().dims(), weight.shape().dims());
-    let samples = (frames.max(1) - 1) * geometry.stride + taps - 2 * geometry.padding;
-    ([batch, channels, samples].into(), x.dtype())
+    let samples = geometry.transposed_outputs(frames, taps);
+    ([batch, channels * geometry.groups, samples].into(), x.dtype())
 }
 
 /// `[B, L, heads, D]` as `[B, heads, L, D]`.

@@ -193,14 +193,7 @@ impl<'a, T: Element + Pod> Problem<'a, T> {
 impl<T: Copy + Into<f32>> Problem<'_, T> {
     /// Returns the keys that query `i` sees by its position.
     fn seen(&self, i: usize) -> Range<usize> {
-        match self.visibility {
-            Visibility::Full => 0..self.keys,
-            Visibility::Causal { first } => 0..self.keys.min(first + i + 1),
-            Visibility::Window(reach) => {
-                let end = self.keys.min(i.saturating_add(reach).saturating_add(1));
-                i.saturating_sub(reach).min(end)..end
-            }
-        }
+        self.visibility.seen(i, self.keys)
     }
 
     /// Returns the queries that see key `j` by its position; the range may exceed the queries that
@@ -211,6 +204,9 @@ impl<T: Copy + Into<f32>> Problem<'_, T> {
             Visibility::Causal { first } => j.saturating_sub(first)..usize::MAX,
             Visibility::Window(reach) => {
                 j.saturating_sub(reach)..j.saturating_add(reach).saturating_add(1)
+            }
+            Visibility::CausalWindow { first, width } => {
+                j.saturating_sub(first)..j.saturating_add(width).saturating_sub(first)
             }
         }
     }

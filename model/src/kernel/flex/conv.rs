@@ -48,12 +48,11 @@ pub(super) fn conv1d<W: Into<Weight<Flex, 3>>>(
     bias: Option<FlexTensor>,
     geometry: ConvGeometry,
 ) -> FlexTensor {
-    let ConvGeometry { stride, padding, dilation } = geometry;
+    let ConvGeometry { stride, dilation, groups, .. } = geometry;
     let weight = Taps::of(weight.into(), stride, false);
     let ([batch, channels, samples], [outputs, _, taps]) = (dims(&x), weight.shape);
-    let reached = (samples + 2 * padding + 1).saturating_sub(dilation * (taps - 1) + 1);
-    let length = reached.div_ceil(stride);
-    let is_plain = stride == 1 || dilation == 1;
+    let length = geometry.outputs(samples, taps);
+    let is_plain = groups == 1 && (stride == 1 || dilation == 1);
     if weight.is_packed() && (length == 0 || batch == 0) {
         return from_values(vec![], [batch, outputs, length]);
     }
@@ -89,9 +88,9 @@ pub(super) fn conv1d<W: Into<Weight<Flex, 3>>>(
 
 /// Returns the filter of a convolution, and its reach; the weight is contiguous.
 fn filter1d(weight: &Taps, geometry: ConvGeometry) -> (Filter<'_>, Reach) {
-    let ConvGeometry { stride, padding, dilation } = geometry;
+    let ConvGeometry { stride, padding: [left, _], dilation, .. } = geometry;
     let order = Plain { shape: weight.shape, stride };
-    let first = -(padding as isize);
+    let first = -(left as isize);
     let reach = Reach { first, stride, step: dilation, taps: order.shape()[2] };
     (Filter::of(weight, &order), reach)
 }
@@ -157,14 +156,14 @@ pub(super) fn conv_transpose1d<W: Into<Weight<Flex, 3>>>(
     bias: Option<FlexTensor>,
     geometry: ConvGeometry,
 ) -> FlexTensor {
-    let ConvGeometry { stride, padding, dilation } = geometry;
+    let ConvGeometry { stride, padding: [padding, _], dilation, groups } = geometry;
     let weight = Taps::of(weight.into(), stride, true);
     let ([batch, channels, samples], [_, outputs, taps]) = (dims(&x), weight.shape);
-    let length = ((samples.max(1) - 1) * stride + taps).saturating_sub(2 * padding);
+    let length = geometry.transposed_outputs(samples, taps);
     if weight.is_packed() && (length == 0 || batch == 0) {
         return from_values(vec![], [batch, outputs, length]);
     }
-    if !is_ours(&x, &weight, &bias) || dilation != 1 || length == 0 {
+    if !is_ours(&x, &weight, &bias) || dilation != 1 || groups != 1 || length == 0 {
         let bias = bias.map(tensor);
         let y = reference::conv_transpose1d::<Flex>(tensor(x), weight.plain(), bias, geometry);
         return primitive(y);

@@ -32,10 +32,11 @@ pub(super) fn cached_layers(
     reading: &Reading<'_, Flex>,
 ) -> Tensor<Flex, 3> {
     let [rows, t, _] = x.dims();
-    if t != 1 || rows > MOST_ROWS || x.dtype() != DType::F32 {
+    let is_known = t == 1 && rows <= MOST_ROWS && x.dtype() == DType::F32;
+    let Some(tables) = reading.rope.clone().filter(|_| is_known) else {
         return layers::reference(x, layers, reading);
-    }
-    let tables = reading.rope.clone().map(|table| contiguous(primitive(table)));
+    };
+    let tables = tables.map(|table| contiguous(primitive(table)));
     let real = reading.mask.keys.clone().map(|keys| keys.into_primitive().to_contiguous());
     let tokens = Tokens {
         slots: reading.slots,
@@ -46,17 +47,19 @@ pub(super) fn cached_layers(
     };
     let mut room = Scratch::default();
     let mut x = contiguous(primitive(x));
-    for (weights, mut cache) in layers {
-        let parts = Parts::of(weights.clone());
-        let is_done = match parts.maps[0].dtype() {
-            DType::F32 => through::<f32>(&parts, &tokens, &mut x, &mut cache, &mut room),
-            // Two weights per word.
-            DType::BF16 => through::<u32>(&parts, &tokens, &mut x, &mut cache, &mut room),
-            DType::I8 => through::<Group>(&parts, &tokens, &mut x, &mut cache, &mut room),
-            _ => false,
-        };
+    for (layer, mut cache) in layers {
+        let is_done = layer.fused_weights().is_some_and(|weights| {
+            let parts = Parts::of(weights);
+            match parts.maps[0].dtype() {
+                DType::F32 => through::<f32>(&parts, &tokens, &mut x, &mut cache, &mut room),
+                // Two weights per word.
+                DType::BF16 => through::<u32>(&parts, &tokens, &mut x, &mut cache, &mut room),
+                DType::I8 => through::<Group>(&parts, &tokens, &mut x, &mut cache, &mut room),
+                _ => false,
+            }
+        });
         if !is_done {
-            x = contiguous(primitive(layers::one(tensor(x), (weights, cache), reading)));
+            x = contiguous(primitive(layer.forward_cached(tensor(x), cache, reading)));
         }
     }
     tensor(x)

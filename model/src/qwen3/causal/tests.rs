@@ -99,6 +99,28 @@ fn a_row_is_cut_back_copied_and_carried_to_another_cache() {
     assert_eq!(values(model.step(&[7], 0..1, &mut other, &DEVICE)), here);
 }
 
+/// In pieces of one sequence, then as one step of two.
+#[test]
+fn embeddings_of_tokens_are_read_as_the_tokens() {
+    let config = config(true);
+    let model = Causal::init(&config, &DEVICE);
+    let embedded = |ids: &[u32], rows| model.model.embedded(rows_of(ids, rows, &DEVICE));
+    let (mut by_ids, mut by_rows) = (config.cache(2, 9, &place()), config.cache(2, 9, &place()));
+    for (row, ids) in [(0, &[1, 2, 3, 4, 5][..]), (1, &[9, 8])] {
+        let expected = model.read(ids, row, &mut by_ids, &DEVICE);
+        let ours = model.read_embedded(embedded(ids, 1), row..row + 1, &mut by_rows);
+        assert_eq!(values(ours), values(expected));
+    }
+    let expected = model.step(&[6, 7], 0..2, &mut by_ids, &DEVICE);
+    let ours = model.read_embedded(embedded(&[6, 7], 2), 0..2, &mut by_rows);
+    assert_eq!(values(ours), values(expected));
+    // An embedding that no token has.
+    let sum = embedded(&[6, 7], 2) + embedded(&[20, 21], 2);
+    let ours = values(model.read_embedded(sum, 0..2, &mut by_rows));
+    assert_ne!(ours, values(model.step(&[6, 7], 0..2, &mut by_ids, &DEVICE)));
+    assert_eq!((by_rows.length(0), by_rows.length(1)), (7, 4));
+}
+
 #[test]
 fn scores_of_some_tokens_are_those_of_all() {
     let config = config(true);

@@ -3,7 +3,10 @@
 use acestep_engine::host::to_host;
 use acestep_model::{
     Backend, Place,
-    kernel::{self, ConvGeometry, LayerWeights, Mask, Reading, Slot, Visibility, reference},
+    kernel::{
+        self, CachingLayer, ConvGeometry, LayerWeights, Mask, Reading, Slot, Visibility, reference,
+    },
+    nn::Layer,
 };
 use burn::tensor::{DType, Int, Tensor, TensorData};
 use half::{bf16, f16};
@@ -134,6 +137,9 @@ impl Operation {
                     Visibility::Full => "full".to_owned(),
                     Visibility::Causal { first } => format!("causal from {first}"),
                     Visibility::Window(reach) => format!("window {reach}"),
+                    Visibility::CausalWindow { first, width } => {
+                        format!("causal window {width} from {first}")
+                    }
                 };
                 let hides = match a.hidden {
                     Hidden::Nothing => "",
@@ -231,7 +237,8 @@ impl Operation {
                 let x = inputs.tensor([batch, input, samples], 1);
                 let weight = inputs.tensor([input, output, 2 * stride], 2);
                 let bias = inputs.tensor([output], 3);
-                let geometry = ConvGeometry { stride, padding: stride.div_ceil(2), dilation: 1 };
+                let geometry =
+                    ConvGeometry { stride, padding: [stride.div_ceil(2); 2], ..Default::default() };
                 let ways = [kernel::conv_transpose1d::<B>, reference::conv_transpose1d::<B>];
                 both(ways, move |compute| {
                     let bias = Some(bias.clone());
@@ -243,7 +250,8 @@ impl Operation {
                 let weight = inputs.tensor([output, input, taps], 2);
                 let bias = inputs.tensor([output], 3);
                 let padding = dilation * (taps - 1) / 2;
-                let geometry = ConvGeometry { stride: 1, padding, dilation };
+                let geometry =
+                    ConvGeometry { padding: [padding; 2], dilation, ..Default::default() };
                 let ways = [kernel::conv1d::<B> as fn(_, _, _, _) -> _, reference::conv1d::<B>];
                 both(ways, move |compute| {
                     let bias = Some(bias.clone());
@@ -306,10 +314,10 @@ fn cached_layers<B: Backend>(
     let map = |output: usize, input: usize, seed: u32| {
         inputs.tensor([output, input], seed) * (3.0 / input as f64).sqrt()
     };
-    let weights: Vec<LayerWeights<B>> = (0..layers as u32)
+    let network: Vec<Layer<B>> = (0..layers as u32)
         .map(|layer| {
             let seed = |i: u32| 2 + 20 * layer + i;
-            LayerWeights {
+            Layer::from(LayerWeights {
                 input_layernorm: inputs.tensor([hidden], seed(0)),
                 q_proj: map(heads * width, hidden, seed(1)).into(),
                 k_proj: map(kv_heads * width, hidden, seed(2)).into(),
@@ -322,7 +330,7 @@ fn cached_layers<B: Backend>(
                 up_proj: map(inner, hidden, seed(9)).into(),
                 down_proj: map(hidden, inner, seed(10)).into(),
                 epsilon: EPSILON,
-            }
+            })
         })
         .collect();
     // Has space for both tokens, and an unused first row.
@@ -343,9 +351,11 @@ fn cached_layers<B: Backend>(
             let hears = |slot: &Slot| (0..capacity).map(|key| key <= slot.start).collect();
             let keys: Vec<Vec<bool>> = slots.iter().map(hears).collect();
             let mask = Mask { visibility: Visibility::Full, keys: kernel::flags(&keys, &device) };
-            let reading = Reading { slots: &slots, rope: rope.clone(), seen: capacity, mask };
+            let rope = Some(rope.clone());
+            let reading = Reading { slots: &slots, rope, seen: capacity, window: None, mask };
 
-            let mut all = weights.iter().cloned().zip(caches.iter_mut().map(<[_; 2]>::each_mut));
+            let all = network.iter().map(|layer| layer as &dyn CachingLayer<B>);
+            let mut all = all.zip(caches.iter_mut().map(<[_; 2]>::each_mut));
             x = match is_front {
                 true => kernel::cached_layers(x, &mut all, &reading),
                 false => reference::cached_layers(x, &mut all, &reading),

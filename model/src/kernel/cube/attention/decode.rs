@@ -86,7 +86,7 @@ fn parts<R: CubeRuntime>(call: &Call<R>) -> usize {
 pub(super) fn launch<R: CubeRuntime>(call: &Call<R>, output: &CubeTensor<R>) {
     let parts = parts(call);
     let items = call.items();
-    let (sight, near) = call.sight();
+    let (sight, near) = call.sight;
     let plan = Plan {
         vectors: call.width() / VECTOR,
         group: call.group(),

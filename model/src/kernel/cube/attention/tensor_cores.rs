@@ -132,7 +132,7 @@ fn cores<R: CubeRuntime>(call: &Call<R>, rehearsal: bool) -> Option<Cores> {
         plan: Plan {
             vectors: call.width() / VECTOR,
             group: call.group(),
-            sight: call.sight().0,
+            sight: call.sight.0,
             padded: call.keys.is_some(),
             rows: call.rows().next_power_of_two().clamp(SIDE, if rehearsal { 32 } else { 64 }),
             keys,
@@ -163,7 +163,7 @@ pub(super) fn launch<R: CubeRuntime>(call: &Call<R>, output: &CubeTensor<R>, reh
         call.v.clone().into_tensor_arg(),
         flags.clone().into_tensor_arg(),
         output.clone().into_tensor_arg(),
-        call.sight().1,
+        call.sight.1,
         call.scale(),
         cores,
         [output.dtype.into(), flags.dtype.into()],

@@ -171,6 +171,16 @@ impl Operation for Case {
     }
 }
 
+/// No routine has this rule, so the front must use the reference.
+#[test]
+fn causal_windows_are_left_to_the_reference() {
+    let case = Case::of(33, 40, 16, Visibility::CausalWindow { first: 7, width: 5 });
+    for routine in [Routine::Units, Routine::Decode, Routine::TensorCores, Routine::Rehearsal] {
+        assert!(case.run_by(routine, DType::F32).is_none(), "{routine:?}");
+    }
+    case.check();
+}
+
 #[test]
 fn as_the_networks_call_it() {
     for (queries, keys) in [(1, 130), (33, 33)] {

@@ -39,7 +39,7 @@ pub(super) fn launch<R: CubeRuntime>(call: &Call<R>, output: &CubeTensor<R>) {
         call.v.clone().into_tensor_arg(),
         flags.clone().into_tensor_arg(),
         output.clone().into_tensor_arg(),
-        call.sight().1,
+        call.sight.1,
         call.scale(),
         plan,
         [output.dtype.into(), flags.dtype.into()],
@@ -67,7 +67,7 @@ fn plan<R: CubeRuntime>(call: &Call<R>) -> Plan {
     let with = |(rows, keys): (usize, usize)| Plan {
         vectors: call.width() / VECTOR,
         group: call.group(),
-        sight: call.sight().0,
+        sight: call.sight.0,
         padded: call.keys.is_some(),
         rows,
         keys,

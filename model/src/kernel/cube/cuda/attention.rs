@@ -145,16 +145,18 @@ pub(in super::super) fn takes_attention<R: CubeRuntime>(
 ) -> bool {
     let [queries, seen] = [q, k].map(|x| x.meta.shape()[2]);
     // A query that sees no key must get the mean of all values, but the kernel would return zeros.
-    let all_see = match visibility {
+    let can_see = match visibility {
         Visibility::Full | Visibility::Causal { .. } => seen > 0,
         Visibility::Window(reach) => queries <= seen.saturating_add(reach),
+        // The kernel lacks this rule.
+        Visibility::CausalWindow { .. } => false,
     };
     is_hopper(&q.client)
         && [q, k, v].into_iter().all(|x| x.dtype == DType::BF16 && x.meta.num_elements() > 0)
         && q.meta.shape()[3] == WIDTH
         && keys.is_none()
         && queries >= LEAST_QUERIES
-        && all_see
+        && can_see
 }
 
 /// Writes `softmax(q k^T / sqrt(D)) v` to `output`.
@@ -179,6 +181,7 @@ pub(in super::super) fn attention<R: CubeRuntime>(
         Visibility::Full => (0, 0),
         Visibility::Causal { first } => (1, number(first)),
         Visibility::Window(reach) => (2, number(reach)),
+        Visibility::CausalWindow { .. } => unreachable!("not taken, see `takes_attention`"),
     };
     let sizes = [batch, heads, kv_heads, queries, keys, sight, near].map(|n| n as i32);
     let scale = (WIDTH as f32).powf(-0.5);

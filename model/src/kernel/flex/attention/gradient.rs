@@ -223,6 +223,7 @@ mod tests {
             (Visibility::Full, [4, 2], [130, 77], 32),
             (Visibility::Causal { first: 0 }, [2, 1], [70, 70], 16),
             (Visibility::Window(5), [2, 2], [90, 90], 20),
+            (Visibility::CausalWindow { first: 3, width: 9 }, [2, 1], [90, 93], 20),
         ] {
             let batch = 2;
             let real: Vec<bool> = (0..batch * keys).map(|index| index % 7 != 6).collect();

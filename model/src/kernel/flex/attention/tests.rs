@@ -47,6 +47,9 @@ fn it_is_the_reference_for_every_rule_and_odd_sizes() {
                 Visibility::Window(3),
                 Visibility::Window(64),
                 Visibility::Window(1000),
+                Visibility::CausalWindow { first: keys - queries.min(keys), width: 1 },
+                Visibility::CausalWindow { first: keys - queries.min(keys), width: 72 },
+                Visibility::CausalWindow { first: 2, width: 20 },
             ];
             for visibility in rules {
                 check(&q, &k, &v, &Mask::by_position(visibility));
@@ -76,6 +79,7 @@ fn keys_and_values_in_bf16_are_the_reference_for_every_rule_and_odd_sizes() {
                 Visibility::Window(0),
                 Visibility::Window(3),
                 Visibility::Window(64),
+                Visibility::CausalWindow { first: 2, width: 20 },
             ];
             for visibility in rules {
                 for real in [None, flags(batch, keys, 1, keys / 2 + 1), flags(batch, keys, 3, keys)]

@@ -39,9 +39,10 @@ pub(in super::super) fn filter_gradient(
     taps: usize,
     geometry: ConvGeometry,
 ) -> FlexTensor {
-    let ConvGeometry { stride, padding, dilation } = geometry;
+    let ConvGeometry { stride, padding: [left, _], dilation, groups } = geometry;
     let ([batch, channels, samples], [_, outputs, length]) = (dims(&x), dims(&gradient));
     let is_ours = [&x, &gradient].iter().all(|of| of.dtype() == DType::F32)
+        && groups == 1
         && (stride == 1 || dilation == 1)
         && [batch, channels, samples, outputs, length, taps].iter().all(|&size| size > 0);
     if !is_ours {
@@ -50,7 +51,7 @@ pub(in super::super) fn filter_gradient(
     }
     let [x, gradient] = [x, gradient].map(contiguous);
     let slopes = gradient.storage::<f32>();
-    let first = -(padding as isize);
+    let first = -(left as isize);
     // As in the convolution, every phase of the input is a line of its own.
     let steps = taps.div_ceil(stride);
     let reach = Reach { first, stride, step: dilation, taps: steps };
@@ -214,9 +215,9 @@ mod tests {
             ([1, 3, 100], [2, 20], [10, 5, 1]),
             ([1, 13, 37], [10, 3], [1, 1, 1]),
         ] {
-            let geometry = ConvGeometry { stride, padding, dilation };
+            let geometry = ConvGeometry { stride, padding: [padding; 2], dilation, groups: 1 };
             let x = random([batch, channels, samples]);
-            let length = (samples + 2 * padding - dilation * (taps - 1) - 1) / stride + 1;
+            let length = geometry.outputs(samples, taps);
             let gradient = random([batch, outputs, length]);
             let expected =
                 reference::filter_gradient::<Flex>(x.clone(), gradient.clone(), taps, geometry);

@@ -66,17 +66,17 @@ pub(in super::super) fn residual_units(
 }
 
 /// True if this kernel supports the unit.
-fn keeps_shape(x: &Tensor<Flex, 3>, unit: &UnitTensors<Flex>) -> bool {
+pub(super) fn keeps_shape(x: &Tensor<Flex, 3>, unit: &UnitTensors<Flex>) -> bool {
     let channels = x.dims()[1];
     let fits = |(weight, bias, geometry): &Convolution<Flex>| {
-        let ConvGeometry { stride, padding, dilation } = *geometry;
+        let ConvGeometry { stride, padding: [left, right], groups, .. } = *geometry;
         let weight = Taps::of(weight.clone(), stride, false);
         let [outputs, inputs, taps] = weight.shape;
         let x = primitive(x.clone());
         let bias = bias.as_ref().map(|bias| primitive(bias.clone()));
         [outputs, inputs] == [channels; 2]
-            && stride == 1
-            && 2 * padding == dilation * (taps - 1)
+            && (stride, groups) == (1, 1)
+            && left + right + 1 == geometry.reach(taps)
             && is_ours(&x, &weight, &bias)
     };
     let waves = unit.snake1.iter().chain(&unit.snake2);

@@ -11,6 +11,7 @@ use super::{
         tests::{assert_close, random},
     },
     filter::Weight as _,
+    residual::keeps_shape,
     *,
 };
 
@@ -30,7 +31,7 @@ fn filters_are_the_reference() {
     ] {
         let x = random([batch, inputs, samples]);
         let (weight, bias) = (random([outputs, inputs, taps]), random([outputs]));
-        let geometry = ConvGeometry { stride: 1, padding, dilation };
+        let geometry = ConvGeometry { padding: [padding; 2], dilation, ..Default::default() };
         for bias in [None, Some(bias)] {
             let expected = exact::conv1d(x.clone(), weight.clone(), bias.clone(), geometry);
             let ours = conv1d(primitive(x.clone()), weight.clone(), bias.map(primitive), geometry);
@@ -89,11 +90,12 @@ mod exact {
         x: Tensor<Flex, 3>,
         weight: Tensor<Flex, 3>,
         bias: Option<Tensor<Flex, 1>>,
-        ConvGeometry { stride, padding, dilation }: ConvGeometry,
+        geometry: ConvGeometry,
     ) -> Tensor<Flex, 3> {
+        let ConvGeometry { stride, padding: [left, _], dilation, .. } = geometry;
         let [x, weight] = [x, weight].map(|of| Sound::of(&of));
         let [outputs, inputs, taps] = weight.dims;
-        let samples = (x.dims[2] + 2 * padding - dilation * (taps - 1) - 1) / stride + 1;
+        let samples = geometry.outputs(x.dims[2], taps);
         let dims = [x.dims[0], outputs, samples];
         let mut values = filled(bias, dims);
         for (row, to) in values.chunks_mut(samples).enumerate() {
@@ -101,7 +103,7 @@ mod exact {
                 let from = x.row(row / outputs, input);
                 for (tap, weight) in weight.row(row % outputs, input).iter().enumerate() {
                     for (sample, to) in to.iter_mut().enumerate() {
-                        let at = (sample * stride + tap * dilation).checked_sub(padding);
+                        let at = (sample * stride + tap * dilation).checked_sub(left);
                         *to += weight * at.and_then(|at| from.get(at)).unwrap_or(&0.0);
                     }
                 }
@@ -114,11 +116,12 @@ mod exact {
         x: Tensor<Flex, 3>,
         weight: Tensor<Flex, 3>,
         bias: Option<Tensor<Flex, 1>>,
-        ConvGeometry { stride, padding, .. }: ConvGeometry,
+        geometry: ConvGeometry,
     ) -> Tensor<Flex, 3> {
+        let ConvGeometry { stride, padding: [left, _], .. } = geometry;
         let [x, weight] = [x, weight].map(|of| Sound::of(&of));
         let [inputs, outputs, taps] = weight.dims;
-        let samples = (x.dims[2] - 1) * stride + taps - 2 * padding;
+        let samples = geometry.transposed_outputs(x.dims[2], taps);
         let dims = [x.dims[0], outputs, samples];
         let mut values = filled(bias, dims);
         for (row, to) in values.chunks_mut(samples).enumerate() {
@@ -126,7 +129,7 @@ mod exact {
                 let weights = weight.row(input, row % outputs);
                 for (sample, from) in x.row(row / outputs, input).iter().enumerate() {
                     for (tap, weight) in weights.iter().enumerate() {
-                        let at = (sample * stride + tap).checked_sub(padding);
+                        let at = (sample * stride + tap).checked_sub(left);
                         if let Some(to) = at.and_then(|at| to.get_mut(at)) {
                             *to += weight * from;
                         }
@@ -152,7 +155,7 @@ fn filters_that_leave_samples_out_are_the_reference() {
     ] {
         let x = random([batch, inputs, samples]);
         let (weight, bias) = (random([outputs, inputs, taps]), random([outputs]));
-        let geometry = ConvGeometry { stride, padding, dilation: 1 };
+        let geometry = ConvGeometry { stride, padding: [padding; 2], ..Default::default() };
         let expected = exact::conv1d(x.clone(), weight.clone(), Some(bias.clone()), geometry);
         let ours = conv1d(primitive(x), weight, Some(primitive(bias)), geometry);
         assert_sums(tensor(ours), expected, inputs * taps);
@@ -185,7 +188,7 @@ fn weights_of_bf16_are_the_reference_over_rounded_inputs() {
     ] {
         let x = random([batch, inputs, samples]);
         let weight = random([outputs, inputs, taps]).cast(DType::BF16);
-        let geometry = ConvGeometry { stride, padding, dilation };
+        let geometry = ConvGeometry { stride, padding: [padding; 2], dilation, groups: 1 };
         let expected = exact::conv1d(rounded(x.clone()), weight.clone(), None, geometry);
         let ours = conv1d(primitive(x), weight, None, geometry);
         assert_sums(tensor(ours), expected, inputs * taps);
@@ -198,7 +201,7 @@ fn weights_of_bf16_are_the_reference_over_rounded_inputs() {
     ] {
         let x = random([batch, inputs, samples]);
         let weight = random([inputs, outputs, taps]).cast(DType::BF16);
-        let geometry = ConvGeometry { stride, padding, dilation: 1 };
+        let geometry = ConvGeometry { stride, padding: [padding; 2], ..Default::default() };
         let expected = exact::conv_transpose1d(rounded(x.clone()), weight.clone(), None, geometry);
         let ours = conv_transpose1d(primitive(x), weight, None, geometry);
         assert_sums(tensor(ours), expected, inputs * taps);
@@ -210,7 +213,7 @@ fn weights_of_bf16_are_the_reference_over_rounded_inputs() {
 fn exact_filters_are_the_reference() {
     let x = random([2, 3, 17]);
     for (stride, padding, dilation) in [(1, 3, 3), (2, 1, 1), (3, 0, 2)] {
-        let geometry = ConvGeometry { stride, padding, dilation };
+        let geometry = ConvGeometry { stride, padding: [padding; 2], dilation, groups: 1 };
         let (weight, bias) = (random([5, 3, 4]), Some(random([5])));
         let expected = reference::conv1d(x.clone(), weight.clone(), bias.clone(), geometry);
         assert_close::<3>(exact::conv1d(x.clone(), weight, bias, geometry), expected, 1e-5);
@@ -232,7 +235,8 @@ fn unit(channels: usize, taps: usize, dilation: usize, dtype: DType) -> UnitTens
         let scale = ((channels * taps) as f32).sqrt().recip();
         let weight = (random([channels, channels, taps]) * scale).cast(dtype);
         let padding = dilation * (taps / 2);
-        (weight.into(), Some(random([channels])), ConvGeometry { stride: 1, padding, dilation })
+        let geometry = ConvGeometry { padding: [padding; 2], dilation, ..Default::default() };
+        (weight.into(), Some(random([channels])), geometry)
     };
     let wave = || [random([1, channels, 1]) * 0.3, random([1, channels, 1]) * 0.3];
     UnitTensors { snake1: wave(), conv1: conv(taps, dilation), snake2: wave(), conv2: conv(1, 1) }
@@ -322,6 +326,18 @@ fn a_sum_does_not_depend_on_what_is_computed_with_it() {
     }
 }
 
+/// As in a codec that streams: all padding is before the input.
+#[test]
+fn causal_residual_units_are_the_reference() {
+    let mut unit = unit(24, 7, 3, DType::F32);
+    unit.conv1.2.padding = [18, 0];
+    let x: Tensor<Flex, 3> = random([2, 24, 300]);
+    assert!(keeps_shape(&x, &unit));
+    let next = [random([1, 24, 1]) * 0.3, random([1, 24, 1]) * 0.3];
+    let ours = residual_units(x.clone(), vec![unit.clone()], next.clone(), &mut |_, _| {});
+    assert_close(ours, residual::reference(x, vec![unit], next, &mut |_, _| {}), 1e-4);
+}
+
 /// Every stride of the VAE with its padding, and the limits of the allowed sizes.
 #[test]
 fn transposed_filters_are_the_reference() {
@@ -338,7 +354,7 @@ fn transposed_filters_are_the_reference() {
     ] {
         let x = random([batch, inputs, samples]);
         let (weight, bias) = (random([inputs, outputs, taps]), random([outputs]));
-        let geometry = ConvGeometry { stride, padding, dilation: 1 };
+        let geometry = ConvGeometry { stride, padding: [padding; 2], ..Default::default() };
         for bias in [None, Some(bias)] {
             let expected =
                 exact::conv_transpose1d(x.clone(), weight.clone(), bias.clone(), geometry);
@@ -357,7 +373,7 @@ fn transposed_filters_are_the_reference() {
 fn views_are_read_as_they_are_seen() {
     let x: Tensor<Flex, 3> = random([1, 90, 8]).swap_dims(1, 2);
     let weight: Tensor<Flex, 3> = random([8, 6, 3]).swap_dims(0, 1);
-    let geometry = ConvGeometry { stride: 1, padding: 1, dilation: 1 };
+    let geometry = ConvGeometry { padding: [1; 2], ..Default::default() };
     let expected = exact::conv1d(x.clone(), weight.clone(), None, geometry);
     let ours = conv1d(primitive(x), weight, None, geometry);
     assert_close::<3>(tensor(ours), expected, 1e-5);
@@ -369,7 +385,7 @@ fn packed_filters_give_the_same_to_the_bit() {
     for dtype in [DType::F32, DType::BF16] {
         for (stride, padding, dilation, taps) in [(1, 3, 1, 7), (1, 9, 3, 7), (4, 2, 1, 8)] {
             for [inputs, outputs] in [[1, 3], [24, 13], [64, 40]] {
-                let geometry = ConvGeometry { stride, padding, dilation };
+                let geometry = ConvGeometry { stride, padding: [padding; 2], dilation, groups: 1 };
                 let x = random([2, inputs, 90]);
                 let bias = Some(primitive(random([outputs])));
                 for is_transposed in [false, true] {
@@ -414,6 +430,6 @@ fn packed_filters_give_the_same_to_the_bit() {
 #[should_panic(expected = "stride: 2, is_transposed: false } for stride 4")]
 fn a_filter_packed_for_another_convolution_is_refused() {
     let packed = pack_filter(random([8, 4, 8]), 2, false);
-    let geometry = ConvGeometry { stride: 4, padding: 2, dilation: 1 };
+    let geometry = ConvGeometry { stride: 4, padding: [2; 2], ..Default::default() };
     conv1d(primitive(random([1, 4, 40])), packed, None, geometry);
 }

@@ -2,11 +2,12 @@
 
 use super::{
     super::{
-        super::{Mask, Weight, flags, quantize_q8},
+        super::{CachingLayer, Mask, Weight, flags, quantize_q8},
         tests::random,
     },
     *,
 };
+use crate::nn;
 
 const D: usize = 16;
 
@@ -72,10 +73,12 @@ fn assert_same(widths: Widths, rows: usize, layers: &[LayerWeights<Flex>; 2]) {
         },
     };
     let rope = [random([rows, D / 2]), random([rows, D / 2])];
-    let reading = Reading { slots: &slots, rope, seen, mask };
+    let layers = layers.clone().map(nn::Layer::from);
+    let reading = Reading { slots: &slots, rope: Some(rope), seen, window: None, mask };
     let taken = |is_ours: bool| {
         let mut caches = [0, 1].map(|_| [start.clone(), start.clone() * 2.0]);
-        let mut both = layers.clone().into_iter().zip(caches.iter_mut().map(<[_; 2]>::each_mut));
+        let all = layers.iter().map(|layer| layer as &dyn CachingLayer<Flex>);
+        let mut both = all.zip(caches.iter_mut().map(<[_; 2]>::each_mut));
         let x = match is_ours {
             true => cached_layers(x.clone(), &mut both, &reading),
             false => layers::reference(x.clone(), &mut both, &reading),

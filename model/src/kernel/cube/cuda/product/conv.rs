@@ -15,16 +15,17 @@ pub(in super::super::super) fn takes_conv<R: CubeRuntime>(
 ) -> bool {
     let ([_, input, samples], [first, second, taps]) = (x.shape().dims(), weight.shape().dims());
     let output = if is_transposed { second } else { first };
-    let ConvGeometry { stride, padding, dilation } = geometry;
+    let ConvGeometry { stride, dilation, groups, .. } = geometry;
     let fits = if is_transposed {
         dilation == 1 && taps.is_multiple_of(stride) && output.is_multiple_of(8)
     } else {
         let is_patches = is_patches(geometry, taps) && samples.is_multiple_of(stride);
-        is_patches || stride == 1 && samples + 2 * padding > dilation * (taps - 1)
+        is_patches || stride == 1 && geometry.outputs(samples, taps) > 0
     };
     is_hopper(&x.client)
         && [x, weight].into_iter().all(|x| x.dtype == DType::BF16)
         && input.is_multiple_of(8)
+        && groups == 1
         && fits
         && x.meta.num_elements() * weight.meta.num_elements() > 0
 }
@@ -32,7 +33,7 @@ pub(in super::super::super) fn takes_conv<R: CubeRuntime>(
 /// True if a filter reads adjacent pieces without overlap. It is then a product of rows that are
 /// `k` times as long.
 fn is_patches(geometry: ConvGeometry, taps: usize) -> bool {
-    geometry == ConvGeometry { stride: taps, padding: 0, dilation: 1 }
+    geometry == ConvGeometry { stride: taps, ..Default::default() }
 }
 
 /// # Shapes
@@ -100,7 +101,7 @@ fn conv1d_and<R: CubeRuntime>(
 ) -> CubeTensor<R> {
     let ([batch, channels, samples], [columns, _, taps]) =
         (x.shape().dims(), weight.shape().dims());
-    let ConvGeometry { padding, dilation, .. } = geometry;
+    let ConvGeometry { padding: [left, _], dilation, .. } = geometry;
     let weight = into_contiguous(permute(weight, &[0, 2, 1])); // [out, k, in]
     let weight = flat(weight, [columns, taps * channels]);
     let x = permute(x, &[0, 2, 1]); // [B, S, in]
@@ -109,7 +110,7 @@ fn conv1d_and<R: CubeRuntime>(
         let x = flat(into_contiguous(x), [batch, rows, taps * channels]);
         (x, rows, taps * channels, 1)
     } else {
-        (x, samples + 2 * padding - dilation * (taps - 1), channels, taps)
+        (x, geometry.outputs(samples, taps), channels, taps)
     };
     let x = readable(x);
     let y = empty(&x, [batch, rows, columns].into());
@@ -119,7 +120,7 @@ fn conv1d_and<R: CubeRuntime>(
         columns,
         channels,
         taps,
-        shift: -(padding as i32),
+        shift: -(left as i32),
         step: dilation as i32,
         period: columns,
         gate_step: 0,
@@ -132,7 +133,7 @@ fn conv1d_and<R: CubeRuntime>(
 
 /// # Shapes
 /// - `x`: `[B, in, S]`, `weight`: `[in, out, k]`, `bias`: `[out]`
-/// - output: `[B, out, (S - 1) stride - 2 padding + k]`, channels last in memory
+/// - output: `[B, out, S']`, channels last in memory
 pub(in super::super::super) fn conv_transpose1d<R: CubeRuntime>(
     x: CubeTensor<R>,
     weight: CubeTensor<R>,
@@ -140,8 +141,8 @@ pub(in super::super::super) fn conv_transpose1d<R: CubeRuntime>(
     geometry: ConvGeometry,
 ) -> CubeTensor<R> {
     let ([batch, channels, frames], [_, outputs, k]) = (x.shape().dims(), weight.shape().dims());
-    let ConvGeometry { stride, padding, .. } = geometry;
-    let samples = (frames - 1) * stride + k - 2 * padding;
+    let ConvGeometry { stride, padding: [left, _], .. } = geometry;
+    let samples = geometry.transposed_outputs(frames, k);
     let taps = k / stride;
     let x = readable(permute(x, &[0, 2, 1])); // [B, S, in]
     // Sample `t stride + p` depends on frame `t - tap` through filter tap `tap stride + p`.
@@ -162,7 +163,7 @@ pub(in super::super::super) fn conv_transpose1d<R: CubeRuntime>(
         period: outputs,
         gate_step: 0,
         item_size: samples * outputs,
-        offset: -((padding * outputs) as i64),
+        offset: -((left * outputs) as i64),
     };
     compute(&x, &weight, &After::bias(bias), &y, problem);
     permute(y, &[0, 2, 1])

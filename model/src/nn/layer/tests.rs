@@ -1,0 +1,155 @@
+//! Tests of layers with random options against their formula in f64, with and without a cache.
+
+mod formula;
+
+use burn::{
+    module::{ModuleMapper, Param},
+    tensor::Distribution,
+};
+use burn_flex::{Flex, FlexDevice};
+
+use formula::{Formula, Rows, rows};
+
+use super::*;
+use crate::{
+    Place,
+    kernel::{Slot, Visibility},
+    nn::{Activation, Cache, NormKind, rng::Rng},
+};
+
+const DEVICE: FlexDevice = FlexDevice;
+const EPSILON: f64 = 1e-5;
+
+pub(in super::super) fn normal<const D: usize>(shape: [usize; D]) -> Tensor<Flex, D> {
+    Tensor::random(shape, Distribution::Normal(0.0, 1.0), &DEVICE)
+}
+
+/// Returns the options of some layer.
+pub(in super::super) fn some_spec(rng: &mut Rng) -> LayerSpec {
+    let kv_heads = rng.of(&[1, 2]);
+    let shape = LayerShape {
+        hidden: rng.of(&[16, 32]),
+        intermediate: rng.of(&[32, 48]),
+        heads: kv_heads * rng.of(&[1, 2]),
+        kv_heads,
+        head_dim: rng.of(&[8, 16]),
+        epsilon: EPSILON,
+    };
+    let cross = CrossShape { source: 12, heads: 1, kv_heads: 1, head_dim: 8 };
+    LayerSpec {
+        shape,
+        norm: rng.of(&[
+            NormKind::Rms,
+            NormKind::Layer { bias: false },
+            NormKind::Layer { bias: true },
+        ]),
+        head_norms: rng.of(&[true, false]),
+        bias: rng.of(&[true, false]),
+        score_scale: rng.of(&[None, Some(1.0), Some(0.3)]),
+        activation: rng.of(&[Activation::SwiGlu, Activation::Gelu, Activation::GeluTanh]),
+        taps: rng.of(&[1, 1, 3]),
+        cross: rng.of(&[None, None, Some(cross)]),
+    }
+}
+
+/// Replaces norms and biases, which are nearly the same for all channels, by various numbers.
+struct Various;
+
+impl ModuleMapper<Flex> for Various {
+    fn map_float<const D: usize>(
+        &mut self,
+        param: Param<Tensor<Flex, D>>,
+    ) -> Param<Tensor<Flex, D>> {
+        param.map(|x| if D == 1 { normal(x.dims()) * 0.5 + 1.0 } else { x })
+    }
+}
+
+pub(in super::super) fn some_layer(spec: &LayerSpec) -> Layer<Flex> {
+    Layer::init(spec, &DEVICE).map(&mut Various)
+}
+
+#[track_caller]
+fn assert_close(ours: &Rows, expected: &Rows, about: &str) {
+    assert_eq!(ours.len(), expected.len());
+    for (ours, expected) in ours.iter().flatten().zip(expected.iter().flatten()) {
+        let error = (ours - expected).abs() / expected.abs().max(1.0);
+        assert!(error < 5e-5, "{about}: {ours} is not {expected}");
+    }
+}
+
+#[test]
+fn a_layer_of_any_options_is_its_formula() {
+    let mut rng = Rng(11);
+    for round in 0..60 {
+        let spec = some_spec(&mut rng);
+        let layer = some_layer(&spec);
+        let (length, theta) = (rng.of(&[1, 7, 20]), rng.of(&[None, Some(1e4), Some(50.0)]));
+        let visibility = rng.of(&[
+            Visibility::Full,
+            Visibility::Causal { first: 0 },
+            Visibility::Window(3),
+            Visibility::CausalWindow { first: 0, width: 4 },
+        ]);
+        let (x, memory) = (normal([1, length, spec.shape.hidden]), normal([1, 9, 12]));
+        let sees = |i: usize, j: usize| visibility.seen(i, length).contains(&j);
+        let formula = Formula::of(&layer, spec, theta, &sees);
+        let expected = formula.layer(rows(x.clone()), &rows(memory.clone()));
+
+        let rope =
+            theta.map(|theta| Rope::new(length, spec.shape.head_dim, theta, &Place::f32(DEVICE)));
+        let (mask, memory) = (Mask::by_position(visibility), layer.memory(memory));
+        let context = Context { rope: rope.as_ref(), mask: &mask, memory: memory.as_ref() };
+        let about = format!("{round}: {spec:?} {visibility:?} {theta:?}");
+        assert_close(&rows(layer.forward(x, &context, None)), &expected, &about);
+    }
+}
+
+/// The cache receives the sequence in pieces of random lengths.
+#[test]
+fn a_layer_with_a_cache_is_its_formula() {
+    const LENGTH: usize = 23;
+    let mut rng = Rng(12);
+    for round in 0..40 {
+        let spec = LayerSpec { taps: 1, ..some_spec(&mut rng) };
+        let layer = some_layer(&spec);
+        let theta = rng.of(&[None, Some(1e4), Some(50.0)]);
+        let width = rng.of(&[1000, 5]);
+        let (x, memory) = (normal([1, LENGTH, spec.shape.hidden]), normal([1, 9, 12]));
+        let sees = |i: usize, j: usize| j <= i && i - j < width;
+        let formula = Formula::of(&layer, spec, theta, &sees);
+        let expected = formula.layer(rows(x.clone()), &rows(memory.clone()));
+
+        let place = Place::f32(DEVICE);
+        let mut cache = Cache::new(&spec.shape, 1, 2, LENGTH, &place);
+        let memory = layer.memory(memory);
+        let (mut ours, mut first) = (Vec::new(), 0);
+        while first < LENGTH {
+            let count = rng.of(&[1, 2, 6, 9]).min(LENGTH - first);
+            let rope = theta
+                .map(|theta| Rope::at(first..first + count, spec.shape.head_dim, theta, &place));
+            let mask = Mask::by_position(Visibility::CausalWindow { first, width });
+            let context = Context { rope: rope.as_ref(), mask: &mask, memory: memory.as_ref() };
+            let slots = [Slot { row: 1, start: first }];
+            let cache = cache.layers_mut().next().expect("a layer");
+            let past = Past { cache, slots: &slots, seen: first + count };
+            let piece = x.clone().narrow(1, first, count);
+            ours.extend(rows(layer.forward(piece, &context, Some(past))));
+            first += count;
+        }
+        assert_close(&ours, &expected, &format!("{round}: {spec:?} {theta:?} {width}"));
+    }
+}
+
+#[test]
+#[should_panic(expected = "a cache holds no feed-forward inputs")]
+fn a_cache_and_several_taps_are_refused() {
+    let spec = LayerSpec { taps: 3, cross: None, ..some_spec(&mut Rng(1)) };
+    let layer = some_layer(&spec);
+    let mut cache = Cache::new(&spec.shape, 1, 1, 4, &Place::f32(DEVICE));
+    let mask = Mask::by_position(Visibility::Causal { first: 0 });
+    let slots = [Slot { row: 0, start: 0 }];
+    let cache = cache.layers_mut().next().expect("a layer");
+    let past = Past { cache, slots: &slots, seen: 2 };
+    let x = normal([1, 2, spec.shape.hidden]);
+    let _ = layer.forward(x, &Context::new(None, &mask), Some(past));
+}
