@@ -8,6 +8,7 @@ use std::{
     path::Path,
 };
 
+use acestep_runtime::Notice;
 use anstream::{AutoStream, ColorChoice};
 use serde_json::{Value, json};
 
@@ -93,6 +94,11 @@ impl Report {
                 false => self.print(&format!("{YELLOW}note:{PLAIN} {text}\n")),
             }
         }
+    }
+
+    /// Prints notices as notes.
+    pub(crate) fn notes<'a>(&self, notices: impl IntoIterator<Item = &'a Notice>) {
+        notices.into_iter().for_each(|notice| self.note(&notice.0));
     }
 
     /// Writes `text` and a line end to standard output.

@@ -72,7 +72,7 @@ fn open(common: &Common) -> Result<Folder> {
 
 impl Ready {
     fn start(common: &Common, folder: Folder) -> Result<Self> {
-        let mut started = engine::start(&common.place.compute)?;
+        let mut started = engine::start(&common.place)?;
         if folder.name() == TINY {
             let text = "tiny is a random network: what it encodes is not heard again";
             started.notices.push(Notice(text.into()));
@@ -107,7 +107,7 @@ fn encode(args: &Encode, report: &Report) -> Result<()> {
     let (audio, mut notices) = read::song(&args.input, per_second.recip())?;
     let format = match common.output.as_deref().filter(|path| !is_stdout(path)) {
         Some(path) => {
-            target::check(path, &[&args.input], common.existing())?;
+            target::check(path, &[&args.input], common.files.existing())?;
             outputs::latents_format("output", args.format, path)?
         }
         None => args.format.unwrap_or_default(),
@@ -130,7 +130,7 @@ fn encode(args: &Encode, report: &Report) -> Result<()> {
 
     let seed = args.sample.then(|| args.seed.unwrap_or_else(|| u64::from(rand::random::<u32>())));
     let how = codec::Encode { tiling, draw: seed.map(|seed| (NoiseSource::default(), seed)) };
-    ready.started.notices.iter().for_each(|notice| report.note(&notice.0));
+    report.notes(&ready.started.notices);
     let start = Instant::now();
     let progress = Progress::new(*report);
     let job = There { audio: &audio, how, folder: &ready.folder, progress: &progress };
@@ -139,7 +139,9 @@ fn encode(args: &Encode, report: &Report) -> Result<()> {
     match &output {
         None => report::bytes(&latents::to_bytes(&made, format, per_second)?)?,
         Some(path) => {
-            interrupt::whole(|| latents::save(path, &made, format, per_second, common.existing()))?;
+            interrupt::whole(|| {
+                latents::save(path, &made, format, per_second, common.files.existing())
+            })?;
         }
     }
     let notices = ready.finish(progress);
@@ -183,18 +185,20 @@ fn decode(args: &Decode, report: &Report) -> Result<()> {
     let seconds = frames as f64 / ready.folder.configs().vae.frames_per_second();
     let fades = sound::fades(&request, seconds, &mut notices)?;
     ready.started.notices.extend(notices);
-    ready.started.notices.iter().for_each(|notice| report.note(&notice.0));
+    report.notes(&ready.started.notices);
 
     let start = Instant::now();
     let progress = Progress::new(*report);
     let job = Back { latents: &stored, tiling, folder: &ready.folder, progress: &progress };
     let mut audio = ready.engine().run(job)?.context("cannot turn the latents into sound")?;
     let said = finished(&mut audio, loudness, fades, format);
-    said.iter().for_each(|notice| report.note(&notice.0));
+    report.notes(&said);
     match &output {
         None => report::bytes(&write::to_bytes(&audio, &encoding, None)?)?,
         Some(path) => {
-            interrupt::whole(|| write::save(path, &audio, &encoding, None, common.existing()))?;
+            interrupt::whole(|| {
+                write::save(path, &audio, &encoding, None, common.files.existing())
+            })?;
         }
     }
     let mut notices = ready.finish(progress);
@@ -234,13 +238,13 @@ fn finished(
 fn destination(common: &Common, input: &Path, extension: &str) -> Result<Option<PathBuf>> {
     let path = common.output.clone().unwrap_or_else(|| input.with_extension(extension));
     if is_stdout(&path) {
-        if common.json {
+        if common.files.json {
             let message = "`--output -` and `--json` both want standard output";
             return Err(CliError::usage(message).hint("name a file with --output").into());
         }
         return Ok(None);
     }
-    target::check(&path, &[input], common.existing())?;
+    target::check(&path, &[input], common.files.existing())?;
     Ok(Some(path))
 }
 
@@ -268,7 +272,7 @@ fn finish(
     report: &Report,
 ) -> Result<()> {
     let name = output.map_or("-".to_owned(), |path| path.display().to_string());
-    if common.json {
+    if common.files.json {
         object["path"] = name.clone().into();
         object["notices"] = notices.iter().map(|notice| notice.0.clone()).collect();
         object["elapsed"] = start.elapsed().as_secs_f64().into();

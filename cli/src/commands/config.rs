@@ -2,7 +2,6 @@
 
 use std::{fmt::Write as _, path::PathBuf, process::ExitCode};
 
-use acestep_runtime::files::Existing;
 use anyhow::Result;
 use serde_json::{Value, json};
 
@@ -11,6 +10,7 @@ use crate::{
     args::{
         Global,
         config::{Args, Command, Show},
+        files::existing,
     },
     environment,
     error::CliError,
@@ -33,7 +33,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<ExitCode> {
         Command::Path => report::path(&file(global)?)?,
         Command::Init(args) => {
             let path = file(global)?;
-            let existing = if args.force { Existing::Replace } else { Existing::Keep };
+            let existing = existing(args.force);
             if let Some(directory) = path.parent() {
                 std::fs::create_dir_all(directory).map_err(|error| {
                     let message = format!("cannot make the directory `{}`", directory.display());

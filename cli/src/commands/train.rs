@@ -11,7 +11,7 @@ use std::{
 
 use acestep_import::{Folder, Part};
 use acestep_model::{Backend, Checkpoint, Place};
-use acestep_runtime::{Error, Event, Notice, Observe, Stage};
+use acestep_runtime::{Error, Event, Observe, Stage};
 use acestep_train::{
     course::{Course, Lesson, Row, digest, seed_of},
     learner::OptimizerConfig,
@@ -59,7 +59,7 @@ fn lora(args: &Lora, report: &Report) -> Result<()> {
     let model = args.model.clone().unwrap_or_else(settings::model);
     let folder = acestep_import::open(&model, &layout)?;
     folder.require(Part::Dit)?;
-    let Started { engine, notices, .. } = engine::start(&args.place.compute)?;
+    let Started { engine, notices, .. } = engine::start(&args.place)?;
     let narrow = match engine.dtype {
         DType::I8 => Some("nothing is learned on weights in eight bits"),
         DType::F16 => Some("gradients in f16 are lost or without bounds"),
@@ -69,7 +69,7 @@ fn lora(args: &Lora, report: &Report) -> Result<()> {
         return Err(CliError::usage(message).hint("choose --dtype bf16 or f32").into());
     }
     said.extend(notices);
-    said.iter().for_each(|notice: &Notice| report.note(&notice.0));
+    report.notes(&said);
 
     let batch = usize::from(args.batch_size);
     let steps = (args.epochs as usize * entries.len()).div_ceil(batch);

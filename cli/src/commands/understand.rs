@@ -13,7 +13,7 @@ use acestep_runtime::{
     audio::{Audio, read},
     codes,
     device::memory::MemoryNeed,
-    files::{Existing, check_target},
+    files::check_target,
     listen,
     lm::{compose::Understood, settings::Settings},
 };
@@ -37,9 +37,9 @@ use crate::{
 /// If the song, a setting, a model or the device is unusable. Errors carry a hint.
 pub(crate) fn run(args: &Understand, global: &Global) -> Result<ExitCode> {
     let report = global.report();
-    let existing = if args.force { Existing::Replace } else { Existing::Keep };
+    let existing = args.files.existing();
     args.output.as_deref().map(|path| check_target(path, existing)).transpose()?;
-    let Started { engine, kernels, mut notices } = engine::start(&args.place.compute)?;
+    let Started { engine, kernels, mut notices } = engine::start(&args.place)?;
     let layout = settings::layout();
 
     // Upstream's temperature for this task, without top-p.
@@ -74,7 +74,7 @@ pub(crate) fn run(args: &Understand, global: &Global) -> Result<ExitCode> {
     let models: Vec<String> =
         source.model().map(str::to_owned).into_iter().chain([language::label(&folder)]).collect();
     notices.extend(engine::first_run(&kernels, engine, &models));
-    notices.iter().for_each(|notice| report.note(&notice.0));
+    report.notes(&notices);
     let seed = settings.seeds.first().copied().unwrap_or_default();
     report.line(&format!("{} on {engine} · seed {seed}", folder.name()));
 
@@ -84,7 +84,7 @@ pub(crate) fn run(args: &Understand, global: &Global) -> Result<ExitCode> {
     engine::remember(&kernels, engine, &models);
     notices.extend(progress.finish().notices);
 
-    if args.json {
+    if args.files.json {
         let mut object = to_json(&understood);
         object["audio_codes"] = codes::to_list(&codes).into();
         object["text"] = understood.text.clone().into();

@@ -14,7 +14,7 @@ use super::{
     describe::{infer_method, shortest},
 };
 use crate::{
-    args::language::put,
+    args::values::put,
     commands::text::{self, Stdin, Typed, text_or_file, write_text},
     error::{CliError, import_hint},
     settings,

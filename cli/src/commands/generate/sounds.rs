@@ -13,7 +13,7 @@ use anyhow::Result;
 use serde_json::{Value, json};
 
 use crate::{
-    args::{editing::Editing, language::put},
+    args::{editing::Editing, values::put},
     error::CliError,
 };
 

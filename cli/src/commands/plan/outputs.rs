@@ -39,7 +39,7 @@ impl Outputs {
     pub(super) fn decide(common: &Common, verb: &str, songs: usize) -> Result<Self> {
         let output = common.output.clone().unwrap_or_else(|| format!("{verb}.json").into());
         let to_stdout = output == Path::new("-");
-        if to_stdout && common.json {
+        if to_stdout && common.files.json {
             return Err(CliError::usage("`--output -` and `--json` both want standard output")
                 .hint("name a file with --output")
                 .into());
