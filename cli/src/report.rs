@@ -45,6 +45,11 @@ pub(crate) const CYAN: &str = "\x1b[36m";
 pub(crate) const PLAIN: &str = "\x1b[0m";
 
 impl Report {
+    /// Settings for tests: nothing but errors is printed.
+    #[cfg(test)]
+    pub(crate) const SILENT: Self =
+        Self { verbosity: -1, color: ColorChoice::Never, progress: false, json: false };
+
     /// True if only errors are shown.
     pub(crate) fn is_quiet(&self) -> bool {
         self.verbosity < 0

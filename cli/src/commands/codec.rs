@@ -7,7 +7,6 @@ use std::{
 };
 
 use acestep_import::{Folder, Part, TINY};
-use acestep_model::{Backend, Place};
 use acestep_runtime::{
     Engine, Error, Networks, Notice, Request, Residency,
     audio::{
@@ -28,8 +27,8 @@ use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
 use super::{
-    engine::{self, Started},
-    generate::outputs::{self, is_stdout},
+    engine::{self, Started, on_engine},
+    formats::{self, is_stdout},
     memory, target,
 };
 use crate::{
@@ -108,7 +107,7 @@ fn encode(args: &Encode, report: &Report) -> Result<()> {
     let format = match common.output.as_deref().filter(|path| !is_stdout(path)) {
         Some(path) => {
             target::check(path, &[&args.input], common.files.existing())?;
-            outputs::latents_format("output", args.format, path)?
+            formats::latents_format("output", args.format, path)?
         }
         None => args.format.unwrap_or_default(),
     };
@@ -133,8 +132,8 @@ fn encode(args: &Encode, report: &Report) -> Result<()> {
     report.notes(&ready.started.notices);
     let start = Instant::now();
     let progress = Progress::new(*report);
-    let job = There { audio: &audio, how, folder: &ready.folder, progress: &progress };
-    let made = ready.engine().run(job)?.context("cannot turn the sound into latents")?;
+    let made = to_latents(&audio, how, &ready, &progress)?
+        .context("cannot turn the sound into latents")?;
     let [_, frames, channels] = made.shape;
     match &output {
         None => report::bytes(&latents::to_bytes(&made, format, per_second)?)?,
@@ -166,7 +165,7 @@ fn decode(args: &Decode, report: &Report) -> Result<()> {
     args.sound.put_over(&mut request);
     let typed = args.sound.audio_format.as_deref();
     let output = common.output.as_deref();
-    let format = outputs::format(typed, output, output, &mut request, &mut notices)?;
+    let format = formats::format(typed, output, output, &mut request, &mut notices)?;
     let encoding = Encoding::resolve(&request, format, &mut notices)?;
     let folder = open(common)?;
     let stored = latents::read(&args.input, folder.configs().vae.decoder_input_channels)?;
@@ -189,8 +188,8 @@ fn decode(args: &Decode, report: &Report) -> Result<()> {
 
     let start = Instant::now();
     let progress = Progress::new(*report);
-    let job = Back { latents: &stored, tiling, folder: &ready.folder, progress: &progress };
-    let mut audio = ready.engine().run(job)?.context("cannot turn the latents into sound")?;
+    let mut audio = to_sound(&stored, tiling, &ready, &progress)?
+        .context("cannot turn the latents into sound")?;
     let said = finished(&mut audio, loudness, fades, format);
     report.notes(&said);
     match &output {
@@ -284,38 +283,39 @@ fn finish(
     Ok(())
 }
 
-struct There<'a> {
-    audio: &'a Audio,
+/// Encodes `audio`. The outer error is of the device.
+fn to_latents(
+    audio: &Audio,
     how: codec::Encode,
-    folder: &'a Folder,
-    progress: &'a Progress,
-}
-
-impl acestep_runtime::Job for There<'_> {
-    type Output = Result<Array3, Error>;
-
-    fn run<B: Backend>(self, place: Place<B>) -> Self::Output {
-        let Self { audio, how, folder, progress } = self;
+    ready: &Ready,
+    progress: &Progress,
+) -> Result<Result<Array3, Error>, Error> {
+    let folder = &ready.folder;
+    on_engine!(ready.engine(),
+    for<'a>(audio: &'a Audio, how: codec::Encode, folder: &'a Folder, progress: &'a Progress)
+        -> Result<Array3, Error>,
+    |place: B| {
         folder.check::<B>(&place.device, &[Part::VaeEncoder]).map_err(Error::checkpoint)?;
         let networks = Networks::<B, Folder>::new(folder, place, Residency::WhileUsed);
         codec::encode(audio, how, &networks, progress)
-    }
+    })
 }
 
-struct Back<'a> {
-    latents: &'a Array3,
+/// Decodes `latents`. The outer error is of the device.
+fn to_sound(
+    latents: &Array3,
     tiling: Option<Tiling>,
-    folder: &'a Folder,
-    progress: &'a Progress,
-}
-
-impl acestep_runtime::Job for Back<'_> {
-    type Output = Result<Audio, Error>;
-
-    fn run<B: Backend>(self, place: Place<B>) -> Self::Output {
-        let Self { latents, tiling, folder, progress } = self;
+    ready: &Ready,
+    progress: &Progress,
+) -> Result<Result<Audio, Error>, Error> {
+    let folder = &ready.folder;
+    on_engine!(ready.engine(),
+    for<'a>(latents: &'a Array3, tiling: Option<Tiling>, folder: &'a Folder,
+            progress: &'a Progress)
+        -> Result<Audio, Error>,
+    |place: B| {
         folder.check::<B>(&place.device, &[Part::VaeDecoder]).map_err(Error::checkpoint)?;
         let networks = Networks::<B, Folder>::new(folder, place, Residency::WhileUsed);
         codec::decode(latents, tiling, &networks, progress)
-    }
+    })
 }

@@ -18,7 +18,7 @@ use crate::{
     report::Report,
     settings::{
         self, Origin,
-        keys::{KEYS, Kind},
+        keys::{KEYS, Kind, variable},
     },
 };
 
@@ -130,7 +130,11 @@ fn template() -> String {
         let _ = write!(
             text,
             "\n# {}: {}\n# [default: {}] [env: {}]\n# {} = {example}\n",
-            key.name, key.about, key.default, key.variable, key.name
+            key.name,
+            key.about,
+            key.default,
+            variable(key.name),
+            key.name
         );
     }
     text + "\n# What every song begins with that is made without --request: the keys of a request file,\n\

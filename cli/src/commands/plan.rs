@@ -161,7 +161,8 @@ fn run(
         settings: &settings,
         genres,
     };
-    let composed = language::compose(&job, &folder, engine, &progress);
+    let composed = language::compose_all(&[(job, progress.of(0))], &folder, engine)
+        .and_then(|mut composed| composed.remove(0));
     task.notices.extend(progress.finish().notices);
     let mut composed = composed
         .or_else(|error| outputs.save_failed(error, common.files.existing(), common.files.json))?;

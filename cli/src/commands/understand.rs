@@ -7,7 +7,6 @@
 use std::{path::Path, process::ExitCode};
 
 use acestep_import::{Folder, Layout, Part, TINY};
-use acestep_model::{Backend, Place};
 use acestep_runtime::{
     Engine, Error, Networks, Notice, Observe, Request, Residency,
     audio::{Audio, read},
@@ -21,7 +20,7 @@ use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
 use super::{
-    engine::{self, Started},
+    engine::{self, Started, on_engine},
     language, memory,
     text::{Stdin, text_or_file, write_text},
 };
@@ -157,27 +156,21 @@ impl Source {
     fn codes(self, engine: Engine, observe: &dyn Observe) -> Result<Vec<u32>> {
         match self {
             Self::Codes(codes) => Ok(codes),
-            Self::Sound { audio, folder } => engine
-                .run(Listen { audio: &audio, folder: &folder, observe })?
-                .context("cannot turn the sound into codes"),
+            Self::Sound { audio, folder } => {
+                let (audio, folder) = (&audio, &*folder);
+                on_engine!(engine,
+                for<'a>(audio: &'a Audio, folder: &'a Folder, observe: &'a dyn Observe)
+                    -> Result<Vec<u32>, Error>,
+                |place: B| {
+                    let needed = [Part::VaeEncoder, Part::AudioCodec];
+                    folder.check::<B>(&place.device, &needed).map_err(Error::checkpoint)?;
+                    let networks =
+                        Networks::<B, Folder>::new(folder, place, Residency::WhileUsed);
+                    listen::codes_of(audio, &networks, observe)
+                })?
+                .context("cannot turn the sound into codes")
+            }
         }
-    }
-}
-
-struct Listen<'a> {
-    audio: &'a Audio,
-    folder: &'a Folder,
-    observe: &'a dyn Observe,
-}
-
-impl acestep_runtime::Job for Listen<'_> {
-    type Output = Result<Vec<u32>, Error>;
-
-    fn run<B: Backend>(self, place: Place<B>) -> Self::Output {
-        let needed = [Part::VaeEncoder, Part::AudioCodec];
-        self.folder.check::<B>(&place.device, &needed).map_err(Error::checkpoint)?;
-        let networks = Networks::<B, Folder>::new(self.folder, place, Residency::WhileUsed);
-        listen::codes_of(self.audio, &networks, self.observe)
     }
 }
 

@@ -5,25 +5,26 @@ use acestep_model::Configs;
 use acestep_runtime::{
     Device, Engine, Error, Notice, Plan, Request, Residency, Stage,
     align::gaze,
-    device::memory::{self, MemoryInfo, MemoryNeed, Widths},
+    device::memory::{self, MemoryNeed, Widths},
     listen::CODES_AT_ONCE,
     text::{CAPTION_TOKENS, LYRIC_TOKENS},
     vae::Tiling,
 };
 use anyhow::Result;
 
-use super::{Job, run};
+use super::{Resolved, resolved::Setup, run};
 use crate::commands::{engine, memory as common};
 
-/// Returns the memory needs of each stage of `job`, in the order of the run.
+/// Returns the memory needs of each stage, in the order of the run.
 ///
 /// # Errors
 /// None after the model was opened.
-pub(super) fn needs(job: &Job) -> Result<Vec<MemoryNeed>, acestep_import::Error> {
-    let Job { plan, folder, composition, engine, .. } = job;
+pub(super) fn needs(resolved: &Resolved) -> Result<Vec<MemoryNeed>, acestep_import::Error> {
+    let Resolved { plan, folder, setup, .. } = resolved;
+    let Setup { composition, engine, .. } = &**setup;
     let widths = engine.widths();
     let guided = plan.guidance.is_some();
-    let conditioned = job.inputs.conditioning.is_some();
+    let conditioned = setup.inputs.conditioning.is_some();
     let configs = folder.configs();
     let parameters = |part| folder.size(part).map(|size| size.parameters);
     // Use the maximum token counts: exact counts would require the tokenizer.
@@ -32,7 +33,7 @@ pub(super) fn needs(job: &Job) -> Result<Vec<MemoryNeed>, acestep_import::Error>
 
     let mut needs = Vec::new();
     if let Some(composition) = composition {
-        needs.extend(composition.needs(&job.asked.request, plan, *engine)?);
+        needs.extend(composition.needs(&resolved.request, plan, *engine)?);
     }
     if let Some(frames) = run::encoded_frames(plan) {
         needs.push(common::encoder(folder, frames, *engine)?);
@@ -60,7 +61,7 @@ pub(super) fn needs(job: &Job) -> Result<Vec<MemoryNeed>, acestep_import::Error>
     }
     let size = parameters(Part::Dit)?;
     needs.push(MemoryNeed::diffusion(&configs.dit, size, rows, plan.padded_frames, heard, widths));
-    if job.after.wants.anything() && gaze::has_words(&plan.lyrics) {
+    if setup.after.wants.anything() && gaze::has_words(&plan.lyrics) {
         let heads = gaze::heads(&configs.dit).unwrap_or_default();
         // A token has at least one byte.
         let words = plan.caption_prompt.len() + plan.lyric_prompt.len() + 1;
@@ -68,7 +69,7 @@ pub(super) fn needs(job: &Job) -> Result<Vec<MemoryNeed>, acestep_import::Error>
         needs.push(MemoryNeed::alignment(&configs.dit, size, &heads, frames, tokens, widths));
     }
     needs.push(sound(folder, configs, plan, plan.tiling, widths)?);
-    if let Some((judge, _)) = job.judge() {
+    if let Some((judge, _)) = resolved.judge() {
         let words = common::prompt_tokens(plan.caption.len() + plan.lyrics.len());
         let codes = plan.codes.iter().map(Vec::len).max().unwrap_or(0);
         let size = judge.size()?.parameters;
@@ -132,18 +133,13 @@ pub(super) fn tiling(
     ))))
 }
 
-/// Returns the memory of the device.
-pub(super) fn room(job: &Job) -> MemoryInfo {
-    engine::room(job.engine.device)
-}
-
 /// Refuses a run that does not fit.
 ///
 /// # Errors
 /// Too little memory: the error names the need, the available memory, and a remedy.
-pub(super) fn check(job: &Job, residency: Residency) -> Result<()> {
-    let needs = needs(job).map_err(Error::checkpoint)?;
-    common::check(&needs, residency == Residency::Kept, job.engine)
+pub(super) fn check(resolved: &Resolved) -> Result<()> {
+    let needs = needs(resolved).map_err(Error::checkpoint)?;
+    common::check(&needs, resolved.setup.residency == Residency::Kept, resolved.setup.engine)
 }
 
 #[cfg(test)]
@@ -156,7 +152,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::{args, commands::generate::decide, report::Report};
+    use crate::{args, commands::generate::resolve::resolve, report::Report};
 
     /// Guidance needs the conditioner's weights for the unconditional input.
     #[test]
@@ -172,14 +168,8 @@ mod tests {
         let path = folder.path().to_str().expect("a name");
         let words = ["--model", "tiny", "--duration", "1", "--conditioning", path];
         let args = args::generate_args(words.iter().map(Into::into).collect()).expect("flags");
-        let report = Report {
-            verbosity: -1,
-            color: anstream::ColorChoice::Never,
-            progress: false,
-            json: false,
-        };
-        let mut job = decide(&args, &report).expect("a song");
-        let stages = |job: &Job| -> Vec<Stage> {
+        let mut job = resolve(&args, &Report::SILENT).expect("a song");
+        let stages = |job: &Resolved| -> Vec<Stage> {
             needs(job).expect("built in").into_iter().map(|need| need.stage).collect()
         };
         assert_eq!(stages(&job), [Stage::Diffusion, Stage::Vae]);
