@@ -226,7 +226,13 @@ pub(crate) struct Compute {
     /// A .safetensors file, a directory as PEFT writes it, or a name in `adapters/` of the models
     /// directory. A number after a colon is its strength: voice.safetensors:0.8; 1 is as it was
     /// trained. These adapters replace the ones of a request file. --lora is the same.
-    #[arg(long, value_name = "PATH[:SCALE]", alias = "lora", hide_short_help = true, value_hint = ValueHint::AnyPath)]
+    #[arg(
+        long,
+        value_name = "PATH[:SCALE]",
+        alias = "lora",
+        hide_short_help = true,
+        value_hint = ValueHint::AnyPath
+    )]
     pub(crate) adapter: Vec<String>,
 
     /// Strength of adapters, -10 to 10: one number for all, or one for each [default: 1].

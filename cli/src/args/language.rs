@@ -113,7 +113,8 @@ impl Language {
 impl Drawing {
     /// Puts the typed flags over `request`.
     pub(crate) fn put_over(&self, request: &mut Request) {
-        put_all!(self => request; lm_model, lm_temperature, lm_top_k, lm_top_p, lm_repetition_penalty, lm_seed);
+        put_all!(self => request;
+            lm_model, lm_temperature, lm_top_k, lm_top_p, lm_repetition_penalty, lm_seed);
         let constrained = pair(self.constrained_decoding, self.no_constrained_decoding);
         put(&mut request.use_constrained_decoding, constrained.as_ref());
     }

@@ -92,7 +92,14 @@ pub(crate) struct Plan {
     pub(crate) words: Words,
 
     /// Your own instruction, in place of the ones that the model was trained on.
-    #[arg(long, value_name = "TEXT", requires = "user", conflicts_with_all = ["positional_caption", "caption", "lyrics"], allow_hyphen_values = true, help_heading = "Song")]
+    #[arg(
+        long,
+        value_name = "TEXT",
+        requires = "user",
+        conflicts_with_all = ["positional_caption", "caption", "lyrics"],
+        allow_hyphen_values = true,
+        help_heading = "Song"
+    )]
     pub(crate) system: Option<String>,
 
     /// Input for that instruction.
@@ -137,7 +144,13 @@ pub(crate) struct Common {
     ///
     /// The same seed makes the same plan again. The outlines of a batch count up from it, or a list
     /// gives each its own: 7,9,11.
-    #[arg(long, value_name = "SEED", value_delimiter = ',', value_parser = seed, help_heading = "Sampling")]
+    #[arg(
+        long,
+        value_name = "SEED",
+        value_delimiter = ',',
+        value_parser = seed,
+        help_heading = "Sampling"
+    )]
     pub(crate) seed: Option<Vec<u64>>,
 
     /// Number of outlines, 1 to 8 [default: 1].

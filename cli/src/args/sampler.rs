@@ -135,9 +135,12 @@ impl Sampler {
         put(&mut request.use_adg, pair(self.use_adg, self.no_use_adg).as_ref());
         put_all!(self => request; velocity_norm_threshold, velocity_ema_factor);
         put(&mut request.dcw_enabled, pair(self.dcw_enabled, self.no_dcw_enabled).as_ref());
-        put_all!(self => request; dcw_mode, dcw_scaler, dcw_high_scaler, dcw_wavelet, retake_variance, retake_seed, cover_noise_strength, latent_rescale, latent_shift);
+        put_all!(self => request;
+            dcw_mode, dcw_scaler, dcw_high_scaler, dcw_wavelet, retake_variance, retake_seed,
+            cover_noise_strength, latent_rescale, latent_shift);
         let morph = pair(self.flow_edit_morph, self.no_flow_edit_morph);
         put(&mut request.flow_edit_morph, morph.as_ref());
-        put_all!(self => request; flow_edit_source_caption, flow_edit_n_min, flow_edit_n_max, flow_edit_n_avg);
+        put_all!(self => request;
+            flow_edit_source_caption, flow_edit_n_min, flow_edit_n_max, flow_edit_n_avg);
     }
 }

@@ -66,7 +66,9 @@ impl Sound {
         if self.no_normalization {
             request.enable_normalization = Some(false);
         }
-        put_all!(self => request; normalization_db, lufs, peak_clip, fade_in_duration, fade_out_duration, mp3_bitrate, mp3_sample_rate, opus_bitrate);
+        put_all!(self => request;
+            normalization_db, lufs, peak_clip, fade_in_duration, fade_out_duration, mp3_bitrate,
+            mp3_sample_rate, opus_bitrate);
     }
 }
 

@@ -81,7 +81,15 @@ pub(crate) struct Lora {
     /// Linear maps of each layer that get an adapter.
     ///
     /// Any of q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj and down_proj.
-    #[arg(long, hide_possible_values = true, value_name = "NAME,..", value_delimiter = ',', default_value = "q_proj,k_proj,v_proj,o_proj", value_parser = PossibleValuesParser::new(TARGETS), help_heading = "Learning")]
+    #[arg(
+        long,
+        hide_possible_values = true,
+        value_name = "NAME,..",
+        value_delimiter = ',',
+        default_value = "q_proj,k_proj,v_proj,o_proj",
+        value_parser = PossibleValuesParser::new(TARGETS),
+        help_heading = "Learning"
+    )]
     pub(crate) target_modules: Vec<String>,
 
     /// Average number of times that each song is used.
@@ -107,7 +115,13 @@ pub(crate) struct Lora {
     pub(crate) warmup_steps: u32,
 
     /// Random seed; the same seed repeats the training.
-    #[arg(long, value_name = "SEED", default_value_t = 42, value_parser = fixed_seed, help_heading = "Learning")]
+    #[arg(
+        long,
+        value_name = "SEED",
+        default_value_t = 42,
+        value_parser = fixed_seed,
+        help_heading = "Learning"
+    )]
     pub(crate) seed: u64,
 
     /// Model: turbo, base, demo, .. or a directory [default: turbo].

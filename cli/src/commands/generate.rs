@@ -7,7 +7,7 @@
 //! | phase | files | content |
 //! |---|---|---|
 //! | resolve | `resolve.rs`, `resolved.rs` | every decision and every check that needs no network |
-//! | make | `make.rs`, `written.rs` | language models, songs, scores; each song is written at once |
+//! | make | `make.rs`, `written.rs` | language models, songs (each written at once), scores |
 //! | report | `ending.rs` | the last words, also after Ctrl-C or a failure |
 //!
 //! A value does not change after its phase: the language model makes one `Resolved` of another.

@@ -12,6 +12,7 @@ use std::{
 };
 
 use acestep_import::{Folder, LanguageFolder, Layout};
+use acestep_model::{Backend, Place};
 use acestep_runtime::{
     Engine, Error, Notice, Plan, Song,
     align::{Aligned, Extras, Line, gaze, lrc},
@@ -182,17 +183,6 @@ impl Found {
     }
 }
 
-/// Task to score the songs of one request.
-pub(super) struct Question<'a> {
-    codes: &'a [Vec<u32>],
-    metadata: Metadata,
-    lyrics: &'a str,
-    scale: f64,
-    settings: &'a Settings,
-    songs: usize,
-    of: Of<'a>,
-}
-
 impl Resolved {
     /// Returns the language model that scores the songs and its settings, if scores are wanted and
     /// there are codes.
@@ -205,19 +195,30 @@ impl Resolved {
         own.or(judge.as_ref().map(|(folder, settings)| (folder, settings)))
     }
 
-    /// Returns the scoring task.
-    pub(super) fn question<'a>(&'a self, of: Of<'a>) -> Option<Question<'a>> {
-        let (_, settings) = self.judge()?;
-        Some(Question {
+    /// Scores the songs with the language model in `held`.
+    ///
+    /// # Errors
+    /// Errors of [`judge::judge`].
+    fn scores<B: Backend>(
+        &self,
+        held: &Held<'_, B, LanguageFolder>,
+        place: &Place<B>,
+        of: &Of<'_>,
+    ) -> Result<Vec<LanguageScore>, Error> {
+        let Some((_, settings)) = self.judge() else { return Ok(vec![]) };
+        let subject = Subject {
             codes: &self.plan.codes,
-            metadata: self.expected_metadata(),
+            metadata: &self.expected_metadata(),
             // Includes `[Instrumental]`, because the model would write it for such a song.
             lyrics: self.plan.lyrics.trim(),
             scale: self.setup.after.scale,
-            settings,
-            songs: self.plan.batch_size(),
-            of,
-        })
+        };
+        let mut scores = judge::judge::<B, _>(&subject, settings, held, place, of)?;
+        // All songs may share one list of codes.
+        if let [one] = &scores[..] {
+            scores = vec![one.clone(); self.plan.batch_size()];
+        }
+        Ok(scores)
     }
 
     /// Writes the extra files of the songs, and adds each to `written`.
@@ -283,35 +284,30 @@ impl Resolved {
     }
 }
 
-/// Runs many scoring tasks with the language model in `folder`, which is loaded once. A failed task
-/// does not stop the others. Each result comes with the time since `begun`.
+/// Result of scoring, and the time from the start of the run.
+type Scored = (Result<Vec<LanguageScore>, Error>, Duration);
+
+/// Scores the songs of many requests with the language model of the first, which is loaded once. A
+/// failure does not stop the others. `start` is the start of the run.
 ///
 /// # Errors
-/// [`Error::NoDevice`]; each result can have an error of [`judge::judge`].
+/// [`Error::NoDevice`].
 pub(super) fn judge_all(
-    questions: &[Question<'_>],
-    folder: &LanguageFolder,
-    engine: Engine,
-    begun: Instant,
-) -> Result<Vec<(Answer, Duration)>, Error> {
-    on_engine!(engine,
-    for<'a>(questions: &'a [Question<'a>], folder: &'a LanguageFolder, begun: Instant)
-        -> Vec<(Answer, Duration)>,
+    songs: &[(&Resolved, Of<'_>)],
+    start: Instant,
+) -> Result<Vec<Scored>, Error> {
+    let first = songs.first().map(|(first, _)| *first);
+    let Some((first, (folder, _))) = first.and_then(|first| Some((first, first.judge()?))) else {
+        return Ok(vec![]);
+    };
+    on_engine!(first.setup.engine,
+    for<'a>(songs: &'a [(&'a Resolved, Of<'a>)], folder: &'a LanguageFolder, start: Instant)
+        -> Vec<Scored>,
     |place: B| {
         let held = Held::<B, _>::new(folder);
-        let answer = |question: &Question<'_>| {
-            let Question { codes, metadata, lyrics, scale, settings, songs, of } = question;
-            let subject = Subject { codes, metadata, lyrics, scale: *scale };
-            let mut scores = judge::judge::<B, _>(&subject, settings, &held, &place, of)?;
-            // All songs may share one list of codes.
-            if let [one] = &scores[..] {
-                scores = vec![one.clone(); *songs];
-            }
-            Ok(scores)
+        let scored = |(song, of): &(&Resolved, Of<'_>)| {
+            (song.scores(&held, &place, of), start.elapsed())
         };
-        questions.iter().map(|question| (answer(question), begun.elapsed())).collect()
+        songs.iter().map(scored).collect()
     })
 }
-
-/// One score per song.
-type Answer = Result<Vec<LanguageScore>, Error>;

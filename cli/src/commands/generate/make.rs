@@ -138,11 +138,9 @@ impl Run {
                 Made::Open | Made::Failed(_) => false,
             };
             let group: Vec<usize> = group.into_iter().filter(is_unscored).collect();
-            let question = |&i: &usize| self.jobs[i].resolved.question(self.progress.of(i));
-            let questions: Vec<_> = group.iter().filter_map(question).collect();
-            let Some(first) = group.first().map(|&i| &self.jobs[i].resolved) else { continue };
-            let Some((folder, _)) = first.judge() else { continue };
-            let judged = after::judge_all(&questions, folder, first.setup.engine, self.start)?;
+            let song = |&i: &usize| (&self.jobs[i].resolved, self.progress.of(i));
+            let songs: Vec<_> = group.iter().map(song).collect();
+            let judged = after::judge_all(&songs, self.start)?;
             let mut results = Vec::new();
             for (i, (judged, after)) in group.into_iter().zip(judged) {
                 let Made::Written(written) = &mut self.jobs[i].made else { continue };

@@ -1,11 +1,10 @@
 //! Checks before loading whether the run fits into memory, and chooses the VAE's tiles.
 
 use acestep_import::{Folder, Part};
-use acestep_model::Configs;
 use acestep_runtime::{
     Device, Engine, Error, Notice, Plan, Request, Residency, Stage,
     align::gaze,
-    device::memory::{self, MemoryNeed, Widths},
+    device::memory::{self, MemoryNeed},
     listen::CODES_AT_ONCE,
     text::{CAPTION_TOKENS, LYRIC_TOKENS},
     vae::Tiling,
@@ -68,7 +67,7 @@ pub(super) fn needs(resolved: &Resolved) -> Result<Vec<MemoryNeed>, acestep_impo
         let (frames, tokens) = (plan.padded_frames, heard.min(words));
         needs.push(MemoryNeed::alignment(&configs.dit, size, &heads, frames, tokens, widths));
     }
-    needs.push(sound(folder, configs, plan, plan.tiling, widths)?);
+    needs.push(decoder(folder, plan, *engine)?(plan.tiling));
     if let Some((judge, _)) = resolved.judge() {
         let words = common::prompt_tokens(plan.caption.len() + plan.lyrics.len());
         let codes = plan.codes.iter().map(Vec::len).max().unwrap_or(0);
@@ -78,15 +77,15 @@ pub(super) fn needs(resolved: &Resolved) -> Result<Vec<MemoryNeed>, acestep_impo
     Ok(needs)
 }
 
-fn sound(
-    folder: &Folder,
-    configs: &Configs,
+/// Returns the need of the VAE's decoder as a function of its tiles.
+fn decoder<'a>(
+    folder: &'a Folder,
     plan: &Plan,
-    tiling: Tiling,
-    widths: Widths,
-) -> Result<MemoryNeed, acestep_import::Error> {
-    let size = folder.size(Part::VaeDecoder)?.parameters;
-    Ok(MemoryNeed::vae(&configs.vae, size, plan.batch_size(), plan.padded_frames, tiling, widths))
+    engine: Engine,
+) -> Result<impl Fn(Tiling) -> MemoryNeed + use<'a>, acestep_import::Error> {
+    let (vae, size) = (&folder.configs().vae, folder.size(Part::VaeDecoder)?.parameters);
+    let (songs, frames, widths) = (plan.batch_size(), plan.padded_frames, engine.widths());
+    Ok(move |tiling| MemoryNeed::vae(vae, size, songs, frames, tiling, widths))
 }
 
 /// Chooses the VAE's tiles for the free memory of the device, unless the user chose them, and
@@ -104,7 +103,6 @@ pub(super) fn tiling(
     if request.vae_chunk.is_some() || engine.device == Device::Cpu {
         return Ok(None);
     }
-    let configs = folder.configs();
     let widths = engine.widths();
     let mut others = 0;
     if residency == Residency::Kept {
@@ -118,11 +116,8 @@ pub(super) fn tiling(
             };
         }
     }
-    let size = folder.size(Part::VaeDecoder)?.parameters;
-    let (batch, frames) = (plan.batch_size(), plan.padded_frames);
-    let need = |tiling| MemoryNeed::vae(&configs.vae, size, batch, frames, tiling, widths);
-    let room = engine::room(engine.device);
-    let chosen = memory::tiling(Tiling::default(), frames, &room, others, need);
+    let (need, room) = (decoder(folder, plan, engine)?, engine::room(engine.device));
+    let chosen = memory::tiling(Tiling::default(), plan.padded_frames, &room, others, need);
     if chosen == Tiling::default() {
         return Ok(None);
     }

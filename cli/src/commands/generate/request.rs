@@ -122,7 +122,9 @@ impl ResolvedRequest {
         }
         editing.put_over(request)?;
         adapters::put(&args.compute, request)?;
-        put_all!(sampling => request; seed, batch_size, inference_steps, guidance_scale, guidance_mode, cfg_interval_start, cfg_interval_end, shift, timesteps, rng);
+        put_all!(sampling => request;
+            seed, batch_size, inference_steps, guidance_scale, guidance_mode, cfg_interval_start,
+            cfg_interval_end, shift, timesteps, rng);
         sampling.sampler.put_over(request, sampling.infer_method.as_ref());
         put_all!(args.compute => request; vae_chunk, vae_overlap);
         Ok(())

@@ -42,9 +42,10 @@ impl Editing {
         if widths != (None, None) && self.repaint_mode.is_none() {
             request.repaint_mode = Some("custom".into());
         }
-        put_all!(self => request; audio_cover_strength, repainting_start, repainting_end,
-            repaint_strength, repaint_mode, repaint_latent_crossfade_frames,
-            repaint_wav_crossfade_sec, chunk_mask_mode, track_name);
+        put_all!(self => request;
+            audio_cover_strength, repainting_start, repainting_end, repaint_strength, repaint_mode,
+            repaint_latent_crossfade_frames, repaint_wav_crossfade_sec, chunk_mask_mode,
+            track_name);
         let classes = (!self.track_classes.is_empty()).then_some(&self.track_classes);
         put(&mut request.track_classes, classes);
         Ok(())
