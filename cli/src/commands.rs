@@ -8,6 +8,7 @@ pub(crate) mod config;
 pub(crate) mod disk;
 pub(crate) mod doctor;
 pub(crate) mod engine;
+pub(crate) mod formats;
 pub(crate) mod generate;
 pub(crate) mod language;
 pub(crate) mod memory;
