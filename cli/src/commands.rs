@@ -16,6 +16,7 @@ pub(crate) mod model;
 pub(crate) mod plan;
 pub(crate) mod play;
 pub(crate) mod plot;
+pub(crate) mod proof;
 pub(crate) mod shell;
 pub(crate) mod target;
 pub(crate) mod text;

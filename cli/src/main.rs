@@ -20,7 +20,6 @@ mod environment;
 mod error;
 mod exit;
 mod interrupt;
-mod process;
 mod progress;
 mod report;
 mod settings;

@@ -19,11 +19,12 @@ use acestep_engine::{
     retry,
 };
 use acestep_music::stage;
+use acestep_proof::process;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Value, json};
 
 use crate::{
-    interrupt, process,
+    interrupt,
     report::{Report, Style},
 };
 

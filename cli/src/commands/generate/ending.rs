@@ -5,6 +5,7 @@ use std::{path::PathBuf, process::ExitCode, rc::Rc, time::Duration};
 use acestep_engine::{Error, Notice, Stage, error::size, files::Existing, retry, tiling::Tiling};
 use acestep_import::AceStep;
 use acestep_music::{Plan, lm};
+use acestep_proof::process;
 use anyhow::Result;
 use serde_json::{Value, json};
 
@@ -19,7 +20,6 @@ use super::{
 use crate::{
     error::code_of,
     exit::{FAILED, exit},
-    process,
     progress::{self, Outcome},
     report::Report,
 };
