@@ -1,32 +1,27 @@
 //! Flags of the commands, and those that all of them share.
+//!
+//! `command_line::flags` adds what follows from a flag's name, type and group: upstream's spelling,
+//! negative numbers, completion of files, and which flags the short help leaves out.
+
+#![allow(
+    rustdoc::broken_intra_doc_links,
+    reason = "flags are documented for the terminal: `[default: 0.1]`"
+)]
 
 use std::ffi::OsString;
 
 use clap::FromArgMatches as _;
 
-pub(crate) use global::Typed;
-
-pub(crate) use global::Global;
+pub(crate) use global::{Global, Typed};
 
 pub(crate) mod adapter;
-#[allow(
-    rustdoc::broken_intra_doc_links,
-    reason = "flags are documented for the terminal: `[default: 0.1]`"
-)]
 pub(crate) mod after;
 pub(crate) mod codec;
 pub(crate) mod config;
-#[allow(
-    rustdoc::broken_intra_doc_links,
-    reason = "flags are documented for the terminal: `cuda[:N]`"
-)]
 pub(crate) mod device;
 pub(crate) mod doctor;
 pub(crate) mod editing;
-#[allow(
-    rustdoc::broken_intra_doc_links,
-    reason = "flags are documented for the terminal: `[Verse]`"
-)]
+pub(crate) mod files;
 pub(crate) mod generate;
 mod global;
 pub(crate) mod language;
@@ -36,6 +31,7 @@ pub(crate) mod sampler;
 pub(crate) mod sound;
 pub(crate) mod thinking;
 pub(crate) mod train;
+pub(crate) mod values;
 
 /// Parses `words` as the flags of `generate`.
 ///

@@ -13,6 +13,7 @@ use crate::{
 };
 
 mod examples;
+mod flags;
 mod mistakes;
 
 /// Make music on your own machine.
@@ -34,9 +35,9 @@ pub(crate) enum Command {
     /// Let the language model plan a song: metadata, text, audio codes.
     Plan(Box<args::plan::Plan>),
     /// Let the language model write a song's text from a description.
-    Inspire(Box<args::plan::Inspire>),
+    Inspire(Box<args::plan::Text>),
     /// Let the language model rewrite caption and lyrics in its own form.
-    Format(Box<args::plan::Format>),
+    Format(Box<args::plan::Text>),
     /// Describe a song from its sound: caption, metadata and lyrics.
     Understand(Box<args::plan::Understand>),
     /// Manage models: list, pull, show, verify, remove.
@@ -144,7 +145,7 @@ fn with_defaults(mut command: clap::Command, name: &str, loaded: &Loaded) -> cla
 
 /// Returns the whole command line as shown in help, completions and manual pages.
 pub(crate) fn command() -> clap::Command {
-    let mut command = Cli::command().long_version(version::long());
+    let mut command = flags::completed(Cli::command()).long_version(version::long());
     let template = template(&command);
     command = command.help_template(template);
     command = examples::with_examples(command, &exit_codes());
@@ -238,5 +239,27 @@ mod tests {
         assert_eq!(color(&["acestep", "--color", "always"]), clap::ColorChoice::Always);
         assert_eq!(color(&["acestep", "--color"]), clap::ColorChoice::Auto);
         assert_eq!(color(&["acestep"]), clap::ColorChoice::Auto);
+    }
+
+    /// Scripts of users contain these names: a removed line breaks them.
+    #[test]
+    fn every_flag_keeps_its_names() {
+        fn list(command: &clap::Command, typed: &str, lines: &mut Vec<String>) {
+            for arg in command.get_arguments() {
+                let Some(long) = arg.get_long() else { continue };
+                let mut others = arg.get_all_aliases().unwrap_or_default();
+                others.sort_unstable();
+                let short = arg.get_short().map(|short| format!(" -{short}")).unwrap_or_default();
+                let others: String = others.iter().map(|name| format!(" --{name}")).collect();
+                lines.push(format!("{typed} --{long}{short}{others}"));
+            }
+            command.get_subcommands().for_each(|below| {
+                list(below, &format!("{typed} {}", below.get_name()), lines);
+            });
+        }
+        let mut lines = Vec::new();
+        list(&command(), "acestep", &mut lines);
+        lines.sort_unstable();
+        insta::assert_snapshot!(lines.join("\n"));
     }
 }

@@ -52,7 +52,12 @@ pub(crate) fn code_of(error: &anyhow::Error) -> u8 {
     }
     // If a reader such as `head` closes the pipe early, that is not a failure.
     let closed = |e: &io::Error| e.kind() == io::ErrorKind::BrokenPipe;
-    if error.downcast_ref::<report::Stdout>().is_some_and(|e| closed(&e.0)) {
+    let written = error.downcast_ref::<report::Stdout>().map(|error| &error.0);
+    let of_proof = error.downcast_ref().and_then(|error| match error {
+        acestep_proof::Error::Output(error) => Some(error),
+        _ => None,
+    });
+    if written.or(of_proof).is_some_and(closed) {
         return OK;
     }
     // Only the outermost error counts: below a context it is about the content of a file.
@@ -87,6 +92,9 @@ pub(crate) fn hint(error: &anyhow::Error) -> Option<String> {
             return import_hint(error);
         }
         if let Some(error) = cause.downcast_ref::<HubError>() {
+            return error.hint();
+        }
+        if let Some(error) = cause.downcast_ref::<acestep_proof::Error>() {
             return error.hint();
         }
         match cause.downcast_ref::<acestep_engine::Error>()? {

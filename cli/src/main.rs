@@ -8,12 +8,9 @@
 //! | `report` | the only writer to standard output and standard error |
 //! | `progress` | the progress display of a run |
 //! | `interrupt` | Ctrl-C |
-//! | `error`, `refusal`, `exit` | `error` / `cause` / `hint`, and the exit codes |
+//! | `error`, `cli_error`, `exit` | `error` / `cause` / `hint`, and the exit codes |
 //! | `settings`, `environment` | values from the configuration and the environment |
 //! | `version` | version and build information |
-
-// The descriptions of a run are large JSON literals.
-#![recursion_limit = "256"]
 
 mod args;
 mod cli_error;
@@ -23,7 +20,6 @@ mod environment;
 mod error;
 mod exit;
 mod interrupt;
-mod process;
 mod progress;
 mod report;
 mod settings;

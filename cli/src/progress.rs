@@ -15,6 +15,7 @@ use acestep_engine::{
     Notice,
     device::Fault,
     error::size,
+    process,
     progress::{Event, Observe, Stage, Unit},
     retry,
 };
@@ -23,7 +24,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Value, json};
 
 use crate::{
-    interrupt, process,
+    interrupt,
     report::{Report, Style},
 };
 
@@ -314,13 +315,7 @@ mod tests {
     /// The outcome is also needed by programs that read only the final JSON.
     #[test]
     fn what_is_done_again_is_remembered_even_where_nothing_is_said() {
-        let report = Report {
-            verbosity: -1,
-            color: anstream::ColorChoice::Never,
-            progress: false,
-            json: false,
-        };
-        let progress = Progress::new(report);
+        let progress = Progress::new(Report::SILENT);
         let again = |stage, frames| Event::Again { stage, frames, why: "no memory".into() };
         progress.event(again(stage::VAE_ENCODER, 375));
         progress.event(again(stage::VAE, 256));
@@ -343,13 +338,7 @@ mod tests {
 
     #[test]
     fn what_is_said_of_one_request_is_not_said_of_another() {
-        let report = Report {
-            verbosity: -1,
-            color: anstream::ColorChoice::Never,
-            progress: false,
-            json: false,
-        };
-        let progress = Progress::new(report);
+        let progress = Progress::new(Report::SILENT);
         let elapsed = Duration::from_secs(3);
         progress.of(2).event(Event::Noticed(Notice("quiet".into())));
         progress.of(0).event(Event::Finished { stage: stage::VAE, elapsed });

@@ -8,6 +8,7 @@ use std::{
     path::Path,
 };
 
+use acestep_engine::Notice;
 use anstream::{AutoStream, ColorChoice};
 use serde_json::{Value, json};
 
@@ -44,6 +45,11 @@ pub(crate) const CYAN: &str = "\x1b[36m";
 pub(crate) const PLAIN: &str = "\x1b[0m";
 
 impl Report {
+    /// Settings for tests: nothing but errors is printed.
+    #[cfg(test)]
+    pub(crate) const SILENT: Self =
+        Self { verbosity: -1, color: ColorChoice::Never, progress: false, json: false };
+
     /// True if only errors are shown.
     pub(crate) fn is_quiet(&self) -> bool {
         self.verbosity < 0
@@ -93,6 +99,11 @@ impl Report {
                 false => self.print(&format!("{YELLOW}note:{PLAIN} {text}\n")),
             }
         }
+    }
+
+    /// Prints notices as notes.
+    pub(crate) fn notes<'a>(&self, notices: impl IntoIterator<Item = &'a Notice>) {
+        notices.into_iter().for_each(|notice| self.note(&notice.0));
     }
 
     /// Writes `text` and a line end to standard output.

@@ -14,6 +14,7 @@ use acestep_import::{
     hub::{Access, Hub},
 };
 use acestep_music::Request;
+use anyhow::Context;
 use etcetera::BaseStrategy;
 
 use crate::environment::set;
@@ -163,9 +164,14 @@ pub(crate) fn kernels_dir() -> Option<PathBuf> {
     Some(std::path::absolute(&cache).unwrap_or(cache).join("kernels"))
 }
 
-/// Makes `child`, another run of this program, ignore all settings except the directories of models
-/// and compiled kernels.
-pub(crate) fn alone(child: &mut Command) {
+/// Returns the command of another process of this program. It ignores all settings except the
+/// directories of models and compiled kernels.
+///
+/// # Errors
+/// If the system does not know the program's file.
+pub(crate) fn child() -> anyhow::Result<Command> {
+    let program = env::current_exe().context("cannot find this program's own file")?;
+    let mut child = Command::new(program);
     for (name, _) in env::vars_os() {
         let text = name.to_string_lossy();
         if text.starts_with("ACESTEP_") && text != "ACESTEP_CACHE_DIR" && text != MODELS_DIR {
@@ -176,6 +182,7 @@ pub(crate) fn alone(child: &mut Command) {
     if let Some(cache) = said("cache_dir") {
         child.env("ACESTEP_CACHE_DIR", cache);
     }
+    Ok(child)
 }
 
 /// The variable of the models directory.

@@ -19,6 +19,8 @@ fn the_help_pages_are_these() {
         ("doctor-long", &["doctor", "--help"]),
         ("warmup-long", &["warmup", "--help"]),
         ("bench-long", &["bench", "--help"]),
+        ("check-long", &["check", "--help"]),
+        ("verify-long", &["verify", "--help"]),
     ] {
         let run = place.run(args).succeeded();
         assert_eq!(run.stderr, "");

@@ -32,7 +32,7 @@ fn copy(from: &Path, to: &Path) {
 }
 
 /// Changes the exponent of a tensor's first value.
-fn harm(file: &Path, tensor: &str) {
+pub(super) fn harm(file: &Path, tensor: &str) {
     let mut bytes = fs::read(file).expect("a file of tensors");
     let tensors = SafeTensors::deserialize(&bytes).expect("safetensors");
     let values = tensors.tensor(tensor).expect("a tensor").data();
@@ -55,7 +55,7 @@ fn counts(report: &Value) -> [u64; 3] {
 fn every_computed_case_of_the_public_sets_equals_the_reference() {
     let place = Place::new();
     for (set, models, expected) in
-        [("a", "checkpoints_a", [1358, 0, 346]), ("xl", "checkpoints_xl", [82, 0, 3])]
+        [("a", "checkpoints_a", [301, 0, 335]), ("xl", "checkpoints_xl", [82, 0, 3])]
     {
         let (report, code) = verify(&place, &goldens(set), &goldens(models));
         assert_eq!(failed(&report), Vec::<&Value>::new(), "set {set}");
@@ -85,7 +85,7 @@ fn number_streams_equal_the_reference() {
 fn the_built_in_set_passes_without_any_file() {
     let run = Place::new().run(&["verify", "--json"]);
     let report: Value = serde_json::from_slice(&run.stdout).expect("JSON");
-    assert_eq!((run.code, counts(&report)), (Some(0), [613, 0, 58]));
+    assert_eq!((run.code, counts(&report)), (Some(0), [180, 0, 47]));
     assert_eq!(report["device"], "cpu");
     let keys: Vec<&String> = report["cases"][0].as_object().expect("a case").keys().collect();
     assert_eq!(
@@ -211,22 +211,10 @@ fn one_changed_word_or_number_fails_and_nothing_else() {
     let changes = [
         ("lm_e2e.json", "/cases/3/calls/0/generated/7", "llm_dit_cfg2.call0.generated"),
         ("lm_e2e.json", "/cases/5/result/metadata/bpm", "llm_dit_two_phase.result"),
-        (
-            "logic/constrained_decoding.json",
-            "/results/tiny/10/finite_counts/3",
-            "tiny.10.codes.finite_counts",
-        ),
-        ("logic/cot_yaml.json", "/format_metadata_as_cot/7/cot", "format_metadata_as_cot.7"),
-        ("logic/cot_yaml.json", "/parse_lm_output/5/lyrics", "parse_lm_output.5.lyrics"),
-        ("logic/lm_prompts.json", "/tiny/9/ids/0", "tiny.9.ids"),
-        ("logic/lm_sampling.json", "/filters/2/top_p_0.9/0", "filters.2.top_p_0.9"),
-        ("logic/lm_sampling.json", "/filters/3/probs_t0.85/1", "filters.3.probs_t0.85"),
-        ("logic/prefix_trees_tiny.json", "/bpm/4/1/0", "bpm"),
-        ("logic/tokenizer_cases.json", "/tiny/5/lm_ids/0", "tiny.5.lm_ids"),
     ];
     let place = Place::new();
     let set = place.path("set");
-    fs::create_dir_all(set.join("logic")).expect("a folder");
+    fs::create_dir_all(&set).expect("a folder");
     // A set must have some tensors.
     fs::copy(goldens("a").join("silence.safetensors"), set.join("silence.safetensors"))
         .expect("a golden");
@@ -260,7 +248,7 @@ fn large_vocabulary(folder: &Path) {
 /// The real vocabulary is not part of the project. This replacement has the right special tokens
 /// and wrong words.
 #[test]
-fn a_vocabulary_that_is_passed_is_computed_with_and_only_the_full_goldens_are() {
+fn the_full_goldens_are_computed_with_a_vocabulary_that_is_passed() {
     let place = Place::new();
     let set = place.path("set");
     fs::create_dir_all(set.join("logic")).expect("a folder");
@@ -290,7 +278,8 @@ fn a_vocabulary_that_is_passed_is_computed_with_and_only_the_full_goldens_are() 
     // Without a tokenizer.json, one vocabulary serves the language model and the text encoder.
     for tokenizer in ["alone", "both"] {
         let cases = cases(tokenizer);
-        assert_eq!(outcomes(&cases, "tiny"), [122, 0, 0]);
+        // The tests of the tokenizers compare these.
+        assert_eq!(outcomes(&cases, "tiny"), [0, 0, 0]);
         assert_eq!(outcomes(&cases, "full_info."), [5, 0, 0]);
         let [passed, failed, skipped] = outcomes(&cases, "full.");
         assert_eq!((passed + failed, skipped), (117, 0));
@@ -299,7 +288,7 @@ fn a_vocabulary_that_is_passed_is_computed_with_and_only_the_full_goldens_are() 
 
     fs::remove_dir_all(place.path("both/acestep-5Hz-lm-4B")).expect("a folder");
     let cases = cases("both");
-    assert_eq!(outcomes(&cases, ".lm_"), [78, 0, 78]);
+    assert_eq!(outcomes(&cases, ".lm_"), [0, 0, 78]);
     let case = cases.iter().find(|case| case["case"] == "full.0.lm_ids").expect("a case");
     assert_eq!(case["skipped"], "the directory of --tokenizer has only the other tokenizer");
 }
@@ -334,12 +323,6 @@ fn a_directory_without_the_real_vocabulary_is_refused() {
         let run = place.run(&["verify", "--tokenizer", &tokenizer]).failed(1);
         run.says(problem).says("\nhint: --tokenizer takes the folder of a released language model");
     }
-}
-
-#[test]
-fn the_help_page_is_this() {
-    let run = Place::new().run(&["verify", "--help"]).succeeded();
-    insta::assert_snapshot!("help", run.text());
 }
 
 #[test]

@@ -59,9 +59,14 @@ fn every_message_is_on_the_page_for_troubles() {
             }
         }
     };
-    for folder in
-        ["import/src", "runtime/engine/src", "runtime/music/src", "cli/src", "train/src/lora"]
-    {
+    for folder in [
+        "import/src",
+        "runtime/engine/src",
+        "runtime/music/src",
+        "cli/src",
+        "train/src/lora",
+        "tests/proof/src",
+    ] {
         visit(&root().join(folder), &mut look);
     }
     look(&root().join("train/src/error.rs"));

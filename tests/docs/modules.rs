@@ -14,8 +14,16 @@ use syn::{
 use super::text;
 
 /// The crates.
-const CRATES: [&str; 7] =
-    ["model", "import", "runtime/engine", "runtime/music", "train", "train/demo", "cli"];
+const CRATES: [&str; 8] = [
+    "model",
+    "import",
+    "runtime/engine",
+    "runtime/music",
+    "train",
+    "train/demo",
+    "cli",
+    "tests/proof",
+];
 
 /// Returns the Rust files under a folder.
 fn files_of(folder: &Path) -> Vec<PathBuf> {

@@ -19,62 +19,37 @@ Examples:
 #[command(next_help_heading = "After the song")]
 pub(crate) struct After {
     /// Also write song.lrc: the time of each line.
-    #[arg(long, hide_short_help = true)]
+    #[arg(long)]
     pub(crate) lrc: bool,
 
     /// Also write these times to a file of this name.
     ///
     /// {seed} and {index} are filled in; without either, several files get the suffixes _1, _2.
-    #[arg(
-        long,
-        value_name = "FILE",
-        alias = "output_lrc",
-        hide_short_help = true,
-        value_hint = ValueHint::FilePath
-    )]
+    #[arg(long, value_name = "FILE")]
     pub(crate) output_lrc: Option<PathBuf>,
 
     /// Also write the lines as WebVTT subtitles to a file of this name.
-    #[arg(
-        long,
-        value_name = "FILE",
-        alias = "output_vtt",
-        hide_short_help = true,
-        value_hint = ValueHint::FilePath
-    )]
+    #[arg(long, value_name = "FILE")]
     pub(crate) output_vtt: Option<PathBuf>,
 
     /// Also write song.png: waveform, spectrogram, lines.
-    #[arg(long, hide_short_help = true)]
+    #[arg(long)]
     pub(crate) plot: bool,
 
     /// Also write this picture to a file of this name.
-    #[arg(
-        long,
-        value_name = "FILE",
-        alias = "output_plot",
-        hide_short_help = true,
-        value_hint = ValueHint::FilePath
-    )]
+    #[arg(long, value_name = "FILE")]
     pub(crate) output_plot: Option<PathBuf>,
 
     /// Score each song, and list the best first.
     ///
     /// The diffusion transformer scores how well the lyrics can be followed. If there is a language
     /// model and the song has audio codes, it scores how much of the request it recognises in them.
-    #[arg(long, hide_short_help = true)]
+    #[arg(long)]
     pub(crate) score: bool,
 
     /// Nats per token that count as much likelier for the language model, 0.001 to 100 [default:
     /// 0.1].
-    #[arg(
-        long,
-        value_name = "X",
-        alias = "score_scale",
-        hide_short_help = true,
-        requires = "score",
-        allow_negative_numbers = true
-    )]
+    #[arg(long, value_name = "X", requires = "score")]
     pub(crate) score_scale: Option<f64>,
 }
 
@@ -109,11 +84,11 @@ pub(crate) struct Plot {
     pub(crate) song: PathBuf,
 
     /// File to write [default: the song's name with .png].
-    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 
     /// File with the lines and their times, as --lrc writes it.
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(long, value_name = "FILE")]
     pub(crate) lrc: Option<PathBuf>,
 
     /// Show the picture in the terminal, not in a file; with --output both.

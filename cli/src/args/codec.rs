@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-use acestep_engine::{Error, files::Existing};
+use acestep_engine::Error;
 use acestep_music::latents::Format;
 use clap::{Subcommand, ValueHint};
 
-use super::{plan::Place, sound::Sound};
+use super::{device::Where, files::Files, sound::Sound, values::seed};
 
 /// Shown under the long help.
 pub(crate) const EXAMPLES: &str = "\
@@ -55,13 +55,7 @@ pub(crate) struct Encode {
     pub(crate) sample: bool,
 
     /// Seed of the sampled latents [default: random].
-    #[arg(
-        long,
-        value_name = "SEED",
-        value_parser = super::generate::seed,
-        allow_negative_numbers = true,
-        requires = "sample"
-    )]
+    #[arg(long, value_name = "SEED", value_parser = seed, requires = "sample")]
     pub(crate) seed: Option<u64>,
 
     #[command(flatten)]
@@ -87,50 +81,27 @@ pub(crate) struct Decode {
 pub(crate) struct Common {
     /// File to write; - is standard output [default: beside the input, with its name
     /// and another extension].
-    #[arg(
-        short,
-        long,
-        value_name = "FILE",
-        value_hint = ValueHint::FilePath,
-        help_heading = "Output"
-    )]
+    #[arg(short, long, value_name = "FILE", help_heading = "Output")]
     pub(crate) output: Option<PathBuf>,
 
-    /// Replace existing files.
-    #[arg(long, help_heading = "Output")]
-    pub(crate) force: bool,
-
-    /// Print one JSON object on standard output, in place of the path.
-    #[arg(long, help_heading = "Output")]
-    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) files: Files,
 
     /// Model whose VAE is used: turbo, demo, .. or a directory [default: turbo].
     #[arg(long, value_name = "NAME|DIR", help_heading = "Model and device")]
     pub(crate) model: Option<String>,
 
     #[command(flatten)]
-    pub(crate) place: Place,
+    pub(crate) place: Where,
 
     /// Latent frames per chunk, 25 per second in the released models [default: 750 to encode, 512
     /// to decode, or what fits].
-    #[arg(
-        long,
-        value_name = "FRAMES",
-        alias = "vae_chunk",
-        allow_negative_numbers = true,
-        help_heading = "Model and device"
-    )]
+    #[arg(long, value_name = "FRAMES", help_heading = "Model and device")]
     pub(crate) vae_chunk: Option<i64>,
 
     /// Latent frames of overlap on each side, whose result is discarded [default: 50 to encode, 64
     /// to decode].
-    #[arg(
-        long,
-        value_name = "FRAMES",
-        alias = "vae_overlap",
-        allow_negative_numbers = true,
-        help_heading = "Model and device"
-    )]
+    #[arg(long, value_name = "FRAMES", help_heading = "Model and device")]
     pub(crate) vae_overlap: Option<i64>,
 }
 
@@ -140,11 +111,4 @@ fn latents_format(text: &str) -> Result<Format, String> {
         Error::BadValue { why, .. } => why,
         other => other.to_string(),
     })
-}
-
-impl Common {
-    /// Returns the treatment of existing files.
-    pub(crate) fn existing(&self) -> Existing {
-        if self.force { Existing::Replace } else { Existing::Keep }
-    }
 }

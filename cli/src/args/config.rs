@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Subcommand, ValueEnum, ValueHint};
+use clap::{Subcommand, ValueEnum};
 use clap_complete::Shell;
 
 /// Shown under the long help of `config`.
@@ -90,7 +90,7 @@ pub(crate) struct Man {
     pub(crate) command: Vec<String>,
 
     /// Write a page for each command to this directory.
-    #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    #[arg(short, long, value_name = "DIR")]
     pub(crate) output: Option<PathBuf>,
 
     /// Format of the pages.

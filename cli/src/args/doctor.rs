@@ -25,7 +25,7 @@ pub(crate) struct Doctor {
     pub(crate) place: Where,
 
     /// Make no song.
-    #[arg(long, alias = "no_song")]
+    #[arg(long)]
     pub(crate) no_song: bool,
 
     /// Print one JSON object on standard output.
@@ -41,7 +41,7 @@ pub(crate) struct Warmup {
     pub(crate) model: Option<String>,
 
     /// Language model [default: the first that is installed].
-    #[arg(long, value_name = "NAME|PATH", alias = "lm_model", help_heading = "Model and device")]
+    #[arg(long, value_name = "NAME|PATH", help_heading = "Model and device")]
     pub(crate) lm_model: Option<String>,
 
     #[command(flatten)]

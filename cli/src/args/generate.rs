@@ -8,8 +8,8 @@ use acestep_engine::{Residency, files::Existing};
 use clap::ValueHint;
 
 use super::{
-    after::After, device::Where, editing::Editing, language::Language, sampler::Sampler,
-    sound::Sound, thinking::Thinking,
+    after::After, device::Where, editing::Editing, files::existing, language::Language,
+    sampler::Sampler, sound::Sound, thinking::Thinking, values::seed,
 };
 
 /// Shown under the long help.
@@ -85,23 +85,23 @@ pub(crate) struct Words {
     pub(crate) instrumental: bool,
 
     /// Beats a minute, 30 to 300.
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    #[arg(long, value_name = "N")]
     pub(crate) bpm: Option<i64>,
 
     /// Key, e.g. "F# minor".
-    #[arg(long, value_name = "KEY", alias = "key_scale", hide_short_help = true)]
+    #[arg(long, value_name = "KEY", alias = "key-scale", hide_short_help = true)]
     pub(crate) keyscale: Option<String>,
 
     /// Beats per bar: 2, 3, 4 or 6.
-    #[arg(long, value_name = "N", alias = "time_signature", hide_short_help = true)]
+    #[arg(long, value_name = "N", alias = "time-signature", hide_short_help = true)]
     pub(crate) timesignature: Option<String>,
 
     /// Seconds, up to 600 [default: the plan's, else 30].
-    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true)]
+    #[arg(long, value_name = "SECONDS")]
     pub(crate) duration: Option<f64>,
 
     /// Language of the voice, e.g. en, zh, ja.
-    #[arg(long, value_name = "CODE", alias = "vocal_language")]
+    #[arg(long, value_name = "CODE")]
     pub(crate) vocal_language: Option<String>,
 
     /// Request from a JSON file or a tagged song.
@@ -110,7 +110,7 @@ pub(crate) struct Words {
     /// songs with our tags; `-` is standard input. The model that the file names is used, unless
     /// --model is given. generate takes several files, one --request each, and loads every network
     /// once for all of them.
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(long, value_name = "FILE")]
     pub(crate) request: Vec<PathBuf>,
 }
 
@@ -124,13 +124,7 @@ pub(crate) struct Song {
     /// The song's outline as audio codes, five per second; @FILE reads them from a file.
     ///
     /// Either `<|audio_code_17|><|audio_code_4|>` or `17,4`; they set the length.
-    #[arg(
-        long,
-        value_name = "CODES|@FILE",
-        alias = "audio_codes",
-        hide_short_help = true,
-        allow_hyphen_values = true
-    )]
+    #[arg(long, value_name = "CODES|@FILE", hide_short_help = true, allow_hyphen_values = true)]
     pub(crate) audio_codes: Option<String>,
 }
 
@@ -142,81 +136,45 @@ pub(crate) struct Sampling {
     ///
     /// The same seed makes the same song again. The songs of a batch count up from it, or a list
     /// gives each its own: 7,9,11.
-    #[arg(
-        long,
-        value_name = "SEED",
-        value_delimiter = ',',
-        value_parser = seed,
-        allow_negative_numbers = true
-    )]
+    #[arg(long, value_name = "SEED", value_delimiter = ',', value_parser = seed)]
     pub(crate) seed: Option<Vec<u64>>,
 
     /// Number of songs, 1 to 8 [default: 1].
-    #[arg(long, value_name = "N", alias = "batch_size", allow_negative_numbers = true)]
+    #[arg(long, value_name = "N")]
     pub(crate) batch_size: Option<i64>,
 
     /// Steps; turbo takes 8 [default: 50].
-    #[arg(
-        long,
-        value_name = "N",
-        visible_alias = "steps",
-        alias = "inference_steps",
-        allow_negative_numbers = true
-    )]
+    #[arg(long, value_name = "N", visible_alias = "steps")]
     pub(crate) inference_steps: Option<i64>,
 
     /// Guidance scale; not turbo [default: 7; demo 4].
     ///
     /// 1 is no guidance; a higher value follows the request more closely.
-    #[arg(
-        long,
-        value_name = "X",
-        visible_alias = "cfg-scale",
-        aliases = ["guidance_scale", "cfg_scale"],
-        allow_negative_numbers = true
-    )]
+    #[arg(long, value_name = "X", visible_alias = "cfg-scale")]
     pub(crate) guidance_scale: Option<f64>,
 
     /// Kind of guidance: apg, cfg, adg, adg_w_norm or adg_wo_clip [default: apg].
-    #[arg(long, value_name = "MODE", alias = "guidance_mode", hide_short_help = true)]
+    #[arg(long, value_name = "MODE")]
     pub(crate) guidance_mode: Option<String>,
 
     /// Lowest time at which guidance applies, 0 to 1 [default: 0].
-    #[arg(
-        long,
-        value_name = "T",
-        alias = "cfg_interval_start",
-        hide_short_help = true,
-        allow_negative_numbers = true
-    )]
+    #[arg(long, value_name = "T")]
     pub(crate) cfg_interval_start: Option<f64>,
 
     /// Highest time at which guidance applies, 0 to 1 [default: 1].
-    #[arg(
-        long,
-        value_name = "T",
-        alias = "cfg_interval_end",
-        hide_short_help = true,
-        allow_negative_numbers = true
-    )]
+    #[arg(long, value_name = "T")]
     pub(crate) cfg_interval_end: Option<f64>,
 
     /// Shift of the steps towards the noise [default: turbo 3, else 1].
-    #[arg(long, value_name = "X", hide_short_help = true, allow_negative_numbers = true)]
+    #[arg(long, value_name = "X")]
     pub(crate) shift: Option<f64>,
 
     /// Times of the steps, falling from 1 to 0; replaces steps and shift.
-    #[arg(
-        long,
-        value_name = "T,T,..",
-        value_delimiter = ',',
-        hide_short_help = true,
-        allow_negative_numbers = true
-    )]
+    #[arg(long, value_name = "T,T,..", value_delimiter = ',')]
     pub(crate) timesteps: Option<Vec<f64>>,
 
     /// Steps without (ode) or with fresh noise (sde) [default: ode].
-    #[arg(long, value_name = "METHOD", alias = "infer_method", hide_short_help = true)]
+    #[arg(long, value_name = "METHOD")]
     pub(crate) infer_method: Option<String>,
 
     #[command(flatten)]
@@ -226,7 +184,7 @@ pub(crate) struct Sampling {
     ///
     /// philox is PyTorch's generator on an NVIDIA GPU; the GPU's number of threads matters for long
     /// songs. mt19937 is PyTorch's generator on a CPU.
-    #[arg(long, value_name = "NAME", hide_short_help = true)]
+    #[arg(long, value_name = "NAME")]
     pub(crate) rng: Option<String>,
 
     /// File with the initial noise, in place of the seed's noise.
@@ -234,23 +192,17 @@ pub(crate) struct Sampling {
     /// A .bin as --dump-conditioning writes it (three little-endian int32 of shape, then f32), or a
     /// .safetensors with `initial_noise`. With --infer-method sde, the seed still determines the
     /// noise of the steps.
-    #[arg(long, value_name = "FILE", hide_short_help = true, value_hint = ValueHint::FilePath)]
+    #[arg(long, value_name = "FILE")]
     pub(crate) noise: Option<PathBuf>,
 
     /// Folder with the transformer's conditions, in place of caption and lyrics.
     ///
     /// The initial noise is also read from there.
-    #[arg(long, value_name = "DIR", hide_short_help = true, value_hint = ValueHint::DirPath)]
+    #[arg(long, value_name = "DIR")]
     pub(crate) conditioning: Option<PathBuf>,
 
     /// Write the transformer's conditions and the initial noise to the files of a folder.
-    #[arg(
-        long,
-        value_name = "DIR",
-        alias = "dump_conditioning",
-        hide_short_help = true,
-        value_hint = ValueHint::DirPath
-    )]
+    #[arg(long, value_name = "DIR")]
     pub(crate) dump_conditioning: Option<PathBuf>,
 }
 
@@ -284,48 +236,29 @@ pub(crate) struct Compute {
     pub(crate) adapter: Vec<String>,
 
     /// Strength of adapters, -10 to 10: one number for all, or one for each [default: 1].
-    #[arg(
-        long,
-        value_name = "X,..",
-        value_delimiter = ',',
-        alias = "adapter_scale",
-        hide_short_help = true,
-        allow_negative_numbers = true
-    )]
+    #[arg(long, value_name = "X,..", value_delimiter = ',', hide_short_help = true)]
     pub(crate) adapter_scale: Option<Vec<f64>>,
 
     /// Ignore the adapters of the request file.
-    #[arg(long, alias = "no_adapter", hide_short_help = true, conflicts_with_all = ["adapter", "adapter_scale"])]
+    #[arg(long, hide_short_help = true, conflicts_with_all = ["adapter", "adapter_scale"])]
     pub(crate) no_adapter: bool,
 
     #[command(flatten)]
     pub(crate) place: Where,
 
     /// Keep every network in memory; by default, only one at a time.
-    #[arg(long, alias = "keep_loaded", hide_short_help = true)]
+    #[arg(long, hide_short_help = true)]
     pub(crate) keep_loaded: bool,
 
     /// Latent frames that the VAE decodes at once, 25 per second in the released models [default:
     /// 512, on a GPU fewer if its memory is small].
-    #[arg(
-        long,
-        value_name = "FRAMES",
-        alias = "vae_chunk",
-        hide_short_help = true,
-        allow_negative_numbers = true
-    )]
+    #[arg(long, value_name = "FRAMES", hide_short_help = true)]
     pub(crate) vae_chunk: Option<i64>,
 
     /// Latent frames of overlap on each side, whose sound is discarded [default: 64].
     ///
     /// From 9 on, the value has no audible effect; below, the joints of chunks can be audible.
-    #[arg(
-        long,
-        value_name = "FRAMES",
-        alias = "vae_overlap",
-        hide_short_help = true,
-        allow_negative_numbers = true
-    )]
+    #[arg(long, value_name = "FRAMES", hide_short_help = true)]
     pub(crate) vae_overlap: Option<i64>,
 }
 
@@ -340,7 +273,7 @@ pub(crate) struct Output {
     /// requests. {seed}, {index} and {name} (the name of the request file) are filled in. Several
     /// songs of a request without {seed} and {index} get the suffixes _1, _2 before the extension.
     /// `-` is standard output.
-    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 
     /// Name of songs without --output if there are several requests: the request's name.
@@ -355,13 +288,7 @@ pub(crate) struct Output {
     ///
     /// .safetensors, .vae, .nac8 or .nac4, by the extension; the name follows the rules of
     /// --output.
-    #[arg(
-        long,
-        value_name = "FILE",
-        alias = "output_latents",
-        hide_short_help = true,
-        value_hint = ValueHint::FilePath
-    )]
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
     pub(crate) output_latents: Option<PathBuf>,
 
     /// Replace existing files.
@@ -372,17 +299,17 @@ pub(crate) struct Output {
     ///
     /// It is the request with every value decided. The same model, seed, device, build and type of
     /// the weights (--dtype) give the same song, bit for bit.
-    #[arg(long, alias = "save_request")]
+    #[arg(long)]
     pub(crate) save_request: bool,
 
     /// Write no tags; by default a song holds its caption, its seed and its request.
     ///
     /// `acestep generate --request SONG` makes the song again from its tags.
-    #[arg(long, alias = "no_tags", hide_short_help = true)]
+    #[arg(long, hide_short_help = true)]
     pub(crate) no_tags: bool,
 
     /// Show what would be done, and do nothing.
-    #[arg(long, alias = "dry_run")]
+    #[arg(long)]
     pub(crate) dry_run: bool,
 
     /// Print one JSON object in place of paths.
@@ -400,26 +327,6 @@ impl Compute {
 impl Output {
     /// Returns the treatment of existing files.
     pub(crate) fn existing(&self) -> Existing {
-        if self.force { Existing::Replace } else { Existing::Keep }
+        existing(self.force)
     }
-}
-
-/// Parses a seed.
-///
-/// # Errors
-/// A description of valid seeds.
-pub(super) fn seed(text: &str) -> Result<u64, String> {
-    fixed_seed(text).map_err(|why| match text.trim() {
-        "-1" => "for a random seed leave it out".to_owned(),
-        _ => why,
-    })
-}
-
-/// Parses a seed that has a fixed default, so a random one is never drawn.
-///
-/// # Errors
-/// A description of valid seeds.
-pub(super) fn fixed_seed(text: &str) -> Result<u64, String> {
-    let range = |_| format!("a seed is a whole number from 0 to {}", u64::MAX);
-    text.trim().parse().map_err(range)
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anstream::ColorChoice;
-use clap::{ArgAction, ValueEnum, ValueHint};
+use clap::{ArgAction, ValueEnum};
 
 use crate::{report::Report, settings::Flags};
 
@@ -20,35 +20,22 @@ pub(crate) struct Global {
     verbose: u8,
 
     /// When to use colour; `auto` obeys NO_COLOR.
-    #[arg(
-        long,
-        global = true,
-        value_name = "WHEN",
-        default_value = "auto",
-        hide_short_help = true
-    )]
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
     color: Color,
 
     /// Directory of manually installed models; pulled models are found in any case.
     ///
     /// [default: acestep/models in the user's data directory, on Linux ~/.local/share]
     /// [env: ACESTEP_MODELS_DIR]
-    #[arg(
-        long,
-        global = true,
-        value_name = "DIR",
-        alias = "models_dir",
-        value_hint = ValueHint::DirPath,
-        hide_short_help = true
-    )]
+    #[arg(long, global = true, value_name = "DIR")]
     pub(crate) models_dir: Option<PathBuf>,
 
     /// Contact no server.
-    #[arg(long, global = true, hide_short_help = true)]
+    #[arg(long, global = true)]
     pub(crate) offline: bool,
 
     /// Answer every question with yes, such as the download of missing models.
-    #[arg(short, long, global = true, hide_short_help = true, conflicts_with = "offline")]
+    #[arg(short, long, global = true, conflicts_with = "offline")]
     pub(crate) yes: bool,
 
     /// Display of a run's progress.
@@ -57,35 +44,22 @@ pub(crate) struct Global {
         global = true,
         value_name = "HOW",
         default_value = "auto",
-        hide_short_help = true,
         conflicts_with = "no_progress"
     )]
     progress: Watch,
 
     /// Show no moving lines: `--progress none`.
-    #[arg(long, global = true, alias = "no_progress", hide_short_help = true)]
+    #[arg(long, global = true)]
     no_progress: bool,
 
     /// Configuration file, in place of the user's.
     ///
     /// [env: ACESTEP_CONFIG] `acestep config show` shows the settings and their sources.
-    #[arg(
-        long,
-        global = true,
-        value_name = "FILE",
-        value_hint = ValueHint::FilePath,
-        hide_short_help = true
-    )]
+    #[arg(long, global = true, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
 
     /// Read no configuration.
-    #[arg(
-        long,
-        global = true,
-        alias = "no_config",
-        hide_short_help = true,
-        conflicts_with = "config"
-    )]
+    #[arg(long, global = true, conflicts_with = "config")]
     pub(crate) no_config: bool,
 
     /// The flags with a default that were typed.

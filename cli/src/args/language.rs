@@ -4,9 +4,11 @@ use std::path::PathBuf;
 
 use acestep_engine::Error;
 use acestep_music::{Request, lm::settings::Settings};
-use clap::ValueHint;
 
-use super::thinking::Decisions;
+use super::{
+    thinking::Decisions,
+    values::{pair, put, put_all, seed},
+};
 
 /// All flags of the language model, for commands that use all its abilities.
 #[derive(Debug, Clone, Default, PartialEq, clap::Args)]
@@ -28,103 +30,50 @@ pub(crate) struct Drawing {
     /// A short name, the name of a directory or file in the models directory, or a path; GGUF files
     /// of acestep.cpp and safetensors files of ComfyUI also work. [default: the first of lm-1.7b,
     /// lm-0.6b and lm-4b that is installed]
-    #[arg(long, value_name = "NAME|PATH", alias = "lm_model")]
+    #[arg(long, value_name = "NAME|PATH")]
     lm_model: Option<String>,
 
     /// Sampling temperature, 0 to 2; 0 takes the likeliest token [default: 0.85].
-    #[arg(
-        long,
-        value_name = "X",
-        alias = "lm_temperature",
-        hide_short_help = true,
-        allow_negative_numbers = true
-    )]
+    #[arg(long, value_name = "X")]
     lm_temperature: Option<f64>,
 
     /// Sample from the N likeliest tokens; 0 is all [default: 0].
-    #[arg(
-        long,
-        value_name = "N",
-        alias = "lm_top_k",
-        hide_short_help = true,
-        allow_negative_numbers = true
-    )]
+    #[arg(long, value_name = "N")]
     lm_top_k: Option<i64>,
 
     /// Sample from the likeliest tokens with this total probability; 0 and 1 are all [default:
     /// 0.9].
-    #[arg(
-        long,
-        value_name = "SHARE",
-        alias = "lm_top_p",
-        hide_short_help = true,
-        allow_negative_numbers = true
-    )]
+    #[arg(long, value_name = "SHARE")]
     lm_top_p: Option<f64>,
 
     /// Repetition penalty, 0.1 to 2; 1 is none [default: 1].
-    #[arg(
-        long,
-        value_name = "X",
-        alias = "lm_repetition_penalty",
-        hide_short_help = true,
-        allow_negative_numbers = true
-    )]
+    #[arg(long, value_name = "X")]
     lm_repetition_penalty: Option<f64>,
 
     /// Seed of the language model; counts up in a batch [default: that of the song].
-    #[arg(
-        long,
-        value_name = "SEED",
-        value_parser = super::generate::seed,
-        alias = "lm_seed",
-        hide_short_help = true,
-        allow_negative_numbers = true
-    )]
+    #[arg(long, value_name = "SEED", value_parser = seed)]
     lm_seed: Option<u64>,
 
     /// Allow only answers that can be parsed (the default).
-    #[arg(
-        long,
-        alias = "constrained_decoding",
-        overrides_with = "no_constrained_decoding",
-        hide_short_help = true
-    )]
+    #[arg(long, overrides_with = "no_constrained_decoding")]
     constrained_decoding: bool,
 
     /// Allow any answer.
-    #[arg(
-        long,
-        alias = "no_constrained_decoding",
-        overrides_with = "constrained_decoding",
-        hide_short_help = true
-    )]
+    #[arg(long, overrides_with = "constrained_decoding")]
     no_constrained_decoding: bool,
 
     /// Maximum tokens per answer [default: as many as the length needs].
-    #[arg(
-        long,
-        value_name = "N",
-        alias = "max_tokens",
-        hide_short_help = true,
-        allow_negative_numbers = true
-    )]
+    #[arg(long, value_name = "N")]
     max_tokens: Option<i64>,
 
     /// Maximum tokens of prompt and answer together [default: 8192].
-    #[arg(
-        long,
-        value_name = "N",
-        alias = "max_seq",
-        hide_short_help = true,
-        allow_negative_numbers = true
-    )]
+    #[arg(long, value_name = "N")]
     max_seq: Option<i64>,
 
     /// File of allowed genres, one per line; without it, the model names no genre.
     ///
     /// Lines that begin with # are comments.
-    #[arg(long, value_name = "FILE", hide_short_help = true, value_hint = ValueHint::FilePath)]
+    #[arg(long, value_name = "FILE")]
     pub(crate) genres: Option<PathBuf>,
 }
 
@@ -133,23 +82,11 @@ pub(crate) struct Drawing {
 #[command(next_help_heading = "Language model")]
 pub(crate) struct Outline {
     /// Guidance of the codes by the plan, 1 to 10; 1 is no guidance [default: 2].
-    #[arg(
-        long,
-        value_name = "X",
-        alias = "lm_cfg_scale",
-        hide_short_help = true,
-        allow_negative_numbers = true
-    )]
+    #[arg(long, value_name = "X")]
     lm_cfg_scale: Option<f64>,
 
     /// Text that the guidance leads away from.
-    #[arg(
-        long,
-        value_name = "TEXT",
-        alias = "lm_negative_prompt",
-        hide_short_help = true,
-        allow_hyphen_values = true
-    )]
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     lm_negative_prompt: Option<String>,
 
     /// Prompt style: open, closed, upstream or acestep.cpp [default: open].
@@ -157,7 +94,7 @@ pub(crate) struct Outline {
     /// `closed` ends the model's turn before the codes, as ACE-Step 1.5 did up to April 2026.
     /// `upstream` and `acestep.cpp` are the prompts of these programs, byte for byte. `open`
     /// differs from `upstream` only in one point: it names the language that you gave.
-    #[arg(long, value_name = "STYLE", alias = "lm_prompt_style", hide_short_help = true)]
+    #[arg(long, value_name = "STYLE")]
     lm_prompt_style: Option<String>,
 }
 
@@ -178,12 +115,8 @@ impl Language {
 impl Drawing {
     /// Puts the typed flags over `request`.
     pub(crate) fn put_over(&self, request: &mut Request) {
-        put(&mut request.lm_model, self.lm_model.as_ref());
-        put(&mut request.lm_temperature, self.lm_temperature.as_ref());
-        put(&mut request.lm_top_k, self.lm_top_k.as_ref());
-        put(&mut request.lm_top_p, self.lm_top_p.as_ref());
-        put(&mut request.lm_repetition_penalty, self.lm_repetition_penalty.as_ref());
-        put(&mut request.lm_seed, self.lm_seed.as_ref());
+        put_all!(self => request;
+            lm_model, lm_temperature, lm_top_k, lm_top_p, lm_repetition_penalty, lm_seed);
         let constrained = pair(self.constrained_decoding, self.no_constrained_decoding);
         put(&mut request.use_constrained_decoding, constrained.as_ref());
     }
@@ -200,22 +133,8 @@ impl Drawing {
 impl Outline {
     /// Puts the typed flags over `request`.
     pub(crate) fn put_over(&self, request: &mut Request) {
-        put(&mut request.lm_cfg_scale, self.lm_cfg_scale.as_ref());
-        put(&mut request.lm_negative_prompt, self.lm_negative_prompt.as_ref());
-        put(&mut request.lm_prompt_style, self.lm_prompt_style.as_ref());
+        put_all!(self => request; lm_cfg_scale, lm_negative_prompt, lm_prompt_style);
     }
-}
-
-/// Replaces `to` by `from` if `from` is set.
-pub(crate) fn put<T: Clone>(to: &mut Option<T>, from: Option<&T>) {
-    if from.is_some() {
-        *to = from.cloned();
-    }
-}
-
-/// Combines a flag and its opposite; the parser keeps only the last one.
-pub(super) fn pair(yes: bool, no: bool) -> Option<bool> {
-    (yes || no).then_some(yes)
 }
 
 #[cfg(test)]
@@ -246,8 +165,8 @@ mod tests {
         assert!(!typed(&[]).is_typed());
         typed(&[]).put_over(&mut request);
         assert_eq!(request, before);
-        let flags = ["--lm-temperature", "0", "--use_cot_metas", "--no-use-cot-caption"];
-        let more = ["--lm_seed", "9", "--no-constrained-decoding", "--lm-prompt-style", "closed"];
+        let flags = ["--lm-temperature", "0", "--use-cot-metas", "--no-use-cot-caption"];
+        let more = ["--lm-seed", "9", "--no-constrained-decoding", "--lm-prompt-style", "closed"];
         let flags = typed(&[&flags[..], &more].concat());
         flags.put_over(&mut request);
         let expected = Request {

@@ -68,7 +68,7 @@ pub(crate) struct Pull {
     pub(crate) revision: Option<String>,
 
     /// Show what would be downloaded, and download nothing.
-    #[arg(long, alias = "dry_run")]
+    #[arg(long)]
     pub(crate) dry_run: bool,
 }
 

@@ -2,14 +2,13 @@
 
 use std::path::PathBuf;
 
-use acestep_engine::files::Existing;
-use clap::ValueHint;
-
 use super::{
     device::Where,
+    files::Files,
     generate::Words,
     language::{Drawing, Outline},
     thinking::Decisions,
+    values::seed,
 };
 
 /// Shown under the long help of `plan`.
@@ -79,6 +78,7 @@ pub(crate) const OTHER_WORDS: &[(&str, &[(&str, &str)])] = &[
                 "lm_top_p",
                 "Draws from the likeliest tokens with this share together; 0, 1: all [default: 1]",
             ),
+            ("json", "Print one JSON object in place of text"),
         ],
     ),
 ];
@@ -113,7 +113,7 @@ pub(crate) struct Plan {
     pub(crate) user: Option<String>,
 
     /// Write no audio codes, only metadata and text.
-    #[arg(long, alias = "no_codes", help_heading = "Song")]
+    #[arg(long, help_heading = "Song")]
     pub(crate) no_codes: bool,
 
     #[command(flatten)]
@@ -123,23 +123,9 @@ pub(crate) struct Plan {
     pub(crate) common: Common,
 }
 
-/// Flags of `inspire`.
+/// Flags of `inspire` and `format`.
 #[derive(Debug, Clone, clap::Args)]
-pub(crate) struct Inspire {
-    #[command(flatten)]
-    pub(crate) words: Words,
-
-    /// Also write audio codes.
-    #[arg(long, help_heading = "Song")]
-    pub(crate) codes: bool,
-
-    #[command(flatten)]
-    pub(crate) common: Common,
-}
-
-/// Flags of `format`.
-#[derive(Debug, Clone, clap::Args)]
-pub(crate) struct Format {
+pub(crate) struct Text {
     #[command(flatten)]
     pub(crate) words: Words,
 
@@ -162,20 +148,13 @@ pub(crate) struct Common {
         long,
         value_name = "SEED",
         value_delimiter = ',',
-        value_parser = super::generate::seed,
-        allow_negative_numbers = true,
+        value_parser = seed,
         help_heading = "Sampling"
     )]
     pub(crate) seed: Option<Vec<u64>>,
 
     /// Number of outlines, 1 to 8 [default: 1].
-    #[arg(
-        long,
-        value_name = "N",
-        alias = "batch_size",
-        allow_negative_numbers = true,
-        help_heading = "Sampling"
-    )]
+    #[arg(long, value_name = "N", help_heading = "Sampling")]
     pub(crate) batch_size: Option<i64>,
 
     #[command(flatten)]
@@ -193,75 +172,31 @@ pub(crate) struct Common {
     pub(crate) model: Option<String>,
 
     #[command(flatten)]
-    pub(crate) place: Place,
+    pub(crate) place: Where,
 
     /// Request to write, for `acestep generate --request`; - is standard output
     /// [default: plan.json, inspire.json or format.json].
-    #[arg(
-        short,
-        long,
-        value_name = "FILE",
-        value_hint = ValueHint::FilePath,
-        help_heading = "Output"
-    )]
+    #[arg(short, long, value_name = "FILE", help_heading = "Output")]
     pub(crate) output: Option<PathBuf>,
 
     /// Write the audio codes to a file, as 17,4,...
     ///
     /// The codes of several songs go to files that end in _1, _2.
-    #[arg(
-        long,
-        value_name = "FILE",
-        alias = "output_codes",
-        value_hint = ValueHint::FilePath,
-        help_heading = "Output"
-    )]
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(crate) output_codes: Option<PathBuf>,
 
     /// Write caption, lyrics, bpm, duration, keyscale, timesignature and language to a folder.
     ///
     /// One file each, with that name; it has only the value and no line end.
-    #[arg(
-        long,
-        value_name = "DIR",
-        alias = "output_dir",
-        value_hint = ValueHint::DirPath,
-        help_heading = "Output"
-    )]
+    #[arg(long, value_name = "DIR", help_heading = "Output")]
     pub(crate) output_dir: Option<PathBuf>,
 
     /// Write the model's answer word for word, even if it cannot be used.
-    #[arg(
-        long,
-        value_name = "FILE",
-        alias = "output_text",
-        value_hint = ValueHint::FilePath,
-        help_heading = "Output"
-    )]
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(crate) output_text: Option<PathBuf>,
 
-    /// Replace existing files.
-    #[arg(long, help_heading = "Output")]
-    pub(crate) force: bool,
-
-    /// Print one JSON object on standard output, in place of paths.
-    #[arg(long, help_heading = "Output")]
-    pub(crate) json: bool,
-}
-
-/// Device of the models.
-#[derive(Debug, Clone, clap::Args)]
-#[command(next_help_heading = "Model and device")]
-pub(crate) struct Place {
     #[command(flatten)]
-    pub(crate) compute: Where,
-}
-
-impl Common {
-    /// Returns the treatment of existing files.
-    pub(crate) fn existing(&self) -> Existing {
-        if self.force { Existing::Replace } else { Existing::Keep }
-    }
+    pub(crate) files: Files,
 }
 
 /// Flags of `understand`.
@@ -275,7 +210,6 @@ pub(crate) struct Understand {
     #[arg(
         long,
         value_name = "CODES|@FILE",
-        alias = "audio_codes",
         conflicts_with = "song",
         allow_hyphen_values = true,
         help_heading = "Song"
@@ -283,13 +217,7 @@ pub(crate) struct Understand {
     pub(crate) audio_codes: Option<String>,
 
     /// Seed; the same seed gives the same answer [default: random].
-    #[arg(
-        long,
-        value_name = "SEED",
-        value_parser = super::generate::seed,
-        allow_negative_numbers = true,
-        help_heading = "Sampling"
-    )]
+    #[arg(long, value_name = "SEED", value_parser = seed, help_heading = "Sampling")]
     pub(crate) seed: Option<u64>,
 
     #[command(flatten)]
@@ -300,23 +228,12 @@ pub(crate) struct Understand {
     pub(crate) model: Option<String>,
 
     #[command(flatten)]
-    pub(crate) place: Place,
+    pub(crate) place: Where,
 
     /// Also write a request that makes a song like it, with its codes.
-    #[arg(
-        short,
-        long,
-        value_name = "FILE",
-        value_hint = ValueHint::FilePath,
-        help_heading = "Output"
-    )]
+    #[arg(short, long, value_name = "FILE", help_heading = "Output")]
     pub(crate) output: Option<PathBuf>,
 
-    /// Replace existing files.
-    #[arg(long, help_heading = "Output")]
-    pub(crate) force: bool,
-
-    /// Print one JSON object in place of text.
-    #[arg(long, help_heading = "Output")]
-    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) files: Files,
 }

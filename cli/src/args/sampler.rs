@@ -2,218 +2,116 @@
 
 use acestep_music::Request;
 
-use super::language::{pair, put};
+use super::values::{pair, put, put_all, seed};
 
 /// Sampler options other than steps and schedule.
 #[derive(Debug, Clone, Default, PartialEq, clap::Args)]
 #[command(next_help_heading = "Sampling")]
 pub(crate) struct Sampler {
     /// Deterministic solver: euler, or heun with two evaluations per step [default: euler].
-    #[arg(long, value_name = "MODE", alias = "sampler_mode", hide_short_help = true)]
+    #[arg(long, value_name = "MODE")]
     sampler_mode: Option<String>,
 
     /// Solver by acestep.cpp's name: euler, sde, dpm3m or stork4.
     ///
     /// Replaces --infer-method and --sampler-mode. With sde, base and sft keep the times of the
     /// schedule; with --infer-method sde they do not.
-    #[arg(long, value_name = "SOLVER", hide_short_help = true)]
+    #[arg(long, value_name = "SOLVER")]
     solver: Option<String>,
 
     /// Sub-steps of stork4, 1 to 148; every value gives the same song [default: 10].
-    #[arg(
-        long,
-        value_name = "N",
-        alias = "stork_substeps",
-        hide_short_help = true,
-        allow_negative_numbers = true
-    )]
+    #[arg(long, value_name = "N")]
     stork_substeps: Option<i64>,
 
     /// Rotate the music away from the result without a caption: --guidance-mode adg.
-    #[arg(long, alias = "use_adg", overrides_with = "no_use_adg", hide_short_help = true)]
+    #[arg(long, overrides_with = "no_use_adg")]
     use_adg: bool,
 
     /// Use the guidance that --guidance-mode names.
-    #[arg(long, alias = "no_use_adg", overrides_with = "use_adg", hide_short_help = true)]
+    #[arg(long, overrides_with = "use_adg")]
     no_use_adg: bool,
 
     /// Limit a step's velocity to X times the norm of the latents; 0 is no limit [default: 0].
-    #[arg(
-        long,
-        value_name = "X",
-        alias = "velocity_norm_threshold",
-        hide_short_help = true,
-        allow_negative_numbers = true
-    )]
+    #[arg(long, value_name = "X")]
     velocity_norm_threshold: Option<f64>,
 
     /// Share of the previous velocity to keep, 0 to 1 [default: 0].
-    #[arg(
-        long,
-        value_name = "SHARE",
-        alias = "velocity_ema_factor",
-        hide_short_help = true,
-        allow_negative_numbers = true
-    )]
+    #[arg(long, value_name = "SHARE")]
     velocity_ema_factor: Option<f64>,
 
     /// Correct each step in the wavelet domain (DCW), upstream's default for turbo.
-    #[arg(long, alias = "dcw_enabled", overrides_with = "no_dcw_enabled", hide_short_help = true)]
+    #[arg(long, overrides_with = "no_dcw_enabled")]
     dcw_enabled: bool,
 
     /// Do not correct steps, even if the request asks for it (the default).
-    #[arg(long, alias = "no_dcw_enabled", overrides_with = "dcw_enabled", hide_short_help = true)]
+    #[arg(long, overrides_with = "dcw_enabled")]
     no_dcw_enabled: bool,
 
     /// Part to correct: low, high, double or pix [default: double].
     ///
     /// With --dcw-scaler but without --dcw-enabled, the correction is acestep.cpp's: the default is
     /// low, and stochastic steps are not corrected.
-    #[arg(long, value_name = "MODE", alias = "dcw_mode", hide_short_help = true)]
+    #[arg(long, value_name = "MODE")]
     dcw_mode: Option<String>,
 
     /// Strength of the correction, 0 to 1 [default: 0.05].
-    #[arg(
-        long,
-        value_name = "X",
-        alias = "dcw_scaler",
-        hide_short_help = true,
-        allow_negative_numbers = true
-    )]
+    #[arg(long, value_name = "X")]
     dcw_scaler: Option<f64>,
 
     /// Strength for the high frequencies in mode double, 0 to 1 [default: 0.02].
-    #[arg(
-        long,
-        value_name = "X",
-        alias = "dcw_high_scaler",
-        hide_short_help = true,
-        allow_negative_numbers = true
-    )]
+    #[arg(long, value_name = "X")]
     dcw_high_scaler: Option<f64>,
 
     /// Wavelet; only haar is built in [default: haar].
-    #[arg(long, value_name = "NAME", alias = "dcw_wavelet", hide_short_help = true)]
+    #[arg(long, value_name = "NAME")]
     dcw_wavelet: Option<String>,
 
     /// Make a variant: rotate the noise towards that of --retake-seed, 0 to 1 [default: 0].
-    #[arg(
-        long,
-        value_name = "SHARE",
-        alias = "retake_variance",
-        hide_short_help = true,
-        allow_negative_numbers = true
-    )]
+    #[arg(long, value_name = "SHARE")]
     retake_variance: Option<f64>,
 
     /// Seed of the second noise; counts up in a batch, or a list [default: random].
-    #[arg(
-        long,
-        value_name = "SEED",
-        alias = "retake_seed",
-        value_delimiter = ',',
-        value_parser = super::generate::seed,
-        hide_short_help = true,
-        allow_negative_numbers = true
-    )]
+    #[arg(long, value_name = "SEED", value_delimiter = ',', value_parser = seed)]
     retake_seed: Option<Vec<u64>>,
 
     /// Start from the source plus noise, 0 (all noise) to 1 (hardly any) [default: 0].
-    #[arg(
-        long,
-        value_name = "SHARE",
-        alias = "cover_noise_strength",
-        hide_short_help = true,
-        allow_negative_numbers = true
-    )]
+    #[arg(long, value_name = "SHARE")]
     cover_noise_strength: Option<f64>,
 
     /// Multiply the final latents by X [default: 1].
-    #[arg(
-        long,
-        value_name = "X",
-        alias = "latent_rescale",
-        hide_short_help = true,
-        allow_negative_numbers = true
-    )]
+    #[arg(long, value_name = "X")]
     latent_rescale: Option<f64>,
 
     /// Add X to the final latents, after --latent-rescale [default: 0].
-    #[arg(
-        long,
-        value_name = "X",
-        alias = "latent_shift",
-        hide_short_help = true,
-        allow_negative_numbers = true
-    )]
+    #[arg(long, value_name = "X")]
     latent_shift: Option<f64>,
 
     /// Change the source, described by --flow-edit-source-.., to match caption and lyrics.
-    #[arg(
-        long,
-        alias = "flow_edit_morph",
-        overrides_with = "no_flow_edit_morph",
-        hide_short_help = true
-    )]
+    #[arg(long, overrides_with = "no_flow_edit_morph")]
     flow_edit_morph: bool,
 
     /// Make the song without this edit.
-    #[arg(
-        long,
-        alias = "no_flow_edit_morph",
-        overrides_with = "flow_edit_morph",
-        hide_short_help = true
-    )]
+    #[arg(long, overrides_with = "flow_edit_morph")]
     no_flow_edit_morph: bool,
 
     /// Caption of the source.
-    #[arg(
-        long,
-        value_name = "TEXT",
-        alias = "flow_edit_source_caption",
-        allow_hyphen_values = true,
-        hide_short_help = true
-    )]
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     flow_edit_source_caption: Option<String>,
 
     /// Lyrics of the source; @FILE reads them from a file.
-    #[arg(
-        long,
-        value_name = "TEXT|@FILE",
-        alias = "flow_edit_source_lyrics",
-        allow_hyphen_values = true,
-        hide_short_help = true
-    )]
+    #[arg(long, value_name = "TEXT|@FILE", allow_hyphen_values = true)]
     flow_edit_source_lyrics: Option<String>,
 
     /// Share of the steps after which the edit begins [default: 0].
-    #[arg(
-        long,
-        value_name = "SHARE",
-        alias = "flow_edit_n_min",
-        hide_short_help = true,
-        allow_negative_numbers = true
-    )]
+    #[arg(long, value_name = "SHARE")]
     flow_edit_n_min: Option<f64>,
 
     /// Share of the steps after which the edit ends; the rest is sampled anew [default: 1].
-    #[arg(
-        long,
-        value_name = "SHARE",
-        alias = "flow_edit_n_max",
-        hide_short_help = true,
-        allow_negative_numbers = true
-    )]
+    #[arg(long, value_name = "SHARE")]
     flow_edit_n_max: Option<f64>,
 
     /// Noises that each step of the edit averages over, 1 to 16 [default: 1].
-    #[arg(
-        long,
-        value_name = "N",
-        alias = "flow_edit_n_avg",
-        hide_short_help = true,
-        allow_negative_numbers = true
-    )]
+    #[arg(long, value_name = "N")]
     flow_edit_n_avg: Option<i64>,
 }
 
@@ -233,27 +131,16 @@ impl Sampler {
             request.solver = None;
         }
         put(&mut request.infer_method, infer_method);
-        put(&mut request.sampler_mode, self.sampler_mode.as_ref());
-        put(&mut request.solver, self.solver.as_ref());
-        put(&mut request.stork_substeps, self.stork_substeps.as_ref());
+        put_all!(self => request; sampler_mode, solver, stork_substeps);
         put(&mut request.use_adg, pair(self.use_adg, self.no_use_adg).as_ref());
-        put(&mut request.velocity_norm_threshold, self.velocity_norm_threshold.as_ref());
-        put(&mut request.velocity_ema_factor, self.velocity_ema_factor.as_ref());
+        put_all!(self => request; velocity_norm_threshold, velocity_ema_factor);
         put(&mut request.dcw_enabled, pair(self.dcw_enabled, self.no_dcw_enabled).as_ref());
-        put(&mut request.dcw_mode, self.dcw_mode.as_ref());
-        put(&mut request.dcw_scaler, self.dcw_scaler.as_ref());
-        put(&mut request.dcw_high_scaler, self.dcw_high_scaler.as_ref());
-        put(&mut request.dcw_wavelet, self.dcw_wavelet.as_ref());
-        put(&mut request.retake_variance, self.retake_variance.as_ref());
-        put(&mut request.retake_seed, self.retake_seed.as_ref());
-        put(&mut request.cover_noise_strength, self.cover_noise_strength.as_ref());
-        put(&mut request.latent_rescale, self.latent_rescale.as_ref());
-        put(&mut request.latent_shift, self.latent_shift.as_ref());
+        put_all!(self => request;
+            dcw_mode, dcw_scaler, dcw_high_scaler, dcw_wavelet, retake_variance, retake_seed,
+            cover_noise_strength, latent_rescale, latent_shift);
         let morph = pair(self.flow_edit_morph, self.no_flow_edit_morph);
         put(&mut request.flow_edit_morph, morph.as_ref());
-        put(&mut request.flow_edit_source_caption, self.flow_edit_source_caption.as_ref());
-        put(&mut request.flow_edit_n_min, self.flow_edit_n_min.as_ref());
-        put(&mut request.flow_edit_n_max, self.flow_edit_n_max.as_ref());
-        put(&mut request.flow_edit_n_avg, self.flow_edit_n_avg.as_ref());
+        put_all!(self => request;
+            flow_edit_source_caption, flow_edit_n_min, flow_edit_n_max, flow_edit_n_avg);
     }
 }

@@ -2,7 +2,7 @@
 
 use acestep_music::Request;
 
-use super::language::put;
+use super::values::put_all;
 
 /// Properties of the sound file.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -12,101 +12,45 @@ pub(crate) struct Sound {
     ///
     /// flac has 24 bits. mp3 and opus need a program that was built with the features of these
     /// names.
-    #[arg(
-        long,
-        value_name = "FORMAT",
-        visible_alias = "format",
-        aliases = ["audio_format", "output-format", "output_format"],
-        hide_short_help = true
-    )]
+    #[arg(long, value_name = "FORMAT", visible_alias = "format", alias = "output-format")]
     pub(crate) audio_format: Option<String>,
 
     /// Bitrate of an MP3 in kbit/s, 32 to 320 [default: 128].
-    #[arg(
-        long,
-        value_name = "KBIT",
-        alias = "mp3_bitrate",
-        value_parser = kilobits,
-        hide_short_help = true
-    )]
+    #[arg(long, value_name = "KBIT", value_parser = kilobits)]
     pub(crate) mp3_bitrate: Option<i64>,
 
     /// Sample rate of an MP3 in Hz, 44100 or 48000 [default: 48000].
-    #[arg(long, value_name = "HZ", alias = "mp3_sample_rate", hide_short_help = true)]
+    #[arg(long, value_name = "HZ")]
     pub(crate) mp3_sample_rate: Option<i64>,
 
     /// Bitrate of an Opus file in kbit/s, 6 to 510 [default: 128].
-    #[arg(
-        long,
-        value_name = "KBIT",
-        alias = "opus_bitrate",
-        value_parser = kilobits,
-        hide_short_help = true
-    )]
+    #[arg(long, value_name = "KBIT", value_parser = kilobits)]
     pub(crate) opus_bitrate: Option<i64>,
 
     /// Level of the loudest sample in dB relative to full scale, -60 to 0 [default: -1].
-    #[arg(
-        long,
-        value_name = "DB",
-        alias = "normalization_db",
-        hide_short_help = true,
-        allow_negative_numbers = true,
-        conflicts_with_all = ["no_normalization", "lufs", "peak_clip"]
-    )]
+    #[arg(long, value_name = "DB", conflicts_with_all = ["no_normalization", "lufs", "peak_clip"])]
     pub(crate) normalization_db: Option<f64>,
 
     /// Keep the loudness as it is, unless it exceeds full scale.
-    #[arg(
-        long,
-        alias = "no_normalization",
-        hide_short_help = true,
-        conflicts_with_all = ["lufs", "peak_clip"]
-    )]
+    #[arg(long, conflicts_with_all = ["lufs", "peak_clip"])]
     pub(crate) no_normalization: bool,
 
     /// Integrated loudness in LUFS (EBU R 128), in place of a peak level, e.g. -14.
     ///
     /// If the true peak would exceed -1 dB, the song gets less loud, and a note says so.
-    #[arg(
-        long,
-        value_name = "LUFS",
-        hide_short_help = true,
-        allow_negative_numbers = true,
-        conflicts_with = "peak_clip"
-    )]
+    #[arg(long, value_name = "LUFS", conflicts_with = "peak_clip")]
     pub(crate) lufs: Option<f64>,
 
     /// Samples per million that may be clipped, 0 to 999; acestep.cpp's loudness.
-    #[arg(
-        long,
-        value_name = "N",
-        alias = "peak_clip",
-        hide_short_help = true,
-        allow_negative_numbers = true
-    )]
+    #[arg(long, value_name = "N")]
     pub(crate) peak_clip: Option<i64>,
 
     /// Length of the fade-in in seconds [default: 0].
-    #[arg(
-        long,
-        value_name = "SECONDS",
-        visible_alias = "fade-in",
-        alias = "fade_in_duration",
-        hide_short_help = true,
-        allow_negative_numbers = true
-    )]
+    #[arg(long, value_name = "SECONDS", visible_alias = "fade-in")]
     pub(crate) fade_in_duration: Option<f64>,
 
     /// Length of the fade-out in seconds [default: 0].
-    #[arg(
-        long,
-        value_name = "SECONDS",
-        visible_alias = "fade-out",
-        alias = "fade_out_duration",
-        hide_short_help = true,
-        allow_negative_numbers = true
-    )]
+    #[arg(long, value_name = "SECONDS", visible_alias = "fade-out")]
     pub(crate) fade_out_duration: Option<f64>,
 }
 
@@ -122,14 +66,9 @@ impl Sound {
         if self.no_normalization {
             request.enable_normalization = Some(false);
         }
-        put(&mut request.normalization_db, self.normalization_db.as_ref());
-        put(&mut request.lufs, self.lufs.as_ref());
-        put(&mut request.peak_clip, self.peak_clip.as_ref());
-        put(&mut request.fade_in_duration, self.fade_in_duration.as_ref());
-        put(&mut request.fade_out_duration, self.fade_out_duration.as_ref());
-        put(&mut request.mp3_bitrate, self.mp3_bitrate.as_ref());
-        put(&mut request.mp3_sample_rate, self.mp3_sample_rate.as_ref());
-        put(&mut request.opus_bitrate, self.opus_bitrate.as_ref());
+        put_all!(self => request;
+            normalization_db, lufs, peak_clip, fade_in_duration, fade_out_duration, mp3_bitrate,
+            mp3_sample_rate, opus_bitrate);
     }
 }
 

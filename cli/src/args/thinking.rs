@@ -2,7 +2,7 @@
 
 use acestep_music::Request;
 
-use super::language::{pair, put};
+use super::values::{pair, put};
 
 /// Flags that turn planning on or off; commands that always plan do not have them.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -19,7 +19,7 @@ pub(crate) struct Thinking {
     ///
     /// With --use-cot-metas, --use-cot-caption or --use-cot-language it still decides those values,
     /// but writes no codes.
-    #[arg(long, alias = "no_thinking", overrides_with = "thinking")]
+    #[arg(long, overrides_with = "thinking")]
     no_thinking: bool,
 }
 
@@ -28,57 +28,27 @@ pub(crate) struct Thinking {
 #[command(next_help_heading = "Language model")]
 pub(crate) struct Decisions {
     /// Decide missing metadata: tempo, key, metre, length (the default).
-    #[arg(
-        long,
-        alias = "use_cot_metas",
-        overrides_with = "no_use_cot_metas",
-        hide_short_help = true
-    )]
+    #[arg(long, overrides_with = "no_use_cot_metas")]
     use_cot_metas: bool,
 
     /// Leave missing metadata open.
-    #[arg(
-        long,
-        alias = "no_use_cot_metas",
-        overrides_with = "use_cot_metas",
-        hide_short_help = true
-    )]
+    #[arg(long, overrides_with = "use_cot_metas")]
     no_use_cot_metas: bool,
 
     /// Rewrite the caption (the default).
-    #[arg(
-        long,
-        alias = "use_cot_caption",
-        overrides_with = "no_use_cot_caption",
-        hide_short_help = true
-    )]
+    #[arg(long, overrides_with = "no_use_cot_caption")]
     use_cot_caption: bool,
 
     /// Leave the caption as it is.
-    #[arg(
-        long,
-        alias = "no_use_cot_caption",
-        overrides_with = "use_cot_caption",
-        hide_short_help = true
-    )]
+    #[arg(long, overrides_with = "use_cot_caption")]
     no_use_cot_caption: bool,
 
     /// Decide a missing language (the default).
-    #[arg(
-        long,
-        alias = "use_cot_language",
-        overrides_with = "no_use_cot_language",
-        hide_short_help = true
-    )]
+    #[arg(long, overrides_with = "no_use_cot_language")]
     use_cot_language: bool,
 
     /// Leave a missing language open.
-    #[arg(
-        long,
-        alias = "no_use_cot_language",
-        overrides_with = "use_cot_language",
-        hide_short_help = true
-    )]
+    #[arg(long, overrides_with = "use_cot_language")]
     no_use_cot_language: bool,
 }
 
@@ -140,7 +110,7 @@ mod tests {
             (&["--thinking"], Some(true)),
             (&["--no-thinking", "--thinking"], Some(true)),
             (&["--thinking", "--no-thinking"], Some(false)),
-            (&["--thinking", "--no_thinking", "--thinking"], Some(true)),
+            (&["--thinking", "--no-thinking", "--thinking"], Some(true)),
         ] {
             assert_eq!(typed(flags).thinking.typed(), expected, "{flags:?}");
         }
@@ -149,7 +119,7 @@ mod tests {
     #[test]
     fn only_what_is_to_be_decided_is_asked_by_name() {
         assert!(typed(&["--use-cot-metas"]).decisions.asks_by_name());
-        assert!(typed(&["--no-use-cot-caption", "--use_cot_language"]).decisions.asks_by_name());
+        assert!(typed(&["--no-use-cot-caption", "--use-cot-language"]).decisions.asks_by_name());
         assert!(!typed(&["--no-use-cot-metas"]).decisions.asks_by_name());
         assert!(!typed(&[]).decisions.asks_by_name());
     }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use acestep_train::lora::TARGETS;
 use clap::{Subcommand, ValueHint, builder::PossibleValuesParser};
 
-use super::plan::Place;
+use super::{device::Where, values::fixed_seed};
 
 /// Shown under the long help.
 pub(crate) const EXAMPLES: &str = "\
@@ -45,7 +45,7 @@ pub(crate) struct Lora {
     pub(crate) songs: PathBuf,
 
     /// Folder of the adapter [default: the songs' name and `-lora`, beside them].
-    #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath, help_heading = "Output")]
+    #[arg(short, long, value_name = "DIR", help_heading = "Output")]
     pub(crate) output: Option<PathBuf>,
 
     /// Replace an existing adapter, and restart its training.
@@ -61,11 +61,11 @@ pub(crate) struct Lora {
     pub(crate) caption: Option<String>,
 
     /// Words put before every caption, which trigger the adapter later.
-    #[arg(long, value_name = "TEXT", alias = "custom_tag")]
+    #[arg(long, value_name = "TEXT")]
     pub(crate) custom_tag: Option<String>,
 
     /// Seconds of each song to train on, from its start: 1 to 600.
-    #[arg(long, value_name = "SECONDS", default_value_t = 240.0, alias = "max_duration")]
+    #[arg(long, value_name = "SECONDS", default_value_t = 240.0)]
     pub(crate) max_duration: f64,
 
     /// Rank of the adapter, 1 to 1024.
@@ -88,7 +88,6 @@ pub(crate) struct Lora {
         value_delimiter = ',',
         default_value = "q_proj,k_proj,v_proj,o_proj",
         value_parser = PossibleValuesParser::new(TARGETS),
-        alias = "target_modules",
         help_heading = "Learning"
     )]
     pub(crate) target_modules: Vec<String>,
@@ -98,23 +97,11 @@ pub(crate) struct Lora {
     pub(crate) epochs: u32,
 
     /// Songs per step, one after the other.
-    #[arg(
-        long,
-        value_name = "N",
-        default_value_t = 1,
-        alias = "batch_size",
-        help_heading = "Learning"
-    )]
+    #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Learning")]
     pub(crate) batch_size: u16,
 
     /// Learning rate.
-    #[arg(
-        long,
-        value_name = "X",
-        default_value_t = 1e-4,
-        alias = "learning_rate",
-        help_heading = "Learning"
-    )]
+    #[arg(long, value_name = "X", default_value_t = 1e-4, help_heading = "Learning")]
     pub(crate) learning_rate: f64,
 
     /// Steps until the full learning rate.
@@ -122,7 +109,6 @@ pub(crate) struct Lora {
         long,
         value_name = "N",
         default_value_t = 100,
-        alias = "warmup_steps",
         hide_short_help = true,
         help_heading = "Learning"
     )]
@@ -133,7 +119,7 @@ pub(crate) struct Lora {
         long,
         value_name = "SEED",
         default_value_t = 42,
-        value_parser = super::generate::fixed_seed,
+        value_parser = fixed_seed,
         help_heading = "Learning"
     )]
     pub(crate) seed: u64,
@@ -143,5 +129,5 @@ pub(crate) struct Lora {
     pub(crate) model: Option<String>,
 
     #[command(flatten)]
-    pub(crate) place: Place,
+    pub(crate) place: Where,
 }

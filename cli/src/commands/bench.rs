@@ -1,50 +1,20 @@
 //! `acestep bench`: measures the speed of each stage alone, at full size, with random weights.
-//!
-//! Speeds are shown beside ceilings from the same run, so that numbers of a busy machine are not
-//! mistaken for those of the program.
-//!
-//! | module | contents |
-//! |---|---|
-//! | [`stages`], [`language`], [`sound`], [`load`] | one run of each stage |
-//! | [`presets`], [`cost`] | released sizes, and the computed cost of a stage |
-//! | [`ceilings`], `silicon`, [`measure`] | ceilings of the device, the floor, clocks and memory |
-//! | [`results`], [`table`], [`section`], [`page`], [`peers`] | JSON, terminal, book |
-
-pub(super) mod ceilings;
-mod cost;
-pub(super) mod language;
-mod load;
-pub(super) mod measure;
-mod page;
-mod peers;
-pub(super) mod presets;
-mod results;
-mod section;
-#[cfg(feature = "cpu")]
-mod silicon;
-mod sound;
-pub(super) mod stages;
-mod table;
 
 use std::{path::PathBuf, process::ExitCode};
 
-use acestep_engine::{Device, Job, device::dtype};
-use acestep_model::{Backend, Place};
+use acestep_engine::device::dtype;
+use acestep_proof::{
+    Stage,
+    bench::{self, Options, Peer, Results},
+    families::{Preset, STAGES},
+};
 use anyhow::Result;
-use ceilings::Peaks;
-use clap::{ValueEnum, ValueHint};
-use load::Model;
-use peers::Peer;
-use presets::Preset;
-use results::Results;
-use stages::{Measured, Song, Stage};
+use clap::builder::TypedValueParser;
 
-use super::check::machine;
+use super::{engine, proof};
 use crate::{
     args::{Global, device::Where},
-    commands::engine,
     error::CliError,
-    interrupt,
     report::{self, Report},
     settings,
 };
@@ -53,12 +23,12 @@ use crate::{
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Args {
     /// Sizes of a released model, or of a part of it.
-    #[arg(long, value_enum, default_value = "turbo")]
-    preset: Preset,
+    #[arg(long, value_parser = proof::preset(), default_value = "turbo")]
+    preset: &'static Preset,
 
     /// Measure only these stages of the preset.
-    #[arg(long, value_enum, value_delimiter = ',')]
-    stage: Vec<Stage>,
+    #[arg(long, value_parser = stage(), value_delimiter = ',')]
+    stage: Vec<&'static Stage>,
 
     /// Length of the song in seconds, for codes, steps and sound.
     #[arg(long, value_name = "SECONDS", default_value = "10")]
@@ -80,7 +50,7 @@ pub(crate) struct Args {
     json: bool,
 
     /// Write or replace this machine's section of a Markdown page.
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(long, value_name = "FILE")]
     page: Option<PathBuf>,
 
     /// Measure nothing; make the page from files that --json wrote.
@@ -89,7 +59,6 @@ pub(crate) struct Args {
     #[arg(
         long,
         value_name = "FILE",
-        value_hint = ValueHint::FilePath,
         requires = "page",
         conflicts_with_all = ["preset", "stage", "duration", "model", "device", "dtype", "json"],
     )]
@@ -99,8 +68,13 @@ pub(crate) struct Args {
     ///
     /// The file has a name, threads, and rows of preset, stage, dtype, duration_s, wall_s for the
     /// same stages.
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "page")]
+    #[arg(long, value_name = "FILE", requires = "page")]
     peers: Vec<PathBuf>,
+}
+
+/// Parses a stage.
+fn stage() -> impl TypedValueParser<Value = &'static Stage> {
+    proof::by_name(STAGES.iter().map(|&stage| (stage.name, stage.about, stage)).collect())
 }
 
 /// Runs the command.
@@ -113,18 +87,21 @@ pub(crate) fn run(args: Args, global: &Global) -> Result<ExitCode> {
     } else {
         args.from.iter().map(|path| Results::read(path)).collect::<Result<_>>()?
     };
-    results::refuse_twice(&runs)?;
+    if let Some(twice) = bench::repeated(&runs) {
+        let refusal = CliError::usage(format!("the results have {twice} twice"));
+        return Err(refusal.hint("leave out one of the files").into());
+    }
     if let [run] = &runs[..]
         && args.from.is_empty()
     {
-        if args.json {
-            report::bytes(format!("{}\n", serde_json::to_string_pretty(run)?).as_bytes())?;
-        } else {
-            report::bytes(table::text(run).as_bytes())?;
-        }
+        let text = match args.json {
+            true => serde_json::to_string_pretty(run)? + "\n",
+            false => bench::text(run),
+        };
+        report::bytes(text.as_bytes())?;
     }
     if let Some(path) = &args.page {
-        page::write(path, &runs, &peers)?;
+        bench::write(path, &runs, &peers, &report)?;
         report.line(&format!("written: {}", path.display()));
     }
     Ok(ExitCode::SUCCESS)
@@ -135,7 +112,7 @@ fn measured(args: &Args, report: Report) -> Result<Results> {
     let mut stages = chosen(args)?;
     let (engine, notices) = engine::open(&args.place)?;
     if engine.dtype != dtype::of_others(engine.dtype) {
-        stages.retain(|stage| stage.is_kept_as_asked());
+        stages.retain(|stage| stage.is_kept_as_asked);
         let name = dtype::name(engine.dtype);
         if stages.is_empty() && args.model.is_none() {
             let message = format!("no network of these stages is kept in {name}");
@@ -146,93 +123,23 @@ fn measured(args: &Args, report: Report) -> Result<Results> {
         report.note(&format!("only the networks that are kept in {name} are measured"));
     }
     notices.iter().for_each(|notice| report.note(&notice.0));
-    let layout = settings::layout();
-    let model = args.model.as_deref().map(|choice| Model::open(choice, args.preset, &layout));
-    let song = Song { preset: args.preset, duration_s: args.duration };
-    let tell = |line: &str| report.line(line);
-    let (date, load_1m) = (machine::now(), measure::load_1m());
-    let bench =
-        Bench { device: engine.device, stages, song, model: model.transpose()?, tell: &tell };
-    let (ceilings, stages) = engine.run(bench)??;
-    let results = Results {
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        date,
-        machine: machine::describe(engine.device),
-        threads: threads(),
-        load_1m,
-        preset: args.preset,
-        duration_s: args.duration,
-        dtype: dtype::name(engine.dtype).to_owned(),
-        ceilings,
-        stages,
-    };
-    if results.was_busy() {
-        report
-            .note("other programs were at work when it began: times are longer than they need be");
-    }
-    Ok(results)
-}
-
-/// Returns the number of CPU threads that compute.
-fn threads() -> usize {
-    #[cfg(feature = "cpu")]
-    return silicon::threads();
-    #[cfg(not(feature = "cpu"))]
-    std::thread::available_parallelism().map_or(1, usize::from)
-}
-
-/// Returns a value as it is typed.
-pub(super) fn typed(value: impl ValueEnum) -> String {
-    value.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
+    let open = |choice| args.preset.open(choice, &settings::layout());
+    let model = args.model.as_deref().map(open).transpose()?;
+    let options = Options { preset: args.preset, stages, duration_s: args.duration };
+    bench::run(options, model, engine, &report)
 }
 
 /// Returns the chosen stages, in the order of the pipeline.
-fn chosen(args: &Args) -> Result<Vec<Stage>> {
-    let of_preset = stages::of(args.preset);
+fn chosen(args: &Args) -> Result<Vec<&'static Stage>> {
     if !(0.2..=600.0).contains(&args.duration) {
         let message = format!("`--duration {}` is out of range: 0.2 to 600 seconds", args.duration);
         return Err(CliError::usage(message).hint("a song of 10 to 60 seconds says most").into());
     }
+    let of_preset: Vec<_> = args.preset.stages().collect();
     if let Some(stage) = args.stage.iter().find(|stage| !of_preset.contains(stage)) {
-        let message = format!("the preset has no stage {}", typed(*stage));
+        let message = format!("the preset has no stage {}", stage.name);
         return Err(CliError::usage(message).hint("leave out --stage, or choose turbo").into());
     }
-    let wanted = |stage: &&Stage| args.stage.is_empty() || args.stage.contains(stage);
-    Ok(of_preset.iter().filter(wanted).copied().collect())
-}
-
-struct Bench<'a> {
-    device: Device,
-    stages: Vec<Stage>,
-    song: Song,
-    model: Option<Model>,
-    tell: &'a dyn Fn(&str),
-}
-
-impl Job for Bench<'_> {
-    type Output = Result<(Peaks, Vec<Measured>)>;
-
-    fn run<B: Backend>(self, place: Place<B>) -> Self::Output {
-        let Self { device, stages, song, model, tell } = self;
-        let go_on = || match interrupt::was_pressed() {
-            true => Err(acestep_engine::Error::Cancelled),
-            false => Ok(()),
-        };
-        tell("measuring what the device can do");
-        let peaks = Peaks::measure(device, &place);
-        let mut measured = Vec::new();
-        if let Some(model) = model {
-            for &part in Model::parts(song.preset) {
-                go_on()?;
-                tell(&format!("load: {part}"));
-                measured.push(model.measure(part, peaks.used, &place)?);
-            }
-        }
-        for stage in stages {
-            go_on()?;
-            tell(&format!("{}: making weights, then measuring", typed(stage)));
-            measured.push(stages::run(stage, song, peaks.used, &place)?);
-        }
-        Ok((peaks, measured))
-    }
+    let wanted = |stage: &&'static Stage| args.stage.is_empty() || args.stage.contains(stage);
+    Ok(of_preset.into_iter().filter(wanted).collect())
 }

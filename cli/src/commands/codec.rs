@@ -18,7 +18,6 @@ use acestep_engine::{
     tiling::Tiling,
 };
 use acestep_import::{AceStep, Network, TINY};
-use acestep_model::{Backend, Place};
 use acestep_music::{
     Networks, Request, SongError, codec,
     exchange::Array3,
@@ -30,8 +29,8 @@ use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
 use super::{
-    engine::{self, Started},
-    generate::outputs::{self, is_stdout},
+    engine::{self, Started, on_engine},
+    formats::{self, is_stdout},
     memory, target,
 };
 use crate::{
@@ -74,7 +73,7 @@ fn open(common: &Common) -> Result<AceStep> {
 
 impl Ready {
     fn start(common: &Common, folder: AceStep) -> Result<Self> {
-        let mut started = engine::start(&common.place.compute)?;
+        let mut started = engine::start(&common.place)?;
         if folder.name() == TINY {
             let text = "tiny is a random network: what it encodes is not heard again";
             started.notices.push(Notice(text.into()));
@@ -109,8 +108,8 @@ fn encode(args: &Encode, report: &Report) -> Result<()> {
     let (audio, mut notices) = read::song(&args.input, per_second.recip())?;
     let format = match common.output.as_deref().filter(|path| !is_stdout(path)) {
         Some(path) => {
-            target::check(path, &[&args.input], common.existing())?;
-            outputs::latents_format("output", args.format, path)?
+            target::check(path, &[&args.input], common.files.existing())?;
+            formats::latents_format("output", args.format, path)?
         }
         None => args.format.unwrap_or_default(),
     };
@@ -120,7 +119,7 @@ fn encode(args: &Encode, report: &Report) -> Result<()> {
     let frames = samples / hop;
     if frames == 0 {
         let least = hop as f64 / rate as f64;
-        return Err(SongError::TooShort { seconds: audio.seconds(), least }.into());
+        return Err(Error::from(SongError::TooShort { seconds: audio.seconds(), least }).into());
     }
     let tiling = tiling(common, Tiling::ENCODE, frames, &mut notices)?;
     let mut ready = Ready::start(common, folder)?;
@@ -132,16 +131,18 @@ fn encode(args: &Encode, report: &Report) -> Result<()> {
 
     let seed = args.sample.then(|| args.seed.unwrap_or_else(|| u64::from(rand::random::<u32>())));
     let how = codec::Encode { tiling, draw: seed.map(|seed| (NoiseSource::default(), seed)) };
-    ready.started.notices.iter().for_each(|notice| report.note(&notice.0));
+    report.notes(&ready.started.notices);
     let start = Instant::now();
     let progress = Progress::new(*report);
-    let job = There { audio: &audio, how, folder: &ready.folder, progress: &progress };
-    let made = ready.engine().run(job)?.context("cannot turn the sound into latents")?;
+    let made = to_latents(&audio, how, &ready, &progress)?
+        .context("cannot turn the sound into latents")?;
     let [_, frames, channels] = made.shape;
     match &output {
         None => report::bytes(&latents::to_bytes(&made, format, per_second)?)?,
         Some(path) => {
-            interrupt::whole(|| latents::save(path, &made, format, per_second, common.existing()))?;
+            interrupt::whole(|| {
+                latents::save(path, &made, format, per_second, common.files.existing())
+            })?;
         }
     }
     let notices = ready.finish(progress);
@@ -166,7 +167,7 @@ fn decode(args: &Decode, report: &Report) -> Result<()> {
     args.sound.put_over(&mut request);
     let typed = args.sound.audio_format.as_deref();
     let output = common.output.as_deref();
-    let format = outputs::format(typed, output, output, &mut request, &mut notices)?;
+    let format = formats::format(typed, output, output, &mut request, &mut notices)?;
     let encoding = Encoding::resolve(request.encoding(), format, &mut notices)?;
     let folder = open(common)?;
     let stored = latents::read(&args.input, folder.configs().vae.decoder_input_channels)?;
@@ -185,18 +186,20 @@ fn decode(args: &Decode, report: &Report) -> Result<()> {
     let seconds = frames as f64 / ready.folder.configs().vae.frames_per_second();
     let fades = sound::fades(&request, seconds, &mut notices)?;
     ready.started.notices.extend(notices);
-    ready.started.notices.iter().for_each(|notice| report.note(&notice.0));
+    report.notes(&ready.started.notices);
 
     let start = Instant::now();
     let progress = Progress::new(*report);
-    let job = Back { latents: &stored, tiling, folder: &ready.folder, progress: &progress };
-    let mut audio = ready.engine().run(job)?.context("cannot turn the latents into sound")?;
+    let mut audio = to_sound(&stored, tiling, &ready, &progress)?
+        .context("cannot turn the latents into sound")?;
     let said = finished(&mut audio, loudness, fades, format);
-    said.iter().for_each(|notice| report.note(&notice.0));
+    report.notes(&said);
     match &output {
         None => report::bytes(&write::to_bytes(&audio, &encoding, None)?)?,
         Some(path) => {
-            interrupt::whole(|| write::save(path, &audio, &encoding, None, common.existing()))?;
+            interrupt::whole(|| {
+                write::save(path, &audio, &encoding, None, common.files.existing())
+            })?;
         }
     }
     let mut notices = ready.finish(progress);
@@ -236,13 +239,13 @@ fn finished(
 fn destination(common: &Common, input: &Path, extension: &str) -> Result<Option<PathBuf>> {
     let path = common.output.clone().unwrap_or_else(|| input.with_extension(extension));
     if is_stdout(&path) {
-        if common.json {
+        if common.files.json {
             let message = "`--output -` and `--json` both want standard output";
             return Err(CliError::usage(message).hint("name a file with --output").into());
         }
         return Ok(None);
     }
-    target::check(&path, &[input], common.existing())?;
+    target::check(&path, &[input], common.files.existing())?;
     Ok(Some(path))
 }
 
@@ -270,7 +273,7 @@ fn finish(
     report: &Report,
 ) -> Result<()> {
     let name = output.map_or("-".to_owned(), |path| path.display().to_string());
-    if common.json {
+    if common.files.json {
         object["path"] = name.clone().into();
         object["notices"] = notices.iter().map(|notice| notice.0.clone()).collect();
         object["elapsed"] = start.elapsed().as_secs_f64().into();
@@ -282,38 +285,39 @@ fn finish(
     Ok(())
 }
 
-struct There<'a> {
-    audio: &'a Audio,
+/// Encodes `audio`. The outer error is of the device.
+fn to_latents(
+    audio: &Audio,
     how: codec::Encode,
-    folder: &'a AceStep,
-    progress: &'a Progress,
-}
-
-impl acestep_engine::Job for There<'_> {
-    type Output = Result<Array3, Error>;
-
-    fn run<B: Backend>(self, place: Place<B>) -> Self::Output {
-        let Self { audio, how, folder, progress } = self;
+    ready: &Ready,
+    progress: &Progress,
+) -> Result<Result<Array3, Error>, Error> {
+    let folder = &ready.folder;
+    on_engine!(ready.engine(),
+    for<'a>(audio: &'a Audio, how: codec::Encode, folder: &'a AceStep, progress: &'a Progress)
+        -> Result<Array3, Error>,
+    |place: B| {
         folder.check::<B>(&place.device, &[Network::VaeEncoder]).map_err(Error::checkpoint)?;
         let networks = Networks::<B>::new(folder, place, Residency::WhileUsed);
         codec::encode(audio, how, &networks, progress)
-    }
+    })
 }
 
-struct Back<'a> {
-    latents: &'a Array3,
+/// Decodes `latents`. The outer error is of the device.
+fn to_sound(
+    latents: &Array3,
     tiling: Option<Tiling>,
-    folder: &'a AceStep,
-    progress: &'a Progress,
-}
-
-impl acestep_engine::Job for Back<'_> {
-    type Output = Result<Audio, Error>;
-
-    fn run<B: Backend>(self, place: Place<B>) -> Self::Output {
-        let Self { latents, tiling, folder, progress } = self;
+    ready: &Ready,
+    progress: &Progress,
+) -> Result<Result<Audio, Error>, Error> {
+    let folder = &ready.folder;
+    on_engine!(ready.engine(),
+    for<'a>(latents: &'a Array3, tiling: Option<Tiling>, folder: &'a AceStep,
+            progress: &'a Progress)
+        -> Result<Audio, Error>,
+    |place: B| {
         folder.check::<B>(&place.device, &[Network::VaeDecoder]).map_err(Error::checkpoint)?;
         let networks = Networks::<B>::new(folder, place, Residency::WhileUsed);
         codec::decode(latents, tiling, &networks, progress)
-    }
+    })
 }

@@ -2,7 +2,6 @@
 
 use std::{fmt::Write as _, path::PathBuf, process::ExitCode};
 
-use acestep_engine::files::Existing;
 use anyhow::Result;
 use serde_json::{Value, json};
 
@@ -11,13 +10,14 @@ use crate::{
     args::{
         Global,
         config::{Args, Command, Show},
+        files::existing,
     },
     environment,
     error::CliError,
     report::{self, Report},
     settings::{
         self, Origin,
-        keys::{KEYS, Kind},
+        keys::{KEYS, Kind, variable},
     },
 };
 
@@ -32,7 +32,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<ExitCode> {
         Command::Path => report::path(&file(global)?)?,
         Command::Init(args) => {
             let path = file(global)?;
-            let existing = if args.force { Existing::Replace } else { Existing::Keep };
+            let existing = existing(args.force);
             if let Some(directory) = path.parent() {
                 std::fs::create_dir_all(directory).map_err(|error| {
                     let message = format!("cannot make the directory `{}`", directory.display());
@@ -129,7 +129,11 @@ fn template() -> String {
         let _ = write!(
             text,
             "\n# {}: {}\n# [default: {}] [env: {}]\n# {} = {example}\n",
-            key.name, key.about, key.default, key.variable, key.name
+            key.name,
+            key.about,
+            key.default,
+            variable(key.name),
+            key.name
         );
     }
     text + "\n# What every song begins with that is made without --request: the keys of a request file,\n\

@@ -4,7 +4,6 @@ use std::{path::Path, sync::Arc};
 
 use acestep_engine::{Engine, Error, Notice, Observe};
 use acestep_import::{Format, LanguageModelDir, Layout, Origin, built_in};
-use acestep_model::{Backend, Place};
 use acestep_music::lm::{
     self, Held,
     compose::{self, Composed, Timing, Understood},
@@ -14,7 +13,10 @@ use acestep_music::lm::{
 use anyhow::Result;
 use serde_json::{Value, json};
 
-use super::text::{read_file, utf8};
+use super::{
+    engine::on_engine,
+    text::{read_file, utf8},
+};
 use crate::{progress, settings as environment};
 
 /// Opens the language model: `choice`, else the one of the built-in `model`, else the configured
@@ -31,8 +33,21 @@ pub(crate) fn open(
     let configured = environment::lm_model();
     let choice = choice.or(built_in(model).map(|model| model.name)).or(configured.as_deref());
     let folder = acestep_import::open_language_model(choice, layout)?;
-    engine.run(Check(&folder))?.map_err(Error::checkpoint)?;
+    check(&folder, engine)?.map_err(Error::checkpoint)?;
     Ok(folder)
+}
+
+fn check(
+    folder: &LanguageModelDir,
+    engine: Engine,
+) -> Result<Result<(), acestep_import::Error>, Error> {
+    on_engine!(engine,
+    for<'a>(folder: &'a LanguageModelDir) -> Result<(), acestep_import::Error>,
+    |place: B| {
+        folder.check::<B>(&place.device)?;
+        // Report tokenizer errors before anything else is read.
+        folder.tokenizer().map(drop)
+    })
 }
 
 /// Returns `: GGUF, Q8_0` for files in another program's layout.
@@ -64,31 +79,6 @@ pub(crate) fn label(folder: &LanguageModelDir) -> String {
     format!("{} {}", lm::NAME, folder.name())
 }
 
-struct Check<'a>(&'a LanguageModelDir);
-
-impl acestep_engine::Job for Check<'_> {
-    type Output = Result<(), acestep_import::Error>;
-
-    fn run<B: Backend>(self, place: Place<B>) -> Self::Output {
-        self.0.check::<B>(&place.device)?;
-        // Report tokenizer errors before anything else is read.
-        self.0.tokenizer().map(drop)
-    }
-}
-
-/// Completes a request with the language model.
-///
-/// # Errors
-/// Errors of [`compose::compose`].
-pub(crate) fn compose(
-    job: &compose::Job<'_>,
-    folder: &LanguageModelDir,
-    engine: Engine,
-    observe: &dyn Observe,
-) -> Result<Composed, Error> {
-    engine.run(Compose { jobs: &[(job.clone(), observe)], folder })?.remove(0)
-}
-
 /// Completes many requests, each with its own observer; loads the model once. A failed request does
 /// not stop the others.
 ///
@@ -99,29 +89,19 @@ pub(crate) fn compose_all(
     folder: &LanguageModelDir,
     engine: Engine,
 ) -> Result<Vec<Result<Composed, Error>>, Error> {
-    let jobs: Vec<_> = jobs.iter().map(|(job, of)| (job.clone(), of as &dyn Observe)).collect();
-    engine.run(Compose { jobs: &jobs, folder })
-}
-
-struct Compose<'a> {
-    jobs: &'a [(compose::Job<'a>, &'a dyn Observe)],
-    folder: &'a LanguageModelDir,
-}
-
-impl acestep_engine::Job for Compose<'_> {
-    type Output = Vec<Result<Composed, Error>>;
-
-    fn run<B: Backend>(self, place: Place<B>) -> Self::Output {
-        let Self { jobs, folder } = self;
+    on_engine!(engine,
+    for<'a>(jobs: &'a [(compose::Job<'a>, progress::Of<'a>)], folder: &'a LanguageModelDir)
+        -> Vec<Result<Composed, Error>>,
+    |place: B| {
         if let [(job, observe)] = jobs {
-            return vec![compose::compose::<B>(job, folder, &place, *observe)];
+            return vec![compose::compose::<B>(job, folder, &place, observe)];
         }
         let held = Held::<B>::new(folder);
-        let compose = |(job, observe): &(compose::Job<'_>, &dyn Observe)| {
-            compose::compose::<B>(job, &held, &place, *observe)
-        };
-        jobs.iter().map(compose).collect()
-    }
+        let composed = jobs.iter().map(|(job, observe)| {
+            compose::compose::<B>(job, &held, &place, observe)
+        });
+        composed.collect()
+    })
 }
 
 /// Describes codes with the language model.
@@ -136,24 +116,13 @@ pub(crate) fn understand(
     engine: Engine,
     observe: &dyn Observe,
 ) -> Result<Understood, Error> {
-    engine.run(Understand { codes, settings, genres, folder, observe })?
-}
-
-struct Understand<'a> {
-    codes: &'a [u32],
-    settings: &'a Settings,
-    genres: Option<Arc<GenreVocabulary>>,
-    folder: &'a LanguageModelDir,
-    observe: &'a dyn Observe,
-}
-
-impl acestep_engine::Job for Understand<'_> {
-    type Output = Result<Understood, Error>;
-
-    fn run<B: Backend>(self, place: Place<B>) -> Self::Output {
-        let Self { codes, settings, genres, folder, observe } = self;
+    on_engine!(engine,
+    for<'a>(codes: &'a [u32], settings: &'a Settings, genres: Option<Arc<GenreVocabulary>>,
+            folder: &'a LanguageModelDir, observe: &'a dyn Observe)
+        -> Result<Understood, Error>,
+    |place: B| {
         compose::understand::<B>(codes, settings, genres, folder, &place, observe)
-    }
+    })?
 }
 
 /// Reads genres, one per line; empty lines and `# comments` are skipped.

@@ -31,8 +31,8 @@ use crate::{
     args::{
         Global,
         generate::Words,
-        language::put,
-        plan::{Common, Format, Inspire, Plan},
+        plan::{Common, Plan, Text},
+        values::put,
     },
     error::CliError,
     progress::{self, Progress},
@@ -59,7 +59,7 @@ pub(crate) fn plan(args: &Plan, global: &Global) -> Result<ExitCode> {
         Some((system, user)) => Ask::Custom { system, user },
         // An empty caption is no description.
         None if is_blank(&typed.request.caption) && is_blank(&typed.request.lyrics) => {
-            return Err(SongError::NothingAsked.into());
+            return Err(Error::from(SongError::NothingAsked).into());
         }
         None => settings::ask(&typed.request)?,
     };
@@ -70,7 +70,7 @@ pub(crate) fn plan(args: &Plan, global: &Global) -> Result<ExitCode> {
 ///
 /// # Errors
 /// Any failure, with a hint.
-pub(crate) fn inspire(args: &Inspire, global: &Global) -> Result<ExitCode> {
+pub(crate) fn inspire(args: &Text, global: &Global) -> Result<ExitCode> {
     if args.words.lyrics.is_some() {
         let hint = "acestep plan plans a song of your lyrics, acestep format puts them in order";
         return Err(CliError::usage("`--lyrics` has no place: inspire writes the lyrics")
@@ -84,7 +84,7 @@ pub(crate) fn inspire(args: &Inspire, global: &Global) -> Result<ExitCode> {
 ///
 /// # Errors
 /// Any failure, with a hint.
-pub(crate) fn format(args: &Format, global: &Global) -> Result<ExitCode> {
+pub(crate) fn format(args: &Text, global: &Global) -> Result<ExitCode> {
     run("format", read(&args.words)?, Ask::Format, args.codes, &args.common, global)
 }
 
@@ -131,8 +131,8 @@ fn run(
     }
     let genres = common.drawing.genres.as_deref().map(language::read_genres).transpose()?;
     let outputs = Outputs::decide(common, verb, if writes_codes { seeds.len() } else { 0 })?;
-    outputs.check(common.existing())?;
-    let Started { engine, kernels, notices } = engine::start(&common.place.compute)?;
+    outputs.check(common.files.existing())?;
+    let Started { engine, kernels, notices } = engine::start(&common.place)?;
     task.notices.extend(notices);
     let model = task.request.model.clone().or_else(environment::configured_model);
     let model = model.unwrap_or_default();
@@ -149,9 +149,7 @@ fn run(
     memory::check(&needs, false, engine)?;
     let label = language::label(&folder);
     task.notices.extend(engine::first_run(&kernels, engine, &[&label]));
-    for notice in &task.notices {
-        report.note(&notice.0);
-    }
+    report.notes(&task.notices);
     report.line(&format!("{} on {engine} · {}", folder.name(), listed("seed", &seeds)));
 
     let start = Instant::now();
@@ -163,21 +161,20 @@ fn run(
         settings: &settings,
         genres,
     };
-    let composed = language::compose(&job, &folder, engine, &progress);
+    let composed = language::compose_all(&[(job, progress.of(0))], &folder, engine)
+        .and_then(|mut composed| composed.remove(0));
     task.notices.extend(progress.finish().notices);
-    let mut composed =
-        composed.or_else(|error| outputs.save_failed(error, common.existing(), common.json))?;
+    let mut composed = composed
+        .or_else(|error| outputs.save_failed(error, common.files.existing(), common.files.json))?;
     engine::remember(&kernels, engine, &[&label]);
     let request = finished(&composed, &seeds);
     if let (Some(lyrics), Some(seconds)) = (&request.lyrics, request.duration) {
         composed.changes.extend(singing::notice(lyrics, seconds));
     }
-    for notice in &composed.changes {
-        report.note(&notice.0);
-    }
-    let written = outputs.write(&request, &composed, common.existing(), common.json)?;
+    report.notes(&composed.changes);
+    let written = outputs.write(&request, &composed, common.files.existing(), common.files.json)?;
     let elapsed = start.elapsed();
-    if common.json {
+    if common.files.json {
         let object = json!({
             "request": serde_json::from_str::<serde_json::Value>(&request.to_json())?,
             "metadata": composed.metadata,
@@ -268,7 +265,9 @@ impl Task<'_> {
                     .hint("write acestep inspire \"a soft love song for a quiet evening\"")
                     .into())
             }
-            _ if is_blank(caption) && is_blank(lyrics) => Err(SongError::NothingAsked.into()),
+            _ if is_blank(caption) && is_blank(lyrics) => {
+                Err(Error::from(SongError::NothingAsked).into())
+            }
             _ => Ok(()),
         }
     }

@@ -18,7 +18,7 @@ pub(crate) fn run(args: &Play, global: &Global) -> Result<ExitCode> {
     let report = global.report();
     for song in &args.songs {
         let (audio, notices) = read::read(song)?;
-        notices.iter().for_each(|notice| report.note(&notice.0));
+        report.notes(&notices);
         play(&audio, song, &report)?;
     }
     Ok(ExitCode::SUCCESS)

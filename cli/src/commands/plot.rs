@@ -2,7 +2,7 @@
 
 use std::{io::IsTerminal, path::PathBuf, process::ExitCode};
 
-use acestep_engine::{audio::read, files::Existing};
+use acestep_engine::audio::read;
 use acestep_music::{
     align::lrc,
     plot::{self, Letters, Subject},
@@ -16,7 +16,7 @@ use super::{
     text::{read_file, utf8},
 };
 use crate::{
-    args::{Global, after::Plot},
+    args::{Global, after::Plot, files::existing},
     environment,
     error::CliError,
     interrupt,
@@ -29,13 +29,13 @@ use crate::{
 /// Any failure, with a hint.
 pub(crate) fn run(args: &Plot, global: &Global) -> Result<ExitCode> {
     let report = global.report();
-    let existing = if args.force { Existing::Replace } else { Existing::Keep };
+    let existing = existing(args.force);
     let shows_nothing = std::io::stdout().is_terminal() && environment::terminal_is_dumb();
     if args.show && shows_nothing {
         report.note("this terminal (TERM=dumb) shows no pictures: it goes to a file");
     } else if args.show {
         let (audio, notices) = read::read(&args.song)?;
-        notices.iter().for_each(|notice| report.note(&notice.0));
+        report.notes(&notices);
         // Terminal width minus one column, because some terminals break a full line.
         let columns = terminal_size::terminal_size().map_or(100, |(width, _)| usize::from(width.0));
         let letters = letters(&report);
@@ -66,7 +66,7 @@ pub(crate) fn run(args: &Plot, global: &Global) -> Result<ExitCode> {
         None => vec![],
     };
     let (audio, notices) = read::read(&args.song)?;
-    notices.iter().for_each(|notice| report.note(&notice.0));
+    report.notes(&notices);
     let name = args.song.file_name().map(|name| name.to_string_lossy().into_owned());
     let title = args.title.clone().or(name).unwrap_or_default();
     let picture = plot::draw(&Subject { audio: &audio, title: &title, lines: &lines });

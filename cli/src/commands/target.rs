@@ -1,6 +1,9 @@
 //! Checks of output files.
 
-use std::path::Path;
+use std::{
+    collections::HashSet,
+    path::{Path, PathBuf},
+};
 
 use acestep_engine::files::{Existing, check_target};
 use anyhow::Result;
@@ -36,6 +39,39 @@ pub(crate) fn check_place(input: &Path) -> Result<(), CliError> {
         return Err(CliError::usage(message).hint("name the file that is written with --output"));
     }
     Ok(())
+}
+
+/// Refuses the same path twice in `paths`.
+///
+/// # Errors
+/// The path, with `hint`.
+pub(crate) fn check_distinct<'a>(
+    paths: impl Iterator<Item = &'a Path>,
+    hint: &str,
+) -> Result<(), CliError> {
+    let mut seen = HashSet::new();
+    let mut twice = paths.filter(|path| !seen.insert(*path));
+    twice.next().map_or(Ok(()), |path| {
+        let message = format!("`{}` would be written twice", path.display());
+        Err(CliError::usage(message).hint(hint))
+    })
+}
+
+/// Returns `codes.txt` for one song, and `codes_1.txt`, `codes_2.txt` for several.
+pub(crate) fn numbered(template: &Path, songs: usize) -> Vec<PathBuf> {
+    if songs == 1 {
+        return vec![template.to_owned()];
+    }
+    let number = |i: usize| {
+        let mut name = template.file_stem().unwrap_or_default().to_owned();
+        name.push(format!("_{i}"));
+        if let Some(extension) = template.extension() {
+            name.push(".");
+            name.push(extension);
+        }
+        template.with_file_name(name)
+    };
+    (1..=songs).map(number).collect()
 }
 
 /// True if both names lead to the same file.

@@ -17,7 +17,10 @@ use acestep_music::{Request, lyrics::sung};
 use anyhow::{Context, Result};
 
 use crate::{
-    args::{generate::Words, language::put},
+    args::{
+        generate::Words,
+        values::{put, put_all},
+    },
     error::CliError,
     interrupt, settings,
 };
@@ -73,11 +76,7 @@ impl Typed {
         }
         let caption = words.positional_caption.as_ref().or(words.caption.as_ref());
         put(&mut request.caption, caption.map(|caption| unix_lines(caption)).as_ref());
-        put(&mut request.bpm, words.bpm.as_ref());
-        put(&mut request.keyscale, words.keyscale.as_ref());
-        put(&mut request.timesignature, words.timesignature.as_ref());
-        put(&mut request.duration, words.duration.as_ref());
-        put(&mut request.vocal_language, words.vocal_language.as_ref());
+        put_all!(words => request; bpm, keyscale, timesignature, duration, vocal_language);
         if let Some(lyrics) = &mut request.lyrics {
             let (text, left_out) = sung(lyrics);
             *lyrics = text;
@@ -216,11 +215,19 @@ fn too_large(what: &str) -> anyhow::Error {
 /// # Errors
 /// Errors of [`write_whole`].
 pub(crate) fn write_text(path: &Path, text: &str, existing: Existing) -> Result<(), Error> {
+    write_bytes(path, text.as_bytes(), existing)
+}
+
+/// Writes `bytes` to a file, which appears complete or not at all.
+///
+/// # Errors
+/// Errors of [`write_whole`].
+pub(crate) fn write_bytes(path: &Path, bytes: &[u8], existing: Existing) -> Result<(), Error> {
     interrupt::whole(|| {
         write_whole(path, existing, |file| {
             let failed =
                 |source| Error::File { action: Action::Write, path: path.to_owned(), source };
-            file.write_all(text.as_bytes()).map_err(failed)
+            file.write_all(bytes).map_err(failed)
         })
     })
 }

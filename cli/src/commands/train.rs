@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use acestep_engine::{Error, Event, Notice, Observe};
+use acestep_engine::{Error, Event, Observe};
 use acestep_import::{AceStep, Network};
 use acestep_model::{Backend, ModelFiles, Place};
 use acestep_train::{
@@ -59,7 +59,7 @@ fn lora(args: &Lora, report: &Report) -> Result<()> {
     let model = args.model.clone().unwrap_or_else(settings::model);
     let folder = acestep_import::open(&model, &layout)?;
     folder.require(Network::Dit)?;
-    let Started { engine, notices, .. } = engine::start(&args.place.compute)?;
+    let Started { engine, notices, .. } = engine::start(&args.place)?;
     let narrow = match engine.dtype {
         DType::I8 => Some("nothing is learned on weights in eight bits"),
         DType::F16 => Some("gradients in f16 are lost or without bounds"),
@@ -69,7 +69,7 @@ fn lora(args: &Lora, report: &Report) -> Result<()> {
         return Err(CliError::usage(message).hint("choose --dtype bf16 or f32").into());
     }
     said.extend(notices);
-    said.iter().for_each(|notice: &Notice| report.note(&notice.0));
+    report.notes(&said);
 
     let batch = usize::from(args.batch_size);
     let steps = (args.epochs as usize * entries.len()).div_ceil(batch);

@@ -10,10 +10,9 @@ use acestep_engine::{
     Engine, Error, Notice, Observe, Residency,
     audio::{Audio, read},
     device::memory::MemoryNeed,
-    files::{Existing, check_target},
+    files::check_target,
 };
 use acestep_import::{AceStep, Layout, Network, TINY};
-use acestep_model::{Backend, Place};
 use acestep_music::{
     Networks, Request, codes, listen,
     lm::{compose::Understood, settings::Settings},
@@ -22,7 +21,7 @@ use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
 use super::{
-    engine::{self, Started},
+    engine::{self, Started, on_engine},
     language, memory,
     text::{Stdin, text_or_file, write_text},
 };
@@ -38,9 +37,9 @@ use crate::{
 /// If the song, a setting, a model or the device is unusable. Errors carry a hint.
 pub(crate) fn run(args: &Understand, global: &Global) -> Result<ExitCode> {
     let report = global.report();
-    let existing = if args.force { Existing::Replace } else { Existing::Keep };
+    let existing = args.files.existing();
     args.output.as_deref().map(|path| check_target(path, existing)).transpose()?;
-    let Started { engine, kernels, mut notices } = engine::start(&args.place.compute)?;
+    let Started { engine, kernels, mut notices } = engine::start(&args.place)?;
     let layout = settings::layout();
 
     // Upstream's temperature for this task, without top-p.
@@ -75,7 +74,7 @@ pub(crate) fn run(args: &Understand, global: &Global) -> Result<ExitCode> {
     let models: Vec<String> =
         source.model().map(str::to_owned).into_iter().chain([language::label(&folder)]).collect();
     notices.extend(engine::first_run(&kernels, engine, &models));
-    notices.iter().for_each(|notice| report.note(&notice.0));
+    report.notes(&notices);
     let seed = settings.seeds.first().copied().unwrap_or_default();
     report.line(&format!("{} on {engine} · seed {seed}", folder.name()));
 
@@ -85,7 +84,7 @@ pub(crate) fn run(args: &Understand, global: &Global) -> Result<ExitCode> {
     engine::remember(&kernels, engine, &models);
     notices.extend(progress.finish().notices);
 
-    if args.json {
+    if args.files.json {
         let mut object = to_json(&understood);
         object["audio_codes"] = codes::to_list(&codes).into();
         object["text"] = understood.text.clone().into();
@@ -158,27 +157,21 @@ impl Source {
     fn codes(self, engine: Engine, observe: &dyn Observe) -> Result<Vec<u32>> {
         match self {
             Self::Codes(codes) => Ok(codes),
-            Self::Sound { audio, folder } => engine
-                .run(Listen { audio: &audio, folder: &folder, observe })?
-                .context("cannot turn the sound into codes"),
+            Self::Sound { audio, folder } => {
+                let (audio, folder) = (&audio, &*folder);
+                on_engine!(engine,
+                for<'a>(audio: &'a Audio, folder: &'a AceStep, observe: &'a dyn Observe)
+                    -> Result<Vec<u32>, Error>,
+                |place: B| {
+                    let needed = [Network::VaeEncoder, Network::AudioCodec];
+                    folder.check::<B>(&place.device, &needed).map_err(Error::checkpoint)?;
+                    let networks =
+                        Networks::<B>::new(folder, place, Residency::WhileUsed);
+                    listen::codes_of(audio, &networks, observe)
+                })?
+                .context("cannot turn the sound into codes")
+            }
         }
-    }
-}
-
-struct Listen<'a> {
-    audio: &'a Audio,
-    folder: &'a AceStep,
-    observe: &'a dyn Observe,
-}
-
-impl acestep_engine::Job for Listen<'_> {
-    type Output = Result<Vec<u32>, Error>;
-
-    fn run<B: Backend>(self, place: Place<B>) -> Self::Output {
-        let needed = [Network::VaeEncoder, Network::AudioCodec];
-        self.folder.check::<B>(&place.device, &needed).map_err(Error::checkpoint)?;
-        let networks = Networks::<B>::new(self.folder, place, Residency::WhileUsed);
-        listen::codes_of(self.audio, &networks, self.observe)
     }
 }
 

@@ -32,7 +32,7 @@ pub(crate) fn run(args: &Warmup, global: &Global) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let kept = folder(&kept)?;
-    notices.iter().for_each(|notice| report.note(&notice.0));
+    report.notes(&notices);
     let layout = settings::layout();
     let model = args.model.clone().or_else(settings::configured_model).unwrap_or_else(|| {
         let [default, ..] = &MODELS;

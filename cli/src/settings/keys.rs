@@ -6,10 +6,8 @@ use acestep_engine::{Device, device::Dtype};
 /// A setting.
 #[derive(Debug)]
 pub(crate) struct Key {
-    /// Name in the file; the flag is the same with hyphens.
+    /// Name in the file. The flag is the same with hyphens; see [`variable`] for the environment.
     pub(crate) name: &'static str,
-    /// Name of the environment variable.
-    pub(crate) variable: &'static str,
     /// Value if nothing is set.
     pub(crate) default: &'static str,
     /// One line for the file that `config init` writes.
@@ -40,18 +38,10 @@ const EVERY: &[&str] = &[""];
 
 /// All keys except those of a request.
 pub(crate) const KEYS: [Key; 11] = [
-    key("model", "ACESTEP_MODEL", "turbo", "the model of a song", Kind::Text, &[]),
-    key(
-        "lm_model",
-        "ACESTEP_LM_MODEL",
-        "the first that is here",
-        "the language model",
-        Kind::Text,
-        &[],
-    ),
+    key("model", "turbo", "the model of a song", Kind::Text, &[]),
+    key("lm_model", "the first that is here", "the language model", Kind::Text, &[]),
     key(
         "models_dir",
-        "ACESTEP_MODELS_DIR",
         "acestep/models in the data directory",
         "where models lie that were put there by hand",
         Kind::Path,
@@ -59,54 +49,18 @@ pub(crate) const KEYS: [Key; 11] = [
     ),
     key(
         "cache_dir",
-        "ACESTEP_CACHE_DIR",
         "acestep in the cache directory",
         "where a card's compiled kernels are kept",
         Kind::Path,
         &[],
     ),
-    key(
-        "device",
-        "ACESTEP_DEVICE",
-        "auto",
-        "auto, cpu, cuda[:N] or wgpu[:N]",
-        Kind::Device,
-        OF_SONGS,
-    ),
-    key(
-        "dtype",
-        "ACESTEP_DTYPE",
-        "auto",
-        "type of the weights: auto, f32, bf16, f16 or q8",
-        Kind::Dtype,
-        OF_SONGS,
-    ),
-    key(
-        "keep_loaded",
-        "ACESTEP_KEEP_LOADED",
-        "false",
-        "every network stays in memory",
-        Kind::Flag,
-        OF_SONGS,
-    ),
-    key("offline", "ACESTEP_OFFLINE", "false", "no server is asked", Kind::Flag, EVERY),
-    key("yes", "ACESTEP_YES", "false", "every question is answered with yes", Kind::Flag, EVERY),
-    key(
-        "color",
-        "ACESTEP_COLOR",
-        "auto",
-        "auto, always or never",
-        Kind::OneOf(&["auto", "always", "never"]),
-        EVERY,
-    ),
-    key(
-        "progress",
-        "ACESTEP_PROGRESS",
-        "auto",
-        "auto, none or json",
-        Kind::OneOf(&["auto", "none", "json"]),
-        EVERY,
-    ),
+    key("device", "auto", "auto, cpu, cuda[:N] or wgpu[:N]", Kind::Device, OF_SONGS),
+    key("dtype", "auto", "type of the weights: auto, f32, bf16, f16 or q8", Kind::Dtype, OF_SONGS),
+    key("keep_loaded", "false", "every network stays in memory", Kind::Flag, OF_SONGS),
+    key("offline", "false", "no server is asked", Kind::Flag, EVERY),
+    key("yes", "false", "every question is answered with yes", Kind::Flag, EVERY),
+    key("color", "auto", "auto, always or never", Kind::OneOf(&["auto", "always", "never"]), EVERY),
+    key("progress", "auto", "auto, none or json", Kind::OneOf(&["auto", "none", "json"]), EVERY),
 ];
 
 /// Variables with the prefix of the settings that are not settings. They name the configuration,
@@ -122,13 +76,12 @@ pub(crate) const OF_OTHERS: [&str; 6] = [
 
 const fn key(
     name: &'static str,
-    variable: &'static str,
     default: &'static str,
     about: &'static str,
     kind: Kind,
     commands: &'static [&'static str],
 ) -> Key {
-    Key { name, variable, default, about, kind, commands }
+    Key { name, default, about, kind, commands }
 }
 
 impl Key {
@@ -172,7 +125,7 @@ pub(crate) fn flag(text: &str) -> Option<bool> {
 /// Prefix of the variables of all settings.
 pub(crate) const PREFIX: &str = "ACESTEP_";
 
-/// Returns the variable of a request key: `inference_steps` -> `ACESTEP_INFERENCE_STEPS`.
+/// Returns the environment variable of a key: `inference_steps` -> `ACESTEP_INFERENCE_STEPS`.
 pub(crate) fn variable(name: &str) -> String {
     format!("{PREFIX}{}", name.to_uppercase())
 }

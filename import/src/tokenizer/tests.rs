@@ -40,6 +40,26 @@ fn tokenizer_json_gives_the_ids_of_the_reference() -> Result<(), Error> {
     Ok(())
 }
 
+/// Golden: `dit_prompts.json`, `build_dit_inputs`, with upstream's limits of 256 and 2048 tokens.
+#[test]
+fn prompts_become_the_ids_of_the_reference() -> Result<(), Error> {
+    let tokenizer = TextTokenizer::open(&golden_directory())?;
+    let text = fs::read_to_string(goldens().join("a/logic/dit_prompts.json")).expect("goldens");
+    let all: Value = serde_json::from_str(&text).expect("JSON");
+    let cases = all["build_dit_inputs"].as_array().expect("cases");
+    assert_eq!(cases.len(), 22);
+    for case in cases {
+        for (text, ids, most) in
+            [("caption_input", "caption_ids_tiny", 256), ("lyrics_input", "lyric_ids_tiny", 2048)]
+        {
+            let text = case[text].as_str().expect("a text");
+            let ids: Vec<u32> = serde_json::from_value(case[ids].clone()).expect("ids");
+            assert_eq!(tokenizer.token_ids(text, most), Ok(ids), "{text:?}");
+        }
+    }
+    Ok(())
+}
+
 #[test]
 fn vocabulary_and_merges_give_the_same_tokenizer() -> Result<(), Error> {
     let (_temporary, directory) = directory(&parts());

@@ -17,6 +17,7 @@
 //! | `audio` | sound files of many formats in and out, rates, loudness, tags |
 //! | `files`, `texts` | files that are written whole; text files of any program |
 //! | `check` | checks of ranges and choices |
+//! | `process` | memory of this process |
 //! | `error`, [`nearest`] | errors and how to fix them; suggestions for misspelt names |
 
 #[doc(hidden)]
@@ -33,6 +34,8 @@ pub mod files;
 pub mod host;
 #[doc(hidden)]
 pub mod networks;
+#[doc(hidden)]
+pub mod process;
 #[doc(hidden)]
 pub mod progress;
 #[doc(hidden)]

@@ -2,7 +2,7 @@
 
 use std::{
     io::Read,
-    process::{Child, Command, ExitStatus, Stdio},
+    process::{Child, ExitStatus, Stdio},
     thread,
     time::{Duration, Instant},
 };
@@ -62,10 +62,9 @@ pub(super) fn impossible(device: Device, dtype: DType) -> Check {
 /// If this program cannot be started, or the user asked to stop.
 pub(super) fn make(device: Device, dtype: &str) -> Result<Check> {
     let folder = tempfile::tempdir().context("cannot make a folder for the song")?;
-    let this = std::env::current_exe().context("cannot find this program")?;
     let name = device.to_string();
     let start = Instant::now();
-    let mut command = Command::new(this);
+    let mut command = settings::child()?;
     command
         .args(["generate", "a test", "--model", "tiny", "--no-thinking", "--duration", "1"])
         .args(["--seed", "1", "--color", "never", "--json", "--device", &name, "--dtype", dtype])
@@ -74,7 +73,6 @@ pub(super) fn make(device: Device, dtype: &str) -> Result<Check> {
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::piped());
-    settings::alone(&mut command);
     let mut child = command.spawn().context("cannot run this program once more")?;
     // Read while the child runs: a full pipe would block it.
     let stderr = child.stderr.take();
@@ -137,6 +135,8 @@ fn judge(name: &str, status: Option<ExitStatus>, said: &str, elapsed: Duration) 
 
 #[cfg(test)]
 mod tests {
+    use std::process::Command;
+
     use acestep_engine::device::listing::Adapter;
 
     use super::*;

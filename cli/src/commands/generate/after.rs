@@ -7,20 +7,16 @@ mod files;
 mod table;
 
 use std::{
-    io::Write,
     path::{Path, PathBuf},
     time::{Duration, Instant},
 };
 
-use acestep_engine::{
-    Action, Engine, Error, Notice, check,
-    files::{Existing, write_whole},
-};
+use acestep_engine::{Engine, Error, Notice, check};
 use acestep_import::{AceStep, LanguageModelDir, Layout};
 use acestep_model::{Backend, Place};
 use acestep_music::{
-    Plan, Request, Song,
-    align::{Aligned, Extras, gaze, lrc},
+    Plan, Song,
+    align::{Aligned, Extras, Line, gaze, lrc},
     lm::{
         Held,
         judge::{self, Subject},
@@ -33,8 +29,12 @@ use acestep_music::{
 use anyhow::Result;
 use serde_json::{Map, Value, json};
 
-use super::{Args, Job, request::ResolvedRequest, together::Done};
-use crate::{commands::language, error::CliError, interrupt, progress::Of};
+use super::{Args, Resolved, request::ResolvedRequest, resolved::Setup, written::Written};
+use crate::{
+    commands::{engine::on_engine, language, text::write_bytes},
+    error::CliError,
+    progress::Of,
+};
 pub(super) use files::{Files, Named};
 pub(super) use table::{ranking, table};
 
@@ -42,11 +42,9 @@ pub(super) use table::{ranking, table};
 pub(super) struct After {
     pub(super) wants: Extras,
     /// True if the language model scores the songs, if there is one.
-    judges: bool,
+    pub(super) judges: bool,
     scale: f64,
     files: Files,
-    /// Language model and settings to score given codes, if this run has no other language model.
-    language: Option<(LanguageModelDir, Settings)>,
 }
 
 impl After {
@@ -86,41 +84,39 @@ impl After {
                 Ok(_) => (),
             }
         }
-        Ok(Self { wants, judges: flags.score, scale, files, language: None })
+        Ok(Self { wants, judges: flags.score, scale, files })
     }
+}
 
-    /// Opens the language model that scores the codes of the request.
-    ///
-    /// # Errors
-    /// If there is a language model that cannot be read, or its settings are invalid.
-    pub(super) fn find_judge(
-        &mut self,
-        args: &Args,
-        asked: &mut ResolvedRequest,
-        plan: &Plan,
-        model: &str,
-        layout: &Layout,
-        engine: Engine,
-    ) -> Result<()> {
-        let ResolvedRequest { request, notices, .. } = asked;
-        if !self.judges || !request.has_codes() {
-            return Ok(());
+/// Opens the language model that scores the codes of the request, if there are codes.
+///
+/// # Errors
+/// If there is a language model that cannot be read, or its settings are invalid.
+pub(super) fn judge(
+    args: &Args,
+    asked: &mut ResolvedRequest,
+    plan: &Plan,
+    model: &str,
+    layout: &Layout,
+    engine: Engine,
+) -> Result<Option<(LanguageModelDir, Settings)>> {
+    let ResolvedRequest { request, notices, .. } = asked;
+    if !request.has_codes() {
+        return Ok(None);
+    }
+    match language::open(request.lm_model.as_deref(), model, layout, engine) {
+        Ok(folder) => {
+            let settings = Settings::resolve(request, &plan.seeds, &mut vec![])?;
+            Ok(Some((folder, args.language.drawing.bound(settings)?)))
         }
-        match language::open(request.lm_model.as_deref(), model, layout, engine) {
-            Ok(folder) => {
-                let settings = Settings::resolve(request, &plan.seeds, &mut vec![])?;
-                self.language = Some((folder, args.language.drawing.bound(settings)?));
+        Err(error) => match error.downcast_ref() {
+            Some(acestep_import::Error::Absent { .. }) => {
+                let text = "there is no language model: how well the audio codes fit is not scored";
+                notices.push(Notice(text.into()));
+                Ok(None)
             }
-            Err(error) => match error.downcast_ref() {
-                Some(acestep_import::Error::Absent { .. }) => {
-                    let text = "there is no language model: how well the audio codes fit is not \
-                                scored";
-                    notices.push(Notice(text.into()));
-                }
-                _ => return Err(error),
-            },
-        }
-        Ok(())
+            _ => Err(error),
+        },
     }
 }
 
@@ -160,12 +156,17 @@ impl Found {
 
     /// Returns the results of one song as a JSON object; it has the wanted keys, and the song's own
     /// files out of `files`.
-    pub(super) fn to_json(&self, job: &Job, index: usize, files: &[PathBuf]) -> Map<String, Value> {
-        let after = &job.after;
+    pub(super) fn to_json(
+        &self,
+        after: &After,
+        index: usize,
+        files: &[PathBuf],
+    ) -> Map<String, Value> {
         let mut object = Map::new();
         let aligned = self.aligned.get(index);
         if let Some(aligned) = aligned.filter(|_| after.wants.lines) {
-            let line = |line: &acestep_music::align::Line| json!({"start": line.start, "end": line.end, "text": line.text});
+            let line =
+                |line: &Line| json!({"start": line.start, "end": line.end, "text": line.text});
             object.insert("lines".into(), aligned.lines.iter().map(line).collect());
         }
         if after.judges {
@@ -182,60 +183,55 @@ impl Found {
     }
 }
 
-/// Task to score the songs of one request.
-pub(super) struct Question<'a> {
-    codes: &'a [Vec<u32>],
-    metadata: Metadata,
-    lyrics: &'a str,
-    scale: f64,
-    settings: &'a Settings,
-    songs: usize,
-    of: Of<'a>,
-}
-
-impl Job {
+impl Resolved {
     /// Returns the language model that scores the songs and its settings, if scores are wanted and
     /// there are codes.
     pub(super) fn judge(&self) -> Option<(&LanguageModelDir, &Settings)> {
-        let Self { after, plan, composition, .. } = self;
-        if !after.judges || plan.codes.is_empty() {
+        let Setup { after, composition, judge, .. } = &*self.setup;
+        if !after.judges || self.plan.codes.is_empty() {
             return None;
         }
         let own = composition.as_ref().map(|own| (&own.folder, &own.settings));
-        own.or(after.language.as_ref().map(|(folder, settings)| (folder, settings)))
+        own.or(judge.as_ref().map(|(folder, settings)| (folder, settings)))
     }
 
-    /// Returns the scoring task.
-    pub(super) fn question<'a>(&'a self, of: Of<'a>) -> Option<Question<'a>> {
-        let (_, settings) = self.judge()?;
-        Some(Question {
+    /// Scores the songs with the language model in `held`.
+    ///
+    /// # Errors
+    /// Errors of [`judge::judge`].
+    fn scores<B: Backend>(
+        &self,
+        held: &Held<'_, B>,
+        place: &Place<B>,
+        of: &Of<'_>,
+    ) -> Result<Vec<LanguageScore>, Error> {
+        let Some((_, settings)) = self.judge() else { return Ok(vec![]) };
+        let subject = Subject {
             codes: &self.plan.codes,
-            metadata: judged_metadata(self.metadata.as_ref(), &self.asked.request, &self.plan),
+            metadata: &self.expected_metadata(),
             // Includes `[Instrumental]`, because the model would write it for such a song.
             lyrics: self.plan.lyrics.trim(),
-            scale: self.after.scale,
-            settings,
-            songs: self.plan.batch_size(),
-            of,
-        })
+            scale: self.setup.after.scale,
+        };
+        let mut scores = judge::judge::<B>(&subject, settings, held, place, of)?;
+        // All songs may share one list of codes.
+        if let [one] = &scores[..] {
+            scores = vec![one.clone(); self.plan.batch_size()];
+        }
+        Ok(scores)
     }
 
-    /// Writes the extra files of the songs, and records each in `done`.
+    /// Writes the extra files of the songs, and adds each to `written`.
     ///
     /// # Errors
     /// If a file cannot be written.
-    pub(super) fn write_after(
-        &self,
-        songs: &[Song],
-        existing: Existing,
-        done: &mut Done,
-    ) -> Result<()> {
+    pub(super) fn write_after(&self, songs: &[Song], written: &mut Written) -> Result<()> {
         for (index, song) in songs.iter().enumerate() {
-            let lines = done.found.aligned.get(index).map_or(&[][..], |aligned| &aligned.lines);
-            for (kind, path) in self.after.files.of_song(index) {
+            let lines = written.found.aligned.get(index).map_or(&[][..], |aligned| &aligned.lines);
+            for (kind, path) in self.setup.after.files.of_song(index) {
                 let bytes = match kind {
                     "plot" => {
-                        let title = done.written[index].target.title();
+                        let title = written.songs[index].target.title();
                         let subject = plot::Subject { audio: &song.audio, title: &title, lines };
                         plot::draw(&subject).to_png()?
                     }
@@ -243,15 +239,8 @@ impl Job {
                     "lrc" => (lrc::lrc(lines) + "\n").into_bytes(),
                     _ => lrc::vtt(lines, song.audio.seconds()).into_bytes(),
                 };
-                let fill = |file: &mut std::io::BufWriter<&mut std::fs::File>| {
-                    file.write_all(&bytes).map_err(|source| Error::File {
-                        action: Action::Write,
-                        path: path.clone(),
-                        source,
-                    })
-                };
-                interrupt::whole(|| write_whole(path, existing, fill))?;
-                done.files.push(path.clone());
+                write_bytes(path, &bytes, self.setup.existing)?;
+                written.files.push(path.clone());
             }
         }
         Ok(())
@@ -259,7 +248,7 @@ impl Job {
 
     /// Returns notices about wanted outputs that are impossible.
     pub(super) fn missing_after(&self, found: &Found) -> Vec<Notice> {
-        let after = &self.after;
+        let after = &self.setup.after;
         let mut notices = Vec::new();
         // The list is empty if the alignment was not reached or failed.
         let no_lines = found.aligned.iter().all(|aligned| aligned.lines.is_empty());
@@ -275,64 +264,50 @@ impl Job {
         }
         notices
     }
-}
 
-/// Returns the expected metadata: the language model's decisions, else the user's values.
-fn judged_metadata(decided: Option<&Metadata>, request: &Request, plan: &Plan) -> Metadata {
-    let decided = decided.cloned().unwrap_or_default();
-    let word = |word: &Option<String>| word.clone().filter(|word| !word.trim().is_empty());
-    let caption = Some(plan.caption.clone()).filter(|caption| !caption.trim().is_empty());
-    let duration = request.duration.map(|seconds| Scalar::Whole(seconds as i64));
-    Metadata {
-        bpm: decided.bpm.or(request.bpm.map(Scalar::Whole)),
-        caption: decided.caption.or(caption),
-        duration: decided.duration.or(duration),
-        keyscale: decided.keyscale.or(word(&request.keyscale)),
-        language: decided.language.or(word(&request.vocal_language)),
-        timesignature: decided.timesignature.or(word(&request.timesignature)),
-        genres: decided.genres,
+    /// Returns the expected metadata: the language model's decisions, else the user's values.
+    fn expected_metadata(&self) -> Metadata {
+        let Self { request, plan, decided, .. } = self;
+        let decided = decided.as_ref().map(|(metadata, _)| metadata.clone()).unwrap_or_default();
+        let word = |word: &Option<String>| word.clone().filter(|word| !word.trim().is_empty());
+        let caption = Some(plan.caption.clone()).filter(|caption| !caption.trim().is_empty());
+        let duration = request.duration.map(|seconds| Scalar::Whole(seconds as i64));
+        Metadata {
+            bpm: decided.bpm.or(request.bpm.map(Scalar::Whole)),
+            caption: decided.caption.or(caption),
+            duration: decided.duration.or(duration),
+            keyscale: decided.keyscale.or(word(&request.keyscale)),
+            language: decided.language.or(word(&request.vocal_language)),
+            timesignature: decided.timesignature.or(word(&request.timesignature)),
+            genres: decided.genres,
+        }
     }
 }
 
-/// Runs many scoring tasks with the language model in `folder`, which is loaded once. A failed task
-/// does not stop the others. Each result comes with the time since `begun`.
+/// Result of scoring, and the time from the start of the run.
+type Scored = (Result<Vec<LanguageScore>, Error>, Duration);
+
+/// Scores the songs of many requests with the language model of the first, which is loaded once. A
+/// failure does not stop the others. `start` is the start of the run.
 ///
 /// # Errors
-/// [`Error::NoDevice`]; each result can have an error of [`judge::judge`].
+/// [`Error::NoDevice`].
 pub(super) fn judge_all(
-    questions: &[Question<'_>],
-    folder: &LanguageModelDir,
-    engine: Engine,
-    begun: Instant,
-) -> Result<Vec<(Answer, Duration)>, Error> {
-    engine.run(Judging { questions, folder, begun })
-}
-
-/// One score per song.
-type Answer = Result<Vec<LanguageScore>, Error>;
-
-struct Judging<'a> {
-    questions: &'a [Question<'a>],
-    folder: &'a LanguageModelDir,
-    begun: Instant,
-}
-
-impl acestep_engine::Job for Judging<'_> {
-    type Output = Vec<(Answer, Duration)>;
-
-    fn run<B: Backend>(self, place: Place<B>) -> Self::Output {
-        let held = Held::<B>::new(self.folder);
-        let answer = |question: &Question<'_>| {
-            let Question { codes, metadata, lyrics, scale, settings, songs, of } = question;
-            let subject = Subject { codes, metadata, lyrics, scale: *scale };
-            let mut scores = judge::judge::<B>(&subject, settings, &held, &place, of)?;
-            // All songs may share one list of codes.
-            if let [one] = &scores[..] {
-                scores = vec![one.clone(); *songs];
-            }
-            Ok(scores)
+    songs: &[(&Resolved, Of<'_>)],
+    start: Instant,
+) -> Result<Vec<Scored>, Error> {
+    let first = songs.first().map(|(first, _)| *first);
+    let Some((first, (folder, _))) = first.and_then(|first| Some((first, first.judge()?))) else {
+        return Ok(vec![]);
+    };
+    on_engine!(first.setup.engine,
+    for<'a>(songs: &'a [(&'a Resolved, Of<'a>)], folder: &'a LanguageModelDir, start: Instant)
+        -> Vec<Scored>,
+    |place: B| {
+        let held = Held::<B>::new(folder);
+        let scored = |(song, of): &(&Resolved, Of<'_>)| {
+            (song.scores(&held, &place, of), start.elapsed())
         };
-        let timed = |question| (answer(question), self.begun.elapsed());
-        self.questions.iter().map(timed).collect()
-    }
+        songs.iter().map(scored).collect()
+    })
 }

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use acestep_engine::{Engine, Error, Notice, Observe, device::memory::MemoryNeed};
+use acestep_engine::{Engine, Notice, device::memory::MemoryNeed};
 use acestep_import::{LanguageModelDir, Layout, TINY};
 use acestep_music::{
     Plan, Request,
     lm::{
-        compose::{Ask, Composed, Job},
+        compose::{Ask, Job},
         constrain::genres::GenreVocabulary,
         settings::{self, Settings, Thinking},
     },
@@ -94,19 +94,6 @@ impl Composition {
         let prompt = memory::prompt_tokens(plan.caption.len() + plan.lyrics.len());
         let (seconds, codes) = (request.duration, self.writes_codes);
         memory::language(&self.folder, &self.settings, prompt, seconds, codes, engine)
-    }
-
-    /// Returns `request` as completed by the language model.
-    ///
-    /// # Errors
-    /// Errors of the language model.
-    pub(super) fn run(
-        &self,
-        request: &Request,
-        engine: Engine,
-        observe: &dyn Observe,
-    ) -> Result<Composed, Error> {
-        language::compose(&self.job(request), &self.folder, engine, observe)
     }
 
     /// Returns its task for `request`.

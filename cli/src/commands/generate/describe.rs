@@ -1,25 +1,25 @@
 //! Description of a decided run, as text and as JSON.
 
+mod json;
 mod sampler;
 
 use acestep_engine::{
     Device, Residency,
-    audio::loudness::Loudness,
     device::{
         dtype,
-        memory::{self, MemoryInfo, MemoryNeed, bytes_of_weights},
+        memory::{self, MemoryNeed, bytes_of_weights},
     },
     error::size,
 };
 use acestep_music::{Network, Plan};
 use anyhow::Result;
 use burn::tensor::DType;
-use serde_json::{Value, json};
 
+pub(super) use json::to_json;
 pub(super) use sampler::infer_method;
 
-use super::{Job, adapters, outputs::Target, run, sounds};
-use crate::commands::language;
+use super::{Resolved, adapters, outputs::Target, resolved::Setup, run, sounds};
+use crate::commands::{engine, language};
 
 /// Costs of a run that are cheap to compute before it.
 pub(super) struct Resources {
@@ -30,7 +30,8 @@ pub(super) struct Resources {
     /// Memory needs of each stage; the peak follows.
     needs: Vec<MemoryNeed>,
     peak_bytes: u64,
-    room: MemoryInfo,
+    /// Free memory of the device, if it is known.
+    free_bytes: Option<u64>,
     caption_tokens: usize,
     lyric_tokens: usize,
 }
@@ -44,12 +45,12 @@ struct Used {
 }
 
 impl Used {
-    fn of(network: Network, parameters: u64, job: &Job) -> Self {
-        let is_widened = job.widened.contains(&network.with_article());
+    /// Describes a network; the `widened` ones were run again in f32.
+    fn of(network: Network, parameters: u64, dtype: DType, widened: &[&str]) -> Self {
         let dtype = match network {
-            _ if is_widened => DType::F32,
-            Network::Dit | Network::LanguageModel => job.engine.dtype,
-            _ => dtype::of_others(job.engine.dtype),
+            _ if widened.contains(&network.with_article()) => DType::F32,
+            Network::Dit | Network::LanguageModel => dtype,
+            _ => dtype::of_others(dtype),
         };
         Self { network, parameters, dtype }
     }
@@ -60,55 +61,58 @@ impl Used {
 }
 
 impl Resources {
-    pub(super) fn of(job: &Job, residency: Residency) -> Result<Self> {
-        let guided = job.plan.guidance.is_some();
-        let conditioned = job.inputs.conditioning.is_some();
+    /// Measures the resources of a run; the `widened` networks were run again in f32.
+    ///
+    /// # Errors
+    /// If there is no tokenizer.
+    pub(super) fn of(resolved: &Resolved, widened: &[&str]) -> Result<Self> {
+        let Resolved { plan, folder, setup, .. } = resolved;
+        let Setup { engine, residency, composition, inputs, .. } = &**setup;
+        let guided = plan.guidance.is_some();
+        let conditioned = inputs.conditioning.is_some();
         let is_used = |network: &Network| match network {
             Network::TextEncoder => !conditioned,
             Network::Conditioner => !conditioned || guided,
-            Network::AudioCodec => job.plan.has_codes() || job.plan.is_cover(),
+            Network::AudioCodec => plan.has_codes() || plan.is_cover(),
             Network::Dit | Network::VaeDecoder => true,
-            Network::VaeEncoder => run::needs_encoder(&job.inputs.sounds),
+            Network::VaeEncoder => run::needs_encoder(&inputs.sounds),
             Network::LanguageModel => false,
         };
+        let used = |network, parameters| Used::of(network, parameters, engine.dtype, widened);
         let mut networks = Vec::new();
         for network in Network::ALL.into_iter().filter(is_used) {
-            networks.push(Used::of(network, job.folder.size(network)?.parameters, job));
+            networks.push(used(network, folder.size(network)?.parameters));
         }
         let bytes = networks.iter().map(Used::bytes);
-        let of_song: u64 = match residency {
+        let mut weights_bytes: u64 = match residency {
             Residency::WhileUsed | Residency::Last => bytes.max().unwrap_or_default(),
             Residency::Kept => bytes.sum(),
         };
-        let mut weights_bytes = of_song;
-        let composer = job.composition.as_ref().map(|composition| &composition.folder);
-        if let Some(folder) = composer.or(job.judge().map(|(folder, _)| folder)) {
+        let composer = composition.as_ref().map(|composition| &composition.folder);
+        if let Some(folder) = composer.or(resolved.judge().map(|(folder, _)| folder)) {
             // It is unloaded before the song's first network is loaded, and loaded again after the
             // last.
-            let parameters = folder.size()?.parameters;
-            let model = Used::of(Network::LanguageModel, parameters, job);
-            weights_bytes = of_song.max(model.bytes());
+            let model = used(Network::LanguageModel, folder.size()?.parameters);
+            weights_bytes = weights_bytes.max(model.bytes());
             networks.insert(0, model);
         }
-        let [caption_tokens, lyric_tokens] = run::count_tokens(job)?;
-        let needs = super::memory::needs(job)?;
+        let [caption_tokens, lyric_tokens] = run::count_tokens(resolved)?;
+        let needs = super::memory::needs(resolved)?;
         Ok(Self {
             networks,
             weights_bytes,
-            peak_bytes: memory::peak(&needs, residency == Residency::Kept),
+            peak_bytes: memory::peak(&needs, *residency == Residency::Kept),
             needs,
-            room: super::memory::room(job),
+            free_bytes: engine::room(engine.device).free,
             caption_tokens,
             lyric_tokens,
         })
     }
-}
 
-impl Resources {
     /// Returns the peak memory, and the free memory of the device.
     fn at_once(&self, device: Device) -> String {
         let most = format!("{} at once, at most", size(self.peak_bytes));
-        match self.room.free {
+        match self.free_bytes {
             Some(free) => format!("{most}; {device} has {} free", size(free)),
             None => most,
         }
@@ -127,31 +131,34 @@ fn stage(need: &MemoryNeed) -> String {
 }
 
 /// Returns a line such as `turbo on cpu · 30.0 s · 8 steps · seed 1234567`.
-pub(super) fn headline(job: &Job) -> String {
+pub(super) fn headline(resolved: &Resolved) -> String {
+    let Resolved { plan, folder, setup, .. } = resolved;
     format!(
         "{}{} on {} · {:.1} s · {} · {}",
-        job.folder.name(),
-        adapters::names(&job.folder),
-        job.engine,
-        seconds(&job.plan),
-        counted(job.plan.steps(), "step"),
-        origin(job)
+        folder.name(),
+        adapters::names(folder),
+        setup.engine,
+        seconds(plan),
+        counted(plan.steps(), "step"),
+        origin(resolved)
     )
 }
 
 /// Returns the source of the noise: `seed 7`, `seeds 7, 8`, a file, or a file and seeds for the
 /// steps.
-pub(super) fn origin(job: &Job) -> String {
-    let noise = job.inputs.noise.as_ref().map(|(path, _)| path);
-    let file = noise.or(job.inputs.conditioning.as_ref().map(|(folder, _)| folder));
-    let seeds = job.seeds().map(of_seeds);
+pub(super) fn origin(resolved: &Resolved) -> String {
+    let inputs = &resolved.setup.inputs;
+    let noise = inputs.noise.as_ref().map(|(path, _)| path);
+    let file = noise.or(inputs.conditioning.as_ref().map(|(folder, _)| folder));
+    let seeds = resolved.seeds().map(of_seeds);
     let file = file.map(|path| format!("noise of {}", path.display()));
     file.into_iter().chain(seeds).collect::<Vec<_>>().join(", ")
 }
 
 /// Describes the whole run, one subject per line.
-pub(super) fn text(job: &Job, resources: &Resources) -> String {
-    let Job { plan, folder, engine, .. } = job;
+pub(super) fn text(resolved: &Resolved, resources: &Resources) -> String {
+    let Resolved { plan, folder, setup, .. } = resolved;
+    let Setup { engine, outputs, .. } = &**setup;
     let dtype = dtype::name(engine.dtype);
     let mut lines: Vec<(&str, String)> = vec![
         (
@@ -180,22 +187,22 @@ pub(super) fn text(job: &Job, resources: &Resources) -> String {
         ("lyrics", lyrics(plan, resources)),
         (
             "noise",
-            match job.seeds() {
-                Some(_) => format!("{}, {}", origin(job), plan.noise),
-                None => origin(job),
+            match resolved.seeds() {
+                Some(_) => format!("{}, {}", origin(resolved), plan.noise),
+                None => origin(resolved),
             },
         ),
     ];
     let of_model = adapters::lines(folder).into_iter().map(|line| ("adapter", line));
     lines.splice(1..1, of_model);
-    lines.extend(sounds::lines(&job.asked.request, plan));
+    lines.extend(sounds::lines(&resolved.request, plan));
     lines.extend(sampler::lines(plan));
     if plan.has_codes() {
         let codes = counted(plan.codes_per_song(), "code");
         let each = if plan.codes.len() > 1 { " for each song" } else { "" };
         lines.push(("codes", format!("{codes}{each}, followed for {} steps", plan.cover_steps())));
     }
-    if let Some(composition) = &job.composition {
+    if let Some(composition) = &setup.composition {
         let what = if composition.writes_codes { ", and codes" } else { "" };
         let name = composition.folder.name();
         let whose = language::whose(&composition.folder.origin());
@@ -212,120 +219,11 @@ pub(super) fn text(job: &Job, resources: &Resources) -> String {
     }
     lines.extend(resources.needs.iter().map(|need| ("memory", stage(need))));
     lines.push(("memory", resources.at_once(engine.device)));
-    for path in job.outputs.songs.iter().map(Target::to_string) {
-        lines.push(("file", path));
-    }
-    for path in job.outputs.latents.iter().flat_map(|(paths, _)| paths) {
-        lines.push(("file", path.display().to_string()));
-    }
-    if let Some(path) = &job.outputs.request {
-        lines.push(("file", path.display().to_string()));
-    }
+    let files = outputs.latents().chain(&outputs.request);
+    let files = files.map(|path| path.display().to_string());
+    let songs = outputs.songs.iter().map(Target::to_string);
+    lines.extend(songs.chain(files).map(|path| ("file", path)));
     lines.into_iter().map(|(what, text)| format!("{what:<10}{text}\n")).collect()
-}
-
-/// Describes the whole run as an object: `plan`, `outputs`, `request`, `notices`.
-pub(super) fn to_json(job: &Job, resources: &Resources) -> Value {
-    let Job { plan, folder, engine, .. } = job;
-    let follows = plan.has_codes() || plan.source.is_some();
-    let song = |(i, target): (usize, &Target)| {
-        json!({
-            "path": target.to_string(),
-            "seed": job.seeds().map(|seeds| seeds[i]),
-            "seconds": seconds(plan),
-            "samples": plan.heard_samples(),
-            "sample_rate": plan.sample_rate,
-        })
-    };
-    let network = |used: &Used| {
-        json!({
-            "name": used.network.name(),
-            "parameters": used.parameters,
-            "bytes": used.bytes(),
-            "dtype": dtype::name(used.dtype),
-        })
-    };
-    let mut object = json!({
-        "outputs": job.outputs.songs.iter().enumerate().map(song).collect::<Vec<_>>(),
-        "latents": job.outputs.latents.iter().flat_map(|(paths, _)| paths)
-            .map(|path| path.display().to_string()).collect::<Vec<_>>(),
-        "request": job.outputs.request.as_ref().map(|path| path.display().to_string()),
-        "language_model": job.composition.as_ref().map(|composition| {
-            language::to_json(&composition.folder, composition.writes_codes, job.timing.as_ref())
-        }),
-        "notices": job.notices.iter().map(|notice| notice.0.clone()).collect::<Vec<_>>(),
-        "plan": {
-            "model": folder.name(),
-            "model_path": folder.path().display().to_string(),
-            "adapters": adapters::to_json(folder),
-            "adapters_arrived": folder.adapters().and_then(|adapters| adapters.arrived()),
-            "model_format": folder.origin().format.to_string(),
-            "model_types": folder.origin().types,
-            "device": engine.device.to_string(),
-            "dtype": dtype::name(engine.dtype),
-            "caption": plan.caption,
-            "lyrics": plan.lyrics,
-            "vocal_language": plan.vocal_language,
-            "caption_prompt": plan.caption_prompt,
-            "lyric_prompt": plan.lyric_prompt,
-            "caption_tokens": resources.caption_tokens,
-            "lyric_tokens": resources.lyric_tokens,
-            "duration": seconds(plan),
-            "frames": plan.frames,
-            "padded_frames": plan.padded_frames,
-            "samples": plan.heard_samples(),
-            "sample_rate": plan.sample_rate,
-            "seeds": job.seeds(),
-            "rng": job.seeds().map(|_| plan.noise.to_string()),
-            "audio_codes": plan.codes_per_song(),
-            "cover_steps": follows.then(|| plan.cover_steps()),
-            "task_type": plan.task.name(),
-            "source": sounds::source_json(&job.asked.request, plan),
-            "references": sounds::references_json(&job.asked.request, plan),
-            "region": sounds::region_json(plan),
-            "chunk_mask_mode": plan.mask_mode.name(),
-            "audio_format": job.encoding.format.name(),
-            "normalization_db": match plan.loudness {
-                Loudness::Peak(decibels) => Some(shortest(decibels)),
-                _ => None,
-            },
-            "lufs": match plan.loudness {
-                Loudness::Integrated(lufs) => Some(shortest(lufs)),
-                _ => None,
-            },
-            "peak_clip": match plan.loudness {
-                Loudness::Clipped(millionths) => Some(millionths),
-                _ => None,
-            },
-            "fade_in_duration": plan.fades.0,
-            "fade_out_duration": plan.fades.1,
-            "vae_chunk": plan.tiling.chunk,
-            "vae_overlap": plan.tiling.overlap,
-            "networks": resources.networks.iter().map(network).collect::<Vec<_>>(),
-            "weights_bytes": resources.weights_bytes,
-            "memory": memory_json(resources),
-        },
-    });
-    if let Some(plan_json) = object["plan"].as_object_mut() {
-        plan_json.extend(sampler::to_json(plan));
-    }
-    object
-}
-
-fn memory_json(resources: &Resources) -> Value {
-    let stage = |need: &MemoryNeed| {
-        json!({
-            "stage": need.stage.name,
-            "weights_bytes": need.weights,
-            "cache_bytes": need.cache,
-            "work_bytes": need.work,
-        })
-    };
-    json!({
-        "stages": resources.needs.iter().map(stage).collect::<Vec<_>>(),
-        "peak_bytes": resources.peak_bytes,
-        "free_bytes": resources.room.free,
-    })
 }
 
 /// Converts an f32 to its shortest decimal: 0.1, not 0.10000000149011612.

@@ -2,61 +2,47 @@
 
 use std::{path::PathBuf, process::ExitCode, rc::Rc, time::Duration};
 
-use acestep_engine::{Error, Notice, Stage, error::size, files::Existing, retry, tiling::Tiling};
+use acestep_engine::{
+    Error, Notice, Stage, error::size, files::Existing, process, retry, tiling::Tiling,
+};
 use acestep_import::AceStep;
-use acestep_music::lm;
+use acestep_music::{Plan, lm};
 use anyhow::Result;
 use serde_json::{Value, json};
 
 use super::{
-    Args, Job, Resources, Written, after, describe, requests,
-    together::{BatchRun, Done, Made},
+    Resolved, adapters, after,
+    describe::{self, Resources},
+    make::{Job, Made, Run},
+    requests,
+    resolved::Setup,
+    written::{End, Written, WrittenSong},
 };
 use crate::{
-    commands::engine,
     error::code_of,
     exit::{FAILED, exit},
-    process,
     progress::{self, Outcome},
     report::Report,
 };
 
-impl BatchRun<'_> {
+impl Run {
     /// Reports the run, which ended with `ended`. With several requests, the exit code is a failure
     /// if one of them failed.
     ///
     /// # Errors
     /// The error that ended the run; the error of the only request; a closed standard output.
     pub(super) fn report(self, ended: Result<()>) -> Result<ExitCode> {
-        let Self { jobs, args, report, progress, made, groups, .. } = self;
-        let mut outcomes = progress.finish_all(jobs.len());
+        let Self { jobs, progress, groups, report, json, .. } = self;
+        let requests = jobs.len();
+        let mut outcomes = progress.finish_all(requests);
         spread(&groups, &mut outcomes, &jobs);
-        let mut said = Said { is_alone: jobs.len() == 1, ..Said::default() };
-        for ((mut job, made), outcome) in jobs.into_iter().zip(made).zip(&outcomes) {
-            job.learn(outcome);
-            said.adapters(&mut job, &report);
-            match made {
-                Made::Done(done) => said.done(&job, done, outcome, args, &report),
-                Made::Open => {
-                    job.say_kept(&report);
-                    said.not_made.extend(job.outputs.songs.iter().map(ToString::to_string));
-                    if let Err(error) = &ended {
-                        said.nothing(&job, error);
-                    }
-                }
-                Made::Failed(error) => {
-                    job.say_kept(&report);
-                    said.nothing(&job, &error);
-                    said.failed(&job, error, "was not finished", &report);
-                }
-            }
+        let mut summary = Summary::new(report, json, requests == 1);
+        for (job, outcome) in jobs.into_iter().zip(outcomes) {
+            summary.job(job, outcome, &ended);
         }
-        let Said { is_alone, objects, not_made, failure, code, .. } = said;
-        let told = match args.output.json && !objects.is_empty() {
-            true => {
-                let requests = if is_alone { 1 } else { outcomes.len() };
-                report.output(&format!("{:#}", requests::one_or_all(objects, requests)))
-            }
+        let Summary { is_alone, objects, not_made, failure, code, .. } = summary;
+        let told = match json && !objects.is_empty() {
+            true => report.output(&format!("{:#}", requests::one_or_all(objects, requests))),
             false => Ok(()),
         };
         if !is_alone && !not_made.is_empty() {
@@ -76,7 +62,7 @@ fn spread(groups: &[Vec<usize>], outcomes: &mut [Outcome], jobs: &[Job]) {
     for group in groups {
         let mut widened: Vec<&'static str> = Vec::new();
         for &i in group {
-            let (own, dtype) = (outcomes[i].widened.clone(), jobs[i].engine.dtype);
+            let (own, dtype) = (outcomes[i].widened.clone(), jobs[i].resolved.setup.engine.dtype);
             for who in widened.iter().filter(|who| !own.contains(who)) {
                 outcomes[i].widened.push(who);
                 outcomes[i].notices.push(retry::notice(who, dtype));
@@ -88,8 +74,9 @@ fn spread(groups: &[Vec<usize>], outcomes: &mut [Outcome], jobs: &[Job]) {
 }
 
 /// Collected output for all requests.
-#[derive(Default)]
-struct Said {
+struct Summary {
+    report: Report,
+    json: bool,
     is_alone: bool,
     objects: Vec<Value>,
     not_made: Vec<String>,
@@ -100,83 +87,182 @@ struct Said {
     models: Vec<Rc<AceStep>>,
 }
 
-impl Said {
-    /// Reports adapters once for each model; every request gets the notices.
-    fn adapters(&mut self, job: &mut Job, report: &Report) {
-        let is_new = !self.models.iter().any(|model| Rc::ptr_eq(model, &job.folder));
-        let lines = job.say_adapters(is_new.then_some(report));
-        if is_new {
-            lines.iter().for_each(|line| report.line(line));
-            self.models.push(job.folder.clone());
+/// A request, and what is known of it only after the run.
+struct Ended {
+    resolved: Resolved,
+    /// The request that the language model completed, if it was saved before the song was made.
+    kept: Option<PathBuf>,
+    /// Notices of the run, which were printed.
+    notices: Vec<Notice>,
+    /// Networks that were run again in f32.
+    widened: Vec<&'static str>,
+    elapsed: Vec<(Stage, Duration)>,
+    /// True if the VAE used smaller tiles than planned.
+    has_other_tiles: bool,
+}
+
+impl Ended {
+    fn of(resolved: Resolved, kept: Option<PathBuf>, outcome: Outcome) -> Self {
+        let Outcome { elapsed, notices, vae_chunk, widened } = outcome;
+        let Resolved { plan, .. } = &resolved;
+        // The used chunk is never larger than the planned one, so it fits.
+        let used = vae_chunk.and_then(|chunk| Tiling { chunk, ..plan.tiling }.fitted().ok());
+        let resolved = match used {
+            Some(tiling) => Resolved { plan: Plan { tiling, ..resolved.plan }, ..resolved },
+            None => resolved,
+        };
+        Self { resolved, kept, notices, widened, elapsed, has_other_tiles: used.is_some() }
+    }
+
+    /// Describes the written songs.
+    fn to_json(&self, written: &Written) -> Result<Value> {
+        let Written { songs, files, found, .. } = written;
+        let Setup { outputs, after, .. } = &*self.resolved.setup;
+        let resources = Resources::of(&self.resolved, &self.widened)?;
+        let mut object = describe::to_json(&self.resolved, &resources, &self.notices);
+        let song = |(index, song)| {
+            let mut song = json!(song);
+            if let Some(keys) = song.as_object_mut() {
+                keys.extend(found.to_json(after, index, files));
+            }
+            song
+        };
+        object["outputs"] = songs.iter().enumerate().map(song).collect();
+        let shown = |path: &PathBuf| files.contains(path).then(|| path.display().to_string());
+        object["request"] = outputs.request.as_ref().and_then(shown).into();
+        object["latents"] = outputs.latents().filter_map(shown).collect();
+        if after.judges {
+            object["ranking"] = after::ranking(found, songs);
+        }
+        object["elapsed"] = elapsed_json(&self.elapsed, written.after);
+        match &written.end {
+            End::Failed(error) => object["error"] = chain(error),
+            // No other reason is possible.
+            End::Open => object["error"] = json!([Error::Cancelled.to_string()]),
+            End::Whole => {}
+        }
+        Ok(object)
+    }
+
+    /// Writes the request again if the run used other tiles than it says.
+    fn keep_tiles(&self) -> Result<(), Error> {
+        match &self.resolved.setup.outputs.request {
+            Some(path) if self.has_other_tiles => self.resolved.save(path, Existing::Replace),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Summary {
+    fn new(report: Report, json: bool, is_alone: bool) -> Self {
+        let (objects, not_made, models) = (vec![], vec![], vec![]);
+        Self { report, json, is_alone, objects, not_made, failure: None, code: 0, models }
+    }
+
+    /// Reports a request of a run that ended with `run`.
+    fn job(&mut self, job: Job, outcome: Outcome, run: &Result<()>) {
+        let Job { resolved, kept, made } = job;
+        let mut ended = Ended::of(resolved, kept, outcome);
+        ended.notices.extend(self.adapters(&ended.resolved.folder));
+        match made {
+            Made::Written(written) => self.written(ended, written),
+            Made::Open => {
+                self.say_kept(&ended);
+                let songs = &ended.resolved.setup.outputs.songs;
+                self.not_made.extend(songs.iter().map(ToString::to_string));
+                if let Err(error) = run {
+                    self.nothing(&ended, error);
+                }
+            }
+            Made::Failed(error) => {
+                self.say_kept(&ended);
+                self.nothing(&ended, &error);
+                self.failed(&ended, error, "was not finished");
+            }
         }
     }
 
-    fn done(&mut self, job: &Job, mut done: Done, outcome: &Outcome, args: &Args, report: &Report) {
-        let missing = job.missing_after(&done.found);
-        missing.iter().for_each(|notice| report.note(&notice.0));
-        let songs = &job.outputs.songs;
-        let is_whole = done.written.len() == songs.len();
-        if is_whole {
-            engine::remember(&job.kernels, job.engine, &job.models());
-            done.error = done.error.or_else(|| job.keep_tiles().err());
+    /// Reports adapters once for each model. Returns notices about them, for every request.
+    fn adapters(&mut self, folder: &Rc<AceStep>) -> Vec<Notice> {
+        let (lines, notices) = adapters::outcome(folder);
+        if !self.models.iter().any(|model| Rc::ptr_eq(model, folder)) {
+            self.report.notes(&notices);
+            lines.iter().for_each(|line| self.report.line(line));
+            self.models.push(folder.clone());
+        }
+        notices
+    }
+
+    fn written(&mut self, mut ended: Ended, mut written: Written) {
+        let report = self.report;
+        let missing = ended.resolved.missing_after(&written.found);
+        report.notes(&missing);
+        ended.notices.extend(missing);
+        let setup = ended.resolved.setup.clone();
+        let unwritten = &setup.outputs.songs[written.songs.len()..];
+        if unwritten.is_empty() {
+            ended.resolved.remember_kernels();
+            if let (Err(error), false) = (ended.keep_tiles(), matches!(written.end, End::Failed(_)))
+            {
+                written.fail(error.into());
+            }
         } else {
-            let unwritten = &songs[done.written.len()..];
             self.not_made.extend(unwritten.iter().map(ToString::to_string));
-            if job.outputs.request.as_ref().is_some_and(|path| !done.files.contains(path)) {
-                job.say_kept(report);
+            if setup.outputs.request.as_ref().is_some_and(|path| !written.files.contains(path)) {
+                self.say_kept(&ended);
             }
         }
-        // No other reason is possible.
-        let stopped = (!done.is_finished && done.error.is_none()).then_some(Error::Cancelled);
-        if args.output.json && !(self.is_alone && done.written.is_empty()) {
-            match job.to_json(&done, &missing) {
-                Ok(mut object) => {
-                    object["elapsed"] = elapsed_json(&outcome.elapsed, done.after);
-                    if let Some(error) = &done.error {
-                        object["error"] = chain(error);
-                    } else if let Some(error) = &stopped {
-                        object["error"] = json!([error.to_string()]);
-                    }
-                    self.objects.push(object);
-                }
+        if self.json && !(self.is_alone && written.songs.is_empty()) {
+            match ended.to_json(&written) {
+                Ok(object) => self.objects.push(object),
                 Err(error) => {
-                    self.nothing(job, &error);
-                    done.error.get_or_insert(error);
+                    self.nothing(&ended, &error);
+                    if !matches!(written.end, End::Failed(_)) {
+                        written.fail(error);
+                    }
                 }
             }
         }
-        if !done.written.is_empty() {
-            report.line(&summary(job, &done.written, done.after));
+        if !written.songs.is_empty() {
+            report.line(&summary_line(&ended.resolved, &written.songs, written.after));
+            if report.verbosity > 0 {
+                report.line(&table(&ended.elapsed, written.after));
+            }
         }
-        if report.verbosity > 0 && !done.written.is_empty() {
-            report.line(&table(&outcome.elapsed, done.after));
-        }
-        if let Some(table) = after::table(&done.found, &done.written) {
+        if let Some(table) = after::table(&written.found, &written.songs) {
             report.line(&table);
         }
-        if let Some(error) = done.error {
-            let why = match done.written.len() {
+        if let End::Failed(error) = written.end {
+            let why = match written.songs.len() {
                 0 => "is not written",
                 _ => "is written, but not all that was wanted of it",
             };
-            self.failed(job, error, why, report);
+            self.failed(&ended, error, why);
         }
     }
 
+    /// Prints where the language model's result is saved, if there is no song.
+    fn say_kept(&self, ended: &Ended) {
+        let Some(path) = &ended.kept else { return };
+        let what = if ended.resolved.plan.has_codes() { "codes" } else { "words" };
+        let path = path.display();
+        let text = format!("the request with the language model's {what} is kept in `{path}`");
+        self.report.note(&text);
+    }
+
     /// Adds a request without a song to the list of JSON objects.
-    fn nothing(&mut self, job: &Job, error: &anyhow::Error) {
+    fn nothing(&mut self, ended: &Ended, error: &anyhow::Error) {
         if !self.is_alone {
-            let kept = job.outputs.request.as_ref().filter(|_| job.is_kept);
             self.objects.push(json!({
                 "outputs": [],
-                "request": kept.map(|path| path.display().to_string()),
+                "request": ended.kept.as_ref().map(|path| path.display().to_string()),
                 "error": chain(error),
             }));
         }
     }
 
     /// Records a failure. The failure of the only request becomes the program's error.
-    fn failed(&mut self, job: &Job, error: anyhow::Error, why: &str, report: &Report) {
+    fn failed(&mut self, ended: &Ended, error: anyhow::Error, why: &str) {
         if self.is_alone {
             self.failure = Some(error);
             return;
@@ -185,69 +271,15 @@ impl Said {
         if code_of(&error) != 0 {
             self.code = FAILED;
         }
-        let song = job.outputs.songs.first().map(ToString::to_string).unwrap_or_default();
-        report.failure(&error.context(format!("the song `{song}` {why}")));
+        let songs = &ended.resolved.setup.outputs.songs;
+        let song = songs.first().map(ToString::to_string).unwrap_or_default();
+        self.report.failure(&error.context(format!("the song `{song}` {why}")));
     }
 }
 
 /// Returns an error and its causes as a list of sentences.
 fn chain(error: &anyhow::Error) -> Value {
     error.chain().map(ToString::to_string).collect()
-}
-
-impl Job {
-    fn to_json(&self, done: &Done, missing: &[Notice]) -> Result<Value> {
-        let Done { written, files, found, .. } = done;
-        let resources = Resources::of(self, self.residency)?;
-        let mut object = describe::to_json(self, &resources);
-        object["outputs"] = (0..written.len())
-            .map(|index| {
-                let mut song = written[index].to_json();
-                song.extend(found.to_json(self, index, files));
-                Value::from(song)
-            })
-            .collect();
-        let shown = |path: &PathBuf| files.contains(path).then(|| path.display().to_string());
-        object["request"] = self.outputs.request.as_ref().and_then(shown).into();
-        let latents = self.outputs.latents.iter().flat_map(|(paths, _)| paths);
-        object["latents"] = latents.filter_map(shown).collect();
-        if let Some(ranking) = after::ranking(self, found, written) {
-            object["ranking"] = ranking;
-        }
-        if let Some(notices) = object["notices"].as_array_mut() {
-            notices.extend(missing.iter().map(|notice| notice.0.clone().into()));
-        }
-        Ok(object)
-    }
-
-    /// Applies results that are known only after the run.
-    fn learn(&mut self, outcome: &Outcome) {
-        self.notices.extend(outcome.notices.iter().cloned());
-        self.widened = outcome.widened.clone();
-        // The used chunk is never larger than the planned one, so it fits.
-        if let Some(Ok(used)) =
-            outcome.vae_chunk.map(|chunk| Tiling { chunk, ..self.plan.tiling }.fitted())
-        {
-            self.plan.tiling = used;
-            self.is_stale = true;
-        }
-    }
-
-    /// Writes the request again if the run used other tiles than it says.
-    fn keep_tiles(&self) -> Result<()> {
-        if let Some(path) = self.outputs.request.as_ref().filter(|_| self.is_stale) {
-            self.asked.save(&self.plan, &self.folder, path, Existing::Replace)?;
-        }
-        Ok(())
-    }
-
-    /// Prints where the language model's result is saved, if there is no song.
-    fn say_kept(&self, report: &Report) {
-        let Some(path) = self.outputs.request.as_ref().filter(|_| self.is_kept) else { return };
-        let what = if self.plan.has_codes() { "codes" } else { "words" };
-        let path = path.display();
-        report.note(&format!("the request with the language model's {what} is kept in `{path}`"));
-    }
 }
 
 /// Seconds of each stage, and in total.
@@ -264,13 +296,13 @@ fn elapsed_json(stages: &[(Stage, Duration)], total: Duration) -> Value {
 
 /// Returns the summary line:
 /// `seed 1234567 · 8 steps · 30.0 s of audio in 11.3 s, 3.24 GB of memory · song.wav`
-fn summary(job: &Job, written: &[Written], elapsed: Duration) -> String {
-    let targets: Vec<_> = written.iter().map(|song| song.target.to_string()).collect();
-    let seconds: f64 = written.iter().map(|song| song.seconds).sum();
+fn summary_line(resolved: &Resolved, songs: &[WrittenSong], elapsed: Duration) -> String {
+    let targets: Vec<_> = songs.iter().map(|song| song.target.to_string()).collect();
+    let seconds: f64 = songs.iter().map(|song| song.seconds).sum();
     format!(
         "{} · {} · {seconds:.1} s of audio in {}{} · {}",
-        describe::origin(job),
-        describe::counted(job.plan.steps(), "step"),
+        describe::origin(resolved),
+        describe::counted(resolved.plan.steps(), "step"),
         progress::seconds(elapsed),
         process::peak().map_or(String::new(), |bytes| format!(", {} of memory", size(bytes))),
         targets.join(", ")

@@ -11,7 +11,7 @@ use acestep_music::{
 };
 use anyhow::Result;
 
-use super::{Args, request::ResolvedRequest};
+use super::{Args, request::ResolvedRequest, sounds};
 use crate::error::CliError;
 
 /// Inputs that were read instead of computed.
@@ -25,8 +25,15 @@ pub(super) struct Inputs {
 }
 
 impl Inputs {
-    /// Reads the files that `args` names.
-    pub(super) fn read(args: &Args) -> Result<Self> {
+    /// Reads the files that `args` and the request name; the request takes their length.
+    ///
+    /// # Errors
+    /// Errors of the files, and of [`sounds::read`].
+    pub(super) fn read(
+        args: &Args,
+        asked: &mut ResolvedRequest,
+        model: &ModelInfo,
+    ) -> Result<Self> {
         let noise = match &args.sampling.noise {
             Some(path) => Some((path.clone(), load_array(path, "initial_noise")?)),
             None => None,
@@ -35,12 +42,15 @@ impl Inputs {
             Some(folder) => Some((folder.clone(), Conditioning::load(folder)?)),
             None => None,
         };
-        Ok(Self { noise, conditioning, sounds: Sounds::default() })
+        let files = Self { noise, conditioning, sounds: Sounds::default() };
+        files.fill(asked, model);
+        let sounds = sounds::read(&asked.request, model, &mut asked.notices)?;
+        Ok(Self { sounds, ..files })
     }
 
     /// Sets the length and the number of songs from a conditioning folder. Noise from a file sets
     /// the length, before the language model can.
-    pub(super) fn fill(&self, asked: &mut ResolvedRequest, model: &ModelInfo) {
+    fn fill(&self, asked: &mut ResolvedRequest, model: &ModelInfo) {
         let seconds = |frames: usize| (frames * model.hop) as f64 / f64::from(model.sample_rate);
         let request = &mut asked.request;
         if let (Some((path, noise)), None) = (&self.noise, &self.conditioning)

@@ -2,11 +2,10 @@
 
 use acestep_engine::{
     Device, Engine, Error, Notice, Residency,
-    device::memory::{self, MemoryInfo, MemoryNeed, Widths},
+    device::memory::{self, MemoryNeed},
     tiling::Tiling,
 };
 use acestep_import::{AceStep, Network};
-use acestep_model::Configs;
 use acestep_music::{
     Plan, Request,
     align::gaze,
@@ -16,18 +15,19 @@ use acestep_music::{
 };
 use anyhow::Result;
 
-use super::{Job, run};
+use super::{Resolved, resolved::Setup, run};
 use crate::commands::{engine, memory as common};
 
-/// Returns the memory needs of each stage of `job`, in the order of the run.
+/// Returns the memory needs of each stage, in the order of the run.
 ///
 /// # Errors
 /// None after the model was opened.
-pub(super) fn needs(job: &Job) -> Result<Vec<MemoryNeed>, acestep_import::Error> {
-    let Job { plan, folder, composition, engine, .. } = job;
+pub(super) fn needs(resolved: &Resolved) -> Result<Vec<MemoryNeed>, acestep_import::Error> {
+    let Resolved { plan, folder, setup, .. } = resolved;
+    let Setup { composition, engine, .. } = &**setup;
     let widths = engine.widths();
     let guided = plan.guidance.is_some();
-    let conditioned = job.inputs.conditioning.is_some();
+    let conditioned = setup.inputs.conditioning.is_some();
     let configs = folder.configs();
     let parameters = |part| folder.size(part).map(|size| size.parameters);
     // Use the maximum token counts: exact counts would require the tokenizer.
@@ -36,7 +36,7 @@ pub(super) fn needs(job: &Job) -> Result<Vec<MemoryNeed>, acestep_import::Error>
 
     let mut needs = Vec::new();
     if let Some(composition) = composition {
-        needs.extend(composition.needs(&job.asked.request, plan, *engine)?);
+        needs.extend(composition.needs(&resolved.request, plan, *engine)?);
     }
     if let Some(frames) = run::encoded_frames(plan) {
         needs.push(common::encoder(folder, frames, *engine)?);
@@ -76,7 +76,7 @@ pub(super) fn needs(job: &Job) -> Result<Vec<MemoryNeed>, acestep_import::Error>
         heard,
         widths,
     ));
-    if job.after.wants.anything() && gaze::has_words(&plan.lyrics) {
+    if setup.after.wants.anything() && gaze::has_words(&plan.lyrics) {
         let heads = gaze::heads(&configs.dit).unwrap_or_default();
         // A token has at least one byte.
         let words = plan.caption_prompt.len() + plan.lyric_prompt.len() + 1;
@@ -90,8 +90,8 @@ pub(super) fn needs(job: &Job) -> Result<Vec<MemoryNeed>, acestep_import::Error>
             widths,
         ));
     }
-    needs.push(sound(folder, configs, plan, plan.tiling, widths)?);
-    if let Some((judge, _)) = job.judge() {
+    needs.push(decoder(folder, plan, *engine)?(plan.tiling));
+    if let Some((judge, _)) = resolved.judge() {
         let words = common::prompt_tokens(plan.caption.len() + plan.lyrics.len());
         let codes = plan.codes.iter().map(Vec::len).max().unwrap_or(0);
         let size = judge.size()?.parameters;
@@ -100,22 +100,15 @@ pub(super) fn needs(job: &Job) -> Result<Vec<MemoryNeed>, acestep_import::Error>
     Ok(needs)
 }
 
-fn sound(
-    folder: &AceStep,
-    configs: &Configs,
+/// Returns the need of the VAE's decoder as a function of its tiles.
+fn decoder<'a>(
+    folder: &'a AceStep,
     plan: &Plan,
-    tiling: Tiling,
-    widths: Widths,
-) -> Result<MemoryNeed, acestep_import::Error> {
-    let size = folder.size(Network::VaeDecoder)?.parameters;
-    Ok(acestep_music::memory::vae(
-        &configs.vae,
-        size,
-        plan.batch_size(),
-        plan.padded_frames,
-        tiling,
-        widths,
-    ))
+    engine: Engine,
+) -> Result<impl Fn(Tiling) -> MemoryNeed + use<'a>, acestep_import::Error> {
+    let (vae, size) = (&folder.configs().vae, folder.size(Network::VaeDecoder)?.parameters);
+    let (songs, frames, widths) = (plan.batch_size(), plan.padded_frames, engine.widths());
+    Ok(move |tiling| acestep_music::memory::vae(vae, size, songs, frames, tiling, widths))
 }
 
 /// Chooses the VAE's tiles for the free memory of the device, unless the user chose them, and
@@ -133,7 +126,6 @@ pub(super) fn tiling(
     if request.vae_chunk.is_some() || engine.device == Device::Cpu {
         return Ok(None);
     }
-    let configs = folder.configs();
     let widths = engine.widths();
     let mut others = 0;
     if residency == Residency::Kept {
@@ -147,12 +139,8 @@ pub(super) fn tiling(
             };
         }
     }
-    let size = folder.size(Network::VaeDecoder)?.parameters;
-    let (batch, frames) = (plan.batch_size(), plan.padded_frames);
-    let need =
-        |tiling| acestep_music::memory::vae(&configs.vae, size, batch, frames, tiling, widths);
-    let room = engine::room(engine.device);
-    let chosen = memory::tiling(Tiling::default(), frames, &room, others, need);
+    let (need, room) = (decoder(folder, plan, engine)?, engine::room(engine.device));
+    let chosen = memory::tiling(Tiling::default(), plan.padded_frames, &room, others, need);
     if chosen == Tiling::default() {
         return Ok(None);
     }
@@ -163,18 +151,13 @@ pub(super) fn tiling(
     ))))
 }
 
-/// Returns the memory of the device.
-pub(super) fn room(job: &Job) -> MemoryInfo {
-    engine::room(job.engine.device)
-}
-
 /// Refuses a run that does not fit.
 ///
 /// # Errors
 /// Too little memory: the error names the need, the available memory, and a remedy.
-pub(super) fn check(job: &Job, residency: Residency) -> Result<()> {
-    let needs = needs(job).map_err(Error::checkpoint)?;
-    common::check(&needs, residency == Residency::Kept, job.engine)
+pub(super) fn check(resolved: &Resolved) -> Result<()> {
+    let needs = needs(resolved).map_err(Error::checkpoint)?;
+    common::check(&needs, resolved.setup.residency == Residency::Kept, resolved.setup.engine)
 }
 
 #[cfg(test)]
@@ -187,7 +170,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::{args, commands::generate::decide, report::Report};
+    use crate::{args, commands::generate::resolve::resolve, report::Report};
 
     /// Guidance needs the conditioner's weights for the unconditional input.
     #[test]
@@ -203,14 +186,8 @@ mod tests {
         let path = folder.path().to_str().expect("a name");
         let words = ["--model", "tiny", "--duration", "1", "--conditioning", path];
         let args = args::generate_args(words.iter().map(Into::into).collect()).expect("flags");
-        let report = Report {
-            verbosity: -1,
-            color: anstream::ColorChoice::Never,
-            progress: false,
-            json: false,
-        };
-        let mut job = decide(&args, &report).expect("a song");
-        let stages = |job: &Job| -> Vec<acestep_engine::Stage> {
+        let mut job = resolve(&args, &Report::SILENT).expect("a song");
+        let stages = |job: &Resolved| -> Vec<acestep_engine::Stage> {
             needs(job).expect("built in").into_iter().map(|need| need.stage).collect()
         };
         assert_eq!(stages(&job), [stage::DIFFUSION, stage::VAE]);

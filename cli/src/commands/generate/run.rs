@@ -13,28 +13,27 @@ use acestep_music::{
 };
 use burn::tensor::{Tensor, TensorData};
 
-use super::{Args, Job};
-use crate::{interrupt, progress};
+use super::{Resolved, resolved::Setup};
+use crate::{commands::engine::on_engine, interrupt, progress};
 
-/// Makes the songs of `jobs`, stage by stage, so that each network is loaded once. All jobs have
-/// the same model and device; each has its own observer.
+/// Makes songs, stage by stage, so that each network is loaded once. All songs have the same model
+/// and device; each has its own observer.
 ///
-/// Calls `made(k, ..)` for job `k` as soon as it has its songs or an error.
+/// Calls `made(k, ..)` for song `k` as soon as it has its sound or an error.
 ///
 /// # Errors
 /// Errors of `made`; [`Error::NoDevice`].
 pub(super) fn songs(
-    jobs: &[(&Job, progress::Of<'_>)],
-    args: &Args,
+    songs: &[(&Resolved, progress::Of<'_>)],
     made: impl FnMut(usize, Result<Rendered, Error>) -> Result<(), Error>,
 ) -> Result<(), Error> {
-    let Some((first, _)) = jobs.first() else { return Ok(()) };
-    first.engine.run(Songs { jobs, args, made })?
+    let Some((first, _)) = songs.first() else { return Ok(()) };
+    first.setup.engine.run(Songs { first, songs, made })?
 }
 
 struct Songs<'a, F> {
-    jobs: &'a [(&'a Job, progress::Of<'a>)],
-    args: &'a Args,
+    first: &'a Resolved,
+    songs: &'a [(&'a Resolved, progress::Of<'a>)],
     made: F,
 }
 
@@ -44,17 +43,16 @@ impl<'a, F: FnMut(usize, Result<Rendered, Error>) -> Result<(), Error>> acestep_
     type Output = Result<(), Error>;
 
     fn run<B: Backend>(self, place: Place<B>) -> Self::Output {
-        let Self { jobs, args, made } = self;
-        let Some((first, _)) = jobs.first() else { return Ok(()) };
-        let wanted = |(job, observe): &'a (&'a Job, progress::Of<'a>)| Wanted {
-            plan: &job.plan,
-            wants: job.after.wants,
+        let Self { first, songs, made } = self;
+        let wanted = |(song, observe): &'a (&'a Resolved, progress::Of<'a>)| Wanted {
+            plan: &song.plan,
+            wants: song.setup.after.wants,
             observe,
         };
-        let wanted: Vec<Wanted<'_>> = jobs.iter().map(wanted).collect();
-        let networks = Networks::<B>::new(&*first.folder, place, args.compute.residency());
+        let wanted: Vec<Wanted<'_>> = songs.iter().map(wanted).collect();
+        let networks = Networks::<B>::new(&*first.folder, place, first.setup.residency);
         // Conditioning from files is only allowed with a single request.
-        let prepared = match &first.inputs.conditioning {
+        let prepared = match &first.setup.inputs.conditioning {
             Some((folder, conditioning)) => {
                 let prepared =
                     Prepared::from_conditioning(conditioning.clone(), &first.plan, &networks);
@@ -68,29 +66,28 @@ impl<'a, F: FnMut(usize, Result<Rendered, Error>) -> Result<(), Error>> acestep_
             }
             None => pipeline::prepare_all(&wanted, &networks),
         };
-        let finished = |((job, _), prepared): (&(&Job, _), Result<Prepared<B>, Error>)| {
-            finished(job, prepared?, args, &networks)
+        let finished = |((song, _), prepared): (&(&Resolved, _), Result<Prepared<B>, Error>)| {
+            finished(&song.setup, prepared?, &networks)
         };
-        let prepared = jobs.iter().zip(prepared).map(finished).collect();
+        let prepared = songs.iter().zip(prepared).map(finished).collect();
         pipeline::generate_all(&wanted, &networks, prepared, made)
     }
 }
 
 /// Inserts the noise from a file, and writes the conditioning if wanted.
 fn finished<B: Backend>(
-    job: &Job,
+    setup: &Setup,
     mut prepared: Prepared<B>,
-    args: &Args,
     networks: &Networks<'_, B>,
 ) -> Result<Prepared<B>, Error> {
-    if let Some((_, Array3 { shape, data })) = &job.inputs.noise {
+    if let Some((_, Array3 { shape, data })) = &setup.inputs.noise {
         let data = TensorData::new(data.clone(), *shape);
         prepared.start.noise = networks
             .attempt(stage::DIFFUSION, || Ok(Tensor::from_data(data, networks.device())))?;
     }
-    if let Some(folder) = &args.sampling.dump_conditioning {
+    if let Some(folder) = &setup.dump {
         let conditioning = networks.attempt(stage::CONDITION, || prepared.to_conditioning())?;
-        interrupt::whole(|| conditioning.save(folder, args.output.existing()))?;
+        interrupt::whole(|| conditioning.save(folder, setup.existing))?;
     }
     Ok(prepared)
 }
@@ -101,7 +98,13 @@ fn finished<B: Backend>(
 /// [`Error::NoDevice`]; [`Error::Checkpoint`] if a tensor of a required network is missing,
 /// unexpected or has another shape.
 pub(crate) fn model_info(folder: &AceStep, engine: Engine) -> Result<ModelInfo, Error> {
-    engine.run(Describe(folder))?
+    on_engine!(engine, for<'a>(folder: &'a AceStep) -> Result<ModelInfo, Error>, |place: B| {
+        // Check all headers first, so that no network runs before the last one is known to be
+        // complete.
+        folder.check::<B>(&place.device, &PARTS).map_err(Error::checkpoint)?;
+        let configs = folder.configs();
+        Ok(ModelInfo::new(folder.name(), folder.is_turbo(), configs))
+    })?
 }
 
 /// Networks that make a song from a request.
@@ -130,38 +133,17 @@ pub(super) fn encoded_frames(plan: &Plan) -> Option<usize> {
 /// # Errors
 /// [`Error::NoDevice`]; [`Error::Checkpoint`].
 pub(super) fn check_encoder(folder: &AceStep, engine: Engine) -> Result<(), Error> {
-    engine.run(CheckEncoder(folder))?
-}
-
-struct CheckEncoder<'a>(&'a AceStep);
-
-impl acestep_engine::Job for CheckEncoder<'_> {
-    type Output = Result<(), Error>;
-
-    fn run<B: Backend>(self, place: Place<B>) -> Self::Output {
-        self.0.check::<B>(&place.device, &[Network::VaeEncoder]).map_err(Error::checkpoint)
-    }
-}
-
-struct Describe<'a>(&'a AceStep);
-
-impl acestep_engine::Job for Describe<'_> {
-    type Output = Result<ModelInfo, Error>;
-
-    fn run<B: Backend>(self, place: Place<B>) -> Self::Output {
-        // Check all headers first, so that no network runs before the last one is known to be
-        // complete.
-        self.0.check::<B>(&place.device, &PARTS).map_err(Error::checkpoint)?;
-        let configs = self.0.configs();
-        Ok(ModelInfo::new(self.0.name(), self.0.is_turbo(), configs))
-    }
+    on_engine!(engine, for<'a>(folder: &'a AceStep) -> Result<(), Error>, |place: B| {
+        folder.check::<B>(&place.device, &[Network::VaeEncoder]).map_err(Error::checkpoint)
+    })?
 }
 
 /// Counts the tokens of the caption and the lyrics, as the networks get them.
 ///
 /// # Errors
 /// [`Error::Checkpoint`] if there is no tokenizer.
-pub(super) fn count_tokens(Job { folder, plan, .. }: &Job) -> Result<[usize; 2], Error> {
+pub(super) fn count_tokens(resolved: &Resolved) -> Result<[usize; 2], Error> {
+    let Resolved { folder, plan, .. } = resolved;
     let count = |text: &str, most| match folder.token_ids(text, most) {
         Ok(ids) => Ok(ids.len()),
         Err(error) => Err(Error::checkpoint(error)),

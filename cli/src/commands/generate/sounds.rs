@@ -15,7 +15,10 @@ use anyhow::Result;
 use serde_json::{Value, json};
 
 use crate::{
-    args::{editing::Editing, language::put},
+    args::{
+        editing::Editing,
+        values::{put, put_all},
+    },
     error::CliError,
 };
 
@@ -25,7 +28,7 @@ impl Editing {
     /// # Errors
     /// If a path is not UTF-8, as a request cannot hold it.
     pub(super) fn put_over(&self, request: &mut Request) -> Result<()> {
-        put(&mut request.task_type, self.task_type.as_ref());
+        put_all!(self => request; task_type);
         // A song or latents from the command line replace both kinds in the request.
         if self.src_audio.is_some() || self.src_latents.is_some() {
             (request.src_audio, request.src_latents) = (None, None);
@@ -37,19 +40,14 @@ impl Editing {
         put(&mut request.src_latents, self.src_latents.as_deref().map(text).transpose()?.as_ref());
         put(&mut request.reference_audio, texts(&self.reference_audio)?.as_ref());
         put(&mut request.ref_latents, texts(&self.ref_latents)?.as_ref());
-        put(&mut request.audio_cover_strength, self.audio_cover_strength.as_ref());
-        put(&mut request.repainting_start, self.repainting_start.as_ref());
-        put(&mut request.repainting_end, self.repainting_end.as_ref());
-        put(&mut request.repaint_strength, self.repaint_strength.as_ref());
         let widths = (self.repaint_latent_crossfade_frames, self.repaint_wav_crossfade_sec);
         if widths != (None, None) && self.repaint_mode.is_none() {
             request.repaint_mode = Some("custom".into());
         }
-        put(&mut request.repaint_mode, self.repaint_mode.as_ref());
-        put(&mut request.repaint_latent_crossfade_frames, widths.0.as_ref());
-        put(&mut request.repaint_wav_crossfade_sec, widths.1.as_ref());
-        put(&mut request.chunk_mask_mode, self.chunk_mask_mode.as_ref());
-        put(&mut request.track_name, self.track_name.as_ref());
+        put_all!(self => request;
+            audio_cover_strength, repainting_start, repainting_end, repaint_strength, repaint_mode,
+            repaint_latent_crossfade_frames, repaint_wav_crossfade_sec, chunk_mask_mode,
+            track_name);
         let classes = (!self.track_classes.is_empty()).then_some(&self.track_classes);
         put(&mut request.track_classes, classes);
         Ok(())

@@ -1,22 +1,47 @@
-//! Song files and their tags.
+//! Writes the songs with their tags, and the other files of a request.
 
-use std::path::PathBuf;
+use std::{
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
 
 use acestep_engine::{
     Error,
     audio::{tags::Tags, write},
-    files::Existing,
 };
-use acestep_music::{Song, exchange::Array3, latents};
+use acestep_music::{Song, exchange::Array3, latents, lm::pmi::LanguageScore, pipeline::Rendered};
 use anyhow::Result;
-use serde_json::{Value, json};
+use serde::Serialize;
 
-use super::{Job, describe, outputs::Target, together::Done};
+use super::{Resolved, after::Found, describe, outputs::Target};
 use crate::{interrupt, report};
 
-/// A song that was written to the disk or to standard output.
-#[derive(Debug)]
+/// Written files of a request, and results for its songs.
+#[derive(Default)]
 pub(super) struct Written {
+    pub(super) songs: Vec<WrittenSong>,
+    /// Other written files: latents, the request, and extra outputs.
+    pub(super) files: Vec<PathBuf>,
+    pub(super) found: Found,
+    /// Time from the start of the run to the end of this request.
+    pub(super) after: Duration,
+    pub(super) end: End,
+}
+
+/// End of the work on a request.
+#[derive(Default)]
+pub(super) enum End {
+    /// A part of the work is missing: scores, or all that Ctrl-C stopped.
+    #[default]
+    Open,
+    Whole,
+    Failed(anyhow::Error),
+}
+
+/// A song that was written to the disk or to standard output.
+#[derive(Debug, Serialize)]
+pub(super) struct WrittenSong {
+    #[serde(rename = "path")]
     pub(super) target: Target,
     /// `None` if the seed had no effect.
     pub(super) seed: Option<u64>,
@@ -27,29 +52,91 @@ pub(super) struct Written {
 }
 
 impl Written {
-    pub(super) fn to_json(&self) -> serde_json::Map<String, Value> {
-        let object = json!({
-            "path": self.target.to_string(),
-            "seed": self.seed,
-            "seconds": self.seconds,
-            "samples": self.samples,
-            "sample_rate": self.sample_rate,
-            "channels": self.channels,
-        });
-        object.as_object().cloned().unwrap_or_default()
+    /// True if the work neither failed nor came to its end.
+    pub(super) fn is_open(&self) -> bool {
+        matches!(self.end, End::Open)
+    }
+
+    /// Stores the error that ended the work.
+    pub(super) fn fail(&mut self, error: anyhow::Error) {
+        self.end = End::Failed(error);
+    }
+
+    /// Adds the language model's scores, which end the work after the time `after`.
+    ///
+    /// # Errors
+    /// The error of scoring.
+    pub(super) fn judged(
+        &mut self,
+        judged: Result<Vec<LanguageScore>, Error>,
+        after: Duration,
+    ) -> Result<()> {
+        self.after = after;
+        self.found.take_judged(judged)?;
+        self.end = End::Whole;
+        Ok(())
+    }
+
+    /// Prints the paths, songs first.
+    fn print_paths(&self) -> Result<()> {
+        let song = |song: &WrittenSong| match &song.target {
+            Target::File(path) => Some(path.clone()),
+            Target::Stdout => None,
+        };
+        let songs: Vec<_> = self.songs.iter().filter_map(song).collect();
+        Ok(songs.iter().chain(&self.files).try_for_each(|path| report::path(path))?)
     }
 }
 
-impl Job {
-    /// Writes the latents of the songs, if they are kept.
-    pub(super) fn write_latents(
+impl Resolved {
+    /// Writes the songs and their extra outputs until an error occurs. Then prints the paths,
+    /// unless JSON names them. `kept` is the request, if it was saved before; `start` is the start
+    /// of the run.
+    pub(super) fn write(
         &self,
-        songs: &[Array3],
-        existing: Existing,
-        files: &mut Vec<PathBuf>,
-    ) -> Result<(), Error> {
-        let Some((paths, format)) = &self.outputs.latents else { return Ok(()) };
-        let rate = self.plan.frames_per_second();
+        rendered: Rendered,
+        kept: Option<&Path>,
+        start: Instant,
+        json: bool,
+    ) -> (Written, Result<()>) {
+        let mut written = Written::default();
+        let result = self.write_into(&mut written, rendered, kept);
+        if result.is_ok() && self.judge().is_none() {
+            written.end = End::Whole;
+        }
+        // Print paths even if a later file failed: these files exist.
+        let printed = if json { Ok(()) } else { written.print_paths() };
+        written.after = start.elapsed();
+        (written, result.and(printed))
+    }
+
+    fn write_into(
+        &self,
+        written: &mut Written,
+        rendered: Rendered,
+        kept: Option<&Path>,
+    ) -> Result<()> {
+        let Rendered { songs, latents, aligned } = rendered;
+        if interrupt::was_pressed() {
+            return Err(Error::Cancelled.into());
+        }
+        let found = Found::of(aligned).map(|found| written.found = found);
+        self.write_latents(&latents, &mut written.files)?;
+        self.write_songs(&songs, &mut written.songs)?;
+        if let Some(path) = &self.setup.outputs.request {
+            if kept.is_none() {
+                self.save(path, self.setup.existing)?;
+            }
+            written.files.push(path.clone());
+        }
+        found?;
+        self.write_after(&songs, written)
+    }
+
+    /// Writes the latents of the songs, if they are kept, and adds the paths to `files`.
+    fn write_latents(&self, songs: &[Array3], files: &mut Vec<PathBuf>) -> Result<(), Error> {
+        let Some((paths, format)) = &self.setup.outputs.latents else { return Ok(()) };
+        let (rate, existing) = (self.plan.frames_per_second(), self.setup.existing);
         for (path, song) in paths.iter().zip(songs) {
             interrupt::whole(|| latents::save(path, song, *format, rate, existing))?;
             files.push(path.clone());
@@ -57,11 +144,42 @@ impl Job {
         Ok(())
     }
 
+    /// Writes the songs, and adds each to `written`.
+    fn write_songs(&self, songs: &[Song], written: &mut Vec<WrittenSong>) -> Result<()> {
+        let (encoding, existing) = (&self.setup.encoding, self.setup.existing);
+        for (index, (target, song)) in self.setup.outputs.songs.iter().zip(songs).enumerate() {
+            if interrupt::was_pressed() {
+                return Err(Error::Cancelled.into());
+            }
+            let audio = &song.audio;
+            let tags = self.setup.is_tagged.then(|| self.tags(index));
+            match target {
+                Target::File(path) => {
+                    interrupt::whole(|| {
+                        write::save(path, audio, encoding, tags.as_ref(), existing)
+                    })?;
+                }
+                Target::Stdout => {
+                    report::bytes(&write::to_bytes(audio, encoding, tags.as_ref())?)?;
+                }
+            }
+            written.push(WrittenSong {
+                target: target.clone(),
+                seed: self.seeds().map(|_| song.seed),
+                seconds: audio.seconds(),
+                samples: audio.samples(),
+                sample_rate: audio.sample_rate,
+                channels: audio.channels.len(),
+            });
+        }
+        Ok(())
+    }
+
     /// Returns the tags of song `index`.
     fn tags(&self, index: usize) -> Tags {
         const SHOWN: usize = 200;
-        let plan = &self.plan;
-        let is_kept = self.inputs.noise.is_none() && self.inputs.conditioning.is_none();
+        let (plan, inputs) = (&self.plan, &self.setup.inputs);
+        let is_drawn = inputs.noise.is_none() && inputs.conditioning.is_none();
         let seed = self.seeds().map(|seeds| format!("seed {} · ", seeds[index]));
         Tags {
             title: plan.caption.chars().take(SHOWN).collect(),
@@ -74,46 +192,10 @@ impl Job {
             ),
             software: concat!("acestep ", env!("CARGO_PKG_VERSION")).to_owned(),
             // A request cannot contain the data of other files.
-            request: match is_kept {
-                true => self.asked.of_song(plan, &self.folder, index).to_json(),
+            request: match is_drawn {
+                true => self.of_song(index).to_json(),
                 false => String::new(),
             },
         }
-    }
-
-    /// Writes the songs and, if wanted, the request, and records each in `done`.
-    pub(super) fn write(&self, songs: &[Song], existing: Existing, done: &mut Done) -> Result<()> {
-        for (index, (target, song)) in self.outputs.songs.iter().zip(songs).enumerate() {
-            if interrupt::was_pressed() {
-                return Err(Error::Cancelled.into());
-            }
-            let (audio, encoding) = (&song.audio, &self.encoding);
-            let tags = self.tagged.then(|| self.tags(index));
-            match target {
-                Target::File(path) => {
-                    interrupt::whole(|| {
-                        write::save(path, audio, encoding, tags.as_ref(), existing)
-                    })?;
-                }
-                Target::Stdout => {
-                    report::bytes(&write::to_bytes(audio, encoding, tags.as_ref())?)?;
-                }
-            }
-            done.written.push(Written {
-                target: target.clone(),
-                seed: self.seeds().map(|_| song.seed),
-                seconds: song.audio.seconds(),
-                samples: song.audio.samples(),
-                sample_rate: song.audio.sample_rate,
-                channels: song.audio.channels.len(),
-            });
-        }
-        if let Some(path) = &self.outputs.request {
-            if !self.is_kept {
-                self.asked.save(&self.plan, &self.folder, path, existing)?;
-            }
-            done.files.push(path.clone());
-        }
-        Ok(())
     }
 }

@@ -14,7 +14,10 @@ use anyhow::Result;
 
 use crate::{
     args::plan::Common,
-    commands::text::{check_new_folder, is_absent, write_text},
+    commands::{
+        target::numbered,
+        text::{check_new_folder, is_absent, write_text},
+    },
     error::CliError,
     report,
 };
@@ -39,7 +42,7 @@ impl Outputs {
     pub(super) fn decide(common: &Common, verb: &str, songs: usize) -> Result<Self> {
         let output = common.output.clone().unwrap_or_else(|| format!("{verb}.json").into());
         let to_stdout = output == Path::new("-");
-        if to_stdout && common.json {
+        if to_stdout && common.files.json {
             return Err(CliError::usage("`--output -` and `--json` both want standard output")
                 .hint("name a file with --output")
                 .into());
@@ -220,28 +223,9 @@ fn place(path: &Path) -> PathBuf {
     }
 }
 
-/// Returns `codes.txt` for one song, and `codes_1.txt`, `codes_2.txt` for several.
-fn numbered(path: &Path, songs: usize) -> Vec<PathBuf> {
-    if songs == 1 {
-        return vec![path.to_owned()];
-    }
-    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-    let extension = path.extension().map(|e| format!(".{}", e.to_string_lossy()));
-    let name = |i: usize| format!("{stem}_{i}{}", extension.as_deref().unwrap_or_default());
-    (1..=songs).map(|i| path.with_file_name(name(i))).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_codes_of_several_songs_are_told_apart() {
-        let names = |songs| numbered(Path::new("a/codes.txt"), songs);
-        assert_eq!(names(1), [PathBuf::from("a/codes.txt")]);
-        assert_eq!(names(2), [PathBuf::from("a/codes_1.txt"), PathBuf::from("a/codes_2.txt")]);
-        assert_eq!(numbered(Path::new("codes"), 2)[1], PathBuf::from("codes_2"));
-    }
 
     #[test]
     fn a_field_is_its_value_alone() {

@@ -128,7 +128,7 @@ macro_rules! outputs {
     };
 }
 
-/// What is kept of an argument: the index of a tensor, or a copy of a value.
+/// Kept part of an argument: the index of a tensor, or a copy of a value.
 macro_rules! kept {
     ([Float; $count:literal] $x:ident, $inputs:ident) => {
         $x.map(|x| $inputs.add(x))

@@ -1,15 +1,19 @@
 //! Paths of the extra files of a song.
 
-use std::{
-    collections::HashSet,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 use acestep_engine::files::{Existing, check_target};
 use anyhow::Result;
 
-use super::super::outputs::{Outputs, Target, is_stdout, names};
-use crate::{args::after::After as Flags, commands::target, error::CliError};
+use super::super::outputs::{Outputs, Target, names};
+use crate::{
+    args::after::After as Flags,
+    commands::{
+        formats::is_stdout,
+        target::{self, check_distinct},
+    },
+    error::CliError,
+};
 
 /// Names that the songs already use.
 pub(in super::super) struct Named<'a> {
@@ -43,21 +47,9 @@ impl Files {
             vtt: of(false, flags.output_vtt.as_deref(), "vtt", named)?,
             plot: of(flags.plot, picture, "png", named)?,
         };
-        let songs = outputs.songs.iter().filter_map(|target| match target {
-            Target::File(path) => Some(path),
-            Target::Stdout => None,
-        });
-        let own = || [&files.lrc, &files.vtt, &files.plot].into_iter().flatten();
-        let mut seen = HashSet::new();
-        for path in songs.chain(&outputs.request).chain(own()) {
-            if !seen.insert(path) {
-                let message = format!("`{}` would be written twice", path.display());
-                return Err(CliError::usage(message)
-                    .hint("give each file a name of its own")
-                    .into());
-            }
-        }
-        own().try_for_each(|path| check_target(path, *existing))?;
+        let all = outputs.all().chain(files.all());
+        check_distinct(all, "give each file a name of its own")?;
+        files.all().try_for_each(|path| check_target(path, *existing))?;
         Ok(files)
     }
 

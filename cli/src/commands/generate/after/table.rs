@@ -3,10 +3,7 @@
 use acestep_music::{align::gaze::Scores, lm::pmi::LanguageScore};
 use serde_json::{Value, json};
 
-use super::{
-    super::{Job, Written},
-    Found,
-};
+use super::{super::written::WrittenSong, Found};
 
 /// A song and its scores.
 struct Row<'a> {
@@ -36,7 +33,7 @@ fn rows(found: &Found, songs: usize) -> Vec<Row<'_>> {
 }
 
 /// Returns a table with one line per song, best first; `None` if nothing was scored.
-pub(in super::super) fn table(found: &Found, written: &[Written]) -> Option<String> {
+pub(in super::super) fn table(found: &Found, written: &[WrittenSong]) -> Option<String> {
     let rows = rows(found, written.len());
     rows.iter().find_map(Row::key)?;
     let mut cells: Vec<Vec<String>> = vec![
@@ -70,16 +67,13 @@ pub(in super::super) fn table(found: &Found, written: &[Written]) -> Option<Stri
     Some(cells.iter().map(line).collect::<Vec<_>>().join("\n"))
 }
 
-/// Returns the songs as a list, best first; `None` if nothing was scored.
-pub(in super::super) fn ranking(job: &Job, found: &Found, written: &[Written]) -> Option<Value> {
-    if !job.after.judges {
-        return None;
-    }
+/// Returns the songs as a list, best first.
+pub(in super::super) fn ranking(found: &Found, written: &[WrittenSong]) -> Value {
     let entry = |row: &Row<'_>| {
         let song = &written[row.index];
         json!({"path": song.target.to_string(), "seed": song.seed, "score": row.key()})
     };
-    Some(rows(found, written.len()).iter().map(entry).collect())
+    rows(found, written.len()).iter().map(entry).collect()
 }
 
 /// Returns all scores of a song as JSON.
@@ -132,10 +126,10 @@ mod tests {
     fn the_best_song_comes_first_and_what_was_not_scored_is_a_dash() {
         let targets: Vec<Target> =
             ["a.wav", "b.wav", "c.wav"].map(|name| Target::File(PathBuf::from(name))).into();
-        let written: Vec<Written> = targets
+        let written: Vec<WrittenSong> = targets
             .iter()
             .zip([7, 123, 9])
-            .map(|(target, seed)| Written {
+            .map(|(target, seed)| WrittenSong {
                 target: target.clone(),
                 seed: Some(seed),
                 seconds: 1.0,

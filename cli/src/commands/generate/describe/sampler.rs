@@ -9,7 +9,7 @@ use acestep_music::{
     },
     plan::{FlowEdit, Retake},
 };
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::{counted, of_seeds, shortest};
 
@@ -55,10 +55,10 @@ pub(super) fn lines(plan: &Plan) -> Vec<(&'static str, String)> {
 }
 
 /// Returns the same data as keys of `plan`.
-pub(super) fn to_json(plan: &Plan) -> Map<String, Value> {
+pub(super) fn to_json(plan: &Plan) -> Value {
     let Smoothing { norm_threshold, ema_factor } = plan.smoothing;
     let times = plan.schedule().timesteps;
-    let object = json!({
+    json!({
         "inference_steps": plan.steps(),
         "shift": plan.shift.map(shortest),
         "timesteps": times.iter().copied().map(shortest).collect::<Vec<_>>(),
@@ -92,8 +92,7 @@ pub(super) fn to_json(plan: &Plan) -> Map<String, Value> {
         })),
         "latent_rescale": shortest(plan.latent_rescale),
         "latent_shift": shortest(plan.latent_shift),
-    });
-    object.as_object().cloned().unwrap_or_default()
+    })
 }
 
 /// Returns upstream's name of the method; it does not tell the solver.

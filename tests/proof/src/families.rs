@@ -1,0 +1,138 @@
+//! The tables that the model families fill; a second family adds its rows here.
+//!
+//! No other file outside this folder names a family.
+
+mod acestep;
+
+use acestep_import::{Layout, Network};
+use acestep_model::{Backend, Place};
+use anyhow::Result;
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
+use serde_json::Value;
+
+pub use acestep::{PRESETS, STAGES, speed::load::Model};
+pub(crate) use acestep::{
+    goldens::{built_in, checkpoints::Checkpoints, tensors, texts},
+    songs,
+    speed::Work,
+    types,
+};
+
+use crate::{
+    golden::{page::Page, set::Set, sheet::Sheet, tolerance::Bounds},
+    measure::{LOAD, Stage},
+};
+
+/// The values that a file of goldens is compared with come from these.
+#[derive(Clone, Copy)]
+pub(crate) struct Of<'a> {
+    pub(crate) set: &'a Set,
+    pub(crate) checkpoints: &'a Checkpoints,
+}
+
+/// A file of tensors of the goldens.
+pub(crate) struct Tensors<B: Backend> {
+    /// Name without the ending.
+    pub(crate) file: &'static str,
+    /// The part of the program that it tests.
+    pub(crate) component: &'static str,
+    pub(crate) bounds: Bounds,
+    pub(crate) compare: fn(&mut Sheet<'_>, Of<'_>, &Place<B>) -> Result<()>,
+}
+
+/// A file of text of the goldens.
+pub(crate) struct Texts<B: Backend> {
+    pub(crate) file: &'static str,
+    /// The part of the program that it tests.
+    pub(crate) component: &'static str,
+    pub(crate) compare: fn(Page<'_>, &Value, Of<'_>, &Place<B>) -> Result<()>,
+}
+
+impl<B: Backend> Texts<B> {
+    /// A file with nothing to compare on a user's machine.
+    pub(crate) fn none(file: &'static str) -> Self {
+        Self { file, component: "", compare: |_, _, _, _| Ok(()) }
+    }
+}
+
+/// Networks that are measured together.
+#[derive(Debug, PartialEq)]
+pub struct Preset {
+    /// Name in flags and results.
+    pub name: &'static str,
+    /// Description, for help.
+    pub about: &'static str,
+    /// Its stages in the order of the pipeline, and the work of each.
+    pub(crate) stages: &'static [(&'static Stage, Work)],
+    /// Its networks in an installed model.
+    pub(crate) parts: &'static [Network],
+}
+
+/// A stage of a preset that `check` measures.
+pub(crate) struct Timed {
+    pub(crate) preset: &'static str,
+    pub(crate) stage: &'static Stage,
+    /// Lengths in seconds; if empty, a length that has no place in the name.
+    pub(crate) lengths: &'static [f64],
+}
+
+/// Returns the stages that `check` measures.
+pub(crate) fn timed(quick: bool) -> &'static [Timed] {
+    if quick { acestep::QUICK } else { acestep::TIMED }
+}
+
+impl Preset {
+    /// Returns the stages in the order of the pipeline.
+    pub fn stages(&self) -> impl Iterator<Item = &'static Stage> {
+        self.stages.iter().map(|(stage, _)| *stage)
+    }
+
+    /// Opens the model `choice`, to load the networks of this preset.
+    ///
+    /// # Errors
+    /// If it is not installed or its files do not fit.
+    pub fn open(&self, choice: &str, layout: &Layout) -> Result<Model, acestep_import::Error> {
+        Model::open(choice, self.parts, layout)
+    }
+
+    /// Returns the work of a stage, if the preset has it.
+    pub(crate) fn work(&self, stage: &Stage) -> Option<Work> {
+        self.stages.iter().find(|(own, _)| *own == stage).map(|&(_, work)| work)
+    }
+}
+
+impl Serialize for Preset {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(self.name)
+    }
+}
+
+/// Reads a preset by its name.
+pub(crate) fn preset<'de, D: Deserializer<'de>>(from: D) -> Result<&'static Preset, D::Error> {
+    let name = String::deserialize(from)?;
+    let found = PRESETS.iter().find(|preset| preset.name == name);
+    found.ok_or_else(|| D::Error::custom(format!("unknown preset `{name}`")))
+}
+
+/// Reads a stage by its name.
+pub(crate) fn stage<'de, D: Deserializer<'de>>(from: D) -> Result<&'static Stage, D::Error> {
+    let name = String::deserialize(from)?;
+    let found = STAGES.iter().copied().chain([&LOAD]).find(|stage| stage.name == name);
+    found.ok_or_else(|| D::Error::custom(format!("unknown stage `{name}`")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_stage_of_a_preset_is_listed_and_every_timed_one_exists() {
+        for preset in PRESETS {
+            assert!(preset.stages().all(|stage| STAGES.contains(&stage)), "{}", preset.name);
+        }
+        for Timed { preset, stage, .. } in timed(false).iter().chain(timed(true)) {
+            let preset = PRESETS.iter().find(|own| own.name == *preset).expect(preset);
+            assert!(preset.work(stage).is_some(), "{} {}", preset.name, stage.name);
+        }
+    }
+}

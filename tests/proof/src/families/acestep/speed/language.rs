@@ -1,0 +1,82 @@
+//! The language model: prefill of a prompt, and decoding of audio codes with and without guidance.
+
+use acestep_model::{Backend, Place, cast, qwen3};
+use anyhow::Result;
+use burn::tensor::Tensor;
+
+use super::{cost, sizes::LanguageSizes};
+use crate::measure::{
+    Rate, Run,
+    clock::{self, wait},
+};
+
+/// Tokens of a typical prompt with lyrics and a plan.
+pub(crate) const PROMPT: usize = 256;
+
+const CODES_PER_SECOND: f64 = 5.0;
+
+/// Tokens that can be sampled while codes are written: the end token, and the codes.
+const END: usize = 151_645;
+pub(crate) const CODES: std::ops::Range<usize> = 151_669..215_669;
+
+/// Measures a prompt of [`PROMPT`] tokens.
+pub(crate) fn prefill<B: Backend>(sizes: LanguageSizes, place: &Place<B>) -> Result<Run> {
+    let (config, device) = (sizes.config()?, &place.device);
+    let model = cast(qwen3::Causal::<B>::init(&config, device), place.dtype);
+    let mut cache = config.cache(1, PROMPT, place);
+    let work = || {
+        cache.truncate(0, 0);
+        let hidden = model.read(&prompt(PROMPT), 0, &mut cache, device);
+        finish(&model, hidden);
+    };
+    let time = clock::time(work, || wait::<B>(device));
+    Ok(Run {
+        unit: format!("{PROMPT} tokens"),
+        cost: cost::qwen3(&config, 1, PROMPT, 0) + cost::head(&config, 1, CODES.len() + 1),
+        time,
+        rate: Rate::per_second(PROMPT, "tokens/s", time),
+    })
+}
+
+/// Measures one more code in the middle of the song, for `rows` sequences in one pass.
+pub(crate) fn decode<B: Backend>(
+    sizes: LanguageSizes,
+    rows: usize,
+    seconds: f64,
+    place: &Place<B>,
+) -> Result<Run> {
+    let (config, device) = (sizes.config()?, &place.device);
+    let model = cast(qwen3::Causal::<B>::init(&config, device), place.dtype);
+    let before = middle(seconds);
+    let mut cache = config.cache(rows, before + 1, place);
+    for row in 0..rows {
+        model.read(&prompt(before), row, &mut cache, device);
+    }
+    let tokens = vec![CODES.start as u32; rows];
+    let work = || {
+        (0..rows).for_each(|row| cache.truncate(row, before));
+        let hidden = model.step(&tokens, 0..rows, &mut cache, device);
+        finish(&model, hidden);
+    };
+    let time = clock::time(work, || wait::<B>(device));
+    Ok(Run {
+        unit: format!("1 code after {before} tokens x {rows}"),
+        cost: cost::qwen3(&config, rows, 1, before) + cost::head(&config, rows, CODES.len() + 1),
+        time,
+        rate: Rate::per_second(1, "codes/s", time),
+    })
+}
+
+/// Returns the number of tokens before the code in the middle of the song.
+pub(crate) fn middle(seconds: f64) -> usize {
+    PROMPT + (seconds * CODES_PER_SECOND / 2.0) as usize
+}
+
+/// Copies the logits to the host, as the sampling of a token does.
+fn finish<B: Backend>(model: &qwen3::Causal<B>, hidden: Tensor<B, 2>) {
+    drop(model.scores(hidden, &[END..END + 1, CODES]).into_data());
+}
+
+fn prompt(length: usize) -> Vec<u32> {
+    (0..length as u32).map(|i| i * 389 % 150_000).collect()
+}

@@ -1,0 +1,28 @@
+//! The allowed difference from the reference in f32.
+//!
+//! It is ten times the measured difference between the reference's f32 and its f64. Without a
+//! measurement for the tensor, it is the bound of the file's row in the family's table.
+
+use super::set::Golden;
+
+/// Bounds of the tensors of a file.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Bounds {
+    /// (Part of the tensor's name, bound). The first match is used.
+    pub(crate) of: &'static [(&'static str, f64)],
+    /// The largest relative error of a bf16 network against the reference in bf16.
+    pub(crate) bf16: f64,
+}
+
+/// The largest difference allowed for a stored tensor.
+// ANCHOR: tolerance
+pub(crate) fn of(golden: &Golden, name: &str, bounds: Bounds) -> f64 {
+    // A measured 0 means that nothing was computed in f64: the tensor was assembled from others.
+    if let Some(measured) = golden.f32_vs_f64(name).filter(|&measured| measured > 0.0) {
+        return 10.0 * measured;
+    }
+    // Values that are copied, looked up or counted have no bound: they must be equal.
+    let fits = |(part, _): &&(&str, f64)| name.contains(part);
+    bounds.of.iter().find(fits).map_or(0.0, |&(_, bound)| bound)
+}
+// ANCHOR_END: tolerance

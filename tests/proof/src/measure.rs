@@ -1,0 +1,118 @@
+//! Timed runs: stages, their cost and time, and the ceilings of a device.
+//!
+//! | module | contents |
+//! |---|---|
+//! | [`clock`] | clocks, memory, rates of a backend |
+//! | [`ceilings`], `silicon` | ceilings of a machine, and the floor that follows from them |
+
+pub(crate) mod ceilings;
+pub(crate) mod clock;
+#[cfg(feature = "cpu")]
+pub(crate) mod silicon;
+
+use serde::{Deserialize, Serialize, Serializer};
+
+use clock::Time;
+
+/// A stage that is measured alone.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Stage {
+    /// Name in flags and results.
+    pub name: &'static str,
+    /// Description, for help.
+    pub about: &'static str,
+    /// True if its network is kept in the requested type even if that is narrow: see
+    /// [`acestep_engine::device::dtype::of_others`].
+    pub is_kept_as_asked: bool,
+    /// True if every preset with this stage has the same network for it.
+    pub is_shared: bool,
+    /// True if it takes longer for a longer sound.
+    pub has_length: bool,
+}
+
+/// Loading of a network from files.
+pub(crate) static LOAD: Stage = Stage::new("load", "Loading of a network from files");
+
+impl Stage {
+    /// A stage with a network of each preset's size, which is kept in f32 or bf16.
+    pub(crate) const fn new(name: &'static str, about: &'static str) -> Self {
+        Self { name, about, is_kept_as_asked: false, is_shared: false, has_length: false }
+    }
+
+    pub(crate) const fn kept_as_asked(self) -> Self {
+        Self { is_kept_as_asked: true, ..self }
+    }
+
+    pub(crate) const fn shared(self) -> Self {
+        Self { is_shared: true, ..self }
+    }
+
+    pub(crate) const fn with_length(self) -> Self {
+        Self { has_length: true, ..self }
+    }
+}
+
+impl Serialize for Stage {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(self.name)
+    }
+}
+
+/// Operations and weights of one run of a stage.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(crate) struct Cost {
+    /// Floating-point operations.
+    pub(crate) flop: f64,
+    /// Number of weights, each read once.
+    pub(crate) weights: f64,
+}
+
+impl std::ops::Add for Cost {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self { flop: self.flop + other.flop, weights: self.weights + other.weights }
+    }
+}
+
+impl std::ops::Mul<f64> for Cost {
+    type Output = Self;
+
+    fn mul(self, times: f64) -> Self {
+        Self { flop: self.flop * times, weights: self.weights * times }
+    }
+}
+
+impl std::iter::Sum for Cost {
+    fn sum<I: Iterator<Item = Self>>(costs: I) -> Self {
+        costs.fold(Self::default(), |a, b| a + b)
+    }
+}
+
+/// A measured run of a stage.
+pub(crate) struct Run {
+    /// Description of one run.
+    pub(crate) unit: String,
+    pub(crate) cost: Cost,
+    pub(crate) time: Time,
+    /// The usual metric of the stage.
+    pub(crate) rate: Rate,
+}
+
+/// A value and its unit.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Rate {
+    pub(crate) value: f64,
+    pub(crate) unit: String,
+}
+
+impl Rate {
+    pub(crate) fn new(value: f64, unit: &str) -> Self {
+        Self { value, unit: unit.to_owned() }
+    }
+
+    /// Returns the rate of `count` things in `time`.
+    pub(crate) fn per_second(count: usize, unit: &str, time: Time) -> Self {
+        Self::new(count as f64 / time.wall_s, unit)
+    }
+}

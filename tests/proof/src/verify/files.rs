@@ -1,0 +1,112 @@
+//! Compares each file of a set by its row in the family's table.
+
+use acestep_engine::{
+    Job,
+    device::{free, panics},
+    host::to_host,
+};
+use acestep_model::{Backend, Place};
+use anyhow::{Context, Result};
+use burn::tensor::Tensor;
+
+use crate::{
+    Host,
+    families::{self, Checkpoints, Of, Tensors, Texts},
+    golden::{
+        case::Case,
+        ledger::{Ledger, Tell},
+        page::Page,
+        set::Set,
+        sheet::Sheet,
+        tolerance::Bounds,
+        word::Done,
+    },
+};
+
+/// The reason for skipping a file without a row.
+const UNKNOWN: &str = "this version does not know this file";
+
+/// Computes a whole set.
+pub(crate) struct Verify<'a> {
+    pub(crate) set: &'a Set,
+    pub(crate) checkpoints: &'a Checkpoints,
+    pub(crate) host: &'a dyn Host,
+    pub(crate) tell: &'a Tell<'a>,
+    /// The cases that are already finished.
+    pub(crate) known: &'a Done,
+}
+
+impl Job for Verify<'_> {
+    type Output = Result<Vec<Case>>;
+
+    fn run<B: Backend>(self, place: Place<B>) -> Self::Output {
+        let still_works = || still_works::<B>(&place.device);
+        let ledger = Ledger::new(self.known, self.tell, self.host, &still_works);
+        let (tensors, texts) = (families::tensors::<B>(), families::texts::<B>());
+        for file in self.set.names().filter(|file| !ledger.knows_file(file)) {
+            let of_file = match file.strip_suffix(".safetensors") {
+                Some(kind) => {
+                    let row = tensors.iter().find(|row| row.file == kind);
+                    self.tensors(file, row, &ledger, &place)
+                }
+                None => {
+                    let name = file.rsplit('/').next().unwrap_or(file);
+                    let row = texts.iter().find(|row| row.file == name);
+                    self.text(file, row, &ledger, &place)
+                }
+            };
+            of_file.with_context(|| format!("cannot verify {file}"))?;
+            ledger.end_file(file);
+        }
+        Ok(ledger.finish()?)
+    }
+}
+
+/// True if a device still computes after some of its work has failed.
+fn still_works<B: Backend>(device: &B::Device) -> bool {
+    free::<B>(device);
+    let doubled = || to_host(Tensor::<B, 1>::from_floats([1.5], device) * 2.0);
+    panics::caught(doubled).is_ok_and(|doubled| doubled == [3.0])
+}
+
+impl Verify<'_> {
+    fn of(&self) -> Of<'_> {
+        Of { set: self.set, checkpoints: self.checkpoints }
+    }
+
+    fn tensors<B: Backend>(
+        &self,
+        file: &str,
+        row: Option<&Tensors<B>>,
+        ledger: &Ledger<'_>,
+        place: &Place<B>,
+    ) -> Result<()> {
+        let golden = self.set.tensors(file)?;
+        let Some(&Tensors { component, bounds, compare, .. }) = row else {
+            let none = Bounds { of: &[], bf16: 0.0 };
+            return Sheet::new(&golden, "unknown", none, ledger).fill(|_| Ok(()));
+        };
+        Sheet::new(&golden, component, bounds, ledger)
+            .fill(|sheet| compare(sheet, self.of(), place))
+    }
+
+    fn text<B: Backend>(
+        &self,
+        file: &str,
+        row: Option<&Texts<B>>,
+        ledger: &Ledger<'_>,
+        place: &Place<B>,
+    ) -> Result<()> {
+        let content = self.set.json(file)?;
+        let Some(&Texts { component, compare, .. }) = row else {
+            Page::new(file, "unknown", ledger).skip_entries(&content, UNKNOWN);
+            return Ok(());
+        };
+        let page = Page::new(file, component, ledger);
+        let work = || compare(page, &content, self.of(), place);
+        if let Err(why) = ledger.attempt(file, component, vec![], work)? {
+            page.fail("the rest", &why);
+        }
+        Ok(())
+    }
+}
