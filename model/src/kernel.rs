@@ -39,7 +39,7 @@ pub(crate) use cache::cache_read;
 pub use cache::{Slot, cache_write};
 pub use codes::{Map, code_tokens};
 pub use geometry::ConvGeometry;
-pub use layers::{CachedLayer, CachingLayer, LayerWeights, Reading, cached_layers};
+pub use layers::{CachedLayer, CachingLayer, LayerWeights, NewTokens, cached_layers};
 pub use plain::{gelu, gelu_tanh, layer_norm};
 pub use products::{gated_linear, linear_added};
 pub use residual::{Convolution, SnakeParams, UnitTensors, residual_units};

@@ -57,12 +57,12 @@ fn where_the_transformer_looks_is_what_its_cross_attention_mixes() {
             [0, 1].map(|layer| Heads { layer, heads: (0..HEADS).collect() }).to_vec();
         assert_eq!(times, since);
         let (xt, context) = (tensor(of("xt")), tensor(of("context_latents")));
-        let gaze = dit.gaze(xt, context, &times, &heard, &wanted);
-        for (layer, gaze) in gaze.into_iter().enumerate() {
-            let [batch, heads, positions, length] = gaze.dims();
+        let maps = dit.attention_maps(xt, context, &times, &heard, &wanted);
+        for (layer, maps) in maps.into_iter().enumerate() {
+            let [batch, heads, positions, length] = maps.dims();
             assert_eq!(heads, HEADS);
-            let gaze = to_host(gaze);
-            for row in gaze.chunks(length) {
+            let maps = to_host(maps);
+            for row in maps.chunks(length) {
                 assert!((row.iter().sum::<f32>() - 1.0).abs() < 1e-5);
             }
             let weight = |name: &str| {
@@ -80,7 +80,7 @@ fn where_the_transformer_looks_is_what_its_cross_attention_mixes() {
                             let own = h / (HEADS / kv_heads) * WIDE + d;
                             let value = |l: usize| {
                                 let v = values[(b * length + l) * kv_heads * WIDE + own];
-                                f64::from(gaze[row + l]) * f64::from(v)
+                                f64::from(maps[row + l]) * f64::from(v)
                             };
                             let sum: f64 = (0..length).map(value).sum();
                             mixed[((b * positions + p) * HEADS + h) * WIDE + d] = sum as f32;
@@ -104,17 +104,22 @@ fn a_head_looks_the_same_whoever_else_is_asked() {
     let dit: Dit<Cpu> = turbo().dit(&place()).expect("the built-in transformer");
     let of = |name: &str| golden.f32(&format!("case0.{name}"));
     let heard = dit.attend_to(tensor(of("encoder_hidden_states")));
-    let gaze = |wanted: &[(usize, &[usize])]| {
+    let maps = |wanted: &[(usize, &[usize])]| {
         let wanted: Vec<Heads> =
             wanted.iter().map(|&(layer, heads)| Heads { layer, heads: heads.to_vec() }).collect();
-        let found =
-            dit.gaze(tensor(of("xt")), tensor(of("context_latents")), &[0.125], &heard, &wanted);
+        let found = dit.attention_maps(
+            tensor(of("xt")),
+            tensor(of("context_latents")),
+            &[0.125],
+            &heard,
+            &wanted,
+        );
         found.into_iter().map(to_host).collect::<Vec<_>>()
     };
-    let all = gaze(&[(3, &[1]), (1, &[0, 2]), (0, &[3])]);
-    assert_eq!(gaze(&[(1, &[0, 2])])[0], all[1]);
+    let all = maps(&[(3, &[1]), (1, &[0, 2]), (0, &[3])]);
+    assert_eq!(maps(&[(1, &[0, 2])])[0], all[1]);
     let each = all[1].len() / 2;
-    assert_eq!(gaze(&[(1, &[2, 0])])[0], [&all[1][each..], &all[1][..each]].concat());
+    assert_eq!(maps(&[(1, &[2, 0])])[0], [&all[1][each..], &all[1][..each]].concat());
     assert_ne!(all[1][..each], all[1][each..]);
 }
 

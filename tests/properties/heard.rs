@@ -5,14 +5,14 @@
 
 use acestep_demo::{
     composer::Piece,
-    exam::{Answer, Heard, Student, heard, question, styles},
+    exam::{Answer, Measured, Student, heard, question, styles},
 };
 use acestep_music::lm::metadata::Scalar;
 
 /// The number of pieces from which the listener learns the styles.
 const LESSONS: u64 = 96;
 
-fn hear(answers: impl Iterator<Item = Answer>) -> Vec<(Answer, Heard)> {
+fn hear(answers: impl Iterator<Item = Answer>) -> Vec<(Answer, Measured)> {
     let styles = styles(LESSONS, None);
     answers
         .map(|answer| {
@@ -53,7 +53,7 @@ fn what_is_planned_is_what_was_asked_for() {
             format!("{wanted} {} {}: {was} {} {}", asked.bpm, asked.style, heard.bpm, heard.style)
         })
         .collect();
-    let count = |is_right: fn(&Piece, &Heard) -> bool| {
+    let count = |is_right: fn(&Piece, &Measured) -> bool| {
         answers.iter().filter(|(answer, heard)| is_right(&answer.asked, heard)).count()
     };
     assert!(count(|asked, heard| asked.keyscale == heard.keyscale) >= 5, "{told:?}");
@@ -61,7 +61,7 @@ fn what_is_planned_is_what_was_asked_for() {
     assert!(count(|asked, heard| asked.style.to_string() == heard.style) >= 4, "{told:?}");
 }
 
-fn is_in_time(bpm: f64, heard: &Heard) -> bool {
+fn is_in_time(bpm: f64, heard: &Measured) -> bool {
     (heard.bpm / bpm - 1.0).abs() < 0.02
 }
 

@@ -7,8 +7,8 @@
 //! Source: upstream `acestep/training`; Hu et al. 2021, arXiv:2106.09685.
 
 mod dataset;
+mod examples;
 mod export;
-mod lesson;
 mod sidecar;
 mod song;
 mod twins;
@@ -22,8 +22,8 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
 pub use dataset::{Entry, read};
+pub use examples::{Examples, Times};
 pub use export::write;
-pub use lesson::{Lessons, Times};
 pub use song::{Common, Song, prepare};
 pub use twins::twins;
 

@@ -13,9 +13,9 @@ use acestep_engine::{Error, Event, Observe};
 use acestep_import::{AceStep, Network};
 use acestep_model::{Backend, ModelFiles, Place};
 use acestep_train::{
-    course::{Course, Lesson, Row, digest, seed_of},
     learner::OptimizerConfig,
-    lora::{self, Addition, Entry, Lessons, Shape, Times},
+    lora::{self, Addition, Entry, Examples, Shape, Times},
+    run::{Row, StepLoss, TrainingRun, digest, seed_of},
     times,
 };
 use anyhow::Result;
@@ -73,7 +73,7 @@ fn lora(args: &Lora, report: &Report) -> Result<()> {
 
     let batch = usize::from(args.batch_size);
     let steps = (args.epochs as usize * entries.len()).div_ceil(batch);
-    let course = Course {
+    let training = TrainingRun {
         folder: output.join("training"),
         seed: args.seed,
         of: identity(args, folder.name(), &entries, engine.dtype).map_err(known)?,
@@ -91,9 +91,9 @@ fn lora(args: &Lora, report: &Report) -> Result<()> {
         at_once: None,
     };
     if args.force {
-        remove(&course.folder.join("state.bin"))?;
+        remove(&training.folder.join("state.bin"))?;
     }
-    fs::create_dir_all(&course.folder).map_err(|error| {
+    fs::create_dir_all(&training.folder).map_err(|error| {
         CliError::new(format!("`{}` cannot be made", output.display()))
             .hint("name another folder with --output")
             .because(error)
@@ -104,7 +104,7 @@ fn lora(args: &Lora, report: &Report) -> Result<()> {
         args,
         entries: &entries,
         folder: &folder,
-        course: &course,
+        training: &training,
         shape: &shape,
         batch,
         output: &output,
@@ -273,7 +273,7 @@ struct Learn<'a> {
     args: &'a Lora,
     entries: &'a [Entry],
     folder: &'a AceStep,
-    course: &'a Course,
+    training: &'a TrainingRun,
     shape: &'a Shape,
     batch: usize,
     output: &'a Path,
@@ -284,7 +284,7 @@ impl acestep_engine::Job for Learn<'_> {
     type Output = Result<Option<Losses>, acestep_train::Error>;
 
     fn run<B: Backend>(self, place: Place<B>) -> Self::Output {
-        let Self { args, entries, folder, course, shape, batch, output, progress } = self;
+        let Self { args, entries, folder, training, shape, batch, output, progress } = self;
         let device = place.device.clone();
         let needed =
             [Network::VaeEncoder, Network::TextEncoder, Network::Conditioner, Network::Dit];
@@ -302,22 +302,22 @@ impl acestep_engine::Job for Learn<'_> {
             false => Times::Any(times::Times::of(&folder.configs().dit)),
         };
         let device_of = device.clone();
-        let lessons =
-            Lessons { dit: &dit, songs: &songs, common: &common, times, batch, device: device_of };
-        let total = course.optimizer_config.steps;
+        let examples =
+            Examples { dit: &dit, songs: &songs, common: &common, times, batch, device: device_of };
+        let total = training.optimizer_config.steps;
         let (first, last) = (Cell::new(None), Cell::new(None));
         progress.event(Event::Advanced { stage, done: 0, total });
-        let learned = course.run::<Autodiff<B>, _, 1>(
+        let learned = training.run::<Autodiff<B>, _, 1>(
             addition,
             ["error"],
             |step, addition| {
-                let loss = lessons.loss(addition, seed_of(args.seed, step));
+                let loss = examples.loss(addition, seed_of(args.seed, step));
                 let error = loss.clone().into_data().convert::<f32>().iter::<f32>().next();
                 // The weights are memory-mapped. If their file changes, a NaN ends the run unsaved.
                 let error = error.filter(|_| folder.unchanged().is_ok());
                 first.set(first.get().or(error));
                 progress.event(Event::Advanced { stage, done: step + 1, total });
-                Lesson { loss, parts: [error.unwrap_or(f32::NAN)] }
+                StepLoss { loss, parts: [error.unwrap_or(f32::NAN)] }
             },
             &mut |row: &Row<1>| last.set(Some(row.parts[0])),
             &|| progress.cancelled(),

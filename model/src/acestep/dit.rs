@@ -244,7 +244,7 @@ impl<B: Backend> Dit<B> {
         (x, embedded)
     }
 
-    /// Returns the cross-attention weights of one layer, see [`super::gaze`].
+    /// Returns the cross-attention weights of one layer, see [`super::attention_maps`].
     ///
     /// # Shapes
     /// - `normed`: `[B, P, H]`, the input of the cross attention

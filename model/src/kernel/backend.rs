@@ -6,7 +6,7 @@ use burn::tensor::{
 };
 
 use super::{
-    CachedLayer, ConvGeometry, Mask, Packed, Reading, Slot, SnakeParams, UnitTensors, Visibility,
+    CachedLayer, ConvGeometry, Mask, NewTokens, Packed, Slot, SnakeParams, UnitTensors, Visibility,
     primitive, reference, tensor,
 };
 
@@ -105,9 +105,9 @@ pub trait Backend: burn::tensor::backend::Backend {
     fn cached_layers(
         x: Tensor<Self, 3>,
         layers: &mut dyn Iterator<Item = CachedLayer<'_, Self>>,
-        reading: &Reading<'_, Self>,
+        new_tokens: &NewTokens<'_, Self>,
     ) -> Tensor<Self, 3> {
-        reference::cached_layers(x, layers, reading)
+        reference::cached_layers(x, layers, new_tokens)
     }
 
     operations! { methods }

@@ -17,12 +17,12 @@ mod cuda;
 #[cfg(all(test, feature = "cuda", feature = "wgpu", feature = "cpu"))]
 mod cuda_source;
 mod decode;
+#[cfg(all(test, feature = "cuda", feature = "wgpu", feature = "cpu"))]
+mod fake_cuda;
 mod fusion;
 mod matrix;
 mod matvec;
 mod norm_rotate;
-#[cfg(all(test, feature = "cuda", feature = "wgpu", feature = "cpu"))]
-mod paper;
 #[cfg(all(test, feature = "wgpu", feature = "cpu"))]
 mod recorded;
 mod rms_norm;
@@ -39,7 +39,7 @@ use burn::tensor::{
 use burn_cubecl::{BoolElement, CubeBackend, CubeRuntime, FloatElement, IntElement};
 
 use super::{
-    Backend, CachedLayer, ConvGeometry, Mask, Reading, Slot, Visibility, Weight, primitive,
+    Backend, CachedLayer, ConvGeometry, Mask, NewTokens, Slot, Visibility, Weight, primitive,
     reference, tensor,
 };
 use decode::{Decodes, Decoding, TENSORS};
@@ -63,9 +63,9 @@ where
     fn cached_layers(
         x: Tensor<Self, 3>,
         layers: &mut dyn Iterator<Item = CachedLayer<'_, Self>>,
-        reading: &Reading<'_, Self>,
+        new_tokens: &NewTokens<'_, Self>,
     ) -> Tensor<Self, 3> {
-        decode::cached_layers(x, layers, reading)
+        decode::cached_layers(x, layers, new_tokens)
     }
 
     fn conv1d(

@@ -24,7 +24,7 @@ use burn::tensor::{
 use burn_flex::{Flex, FlexTensor};
 
 use super::{
-    Backend, CachedLayer, ConvGeometry, Packed, Reading, Slot, Visibility,
+    Backend, CachedLayer, ConvGeometry, NewTokens, Packed, Slot, Visibility,
     residual::{SnakeParams, UnitTensors},
 };
 use eight::Q8;
@@ -102,9 +102,9 @@ impl Backend for Flex {
     fn cached_layers(
         x: Tensor<Self, 3>,
         layers: &mut dyn Iterator<Item = CachedLayer<'_, Self>>,
-        reading: &Reading<'_, Self>,
+        new_tokens: &NewTokens<'_, Self>,
     ) -> Tensor<Self, 3> {
-        layers::cached_layers(x, layers, reading)
+        layers::cached_layers(x, layers, new_tokens)
     }
 
     kernel! { product = product::product }

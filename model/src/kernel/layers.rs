@@ -44,7 +44,7 @@ pub struct LayerWeights<B: Backend> {
 
 /// Positions, cache slots and mask of new tokens.
 #[derive(Debug, Clone)]
-pub struct Reading<'a, B: Backend> {
+pub struct NewTokens<'a, B: Backend> {
     /// Cache slots of the tokens: several tokens of one sequence, or one token each of several
     /// sequences in consecutive rows.
     pub slots: &'a [Slot],
@@ -70,7 +70,7 @@ pub trait CachingLayer<B: Backend>: Debug {
         &self,
         x: Tensor<B, 3>,
         cache: [&mut Tensor<B, 4>; 2],
-        reading: &Reading<'_, B>,
+        new_tokens: &NewTokens<'_, B>,
     ) -> Tensor<B, 3>;
 
     /// Returns the weights if the layer is of the kind that kernels fuse.
@@ -90,19 +90,19 @@ pub type CachedLayer<'a, B> = (&'a dyn CachingLayer<B>, [&'a mut Tensor<B, 4>; 2
 pub fn cached_layers<B: Backend>(
     x: Tensor<B, 3>,
     layers: &mut dyn Iterator<Item = CachedLayer<'_, B>>,
-    reading: &Reading<'_, B>,
+    new_tokens: &NewTokens<'_, B>,
 ) -> Tensor<B, 3> {
-    let slots = reading.slots;
+    let slots = new_tokens.slots;
     assert_eq!(slots.len(), x.dims()[0], "a place for each sequence");
     assert!(slots.windows(2).all(|two| two[1].row == two[0].row + 1), "rows follow each other");
-    B::cached_layers(x, layers, reading)
+    B::cached_layers(x, layers, new_tokens)
 }
 
 /// Reference of [`cached_layers`], of the same shapes.
 pub fn reference<B: Backend>(
     x: Tensor<B, 3>,
     layers: &mut dyn Iterator<Item = CachedLayer<'_, B>>,
-    reading: &Reading<'_, B>,
+    new_tokens: &NewTokens<'_, B>,
 ) -> Tensor<B, 3> {
-    layers.fold(x, |x, (layer, cache)| layer.forward_cached(x, cache, reading))
+    layers.fold(x, |x, (layer, cache)| layer.forward_cached(x, cache, new_tokens))
 }

@@ -19,7 +19,7 @@ use burn::{module::Module, tensor::Tensor};
 use super::{Attention, KeysValues, Mlp, Norm, Past, Rope};
 use crate::{
     Backend, NoTap, Tap,
-    kernel::{self, CachingLayer, LayerWeights, Mask, Reading},
+    kernel::{self, CachingLayer, LayerWeights, Mask, NewTokens},
 };
 
 /// One layer.
@@ -140,11 +140,11 @@ impl<B: Backend> CachingLayer<B> for Layer<B> {
         &self,
         x: Tensor<B, 3>,
         cache: [&mut Tensor<B, 4>; 2],
-        reading: &Reading<'_, B>,
+        new_tokens: &NewTokens<'_, B>,
     ) -> Tensor<B, 3> {
-        let rope = reading.rope.clone().map(Rope::of);
-        let past = Past { cache, slots: reading.slots, seen: reading.seen };
-        self.forward(x, &Context::new(rope.as_ref(), &reading.mask), Some(past))
+        let rope = new_tokens.rope.clone().map(Rope::of);
+        let past = Past { cache, slots: new_tokens.slots, seen: new_tokens.seen };
+        self.forward(x, &Context::new(rope.as_ref(), &new_tokens.mask), Some(past))
     }
 
     fn fused_weights(&self) -> Option<LayerWeights<B>> {

@@ -5,7 +5,7 @@ use burn::tensor::Tensor;
 use super::{Cache, Layer, Rope, STEP, place_of};
 use crate::{
     Backend,
-    kernel::{self, CachingLayer, Mask, Reading, Slot, Visibility, flags},
+    kernel::{self, CachingLayer, Mask, NewTokens, Slot, Visibility, flags},
 };
 
 /// The positions of a stack of layers.
@@ -33,23 +33,23 @@ pub(crate) fn forward_cached<B: Backend>(
     positions: Positions,
     cache: &mut Cache<B>,
 ) -> Tensor<B, 3> {
-    let reading = reading(&x, slots, positions, cache);
+    let new_tokens = new_tokens(&x, slots, positions, cache);
     let t = x.dims()[1];
     let x = {
         let layers = layers.iter().map(|layer| layer as &dyn CachingLayer<B>);
-        kernel::cached_layers(x, &mut layers.zip(cache.layers_mut()), &reading)
+        kernel::cached_layers(x, &mut layers.zip(cache.layers_mut()), &new_tokens)
     };
     cache.advance(slots, t);
     x
 }
 
 /// Returns positions and mask of the new tokens `x`.
-fn reading<'a, B: Backend>(
+fn new_tokens<'a, B: Backend>(
     x: &Tensor<B, 3>,
     slots: &'a [Slot],
     Positions { rope_theta, window }: Positions,
     cache: &Cache<B>,
-) -> Reading<'a, B> {
+) -> NewTokens<'a, B> {
     let [_, t, _] = x.dims();
     assert!(t == 1 || slots.len() == 1, "{t} tokens for each of {} sequences", slots.len());
     let ends: Vec<usize> = slots.iter().map(|slot| slot.start + t).collect();
@@ -74,7 +74,7 @@ fn reading<'a, B: Backend>(
         let positions = slots.iter().flat_map(|slot| slot.start..slot.start + t);
         Rope::at(positions, cache.head_dim(), theta, &place_of(x)).tables().into()
     });
-    Reading { slots, rope, seen, window, mask }
+    NewTokens { slots, rope, seen, window, mask }
 }
 
 #[cfg(all(test, feature = "cpu"))]

@@ -11,14 +11,14 @@
 //!
 //! Source: upstream `get_lyric_timestamp` and `dit_alignment_score.py`.
 
+pub mod attention_maps;
 pub mod denoise;
 pub mod dtw;
-pub mod gaze;
 pub mod lrc;
 pub mod score;
 pub mod times;
 
-pub use gaze::{Aligned, Extras};
+pub use attention_maps::{Aligned, Extras};
 pub use times::Line;
 
 /// Attention between each token and each frame, `[tokens, frames]`.

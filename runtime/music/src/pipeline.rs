@@ -100,7 +100,7 @@ pub fn render_and_align<B: Backend>(
     // ANCHOR: render
     let latents = denoise(plan, networks, prepared, observe)?; // [B, T, C]
     // Before decoding, because the transformer may still be in memory.
-    let aligned = align::gaze::songs(plan, wants, networks, &followed, &latents, observe);
+    let aligned = align::attention_maps::songs(plan, wants, networks, &followed, &latents, observe);
     let songs = decode_songs(plan, networks, latents.clone(), observe)?;
     // ANCHOR_END: render
     let latents = trim_to_host(plan, latents, networks)?;

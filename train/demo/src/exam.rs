@@ -278,25 +278,25 @@ impl Student {
     }
 }
 
-/// Fits the listener's styles to `lessons` pieces of all styles, and to pieces of an extra style.
-pub fn styles(lessons: u64, more: Option<Style>) -> Styles {
-    let lesson = |index: u64, style: Option<Style>| {
+/// Fits the listener's styles to `examples` pieces of all styles, and to pieces of an extra style.
+pub fn styles(examples: u64, more: Option<Style>) -> Styles {
+    let example = |index: u64, style: Option<Style>| {
         let wish = Wish { duration_s: Some(10.0), style, ..Wish::default() };
         let piece = Piece::compose(STYLES + index, &wish);
         (piece.style.to_string(), features(&piece.render()))
     };
-    let of_all = (0..lessons).map(|index| lesson(index, None));
-    let share = lessons / Style::ALL.len() as u64;
-    let of_one = more
-        .into_iter()
-        .flat_map(|style| (lessons..lessons + share).map(move |index| lesson(index, Some(style))));
-    let lessons: Vec<(String, Features)> = of_all.chain(of_one).collect();
-    Styles::fit(&lessons).expect("enough lessons")
+    let of_all = (0..examples).map(|index| example(index, None));
+    let share = examples / Style::ALL.len() as u64;
+    let of_one = more.into_iter().flat_map(|style| {
+        (examples..examples + share).map(move |index| example(index, Some(style)))
+    });
+    let examples: Vec<(String, Features)> = of_all.chain(of_one).collect();
+    Styles::fit(&examples).expect("enough examples")
 }
 
 /// The listener's measurements of an answer.
 #[derive(Debug, Clone)]
-pub struct Heard {
+pub struct Measured {
     /// Beats per minute.
     pub bpm: f64,
     /// Key.
@@ -308,11 +308,11 @@ pub struct Heard {
 }
 
 /// Measures an answer.
-pub fn heard<'a>(sound: impl Into<Sound<'a>>, styles: &Styles) -> Heard {
+pub fn heard<'a>(sound: impl Into<Sound<'a>>, styles: &Styles) -> Measured {
     let sound = sound.into();
     let told = key(sound);
     let mode = if told.minor { Mode::Minor } else { Mode::Major };
-    Heard {
+    Measured {
         bpm: tempo(sound).bpm,
         keyscale: Key::new(told.tonic, mode),
         style: styles.tell(&features(sound)).to_owned(),
@@ -325,7 +325,7 @@ fn is_tempo(bpm: f64, asked: f64) -> bool {
     (bpm / asked - 1.0).abs() <= 0.02
 }
 
-impl Heard {
+impl Measured {
     /// True if the sound is not clipped, has no long silence, and all samples are finite.
     pub fn is_whole(&self) -> bool {
         let Faults { clipped, not_finite, silence_s, .. } = self.faults;
@@ -365,7 +365,7 @@ impl Marks {
     }
 
     /// Counts an answer to `piece`.
-    pub fn add(&mut self, piece: &Piece, heard: &Heard) {
+    pub fn add(&mut self, piece: &Piece, heard: &Measured) {
         self.of += 1;
         self.tempo += usize::from(is_tempo(heard.bpm, piece.bpm.into()));
         self.key += usize::from(heard.keyscale == piece.keyscale);

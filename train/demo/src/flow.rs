@@ -78,7 +78,7 @@ pub struct PhaseSettings {
 }
 
 /// Training data and constants of all steps.
-pub struct Lessons<'a, B>
+pub struct Examples<'a, B>
 where
     B: AutodiffBackend + acestep_model::Backend,
     B::InnerBackend: acestep_model::Backend,
@@ -101,7 +101,7 @@ where
     pub device: B::Device,
 }
 
-impl<B> Lessons<'_, B>
+impl<B> Examples<'_, B>
 where
     B: AutodiffBackend + acestep_model::Backend,
     B::InnerBackend: acestep_model::Backend,

@@ -72,7 +72,7 @@ fn few_words(labels: &Labels, random: &mut Pcg64) -> String {
 }
 
 /// Tokens, and the index of the first one that the model writes.
-type Lesson = (Vec<u32>, usize);
+type Example = (Vec<u32>, usize);
 
 impl<'a> Texts<'a> {
     /// Looks up the special tokens.
@@ -94,7 +94,7 @@ impl<'a> Texts<'a> {
     }
 
     /// Builds an item of plan and codes from a caption.
-    fn generation(&self, song: &Coded, unconditional: bool, is_short: bool) -> Lesson {
+    fn generation(&self, song: &Coded, unconditional: bool, is_short: bool) -> Example {
         let labels = &song.labels;
         let plan = if is_short { labels.short_plan() } else { labels.plan() };
         let (prompt, plan) = match unconditional {
@@ -112,7 +112,7 @@ impl<'a> Texts<'a> {
     }
 
     /// Builds an item of plan and lyrics after `prompt`.
-    fn description(&self, prompt: &str, labels: &Labels) -> Lesson {
+    fn description(&self, prompt: &str, labels: &Labels) -> Example {
         let mut tokens = self.tokens(prompt);
         let start = tokens.len();
         tokens.extend(self.tokens(&format!("{}\n\n# Lyric\n{}", labels.plan(), labels.lyrics)));
@@ -120,7 +120,7 @@ impl<'a> Texts<'a> {
         (tokens, start)
     }
 
-    fn lesson(&self, ask: Ask, song: &Coded, short: f64, random: &mut Pcg64) -> Lesson {
+    fn example(&self, ask: Ask, song: &Coded, short: f64, random: &mut Pcg64) -> Example {
         let labels = &song.labels;
         match ask {
             Ask::Codes => {
@@ -163,19 +163,19 @@ impl<'a> Texts<'a> {
         let (ask, _) = *SHARES.iter().find(is_it).unwrap_or(&SHARES[0]);
         // Songs of equal length need little padding.
         let first = &self.corpus[random.random_range(0..self.corpus.len())];
-        let mut lessons = Vec::with_capacity(items);
-        while lessons.len() < items {
+        let mut examples = Vec::with_capacity(items);
+        while examples.len() < items {
             let song = &self.corpus[random.random_range(0..self.corpus.len())];
             if song.codes.len() != first.codes.len() {
                 continue;
             }
-            lessons.push(self.lesson(ask, song, short, &mut random));
+            examples.push(self.example(ask, song, short, &mut random));
         }
         // The last token is only a target.
-        let length = lessons.iter().map(|(tokens, _)| tokens.len() - 1).max().unwrap_or(0);
+        let length = examples.iter().map(|(tokens, _)| tokens.len() - 1).max().unwrap_or(0);
         let mut wanted = Vec::with_capacity(items * length);
         let mut weight = Vec::with_capacity(items * length);
-        for (tokens, start) in &lessons {
+        for (tokens, start) in &examples {
             for place in 1..=length {
                 let is_own = place >= *start && place < tokens.len();
                 wanted.push(tokens.get(place).map_or(0, |&token| token as i32));
@@ -183,7 +183,7 @@ impl<'a> Texts<'a> {
             }
         }
         let count: f32 = weight.iter().sum();
-        let rows = lessons.into_iter().map(|(mut tokens, _)| {
+        let rows = examples.into_iter().map(|(mut tokens, _)| {
             tokens.pop();
             tokens
         });

@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 use acestep_engine::{Device, Engine, Job};
 use acestep_import::{Directory, DitDir, VaeDir};
 use acestep_model::{Backend, Place, acestep::AudioCodec};
-use acestep_train::course::{Row, seed_of};
+use acestep_train::run::{Row, seed_of};
 use anyhow::Context;
 use burn::tensor::DType;
 use clap::{Args, Subcommand, builder::RangedU64ValueParser};

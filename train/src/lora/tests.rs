@@ -64,7 +64,7 @@ fn what_was_learned_is_what_the_written_adapter_adds() {
         longest: 1.0,
         average: 0.0,
     };
-    let lessons = Lessons {
+    let examples = Examples {
         dit: &dit,
         songs: &songs,
         common: &common,
@@ -76,7 +76,7 @@ fn what_was_learned_is_what_the_written_adapter_adds() {
     // The same data in every step, so that the loss must fall.
     let mut losses = Vec::new();
     for _ in 0..8 {
-        let loss = lessons.loss(&learner.model, 1);
+        let loss = examples.loss(&learner.model, 1);
         losses.push(loss.clone().into_scalar());
         learner.learn(&loss);
     }

@@ -16,7 +16,7 @@ use acestep_import::{AceStep, LanguageModelDir, Layout};
 use acestep_model::{Backend, Place};
 use acestep_music::{
     Plan, Song,
-    align::{Aligned, Extras, Line, gaze, lrc},
+    align::{Aligned, Extras, Line, attention_maps, lrc},
     lm::{
         Held,
         judge::{self, Subject},
@@ -73,7 +73,7 @@ impl After {
                 let hint = "leave --lrc, --output-lrc, --output-vtt and --score out";
                 return Err(CliError::usage(message).hint(hint).into());
             }
-            match gaze::heads(&folder.configs().dit) {
+            match attention_maps::heads(&folder.configs().dit) {
                 Err(unknown) if wants.lines => return Err(unknown.into()),
                 Err(_) => {
                     let text = "which heads of this model follow the lyrics is not known: its \

@@ -8,7 +8,7 @@ use acestep_engine::{
 use acestep_import::{AceStep, Network};
 use acestep_music::{
     Plan, Request,
-    align::gaze,
+    align::attention_maps,
     listen::CODES_AT_ONCE,
     stage,
     text::{CAPTION_TOKENS, LYRIC_TOKENS},
@@ -76,8 +76,8 @@ pub(super) fn needs(resolved: &Resolved) -> Result<Vec<MemoryNeed>, acestep_impo
         heard,
         widths,
     ));
-    if setup.after.wants.anything() && gaze::has_words(&plan.lyrics) {
-        let heads = gaze::heads(&configs.dit).unwrap_or_default();
+    if setup.after.wants.anything() && attention_maps::has_words(&plan.lyrics) {
+        let heads = attention_maps::heads(&configs.dit).unwrap_or_default();
         // A token has at least one byte.
         let words = plan.caption_prompt.len() + plan.lyric_prompt.len() + 1;
         let (frames, tokens) = (plan.padded_frames, heard.min(words));

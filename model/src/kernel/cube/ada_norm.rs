@@ -15,7 +15,7 @@ use burn_cubecl::{
 };
 use cubecl::prelude::*;
 
-use super::rows::{Rows, row_sum};
+use super::rows::{RowLaunch, row_sum};
 
 /// # Shapes
 /// - `x`, output: `[B, P, H]`, `weight`: `[H]`, `shift`, `scale`: `[B, 1, H]`
@@ -33,7 +33,7 @@ pub(super) fn ada_norm<R: CubeRuntime>(
     if x.meta.num_elements() == 0 {
         return output;
     }
-    let rows = Rows::of(&x, shape[2]);
+    let rows = RowLaunch::of(&x, shape[2]);
     // Both are views of a table of six such rows, which are read in place.
     let [shift, scale] = [shift, scale].map(|part| {
         let strides = part.meta.strides();

@@ -13,7 +13,7 @@
 //! for anything else.
 
 mod decode;
-mod rehearsal;
+mod emulated;
 mod tensor_cores;
 mod units;
 
@@ -64,7 +64,7 @@ pub(super) enum Routine {
     /// [`tensor_cores`] with loops instead of matrix products, for tests on devices without matrix
     /// units.
     #[cfg_attr(not(test), expect(dead_code, reason = "only tests ask for it"))]
-    Rehearsal,
+    Emulated,
 }
 
 impl Routine {
@@ -89,7 +89,7 @@ impl Routine {
                 super::cuda::takes_attention(call.tensors(), call.keys.as_ref(), call.visibility)
             }
             Self::TensorCores => tensor_cores::takes(call, false),
-            Self::Rehearsal => tensor_cores::takes(call, true),
+            Self::Emulated => tensor_cores::takes(call, true),
         }
     }
 
@@ -103,7 +103,7 @@ impl Routine {
                 super::cuda::attention(tensors, call.visibility, output);
             }
             Self::TensorCores => tensor_cores::launch(call, output, false),
-            Self::Rehearsal => tensor_cores::launch(call, output, true),
+            Self::Emulated => tensor_cores::launch(call, output, true),
         }
     }
 }
@@ -246,7 +246,7 @@ impl Sight {
 
 /// Parameters of the kernel source besides its types.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-struct Plan {
+struct KernelParams {
     /// Vectors per head.
     vectors: usize,
     /// Query heads per key head.
@@ -262,7 +262,7 @@ struct Plan {
     shuffle: bool,
 }
 
-impl Plan {
+impl KernelParams {
     fn teams(&self) -> usize {
         self.rows / TEAM_ROWS
     }
@@ -332,7 +332,7 @@ fn hidden_score() -> f32 {
 fn across_lanes<N: Size>(
     value: Vector<f32, N>,
     #[comptime] largest: bool,
-    #[comptime] plan: Plan,
+    #[comptime] plan: KernelParams,
 ) -> Vector<f32, N> {
     let mut result = value;
     if comptime!(plan.shuffle) {

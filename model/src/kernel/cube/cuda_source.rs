@@ -14,25 +14,25 @@ use super::{
     conv_transpose1d::conv_transpose1d,
     conv1d::conv1d,
     cuda::{takes_attention, takes_conv, takes_product},
-    paper::{Paper, PaperRuntime, sources},
+    fake_cuda::{FakeCuda, FakeCudaRuntime, sources},
     testing::random,
 };
 use crate::{
     Place,
     kernel::{
-        self, CachingLayer, ConvGeometry, LayerWeights, Mask, Reading, Slot, Visibility, primitive,
-        tensor,
+        self, CachingLayer, ConvGeometry, LayerWeights, Mask, NewTokens, Slot, Visibility,
+        primitive, tensor,
     },
     nn::{Cache, Layer, LayerShape},
 };
 
-type B = CubeBackend<PaperRuntime, f32, i32, u8>;
+type B = CubeBackend<FakeCudaRuntime, f32, i32, u8>;
 
 /// Compiles every source of `kernel` that the fake GPU launched, and returns their number.
 ///
 /// # Panics
 /// If the compiler rejects one, with its message.
-fn compile(card: &Paper, kernel: &str) -> usize {
+fn compile(card: &FakeCuda, kernel: &str) -> usize {
     // A kernel's name also holds its types, and this module is one of them. The name of a CUDA C++
     // kernel is the type of its sizes.
     let ours = |name: &str| {
@@ -82,17 +82,17 @@ fn compiler_is_present() -> bool {
 
 /// Runs `launches` on a GPU of each generation in each type, and compiles the launched `kernels`:
 /// each has at least three sources, one per type.
-fn compiles_everywhere(kernels: &[&str], launches: impl Fn(&Paper, DType)) {
+fn compiles_everywhere(kernels: &[&str], launches: impl Fn(&FakeCuda, DType)) {
     if !compiler_is_present() {
         eprintln!("skipped: libnvrtc is not found");
         return;
     }
-    for card in [Paper(80), Paper(90)] {
+    for card in [FakeCuda(80), FakeCuda(90)] {
         for dtype in [DType::F32, DType::F16, DType::BF16] {
             launches(&card, dtype);
         }
         // Launches are recorded by a thread of the device; without this the last would be missing.
-        B::sync(&card).expect("a card on paper does not fail");
+        B::sync(&card).expect("the fake GPU does not fail");
         for kernel in kernels {
             let count = compile(&card, kernel);
             // Matrix units do not take f32.
@@ -187,7 +187,8 @@ fn codes_and_sound() {
             // By name, because Hopper GPUs use a product for it in bf16: see `hopper_products`.
             let [y, weight] = [y, weight].map(primitive);
             let bias_of_y = Some(primitive(bias(output)));
-            let y = conv_transpose1d::<PaperRuntime, f32, i32, u8>(y, weight, bias_of_y, geometry);
+            let y =
+                conv_transpose1d::<FakeCudaRuntime, f32, i32, u8>(y, weight, bias_of_y, geometry);
             let y = tensor(y);
             let dilated = ConvGeometry { padding: [9; 2], dilation: 3, ..Default::default() };
             let (alpha, beta) = (x([1, output, 1], 2), x([1, output, 1], 3));
@@ -195,7 +196,7 @@ fn codes_and_sound() {
             // By name, because the front uses Burn's kernel or a product on GPUs with tensor cores.
             let [y, weight] = [y, x([output, output, 7], 5)].map(primitive);
             let bias = Some(primitive(bias(output)));
-            drop(conv1d::<PaperRuntime, f32, i32, u8>(y, weight, bias, dilated));
+            drop(conv1d::<FakeCudaRuntime, f32, i32, u8>(y, weight, bias, dilated));
         }
     });
 }
@@ -232,18 +233,22 @@ fn attention() {
 
 /// Runs `launches` on a GPU of each generation in each type, and compiles the launches of `kernel`.
 /// There must be some for Hopper, and none before.
-fn compiles_for_hopper(kernel: &str, launches: impl Fn(&Paper, DType)) {
+fn compiles_for_hopper(kernel: &str, launches: impl Fn(&FakeCuda, DType)) {
     if !compiler_is_present() {
         eprintln!("skipped: libnvrtc is not found");
         return;
     }
-    for card in [Paper(80), Paper(90)] {
+    for card in [FakeCuda(80), FakeCuda(90)] {
         for dtype in [DType::F32, DType::F16, DType::BF16] {
             launches(&card, dtype);
         }
-        B::sync(&card).expect("a card on paper does not fail");
+        B::sync(&card).expect("the fake GPU does not fail");
         let count = compile(&card, kernel);
-        assert_eq!(count > 0, card == Paper(90), "{kernel} was launched {count} times on {card:?}");
+        assert_eq!(
+            count > 0,
+            card == FakeCuda(90),
+            "{kernel} was launched {count} times on {card:?}"
+        );
     }
 }
 
@@ -252,7 +257,7 @@ fn compiles_for_hopper(kernel: &str, launches: impl Fn(&Paper, DType)) {
 #[test]
 fn hopper_attention() {
     compiles_for_hopper("cuda::attention::", |card, dtype| {
-        let takes = *card == Paper(90) && dtype == DType::BF16;
+        let takes = *card == FakeCuda(90) && dtype == DType::BF16;
         for ([heads, kv_heads, queries, keys], visibility) in [
             ([16, 8, 750, 750], Visibility::Full),
             ([16, 8, 750, 750], Visibility::Window(128)),
@@ -281,7 +286,7 @@ fn hopper_attention() {
 fn hopper_attention_leaves_the_rest() {
     let takes = |[queries, keys, width]: [usize; 3], visibility, padded: bool| {
         let x = |heads, rows| {
-            primitive(random::<B, 4>([1, heads, rows, width], 1, DType::BF16, &Paper(90)))
+            primitive(random::<B, 4>([1, heads, rows, width], 1, DType::BF16, &FakeCuda(90)))
         };
         let (q, k) = (x(4, queries), x(2, keys));
         takes_attention([&q, &k, &k], padded.then_some(&k), visibility)
@@ -300,7 +305,7 @@ fn hopper_attention_leaves_the_rest() {
 #[test]
 fn hopper_products() {
     compiles_for_hopper("cuda::product::", |card, dtype| {
-        let takes = *card == Paper(90) && dtype == DType::BF16;
+        let takes = *card == FakeCuda(90) && dtype == DType::BF16;
         let matrix = |shape, seed| random::<B, 2>(shape, seed, dtype, card);
         let x = |shape, seed| random::<B, 3>(shape, seed, dtype, card);
         let bias = |width| Some(random::<B, 1>([width], 3, dtype, card));
@@ -354,7 +359,7 @@ fn hopper_decode() {
             let cache = || random::<B, 4>([rows, 8, 64, width], 3, dtype, card);
             let mut caches = [0, 1].map(|_| [cache(), cache()]);
             let slots: Vec<Slot> = (0..rows).map(|row| Slot { row, start: 20 + row }).collect();
-            let reading = Reading {
+            let new_tokens = NewTokens {
                 slots: &slots,
                 rope: Some([4, 5].map(|seed| random::<B, 2>([rows, width / 2], seed, dtype, card))),
                 seen: 32,
@@ -365,7 +370,7 @@ fn hopper_decode() {
             let all = layers.iter().map(|layer| layer as &dyn CachingLayer<B>);
             let mut all = all.zip(caches.iter_mut().map(|caches| caches.each_mut()));
             let x = random::<B, 3>([rows, 1, hidden], 6, dtype, card);
-            let y = kernel::cached_layers(x, &mut all, &reading);
+            let y = kernel::cached_layers(x, &mut all, &new_tokens);
             assert_eq!(y.dims(), [rows, 1, hidden]);
             drop(all);
             assert!(caches.iter().flatten().all(|cache| cache.dims() == [rows, 8, 64, width]));
@@ -378,7 +383,7 @@ fn hopper_decode() {
 #[test]
 fn a_cache_is_seen_without_a_copy() {
     for (dtype, width) in [(DType::BF16, 128), (DType::F16, 16), (DType::F32, 128)] {
-        let place = Place { device: Paper(90), dtype };
+        let place = Place { device: FakeCuda(90), dtype };
         let shape = LayerShape {
             hidden: 64,
             heads: 4,

@@ -3,7 +3,7 @@
 use burn::tensor::{DType, Tensor, ops::FloatTensor};
 
 use super::super::{
-    Backend, CachedLayer, LayerWeights, Reading, Weight, layers, primitive, tensor,
+    Backend, CachedLayer, LayerWeights, NewTokens, Weight, layers, primitive, tensor,
 };
 
 /// Number of tensors per layer: eleven weights, in the order of [`weights`], then keys and values.
@@ -48,11 +48,11 @@ pub trait Decodes: Backend {
 pub(super) fn cached_layers<B: Decodes>(
     x: Tensor<B, 3>,
     layers: &mut dyn Iterator<Item = CachedLayer<'_, B>>,
-    reading: &Reading<'_, B>,
+    new_tokens: &NewTokens<'_, B>,
 ) -> Tensor<B, 3> {
     let all: Vec<_> = layers.collect();
-    let Some((decoding, rope, fused)) = fused(&x, &all, reading) else {
-        return layers::reference(x, &mut all.into_iter(), reading);
+    let Some((decoding, rope, fused)) = fused(&x, &all, new_tokens) else {
+        return layers::reference(x, &mut all.into_iter(), new_tokens);
     };
     let mut places = Vec::new();
     let mut tensors = Vec::new();
@@ -85,13 +85,13 @@ type Fused<B> = (Decoding, [Tensor<B, 2>; 2], Vec<LayerWeights<B>>);
 fn fused<B: Decodes>(
     x: &Tensor<B, 3>,
     layers: &[CachedLayer<'_, B>],
-    reading: &Reading<'_, B>,
+    new_tokens: &NewTokens<'_, B>,
 ) -> Option<Fused<B>> {
     // The kernel has no window.
-    let rope = reading.rope.clone().filter(|_| reading.window.is_none())?;
+    let rope = new_tokens.rope.clone().filter(|_| new_tokens.window.is_none())?;
     let weights = layers.iter().map(|(layer, _)| layer.fused_weights());
     let weights = weights.collect::<Option<Vec<_>>>()?;
-    let decoding = decoding(x, weights.first()?, layers.first()?.1[0], reading)?;
+    let decoding = decoding(x, weights.first()?, layers.first()?.1[0], new_tokens)?;
     B::decodes(&x.device(), &decoding).then_some((decoding, rope, weights))
 }
 
@@ -100,7 +100,7 @@ fn decoding<B: Backend>(
     x: &Tensor<B, 3>,
     weights: &LayerWeights<B>,
     keys: &Tensor<B, 4>,
-    reading: &Reading<'_, B>,
+    new_tokens: &NewTokens<'_, B>,
 ) -> Option<Decoding> {
     let [slots, t, hidden] = x.dims();
     let ([width], [_, kv_heads, capacity, _]) = (weights.q_norm.dims(), keys.dims());
@@ -115,8 +115,8 @@ fn decoding<B: Backend>(
         width,
         dtype,
         capacity,
-        first_row: reading.slots[0].row,
-        positions: reading.slots.iter().map(|slot| slot.start).collect(),
+        first_row: new_tokens.slots[0].row,
+        positions: new_tokens.slots.iter().map(|slot| slot.start).collect(),
         epsilon: weights.epsilon,
     })
 }

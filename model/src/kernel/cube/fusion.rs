@@ -17,7 +17,8 @@ use burn_ir::{CustomOpIr, HandleContainer, OperationIr, TensorIr};
 
 use super::{
     super::{
-        Backend, CachedLayer, ConvGeometry, Reading, Slot, Visibility, primitive, products, tensor,
+        Backend, CachedLayer, ConvGeometry, NewTokens, Slot, Visibility, primitive, products,
+        tensor,
     },
     decode::{self, Decodes, Decoding, TENSORS},
     matrix, matvec,
@@ -342,8 +343,8 @@ impl<B: FusionBackend + Decodes + matrix::Products> Backend for Fusion<B> {
     fn cached_layers(
         x: Tensor<Self, 3>,
         layers: &mut dyn Iterator<Item = CachedLayer<'_, Self>>,
-        reading: &Reading<'_, Self>,
+        new_tokens: &NewTokens<'_, Self>,
     ) -> Tensor<Self, 3> {
-        decode::cached_layers(x, layers, reading)
+        decode::cached_layers(x, layers, new_tokens)
     }
 }

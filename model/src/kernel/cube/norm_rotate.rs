@@ -16,7 +16,7 @@ use burn_cubecl::{
 };
 use cubecl::prelude::*;
 
-use super::rows::{Rows, row_sum};
+use super::rows::{RowLaunch, row_sum};
 
 /// # Shapes
 /// - `x`: `[B, L, heads, D]`, `weight`: `[D]`
@@ -40,7 +40,7 @@ pub(super) fn norm_rotate<R: CubeRuntime>(
     if x.meta.num_elements() == 0 {
         return output;
     }
-    let rows = Rows::counted(&x, batch * length * heads, width / 2);
+    let rows = RowLaunch::counted(&x, batch * length * heads, width / 2);
     let positions = cos.meta.shape()[0];
     norm_rotate_kernel::launch::<R>(
         &x.client.clone(),

@@ -14,7 +14,7 @@ use burn_cubecl::{
 };
 use cubecl::prelude::*;
 
-use super::rows::{Rows, row_sum};
+use super::rows::{RowLaunch, row_sum};
 
 /// # Shapes
 /// - `x`, output: `[rows, H]`, `weight`: `[H]`
@@ -34,7 +34,7 @@ pub(super) fn rms_norm<R: CubeRuntime>(
         return output;
     }
     let width = x.meta.shape()[x.meta.num_dims() - 1];
-    let rows = Rows::of(&x, width);
+    let rows = RowLaunch::of(&x, width);
     rms_norm_kernel::launch::<R>(
         &x.client.clone(),
         rows.count.clone(),

@@ -13,7 +13,7 @@ const MANY_ROWS: usize = 256;
 ///
 /// `UNIT_POS_X` is the lane in the row, `CUBE_POS * CUBE_DIM_Y + UNIT_POS_Y` the row.
 #[derive(Debug, Clone)]
-pub(super) struct Rows {
+pub(super) struct RowLaunch {
     /// Number of cubes for all rows.
     pub(super) count: CubeCount,
     /// Lanes by rows.
@@ -26,7 +26,7 @@ pub(super) struct Rows {
     pub(super) shuffle: bool,
 }
 
-impl Rows {
+impl RowLaunch {
     /// Returns the launch for the rows of `x`, `width` values each.
     pub(super) fn of<R: CubeRuntime>(x: &CubeTensor<R>, width: usize) -> Self {
         Self::counted(x, x.meta.num_elements() / width, width)

@@ -135,21 +135,21 @@ impl<'a, T: Element + Pod> Heads<'a, T> {
 
 impl<'a, T> Heads<'a, T> {
     /// Returns one head of an item.
-    fn head(&self, item: usize, head: usize) -> Rows<'a, T> {
+    fn head(&self, item: usize, head: usize) -> Head<'a, T> {
         let start = item * self.strides[0] + head * self.strides[1];
-        Rows { values: &self.values[start..], stride: self.strides[2], width: self.width }
+        Head { values: &self.values[start..], stride: self.strides[2], width: self.width }
     }
 }
 
 /// One head, `[L, D]`.
 #[derive(Clone, Copy)]
-struct Rows<'a, T = f32> {
+struct Head<'a, T = f32> {
     values: &'a [T],
     stride: usize,
     width: usize,
 }
 
-impl<'a, T> Rows<'a, T> {
+impl<'a, T> Head<'a, T> {
     #[inline(always)]
     fn row(&self, position: usize) -> &'a [T] {
         &self.values[position * self.stride..][..self.width]

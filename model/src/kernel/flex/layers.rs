@@ -17,7 +17,7 @@ use burn::tensor::{DType, Tensor};
 use burn_flex::{Flex, FlexTensor};
 
 use super::{
-    super::{CachedLayer, LayerWeights, Reading, Slot, Visibility, layers, primitive, tensor},
+    super::{CachedLayer, LayerWeights, NewTokens, Slot, Visibility, layers, primitive, tensor},
     contiguous,
     eight::Group,
     matrix::Matrix,
@@ -29,21 +29,21 @@ use layer::{Layer, Scratch};
 pub(super) fn cached_layers(
     x: Tensor<Flex, 3>,
     layers: &mut dyn Iterator<Item = CachedLayer<'_, Flex>>,
-    reading: &Reading<'_, Flex>,
+    new_tokens: &NewTokens<'_, Flex>,
 ) -> Tensor<Flex, 3> {
     let [rows, t, _] = x.dims();
     let is_known = t == 1 && rows <= MOST_ROWS && x.dtype() == DType::F32;
-    let Some(tables) = reading.rope.clone().filter(|_| is_known) else {
-        return layers::reference(x, layers, reading);
+    let Some(tables) = new_tokens.rope.clone().filter(|_| is_known) else {
+        return layers::reference(x, layers, new_tokens);
     };
     let tables = tables.map(|table| contiguous(primitive(table)));
-    let real = reading.mask.keys.clone().map(|keys| keys.into_primitive().to_contiguous());
+    let real = new_tokens.mask.keys.clone().map(|keys| keys.into_primitive().to_contiguous());
     let tokens = Tokens {
-        slots: reading.slots,
+        slots: new_tokens.slots,
         tables: [0, 1].map(|i| tables[i].storage()),
-        seen: reading.seen,
+        seen: new_tokens.seen,
         real: real.as_ref().map(FlexTensor::storage),
-        visibility: reading.mask.visibility,
+        visibility: new_tokens.mask.visibility,
     };
     let mut room = Scratch::default();
     let mut x = contiguous(primitive(x));
@@ -59,7 +59,7 @@ pub(super) fn cached_layers(
             }
         });
         if !is_done {
-            x = contiguous(primitive(layer.forward_cached(tensor(x), cache, reading)));
+            x = contiguous(primitive(layer.forward_cached(tensor(x), cache, new_tokens)));
         }
     }
     tensor(x)

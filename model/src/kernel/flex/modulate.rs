@@ -10,7 +10,7 @@ use super::{
     super::{primitive, reference, tensor},
     WORTH_SHARING, contiguous, from_values,
     gradient::Norm,
-    rms_norm::Rows,
+    rms_norm::NormRows,
 };
 
 /// Returns `[B, P, H]` if all `rows` have that shape, all of `per_item` are `[B, 1, H]`, and all
@@ -57,7 +57,7 @@ pub(super) fn ada_norm(
     let decided = stretched.par_chunks(width).zip(shift.storage::<f32>().par_chunks(width));
     items.zip(decided).for_each(|((x, y), (weight, shift))| {
         x.par_chunks(piece).zip(y.par_chunks_mut(piece)).for_each(|(x, y)| {
-            Arch::new().dispatch(Rows { x, weight, epsilon, y: &mut *y });
+            Arch::new().dispatch(NormRows { x, weight, epsilon, y: &mut *y });
             for y in y.chunks_exact_mut(width) {
                 y.iter_mut().zip(shift).for_each(|(y, shift)| *y += shift);
             }

@@ -38,7 +38,14 @@ pub(super) fn norm_rotate(
     let size = (WORTH_SHARING / row).max(1);
     let arch = Arch::new();
     let turn = |(index, x): (usize, &mut [f32])| {
-        arch.dispatch(Rows { x, row, first: index * size, weight, epsilon, tables: [cos, sin] });
+        arch.dispatch(PositionRange {
+            x,
+            row,
+            first: index * size,
+            weight,
+            epsilon,
+            tables: [cos, sin],
+        });
     };
     let values = x.storage_mut::<f32>();
     if values.len() <= size * row {
@@ -50,7 +57,7 @@ pub(super) fn norm_rotate(
 }
 
 /// All heads of a range of positions.
-struct Rows<'a> {
+struct PositionRange<'a> {
     x: &'a mut [f32],
     /// Number of values per position.
     row: usize,
@@ -63,7 +70,7 @@ struct Rows<'a> {
     tables: [&'a [f32]; 2],
 }
 
-impl WithSimd for Rows<'_> {
+impl WithSimd for PositionRange<'_> {
     type Output = ();
 
     #[inline(always)]

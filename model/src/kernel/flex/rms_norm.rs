@@ -23,7 +23,7 @@ pub(super) fn rms_norm(x: FlexTensor, weight: FlexTensor, epsilon: f64) -> FlexT
     let weight = weight.storage::<f32>();
     let arch = pulp::Arch::new();
     let in_place = |x: &mut [f32]| arch.dispatch(InPlace { x, weight, epsilon });
-    let apart = |(x, y): (&[f32], &mut [f32])| arch.dispatch(Rows { x, weight, epsilon, y });
+    let apart = |(x, y): (&[f32], &mut [f32])| arch.dispatch(NormRows { x, weight, epsilon, y });
     // Whole rows for each core.
     let piece = width * (WORTH_SHARING / width).max(1);
     if let Some(values) = x.try_storage_mut::<f32>() {
@@ -44,15 +44,15 @@ pub(super) fn rms_norm(x: FlexTensor, weight: FlexTensor, epsilon: f64) -> FlexT
     from_values(values, [rows, width])
 }
 
-/// Rows to normalise into another buffer.
-pub(super) struct Rows<'a> {
+/// NormRows to normalise into another buffer.
+pub(super) struct NormRows<'a> {
     pub(super) x: &'a [f32],
     pub(super) weight: &'a [f32],
     pub(super) epsilon: f64,
     pub(super) y: &'a mut [f32],
 }
 
-impl WithSimd for Rows<'_> {
+impl WithSimd for NormRows<'_> {
     type Output = ();
 
     #[inline(always)]
@@ -68,7 +68,7 @@ impl WithSimd for Rows<'_> {
     }
 }
 
-/// Rows to normalise in place.
+/// NormRows to normalise in place.
 struct InPlace<'a> {
     x: &'a mut [f32],
     weight: &'a [f32],

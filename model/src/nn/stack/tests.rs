@@ -60,14 +60,14 @@ fn fused_layers_are_the_definition_for_any_options() {
         let cache = some_cache(&spec, [&[30][..], &[5, 30, 17]][round % 2]);
         let slots = cache.next(0..cache.rows());
         let x = normal([slots.len(), 1, spec.shape.hidden]);
-        let reading = reading(&x, &slots, positions, &cache);
+        let new_tokens = new_tokens(&x, &slots, positions, &cache);
         let by = |is_fused: bool| {
             let mut cache = cache.clone();
             let all = layers.iter().map(|layer| layer as &dyn CachingLayer<Flex>);
             let mut all = all.zip(cache.layers_mut());
             let y = match is_fused {
-                true => kernel::cached_layers(x.clone(), &mut all, &reading),
-                false => kernel::reference::cached_layers(x.clone(), &mut all, &reading),
+                true => kernel::cached_layers(x.clone(), &mut all, &new_tokens),
+                false => kernel::reference::cached_layers(x.clone(), &mut all, &new_tokens),
             };
             drop(all);
             cache.advance(&slots, 1);

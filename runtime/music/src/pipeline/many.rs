@@ -51,7 +51,8 @@ pub fn generate_all<B: Backend, E>(
         let followed = prepared.tracks.first.clone();
         let latents = denoise(plan, networks, prepared, observe)?;
         // Uses the same network, which is still loaded.
-        let aligned = align::gaze::songs(plan, wants, networks, &followed, &latents, observe);
+        let aligned =
+            align::attention_maps::songs(plan, wants, networks, &followed, &latents, observe);
         Ok((latents, aligned))
     };
     let latents: Vec<Result<_, Error>> = wanted.iter().zip(prepared).map(of).collect();

@@ -14,7 +14,7 @@ use super::{
 
 /// Inputs of the arranger.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Plan<'a> {
+pub(super) struct ArrangeInputs<'a> {
     pub(super) seed: u64,
     pub(super) recipe: &'static Recipe,
     pub(super) key: Key,
@@ -36,15 +36,15 @@ struct Player {
 
 /// Harmony and melodies of one kind of section.
 #[derive(Debug)]
-struct Song {
+struct SectionMusic {
     chords: Progression,
     calm: Theme,
     walking: Theme,
     lively: Theme,
 }
 
-impl Song {
-    fn compose(plan: &Plan<'_>, harmony: &mut Dice, melody: &mut Dice) -> Self {
+impl SectionMusic {
+    fn compose(plan: &ArrangeInputs<'_>, harmony: &mut Dice, melody: &mut Dice) -> Self {
         let chords = plan.recipe.harmony.pick(plan.key.mode(), harmony);
         let mut compose = |pace| theme(&chords, plan.meter, pace, melody);
         let (calm, walking, lively) =
@@ -62,12 +62,12 @@ impl Song {
 }
 
 /// Returns all notes of a piece, ordered by start.
-pub(super) fn notes(plan: &Plan<'_>) -> Vec<Note> {
+pub(super) fn notes(plan: &ArrangeInputs<'_>) -> Vec<Note> {
     let players = players(plan);
     let mut harmony = Dice::new(plan.seed, Stream::Harmony);
     let mut melody = Dice::new(plan.seed, Stream::Melody);
-    let verse = Song::compose(plan, &mut harmony, &mut melody);
-    let chorus = Song::compose(plan, &mut harmony, &mut melody);
+    let verse = SectionMusic::compose(plan, &mut harmony, &mut melody);
+    let chorus = SectionMusic::compose(plan, &mut harmony, &mut melody);
     let bars = plan.sections.iter().map(|section| section.bars).sum::<u32>();
     let mut notes = Vec::new();
     for (index, section) in plan.sections.iter().enumerate() {
@@ -103,7 +103,7 @@ pub(super) fn notes(plan: &Plan<'_>) -> Vec<Note> {
 }
 
 /// Picks the parts of a piece with their instruments and patterns.
-fn players(plan: &Plan<'_>) -> Vec<Player> {
+fn players(plan: &ArrangeInputs<'_>) -> Vec<Player> {
     let mut dice = Dice::new(plan.seed, Stream::Parts);
     let mut players = Vec::new();
     for (index, part) in plan.recipe.parts.iter().enumerate() {
@@ -131,7 +131,7 @@ fn plays(layer: Layer, kind: SectionKind) -> bool {
 /// One bar of the piece.
 #[derive(Debug)]
 struct Scene<'a> {
-    plan: &'a Plan<'a>,
+    plan: &'a ArrangeInputs<'a>,
     kind: SectionKind,
     /// First tick of the bar.
     start: u32,

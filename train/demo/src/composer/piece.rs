@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::{
-    arrange::{self, Plan},
+    arrange::{self, ArrangeInputs},
     band::Band,
     caption::{Subject, caption},
     dice::{Dice, Stream},
@@ -108,8 +108,14 @@ impl Piece {
         let sections = sections_from_bars(bars, &mut Dice::new(seed, Stream::Form));
         let end =
             ((duration - LAST_START_S) * f64::from(bpm) / 60.0 * f64::from(TICKS_PER_BEAT)) as u32;
-        let plan =
-            Plan { seed, recipe: recipe(style), key: keyscale, meter, sections: &sections, end };
+        let plan = ArrangeInputs {
+            seed,
+            recipe: recipe(style),
+            key: keyscale,
+            meter,
+            sections: &sections,
+            end,
+        };
         let notes = arrange::notes(&plan);
 
         let mut instruments: Vec<Instrument> = notes.iter().map(|note| note.instrument).collect();

@@ -110,12 +110,13 @@ fn covariance<'a>(points: &[Vec<f64>], mean: impl Fn(usize) -> &'a Vec<f64>) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::listener::{features, synth::Beat, synth::Song};
+    use crate::listener::{features, synth::Beat, synth::TestSong};
 
     #[test]
     fn patterns_are_told_apart_by_their_sound() {
         let heard = |beat: Beat, bpm: f64| {
-            let song = Song { bpm, beat, tonic: bpm as u8 % 12, seconds: 8.0, ..Song::default() };
+            let song =
+                TestSong { bpm, beat, tonic: bpm as u8 % 12, seconds: 8.0, ..TestSong::default() };
             (format!("{beat:?}"), features(&song.render()))
         };
         let of = |tempi: [f64; 5]| {

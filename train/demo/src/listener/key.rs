@@ -60,7 +60,7 @@ pub struct Key {
 
 /// Measures the key of a song.
 pub fn key<'a>(sound: impl Into<Sound<'a>>) -> Key {
-    let heard = Heard::new(&Chromagram::new(&sound.into().mid()));
+    let heard = SongChroma::new(&Chromagram::new(&sound.into().mid()));
     let mut ranked: Vec<(f64, usize, usize)> = (0..24)
         .map(|key| (key % 12, key / 12))
         .map(|(tonic, mode)| (heard.score(tonic, mode), tonic, mode))
@@ -77,14 +77,14 @@ pub fn key<'a>(sound: impl Into<Sound<'a>>) -> Key {
 }
 
 /// Chroma of a song, as input of the score.
-struct Heard {
+struct SongChroma {
     all: Chroma,
     bass: Chroma,
     beginning: Moment,
     end: Moment,
 }
 
-impl Heard {
+impl SongChroma {
     fn new(chromagram: &Chromagram) -> Self {
         let level = |m: &Moment| m.bass.iter().chain(&m.upper).sum::<f64>();
         let loudest = chromagram.moments.iter().map(level).fold(0.0, f64::max);
@@ -165,7 +165,7 @@ fn correlation(a: &Chroma, b: &Chroma) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::listener::synth::{self, Beat, Song};
+    use crate::listener::synth::{self, Beat, TestSong};
 
     /// Uses progressions such as I IV V I in all major and minor keys, with drums.
     #[test]
@@ -177,7 +177,7 @@ mod tests {
                 let (tonic, minor) = (index % 12, index >= 12);
                 let beat = Beat::ALL[1 + (turn + usize::from(index)) % 6];
                 let bpm = 88.0 + 4.0 * f64::from(index);
-                let song = Song { bpm, beat, tonic, minor, degrees, ..Song::default() };
+                let song = TestSong { bpm, beat, tonic, minor, degrees, ..TestSong::default() };
                 let heard = key(&song.render());
                 all += 1;
                 if (heard.tonic, heard.minor) != (tonic, minor) {

@@ -29,7 +29,7 @@ impl Beat {
 }
 
 /// A song: a progression of triads over a bass, with a rhythm pattern.
-pub(super) struct Song {
+pub(super) struct TestSong {
     pub bpm: f64,
     pub beat: Beat,
     /// Pitch class of the tonic, C = 0.
@@ -40,7 +40,7 @@ pub(super) struct Song {
     pub seconds: f64,
 }
 
-impl Default for Song {
+impl Default for TestSong {
     fn default() -> Self {
         let degrees = &[0, 3, 4, 0];
         Self { bpm: 100.0, beat: Beat::Rock, tonic: 0, minor: false, degrees, seconds: 11.0 }
@@ -50,7 +50,7 @@ impl Default for Song {
 const MAJOR: [i32; 7] = [0, 2, 4, 5, 7, 9, 11];
 const MINOR: [i32; 7] = [0, 2, 3, 5, 7, 8, 10];
 
-impl Song {
+impl TestSong {
     pub(super) fn render(&self) -> [Vec<f32>; 2] {
         let mut out = vec![0.0f32; (self.seconds * RATE) as usize];
         let beat_s = 60.0 / self.bpm;

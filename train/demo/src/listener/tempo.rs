@@ -162,12 +162,12 @@ impl Comb {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::listener::synth::{Beat, Song};
+    use crate::listener::synth::{Beat, TestSong};
 
     #[test]
     fn clicks_with_soft_eighth_hats_give_the_tempo_of_the_clicks() {
         for bpm in [61.0, 76.3, 93.5, 120.0, 147.7, 177.0] {
-            let sound = Song { bpm, beat: Beat::Clicks, ..Song::default() }.render();
+            let sound = TestSong { bpm, beat: Beat::Clicks, ..TestSong::default() }.render();
             let heard = tempo(&sound);
             assert!((heard.bpm / bpm - 1.0).abs() < 0.003, "{bpm}: {heard:?}");
         }
@@ -178,7 +178,7 @@ mod tests {
         let (mut wrong, mut all) = (Vec::new(), 0);
         for beat in Beat::ALL {
             for bpm in [62.0, 71.5, 84.0, 108.0, 118.5, 140.0, 155.0, 174.0] {
-                let sound = Song { bpm, beat, ..Song::default() }.render();
+                let sound = TestSong { bpm, beat, ..TestSong::default() }.render();
                 let heard = tempo(&sound);
                 all += 1;
                 if (heard.bpm / bpm - 1.0).abs() > 0.005 {

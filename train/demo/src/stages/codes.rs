@@ -12,9 +12,9 @@ use acestep_demo::{
 use acestep_import::Network;
 use acestep_model::{Backend, Place};
 use acestep_train::{
-    course::{Course, Lesson},
     learner::OptimizerConfig,
     release::{tensors_of, write_tensors},
+    run::{StepLoss, TrainingRun},
 };
 
 use burn::{backend::Autodiff, tensor::Tensor};
@@ -34,7 +34,7 @@ pub(super) fn run<B: Backend>(
 ) -> anyhow::Result<bool> {
     let sizes = Sizes::demo()?;
     drop(setting.vae()?);
-    let course = Course {
+    let training = TrainingRun {
         folder: setting.folder.join("codes"),
         seed: setting.seed,
         of: format!(
@@ -57,7 +57,7 @@ pub(super) fn run<B: Backend>(
         at_once: setting.at_once(),
     };
     let codes = setting.codes()?;
-    if codes.is_of(&course)? {
+    if codes.is_of(&training)? {
         return Ok(true);
     }
 
@@ -73,7 +73,7 @@ pub(super) fn run<B: Backend>(
         .collect();
     let moments = Moments::new(&written, shape);
     let device = &place.device;
-    let learned = course.run_in_parts::<Autodiff<B>, _, _, 6>(
+    let learned = training.run_in_parts::<Autodiff<B>, _, _, 6>(
         Scribe::init(&sizes.dit, device),
         ["harmony", "bass", "rhythm", "harmony heard", "bass heard", "rhythm heard"],
         |step| halves(setting.seed, step),
@@ -84,7 +84,7 @@ pub(super) fn run<B: Backend>(
             let parts: Vec<f32> = all.map(|x| number(x).unwrap_or(f32::NAN)).collect();
             let parts = parts.try_into().expect("three kinds, twice");
             let weighted = |[harmony, bass, rhythm]: [_; 3]| harmony + bass * 0.5 + rhythm;
-            Lesson { loss: weighted(unknown) + weighted(unheard), parts }
+            StepLoss { loss: weighted(unknown) + weighted(unheard), parts }
         },
         &mut tell,
         setting.stop,
@@ -94,6 +94,6 @@ pub(super) fn run<B: Backend>(
     let tensors = tensors_of(&learned.codec, Network::AudioCodec);
     write_tensors(&folder.join("model.safetensors"), &tensors)?;
     write(&folder.join("config.json"), demo::DIT)?;
-    codes.is_now_of(&course)?;
+    codes.is_now_of(&training)?;
     Ok(true)
 }

@@ -10,9 +10,9 @@ use acestep_demo::{
 use acestep_import::{Directory, Network, VaeDir};
 use acestep_model::{Backend, Place, oobleck::Decoder};
 use acestep_train::{
-    course::Lesson,
     learner::awake,
     release::{read_tensors, tensors_of, weight_normed},
+    run::StepLoss,
 };
 use anyhow::Context;
 use burn::backend::Autodiff;
@@ -21,7 +21,7 @@ use super::{
     Setting, Taught,
     product::Product,
     tell,
-    vae::{FILE, FRAMES, ITEMS, WEIGHTS, course, parts, release, what_is_made},
+    vae::{FILE, FRAMES, ITEMS, WEIGHTS, parts, release, training, what_is_made},
 };
 
 /// Folder of this stage.
@@ -43,21 +43,21 @@ pub(super) fn run<B: Backend>(
         what_is_made(),
         Product::encoder(file.clone()).digest()?
     );
-    let course = course(setting, taught, FOLDER, setting.seed.wrapping_add(1), of);
+    let training = training(setting, taught, FOLDER, setting.seed.wrapping_add(1), of);
     let sizes = Sizes::demo()?;
     let device = &place.device;
     let encoder = before.encoder(place)?;
     let start = awake::<Autodiff<B>, Decoder<Autodiff<B>>>(before.decoder(place)?);
-    let mut crops = Crops::new(course.seed, ITEMS, FRAMES * sizes.vae.hop()).with_same_band(SAME);
-    let learned = course.run_in_parts::<Autodiff<B>, _, _, 2>(
+    let mut crops = Crops::new(training.seed, ITEMS, FRAMES * sizes.vae.hop()).with_same_band(SAME);
+    let learned = training.run_in_parts::<Autodiff<B>, _, _, 2>(
         start,
         ["spectra", "waveform"],
-        |step| parts(&mut crops, course.seed, step),
+        |step| parts(&mut crops, training.seed, step),
         |(sounds, seed): (Vec<f32>, u64), model| {
             let halves = (&encoder, model);
             let (loss, losses) =
                 loss_of_decoder(halves, &sounds, ITEMS / 2, WEIGHTS.waveform, seed, device);
-            Lesson { loss, parts: [losses.spectra, losses.waveform] }
+            StepLoss { loss, parts: [losses.spectra, losses.waveform] }
         },
         &mut tell,
         setting.stop,

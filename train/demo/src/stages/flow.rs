@@ -5,14 +5,14 @@ use std::time::Duration;
 use acestep_demo::{
     composer::REVISION,
     demo::{self, Sizes},
-    flow::{Lessons, PhaseSettings, Pieces, Singer, TaskMix},
+    flow::{Examples, PhaseSettings, Pieces, Singer, TaskMix},
 };
 use acestep_import::Network;
 use acestep_model::{Backend, Place, acestep::AudioCodec};
 use acestep_train::{
-    course::{Course, Lesson},
     learner::OptimizerConfig,
     release::{Tensors, Values, tensors_of, write_tensors},
+    run::{StepLoss, TrainingRun},
     times::Times,
 };
 use burn::backend::Autodiff;
@@ -60,7 +60,7 @@ pub(super) const OPTIMIZER: OptimizerConfig = OptimizerConfig {
 };
 
 /// A training run of the transformer.
-pub(super) struct Plan {
+pub(super) struct FlowRun {
     pub(super) folder: &'static str,
     pub(super) seed: u64,
     pub(super) phases: &'static [(usize, PhaseSettings)],
@@ -84,7 +84,7 @@ pub(super) fn run<B: Backend>(
     // Not the whole file, because `polish` changes everything else in it.
     let product = setting.codes()?;
     let (phases, shares) = (PHASES, SHARES);
-    let plan = Plan { folder, seed, phases, shares, optimizer_config, from, product };
+    let plan = FlowRun { folder, seed, phases, shares, optimizer_config, from, product };
     learn(setting, place, &plan, || {
         Ok(Singer::init(&sizes.text_encoder, &sizes.dit, &place.device))
     })
@@ -94,14 +94,14 @@ pub(super) fn run<B: Backend>(
 pub(super) fn learn<B: Backend>(
     setting: &Setting<'_>,
     place: &Place<B>,
-    plan: &Plan,
+    plan: &FlowRun,
     start: impl FnOnce() -> anyhow::Result<Singer<Autodiff<B>>>,
 ) -> anyhow::Result<bool> {
-    let &Plan { folder, seed, phases, shares, .. } = plan;
+    let &FlowRun { folder, seed, phases, shares, .. } = plan;
     let sizes = Sizes::demo()?;
     drop(setting.vae()?);
     let codec = setting.codec(place)?;
-    let course = Course {
+    let training = TrainingRun {
         folder: setting.folder.join(folder),
         seed,
         of: format!(
@@ -117,14 +117,14 @@ pub(super) fn learn<B: Backend>(
         save_every: Duration::from_secs(300),
         at_once: setting.at_once(),
     };
-    if plan.product.is_of(&course)? {
+    if plan.product.is_of(&training)? {
         return Ok(true);
     }
 
     let tokenizer = words::read(setting, words::FOLDERS[0])?;
     let Some(examples) = corpus::read(setting, place)? else { return Ok(false) };
     let silence = corpus::silence(setting, place)?;
-    let lessons = Lessons::<Autodiff<B>> {
+    let examples = Examples::<Autodiff<B>> {
         pieces: Pieces::new(&examples),
         tokenizer: &tokenizer,
         codec: codec.clone(),
@@ -134,7 +134,7 @@ pub(super) fn learn<B: Backend>(
         shares,
         device: place.device.clone(),
     };
-    let learned = course.run_in_parts::<Autodiff<B>, _, _, 1>(
+    let learned = training.run_in_parts::<Autodiff<B>, _, _, 1>(
         start()?,
         ["error"],
         |step| {
@@ -142,16 +142,16 @@ pub(super) fn learn<B: Backend>(
             halves(seed, step).into_iter().map(|seed| (emphasis, seed)).collect()
         },
         |(emphasis, seed), model| {
-            let loss = lessons.loss(model, FRAMES, emphasis, seed);
+            let loss = examples.loss(model, FRAMES, emphasis, seed);
             let error = loss.clone().into_data().iter::<f32>().next().unwrap_or(f32::NAN);
-            Lesson { loss, parts: [error] }
+            StepLoss { loss, parts: [error] }
         },
         &mut tell,
         setting.stop,
     )?;
     let Some(learned) = learned else { return Ok(false) };
     release(setting, &learned, &codec, &silence)?;
-    plan.product.is_now_of(&course)?;
+    plan.product.is_now_of(&training)?;
     Ok(true)
 }
 

@@ -14,9 +14,9 @@ use acestep_model::{
     qwen3::Causal,
 };
 use acestep_train::{
-    course::{Course, Lesson, digest},
     learner::OptimizerConfig,
     release::{tensors_of, write_tensors},
+    run::{StepLoss, TrainingRun, digest},
 };
 use burn::{
     backend::Autodiff,
@@ -60,7 +60,7 @@ pub(super) fn run<B: Backend>(
     let codes: Vec<u8> =
         coded.iter().flat_map(|song| &song.codes).flat_map(|code| code.to_le_bytes()).collect();
     let texts = Texts::new(&coded, &tokenizer)?;
-    let course = Course {
+    let training = TrainingRun {
         folder: setting.folder.join("language"),
         seed: setting.seed,
         // With another codec, the same codes mean other sounds. (Another device computes some codes
@@ -75,14 +75,14 @@ pub(super) fn run<B: Backend>(
         save_every: Duration::from_secs(300),
         at_once: setting.at_once(),
     };
-    let learned = course.run_in_parts::<Autodiff<B>, _, _, 1>(
+    let learned = training.run_in_parts::<Autodiff<B>, _, _, 1>(
         Causal::init(&sizes.language_model, &place.device),
         ["nats"],
         |step| halves(setting.seed, step),
         |seed, model| {
             let loss = texts.loss(model, ITEMS, SHORT, seed, &place.device);
             let nats = loss.clone().into_data().iter::<f32>().next().unwrap_or(f32::NAN);
-            Lesson { loss, parts: [nats] }
+            StepLoss { loss, parts: [nats] }
         },
         &mut tell,
         setting.stop,

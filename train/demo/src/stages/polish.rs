@@ -13,7 +13,7 @@ use burn::backend::Autodiff;
 
 use super::{
     Setting, Taught,
-    flow::{LAST, OPTIMIZER, Plan, SHARES, learn},
+    flow::{FlowRun, LAST, OPTIMIZER, SHARES, learn},
     product::Product,
     words,
 };
@@ -46,7 +46,7 @@ pub(super) fn run<B: Backend>(
     let model = DitDir::open(Directory::Disk(dit)).context(comes_first)?;
     let text = TextEncoderDir::open(Directory::Disk(text)).context(comes_first)?;
     let from = format!(", from {} {}", whole.digest()?, of_text.digest()?);
-    let plan = Plan {
+    let plan = FlowRun {
         folder: FOLDER,
         // Other random draws than those of `flow`.
         seed: setting.seed.wrapping_add(1),

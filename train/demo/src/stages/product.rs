@@ -6,8 +6,8 @@ use std::{
 };
 
 use acestep_train::{
-    course::{Course, digest},
     release::read_tensors,
+    run::{TrainingRun, digest},
 };
 use anyhow::Context;
 
@@ -48,28 +48,28 @@ impl Product {
         Ok(digest([values.as_slice()]))
     }
 
-    /// True if `course` is finished, and its released tensors are unchanged. It must not be
+    /// True if `training` is finished, and its released tensors are unchanged. It must not be
     /// released again then: computed again, the values may differ in their last bits from those
     /// that other networks were trained with, and other stages may have added tensors to the file.
-    pub(super) fn is_of(&self, course: &Course) -> anyhow::Result<bool> {
-        Ok(self.is_noted(&course.folder)? && course.is_finished()?)
+    pub(super) fn is_of(&self, training: &TrainingRun) -> anyhow::Result<bool> {
+        Ok(self.is_noted(&training.folder)? && training.is_finished()?)
     }
 
-    /// True if the tensors equal those that were noted in a course's folder.
+    /// True if the tensors equal those that were noted in a training run's folder.
     pub(super) fn is_noted(&self, folder: &Path) -> anyhow::Result<bool> {
         let noted = fs::read_to_string(folder.join(NOTE)).unwrap_or_default();
         Ok(!noted.is_empty() && self.file.is_file() && noted == self.digest()?)
     }
 
-    /// Writes the digest beside the state of `course`, as its released result.
-    pub(super) fn is_now_of(&self, course: &Course) -> anyhow::Result<()> {
-        let note = course.folder.join(NOTE);
+    /// Writes the digest beside the state of `training`, as its released result.
+    pub(super) fn is_now_of(&self, training: &TrainingRun) -> anyhow::Result<()> {
+        let note = training.folder.join(NOTE);
         let written = fs::write(&note, self.digest()?);
         written.with_context(|| format!("{}: cannot be written", note.display()))
     }
 }
 
-/// File name of the digest, beside a course's state.
+/// File name of the digest, beside a training run's state.
 const NOTE: &str = "released";
 
 #[cfg(test)]
@@ -78,22 +78,22 @@ mod tests {
 
     use acestep_model::nn::Linear;
     use acestep_train::{
-        course::Lesson,
         learner::OptimizerConfig,
         release::{Tensors, Values, write_tensors},
+        run::StepLoss,
     };
     use burn::{backend::Autodiff, tensor::Tensor};
     use burn_flex::Flex;
 
     use super::*;
 
-    fn course(folder: &Path) -> Course {
+    fn training(folder: &Path) -> TrainingRun {
         let (betas, save_every) = ([0.9, 0.99], Duration::from_secs(3600));
         let (rate, longest, last, decay, average) = (0.1, 1.0, 0.1, 0.0, 0.9);
         let optimizer_config =
             OptimizerConfig { steps: 1, rate, warm_up: 1, last, betas, decay, longest, average };
         let (folder, of) = (folder.to_owned(), "a test".to_owned());
-        Course { folder, seed: 1, of, optimizer_config, save_every, at_once: None }
+        TrainingRun { folder, seed: 1, of, optimizer_config, save_every, at_once: None }
     }
 
     fn write(file: &Path, codes: f32, other: f32) {
@@ -108,21 +108,21 @@ mod tests {
     fn a_product_is_known_again_whatever_others_add_to_its_file() {
         let folder = tempfile::tempdir().expect("a folder");
         let product = Product::codes(folder.path().join("model.safetensors"));
-        let course = course(folder.path());
-        let is_of = || product.is_of(&course).expect("files");
+        let training = training(folder.path());
+        let is_of = || product.is_of(&training).expect("files");
         assert!(!is_of(), "nothing is there");
         write(&product.file, 1.0, 1.0);
         assert!(!is_of(), "nothing was learned");
         let start = Linear::<Autodiff<Flex>>::init(1, 1, &Default::default());
-        let lesson = |_: usize, model: &Linear<_>| {
+        let step_loss = |_: usize, model: &Linear<_>| {
             let x = Tensor::<Autodiff<Flex>, 2>::ones([1, 1], &Default::default());
-            Lesson { loss: model.forward(x).square().mean(), parts: [0.0] }
+            StepLoss { loss: model.forward(x).square().mean(), parts: [0.0] }
         };
-        course
-            .run::<Autodiff<Flex>, _, 1>(start, ["error"], lesson, &mut |_| {}, &|| false)
-            .expect("a course");
+        training
+            .run::<Autodiff<Flex>, _, 1>(start, ["error"], step_loss, &mut |_| {}, &|| false)
+            .expect("a training run");
         assert!(!is_of(), "learned and not released: what lies there may be older");
-        product.is_now_of(&course).expect("a note");
+        product.is_now_of(&training).expect("a note");
         assert!(is_of());
         write(&product.file, 1.0, 2.0);
         assert!(is_of(), "others may differ");

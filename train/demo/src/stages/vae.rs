@@ -10,9 +10,9 @@ use acestep_demo::{
 use acestep_import::Network;
 use acestep_model::{Backend, Place};
 use acestep_train::{
-    course::{Course, Lesson},
     learner::OptimizerConfig,
     release::{Tensors, tensors_of, weight_normed, write_tensors},
+    run::{StepLoss, TrainingRun},
 };
 use burn::{
     backend::Autodiff,
@@ -52,22 +52,22 @@ pub(super) fn run<B: Backend>(
     taught: Taught,
     place: &Place<B>,
 ) -> anyhow::Result<bool> {
-    let course = course(setting, taught, "vae", setting.seed, what_is_made());
+    let training = training(setting, taught, "vae", setting.seed, what_is_made());
     let encoder = setting.encoder()?;
-    if encoder.is_of(&course)? {
+    if encoder.is_of(&training)? {
         return Ok(true);
     }
 
     let sizes = Sizes::demo()?;
     let device = &place.device;
-    let mut crops = Crops::new(course.seed, ITEMS, FRAMES * sizes.vae.hop());
-    let learned = course.run_in_parts::<Autodiff<B>, _, _, 3>(
+    let mut crops = Crops::new(training.seed, ITEMS, FRAMES * sizes.vae.hop());
+    let learned = training.run_in_parts::<Autodiff<B>, _, _, 3>(
         Autoencoder::init(&sizes.vae, device),
         ["spectra", "waveform", "kl"],
-        |step| parts(&mut crops, course.seed, step),
+        |step| parts(&mut crops, training.seed, step),
         |(sounds, seed): (Vec<f32>, u64), model| {
             let (loss, losses) = loss(model, &sounds, ITEMS / 2, WEIGHTS, seed, device);
-            Lesson { loss, parts: [losses.spectra, losses.waveform, losses.kl] }
+            StepLoss { loss, parts: [losses.spectra, losses.waveform, losses.kl] }
         },
         &mut tell,
         setting.stop,
@@ -79,19 +79,19 @@ pub(super) fn run<B: Backend>(
     tensors.extend(tensors_of(&learned.decoder, Network::VaeDecoder));
     even_out(&mut tensors, &spread);
     release(setting, &weight_normed(tensors))?;
-    encoder.is_now_of(&course)?;
+    encoder.is_now_of(&training)?;
     Ok(true)
 }
 
 /// Returns a training run of the autoencoder or its decoder.
-pub(super) fn course(
+pub(super) fn training(
     setting: &Setting<'_>,
     taught: Taught,
     folder: &str,
     seed: u64,
     of: String,
-) -> Course {
-    Course {
+) -> TrainingRun {
+    TrainingRun {
         folder: setting.folder.join(folder),
         seed,
         of,

@@ -1,6 +1,6 @@
 //! Scores of a batch, as a table and as JSON.
 
-use acestep_music::{align::gaze::Scores, lm::pmi::LanguageScore};
+use acestep_music::{align::attention_maps::Scores, lm::pmi::LanguageScore};
 use serde_json::{Value, json};
 
 use super::{super::written::WrittenSong, Found};

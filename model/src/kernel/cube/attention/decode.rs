@@ -36,7 +36,7 @@ const CUBES: usize = 64;
 
 /// Parameters of the kernel source besides its types.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-struct Plan {
+struct KernelParams {
     /// Vectors per head.
     vectors: usize,
     /// Query heads per key head.
@@ -49,7 +49,7 @@ struct Plan {
     whole: bool,
 }
 
-impl Plan {
+impl KernelParams {
     fn share(&self) -> usize {
         self.vectors.div_ceil(LANES)
     }
@@ -87,7 +87,7 @@ pub(super) fn launch<R: CubeRuntime>(call: &Call<R>, output: &CubeTensor<R>) {
     let parts = parts(call);
     let items = call.items();
     let (sight, near) = call.sight;
-    let plan = Plan {
+    let plan = KernelParams {
         vectors: call.width() / VECTOR,
         group: call.group(),
         rows: call.rows(),
@@ -154,7 +154,7 @@ fn attention_decode_kernel<T: Float, K: Numeric, N: Size>(
     scale: f32,
     parts: u32,
     part_keys: u32,
-    #[comptime] plan: Plan,
+    #[comptime] plan: KernelParams,
     #[define(T, K)] _types: [StorageType; 2],
 ) {
     let near = near as usize;
@@ -351,7 +351,7 @@ fn attention_join_kernel<T: Float, N: Size>(
     mixes: &Tensor<Vector<f32, N>>,
     sums: &Tensor<f32>,
     parts: u32,
-    #[comptime] plan: Plan,
+    #[comptime] plan: KernelParams,
     #[define(T)] _type: StorageType,
 ) {
     let (rows, vectors) = comptime!((plan.rows, plan.vectors));

@@ -12,7 +12,7 @@
 //! The gain was not measured for lack of a GPU. No software driver has such matrices.
 //!
 //! Everything except the matrix products is shared with [`super::units`], or can run without
-//! matrices: [`super::Routine::Rehearsal`] replaces them with the loops of [`super::rehearsal`].
+//! matrices: [`super::Routine::Emulated`] replaces them with the loops of [`super::emulated`].
 
 use burn::tensor::DType;
 use burn_cubecl::{CubeRuntime, tensor::CubeTensor};
@@ -23,17 +23,17 @@ use cubecl::{
 };
 
 use super::super::rows::{shuffles, spread};
-use super::rehearsal::{looped_in, looped_mix, looped_out, looped_scores};
+use super::emulated::{looped_in, looped_mix, looped_out, looped_scores};
 use super::{
-    Call, LANES, Plan, TEAM_ROWS, VECTOR, across_lanes, hidden_score, keys_from, keys_until,
-    mean_value, place, row_of, sees,
+    Call, KernelParams, LANES, TEAM_ROWS, VECTOR, across_lanes, hidden_score, keys_from,
+    keys_until, mean_value, place, row_of, sees,
 };
 
 /// Units of a plane, which multiply matrices together.
 pub(super) const PLANE: usize = 32;
-/// Rows and columns of a matrix.
+/// TeamRows and columns of a matrix.
 pub(super) const SIDE: usize = 16;
-/// Values between rows in shared memory: half a matrix. Rows that are read together are then in
+/// Values between rows in shared memory: half a matrix. TeamRows that are read together are then in
 /// different banks, and every matrix is aligned.
 const GAP: usize = SIDE / 2;
 /// Maximum excess of a score over the row's measure before the measure is raised. A weight is then
@@ -45,15 +45,15 @@ const TILES: [usize; 2] = [64, 32];
 const ALIGNMENT: usize = 128;
 
 /// Vector over the rows of a team.
-type Rows = Const<TEAM_ROWS>;
+type TeamRows = Const<TEAM_ROWS>;
 
 /// Parameters of the kernel source besides its types.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Cores {
-    pub(super) plan: Plan,
+    pub(super) plan: KernelParams,
     /// Values per read.
     pub(super) vector: usize,
-    rehearsal: bool,
+    emulated: bool,
 }
 
 impl Cores {
@@ -78,12 +78,12 @@ impl Cores {
 
     /// Returns the number of mixed values in shared memory, which replace the matrices.
     fn mixed(&self) -> usize {
-        if self.rehearsal { self.plan.rows * self.width() } else { 1 }
+        if self.emulated { self.plan.rows * self.width() } else { 1 }
     }
 
     /// Returns the bytes of shared memory of a cube.
     fn bytes(&self, value: usize) -> usize {
-        let Plan { rows, keys, .. } = self.plan;
+        let KernelParams { rows, keys, .. } = self.plan;
         let tiles = (rows + keys) * (self.width() + GAP) * value;
         let scores = rows * self.score_pitch() * (size_of::<f32>() + value);
         let exchange = if self.plan.shuffle { 0 } else { 2 * self.plan.units() * TEAM_ROWS };
@@ -92,12 +92,12 @@ impl Cores {
     }
 }
 
-/// True if the device supports such matrices and has the memory. A rehearsal only needs the memory.
-pub(super) fn takes<R: CubeRuntime>(call: &Call<R>, rehearsal: bool) -> bool {
+/// True if the device supports such matrices and has the memory. A emulated only needs the memory.
+pub(super) fn takes<R: CubeRuntime>(call: &Call<R>, emulated: bool) -> bool {
     let float = match call.q.dtype {
         DType::F16 => FloatKind::F16,
         DType::BF16 => FloatKind::BF16,
-        _ if rehearsal => FloatKind::F32,
+        _ if emulated => FloatKind::F32,
         _ => return false,
     };
     let properties = call.q.client.properties();
@@ -113,11 +113,11 @@ pub(super) fn takes<R: CubeRuntime>(call: &Call<R>, rehearsal: bool) -> bool {
     let hardware = &properties.hardware;
     let planes = [hardware.plane_size_min, hardware.plane_size_max] == [PLANE as u32; 2];
     call.width().is_multiple_of(SIDE)
-        && (rehearsal || matrices && planes)
-        && cores(call, rehearsal).is_some()
+        && (emulated || matrices && planes)
+        && cores(call, emulated).is_some()
 }
 
-fn cores<R: CubeRuntime>(call: &Call<R>, rehearsal: bool) -> Option<Cores> {
+fn cores<R: CubeRuntime>(call: &Call<R>, emulated: bool) -> Option<Cores> {
     let client = &call.q.client;
     let hardware = &client.properties().hardware;
     let size = call.q.dtype.size();
@@ -129,17 +129,17 @@ fn cores<R: CubeRuntime>(call: &Call<R>, rehearsal: bool) -> Option<Cores> {
         client.io_optimized_vector_sizes(size).filter(|&n| n == VECTOR || n == 2 * VECTOR);
     let vector = vectors.filter(strides_allow).max()?;
     let with = |keys: usize| Cores {
-        plan: Plan {
+        plan: KernelParams {
             vectors: call.width() / VECTOR,
             group: call.group(),
             sight: call.sight.0,
             padded: call.keys.is_some(),
-            rows: call.rows().next_power_of_two().clamp(SIDE, if rehearsal { 32 } else { 64 }),
+            rows: call.rows().next_power_of_two().clamp(SIDE, if emulated { 32 } else { 64 }),
             keys,
             shuffle: shuffles(client, LANES),
         },
         vector,
-        rehearsal,
+        emulated,
     };
     let fits = |cores: &Cores| cores.bytes(size) <= hardware.max_shared_memory_size;
     TILES.into_iter().map(with).find(fits)
@@ -149,8 +149,8 @@ fn cores<R: CubeRuntime>(call: &Call<R>, rehearsal: bool) -> Option<Cores> {
 ///
 /// # Panics
 /// If [`takes`] returns false for the call.
-pub(super) fn launch<R: CubeRuntime>(call: &Call<R>, output: &CubeTensor<R>, rehearsal: bool) {
-    let cores = cores(call, rehearsal).expect("asked whether it is taken");
+pub(super) fn launch<R: CubeRuntime>(call: &Call<R>, output: &CubeTensor<R>, emulated: bool) {
+    let cores = cores(call, emulated).expect("asked whether it is taken");
     let flags = call.flags();
     let cubes = call.items() * call.rows().div_ceil(cores.plan.rows);
     attention_tensor_cores_kernel::launch::<R>(
@@ -230,7 +230,7 @@ fn attention_tensor_cores_kernel<T: Float, K: Numeric, N: Size>(
 
     // This plane's rows of the result so far, sixteen columns each.
     let mut mixed = Sequence::<cmma::Matrix<f32>>::new();
-    if comptime!(cores.rehearsal) {
+    if comptime!(cores.emulated) {
         let mut i = UNIT_POS as usize;
         while i < comptime!(cores.mixed()) {
             looped[i] = 0.0f32;
@@ -242,8 +242,8 @@ fn attention_tensor_cores_kernel<T: Float, K: Numeric, N: Size>(
             mixed.push(sums_of_zero());
         }
     }
-    let mut measure = Vector::<f32, Rows>::new(hidden_score());
-    let mut sum = Vector::<f32, Rows>::new(0.0f32);
+    let mut measure = Vector::<f32, TeamRows>::new(hidden_score());
+    let mut sum = Vector::<f32, TeamRows>::new(0.0f32);
 
     let end = keys_until(last_row / plan.group, near, keys, plan.sight);
     let mut start = keys_from(first_row / plan.group, near, plan.sight);
@@ -251,7 +251,7 @@ fn attention_tensor_cores_kernel<T: Float, K: Numeric, N: Size>(
         sync_cube();
         fill_tile::<T, N>(k, &mut tile, k_start, start, keys, cores);
         sync_cube();
-        if comptime!(cores.rehearsal) {
+        if comptime!(cores.emulated) {
             looped_scores::<T, N>(&queries, &tile, &mut scores, plane, unit, cores);
         } else {
             let mut products = Sequence::<cmma::Matrix<f32>>::new();
@@ -306,8 +306,8 @@ fn attention_tensor_cores_kernel<T: Float, K: Numeric, N: Size>(
         // The values replace the keys.
         fill_tile::<T, N>(v, &mut tile, v_start, start, keys, cores);
 
-        let mut mine = Array::<Vector<f32, Rows>>::new(per_lane);
-        let mut tallest = Vector::<f32, Rows>::new(hidden_score());
+        let mut mine = Array::<Vector<f32, TeamRows>>::new(per_lane);
+        let mut tallest = Vector::<f32, TeamRows>::new(hidden_score());
         #[unroll]
         for j in 0..per_lane {
             let key = start + lane + j * LANES;
@@ -316,7 +316,7 @@ fn attention_tensor_cores_kernel<T: Float, K: Numeric, N: Size>(
                 real =
                     real && flags[batch * flags.stride(0) + min(key, keys - 1)] != K::from_int(0);
             }
-            let mut score = Vector::<f32, Rows>::new(0.0f32);
+            let mut score = Vector::<f32, TeamRows>::new(0.0f32);
             #[unroll]
             for r in 0..TEAM_ROWS {
                 let row = row_of(team, r);
@@ -327,7 +327,7 @@ fn attention_tensor_cores_kernel<T: Float, K: Numeric, N: Size>(
             mine[j] = score;
             tallest = max(tallest, score);
         }
-        tallest = across_lanes::<Rows>(tallest, true, plan);
+        tallest = across_lanes::<TeamRows>(tallest, true, plan);
         let mut rescale = 0u32;
         #[unroll]
         for r in 0..TEAM_ROWS {
@@ -370,7 +370,7 @@ fn attention_tensor_cores_kernel<T: Float, K: Numeric, N: Size>(
             #[unroll]
             for side in 0..comptime!(cores.sides()) {
                 let from = plane * comptime!(SIDE * score_pitch);
-                if comptime!(cores.rehearsal) {
+                if comptime!(cores.emulated) {
                     looped_out(&looped, &mut scores, plane, unit, side, cores);
                 } else {
                     cmma::store(
@@ -388,7 +388,7 @@ fn attention_tensor_cores_kernel<T: Float, K: Numeric, N: Size>(
                     scores[row * score_pitch + unit % 2 * comptime!(SIDE / 2) + i] *= factor;
                 }
                 sync_cube();
-                if comptime!(cores.rehearsal) {
+                if comptime!(cores.emulated) {
                     looped_in(&mut looped, &scores, plane, unit, side, cores);
                 } else {
                     cmma::load_with_layout(
@@ -402,7 +402,7 @@ fn attention_tensor_cores_kernel<T: Float, K: Numeric, N: Size>(
             }
         }
 
-        if comptime!(cores.rehearsal) {
+        if comptime!(cores.emulated) {
             looped_mix::<T, N>(&weights, &tile, &mut looped, plane, unit, cores);
         } else {
             #[unroll]
@@ -439,7 +439,7 @@ fn attention_tensor_cores_kernel<T: Float, K: Numeric, N: Size>(
         start += comptime!(plan.keys);
     }
 
-    sum = across_lanes::<Rows>(sum, false, plan);
+    sum = across_lanes::<TeamRows>(sum, false, plan);
     if lane == 0 {
         #[unroll]
         for r in 0..TEAM_ROWS {
@@ -449,7 +449,7 @@ fn attention_tensor_cores_kernel<T: Float, K: Numeric, N: Size>(
     #[unroll]
     for side in 0..comptime!(cores.sides()) {
         sync_cube();
-        if comptime!(cores.rehearsal) {
+        if comptime!(cores.emulated) {
             looped_out(&looped, &mut scores, plane, unit, side, cores);
         } else {
             let from = plane * comptime!(SIDE * score_pitch);

@@ -91,7 +91,7 @@ impl Case {
 
     /// Checks the case with the routines for many rows.
     fn check_rows(self) {
-        self.check_by(&[Routine::Units, Routine::Rehearsal], DType::F32);
+        self.check_by(&[Routine::Units, Routine::Emulated], DType::F32);
     }
 
     /// Checks the case with the routine for few rows.
@@ -175,7 +175,7 @@ impl Operation for Case {
 #[test]
 fn causal_windows_are_left_to_the_reference() {
     let case = Case::of(33, 40, 16, Visibility::CausalWindow { first: 7, width: 5 });
-    for routine in [Routine::Units, Routine::Decode, Routine::TensorCores, Routine::Rehearsal] {
+    for routine in [Routine::Units, Routine::Decode, Routine::TensorCores, Routine::Emulated] {
         assert!(case.run_by(routine, DType::F32).is_none(), "{routine:?}");
     }
     case.check();
@@ -213,7 +213,7 @@ fn any_number_of_queries_and_keys() {
 #[test]
 fn half_precision() {
     let case = Case { batch: 2, padding: Padding::Half, ..Case::of(40, 90, 16, Visibility::Full) };
-    case.check_by(&[Routine::Units, Routine::Rehearsal], DType::F16);
+    case.check_by(&[Routine::Units, Routine::Emulated], DType::F16);
     Case { queries: 1, ..case }.check_by(&[Routine::Decode], DType::F16);
 }
 
@@ -274,7 +274,7 @@ fn every_width_of_a_head() {
     }
     // In f16, where tiles and mixed values fit the memory of a weak device.
     for width in [48, 64] {
-        Case::of(35, 35, width, Visibility::Full).check_by(&[Routine::Rehearsal], DType::F16);
+        Case::of(35, 35, width, Visibility::Full).check_by(&[Routine::Emulated], DType::F16);
     }
 }
 

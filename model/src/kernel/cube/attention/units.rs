@@ -17,8 +17,8 @@ use cubecl::prelude::*;
 
 use super::super::rows::{shuffles, spread};
 use super::{
-    Call, LANES, Plan, Sight, TEAM_ROWS, VECTOR, across_lanes, hidden_score, keys_from, keys_until,
-    mean_value, place, row_of, sees,
+    Call, KernelParams, LANES, Sight, TEAM_ROWS, VECTOR, across_lanes, hidden_score, keys_from,
+    keys_until, mean_value, place, row_of, sees,
 };
 
 /// Rows of a cube and keys of a tile, best first; [`fits`] checks the last.
@@ -49,7 +49,7 @@ pub(super) fn launch<R: CubeRuntime>(call: &Call<R>, output: &CubeTensor<R>) {
 /// True if the device has memory for the smallest cube.
 pub(super) fn fits<R: CubeRuntime>(q: &CubeTensor<R>) -> bool {
     let (rows, keys) = SIZES[SIZES.len() - 1];
-    let plan = Plan {
+    let plan = KernelParams {
         vectors: q.meta.shape()[3] / VECTOR,
         group: 1,
         sight: Sight::Full,
@@ -62,9 +62,9 @@ pub(super) fn fits<R: CubeRuntime>(q: &CubeTensor<R>) -> bool {
 }
 
 /// Returns the largest cube that the device has memory for and the call has rows for.
-fn plan<R: CubeRuntime>(call: &Call<R>) -> Plan {
+fn plan<R: CubeRuntime>(call: &Call<R>) -> KernelParams {
     let hardware = &call.q.client.properties().hardware;
-    let with = |(rows, keys): (usize, usize)| Plan {
+    let with = |(rows, keys): (usize, usize)| KernelParams {
         vectors: call.width() / VECTOR,
         group: call.group(),
         sight: call.sight.0,
@@ -73,7 +73,7 @@ fn plan<R: CubeRuntime>(call: &Call<R>) -> Plan {
         keys,
         shuffle: shuffles(&call.q.client, LANES),
     };
-    let fits = |plan: &Plan| {
+    let fits = |plan: &KernelParams| {
         bytes(plan) <= hardware.max_shared_memory_size
             && plan.units() <= hardware.max_units_per_cube as usize
             && (plan.rows == 16 || plan.rows / 2 < call.rows())
@@ -83,7 +83,7 @@ fn plan<R: CubeRuntime>(call: &Call<R>) -> Plan {
 }
 
 /// Returns the bytes of shared memory of a cube.
-fn bytes(plan: &Plan) -> usize {
+fn bytes(plan: &KernelParams) -> usize {
     let queries = plan.vectors * VECTOR * plan.teams();
     let tile = plan.keys * plan.pitch();
     let weights = plan.keys * plan.teams();
@@ -101,7 +101,7 @@ fn attention_units_kernel<T: Float, K: Numeric, N: Size>(
     output: &mut Tensor<Vector<T, N>>,
     near: u32,
     scale: f32,
-    #[comptime] plan: Plan,
+    #[comptime] plan: KernelParams,
     #[define(T, K)] _types: [StorageType; 2],
 ) {
     let near = near as usize;
@@ -277,7 +277,7 @@ fn fill_tile<T: Float, N: Size>(
     head: usize,
     start: usize,
     keys: usize,
-    #[comptime] plan: Plan,
+    #[comptime] plan: KernelParams,
 ) {
     let vectors = comptime!(plan.vectors);
     let stride = from.stride(2) / VECTOR;

@@ -4,7 +4,7 @@
 use pulp::{Arch, Simd, WithSimd};
 use rayon::prelude::*;
 
-use super::{HIDDEN, Problem, Rows, WORTH_SHARING, blocks};
+use super::{HIDDEN, Head, Problem, WORTH_SHARING, blocks};
 use crate::kernel::flex::exp::exp;
 
 /// Keys per block.
@@ -163,7 +163,7 @@ fn soften<S: Simd>(simd: S, scores: &mut [f32; BLOCK], largest: &mut f32) -> f32
 #[inline(always)]
 fn mix_rows<S: Simd, const R: usize>(
     simd: S,
-    values: Rows<'_>,
+    values: Head<'_>,
     first: usize,
     weights: &[&[f32]; R],
     mixed: &mut [f32],
@@ -194,7 +194,7 @@ fn mix_rows<S: Simd, const R: usize>(
 #[inline(always)]
 fn mix<S: Simd, const R: usize, const C: usize>(
     simd: S,
-    values: Rows<'_>,
+    values: Head<'_>,
     first: usize,
     d: usize,
     weights: &[&[f32]; R],

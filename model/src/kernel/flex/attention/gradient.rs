@@ -14,7 +14,7 @@ use super::{
         exp::exp,
         from_values, readable,
     },
-    HIDDEN, Heads, Problem, Rows,
+    HIDDEN, Head, Heads, Problem,
     product::{Left, add_product},
     scale_of,
 };
@@ -114,9 +114,9 @@ impl WithSimd for Group<'_> {
                 let (q, slope) = (padded(q, first, count, wide), padded(slope, first, count, wide));
                 let rows = [count, width, long];
                 weights.fill(0.0);
-                add_product(simd, Left::Rows(&q, wide), &k_transposed, &mut weights, rows);
+                add_product(simd, Left::Head(&q, wide), &k_transposed, &mut weights, rows);
                 of_weights.fill(0.0);
-                add_product(simd, Left::Rows(&slope, wide), &v_transposed, &mut of_weights, rows);
+                add_product(simd, Left::Head(&slope, wide), &v_transposed, &mut of_weights, rows);
                 for i in 0..count {
                     let weights = &mut weights[i * long..][..long];
                     let of_weights = &mut of_weights[i * long..][..long];
@@ -132,7 +132,7 @@ impl WithSimd for Group<'_> {
                 add_product(simd, Left::Columns(&of_weights, long), &q, &mut sum_k, columns);
                 block_q.fill(0.0);
                 let rows = [count, keys, wide];
-                add_product(simd, Left::Rows(&of_weights, long), &k_rows, &mut block_q, rows);
+                add_product(simd, Left::Head(&of_weights, long), &k_rows, &mut block_q, rows);
                 let to = &mut of_q[(member * queries + first) * width..][..count * width];
                 for (to, from) in to.chunks_exact_mut(width).zip(block_q.chunks_exact(wide)) {
                     to.copy_from_slice(&from[..width]);
@@ -192,7 +192,7 @@ fn soften<S: Simd>(simd: S, scores: &mut [f32], slopes: &mut [f32], scale: f32) 
 }
 
 /// Returns rows `first..` of a head, each padded with zeros.
-fn padded(rows: Rows<'_>, first: usize, count: usize, wide: usize) -> Vec<f32> {
+fn padded(rows: Head<'_>, first: usize, count: usize, wide: usize) -> Vec<f32> {
     let mut values = vec![0.0; count * wide];
     for (index, to) in values.chunks_exact_mut(wide).enumerate() {
         to[..rows.width].copy_from_slice(rows.row(first + index));
@@ -201,7 +201,7 @@ fn padded(rows: Rows<'_>, first: usize, count: usize, wide: usize) -> Vec<f32> {
 }
 
 /// Returns the transposed head, `[D, long]`.
-fn transposed(rows: Rows<'_>, count: usize, long: usize) -> Vec<f32> {
+fn transposed(rows: Head<'_>, count: usize, long: usize) -> Vec<f32> {
     let mut values = vec![0.0; rows.width * long];
     for j in 0..count {
         for (d, value) in rows.row(j).iter().enumerate() {

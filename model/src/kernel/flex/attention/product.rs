@@ -9,7 +9,7 @@ const VECTORS: usize = 2;
 #[derive(Clone, Copy)]
 pub(super) enum Left<'a> {
     /// Its rows, with their stride.
-    Rows(&'a [f32], usize),
+    Head(&'a [f32], usize),
     /// Its columns, with their stride; each is padded to whole vectors.
     Columns(&'a [f32], usize),
 }
@@ -66,7 +66,7 @@ fn add_tile<S: Simd, const R: usize, const V: usize>(
 ) {
     let mut sums = [[simd.splat_f32s(0.0); V]; R];
     match a {
-        Left::Rows(values, stride) => {
+        Left::Head(values, stride) => {
             // The last row is repeated for missing ones; their sums are dropped.
             let row = |index: usize| &values[(first + index.min(count - 1)) * stride..][..k];
             let rows: [&[f32]; R] = std::array::from_fn(row);

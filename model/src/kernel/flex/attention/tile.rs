@@ -8,7 +8,7 @@ use std::ops::Range;
 use pulp::Simd;
 
 use super::{
-    Problem, Rows,
+    Head, Problem,
     many::{Block, DotProducts},
 };
 
@@ -66,7 +66,7 @@ impl<'a> DotProducts<'a> for Plain<'a> {
 #[inline(always)]
 fn score_block<S: Simd, const V: usize>(
     simd: S,
-    keys: Rows<'_>,
+    keys: Head<'_>,
     block: Range<usize>,
     queries: &[S::f32s],
     scores: &mut [f32],
@@ -74,7 +74,7 @@ fn score_block<S: Simd, const V: usize>(
     #[inline(always)]
     fn by<S: Simd, const R: usize, const V: usize>(
         simd: S,
-        keys: Rows<'_>,
+        keys: Head<'_>,
         block: Range<usize>,
         queries: &[S::f32s],
         scores: &mut [f32],
@@ -97,7 +97,7 @@ fn score_block<S: Simd, const V: usize>(
 #[inline(always)]
 fn mix_block<S: Simd, const V: usize>(
     simd: S,
-    values: Rows<'_>,
+    values: Head<'_>,
     first: usize,
     weights: &[S::f32s],
     shrink: [S::f32s; V],
@@ -120,7 +120,7 @@ fn mix_block<S: Simd, const V: usize>(
 #[inline(always)]
 fn score<S: Simd, const R: usize, const V: usize>(
     simd: S,
-    keys: Rows<'_>,
+    keys: Head<'_>,
     first: usize,
     count: usize,
     queries: &[S::f32s],
@@ -148,7 +148,7 @@ fn score<S: Simd, const R: usize, const V: usize>(
 #[inline(always)]
 fn mix<S: Simd, const R: usize, const V: usize>(
     simd: S,
-    values: Rows<'_>,
+    values: Head<'_>,
     first: usize,
     d: usize,
     weights: &[S::f32s],

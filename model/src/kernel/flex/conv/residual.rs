@@ -33,7 +33,7 @@ use super::{
 /// Words of both windows.
 const WINDOWS: usize = 1 << 17;
 
-/// Minimum samples of a window, so that reading all the weights pays off.
+/// Minimum samples of a window, so that new_tokens all the weights pays off.
 const LEAST: usize = 2 * SAMPLES;
 
 /// Kernel of [`super::super::super::Backend::residual_units`], for f32 and for weights of bf16.

@@ -16,12 +16,12 @@ pub(super) type Sums = [[f32; SAMPLES]; MOST_ROWS];
 
 /// Returns the rows of a tile: with three vectors each, the samples and a weight fit in registers.
 pub(super) fn rows_at_once() -> usize {
-    Arch::new().dispatch(Rows)
+    Arch::new().dispatch(TileRows)
 }
 
-struct Rows;
+struct TileRows;
 
-impl WithSimd for Rows {
+impl WithSimd for TileRows {
     type Output = usize;
 
     fn with_simd<S: Simd>(self, _simd: S) -> usize {
@@ -29,7 +29,7 @@ impl WithSimd for Rows {
     }
 }
 
-/// Rows of a filter in the order in which the loop reads them.
+/// TileRows of a filter in the order in which the loop reads them.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Panel<'a> {
     /// 1, 2, 4 or 8.

@@ -13,7 +13,7 @@ use super::{
             WORTH_SHARING,
             streamed::{CHUNK, Lines, Weight, WorkItem, transpose},
         },
-        rms_norm::Rows,
+        rms_norm::NormRows,
         rotate, swiglu,
     },
     Parts, Tokens,
@@ -118,7 +118,7 @@ impl<'a, W: Weight> Layer<'a, W> {
     /// Normalises `x` and packs it for the maps.
     fn enter(&self, x: &[f32], weight: &[f32], room: &mut Scratch) -> Lines {
         let normed = some(&mut room.normed, x.len());
-        Arch::new().dispatch(Rows { x, weight, epsilon: self.epsilon, y: normed });
+        Arch::new().dispatch(NormRows { x, weight, epsilon: self.epsilon, y: normed });
         arrange::<W>(normed, x.len() / weight.len(), &mut room.arranged)
     }
 
@@ -148,7 +148,7 @@ impl<'a, W: Weight> Layer<'a, W> {
         let normed = some(&mut room.normed, outs[0].max(outs[1]));
         let queries = some(&mut room.queries, rows * outs[0]);
         let norm = |x: &[f32], weight: &[f32], y: &mut [f32]| {
-            Arch::new().dispatch(Rows { x, weight, epsilon: self.epsilon, y });
+            Arch::new().dispatch(NormRows { x, weight, epsilon: self.epsilon, y });
         };
         for (row, slot) in tokens.slots.iter().enumerate() {
             let tables = tokens.tables.map(|table| &table[row * width / 2..][..width / 2]);

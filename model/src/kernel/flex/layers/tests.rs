@@ -74,14 +74,14 @@ fn assert_same(widths: Widths, rows: usize, layers: &[LayerWeights<Flex>; 2]) {
     };
     let rope = [random([rows, D / 2]), random([rows, D / 2])];
     let layers = layers.clone().map(nn::Layer::from);
-    let reading = Reading { slots: &slots, rope: Some(rope), seen, window: None, mask };
+    let new_tokens = NewTokens { slots: &slots, rope: Some(rope), seen, window: None, mask };
     let taken = |is_ours: bool| {
         let mut caches = [0, 1].map(|_| [start.clone(), start.clone() * 2.0]);
         let all = layers.iter().map(|layer| layer as &dyn CachingLayer<Flex>);
         let mut both = all.zip(caches.iter_mut().map(<[_; 2]>::each_mut));
         let x = match is_ours {
-            true => cached_layers(x.clone(), &mut both, &reading),
-            false => layers::reference(x.clone(), &mut both, &reading),
+            true => cached_layers(x.clone(), &mut both, &new_tokens),
+            false => layers::reference(x.clone(), &mut both, &new_tokens),
         };
         (values(x), caches.map(|cache| cache.map(values)))
     };

@@ -4,7 +4,8 @@ use acestep_engine::host::to_host;
 use acestep_model::{
     Backend, Place,
     kernel::{
-        self, CachingLayer, ConvGeometry, LayerWeights, Mask, Reading, Slot, Visibility, reference,
+        self, CachingLayer, ConvGeometry, LayerWeights, Mask, NewTokens, Slot, Visibility,
+        reference,
     },
     nn::Layer,
 };
@@ -352,13 +353,13 @@ fn cached_layers<B: Backend>(
             let keys: Vec<Vec<bool>> = slots.iter().map(hears).collect();
             let mask = Mask { visibility: Visibility::Full, keys: kernel::flags(&keys, &device) };
             let rope = Some(rope.clone());
-            let reading = Reading { slots: &slots, rope, seen: capacity, window: None, mask };
+            let new_tokens = NewTokens { slots: &slots, rope, seen: capacity, window: None, mask };
 
             let all = network.iter().map(|layer| layer as &dyn CachingLayer<B>);
             let mut all = all.zip(caches.iter_mut().map(<[_; 2]>::each_mut));
             x = match is_front {
-                true => kernel::cached_layers(x, &mut all, &reading),
-                false => reference::cached_layers(x, &mut all, &reading),
+                true => kernel::cached_layers(x, &mut all, &new_tokens),
+                false => reference::cached_layers(x, &mut all, &new_tokens),
             };
         }
         Output::Three(x)

@@ -10,7 +10,7 @@ use super::*;
 
 type Learning = Autodiff<Flex>;
 
-fn course(folder: &Path) -> Course {
+fn training(folder: &Path) -> TrainingRun {
     let optimizer_config = OptimizerConfig {
         steps: 60,
         rate: 0.05,
@@ -23,7 +23,7 @@ fn course(folder: &Path) -> Course {
     };
     let save_every = Duration::from_secs(3600);
     let of = "a test".to_owned();
-    Course {
+    TrainingRun {
         folder: folder.to_owned(),
         seed: 3,
         of,
@@ -41,19 +41,19 @@ fn learned(folder: &Path, stops: &[usize]) -> (f32, Vec<f32>) {
     let mut weight = 0.0;
     let start = start.map(&mut Counted(&mut weight));
     let (taken, last) = (Cell::new(0), Cell::new(0.0));
-    let lesson = |step: usize, model: &Linear<Learning>| {
+    let step_loss = |step: usize, model: &Linear<Learning>| {
         taken.set(step + 1);
         let x = (0..32).map(|i| ((i * (step + 7)) % 11) as f32 / 5.0 - 1.0).collect();
         let x = burn::tensor::TensorData::new::<f32, _>(x, [8, 4]);
         let x = Tensor::<Learning, 2>::from_data(x, &device);
         let loss = (model.forward(x.clone()) + x).square().mean();
         last.set(loss.clone().into_scalar());
-        Lesson { loss, parts: [last.get()] }
+        StepLoss { loss, parts: [last.get()] }
     };
     let stop = || stops.contains(&taken.get());
-    let done = course(folder)
-        .run::<Learning, _, 1>(start, ["error"], lesson, &mut |_| {}, &stop)
-        .expect("a course");
+    let done = training(folder)
+        .run::<Learning, _, 1>(start, ["error"], step_loss, &mut |_| {}, &stop)
+        .expect("a training run");
     let values = done.map(|done| {
         let eye = Tensor::<Flex, 2>::eye(4, &device);
         done.forward(eye).into_data().to_vec().expect("f32")
@@ -108,25 +108,25 @@ fn a_state_of_another_course_or_a_cut_one_is_refused() {
     learned(folder.path(), &[10]);
     let path = folder.path().join("state.bin");
     let state = fs::read(&path).expect("a state");
-    let said = |course: &Course| {
+    let said = |training: &TrainingRun| {
         let model = Linear::<Learning>::init(4, 4, &Default::default());
-        course
-            .start(Learner::new(model, course.optimizer_config.clone()), &Default::default())
+        training
+            .start(Learner::new(model, training.optimizer_config.clone()), &Default::default())
             .map(|_| ())
             .expect_err("refused")
             .to_string()
     };
-    let other = Course { seed: 4, ..course(folder.path()) };
+    let other = TrainingRun { seed: 4, ..training(folder.path()) };
     assert!(said(&other).contains("another seed"), "{}", said(&other));
-    let other = Course { of: "another".to_owned(), ..course(folder.path()) };
+    let other = TrainingRun { of: "another".to_owned(), ..training(folder.path()) };
     assert!(said(&other).contains("another seed"), "{}", said(&other));
     let mut damaged = state.clone();
     let last = damaged.len() - 1;
     damaged[last] ^= 1;
     fs::write(&path, &damaged).expect("a damaged state");
-    assert!(said(&course(folder.path())).contains("damaged"));
+    assert!(said(&training(folder.path())).contains("damaged"));
     fs::write(&path, &state[..state.len() - 1]).expect("a cut state");
-    assert!(said(&course(folder.path())).contains("cut short"));
+    assert!(said(&training(folder.path())).contains("cut short"));
     fs::write(&path, "x").expect("no state");
-    assert!(said(&course(folder.path())).contains("no state of a course"));
+    assert!(said(&training(folder.path())).contains("no state of a training run"));
 }

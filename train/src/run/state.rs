@@ -13,7 +13,7 @@ use burn::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::{Course, digest};
+use super::{TrainingRun, digest};
 use crate::{
     Error,
     learner::{Learner, OptimizerConfig},
@@ -34,7 +34,7 @@ pub(super) struct Header {
     checksum: String,
 }
 
-impl Course {
+impl TrainingRun {
     fn state_path(&self) -> PathBuf {
         self.folder.join("state.bin")
     }
@@ -71,9 +71,9 @@ impl Course {
             Err(source) => return Err(Error::Read { path, source }),
         };
         let end = bytes.iter().position(|&byte| byte == b'\n');
-        let end = end.ok_or_else(|| self.bad("no state of a course"))?;
-        let header: Header =
-            serde_json::from_slice(&bytes[..end]).map_err(|_| self.bad("no state of a course"))?;
+        let end = end.ok_or_else(|| self.bad("no state of a training run"))?;
+        let header: Header = serde_json::from_slice(&bytes[..end])
+            .map_err(|_| self.bad("no state of a training run"))?;
         if header.seed != self.seed
             || header.optimizer_config != self.optimizer_config
             || header.of != self.of
@@ -84,7 +84,7 @@ impl Course {
                 false => format!(" (changed: {})", others.join(", ")),
             };
             return Err(self.bad(&format!(
-                "of a course with another seed, other settings or other data{others}; remove it to \
+                "of a training run with another seed, other settings or other data{others}; remove it to \
                  begin anew"
             )));
         }

@@ -150,8 +150,8 @@ pub fn songs<B: Backend>(
             let mut picture = |t: f32| {
                 steps.check()?;
                 let xt = noise.clone() * t + item(latents, index) * (1.0 - t);
-                let gaze = dit.gaze(xt, context.clone(), &[t], &attended, &heads);
-                let maps = to_maps(gaze, &lyrics)?;
+                let layers = dit.attention_maps(xt, context.clone(), &[t], &attended, &heads);
+                let maps = to_maps(layers, &lyrics)?;
                 done += 1;
                 steps.advanced(done, pictures);
                 Ok::<_, Error>(maps)
@@ -174,10 +174,10 @@ pub fn songs<B: Backend>(
 }
 
 /// Returns the lyric rows of the attention, one map per head.
-fn to_maps<B: Backend>(gaze: Vec<Tensor<B, 4>>, lyrics: &Lyrics) -> Result<Vec<Map>, Error> {
+fn to_maps<B: Backend>(layers: Vec<Tensor<B, 4>>, lyrics: &Lyrics) -> Result<Vec<Map>, Error> {
     let tokens = lyrics.ids.len();
     let mut maps = Vec::new();
-    for layer in gaze {
+    for layer in layers {
         let frames = layer.dims()[2];
         // From [1, heads, P, L] keep the columns of the lyrics and transpose them to rows.
         let words = to_host(layer.narrow(3, lyrics.start, tokens).swap_dims(2, 3));

@@ -53,9 +53,9 @@ type Cuda = CppCompiler<CudaDialect<CudaWmmaCompiler>>;
 
 /// A fake device, by compute capability, as in `sm_90`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Paper(pub(super) u16);
+pub(super) struct FakeCuda(pub(super) u16);
 
-impl Device for Paper {
+impl Device for FakeCuda {
     fn from_id(id: DeviceId) -> Self {
         Self(id.index_id)
     }
@@ -65,33 +65,33 @@ impl Device for Paper {
     }
 }
 
-impl DeviceOps for Paper {}
+impl DeviceOps for FakeCuda {}
 
 /// The runtime of fake GPUs.
 #[derive(Debug, Clone)]
-pub(super) struct PaperRuntime;
+pub(super) struct FakeCudaRuntime;
 
 /// Kernel names by capability and source; a kernel has one source per type and size.
 static SOURCES: Mutex<BTreeMap<(u16, String), String>> = Mutex::new(BTreeMap::new());
 
 /// Returns the kernels that the fake GPU launched so far: `(name, CUDA C++)`.
-pub(super) fn sources(card: &Paper) -> Vec<(String, String)> {
+pub(super) fn sources(card: &FakeCuda) -> Vec<(String, String)> {
     let sources = SOURCES.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let of_card = sources.iter().filter(|((capability, _), _)| *capability == card.0);
     of_card.map(|((_, source), name)| (name.clone(), source.clone())).collect()
 }
 
-impl Runtime for PaperRuntime {
+impl Runtime for FakeCudaRuntime {
     type Compiler = Cuda;
-    type Server = PaperServer;
-    type Device = Paper;
+    type Server = FakeCudaServer;
+    type Device = FakeCuda;
 
-    fn client(device: &Paper) -> ComputeClient<Self> {
+    fn client(device: &FakeCuda) -> ComputeClient<Self> {
         ComputeClient::load(device)
     }
 
     fn name(_client: &ComputeClient<Self>) -> &'static str {
-        "paper"
+        "fake cuda"
     }
 
     fn require_array_lengths() -> bool {
@@ -122,13 +122,13 @@ impl Runtime for PaperRuntime {
     }
 
     fn enumerate_devices(_type_id: u16, _info: &()) -> Vec<DeviceId> {
-        [80, 90].map(|capability| Paper(capability).to_id()).into()
+        [80, 90].map(|capability| FakeCuda(capability).to_id()).into()
     }
 }
 
 /// A server that records launches.
 #[derive(Debug)]
-pub(super) struct PaperServer {
+pub(super) struct FakeCudaServer {
     capability: u16,
     /// Kernels that are already compiled; their sources are always the same.
     known: HashSet<KernelId>,
@@ -136,7 +136,7 @@ pub(super) struct PaperServer {
     utilities: Arc<ServerUtilities<Self>>,
 }
 
-impl DeviceService for PaperServer {
+impl DeviceService for FakeCudaServer {
     fn init(id: DeviceId) -> Self {
         let properties = properties(id.index_id);
         let policy = PitchedMemoryLayoutPolicy::new(properties.memory.alignment as usize);
@@ -217,11 +217,11 @@ fn passed(bindings: &KernelArguments) -> usize {
     2 * bindings.tensor_maps.len() + bindings.buffers.len() + sizes + numbers
 }
 
-impl ServerCommunication for PaperServer {
+impl ServerCommunication for FakeCudaServer {
     const SERVER_COMM_ENABLED: bool = false;
 }
 
-impl ComputeServer for PaperServer {
+impl ComputeServer for FakeCudaServer {
     type Kernel = Box<dyn CubeTask<Cuda>>;
     type Info = ();
     type MemoryLayoutPolicy = PitchedMemoryLayoutPolicy;
@@ -261,7 +261,7 @@ impl ComputeServer for PaperServer {
         binding: Binding,
         _stream: StreamId,
     ) -> Result<ManagedResource<<BytesStorage as ComputeStorage>::Resource>, ServerError> {
-        unreachable!("a card on paper has no memory to show: {binding:?}")
+        unreachable!("the fake GPU has no memory to show: {binding:?}")
     }
 
     #[allow(unsafe_code, reason = "the trait asks for it; nothing runs here")]

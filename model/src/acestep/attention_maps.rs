@@ -33,7 +33,7 @@ impl<B: Backend> Dit<B> {
     /// - `xt`: `[B, T, C]`; `context`: `[B, T, 2 C]`; `t`: one per batch item
     /// - output: `[B, heads, P, L]` for each layer of `wanted`, f32, where `P = ceil(T / patch)`
     ///   and `L` is the length of the condition; each row sums to 1
-    pub fn gaze(
+    pub fn attention_maps(
         &self,
         xt: Tensor<B, 3>,
         context: Tensor<B, 3>,
@@ -44,12 +44,12 @@ impl<B: Backend> Dit<B> {
         let layers = wanted.iter().map(|of| of.layer + 1).max().unwrap_or(0);
         let mut entering = Entering { layers: vec![None; layers] };
         self.through(layers, xt, context, [t, t], condition, &mut entering);
-        let gaze = |of: &Heads| {
+        let maps = |of: &Heads| {
             let normed = entering.layers[of.layer].clone();
             let normed = normed.expect("every layer shows what enters its cross-attention");
             self.gaze_of(of.layer, normed, condition, &of.heads)
         };
-        wanted.iter().map(gaze).collect()
+        wanted.iter().map(maps).collect()
     }
 }
 

@@ -27,7 +27,7 @@ const TURBO: [f32; 8] = [1.0, 21.0 / 22.0, 0.9, 5.0 / 6.0, 0.75, 9.0 / 14.0, 0.5
 const UNCONDITIONAL: f64 = 0.15;
 
 /// The inputs that are the same in all steps.
-pub struct Lessons<'a, B: Backend> {
+pub struct Examples<'a, B: Backend> {
     /// The model, which is not trained itself.
     pub dit: &'a Dit<B>,
     /// The songs.
@@ -42,7 +42,7 @@ pub struct Lessons<'a, B: Backend> {
     pub device: B::Device,
 }
 
-impl<B> Lessons<'_, B>
+impl<B> Examples<'_, B>
 where
     B: AutodiffBackend + Backend,
 {

@@ -30,7 +30,7 @@ use table::Table;
 
 /// The folder and the settings of a training run.
 #[derive(Debug, Clone)]
-pub struct Course {
+pub struct TrainingRun {
     /// Its folder: `state.bin` to resume from, `losses.csv` with a row every few steps,
     /// `losses.png`.
     pub folder: PathBuf,
@@ -49,7 +49,7 @@ pub struct Course {
 }
 
 /// The loss of one step, and the named values to record.
-pub struct Lesson<B: AutodiffBackend, const N: usize> {
+pub struct StepLoss<B: AutodiffBackend, const N: usize> {
     /// The loss to differentiate, `[1]`.
     pub loss: Tensor<B, 1>,
     /// The values to record, in the order of the names passed to the run.
@@ -62,7 +62,7 @@ const PATIENCE: usize = 20;
 /// Steps per row of the table.
 const ROW: usize = 20;
 
-impl Course {
+impl TrainingRun {
     /// True if all steps were taken.
     ///
     /// # Errors
@@ -74,7 +74,7 @@ impl Course {
     /// Trains `model`, or resumes from the folder's state. Returns the moving average of its
     /// weights.
     ///
-    /// `lesson` computes the loss of a step, and `report` gets every row. `stop` is called after
+    /// `step_loss` computes the loss of a step, and `report` gets every row. `stop` is called after
     /// each step; if it returns true, the state is saved and `run` returns `None`.
     ///
     /// # Errors
@@ -83,7 +83,7 @@ impl Course {
         &self,
         model: M,
         names: [&str; N],
-        mut lesson: impl FnMut(usize, &M) -> Lesson<B, N>,
+        mut step_loss: impl FnMut(usize, &M) -> StepLoss<B, N>,
         report: &mut dyn FnMut(&Row<N>),
         stop: &dyn Fn() -> bool,
     ) -> Result<Option<M::InnerModule>, Error>
@@ -91,7 +91,7 @@ impl Course {
         M::InnerModule: Module<B::InnerBackend>,
     {
         let take = |learner: &mut Learner<B, M>| {
-            let Lesson { loss, parts } = lesson(learner.step(), &learner.model);
+            let StepLoss { loss, parts } = step_loss(learner.step(), &learner.model);
             (learner.learn(&loss), parts)
         };
         self.take_all(model, names, take, report, stop)
@@ -107,7 +107,7 @@ impl Course {
         model: M,
         names: [&str; N],
         mut parts_of: impl FnMut(usize) -> Vec<T>,
-        lesson: impl Fn(T, &M) -> Lesson<B, N> + Sync,
+        step_loss: impl Fn(T, &M) -> StepLoss<B, N> + Sync,
         report: &mut dyn FnMut(&Row<N>),
         stop: &dyn Fn() -> bool,
     ) -> Result<Option<M::InnerModule>, Error>
@@ -115,7 +115,7 @@ impl Course {
         M::InnerModule: Module<B::InnerBackend>,
     {
         let of_part = |part: T, model: &M| {
-            let Lesson { loss, parts } = lesson(part, model);
+            let StepLoss { loss, parts } = step_loss(part, model);
             (loss, parts)
         };
         let take = |learner: &mut Learner<B, M>| {
