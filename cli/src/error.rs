@@ -7,16 +7,16 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use acestep_engine::{device::panics, nearest};
-use acestep_import::{Unknown, hub::HubError};
+use acestep_engine::device::panics;
 use serde_json::json;
 
 pub(crate) use crate::cli_error::CliError;
 use crate::{
     environment,
     exit::{BUG, FAILED, INTERRUPTED, OK, USAGE, exit},
+    fields::message,
+    hint,
     report::{self, CYAN, PLAIN, RED, Report},
-    settings,
 };
 
 impl Report {
@@ -25,17 +25,17 @@ impl Report {
         let code = code_of(error);
         if self.json && code != 0 {
             self.event(&json!({
-                "event": "error", "message": error.to_string(), "causes": causes(error),
-                "hint": hint(error), "exit_code": code,
+                "event": "error", "message": message(error.as_ref()), "causes": causes(error),
+                "hint": hint::of(error), "exit_code": code,
             }));
         } else if code == INTERRUPTED {
             self.line("stopped");
         } else if code != 0 {
-            let mut text = format!("{RED}error:{PLAIN} {error}\n");
+            let mut text = format!("{RED}error:{PLAIN} {}\n", message(error.as_ref()));
             for cause in causes(error) {
                 text += &format!("  cause: {cause}\n");
             }
-            if let Some(hint) = hint(error) {
+            if let Some(hint) = hint::of(error) {
                 text += &format!("\n{CYAN}hint:{PLAIN} {hint}\n");
             }
             self.print(&text);
@@ -73,54 +73,15 @@ pub(crate) fn code_of(error: &anyhow::Error) -> u8 {
 /// The causes of `error` below its message, in order. A cause that repeats the line before is
 /// left out.
 pub(crate) fn causes(error: &anyhow::Error) -> Vec<String> {
-    let mut said = vec![error.to_string()];
-    for cause in error.chain().skip(1).map(ToString::to_string) {
-        if said.last().is_some_and(|last| !last.ends_with(&cause)) {
-            said.push(cause);
+    let (mut last, mut causes) = (error.to_string(), Vec::new());
+    for cause in error.chain().skip(1) {
+        let text = cause.to_string();
+        if !last.ends_with(&text) {
+            causes.push(message(cause));
+            last = text;
         }
     }
-    said.split_off(1)
-}
-
-/// The hint that helps with `error`.
-pub(crate) fn hint(error: &anyhow::Error) -> Option<String> {
-    error.chain().find_map(|cause| {
-        if let Some(refusal) = cause.downcast_ref::<CliError>() {
-            return refusal.hint.clone();
-        }
-        if let Some(error) = cause.downcast_ref::<acestep_import::Error>() {
-            return import_hint(error);
-        }
-        if let Some(error) = cause.downcast_ref::<HubError>() {
-            return error.hint();
-        }
-        if let Some(error) = cause.downcast_ref::<acestep_proof::Error>() {
-            return error.hint();
-        }
-        match cause.downcast_ref::<acestep_engine::Error>()? {
-            // The runtime does not know the type of the error that it carries.
-            acestep_engine::Error::Checkpoint(inner) => import_hint(inner.downcast_ref()?),
-            error => error.hint(),
-        }
-    })
-}
-
-/// The hint that helps with an error of a model's files.
-pub(crate) fn import_hint(error: &acestep_import::Error) -> Option<String> {
-    let mut hint = error.hint()?;
-    let acestep_import::Error::Absent { known, unknown, .. } = error else { return Some(hint) };
-    if let Some(by) = settings::offline().filter(|_| known.is_some()) {
-        hint = format!("{hint} without {by}, by which no server is asked");
-    }
-    let near = |of: &Unknown| nearest(&of.name, of.names.iter().copied());
-    if let Some(near) = unknown.as_deref().and_then(near) {
-        hint = format!("did you mean `{near}`? {hint}");
-    }
-    let name = acestep_import::BUILT_IN_MODELS[0].name;
-    if !hint.contains(name) {
-        hint += &format!("\n      to try the program without a download, pass `--model {name}`");
-    }
-    Some(hint)
+    causes
 }
 
 /// Messages of the panics so far, in order.
@@ -210,17 +171,7 @@ mod tests {
         assert!(causes(&error).is_empty());
         let error = anyhow::Error::new(refusal()).context("outer");
         assert_eq!(causes(&error), ["inner"]);
-        assert_eq!(hint(&error).as_deref(), Some("mend it"));
-    }
-
-    #[test]
-    fn the_hint_of_a_checkpoint_is_found_inside_the_runtimes_error() {
-        let absent = acestep_import::Error::NotADirectory { path: "x".into() };
-        let wanted = absent.hint();
-        assert!(wanted.is_some());
-        let error = anyhow::Error::new(acestep_engine::Error::checkpoint(absent));
-        assert_eq!(hint(&error), wanted);
-        assert!(causes(&error).is_empty());
+        assert_eq!(hint::of(&error).as_deref(), Some("mend it"));
     }
 
     #[test]

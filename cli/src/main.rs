@@ -9,6 +9,7 @@
 //! | `progress` | the progress display of a run |
 //! | `interrupt` | Ctrl-C |
 //! | `error`, `cli_error`, `exit` | `error` / `cause` / `hint`, and the exit codes |
+//! | `fields`, `hint` | flags in place of the libraries' fields, and remedies |
 //! | `settings`, `environment` | values from the configuration and the environment |
 //! | `version` | version and build information |
 
@@ -19,6 +20,8 @@ mod commands;
 mod environment;
 mod error;
 mod exit;
+mod fields;
+mod hint;
 mod interrupt;
 mod progress;
 mod report;
@@ -37,6 +40,7 @@ fn main() -> ExitCode {
 
 /// Parses the command line and runs the command.
 fn serve() -> ExitCode {
+    fields::set_up(command_line::command);
     let mut cli = match command_line::parse(None) {
         Ok(cli) => cli,
         Err(code) => return code,

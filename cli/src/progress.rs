@@ -110,7 +110,7 @@ impl Progress {
             bar.finish_and_clear();
         }
         state.steps = None;
-        self.report.note(&notice.0);
+        self.report.notes([&notice]);
         state.outcome(request).notices.push(notice);
     }
 

@@ -12,7 +12,7 @@ use acestep_engine::Notice;
 use anstream::{AutoStream, ColorChoice};
 use serde_json::{Value, json};
 
-use crate::environment;
+use crate::{environment, fields};
 
 /// Kinds of progress display.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -101,9 +101,9 @@ impl Report {
         }
     }
 
-    /// Prints notices as notes.
+    /// Prints notices as notes, with flags in place of fields.
     pub(crate) fn notes<'a>(&self, notices: impl IntoIterator<Item = &'a Notice>) {
-        notices.into_iter().for_each(|notice| self.note(&notice.0));
+        fields::texts(notices).iter().for_each(|text| self.note(text));
     }
 
     /// Writes `text` and a line end to standard output.

@@ -7,10 +7,10 @@
 
 use crate::Directory;
 
-/// Name of the trained model for `--model` and `--lm-model`.
+/// Name of the trained model for the fields `model` and `lm_model`.
 pub const DEMO: &str = "demo";
 
-/// Name of the random model for `--model` and `--lm-model`.
+/// Name of the random model for the fields `model` and `lm_model`.
 pub const TINY: &str = "tiny";
 
 /// A built-in model.

@@ -371,7 +371,8 @@ pub enum Error {
 }
 
 impl Error {
-    /// Returns the remedy, if one is known: a sentence without a full stop.
+    /// Returns the remedy, if one is known: a sentence without a full stop. It names settings as
+    /// `` `key` `` or `` `key: value` ``.
     pub fn hint(&self) -> Option<String> {
         let again = "the download is probably incomplete or damaged: fetch the file again";
         let text = match self {
@@ -405,9 +406,9 @@ impl Error {
                 "give the directory that holds config.json, not a file in it"
             }
             Self::WrongDirectory { .. } => {
-                "a model directory is one like `acestep-v15-turbo/`, with `vae/` and `Qwen3-Embedding-0.6B/` beside it; a language model's is one like `acestep-5Hz-lm-1.7B/`"
+                "a model directory is one like `acestep-v15-turbo/`, with `vae/` and `Qwen3-Embedding-0.6B/` beside it; a language model's is one like `acestep-5Hz-lm-1.7B/`; a directory of models is passed as `models_dir`"
             }
-            Self::BeyondF16 { .. } => "pass --dtype f32",
+            Self::BeyondF16 { .. } => "pass `dtype: f32`",
             Self::WrongDtype { .. } => {
                 "take the released BF16 file; of quantised ones GGUF files are read"
             }

@@ -10,7 +10,7 @@ use acestep::Kind;
 /// A published directory: a model, or a network that several models share.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Release {
-    /// Name for `--model`, `--lm-model` and `acestep model`.
+    /// Name for the fields `model` and `lm_model`, and for downloads.
     pub name: &'static str,
     /// The network that it is searched as.
     pub kind: Kind,

@@ -253,7 +253,7 @@ fn an_adapter(path: &Path) -> Error {
     Error::Foreign {
         path: path.to_owned(),
         reason: "it is an adapter (LoRA or of its kin), which changes a model and is none".into(),
-        remedy: format!("pass it as `--adapter {}`, and a model as --model", path.display()),
+        remedy: format!("pass it as `adapter: {}`, and a model as `model`", path.display()),
     }
 }
 

@@ -129,19 +129,20 @@ struct Instead {
 }
 
 impl Instead {
-    /// Returns the alternatives to `choice`, which `flag` names: the `known` and the built-in
+    /// Returns the alternatives to `choice`, which `field` names: the `known` and the built-in
     /// models.
-    fn of(flag: &str, choice: &str, known: &[Release]) -> Self {
+    fn of(field: &str, choice: &str, known: &[Release]) -> Self {
         let built_in = built_in::BUILT_IN_MODELS.iter().map(|model| model.name);
         let names: Vec<_> = known.iter().map(|model| model.name).chain(built_in).collect();
         let all = names.join(", ");
-        let remedy = format!("{flag} takes a path, a directory among the models, or one of {all}");
+        let remedy =
+            format!("`{field}` takes a path, a directory among the models, or one of {all}");
         Self { remedy, unknown: Unknown { name: choice.to_owned(), names } }
     }
 }
 
 /// Returns the first of `candidates` that exists, as an absolute path, so that `.` has a parent and
-/// a name. The error names the pull command, or the alternatives to an unknown model.
+/// a name. The error names the released model, or the alternatives to an unknown model.
 fn first_place(
     candidates: Vec<PathBuf>,
     what: String,
@@ -150,7 +151,7 @@ fn first_place(
 ) -> Result<PathBuf, Error> {
     let Some(path) = candidates.iter().find(|path| path.exists()) else {
         let (remedy, unknown) = match known {
-            Some(model) => (format!("run `acestep model pull {}`", model.name), None),
+            Some(model) => (fetch(model), None),
             None => {
                 let Instead { remedy, unknown } = instead();
                 (remedy, Some(Box::new(unknown)))
@@ -160,6 +161,11 @@ fn first_place(
         return Err(Error::Absent { what, looked_for, remedy, known, unknown });
     };
     absolute(path).map_err(|source| Error::Io { path: path.clone(), source })
+}
+
+/// Returns the remedy for the absent `model`.
+fn fetch(model: &Release) -> String {
+    format!("fetch `{}` of `{}` from the hub", model.directory, model.repo)
 }
 
 /// Returns the last component of `path`.

@@ -71,8 +71,7 @@ fn what_is_no_whole_result_is_an_error_that_names_the_file() {
         fs::write(place.path("cut.json"), text).expect("a file");
         let run = place.run(&["bench", "--from", "cut.json", "--page", "page.md"]);
         assert_eq!(run.code, Some(1), "{text}");
-        let message =
-            "error: `cut.json` is not a whole result of `acestep bench --json`\n  cause: ";
+        let message = "error: `cut.json` is not a whole result of `bench` in JSON\n  cause: ";
         assert!(run.stderr.starts_with(message), "{}", run.stderr);
         assert!(!place.path("page.md").exists());
     }

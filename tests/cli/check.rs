@@ -131,7 +131,9 @@ fn of_a_flag_that_is_typed_twice_the_last_counts_and_parts_are_added() {
     let run = place.run(&[&["check"], &twice[..], &parts, &rest].concat()).succeeded();
     assert_eq!(run.text(), "b/check.json\nb/check.md\n");
     assert_eq!(report(&place, "b").0["parts"].as_array().map(Vec::len), Some(2));
-    run.says("note: --torch is not used: PyTorch is measured beside `bench`, which is left out\n");
+    run.says(
+        "note: `--torch` is not used: PyTorch is measured beside `bench`, which is left out\n",
+    );
 }
 
 #[test]
@@ -140,7 +142,7 @@ fn a_processor_is_checked_only_by_name() {
     for device in [&[][..], &["--device", "auto"]] {
         let run = place.run(&[&["check", "--quick"], device].concat()).failed(1);
         run.says("error: there is no card to check: this build has only cpu\n")
-            .says("hint: pass --device cpu to try the check itself\n");
+            .says("hint: pass `--device cpu` to try the check itself\n");
     }
     assert!(place.files().is_empty(), "{:?}", place.files());
 }

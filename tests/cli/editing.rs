@@ -94,11 +94,11 @@ fn what_cannot_be_done_is_refused_before_any_work() {
     task(&["--task", "cover"])
         .failed(2)
         .says("error: `--task-type cover` needs a song to start from")
-        .says("hint: pass --src-audio FILE");
+        .says("hint: pass `--src-audio FILE`");
     task(&["--task", "extract", "--track", "vocals", "--src-audio", "a.wav"])
         .failed(2)
         .says("tiny cannot do `extract`: only base and sft models were trained for it")
-        .says("hint: pass --model base or --model sft");
+        .says("hint: pass `--model base` or `--model sft`");
     task(&["--task", "remix"]).failed(2).says("use text2music, cover, cover-nofsq");
     task(&["--task", "cover", "--src-audio", "no.wav"]).failed(1).says("cannot read `no.wav`");
     place.write("notes.txt", "la la la");

@@ -102,7 +102,7 @@ fn what_a_file_lacks_is_told_before_anything_is_made() {
     };
     // The language model would write codes, but this pipeline has no audio codec.
     let run = with("pipeline", &[]).failed(1).says("holds no audio codec");
-    let run = run.says("pass --no-thinking");
+    let run = run.says("pass `--no-thinking`");
     assert!(!run.stderr.contains("tokens"), "the language model ran: {}", run.stderr);
     with("pipeline", &["--audio-codes", "1,2,3,4,5"]).failed(1).says("holds no audio codec");
     with("pipeline", &["--no-thinking", "-o", "a.wav"]).succeeded();

@@ -163,9 +163,9 @@ fn a_model_that_is_not_there_says_how_to_get_it() {
     }
     let run = place.run(&["inspire", "a song", "--lm-model", "no/such"]).failed(1);
     run.says("language model `no/such` is not on this machine")
-        .says("hint: --lm-model takes a path");
+        .says("hint: `--lm-model` takes a path");
     let run = place.run(&["generate", "rain", "--model", "no/such"]).failed(1);
-    run.says("model `no/such` is not on this machine").says("hint: --model takes a path");
+    run.says("model `no/such` is not on this machine").says("hint: `--model` takes a path");
 }
 
 #[test]

@@ -9,7 +9,7 @@ fn an_existing_file_is_kept_without_force() {
     let place = Place::new();
     place.write("a.wav", "mine");
     let run = place.tiny(&["rain", "-o", "a.wav"]).failed(1);
-    run.says("error: `a.wav` exists already\n\nhint: choose another name, or pass --force\n");
+    run.says("error: `a.wav` exists already\n\nhint: choose another name, or pass `--force`\n");
     assert_eq!(place.read("a.wav"), b"mine");
     place.tiny(&["rain", "-o", "a.wav", "--force"]).succeeded();
     assert_eq!(place.read("a.wav")[..4], *b"RIFF");

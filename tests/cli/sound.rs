@@ -374,5 +374,5 @@ fn sound_above_full_scale_is_divided_by_its_peak_and_that_is_said() {
 fn a_bitrate_of_another_format_is_said() {
     let place = Place::new();
     let run = place.tiny(&["rain", "-o", "a.wav", "--mp3-bitrate", "320"]).succeeded();
-    run.says("note: mp3_bitrate 320 kbit/s is not used: wav16 is written");
+    run.says("note: `--mp3-bitrate 320` is not used: wav16 is written");
 }

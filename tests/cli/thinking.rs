@@ -255,7 +255,7 @@ fn an_answer_that_does_not_end_is_an_error_with_what_there_was() {
     let run = place.thinking(&["rain", "--max-tokens", "6"]).failed(1);
     run.says("did not come to an end within 6 tokens; it had written: <think>")
         .says("hint: try another seed")
-        .says("larger --max-tokens");
+        .says("larger `--max-tokens`");
     let long = ["rain", "--max-seq", "128", "--lyrics", &"la ".repeat(200)];
     let run = place.thinking(&long).failed(1);
     run.says("error: the language model would read and write ").says("tokens, of at most 128");

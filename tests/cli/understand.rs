@@ -87,5 +87,5 @@ fn an_existing_request_is_kept_without_force() {
 fn an_answer_that_does_not_end_is_an_error() {
     let place = Place::new();
     let run = understand(&place, &["--audio-codes", "5,17,9", "--max-tokens", "4"]).failed(1);
-    run.says("did not come to an end within 4 tokens").says("larger --max-tokens");
+    run.says("did not come to an end within 4 tokens").says("larger `--max-tokens`");
 }

@@ -290,7 +290,7 @@ fn the_full_goldens_are_computed_with_a_vocabulary_that_is_passed() {
     let cases = cases("both");
     assert_eq!(outcomes(&cases, ".lm_"), [0, 0, 78]);
     let case = cases.iter().find(|case| case["case"] == "full.0.lm_ids").expect("a case");
-    assert_eq!(case["skipped"], "the directory of --tokenizer has only the other tokenizer");
+    assert_eq!(case["skipped"], "the directory of `--tokenizer` has only the other tokenizer");
 }
 
 #[test]
@@ -299,7 +299,7 @@ fn without_the_real_vocabulary_the_report_says_how_to_pass_it() {
     let wanted = "build_dit_inputs.0.caption_ids_full";
     let line = run.text().lines().find(|line| line.contains(wanted)).expect("a case");
     assert!(line.starts_with("skip"), "{line}");
-    assert!(line.ends_with("needs the real vocabulary: pass --tokenizer DIR"), "{line}");
+    assert!(line.ends_with("needs the real vocabulary: pass `--tokenizer DIR`"), "{line}");
 }
 
 #[test]
@@ -321,7 +321,8 @@ fn a_directory_without_the_real_vocabulary_is_refused() {
     ] {
         let tokenizer = tokenizer.display().to_string();
         let run = place.run(&["verify", "--tokenizer", &tokenizer]).failed(1);
-        run.says(problem).says("\nhint: --tokenizer takes the folder of a released language model");
+        run.says(problem)
+            .says("\nhint: `--tokenizer` takes the folder of a released language model");
     }
 }
 

@@ -1,6 +1,7 @@
 //! Tests of the documentation: commands, quotations, links, paths.
 
 mod book;
+mod fields;
 mod links;
 mod messages;
 mod modules;

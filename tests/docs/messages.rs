@@ -1,4 +1,6 @@
 //! Every message of the program is on the troubleshooting page, so that users can find it.
+//!
+//! The page has the program's flags where a message of a library has fields: `--bpm` for `bpm`.
 
 use std::path::Path;
 
@@ -27,9 +29,22 @@ fn constant(message: &str) -> String {
     let joined = Regex::new(r"\\\n[ \n]*").expect("a pattern").replace_all(message, "");
     let names = Regex::new(r"\{[^}]*\}").expect("a pattern");
     let longest = names.split(&joined).max_by_key(|part| part.len()).unwrap_or_default();
-    let longest = plain(longest);
+    let longest = plain(&spelled(longest));
     let longest = longest.trim_matches(|c: char| " :,;.()".contains(c));
     longest.split([':', ',', ';']).next().unwrap_or_default().trim().to_owned()
+}
+
+/// Returns the fields of a message without the `: ` before a value; `key: false` is `no_key`.
+fn spelled(message: &str) -> String {
+    let off = Regex::new(r"`([a-z0-9_]+): false`").expect("a pattern");
+    let on = Regex::new(r"`([a-z0-9_]+): ([^`]*`|$)").expect("a pattern");
+    on.replace_all(&off.replace_all(message, "`no_$1`"), "`$1 $2").into_owned()
+}
+
+/// Returns the page with fields for flags: `batch_size` for `--batch-size`.
+fn with_fields(page: &str) -> String {
+    let flags = Regex::new(r"--([a-z0-9][a-z0-9-]*)").expect("a pattern");
+    flags.replace_all(page, |flag: &regex::Captures<'_>| flag[1].replace('-', "_")).into_owned()
 }
 
 /// Removes backticks and escapes, and collapses white space.
@@ -40,7 +55,8 @@ fn plain(text: &str) -> String {
 
 #[test]
 fn every_message_is_on_the_page_for_troubles() {
-    let page = plain(&text(&root().join("book/src/troubleshooting.md")));
+    let page = text(&root().join("book/src/troubleshooting.md"));
+    let page = [plain(&page), plain(&with_fields(&page))];
     let patterns = BEGINNINGS.map(|beginning| {
         Regex::new(&format!(r#"{beginning}"((?:[^"\\]|\\(?s:.))*)""#)).expect("a pattern")
     });
@@ -54,7 +70,7 @@ fn every_message_is_on_the_page_for_troubles() {
                 continue;
             }
             found += 1;
-            if !page.contains(&constant) {
+            if !page.iter().any(|page| page.contains(&constant)) {
                 absent.push(format!("{}: {constant}", file.display()));
             }
         }

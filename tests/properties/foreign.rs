@@ -494,7 +494,10 @@ fn a_pipeline_without_its_audio_codec_makes_songs_of_texts_alone() {
         ] {
             assert!(error.to_string().contains("holds no audio codec"), "{error}");
             let hint = error.hint().expect("a hint");
-            assert!(hint.contains("--no-thinking") && hint.contains("audio_tokenizer"), "{hint}");
+            assert!(
+                hint.contains("`thinking: false`") && hint.contains("audio_tokenizer"),
+                "{hint}"
+            );
         }
     }
     // A directory that the index does not list is ignored.
@@ -579,7 +582,7 @@ fn pointers_and_adapters_are_called_what_they_are() {
         let path = path.to_string_lossy().into_owned();
         let text = refused(&path, dir.path());
         assert!(text.contains("it is an adapter (LoRA or of its kin)"), "{text}");
-        assert!(text.contains(&format!("pass it as `--adapter {path}`")), "{text}");
+        assert!(text.contains(&format!("pass it as `adapter: {path}`")), "{text}");
     }
 }
 

@@ -263,7 +263,7 @@ fn a_stage_that_overflows_in_f16_is_done_again_in_f32_and_says_so() {
     ] {
         let (songs, told) = louder(network, factor, DType::F16);
         let notice = format!(
-            "{who} overflowed in f16 and was run again in f32: pass --dtype f32 to start so"
+            "{who} overflowed in f16 and was run again in f32: pass `dtype: f32` to start so"
         );
         assert_eq!(told, [notice], "{network}");
         let (expected, told) = louder(network, factor, DType::F32);
@@ -298,7 +298,7 @@ fn what_f32_does_not_mend_is_an_error_that_knows_the_type() {
     let error = songs.expect_err("no numbers");
     assert_eq!(told.len(), 1, "{told:?}");
     assert!(error.to_string().starts_with("the diffusion transformer gave"), "{error}");
-    assert!(error.hint().is_some_and(|hint| hint.contains("--dtype f32")), "{:?}", error.hint());
+    assert!(error.hint().is_some_and(|hint| hint.contains("`dtype: f32`")), "{:?}", error.hint());
 }
 
 /// A language model with weights times 100.

@@ -55,11 +55,11 @@ pub(crate) struct Drawing {
     lm_seed: Option<u64>,
 
     /// Allow only answers that can be parsed (the default).
-    #[arg(long, overrides_with = "no_constrained_decoding")]
+    #[arg(long, alias = "use-constrained-decoding", overrides_with = "no_constrained_decoding")]
     constrained_decoding: bool,
 
     /// Allow any answer.
-    #[arg(long, overrides_with = "constrained_decoding")]
+    #[arg(long, alias = "no-use-constrained-decoding", overrides_with = "constrained_decoding")]
     no_constrained_decoding: bool,
 
     /// Maximum tokens per answer [default: as many as the length needs].

@@ -122,7 +122,7 @@ fn measured(args: &Args, report: Report) -> Result<Results> {
         }
         report.note(&format!("only the networks that are kept in {name} are measured"));
     }
-    notices.iter().for_each(|notice| report.note(&notice.0));
+    report.notes(&notices);
     let open = |choice| args.preset.open(choice, &settings::layout());
     let model = args.model.as_deref().map(open).transpose()?;
     let options = Options { preset: args.preset, stages, duration_s: args.duration };

@@ -157,7 +157,7 @@ fn no_card(notices: &[Notice]) -> CliError {
         reasons => reasons.join("; "),
     };
     CliError::new(format!("there is no card to check: {why}"))
-        .hint("pass --device cpu to try the check itself")
+        .hint("pass `--device cpu` to try the check itself")
 }
 
 /// Returns the command of a process that computes some items.

@@ -39,7 +39,7 @@ use crate::{
         codec::{Codec, Common, Decode, Encode, Way},
     },
     error::CliError,
-    interrupt,
+    fields, interrupt,
     progress::{self, Progress},
     report::{self, Report},
     settings,
@@ -275,7 +275,7 @@ fn finish(
     let name = output.map_or("-".to_owned(), |path| path.display().to_string());
     if common.files.json {
         object["path"] = name.clone().into();
-        object["notices"] = notices.iter().map(|notice| notice.0.clone()).collect();
+        object["notices"] = fields::texts(notices).into();
         object["elapsed"] = start.elapsed().as_secs_f64().into();
         report.output(&format!("{object:#}"))?;
     } else if let Some(path) = output {

@@ -35,6 +35,7 @@ use crate::{
         values::put,
     },
     error::CliError,
+    fields,
     progress::{self, Progress},
     settings as environment,
 };
@@ -180,7 +181,7 @@ fn run(
             "metadata": composed.metadata,
             "text": composed.text,
             "outputs": written,
-            "notices": task.notices.iter().chain(&composed.changes).map(|n| &n.0).collect::<Vec<_>>(),
+            "notices": fields::texts(task.notices.iter().chain(&composed.changes)),
             "language_model": language::to_json(&folder, writes_codes, Some(&composed.timing)),
             "elapsed": elapsed.as_secs_f64(),
         });

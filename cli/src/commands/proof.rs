@@ -6,7 +6,8 @@ use acestep_proof::Host;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
 use crate::{
-    error, interrupt,
+    fields::as_flags,
+    hint, interrupt,
     report::{self, Report},
 };
 
@@ -16,7 +17,7 @@ impl Host for Report {
     }
 
     fn note(&self, text: &str) {
-        self.note(text);
+        self.note(&as_flags(text));
     }
 
     fn pass_on(&self, line: &str) {
@@ -36,7 +37,7 @@ impl Host for Report {
     }
 
     fn hint(&self, error: &anyhow::Error) -> Option<String> {
-        error::hint(error)
+        hint::of(error)
     }
 }
 

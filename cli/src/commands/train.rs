@@ -29,6 +29,7 @@ use crate::{
         train::{Lora, Train, What},
     },
     error::CliError,
+    fields,
     progress::{self, Progress},
     report::{self, Report},
     settings,
@@ -126,7 +127,7 @@ fn lora(args: &Lora, report: &Report) -> Result<()> {
             "rank": shape.rank,
             "alpha": shape.alpha,
             "target_modules": shape.targets,
-            "notices": said.iter().map(|notice| notice.0.as_str()).collect::<Vec<_>>(),
+            "notices": fields::texts(&said),
             "loss": losses.map(|[first, last]| json!({ "first": first, "last": last })),
             "elapsed": start.elapsed().as_secs_f64(),
         });
@@ -146,21 +147,21 @@ fn lora(args: &Lora, report: &Report) -> Result<()> {
 
 /// Checks the numbers of the command line and returns the adapter's shape.
 fn shape(args: &Lora) -> Result<Shape, Error> {
-    let least = |flag: &'static str, value: f64, fits: bool, why: &str| match fits {
+    let least = |field: &'static str, value: f64, fits: bool, why: &str| match fits {
         true => Ok(()),
         false => {
-            Err(Error::BadValue { flag, value: value.to_string(), why: why.into(), near: None })
+            Err(Error::BadValue { field, value: value.to_string(), why: why.into(), near: None })
         }
     };
     let alpha = args.alpha.unwrap_or(2.0 * f64::from(args.rank));
     let rate = args.learning_rate;
     least("rank", args.rank.into(), (1..=1024).contains(&args.rank), "use 1 to 1024")?;
     least("alpha", alpha, alpha.is_finite() && alpha > 0.0, "use a number above 0")?;
-    least("learning-rate", rate, rate > 0.0 && rate <= 1.0, "use a number above 0, at most 1")?;
+    least("learning_rate", rate, rate > 0.0 && rate <= 1.0, "use a number above 0, at most 1")?;
     least("epochs", args.epochs.into(), args.epochs > 0, "use 1 or more")?;
-    least("batch-size", args.batch_size.into(), args.batch_size > 0, "use 1 or more")?;
+    least("batch_size", args.batch_size.into(), args.batch_size > 0, "use 1 or more")?;
     let seconds = args.max_duration;
-    least("max-duration", seconds, (1.0..=600.0).contains(&seconds), "use 1 to 600 seconds")?;
+    least("max_duration", seconds, (1.0..=600.0).contains(&seconds), "use 1 to 600 seconds")?;
     Ok(Shape { rank: args.rank.into(), alpha, targets: args.target_modules.clone() })
 }
 
@@ -232,8 +233,7 @@ fn remove(file: &Path) -> Result<()> {
 }
 
 /// The hint if there are no usable songs.
-const SONGS: &str =
-    "name a folder of songs, each with a text beside it: `acestep train lora --help`";
+const SONGS: &str = "name a folder of songs, each with a text beside it, or give all of them one with `--caption`: `acestep train lora --help`";
 
 /// Turns a training error into one with a hint and an exit code.
 fn known(error: acestep_train::Error) -> anyhow::Error {

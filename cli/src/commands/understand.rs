@@ -27,6 +27,7 @@ use super::{
 };
 use crate::{
     args::{Global, plan::Understand},
+    fields,
     progress::Progress,
     report, settings,
 };
@@ -89,7 +90,7 @@ pub(crate) fn run(args: &Understand, global: &Global) -> Result<ExitCode> {
         object["audio_codes"] = codes::to_list(&codes).into();
         object["text"] = understood.text.clone().into();
         object["seed"] = seed.into();
-        object["notices"] = notices.iter().map(|notice| notice.0.clone()).collect();
+        object["notices"] = fields::texts(&notices).into();
         object["language_model"] = language::to_json(&folder, false, Some(&understood.timing));
         report.output(&format!("{object:#}"))?;
     } else {

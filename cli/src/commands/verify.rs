@@ -13,7 +13,9 @@ use super::engine;
 use crate::{
     args::{Global, device::OnDevice},
     error::CliError,
-    exit, interrupt, report, settings,
+    exit,
+    fields::as_flags,
+    interrupt, report, settings,
 };
 
 /// The flags of `verify`.
@@ -63,13 +65,16 @@ pub(crate) fn run(args: Args, global: &Global) -> Result<ExitCode> {
             false => ExitCode::SUCCESS,
         });
     }
-    notices.iter().for_each(|notice| host.note(&notice.0));
+    host.notes(&notices);
     let tell = |case: &Case| match args.json || host.is_quiet() && case.pass != Some(false) {
         true => Ok(()),
-        false => acestep_proof::Host::output(&host, &case.line()),
+        false => acestep_proof::Host::output(&host, &as_flags(&case.line())),
     };
     let worker = |given: Given<'_>| worker(given, engine.device);
-    let cases = verify::run(given, engine.device, &worker, &host, &tell)?;
+    let mut cases = verify::run(given, engine.device, &worker, &host, &tell)?;
+    for why in cases.iter_mut().filter_map(|case| case.skipped.as_mut()) {
+        *why = as_flags(why);
+    }
     let found = Report::new(engine.to_string(), cases);
     let text = if args.json { serde_json::to_string_pretty(&found)? } else { found.line() };
     report::bytes(format!("{text}\n").as_bytes())?;

@@ -124,7 +124,7 @@ mod tests {
     use acestep_engine::Notice;
 
     use super::*;
-    use crate::{error, exit};
+    use crate::{error, exit, hint};
 
     #[test]
     fn nothing_is_compiled_where_it_cannot_be_kept() {
@@ -133,6 +133,6 @@ mod tests {
         let refused = anyhow::Error::from(folder(&kernels).expect_err("it cannot be kept"));
         assert_eq!(refused.to_string(), notice);
         assert_eq!(error::code_of(&refused), exit::FAILED);
-        assert!(error::hint(&refused).is_some_and(|hint| hint.contains("ACESTEP_CACHE_DIR")));
+        assert!(hint::of(&refused).is_some_and(|hint| hint.contains("ACESTEP_CACHE_DIR")));
     }
 }

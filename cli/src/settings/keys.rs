@@ -2,6 +2,8 @@
 
 use acestep_engine::{Device, device::Dtype};
 
+use crate::fields::message;
+
 // ANCHOR: key
 /// A setting.
 #[derive(Debug)]
@@ -98,13 +100,12 @@ impl Key {
             }
             Kind::Device => match text {
                 "auto" => Ok(text.to_owned()),
-                _ => text
-                    .parse::<Device>()
-                    .map(|_| text.to_owned())
-                    .map_err(|error| error.to_string()),
+                _ => {
+                    text.parse::<Device>().map(|_| text.to_owned()).map_err(|error| message(&error))
+                }
             },
             Kind::Dtype => {
-                text.parse::<Dtype>().map(|_| text.to_owned()).map_err(|error| error.to_string())
+                text.parse::<Dtype>().map(|_| text.to_owned()).map_err(|error| message(&error))
             }
             Kind::OneOf(names) if names.contains(&text) => Ok(text.to_owned()),
             Kind::OneOf(names) => Err(format!("it is one of {}", names.join(", "))),

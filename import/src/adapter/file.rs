@@ -178,7 +178,7 @@ impl Adapter {
         };
         Some(format!(
             "{what}, at every scale; if that is a mistake, set `lora_alpha` of its settings, or the \
-             modules' `alpha`, to the value that it was trained with"
+             modules' alpha, to the value that it was trained with"
         ))
     }
 

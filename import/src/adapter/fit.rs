@@ -98,7 +98,7 @@ impl Fitted {
                      one of a language model, most likely"
                 ),
                 remedy: "adapters change the diffusion transformer alone: merge it into its language \
-                         model where it was trained, and pass that as --lm-model",
+                         model where it was trained, and pass that as `lm_model`",
             });
         }
         let is_product = |module: &Module| module.is_product();

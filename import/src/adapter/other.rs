@@ -33,13 +33,13 @@ impl Other {
     }
 }
 
-const AS_MODEL: &str = "a model is no adapter: pass it as --model, without --adapter";
-const AS_LANGUAGE_MODEL: &str = "a language model is no adapter: pass it as --lm-model";
-const AS_PART: &str = "it is a part of a model, which finds it by itself: leave --adapter out; to use \
+const AS_MODEL: &str = "a model is no adapter: pass it as `model`, without `adapter`";
+const AS_LANGUAGE_MODEL: &str = "a language model is no adapter: pass it as `lm_model`";
+const AS_PART: &str = "it is a part of a model, which finds it by itself: leave `adapter` out; to use \
                        it in place of another, put it where that lies, as `vae/` or \
                        `Qwen3-Embedding-0.6B/` beside the diffusion model's directory";
 const AS_WHOLE: &str =
-    "it is a part of a model: pass the whole model, with its config.json, as --model";
+    "it is a part of a model: pass the whole model, with its config.json, as `model`";
 const PICKLE: &str = "save it as safetensors: load it in PyTorch, if you trust it, and write its tensors with \
                       `safetensors.torch.save_file`";
 const FETCH: &str = "fetch the .safetensors file of the adapter itself";
@@ -59,7 +59,7 @@ pub(super) fn by_bytes(path: &Path) -> Option<Other> {
     File::open(path).and_then(|file| file.take(64).read_to_end(&mut first)).ok()?;
     let sound = Other::new(
         "a sound file",
-        "an adapter is a file of weights; sound is given as --src-audio or --reference-audio",
+        "an adapter is a file of weights; sound is given as `src_audio` or `reference_audio`",
     );
     Some(match &first[..] {
         // Safetensors: the length of the header, then its JSON.
@@ -130,7 +130,7 @@ fn networks(tensors: &Tensors) -> Option<Other> {
         // Their tensors have the same names; only the size of the vocabulary differs.
         [Kind::TextEncoder, Kind::LanguageModel] => Some(Other::new(
             "a Qwen3 network: a text encoder or a language model",
-            "a language model is passed as --lm-model; the text encoder is a part of a model, which \
+            "a language model is passed as `lm_model`; the text encoder is a part of a model, which \
              finds it by itself",
         )),
         [kind] => Some(of(kind)),
@@ -206,7 +206,7 @@ pub(super) fn unknown(tensors: &Tensors) -> AdapterError {
         (true, _) => format!("it seems to be a whole network: {}", Names(names)),
         (false, _) => format!("none of its tensors is one's: {}", Names(names)),
     };
-    let remedy = "take a LoRA, LoKr or LoHa of ACE-Step 1.5; a whole model is chosen with --model";
+    let remedy = "take a LoRA, LoKr or LoHa of ACE-Step 1.5; a whole model is chosen with `model`";
     AdapterError::NotAnAdapter { path: tensors.path().to_owned(), reason, remedy }
 }
 
@@ -216,7 +216,7 @@ pub(super) fn by_directory(path: &Path) -> Option<Other> {
         return Some(Other::new("a pipeline of diffusers, a whole model", AS_MODEL));
     }
     if kind::holds_models(path) {
-        let remedy = "pass one of the models in it as --model, or the directory as --models-dir";
+        let remedy = "pass one of the models in it as `model`, or the directory as `models_dir`";
         return Some(Other::new("a directory of models", remedy));
     }
     let config = std::fs::read_to_string(path.join("config.json")).ok()?;

@@ -88,7 +88,7 @@ fn what_f16_cannot_hold_is_an_error_that_names_the_tensor() -> Result<(), Error>
         load_files(&[("model.safetensors", file(&tensors))], dtype)
     };
     let error = load(BF16, DType::F16, -65_536.0).expect_err("too large for f16");
-    assert_eq!(error.hint().as_deref(), Some("pass --dtype f32"));
+    assert_eq!(error.hint().as_deref(), Some("pass `dtype: f32`"));
     let says = "tensor `encoder.bias` of `model.safetensors` has values beyond 65504, the largest \
                 number of f16";
     assert_eq!(message(Err(error)), says);

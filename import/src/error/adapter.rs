@@ -137,17 +137,17 @@ impl AdapterError {
             Self::NotAnAdapter { remedy, .. } => remedy,
             Self::BadSettings { .. } => "use the settings that were saved with it, unchanged",
             Self::NotSupported { .. } => {
-                "merge it into its model where it was trained and use that as --model, or train a LoRA, LoKr or LoHa without it"
+                "merge it into its model where it was trained and use that as `model`, or train a LoRA, LoKr or LoHa without it"
             }
             Self::Broken { .. } | Self::NotFinite { .. } => {
                 "the file is damaged or its training failed: fetch it again, or take an earlier checkpoint of the training"
             }
             Self::Twice { .. } => "keep one of the two in the file",
             Self::WrongShape { .. } | Self::NoMatch { .. } => {
-                "use it with the model that it was trained on: `acestep adapter show FILE` says what it changes"
+                "use it with the model that it was trained on"
             }
-            Self::BeyondF16 { .. } => "pass --dtype f32, or a smaller scale",
-            Self::NotFiniteTogether { .. } => "pass a smaller scale",
+            Self::BeyondF16 { .. } => "pass `dtype: f32`, or a smaller `adapter_scale`",
+            Self::NotFiniteTogether { .. } => "pass a smaller `adapter_scale`",
         }
     }
 }

@@ -126,10 +126,11 @@ fn codec_lack(root: &Path, index: &Map<String, Value>) -> Option<Lack> {
     (!missing.is_empty()).then(|| Lack {
         network: Network::AudioCodec,
         looked_for: missing.into_iter().map(|name| root.join(name)).collect(),
-        remedy: "this pipeline makes songs without audio codes only: pass --no-thinking, and no \
+        remedy:
+            "this pipeline makes songs without audio codes only: pass `thinking: false`, and no \
                  codes and no cover; for the rest take one that has `audio_tokenizer` and \
                  `audio_token_detokenizer`"
-            .into(),
+                .into(),
     })
 }
 

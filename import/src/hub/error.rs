@@ -109,7 +109,7 @@ impl HubError {
             }
             Self::Broken { .. } => "run it again: it goes on where it stopped",
             Self::NotFound { .. } => {
-                "check --revision and HF_ENDPOINT; a mirror may not have every model"
+                "check `revision` and HF_ENDPOINT; a mirror may not have every model"
             }
             Self::Forbidden { says_who: true, .. } => {
                 "the token of HF_TOKEN, or of `hf auth login`, was sent: take one that may read it"

@@ -108,7 +108,10 @@ fn a_model_of_the_cache_is_found_by_its_short_name_with_what_it_shares() {
     );
     let error = layout.resolve("turbo").expect_err("absent");
     assert!(error.to_string().ends_with("/snapshots/*/acestep-v15-turbo"), "{error}");
-    assert_eq!(error.hint().as_deref(), Some("run `acestep model pull turbo`"));
+    assert_eq!(
+        error.hint().as_deref(),
+        Some("fetch `acestep-v15-turbo` of `ACE-Step/Ace-Step1.5` from the hub")
+    );
 }
 
 #[test]

@@ -41,7 +41,7 @@ impl Layout {
         let known = find(choice);
         let candidates = self.candidates(choice, known, Kind::LanguageModel);
         first_place(candidates, format!("language model `{choice}`"), known, || {
-            Instead::of("--lm-model", choice, &LANGUAGE_MODELS)
+            Instead::of("lm_model", choice, &LANGUAGE_MODELS)
         })
     }
 
@@ -52,7 +52,7 @@ impl Layout {
             .flat_map(|model| self.candidates(model.name, Some(model), Kind::LanguageModel))
             .collect();
         first_place(candidates, "the language model".to_owned(), Some(default), || {
-            Instead::of("--lm-model", default.name, &LANGUAGE_MODELS)
+            Instead::of("lm_model", default.name, &LANGUAGE_MODELS)
         })
     }
 }

@@ -39,7 +39,7 @@ impl Layout {
     /// then beside it, then in the models directories.
     ///
     /// # Errors
-    /// [`Error::Absent`], which lists the searched places and the pull command;
+    /// [`Error::Absent`], which lists the searched places and the remedy;
     /// [`Error::Ambiguous`]; [`Error::Foreign`] and [`Error::WrongDirectory`] for a file that is
     /// not such a model; [`Error::Io`].
     pub fn resolve(&self, choice: &str) -> Result<ModelPaths, Error> {
@@ -53,7 +53,7 @@ impl Layout {
             first_place(candidates, format!("model `{choice}`"), known, || unknown_model(choice))?;
         foreign::expect(&dit, Kind::Dit)?;
         if holds_models(&dit) {
-            let found = "models, each in a directory of its own: it is a --models-dir".to_owned();
+            let found = "models, each in a directory of its own".to_owned();
             return Err(Error::WrongDirectory { path: dit, wanted: "one model", found });
         }
         let directory = files::stem(&dit);
@@ -150,5 +150,5 @@ fn holds_models(place: &Path) -> bool {
 
 /// Returns the alternatives to an unknown model.
 fn unknown_model(choice: &str) -> Instead {
-    Instead::of("--model", choice, &MODELS)
+    Instead::of("model", choice, &MODELS)
 }

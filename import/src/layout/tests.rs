@@ -68,9 +68,15 @@ fn an_absent_model_is_told_with_places_and_command() {
             "model `turbo` is not on this machine\n  looked for {one}/acestep-v15-turbo\n  looked for {two}/acestep-v15-turbo"
         )
     );
-    assert_eq!(error.hint().as_deref(), Some("run `acestep model pull turbo`"));
+    assert_eq!(
+        error.hint().as_deref(),
+        Some("fetch `acestep-v15-turbo` of `ACE-Step/Ace-Step1.5` from the hub")
+    );
     let error = layout.resolve("base").expect_err("absent");
-    assert_eq!(error.hint().as_deref(), Some("run `acestep model pull base`"));
+    assert_eq!(
+        error.hint().as_deref(),
+        Some("fetch `acestep-v15-base` of `ACE-Step/acestep-v15-base` from the hub")
+    );
     assert!(matches!(error, Error::Absent { known: Some(model), .. } if model.name == "base"));
 }
 
@@ -103,7 +109,7 @@ fn an_absent_companion_is_told_with_its_command() {
     let error = layout(&[&dir]).resolve("turbo").expect_err("no vae");
     assert!(error.to_string().starts_with("the audio autoencoder `vae` is not on this machine"));
     let hint = error.hint().expect("a hint");
-    assert_eq!(hint, "run `acestep model pull vae`");
+    assert_eq!(hint, "fetch `vae` of `ACE-Step/Ace-Step1.5` from the hub");
 }
 
 #[test]
@@ -112,7 +118,10 @@ fn a_directory_of_models_is_not_a_model() {
     fs::write(dir.path().join(VAE).join("config.json"), "{}").expect("a file");
     let choice = dir.path().to_string_lossy();
     let error = layout(&[]).resolve(&choice).expect_err("a directory of models");
-    assert!(error.to_string().ends_with("it is a --models-dir, not one model"), "{error}");
+    assert!(
+        error.to_string().ends_with("models, each in a directory of its own, not one model"),
+        "{error}"
+    );
 }
 
 #[test]

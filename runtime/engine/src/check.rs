@@ -1,4 +1,4 @@
-//! Checks of ranges and choices; errors state the option, the value and the allowed values.
+//! Checks of ranges and choices; errors state the field, the value and the allowed values.
 
 use crate::{Error, error::shortened, suggest::nearest};
 
@@ -10,7 +10,7 @@ pub const MOST_CHARACTERS: usize = 1_000_000;
 ///
 /// # Errors
 /// [`Error::OutOfRange`] for more than [`MOST_CHARACTERS`].
-pub fn text(flag: &'static str, text: &str) -> Result<(), Error> {
+pub fn text(field: &'static str, text: &str) -> Result<(), Error> {
     // The byte length is cheap and an upper bound.
     if text.len() <= MOST_CHARACTERS {
         return Ok(());
@@ -18,7 +18,7 @@ pub fn text(flag: &'static str, text: &str) -> Result<(), Error> {
     match text.chars().count() {
         ..=MOST_CHARACTERS => Ok(()),
         length => Err(Error::OutOfRange {
-            flag,
+            field,
             value: format!("({length} characters)"),
             range: format!("at most {MOST_CHARACTERS} characters"),
         }),
@@ -29,39 +29,39 @@ pub fn text(flag: &'static str, text: &str) -> Result<(), Error> {
 ///
 /// # Errors
 /// [`Error::OutOfRange`].
-pub fn real(flag: &'static str, value: f64, low: f64, high: f64) -> Result<f64, Error> {
+pub fn real(field: &'static str, value: f64, low: f64, high: f64) -> Result<f64, Error> {
     if (low..=high).contains(&value) {
         return Ok(value);
     }
-    Err(Error::OutOfRange { flag, value: value.to_string(), range: format!("{low} to {high}") })
+    Err(Error::OutOfRange { field, value: value.to_string(), range: format!("{low} to {high}") })
 }
 
 /// Checks that a real number is above `low` and at most `high`.
-pub fn above(flag: &'static str, value: f64, low: f64, high: f64) -> Result<f64, Error> {
+pub fn above(field: &'static str, value: f64, low: f64, high: f64) -> Result<f64, Error> {
     if value > low && value <= high {
         return Ok(value);
     }
     let range = format!("above {low}, at most {high}");
-    Err(Error::OutOfRange { flag, value: value.to_string(), range })
+    Err(Error::OutOfRange { field, value: value.to_string(), range })
 }
 
 /// Checks that a whole number is in `low..=high`.
 ///
 /// # Errors
 /// [`Error::OutOfRange`].
-pub fn whole(flag: &'static str, value: i64, low: u32, high: u32) -> Result<u32, Error> {
+pub fn whole(field: &'static str, value: i64, low: u32, high: u32) -> Result<u32, Error> {
     match u32::try_from(value) {
         Ok(value) if (low..=high).contains(&value) => Ok(value),
         _ => {
             let range = format!("a whole number from {low} to {high}");
-            Err(Error::OutOfRange { flag, value: value.to_string(), range })
+            Err(Error::OutOfRange { field, value: value.to_string(), range })
         }
     }
 }
 
 /// Returns the value of a name; without a name, the first value.
 pub fn choice<T: Copy>(
-    flag: &'static str,
+    field: &'static str,
     name: Option<&str>,
     choices: &[(&str, T)],
 ) -> Result<T, Error> {
@@ -70,7 +70,7 @@ pub fn choice<T: Copy>(
         let names: Vec<_> = choices.iter().map(|&(known, _)| known).collect();
         let why = format!("use {}", one_of(&names));
         let near = nearest(name, names.iter().copied()).map(str::to_owned);
-        Error::BadValue { flag, value: shortened(name), why, near }
+        Error::BadValue { field, value: shortened(name), why, near }
     })
 }
 
@@ -89,16 +89,16 @@ mod tests {
     #[test]
     fn nan_infinity_and_huge_numbers_are_in_no_range() {
         for value in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 1e300, -1.0] {
-            assert!(real("normalization-db", value, 0.0, 1.0).is_err(), "{value}");
+            assert!(real("normalization_db", value, 0.0, 1.0).is_err(), "{value}");
             assert!(above("duration", value, 0.0, 600.0).is_err(), "{value}");
         }
         assert_eq!(
             above("duration", f64::NAN, 0.0, 600.0).expect_err("NaN").to_string(),
-            "`--duration NaN` is out of range: above 0, at most 600"
+            "`duration: NaN` is out of range: above 0, at most 600"
         );
         assert_eq!(
             whole("bpm", i64::MAX, 30, 300).expect_err("huge").to_string(),
-            "`--bpm 9223372036854775807` is out of range: a whole number from 30 to 300"
+            "`bpm: 9223372036854775807` is out of range: a whole number from 30 to 300"
         );
     }
 
@@ -109,7 +109,7 @@ mod tests {
         let error = text("lyrics", &" ".repeat(MOST_CHARACTERS + 1)).expect_err("too long");
         assert_eq!(
             error.to_string(),
-            "`--lyrics (1000001 characters)` is out of range: at most 1000000 characters"
+            "`lyrics: (1000001 characters)` is out of range: at most 1000000 characters"
         );
     }
 }

@@ -126,7 +126,7 @@ impl fmt::Display for Engine {
 }
 
 impl Device {
-    /// The device that `--device` names, if it is available. It is not started.
+    /// The device that the setting `device` names, if it is available. It is not started.
     ///
     /// # Errors
     /// [`Error::BadValue`] for an unknown name; [`Error::NoDevice`] with the available devices.
@@ -229,7 +229,7 @@ impl FromStr for Device {
     fn from_str(text: &str) -> Result<Self, Error> {
         let (name, index) = text.split_once(':').unwrap_or((text, "0"));
         let unknown = || Error::BadValue {
-            flag: "device",
+            field: "device",
             value: text.into(),
             why: "expected auto, cpu, cuda, cuda:N, wgpu or wgpu:N".into(),
             near: near(text, name).map(str::to_owned),

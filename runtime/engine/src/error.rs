@@ -20,7 +20,8 @@ pub use types::dtype_name;
 /// A message to the user that is not an error: a default taken, a setting without effect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Notice(
-    /// One sentence, lower case, without a full stop; programs print it after `note: `.
+    /// One sentence, lower case, without a full stop; programs print it after `note: `. It names
+    /// fields as an [`Error`] does.
     pub String,
 );
 
@@ -52,24 +53,28 @@ impl std::fmt::Display for Action {
 }
 
 /// Every error of this crate; [`Error::hint`] suggests a fix if one is known.
+///
+/// Messages and hints name a field by its key in a request, as `` `key` `` or `` `key: value` ``,
+/// and other settings in the same spelling (`device`, `dtype`, `force`). A program may replace
+/// these by its own spelling: the command line writes `--key`.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// A number that is out of range, or not a number.
-    #[error("`--{flag} {value}` is out of range: {range}")]
+    #[error("`{field}: {value}` is out of range: {range}")]
     OutOfRange {
-        /// The option, without dashes.
-        flag: &'static str,
+        /// The key of the request, or the name of a setting in the same spelling.
+        field: &'static str,
         /// The given value.
         value: String,
         /// The allowed range.
         range: String,
     },
     /// A value that is not one of the choices, or that cannot be parsed.
-    #[error("`--{flag} {value}` cannot be used: {why}")]
+    #[error("`{field}: {value}` cannot be used: {why}")]
     BadValue {
-        /// The option, without dashes.
-        flag: &'static str,
+        /// The key of the request, or the name of a setting in the same spelling.
+        field: &'static str,
         /// The given value, shortened.
         value: String,
         /// The reason.
@@ -77,7 +82,7 @@ pub enum Error {
         /// The most similar valid name, if any.
         near: Option<String>,
     },
-    /// Two options that exclude each other.
+    /// Two fields that exclude each other.
     #[error("{0}")]
     Conflict(String),
     /// A feature of ACE-Step that is not implemented.
@@ -86,6 +91,9 @@ pub enum Error {
     /// A request file that is not a JSON object.
     #[error("the request is not a JSON object: {0}")]
     RequestSyntax(String),
+    /// A setting that the request file has twice, with different values.
+    #[error("the request has {0}: leave one out")]
+    RequestTwice(String),
     /// A key that no known program writes.
     #[error("the request has an unknown key `{key}`")]
     UnknownKey {

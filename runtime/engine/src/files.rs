@@ -293,7 +293,7 @@ mod tests {
             for existing in [Existing::Keep, Existing::Replace] {
                 let error = check_target(path, existing).expect_err("no file");
                 assert!(matches!(error, Error::NotAFile { .. }), "{error}");
-                assert!(error.hint().expect("a hint").contains("--output -"));
+                assert!(error.hint().expect("a hint").contains("name a file"));
             }
         }
     }

@@ -69,7 +69,7 @@ pub fn check_room(
 /// Returns the notice for the user.
 pub fn notice(who: &str, dtype: DType) -> Notice {
     Notice(format!(
-        "{who} overflowed in {} and was run again in f32: pass --dtype f32 to start so",
+        "{who} overflowed in {} and was run again in f32: pass `dtype: f32` to start so",
         dtype::name(dtype)
     ))
 }
@@ -94,6 +94,6 @@ mod tests {
             "the diffusion transformer overflowed in f16, and in f32 it would need 8.50 GB of \
              memory, but cuda:0 has 9.00 GB, not all of which can be used"
         );
-        assert!(error.hint().is_some_and(|hint| hint.contains("--dtype bf16")));
+        assert!(error.hint().is_some_and(|hint| hint.contains("`dtype: bf16`")));
     }
 }

@@ -61,7 +61,7 @@ impl Tiling {
         let Self { chunk, mut overlap } = self;
         if chunk == 0 {
             let range = "at least 1 frame".into();
-            return Err(Error::OutOfRange { flag: "vae-chunk", value: "0".into(), range });
+            return Err(Error::OutOfRange { field: "vae_chunk", value: "0".into(), range });
         }
         while 2 * overlap >= chunk {
             overlap /= 2;

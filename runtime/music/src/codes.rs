@@ -30,7 +30,7 @@ pub fn parse(text: &str) -> Result<Vec<u32>, Error> {
     let codes: Vec<_> = markup(text).map(code_of_markup).collect();
     if codes.is_empty() {
         return Err(Error::BadValue {
-            flag: "audio-codes",
+            field: "audio_codes",
             value: shortened(text),
             why: "it has no <|audio_code_N|> in it".into(),
             near: None,

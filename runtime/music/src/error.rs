@@ -12,7 +12,7 @@ pub enum SongError {
     #[error("there is nothing to sing or play: caption and lyrics are both empty")]
     NothingAsked,
     /// A language code that the model was not trained on.
-    #[error("`--vocal-language {code}` is not a language the model knows")]
+    #[error("`vocal_language: {code}` is not a language the model knows")]
     UnknownLanguage {
         /// The given code.
         code: String,
@@ -71,13 +71,15 @@ pub enum SongError {
         most: f64,
     },
     /// A task that needs a source song, without one.
-    #[error("`--task-type {task}` needs a song to start from")]
+    #[error("`{field}: {value}` needs a song to start from")]
     NoSource {
-        /// The task.
-        task: &'static str,
+        /// The field that asks for it.
+        field: &'static str,
+        /// Its value.
+        value: &'static str,
     },
     /// A task for one track that names no track.
-    #[error("`--task-type {task}` needs the name of a track")]
+    #[error("`task_type: {task}` needs the name of a track")]
     NoTrack {
         /// The task.
         task: &'static str,
@@ -108,23 +110,22 @@ impl FamilyError for SongError {
             Self::TooShort { least, .. } => format!("it takes at least {least:.2} s"),
             Self::SilentSource => "check that it is the right file".into(),
             Self::TooLong { .. } => "cut the source, or add less before and after it".into(),
-            Self::NoSource { .. } => "pass --src-audio FILE".into(),
+            Self::NoSource { .. } => "pass `src_audio: FILE`".into(),
             Self::NoTrack { tracks, .. } => {
-                format!("pass --track-name with one of {}", tracks.join(", "))
+                format!("pass `track_name` with one of {}", tracks.join(", "))
             }
             Self::WrongModel { .. } => {
-                "pass --model base or --model sft; turbo knows text2music, cover, cover-nofsq and \
+                "pass `model: base` or `model: sft`; turbo knows text2music, cover, cover-nofsq and \
                  repaint"
                     .into()
             }
-            Self::Conditioning { .. } => "write it with --dump-conditioning DIR".into(),
+            Self::Conditioning { .. } => "write it with `dump_conditioning: DIR`".into(),
             Self::Latents { .. } => {
-                "`acestep codec encode SONG` writes latents; .vae, .nac8 and .nac4 files of \
-                 acestep.cpp are read too"
+                "take a file that this program wrote, or a .vae, .nac8 or .nac4 file of acestep.cpp"
                     .into()
             }
             Self::NoAlignment(_) => {
-                "leave --lrc, --output-lrc, --output-vtt and --score out, or add the key to the \
+                "leave `lrc`, `output_lrc`, `output_vtt` and `score` out, or add the key to the \
                  model's config.json"
                     .into()
             }

@@ -104,7 +104,7 @@ impl FromStr for Format {
     fn from_str(text: &str) -> Result<Self, Error> {
         let fits = |format: &Self| text.trim().eq_ignore_ascii_case(format.name());
         Self::ALL.into_iter().find(fits).ok_or_else(|| Error::BadValue {
-            flag: "format",
+            field: "format",
             value: acestep_engine::error::shortened(text),
             why: "use safetensors, vae, nac8 or nac4".into(),
             near: nearest(text, Self::ALL.map(Self::name)).map(str::to_owned),

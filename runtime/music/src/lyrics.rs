@@ -19,7 +19,7 @@ pub fn sung(lyrics: &str) -> (String, Vec<Notice>) {
         let lines = lines.collect::<Vec<_>>().join("\n");
         text = if text.ends_with('\n') { lines + "\n" } else { lines };
         notices.push(Notice(
-            "the lyrics' time stamps are left out, for the model decides when a line is sung: --lrc writes \
+            "the lyrics' time stamps are left out, for the model decides when a line is sung: `lrc: true` writes \
              its times"
                 .to_owned(),
         ));

@@ -303,7 +303,7 @@ pub enum Takes {
 /// Reads a JSON object; a repeated key must have equal values.
 ///
 /// # Errors
-/// [`Error::RequestSyntax`]; [`Error::Conflict`] for a key with different values.
+/// [`Error::RequestSyntax`]; [`Error::RequestTwice`] for a key with different values.
 pub fn object(text: &str) -> Result<Map<String, Value>, Error> {
     foreign::object(text)
 }
@@ -321,7 +321,8 @@ impl Request {
     /// Reads a request file of this program, of upstream or of acestep.cpp.
     ///
     /// # Errors
-    /// [`Error::RequestSyntax`], [`Error::UnknownKey`], [`Error::RequestValue`], or
+    /// [`Error::RequestSyntax`], [`Error::RequestTwice`], [`Error::UnknownKey`],
+    /// [`Error::RequestValue`], or
     /// [`Error::NotInThisVersion`] for an unsupported setting that would change the sound.
     pub fn from_json(text: &str) -> Result<(Self, Vec<Notice>), Error> {
         Self::from_object(object(text)?)

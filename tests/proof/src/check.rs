@@ -102,7 +102,7 @@ impl Check<'_> {
         let wanted: Vec<Part> = Part::ALL.into_iter().filter(is_wanted).collect();
         self.refuse_what_cannot_be_read(&wanted)?;
         if options.torch.is_some() && !wanted.contains(&Part::Bench) {
-            host.note("--torch is not used: PyTorch is measured beside `bench`, which is left out");
+            host.note("`torch` is not used: PyTorch is measured beside `bench`, which is left out");
         }
         std::fs::create_dir_all(&options.out)
             .with_context(|| format!("cannot make the folder `{}`", options.out.display()))?;

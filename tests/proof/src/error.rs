@@ -99,7 +99,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Returns the remedy.
+    /// Returns the remedy. It names settings as `` `key` `` or `` `key: value` ``.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::NotResults { hint, .. }
@@ -108,12 +108,12 @@ impl Error {
             Self::NoEnd { end, .. } => {
                 Some(format!("put `{end}` behind it, or remove the section's first line"))
             }
-            Self::Unusable { .. } => Some("pass --device cpu to try the check itself".to_owned()),
+            Self::Unusable { .. } => Some("pass `device: cpu` to try the check itself".to_owned()),
             Self::NoGoldens { .. } => {
-                Some("--goldens names a directory such as tests/goldens/a of the source".to_owned())
+                Some("`goldens` names a directory such as tests/goldens/a of the source".to_owned())
             }
             Self::NoTokenizer { hint, .. } => Some(hint.clone()),
-            Self::NothingFinished(_) => Some("`acestep doctor` tests the device".to_owned()),
+            Self::NothingFinished(_) => Some("another `device` may work".to_owned()),
             Self::Child { hint, .. } => hint.clone(),
             Self::Output(_) | Self::DeviceGone => None,
         }

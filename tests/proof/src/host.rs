@@ -7,7 +7,8 @@ pub trait Host: Sync {
     /// Shows a line of progress.
     fn line(&self, text: &str);
 
-    /// Shows a note: information that does not stop the run.
+    /// Shows a note: information that does not stop the run. It names settings as `` `key` `` or
+    /// `` `key: value` ``.
     fn note(&self, text: &str);
 
     /// Passes on a line that a child process wrote to its standard error.

@@ -97,7 +97,7 @@ pub fn read(
             let stem = Path::new(first).with_extension("caption.txt");
             let reason = format!(
                 "nothing says what `{first}`{more} is like: write it into `{}`, or give all of them \
-                 one caption with --caption",
+                 one caption",
                 stem.display()
             );
             Err(Error::Dataset { path: folder.to_owned(), reason })

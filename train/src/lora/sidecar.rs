@@ -20,7 +20,7 @@ const NOTHING: [&str; 6] =
 
 /// Keys of upstream's datasets that would change the caption, and the alternatives.
 const UNREAD: [(&str, &str); 3] = [
-    ("custom_tag", "give it with --custom-tag"),
+    ("custom_tag", "pass it as `custom_tag`"),
     ("genre", "write it into the caption"),
     ("prompt_override", "only the caption is learned"),
 ];
@@ -66,7 +66,7 @@ fn without_foreign_keys(mut object: Map<String, Value>) -> (Map<String, Value>, 
     let mut notices = Vec::new();
     for (key, instead) in UNREAD {
         if is_said(object.remove(key)) {
-            notices.push(Notice(format!("`{key}` is not read: {instead}")));
+            notices.push(Notice(format!("its {key} is not read: {instead}")));
         }
     }
     let is_silent = object.remove("is_instrumental") == Some(Value::Bool(true));
@@ -82,7 +82,6 @@ fn is_empty(value: &Value) -> bool {
 
 /// The message of a request's error, for a file beside a song.
 fn reason(error: Wrong) -> String {
-    let key = |flag: &str| flag.replace('-', "_");
     if let Some(SongError::UnknownLanguage { code, near }) = error.family() {
         let like = match near.first() {
             Some(near) => format!(", such as {near}"),
@@ -91,10 +90,6 @@ fn reason(error: Wrong) -> String {
         return format!("the language `{code}` is not a code that the model knows{like}");
     }
     match error {
-        Wrong::OutOfRange { flag, value, range } => {
-            format!("`{}` {value} is out of range: {range}", key(flag))
-        }
-        Wrong::BadValue { flag, value, why, .. } => format!("`{}` {value}: {why}", key(flag)),
         Wrong::RequestValue { key, value, expected } => {
             format!("`{key}` is {value}, but {expected}")
         }
@@ -133,14 +128,17 @@ mod tests {
         assert_eq!(song.metadata.vocal_language, Some("en"));
         assert_eq!(song.notices, []);
         for (json, why) in [
-            (r#"{"bpm": 4294967416}"#, "`bpm` 4294967416 is out of range: a whole number from 30"),
+            (r#"{"bpm": 4294967416}"#, "`bpm: 4294967416` is out of range: a whole number from 30"),
             (r#"{"bpm": "fast"}"#, "`bpm` is \"fast\", but it must be a number"),
             (
                 r#"{"language": "English"}"#,
                 "`English` is not a code that the model knows, such as en",
             ),
             (r#"{"vocal_language": "klingon"}"#, "knows (en, zh, ja, .., or unknown)"),
-            (r#"{"timesignature": "4 beats"}"#, "`timesignature` 4 beats: use 2, 3, 4 or 6"),
+            (
+                r#"{"timesignature": "4 beats"}"#,
+                "`timesignature: 4 beats` cannot be used: use 2, 3, 4 or 6",
+            ),
             (r#"{"keyscale": "C\nmajor"}"#, "a key is a note and a mode"),
             (r#"{"captoin": "rain"}"#, "an unknown key `captoin`; `caption` is one"),
             (r#"{"bpm": 90, "tempo": 92}"#, "which mean the same"),
@@ -167,7 +165,7 @@ mod tests {
         assert_eq!(song.request.caption.as_deref(), Some("calm"));
         assert_eq!((song.request.lyrics, song.request.instrumental), (None, Some(true)));
         let notices: Vec<_> = song.notices.into_iter().map(|notice| notice.0).collect();
-        assert_eq!(notices, ["`a.json`: `custom_tag` is not read: give it with --custom-tag"]);
+        assert_eq!(notices, ["`a.json`: its custom_tag is not read: pass it as `custom_tag`"]);
     }
 
     /// Upstream's `is_instrumental` is true by default, even beside lyrics.

@@ -9,7 +9,7 @@ use acestep_import::{
 use serde_json::json;
 
 use super::{Check, State};
-use crate::settings;
+use crate::{hint, settings};
 
 /// Returns one check for each installed model, and one for all others.
 pub(super) fn all() -> Vec<Check> {
@@ -41,7 +41,7 @@ pub(super) fn all() -> Vec<Check> {
         let check = Check::new(State::Missing, "model", "others", absent.join(", "))
             .with(json!({ "models_dir": place, "models": absent }));
         // If no model is installed, show how to get the first.
-        let remedy = || acestep_import::open(MODELS[0].name, &layout).err()?.hint();
+        let remedy = || hint::remedy(&acestep_import::open(MODELS[0].name, &layout).err()?);
         let hint = if checks.is_empty() { remedy() } else { None };
         checks.push(check.hint(hint));
     }
@@ -61,5 +61,5 @@ fn found(name: &str, path: &Path, origin: &Origin) -> Check {
 
 fn broken(name: &str, error: &Error) -> Check {
     let first = error.to_string().lines().next().unwrap_or_default().to_owned();
-    Check::new(State::Broken, "model", name, first).hint(error.hint())
+    Check::new(State::Broken, "model", name, first).hint(hint::remedy(error))
 }

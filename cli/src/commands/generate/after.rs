@@ -64,7 +64,7 @@ impl After {
         notices: &mut Vec<Notice>,
     ) -> Result<Self> {
         let flags = &args.after;
-        let scale = check::real("score-scale", flags.score_scale.unwrap_or(SCALE), 0.001, 100.0)?;
+        let scale = check::real("score_scale", flags.score_scale.unwrap_or(SCALE), 0.001, 100.0)?;
         let files = Files::decide(flags, named)?;
         let mut wants = Extras { lines: flags.wants_lines(), score: flags.score };
         if wants.anything() {

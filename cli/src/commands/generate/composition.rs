@@ -18,6 +18,7 @@ use super::{Args, request::ResolvedRequest};
 use crate::{
     commands::{language, memory},
     error::CliError,
+    hint,
 };
 
 /// Task of the language model before the final plan.
@@ -112,7 +113,7 @@ impl Composition {
 fn can_be_without(error: anyhow::Error) -> anyhow::Error {
     match error.downcast() {
         Ok(absent @ acestep_import::Error::Absent { .. }) => {
-            let remedy = absent.hint().unwrap_or_default();
+            let remedy = hint::remedy(&absent).unwrap_or_default();
             let hint = format!("{remedy}\n      to make the song without it, pass --no-thinking");
             CliError::new(absent.to_string()).hint(hint).because(absent).into()
         }

@@ -21,6 +21,7 @@ use super::{
 use crate::{
     error::code_of,
     exit::{FAILED, exit},
+    fields::message,
     progress::{self, Outcome},
     report::Report,
 };
@@ -279,7 +280,7 @@ impl Summary {
 
 /// Returns an error and its causes as a list of sentences.
 fn chain(error: &anyhow::Error) -> Value {
-    error.chain().map(ToString::to_string).collect()
+    error.chain().map(message).collect()
 }
 
 /// Seconds of each stage, and in total.

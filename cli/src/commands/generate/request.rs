@@ -10,8 +10,8 @@ use super::{Args, adapters};
 use crate::{
     args::values::{put, put_all},
     commands::text::{Stdin, Typed, text_or_file},
-    error::{CliError, import_hint},
-    settings,
+    error::CliError,
+    hint, settings,
 };
 
 /// A request, its model, and notices about them.
@@ -50,7 +50,7 @@ impl ResolvedRequest {
         );
         let other = "to make it with another model, pass --model".to_owned();
         let hint =
-            import_hint(&error).map_or(other.clone(), |hint| format!("{hint}\n      {other}"));
+            hint::of_model(&error).map_or(other.clone(), |hint| format!("{hint}\n      {other}"));
         CliError::new(message).hint(hint).because(error).into()
     }
 

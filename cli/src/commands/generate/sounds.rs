@@ -20,6 +20,7 @@ use crate::{
         values::{put, put_all},
     },
     error::CliError,
+    hint,
 };
 
 impl Editing {
@@ -127,7 +128,7 @@ fn encoded(path: &str, what: &str, model: &ModelInfo) -> Result<Sound> {
 
 fn unusable(path: &str, what: &str, error: Error) -> anyhow::Error {
     let refusal = CliError::new(format!("`{path}` cannot be used as the {what}"));
-    let refusal = match error.hint() {
+    let refusal = match hint::of_engine(&error) {
         Some(hint) => refusal.hint(hint),
         None => refusal,
     };

@@ -16,21 +16,21 @@ fn refusal(path: &std::path::Path) -> (String, String) {
 #[test]
 fn a_network_of_a_model_is_called_what_it_is() {
     for (name, what, remedy) in [
-        ("vae", "it is the Oobleck audio autoencoder", "leave --adapter out"),
+        ("vae", "it is the Oobleck audio autoencoder", "leave `adapter` out"),
         (
             "acestep-v15-turbo",
             "it is a diffusion transformer of ACE-Step 1.5",
-            "pass it as --model",
+            "pass it as `model`",
         ),
         (
             "Qwen3-Embedding-0.6B",
             "it is a Qwen3 network: a text encoder or a language model",
-            "passed as --lm-model",
+            "as `lm_model`",
         ),
         (
             "acestep-5Hz-lm-0.6B",
             "it is a Qwen3 network: a text encoder or a language model",
-            "passed as --lm-model",
+            "as `lm_model`",
         ),
     ] {
         let path = goldens().join("checkpoints_a").join(name);
@@ -90,12 +90,12 @@ fn a_file_of_another_kind_is_called_what_its_first_bytes_say() {
         (
             gguf(&[("general.architecture", "acestep-lm")]),
             "a language model of ACE-Step 1.5 in a GGUF file",
-            "--lm-model",
+            "`lm_model`",
         ),
         (
             gguf(&[("general.architecture", "acestep-vae")]),
             "the Oobleck audio autoencoder in a GGUF",
-            "leave --adapter out",
+            "leave `adapter` out",
         ),
         (
             gguf(&[("general.type", "adapter"), ("general.architecture", "llama")]),
@@ -111,8 +111,8 @@ fn a_file_of_another_kind_is_called_what_its_first_bytes_say() {
         (b"\x80\x02}q\x00.".to_vec(), "a pickle of PyTorch", "save it as safetensors"),
         (b"<!DOCTYPE html><html></html>".to_vec(), "a web page (HTML or XML)", "`resolve`"),
         (b"{\"error\": \"not found\"}".to_vec(), "a text of JSON", "fetch the .safetensors"),
-        (b"RIFF\x24\0\0\0WAVEfmt ".to_vec(), "a sound file", "--src-audio"),
-        (b"ID3\x03\0\0\0\0\0\0".to_vec(), "a sound file", "--src-audio"),
+        (b"RIFF\x24\0\0\0WAVEfmt ".to_vec(), "a sound file", "`src_audio`"),
+        (b"ID3\x03\0\0\0\0\0\0".to_vec(), "a sound file", "`src_audio`"),
     ] {
         std::fs::write(&path, bytes).expect("written");
         for path in [&path, folder.path()] {

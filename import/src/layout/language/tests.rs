@@ -55,7 +55,10 @@ fn an_absent_model_is_told_with_places_and_command() {
             "the language model is not on this machine\n  looked for {at}/acestep-5Hz-lm-1.7B\n  looked for {at}/acestep-5Hz-lm-0.6B\n  looked for {at}/acestep-5Hz-lm-4B"
         )
     );
-    assert_eq!(error.hint().as_deref(), Some("run `acestep model pull lm-1.7b`"));
+    assert_eq!(
+        error.hint().as_deref(),
+        Some("fetch `acestep-5Hz-lm-1.7B` of `ACE-Step/Ace-Step1.5` from the hub")
+    );
 
     let error = layout.resolve_language_model(Some("1.7B")).expect_err("absent");
     assert_eq!(
@@ -64,10 +67,16 @@ fn an_absent_model_is_told_with_places_and_command() {
             "language model `1.7B` is not on this machine\n  looked for {at}/acestep-5Hz-lm-1.7B"
         )
     );
-    assert_eq!(error.hint().as_deref(), Some("run `acestep model pull lm-1.7b`"));
+    assert_eq!(
+        error.hint().as_deref(),
+        Some("fetch `acestep-5Hz-lm-1.7B` of `ACE-Step/Ace-Step1.5` from the hub")
+    );
 
     let error = layout.resolve_language_model(Some("lm-4b")).expect_err("absent");
-    assert_eq!(error.hint().as_deref(), Some("run `acestep model pull lm-4b`"));
+    assert_eq!(
+        error.hint().as_deref(),
+        Some("fetch `acestep-5Hz-lm-4B` of `ACE-Step/acestep-5Hz-lm-4B` from the hub")
+    );
 }
 
 #[test]

@@ -32,7 +32,7 @@ impl Encoding {
             let known = MP3_BITRATES.into_iter().find(|&known| i64::from(known) == asked);
             encoding.mp3_bitrate = known.ok_or_else(|| {
                 let range = MP3_BITRATES.map(|known| known.to_string()).join(", ");
-                Error::OutOfRange { flag: "mp3-bitrate", value: asked.to_string(), range }
+                Error::OutOfRange { field: "mp3_bitrate", value: asked.to_string(), range }
             })?;
         }
         match options.mp3_sample_rate {
@@ -42,22 +42,21 @@ impl Encoding {
             Some(other) => {
                 let range = "44100 or 48000".into();
                 let value = other.to_string();
-                return Err(Error::OutOfRange { flag: "mp3-sample-rate", value, range });
+                return Err(Error::OutOfRange { field: "mp3_sample_rate", value, range });
             }
         }
         if let Some(asked) = options.opus_bitrate {
-            encoding.opus_bitrate = whole("opus-bitrate", asked, 6, 510)?;
+            encoding.opus_bitrate = whole("opus_bitrate", asked, 6, 510)?;
         }
         let usual = Self::new(format);
-        let bitrate = "kbit/s";
         // Requests of other programs contain the defaults of all formats; these give no notice.
-        for (key, of, asked, usual, unit) in [
-            ("mp3_bitrate", Format::Mp3, encoding.mp3_bitrate, usual.mp3_bitrate, bitrate),
-            ("mp3_sample_rate", Format::Mp3, encoding.mp3_sample_rate, usual.mp3_sample_rate, "Hz"),
-            ("opus_bitrate", Format::Opus, encoding.opus_bitrate, usual.opus_bitrate, bitrate),
+        for (key, of, asked, usual) in [
+            ("mp3_bitrate", Format::Mp3, encoding.mp3_bitrate, usual.mp3_bitrate),
+            ("mp3_sample_rate", Format::Mp3, encoding.mp3_sample_rate, usual.mp3_sample_rate),
+            ("opus_bitrate", Format::Opus, encoding.opus_bitrate, usual.opus_bitrate),
         ] {
             if format != of && asked != usual {
-                let text = format!("{key} {asked} {unit} is not used: {format} is written");
+                let text = format!("`{key}: {asked}` is not used: {format} is written");
                 notices.push(Notice(text));
             }
         }
@@ -106,8 +105,8 @@ mod tests {
         let mut notices = vec![];
         Encoding::resolve(options, Format::Flac, &mut notices).expect("in range");
         let texts = [
-            "mp3_bitrate 320 kbit/s is not used: flac is written",
-            "opus_bitrate 96 kbit/s is not used: flac is written",
+            "`mp3_bitrate: 320` is not used: flac is written",
+            "`opus_bitrate: 96` is not used: flac is written",
         ];
         assert_eq!(notices, texts.map(|text| Notice(text.into())));
     }

@@ -92,7 +92,7 @@ impl FromStr for Format {
         let wanted = text.trim().to_ascii_lowercase();
         let known = NAMES.iter().find(|(_, names)| names.contains(&&*wanted));
         known.map(|&(format, _)| format).ok_or_else(|| Error::BadValue {
-            flag: "audio-format",
+            field: "audio_format",
             value: shortened(text),
             why: match &*wanted {
                 "aac" | "m4a" => {
@@ -156,7 +156,7 @@ mod tests {
         let error = "midi".parse::<Format>().expect_err("unknown");
         assert_eq!(
             error.to_string(),
-            "`--audio-format midi` cannot be used: use wav16, wav24, wav32, flac, flac16, mp3 or opus"
+            "`audio_format: midi` cannot be used: use wav16, wav24, wav32, flac, flac16, mp3 or opus"
         );
     }
 

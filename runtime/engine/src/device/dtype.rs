@@ -17,7 +17,7 @@ use super::{Device, Job, listing};
 pub use crate::error::dtype_name as name;
 use crate::{Error, check::one_of, error::shortened, suggest::nearest};
 
-/// Value of `--dtype`.
+/// Value of the setting `dtype`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Dtype {
     /// The best type of the device: bf16 on CPUs and on NVIDIA GPUs that support it, otherwise f32.
@@ -126,7 +126,7 @@ impl Dtype {
         }
         let names: Vec<_> = supported.all.iter().map(|&dtype| name(dtype)).collect();
         let why = format!("{device} computes in {}", one_of(&names));
-        Err(Error::BadValue { flag: "dtype", value: name(wanted).into(), why, near: None })
+        Err(Error::BadValue { field: "dtype", value: name(wanted).into(), why, near: None })
     }
 }
 
@@ -143,7 +143,7 @@ impl FromStr for Dtype {
             _ => {
                 let why = "expected auto, f32, bf16, f16 or q8".into();
                 let near = nearest(text, ["auto", "f32", "bf16", "f16", "q8"]).map(str::to_owned);
-                return Err(Error::BadValue { flag: "dtype", value: shortened(text), why, near });
+                return Err(Error::BadValue { field: "dtype", value: shortened(text), why, near });
             }
         })
     }
@@ -179,13 +179,13 @@ mod tests {
         };
         assert_eq!(
             message(Dtype::Bf16, (7, 5)),
-            "`--dtype bf16` cannot be used: cuda:1 computes in f32 or f16"
+            "`dtype: bf16` cannot be used: cuda:1 computes in f32 or f16"
         );
         assert!(message(Dtype::F16, (5, 2)).ends_with("cuda:1 computes in f32"));
         let error = Dtype::F16.resolve(Device::Cpu).expect_err("refused");
         assert_eq!(
             error.to_string(),
-            "`--dtype f16` cannot be used: cpu computes in f32, bf16 or q8"
+            "`dtype: f16` cannot be used: cpu computes in f32, bf16 or q8"
         );
     }
 

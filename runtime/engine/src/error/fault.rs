@@ -76,22 +76,21 @@ impl Fault {
     pub(crate) fn hint(self) -> &'static str {
         match self {
             Self::Memory => {
-                "its memory is full: close other programs that use it, pass --dtype bf16 or f16 for \
-                 half the weights, make a shorter song (--duration) or fewer at once (--batch-size), \
-                 decode less at once (--vae-chunk 128), or choose a smaller model"
+                "its memory is full: close other programs that use it, pass `dtype: bf16` or `dtype: f16` \
+                 for half the weights, make a shorter song (`duration`) or fewer at once (`batch_size`), \
+                 decode less at once (`vae_chunk: 128`), or choose a smaller model"
             }
             Self::Kernel => {
                 "its driver does not take a kernel of this program, which no setting mends: pass \
-                 --device cpu, or update the driver; please report it with what `acestep doctor` prints"
+                 `device: cpu`, or update the driver; please report it"
             }
             Self::Lost => {
                 "its driver gave it up, and the system's log says why: run it again, make less at once \
-                 (--duration, --batch-size, --vae-chunk 128), or pass --device cpu"
+                 (`duration`, `batch_size`, `vae_chunk: 128`), or pass `device: cpu`"
             }
             Self::Unknown => {
-                "`acestep doctor` tests the device, and RUST_BACKTRACE=1 shows where it failed; run it \
-                 again, make less at once (--duration, --batch-size, --vae-chunk 128), or pass --device \
-                 cpu"
+                "RUST_BACKTRACE=1 shows where it failed; run it again, make less at once (`duration`, \
+                 `batch_size`, `vae_chunk: 128`), or pass `device: cpu`"
             }
         }
     }
@@ -127,7 +126,7 @@ mod tests {
     fn only_a_lack_of_memory_is_called_one() {
         for fault in [Fault::Kernel, Fault::Lost, Fault::Unknown] {
             assert!(!fault.hint().contains("memory"), "{fault:?}");
-            assert!(fault.hint().contains("--device cpu"), "{fault:?}");
+            assert!(fault.hint().contains("`device: cpu`"), "{fault:?}");
         }
         assert!(Fault::Memory.hint().starts_with("its memory is full"));
         assert!(Fault::Memory.may_need_less() && !Fault::Kernel.may_need_less());

@@ -9,108 +9,92 @@ impl Error {
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
             Self::UnknownKey { near: Some(near), .. } => format!("did you mean `{near}`?"),
-            Self::NotInThisVersion(_) => {
-                "remove the option, or wait for the version that has it".into()
-            }
+            Self::NotInThisVersion(_) => "leave it out, or wait for the version that has it".into(),
             Self::File { action, source, .. } => {
                 return file_hint(*action, source).map(str::to_owned);
             }
             Self::IsDirectory { path } => {
                 format!("name a file in it, e.g. `{}`", path.join("song.wav").display())
             }
-            Self::NotAFile { .. } => {
-                "name a file; a song goes to standard output with `--output -`".into()
-            }
-            Self::AlreadyExists { .. } => "choose another name, or pass --force".into(),
+            Self::NotAFile { .. } => "name a file".into(),
+            Self::AlreadyExists { .. } => "choose another name, or pass `force: true`".into(),
             Self::Elsewhere { cause, .. } => return cause.hint(),
             Self::NotFinite { dtype, .. } if *dtype != DType::F32 => {
-                "pass --dtype f32, which computes everything in f32; if that does not help, the \
+                "pass `dtype: f32`, which computes everything in f32; if that does not help, the \
                  weights are damaged or not what they claim to be: download them again"
                     .into()
             }
             Self::NotFinite { .. } => {
-                "`acestep verify` tests this machine; if it passes, the weights are damaged or not \
-                 what they claim to be: download them again"
+                "if this machine computes right, the weights are damaged or not what they claim to \
+                 be: download them again"
                     .into()
             }
             Self::ForeignTokenizer { .. } => {
                 "the text encoder's folder mixes files of two models; download it again".into()
             }
             Self::NoDevice { .. } => {
-                "`acestep doctor` shows what there is; pass --device cpu, or build with --features \
-                 cuda or wgpu"
-                    .into()
+                "pass `device: cpu`, or build with `--features cuda` or `--features wgpu`".into()
             }
             Self::OutOfMemory { .. } | Self::TensorTooLarge { .. } => {
-                "make a shorter song (--duration) or fewer at once (--batch-size), decode less at \
-                 once (--vae-chunk 128), leave --keep-loaded out, choose a smaller --lm-model, or \
-                 pass --device cpu, with --dtype q8 for half the memory; --dry-run shows what each stage \
-                 needs"
+                "make a shorter song (`duration`) or fewer at once (`batch_size`), decode less at \
+                 once (`vae_chunk: 128`), leave `keep_loaded` out, choose a smaller `lm_model`, or \
+                 pass `device: cpu`, with `dtype: q8` for half the memory"
                     .into()
             }
             Self::DeviceFailed { why, .. } => Fault::of(why).hint().into(),
             Self::NoRoomForF32 { dtype, .. } => {
                 let wider = match dtype {
-                    DType::F16 => "pass --dtype bf16, whose numbers reach as far as those of f32, ",
+                    DType::F16 => {
+                        "pass `dtype: bf16`, whose numbers reach as far as those of f32, "
+                    }
                     _ => "",
                 };
                 format!(
-                    "{wider}close other programs that use the device, leave --keep-loaded out, choose \
-                     a smaller model, or pass --device cpu"
+                    "{wider}close other programs that use the device, leave `keep_loaded` out, choose \
+                     a smaller model, or pass `device: cpu`"
                 )
             }
-            Self::PromptTooLong { .. } => "shorten caption and lyrics, or raise --max-seq".into(),
+            Self::PromptTooLong { .. } => "shorten caption and lyrics, or raise `max_seq`".into(),
             Self::Scores { dtype, .. } if *dtype != DType::F32 => {
-                "pass --dtype f32, which computes everything in f32; if that does not help, the \
+                "pass `dtype: f32`, which computes everything in f32; if that does not help, the \
                  weights are damaged: download them again"
                     .into()
             }
             Self::Scores { .. } => {
-                "`acestep verify` tests this machine; if it passes, the weights are damaged: download \
-                 them again"
+                "if this machine computes right, the weights are damaged: download them again"
                     .into()
             }
             Self::NeverStopped { .. } => {
-                "try another seed, a lower --lm-temperature, or larger --max-tokens and --max-seq; \
-                 generate --no-thinking makes songs without the language model"
+                "try another seed, a lower `lm_temperature`, or larger `max_tokens` and `max_seq`"
                     .into()
             }
-            Self::NothingValid { .. } => {
-                "try another seed or a lower --lm-temperature; generate --no-thinking makes songs \
-                 without the language model"
-                    .into()
-            }
+            Self::NothingValid { .. } => "try another seed or a lower `lm_temperature`".into(),
             Self::Repeats { .. } => {
-                "try another seed, a higher --lm-temperature or --lm-repetition-penalty 1.05; \
-                 generate --no-thinking makes songs without the language model"
+                "try another seed, a higher `lm_temperature` or `lm_repetition_penalty: 1.05`"
                     .into()
             }
             Self::NotBuiltIn { feature, .. } => format!(
                 "build it with `--features {feature}`, or choose another format, e.g. \
-                 `--audio-format flac`"
+                 `audio_format: flac`"
             ),
             Self::Unheard { problem, .. } => problem.hint().into(),
             Self::Silent { .. } => "try another seed; if it stays, check the weights".into(),
-            Self::RequestSyntax(_) => {
-                "a request is one JSON object, as generate --save-request writes it beside a song"
-                    .into()
-            }
-            Self::UnknownKey { near: None, .. } => {
-                "take it out; the keys are the flags of generate, with _ for -".into()
-            }
+            Self::RequestSyntax(_) => "a request is one JSON object".into(),
+            Self::UnknownKey { near: None, .. } => "take it out".into(),
             Self::Encode { .. } => {
-                "try another --audio-format, or --no-tags, and please report it".into()
+                "try another `audio_format`, or `tags: false`, and please report it".into()
             }
-            Self::Picture(_) => "leave --plot out, and please report it".into(),
+            Self::Picture(_) => "leave `plot` out, and please report it".into(),
             Self::BadValue { near: Some(near), .. } => format!("did you mean `{near}`?"),
             // Other programs write these values for "decide yourself".
-            Self::OutOfRange { flag, value, .. } if ["-1", "0"].contains(&value.as_str()) => {
-                format!("leave --{flag} out, and the program decides")
+            Self::OutOfRange { field, value, .. } if ["-1", "0"].contains(&value.as_str()) => {
+                format!("leave `{field}` out, and the program decides")
             }
             // These messages end with the values that can be used.
             Self::OutOfRange { .. }
             | Self::BadValue { near: None, .. }
             | Self::Conflict(_)
+            | Self::RequestTwice(_)
             | Self::RequestValue { .. }
             | Self::Cancelled
             | Self::Checkpoint(_) => return None,
@@ -155,9 +139,9 @@ mod tests {
     fn what_other_programs_leave_open_is_left_out() {
         let hint = |value: &str| {
             let (value, range) = (value.to_owned(), String::new());
-            Error::OutOfRange { flag: "duration", value, range }.hint()
+            Error::OutOfRange { field: "duration", value, range }.hint()
         };
-        assert_eq!(hint("-1").as_deref(), Some("leave --duration out, and the program decides"));
+        assert_eq!(hint("-1").as_deref(), Some("leave `duration` out, and the program decides"));
         assert_eq!(hint("700"), None);
     }
 
@@ -200,8 +184,8 @@ mod tests {
             let source = crate::error::ScoreError::NotANumber { token: 1 };
             Error::Scores { step: 1, dtype, source, had: String::new() }.hint().expect("a hint")
         };
-        assert!(!hint(DType::F32).contains("--dtype"));
-        assert!(hint(DType::BF16).starts_with("pass --dtype f32"), "{}", hint(DType::BF16));
+        assert!(!hint(DType::F32).contains("`dtype"));
+        assert!(hint(DType::BF16).starts_with("pass `dtype: f32`"), "{}", hint(DType::BF16));
     }
 
     #[test]
@@ -210,9 +194,9 @@ mod tests {
             let error = Error::NotFinite { stage: "the VAE".into(), count: 1, first: 0, dtype };
             error.hint().expect("a hint")
         };
-        assert!(!hint(DType::F32).contains("--dtype"));
+        assert!(!hint(DType::F32).contains("`dtype"));
         for narrow in [DType::BF16, DType::F16] {
-            assert!(hint(narrow).starts_with("pass --dtype f32"), "{}", hint(narrow));
+            assert!(hint(narrow).starts_with("pass `dtype: f32`"), "{}", hint(narrow));
             assert!(hint(narrow).contains("weights"), "{}", hint(narrow));
         }
     }

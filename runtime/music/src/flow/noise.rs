@@ -82,7 +82,7 @@ impl FromStr for NoiseSource {
     /// Reads `philox`, `philox:THREADS` or `mt19937`.
     fn from_str(text: &str) -> Result<Self, Error> {
         let bad = || Error::BadValue {
-            flag: "rng",
+            field: "rng",
             value: acestep_engine::error::shortened(text),
             why: "use philox, philox:THREADS (H100: philox:270336) or mt19937".into(),
             near: nearest(text, ["philox", "mt19937"]).map(str::to_owned),

@@ -140,7 +140,7 @@ pub fn compose<B: Backend>(
     }
     if job.ask != Ask::Plan && !(job.settings.cot_metas && job.settings.cot_caption) {
         let text = "the language model writes caption and metadata together with the lyrics, \
-                    whatever --no-use-cot-caption and --no-use-cot-metas say";
+                    whatever `use_cot_caption: false` and `use_cot_metas: false` say";
         begun.changes.push(Notice(text.into()));
     }
     let stage = if needs_text { stage::LM_TEXT } else { stage::LM_CODES };
@@ -162,7 +162,7 @@ fn check_length(seconds: Option<f64>, settings: &Settings) -> Result<(), Error> 
     match (target, settings.max_tokens) {
         // The end token counts too.
         (Some(codes), Some(most)) if codes + 1 > most => Err(Error::OutOfRange {
-            flag: "max-tokens",
+            field: "max_tokens",
             value: most.to_string(),
             range: format!("at least {} for the codes of this length", codes + 1),
         }),
@@ -416,14 +416,14 @@ pub fn understand<B: Backend>(
 ) -> Result<Understood, Error> {
     if codes.len() > MOST_CODES {
         return Err(Error::OutOfRange {
-            flag: "audio-codes",
+            field: "audio_codes",
             value: format!("({} codes)", codes.len()),
             range: format!("at most {MOST_CODES}, those of {MOST_SECONDS} s"),
         });
     }
     if let Some(code) = codes.iter().find(|&&code| code >= vocabulary::MOST_CODES) {
         return Err(Error::OutOfRange {
-            flag: "audio-codes",
+            field: "audio_codes",
             value: code.to_string(),
             range: format!("codes from 0 to {}", vocabulary::MOST_CODES - 1),
         });

@@ -164,7 +164,7 @@ mod tests {
         let error = opened(card, DType::F32, false, |_| Ok(())).expect_err("no room");
         assert_eq!(error.to_string(), "cuda:0 failed in the codes stage: can't allocate 1 byte");
         let hint = error.hint().expect("a remedy");
-        for remedy in ["--dtype bf16", "--duration", "smaller model", "close other programs"] {
+        for remedy in ["`dtype: bf16`", "`duration`", "smaller model", "close other programs"] {
             assert!(hint.contains(remedy), "{remedy}: {hint}");
         }
         let error = opened(card, DType::F32, true, |_| panic!("no room")).expect_err("it failed");

@@ -129,26 +129,26 @@ impl Settings {
     /// `seeds` has one seed per song.
     ///
     /// # Errors
-    /// An [`Error`] that names the option, its value and the allowed values.
+    /// An [`Error`] that names the field, its value and the allowed values.
     pub fn resolve(
         request: &Request,
         seeds: &[u64],
         notices: &mut Vec<Notice>,
     ) -> Result<Self, Error> {
         check_song(request)?;
-        let number = |flag, value: Option<f64>, default, low, high| {
-            real(flag, value.unwrap_or(default), low, high).map(|x| x as f32)
+        let number = |field, value: Option<f64>, default, low, high| {
+            real(field, value.unwrap_or(default), low, high).map(|x| x as f32)
         };
-        let cfg_scale = number("lm-cfg-scale", request.lm_cfg_scale, 2.0, 1.0, MOST_CFG_SCALE)?;
-        let top_k = whole("lm-top-k", request.lm_top_k.unwrap_or(0), 0, MOST_TOKENS)?;
-        let top_p = number("lm-top-p", request.lm_top_p, 0.9, 0.0, 1.0)?;
+        let cfg_scale = number("lm_cfg_scale", request.lm_cfg_scale, 2.0, 1.0, MOST_CFG_SCALE)?;
+        let top_k = whole("lm_top_k", request.lm_top_k.unwrap_or(0), 0, MOST_TOKENS)?;
+        let top_p = number("lm_top_p", request.lm_top_p, 0.9, 0.0, 1.0)?;
         let penalty = request.lm_repetition_penalty.unwrap_or(1.0);
-        let penalty = real("lm-repetition-penalty", penalty, 0.1, MOST_REPETITION_PENALTY)?;
+        let penalty = real("lm_repetition_penalty", penalty, 0.1, MOST_REPETITION_PENALTY)?;
         let styles = PromptStyle::ALL.map(|style| (style.name(), style));
-        let prompt_style = choice("lm-prompt-style", request.lm_prompt_style.as_deref(), &styles)?;
+        let prompt_style = choice("lm_prompt_style", request.lm_prompt_style.as_deref(), &styles)?;
         let negative_prompt = negative_prompt(request, prompt_style)?;
         if negative_prompt.is_some() && cfg_scale == 1.0 {
-            let text = "--lm-negative-prompt is not used: a --lm-cfg-scale of 1 is no guidance";
+            let text = "`lm_negative_prompt` is not used: `lm_cfg_scale: 1` is no guidance";
             notices.push(Notice(text.into()));
         }
         // With `thinking` false, only explicitly requested fields are decided.
@@ -157,7 +157,7 @@ impl Settings {
         const LEAST_TEMPERATURE: f32 = 1e-3;
         Ok(Self {
             temperature: number(
-                "lm-temperature",
+                "lm_temperature",
                 request.lm_temperature,
                 0.85,
                 0.0,
@@ -189,8 +189,8 @@ impl Settings {
     /// # Errors
     /// [`Error::OutOfRange`]
     pub fn bounded(self, max_tokens: Option<i64>, max_seq: Option<i64>) -> Result<Self, Error> {
-        let max_tokens = max_tokens.map(|n| whole("max-tokens", n, 1, MOST_TOKENS)).transpose()?;
-        let max_seq = max_seq.map(|n| whole("max-seq", n, LEAST_SEQ, MOST_TOKENS)).transpose()?;
+        let max_tokens = max_tokens.map(|n| whole("max_tokens", n, 1, MOST_TOKENS)).transpose()?;
+        let max_seq = max_seq.map(|n| whole("max_seq", n, LEAST_SEQ, MOST_TOKENS)).transpose()?;
         Ok(Self {
             max_tokens: max_tokens.map(|n| n as usize).or(self.max_tokens),
             max_seq: max_seq.map_or(self.max_seq, |n| n as usize),
@@ -222,7 +222,7 @@ impl Settings {
             let least = 1.0 / CODES_A_SECOND;
             return Err(Error::Conflict(format!(
                 "audio codes are {least} s each, but the song has {seconds} s: make it longer, or \
-                 leave them out with `--no-thinking`, in a plan with `--no-codes`"
+                 leave them out with `thinking: false`, in a plan with `codes: false`"
             )));
         }
         let songs = self.seeds.len();
@@ -231,14 +231,14 @@ impl Settings {
         }
         if !self.constrained {
             return Err(Error::Conflict(format!(
-                "{songs} songs are made with one length, which `--no-constrained-decoding` does not \
+                "{songs} songs are made with one length, which `use_constrained_decoding: false` does not \
                  hold the language model to: leave it out, or make one song"
             )));
         }
         if request.duration.is_none() && *ask == Ask::Plan && !self.cot_metas {
             return Err(Error::Conflict(format!(
-                "{songs} songs are made with one length, which `--no-use-cot-metas` leaves open: \
-                 give a --duration, or make one song"
+                "{songs} songs are made with one length, which `use_cot_metas: false` leaves open: \
+                 give a `duration`, or make one song"
             )));
         }
         Ok(())
@@ -247,8 +247,8 @@ impl Settings {
 
 /// Checks the parts of the song that the language model reads.
 fn check_song(request: &Request) -> Result<(), Error> {
-    for (flag, text) in [("caption", &request.caption), ("lyrics", &request.lyrics)] {
-        text.as_ref().map(|text| check::text(flag, text)).transpose()?;
+    for (field, text) in [("caption", &request.caption), ("lyrics", &request.lyrics)] {
+        text.as_ref().map(|text| check::text(field, text)).transpose()?;
     }
     // The plan of the song gives the notices.
     SongMetadata::of(request, &mut Vec::new()).map(drop)
@@ -257,7 +257,7 @@ fn check_song(request: &Request) -> Result<(), Error> {
 /// Returns the negative prompt, if the style uses this text.
 fn negative_prompt(request: &Request, style: PromptStyle) -> Result<Option<String>, Error> {
     let Some(text) = &request.lm_negative_prompt else { return Ok(None) };
-    check::text("lm-negative-prompt", text)?;
+    check::text("lm_negative_prompt", text)?;
     let text = match style {
         PromptStyle::AcestepCpp => Some(text.as_str()).filter(|text| !text.is_empty()),
         PromptStyle::Open | PromptStyle::Closed | PromptStyle::Upstream => {

@@ -28,7 +28,7 @@ pub fn adapters(request: &Request) -> Result<Vec<(String, f64)>, Error> {
         return Err(Error::Conflict(why));
     }
     let pair = |(i, name): (usize, &String)| {
-        Ok((name.clone(), check::real("adapter-scale", scale(i), -MOST, MOST)?))
+        Ok((name.clone(), check::real("adapter_scale", scale(i), -MOST, MOST)?))
     };
     names.iter().enumerate().map(pair).collect()
 }
@@ -68,7 +68,7 @@ mod tests {
             "`adapter_scale` has 3 numbers for 2 adapters: give one, or one for each"
         );
         let error = of(r#"{"adapter": "a", "adapter_scale": 11}"#).expect_err("too strong");
-        assert_eq!(error, "`--adapter-scale 11` is out of range: -10 to 10");
+        assert_eq!(error, "`adapter_scale: 11` is out of range: -10 to 10");
     }
 
     #[test]

@@ -98,7 +98,7 @@ pub(crate) fn timesignature(text: &str) -> Result<String, Error> {
         return Ok(text.to_owned());
     }
     let why = "use 2, 3, 4 or 6, or a fraction such as 6/8".into();
-    Err(Error::BadValue { flag: "timesignature", value: shortened(text), why, near: None })
+    Err(Error::BadValue { field: "timesignature", value: shortened(text), why, near: None })
 }
 
 /// Returns a key as written if it is a safe prompt value: short, on one line, and without special
@@ -107,7 +107,7 @@ pub(crate) fn keyscale(key: &str) -> Result<&str, Error> {
     text("keyscale", key)?;
     let key = key.trim();
     let refused = |value, why: &str| {
-        Err(Error::BadValue { flag: "keyscale", value, why: why.to_owned(), near: None })
+        Err(Error::BadValue { field: "keyscale", value, why: why.to_owned(), near: None })
     };
     if key.is_empty() {
         return refused(String::new(), "it is empty; leave it out for any key");

@@ -41,9 +41,9 @@ pub(super) fn solver(
     notices: &mut Vec<Notice>,
 ) -> Result<Solver, Error> {
     let methods = [("ode", InferMethod::Ode), ("sde", InferMethod::Sde)];
-    let method = choice("infer-method", request.infer_method.as_deref(), &methods)?;
+    let method = choice("infer_method", request.infer_method.as_deref(), &methods)?;
     let modes = [("euler", false), ("heun", true)];
-    let is_heun = choice("sampler-mode", request.sampler_mode.as_deref(), &modes)?;
+    let is_heun = choice("sampler_mode", request.sampler_mode.as_deref(), &modes)?;
     substeps(request, notices)?;
     if request.solver.is_some() {
         let solvers = [
@@ -55,13 +55,13 @@ pub(super) fn solver(
         let solver = choice("solver", request.solver.as_deref(), &solvers)?;
         let is_sde = matches!(solver, Solver::Sde(_));
         if is_heun || request.infer_method.is_some() && is_sde != (method == InferMethod::Sde) {
-            let flag = if is_heun {
-                "--sampler-mode heun".to_owned()
+            let other = if is_heun {
+                "sampler_mode: heun".to_owned()
             } else {
-                format!("--infer-method {}", request.infer_method.as_deref().unwrap_or_default())
+                format!("infer_method: {}", request.infer_method.as_deref().unwrap_or_default())
             };
             return Err(Error::Conflict(format!(
-                "`--solver {}` and `{flag}` name two solvers; use one of them",
+                "`solver: {}` and `{other}` name two solvers; use one of them",
                 request.solver.as_deref().unwrap_or_default()
             )));
         }
@@ -72,7 +72,7 @@ pub(super) fn solver(
         (InferMethod::Ode, true) => Solver::Heun,
         (InferMethod::Sde, _) => {
             if is_heun {
-                let text = "sampler_mode heun has no effect with infer_method sde";
+                let text = "`sampler_mode: heun` has no effect with `infer_method: sde`";
                 notices.push(Notice(text.into()));
             }
             let times = if model.is_turbo { SdeTimes::Schedule } else { SdeTimes::Even };
@@ -84,30 +84,30 @@ pub(super) fn solver(
 /// Checks `stork_substeps`; the value does not change the result of `stork4`.
 fn substeps(request: &Request, notices: &mut Vec<Notice>) -> Result<(), Error> {
     let Some(steps) = request.stork_substeps else { return Ok(()) };
-    whole("stork-substeps", steps, 1, MOST_SUBSTEPS)?;
+    whole("stork_substeps", steps, 1, MOST_SUBSTEPS)?;
     if steps != SUBSTEPS {
         let why = match request.solver.as_deref() {
             Some("stork4") => "stork4 takes the exact integral, to which any number of them leads",
             _ => "it belongs to the solver stork4",
         };
-        notices.push(Notice(format!("stork_substeps {steps} has no effect: {why}")));
+        notices.push(Notice(format!("`stork_substeps: {steps}` has no effect: {why}")));
     }
     Ok(())
 }
 
 /// Returns the smoothing of every velocity; 0 means off, as in upstream.
 pub(super) fn smoothing(request: &Request) -> Result<Smoothing, Error> {
-    let share = |flag, value: Option<f64>, most| -> Result<Option<f32>, Error> {
-        let value = real(flag, value.unwrap_or(0.0), 0.0, most)?;
+    let share = |field, value: Option<f64>, most| -> Result<Option<f32>, Error> {
+        let value = real(field, value.unwrap_or(0.0), 0.0, most)?;
         Ok((value > 0.0).then_some(value as f32))
     };
     Ok(Smoothing {
         norm_threshold: share(
-            "velocity-norm-threshold",
+            "velocity_norm_threshold",
             request.velocity_norm_threshold,
             MOST_NORM,
         )?,
-        ema_factor: share("velocity-ema-factor", request.velocity_ema_factor, 1.0)?,
+        ema_factor: share("velocity_ema_factor", request.velocity_ema_factor, 1.0)?,
     })
 }
 
@@ -118,30 +118,31 @@ pub(super) fn dcw(
     solver: Solver,
     notices: &mut Vec<Notice>,
 ) -> Result<Option<Dcw>, Error> {
-    let strength = |flag, value: Option<f64>| value.map(|v| real(flag, v, 0.0, 1.0)).transpose();
-    let scaler = strength("dcw-scaler", request.dcw_scaler)?;
-    let high_scaler = strength("dcw-high-scaler", request.dcw_high_scaler)?;
+    let strength = |field, value: Option<f64>| value.map(|v| real(field, v, 0.0, 1.0)).transpose();
+    let scaler = strength("dcw_scaler", request.dcw_scaler)?;
+    let high_scaler = strength("dcw_high_scaler", request.dcw_high_scaler)?;
     let modes = [
         ("low", DcwMode::Low),
         ("high", DcwMode::High),
         ("double", DcwMode::Double),
         ("pix", DcwMode::Pix),
     ];
-    let mode = request.dcw_mode.as_deref().map(|name| choice("dcw-mode", Some(name), &modes));
+    let mode = request.dcw_mode.as_deref().map(|name| choice("dcw_mode", Some(name), &modes));
     let mode = mode.transpose()?;
     let asked_by_strength = scaler.unwrap_or(0.0) > 0.0 || high_scaler.unwrap_or(0.0) > 0.0;
     if !request.dcw_enabled.unwrap_or(asked_by_strength) {
         // An explicit `dcw_enabled: false` or a strength of 0 needs no notice.
         let is_known = request.dcw_enabled.is_some() || scaler.is_some() || high_scaler.is_some();
         if !is_known && (mode.is_some() || request.dcw_wavelet.is_some()) {
-            let text = "dcw_mode and dcw_wavelet have no effect without dcw_enabled or dcw_scaler";
+            let text =
+                "`dcw_mode` and `dcw_wavelet` have no effect without `dcw_enabled` or `dcw_scaler`";
             notices.push(Notice(text.into()));
         }
         return Ok(None);
     }
     if let Some(wavelet) = request.dcw_wavelet.as_deref().filter(|name| *name != "haar") {
         return Err(Error::BadValue {
-            flag: "dcw-wavelet",
+            field: "dcw_wavelet",
             value: shortened(wavelet),
             why: "of the wavelets only haar is built".into(),
             near: None,
@@ -149,7 +150,7 @@ pub(super) fn dcw(
     }
     let is_upstreams = request.dcw_enabled == Some(true);
     if !is_upstreams && matches!(solver, Solver::Sde(_)) {
-        let text = "DCW is left out: acestep.cpp, whose way a dcw_scaler without dcw_enabled asks \
+        let text = "DCW is left out: acestep.cpp, whose way a `dcw_scaler` without `dcw_enabled` asks \
                     for, corrects no stochastic steps";
         notices.push(Notice(text.into()));
         return Ok(None);
@@ -162,7 +163,7 @@ pub(super) fn dcw(
     };
     if mode != DcwMode::Double && request.dcw_high_scaler.is_some_and(|given| given > 0.0) {
         let text = format!(
-            "dcw_high_scaler has no effect in mode {}: it belongs to mode double",
+            "`dcw_high_scaler` has no effect in mode {}: it belongs to mode double",
             mode.name()
         );
         notices.push(Notice(text));

@@ -43,7 +43,7 @@ fn times(
     model: &ModelInfo,
     notices: &mut Vec<Notice>,
 ) -> Result<(Schedule, Option<f32>), Error> {
-    let steps = request.inference_steps.map(|n| whole("inference-steps", n, 1, MOST_STEPS));
+    let steps = request.inference_steps.map(|n| whole("inference_steps", n, 1, MOST_STEPS));
     let steps = steps.transpose()?;
     let shift = request.shift.map(|s| above("shift", s, 0.0, MOST_SHIFT)).transpose()?;
     if let Some(times) = &request.timesteps {
@@ -59,7 +59,7 @@ fn times(
     }
     if let Some(steps) = steps.filter(|&steps| steps != TURBO_STEPS) {
         notices.push(Notice(format!(
-            "{} always takes its own {TURBO_STEPS} steps; --inference-steps {steps} is not used",
+            "{} always takes its own {TURBO_STEPS} steps; `inference_steps: {steps}` is not used",
             model.name
         )));
     }
@@ -87,7 +87,12 @@ fn custom(
     }
     let bad = |why: &str| {
         let value = times.iter().map(f64::to_string).collect::<Vec<_>>().join(",");
-        Error::BadValue { flag: "timesteps", value: shortened(&value), why: why.into(), near: None }
+        Error::BadValue {
+            field: "timesteps",
+            value: shortened(&value),
+            why: why.into(),
+            near: None,
+        }
     };
     let times: Vec<f32> = times.iter().map(|&t| t as f32).collect();
     let trailing_zeros = times.iter().rev().take_while(|&&t| t == 0.0).count();
@@ -130,14 +135,14 @@ fn guidance(
     model: &ModelInfo,
     notices: &mut Vec<Notice>,
 ) -> Result<Option<Guidance>, Error> {
-    let scale = request.guidance_scale.map(|g| real("guidance-scale", g, 1.0, 30.0)).transpose()?;
+    let scale = request.guidance_scale.map(|g| real("guidance_scale", g, 1.0, 30.0)).transpose()?;
     let mode = guidance_mode(request, notices)?;
-    let end = |flag, value: Option<f64>, default| real(flag, value.unwrap_or(default), 0.0, 1.0);
-    let start = end("cfg-interval-start", request.cfg_interval_start, 0.0)?;
-    let stop = end("cfg-interval-end", request.cfg_interval_end, 1.0)?;
+    let end = |field, value: Option<f64>, default| real(field, value.unwrap_or(default), 0.0, 1.0);
+    let start = end("cfg_interval_start", request.cfg_interval_start, 0.0)?;
+    let stop = end("cfg_interval_end", request.cfg_interval_end, 1.0)?;
     if start > stop {
         return Err(Error::Conflict(format!(
-            "`--cfg-interval-start {start}` is above `--cfg-interval-end {stop}`: exchange them"
+            "`cfg_interval_start: {start}` is above `cfg_interval_end: {stop}`: exchange them"
         )));
     }
     let has_interval = (start, stop) != (0.0, 1.0);
@@ -150,13 +155,13 @@ fn guidance(
         }
         if let Some(scale) = scale.filter(|&scale| scale != 1.0) {
             notices.push(Notice(format!(
-                "{} is distilled to need no guidance; --guidance-scale {scale} is not used",
+                "{} is distilled to need no guidance; `guidance_scale: {scale}` is not used",
                 model.name
             )));
         }
         if mode != GuidanceMode::Apg {
             notices.push(Notice(format!(
-                "{} is distilled to need no guidance; --guidance-mode {} is not used",
+                "{} is distilled to need no guidance; `guidance_mode: {}` is not used",
                 model.name,
                 mode.name()
             )));
@@ -165,7 +170,7 @@ fn guidance(
     }
     let scale = scale.unwrap_or(model.guidance_scale) as f32;
     if scale == 1.0 && (has_interval || mode != GuidanceMode::Apg) {
-        let text = "guidance_scale 1 is no guidance: its mode and interval have no effect";
+        let text = "`guidance_scale: 1` is no guidance: its mode and interval have no effect";
         notices.push(Notice(text.into()));
     }
     let interval = (start as f32, stop as f32);
@@ -178,11 +183,11 @@ fn guidance_mode(request: &Request, notices: &mut Vec<Notice>) -> Result<Guidanc
         Some("apg_classic") => Some("apg"),
         name => name,
     };
-    let mode = choice("guidance-mode", name, &GuidanceMode::NAMES)?;
+    let mode = choice("guidance_mode", name, &GuidanceMode::NAMES)?;
     Ok(match (request.use_adg, name) {
         (Some(true), None) => GuidanceMode::Adg,
         (Some(true), Some(name)) if !name.starts_with("adg") => {
-            let text = format!("use_adg has no effect: guidance_mode {name} is given");
+            let text = format!("`use_adg` has no effect: `guidance_mode: {name}` is given");
             notices.push(Notice(text));
             mode
         }

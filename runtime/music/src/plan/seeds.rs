@@ -21,13 +21,13 @@ pub(super) fn decide(
 ) -> Result<Vec<u64>, Error> {
     if outlines > MOST_SONGS as usize {
         return Err(Error::OutOfRange {
-            flag: "audio-codes",
+            field: "audio_codes",
             value: format!("(of {outlines} songs)"),
             range: format!("at most {MOST_SONGS}"),
         });
     }
     let songs = match request.batch_size {
-        Some(songs) => Some(whole("batch-size", songs, 1, MOST_SONGS)? as usize),
+        Some(songs) => Some(whole("batch_size", songs, 1, MOST_SONGS)? as usize),
         None => None,
     };
     let listed = request.seed.as_ref().map_or(0, Vec::len) > 1;
@@ -38,7 +38,7 @@ pub(super) fn decide(
         Some(seeds) => {
             if seeds.len() > MOST_SONGS as usize {
                 return Err(Error::OutOfRange {
-                    flag: "seed",
+                    field: "seed",
                     value: format!("({} seeds)", seeds.len()),
                     range: format!("at most {MOST_SONGS}"),
                 });
@@ -46,7 +46,7 @@ pub(super) fn decide(
             match songs {
                 Some(songs) if songs != seeds.len() => {
                     return Err(Error::Conflict(format!(
-                        "`--seed` has {} seeds, but `--batch-size` is {songs}: leave --batch-size out, or \
+                        "`seed` has {} seeds, but `batch_size` is {songs}: leave `batch_size` out, or \
                          give one seed",
                         seeds.len()
                     )));
@@ -57,7 +57,7 @@ pub(super) fn decide(
     };
     if outlines > 1 && outlines != seeds.len() {
         return Err(Error::Conflict(format!(
-            "there are audio codes for {outlines} songs, but {} {} made: leave --batch-size out, or give a \
+            "there are audio codes for {outlines} songs, but {} {} made: leave `batch_size` out, or give a \
              seed for each",
             seeds.len(),
             if seeds.len() == 1 { "is" } else { "are" }
@@ -71,7 +71,7 @@ pub(super) fn decide(
 
 /// Returns seeds for a purpose other than the songs' initial noise, one for each of `songs` songs.
 pub(super) fn for_songs(
-    flag: &'static str,
+    field: &'static str,
     given: Option<&[u64]>,
     songs: usize,
 ) -> Result<Vec<u64>, Error> {
@@ -80,7 +80,7 @@ pub(super) fn for_songs(
         Some(&[seed]) => Ok(counted(seed, songs)),
         Some(seeds) if seeds.len() == songs => Ok(seeds.to_vec()),
         Some(seeds) => Err(Error::Conflict(format!(
-            "`--{flag}` has {} seeds, but there {} {songs} song{}: give one seed, or one for each",
+            "`{field}` has {} seeds, but there {} {songs} song{}: give one seed, or one for each",
             seeds.len(),
             if songs == 1 { "is" } else { "are" },
             if songs == 1 { "" } else { "s" },

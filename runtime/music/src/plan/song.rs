@@ -13,9 +13,9 @@ use crate::{
     prompt::{self, Metas},
 };
 
-/// Message for lyrics beside `--instrumental`.
+/// Message for lyrics beside `instrumental`.
 pub const VOICE_AND_NONE: &str =
-    "`--instrumental` and lyrics exclude each other: leave one of them out";
+    "`instrumental: true` and lyrics exclude each other: leave one of them out";
 
 /// Length if neither duration nor codes are given: short enough for a first try.
 const DEFAULT_SECONDS: f64 = 30.0;
@@ -61,10 +61,10 @@ pub(super) fn decide(
     let (duration_s, frames) = length(asked, model, work, codes.first(), notices)?;
     notices.extend(singing::notice(&lyrics, duration_s));
     let strength = request.audio_cover_strength.unwrap_or(1.0);
-    let strength = real("audio-cover-strength", strength, 0.0, 1.0)?;
+    let strength = real("audio_cover_strength", strength, 0.0, 1.0)?;
     let follows = !codes.is_empty() || work.source.is_some() && work.task.has_source();
     if strength < 1.0 && !follows {
-        let text = "--audio-cover-strength is not used: there are neither audio codes nor a source";
+        let text = "`audio_cover_strength` is not used: there are neither audio codes nor a source";
         notices.push(Notice(text.into()));
     }
     // The prompt states the length of the source without the added silence.
@@ -106,12 +106,12 @@ fn words(
         }
         lyrics = prompt::INSTRUMENTAL.to_owned();
     }
-    for (flag, text) in [
+    for (field, text) in [
         ("caption", Some(&caption)),
         ("lyrics", Some(&lyrics)),
         ("instruction", request.instruction.as_ref()),
     ] {
-        text.map(|text| check::text(flag, text)).transpose()?;
+        text.map(|text| check::text(field, text)).transpose()?;
     }
     // A source song replaces caption and lyrics.
     if work.source.is_none()
@@ -177,7 +177,7 @@ fn length(
         let seconds = (coded * model.hop) as f64 / f64::from(model.sample_rate);
         if seconds > MOST_SECONDS {
             return Err(Error::OutOfRange {
-                flag: "audio-codes",
+                field: "audio_codes",
                 value: format!("({} codes)", codes.len()),
                 range: format!("at most {MOST_SECONDS} seconds of them"),
             });
@@ -205,7 +205,7 @@ fn length(
     });
     match frames(seconds) {
         0 => Err(Error::OutOfRange {
-            flag: "duration",
+            field: "duration",
             value: seconds.to_string(),
             range: format!(
                 "at least one latent frame, {} s",

@@ -22,24 +22,25 @@ pub fn loudness(
     keeps: bool,
     notices: &mut Vec<Notice>,
 ) -> Result<Loudness, Error> {
-    let decibels = real("normalization-db", request.normalization_db.unwrap_or(-1.0), -60.0, 0.0)?;
+    let decibels = real("normalization_db", request.normalization_db.unwrap_or(-1.0), -60.0, 0.0)?;
     let lufs = request.lufs.map(|lufs| real("lufs", lufs, -60.0, -5.0)).transpose()?;
     let clipped =
-        request.peak_clip.map(|clip| whole("peak-clip", clip, 0, MOST_CLIPPED)).transpose()?;
+        request.peak_clip.map(|clip| whole("peak_clip", clip, 0, MOST_CLIPPED)).transpose()?;
     if lufs.is_some() && clipped.is_some() {
-        let why =
-            "`--lufs` and `--peak-clip` both decide how loud the song is: leave one of them out";
+        let why = "`lufs` and `peak_clip` both decide how loud the song is: leave one of them out";
         return Err(Error::Conflict(why.into()));
     }
     let other = lufs.map(|_| "lufs").or(clipped.map(|_| "peak_clip"));
     if let Some(other) = other.filter(|_| request.normalization_db.is_some()) {
-        notices.push(Notice(format!("normalization_db is not used: {other} decides the loudness")));
+        notices.push(Notice(format!(
+            "`normalization_db` is not used: `{other}` decides the loudness"
+        )));
     }
     let asked = request.normalization_db.is_some() || other.is_some();
     let is_on = request.enable_normalization.unwrap_or(asked || !keeps);
     if is_on && keeps {
         let text = "the loudness of the whole song is changed, also outside the region; \
-                    --no-normalization leaves it";
+                    `enable_normalization: false` leaves it";
         notices.push(Notice(text.into()));
     }
     Ok(match (is_on, lufs, clipped) {
@@ -59,18 +60,18 @@ pub fn fades(
     duration_s: f64,
     notices: &mut Vec<Notice>,
 ) -> Result<(f64, f64), Error> {
-    let mut fade = |flag, asked: Option<f64>| {
-        let seconds = real(flag, asked.unwrap_or(0.0), 0.0, MOST_SECONDS)?;
+    let mut fade = |field, asked: Option<f64>| {
+        let seconds = real(field, asked.unwrap_or(0.0), 0.0, MOST_SECONDS)?;
         if seconds > duration_s {
             notices.push(Notice(format!(
-                "--{flag} {seconds} is longer than the song: it counts as {duration_s} s"
+                "`{field}: {seconds}` is longer than the song: it counts as {duration_s} s"
             )));
         }
         Ok::<_, Error>(seconds)
     };
     Ok((
-        fade("fade-in-duration", request.fade_in_duration)?,
-        fade("fade-out-duration", request.fade_out_duration)?,
+        fade("fade_in_duration", request.fade_in_duration)?,
+        fade("fade_out_duration", request.fade_out_duration)?,
     ))
 }
 
@@ -132,7 +133,7 @@ mod tests {
         };
         let mut notices = vec![];
         assert_eq!(fades(&asked, 10.0, &mut notices).expect("in range"), (2.0, 20.0));
-        let text = "--fade-out-duration 20 is longer than the song: it counts as 10 s";
+        let text = "`fade_out_duration: 20` is longer than the song: it counts as 10 s";
         assert_eq!(notices, [Notice(text.into())]);
         let bad = Request { fade_in_duration: Some(-1.0), ..Request::default() };
         fades(&bad, 10.0, &mut vec![]).expect_err("out of range");

@@ -49,15 +49,15 @@ pub(super) fn retake(
     songs: usize,
     notices: &mut Vec<Notice>,
 ) -> Result<Option<Retake>, Error> {
-    let variance = real("retake-variance", request.retake_variance.unwrap_or(0.0), 0.0, 1.0)?;
+    let variance = real("retake_variance", request.retake_variance.unwrap_or(0.0), 0.0, 1.0)?;
     if variance == 0.0 || is_edit(request) {
         if request.retake_seed.is_some() && !is_edit(request) {
-            let text = "retake_seed has no effect without retake_variance";
+            let text = "`retake_seed` has no effect without `retake_variance`";
             notices.push(Notice(text.into()));
         }
         return Ok(None);
     }
-    let seeds = seeds::for_songs("retake-seed", request.retake_seed.as_deref(), songs)?;
+    let seeds = seeds::for_songs("retake_seed", request.retake_seed.as_deref(), songs)?;
     Ok(Some(Retake { seeds, variance }))
 }
 
@@ -73,9 +73,9 @@ pub(super) fn cover_noise_strength(
     notices: &mut Vec<Notice>,
 ) -> Result<f64, Error> {
     let strength = request.cover_noise_strength.unwrap_or(0.0);
-    let strength = real("cover-noise-strength", strength, 0.0, 1.0)?;
+    let strength = real("cover_noise_strength", strength, 0.0, 1.0)?;
     if strength > 0.0 && !has_source {
-        let text = "cover_noise_strength has no effect: there is no source to start from";
+        let text = "`cover_noise_strength` has no effect: there is no source to start from";
         notices.push(Notice(text.into()));
         return Ok(0.0);
     }
@@ -85,9 +85,9 @@ pub(super) fn cover_noise_strength(
 /// Returns factor and offset for the finished latents.
 pub(super) fn latents(request: &Request) -> Result<(f32, f32), Error> {
     let rescale = request.latent_rescale.unwrap_or(1.0);
-    let rescale = above("latent-rescale", rescale, 0.0, MOST_RESCALE)?;
+    let rescale = above("latent_rescale", rescale, 0.0, MOST_RESCALE)?;
     let shift = request.latent_shift.unwrap_or(0.0);
-    let shift = real("latent-shift", shift, -MOST_SHIFT, MOST_SHIFT)?;
+    let shift = real("latent_shift", shift, -MOST_SHIFT, MOST_SHIFT)?;
     Ok((rescale as f32, shift as f32))
 }
 
@@ -98,34 +98,35 @@ pub(super) fn flow_edit(
     songs: &[u64],
     notices: &mut Vec<Notice>,
 ) -> Result<Option<FlowEdit>, Error> {
-    let share = |flag, value: Option<f64>, default| real(flag, value.unwrap_or(default), 0.0, 1.0);
-    let n_min = share("flow-edit-n-min", request.flow_edit_n_min, 0.0)?;
-    let n_max = share("flow-edit-n-max", request.flow_edit_n_max, 1.0)?;
-    let n_avg = whole("flow-edit-n-avg", request.flow_edit_n_avg.unwrap_or(1), 1, MOST_DRAWS)?;
+    let share =
+        |field, value: Option<f64>, default| real(field, value.unwrap_or(default), 0.0, 1.0);
+    let n_min = share("flow_edit_n_min", request.flow_edit_n_min, 0.0)?;
+    let n_max = share("flow_edit_n_max", request.flow_edit_n_max, 1.0)?;
+    let n_avg = whole("flow_edit_n_avg", request.flow_edit_n_avg.unwrap_or(1), 1, MOST_DRAWS)?;
     if !is_edit(request) {
         let words = [&request.flow_edit_source_caption, &request.flow_edit_source_lyrics];
         let has_words = words.into_iter().flatten().any(|text| !text.trim().is_empty());
         if has_words || (n_min, n_max, n_avg) != (0.0, 1.0, 1) {
-            let text = "the settings of an edit have no effect without flow_edit_morph";
+            let text = "the settings of an edit have no effect without `flow_edit_morph`";
             notices.push(Notice(text.into()));
         }
         return Ok(None);
     }
     if n_min > n_max {
         return Err(Error::Conflict(format!(
-            "`--flow-edit-n-min {n_min}` is above `--flow-edit-n-max {n_max}`: exchange \
+            "`flow_edit_n_min: {n_min}` is above `flow_edit_n_max: {n_max}`: exchange \
              them"
         )));
     }
     let source_caption = request.flow_edit_source_caption.clone().unwrap_or_default();
     let source_lyrics = request.flow_edit_source_lyrics.clone().unwrap_or_default();
     if source_caption.trim().is_empty() && source_lyrics.trim().is_empty() {
-        let text = "the edit knows nothing of the song as it is: flow_edit_source_caption and \
-                    flow_edit_source_lyrics are both empty";
+        let text = "the edit knows nothing of the song as it is: `flow_edit_source_caption` and \
+                    `flow_edit_source_lyrics` are both empty";
         notices.push(Notice(text.into()));
     }
     let seeds = match &request.retake_seed {
-        Some(given) => seeds::for_songs("retake-seed", Some(given), songs.len())?,
+        Some(given) => seeds::for_songs("retake_seed", Some(given), songs.len())?,
         None => songs.to_vec(),
     };
     let window = Window { n_min, n_max, n_avg: n_avg as usize };
@@ -152,7 +153,7 @@ pub(super) fn keep_to_edit(plan: &mut Plan, request: &Request, notices: &mut Vec
         plan.solver = Solver::Euler;
     }
     if plan.dcw.take().is_some() {
-        unused.push("dcw_enabled");
+        unused.push("`dcw_enabled`");
     }
     if let Some(guidance) = &mut plan.guidance
         && !matches!(guidance.mode, GuidanceMode::Apg | GuidanceMode::Cfg)
@@ -161,14 +162,14 @@ pub(super) fn keep_to_edit(plan: &mut Plan, request: &Request, notices: &mut Vec
         guidance.mode = GuidanceMode::Apg;
     }
     if std::mem::take(&mut plan.cover_noise_strength) > 0.0 {
-        unused.push("cover_noise_strength");
+        unused.push("`cover_noise_strength`");
     }
     if plan.audio_cover_strength < 1.0 {
         (plan.audio_cover_strength, plan.non_cover_prompt) = (1.0, None);
-        unused.push("audio_cover_strength");
+        unused.push("`audio_cover_strength`");
     }
     if request.retake_variance.is_some_and(|variance| variance > 0.0) {
-        unused.push("retake_variance");
+        unused.push("`retake_variance`");
     }
     if !unused.is_empty() {
         let text =

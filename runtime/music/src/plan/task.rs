@@ -77,7 +77,7 @@ impl Task {
     /// [`Error::BadValue`] with the valid names.
     pub fn of(request: &Request) -> Result<Self, Error> {
         let name = request.task_type.as_deref().map(|name| name.replace('_', "-"));
-        choice("task-type", name.as_deref(), &Self::ALL.map(|task| (task.name(), task)))
+        choice("task_type", name.as_deref(), &Self::ALL.map(|task| (task.name(), task)))
     }
 
     /// True if the task needs an existing song.
@@ -204,13 +204,13 @@ pub(super) fn decide(
     let follows = task.has_source() || is_edit;
     if is_edit && !matches!(task, Task::TextToMusic | Task::Cover) {
         let why = format!(
-            "`--flow-edit-morph` goes with text2music and cover, not with `{name}`: leave \
+            "`flow_edit_morph` goes with text2music and cover, not with `{name}`: leave \
              it out"
         );
         return Err(Error::Conflict(why));
     }
     if is_edit && codes {
-        let why = "`--flow-edit-morph` edits a song, not audio codes: leave them out";
+        let why = "`flow_edit_morph` edits a song, not audio codes: leave them out";
         return Err(Error::Conflict(why.into()));
     }
     if is_edit && model.is_turbo {
@@ -220,7 +220,7 @@ pub(super) fn decide(
     }
     if codes && !task.takes_codes() {
         let why =
-            format!("`--task-type {name}` follows a song, and not audio codes: leave them out");
+            format!("`task_type: {name}` follows a song, and not audio codes: leave them out");
         return Err(Error::Conflict(why));
     }
     let source = match &sounds.source {
@@ -230,26 +230,26 @@ pub(super) fn decide(
         }
         Some(_) if !follows => {
             let text =
-                "the source is not used: text2music takes none; did you mean --task-type cover?";
+                "the source is not used: text2music takes none; did you mean `task_type: cover`?";
             note(text.into());
             None
         }
         None if is_edit => {
-            return Err(SongError::NoSource { task: "text2music --flow-edit-morph" }.into());
+            return Err(SongError::NoSource { field: "flow_edit_morph", value: "true" }.into());
         }
         None if task.has_source() && !codes => {
-            return Err(SongError::NoSource { task: name }.into());
+            return Err(SongError::NoSource { field: "task_type", value: name }.into());
         }
         source => source.clone(),
     };
     let (start, end) = (request.repainting_start, request.repainting_end);
     let is_set = start.is_some_and(|s| s != 0.0) || end.is_some_and(|s| s >= 0.0);
     if is_set && !task.takes_region() {
-        note(format!("--repainting-start and --repainting-end have no effect on `{name}`"));
+        note(format!("`repainting_start` and `repainting_end` have no effect on `{name}`"));
     }
     tracks(request, task, &mut note)?;
     let mask_mode =
-        choice("chunk-mask-mode", request.chunk_mask_mode.as_deref(), &MaskMode::NAMES)?;
+        choice("chunk_mask_mode", request.chunk_mask_mode.as_deref(), &MaskMode::NAMES)?;
     let source_samples = source.as_ref().map(|source| source.samples(model.hop));
     let mut work = Work {
         task,

@@ -58,9 +58,9 @@ fn what_turbo_does_not_use_is_said() {
     assert_eq!(
         notices,
         [
-            "turbo always takes its own 8 steps; --inference-steps 20 is not used",
+            "turbo always takes its own 8 steps; `inference_steps: 20` is not used",
             "turbo knows the shifts 1, 2 and 3; 2.4 counts as 2",
-            "turbo is distilled to need no guidance; --guidance-scale 4.5 is not used",
+            "turbo is distilled to need no guidance; `guidance_scale: 4.5` is not used",
         ]
     );
 }

@@ -18,8 +18,8 @@ pub fn decide(
     frames: usize,
     notices: &mut Vec<Notice>,
 ) -> Result<Tiling, Error> {
-    let chunk = chunk.map(|asked| whole("vae-chunk", asked, 1, MOST_FRAMES)).transpose()?;
-    let overlap = overlap.map(|asked| whole("vae-overlap", asked, 0, MOST_FRAMES)).transpose()?;
+    let chunk = chunk.map(|asked| whole("vae_chunk", asked, 1, MOST_FRAMES)).transpose()?;
+    let overlap = overlap.map(|asked| whole("vae_overlap", asked, 0, MOST_FRAMES)).transpose()?;
     let chunk = chunk.map_or(usual.chunk, |asked| asked as usize);
     let overlap = overlap.map_or(usual.overlap, |asked| asked as usize);
     let fitted = Tiling { chunk, overlap }.fitted()?;

@@ -108,7 +108,7 @@ fn differ(keys: [&str; 2], values: [&Value; 2]) -> Error {
     } else {
         format!("`{one}` {first} and `{other}` {second}, which mean the same")
     };
-    Error::Conflict(format!("the request has {what}: leave one out"))
+    Error::RequestTwice(what)
 }
 
 #[derive(Default)]
@@ -133,7 +133,7 @@ impl Reader {
         let dcw_off = left_open || object.get("dcw_enabled") == Some(&Value::Bool(false));
         if left_open && object.get("dcw_scaler").and_then(as_f64).is_some_and(|x| x != 0.0) {
             let text = "the request leaves DCW open, which upstream has on for turbo; here it is off \
-                        unless dcw_enabled is true";
+                        unless `dcw_enabled: true` is given";
             self.notices.push(Notice(text.into()));
         }
         // Original spelling and value of each of our keys.
@@ -281,7 +281,7 @@ impl Reader {
         let thinks = self.ours.get("thinking") != Some(&Value::Bool(false));
         if self.is_acestep_cpp && thinks && !set("audio_codes") && !set("lm_prompt_style") {
             let text = "the request is one of acestep.cpp, whose language model reads another \
-                        prompt: unless you give `--lm-prompt-style acestep.cpp`, it is read with \
+                        prompt: unless you give `lm_prompt_style: acestep.cpp`, it is read with \
                         this program's";
             self.notices.push(Notice(text.into()));
         }

@@ -143,7 +143,7 @@ pub(super) enum Role {
     Unbuilt,
     /// An unsupported setting that changes the sound: an error.
     Sound,
-    /// A choice of a file or an output; a notice names the option to use instead.
+    /// A choice of a file or an output; a notice names the field or the work to choose instead.
     Chosen(&'static str),
     /// A setting without effect on the sound, or only for an unsupported feature.
     Nothing,
@@ -167,7 +167,7 @@ pub(super) const MODES: [&str; 3] = ["generate", "inspire", "format"];
 /// Keys that only acestep.cpp writes.
 pub(super) const ACESTEP_CPP: [&str; 3] = ["lm_batch_size", "synth_batch_size", "synth_model"];
 
-const MODEL: Role = Chosen("--model");
+const MODEL: Role = Chosen("`model`");
 
 /// Keys of other programs: name, role, values without effect.
 pub(super) const THEIRS: &[(&str, Role, Neutral)] = &[
@@ -179,8 +179,8 @@ pub(super) const THEIRS: &[(&str, Role, Neutral)] = &[
     ("sample_mode", Mode("inspire"), Empty),
     ("use_format", Mode("format"), Empty),
     ("format", Mode("format"), Empty),
-    ("analysis_only", Chosen("`acestep plan --no-codes`"), Empty),
-    ("full_analysis_only", Chosen("`acestep understand`"), Empty),
+    ("analysis_only", Chosen("`plan` and `codes: false`"), Empty),
+    ("full_analysis_only", Chosen("`understand`"), Empty),
     ("use_cot_lyrics", Unbuilt, Empty),
     ("lm_backend", Nothing, Any),
     ("lm_batch_chunk_size", Nothing, Any),
@@ -201,8 +201,8 @@ pub(super) const THEIRS: &[(&str, Role, Neutral)] = &[
     // Output.
     ("use_tiled_decode", Nothing, Any),
     // Post-processing on upstream's web page.
-    ("auto_lrc", Chosen("--lrc"), Empty),
-    ("auto_score", Chosen("--score"), Empty),
+    ("auto_lrc", Chosen("`lrc: true`"), Empty),
+    ("auto_score", Chosen("`score: true`"), Empty),
     ("score_scale", Nothing, Any),
     ("use_random_seed", Nothing, Any),
     ("global_caption", Sound, Empty),

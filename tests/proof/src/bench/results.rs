@@ -51,7 +51,7 @@ impl Results {
     /// If the file cannot be read, or is not a complete result.
     pub fn read(path: &Path) -> Result<Self> {
         let hint = "measure again; a run that was stopped leaves nothing to read";
-        let results: Self = read(path, "a whole result of `acestep bench --json`", hint)?;
+        let results: Self = read(path, "a whole result of `bench` in JSON", hint)?;
         if results.stages.is_empty() {
             return Err(Error::NoStages { path: path.to_owned(), hint }.into());
         }

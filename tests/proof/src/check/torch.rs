@@ -47,7 +47,7 @@ pub(crate) fn run(
         Device::Wgpu(_) => return Ok(Some("PyTorch computes on no Vulkan device".to_owned())),
     };
     if dtype == name(DType::I8) {
-        return Ok(Some(format!("it has no weights in {dtype}; --dtype bf16 compares")));
+        return Ok(Some(format!("it has no weights in {dtype}; `dtype: bf16` compares")));
     }
     let folder = tempfile::tempdir().context("cannot make a folder for PyTorch's script")?;
     let (script, list) = (folder.path().join("torch_speed.py"), folder.path().join("tasks.json"));

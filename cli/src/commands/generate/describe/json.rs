@@ -11,7 +11,7 @@ use super::{
     super::{Resolved, adapters, outputs::Target, sounds},
     Resources, Used, sampler, seconds, shortest,
 };
-use crate::commands::language;
+use crate::{commands::language, fields};
 
 /// Describes the whole run as an object: `plan`, `outputs`, `request`, `notices`. The notices of
 /// the plan come before the `late` ones.
@@ -48,7 +48,7 @@ pub(in super::super) fn to_json(
         "language_model": setup.composition.as_ref().map(|composition| {
             language::to_json(&composition.folder, composition.writes_codes, timing)
         }),
-        "notices": notices.map(|notice| notice.0.as_str()).collect::<Vec<_>>(),
+        "notices": fields::texts(notices),
         "plan": parts.into_iter().flat_map(keys).collect::<Map<_, _>>(),
     })
 }

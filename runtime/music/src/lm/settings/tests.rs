@@ -86,40 +86,40 @@ fn each_value_out_of_range_names_option_value_and_range() {
     for (asked, message) in [
         (
             Request { lm_temperature: Some(2.1), ..r() },
-            "`--lm-temperature 2.1` is out of range: 0 to 2",
+            "`lm_temperature: 2.1` is out of range: 0 to 2",
         ),
         (
             Request { lm_temperature: Some(f64::NAN), ..r() },
-            "`--lm-temperature NaN` is out of range: 0 to 2",
+            "`lm_temperature: NaN` is out of range: 0 to 2",
         ),
         (
             Request { lm_cfg_scale: Some(0.5), ..r() },
-            "`--lm-cfg-scale 0.5` is out of range: 1 to 10",
+            "`lm_cfg_scale: 0.5` is out of range: 1 to 10",
         ),
         (
             Request { lm_top_k: Some(-2), ..r() },
-            "`--lm-top-k -2` is out of range: a whole number from 0 to 1000000",
+            "`lm_top_k: -2` is out of range: a whole number from 0 to 1000000",
         ),
-        (Request { lm_top_p: Some(1.1), ..r() }, "`--lm-top-p 1.1` is out of range: 0 to 1"),
+        (Request { lm_top_p: Some(1.1), ..r() }, "`lm_top_p: 1.1` is out of range: 0 to 1"),
         (
             Request { lm_repetition_penalty: Some(0.0), ..r() },
-            "`--lm-repetition-penalty 0` is out of range: 0.1 to 2",
+            "`lm_repetition_penalty: 0` is out of range: 0.1 to 2",
         ),
         (
             Request { lm_prompt_style: Some("ajar".into()), ..r() },
-            "`--lm-prompt-style ajar` cannot be used: use open, closed, upstream or acestep.cpp",
+            "`lm_prompt_style: ajar` cannot be used: use open, closed, upstream or acestep.cpp",
         ),
         (
             Request { bpm: Some(1000), ..r() },
-            "`--bpm 1000` is out of range: a whole number from 30 to 300",
+            "`bpm: 1000` is out of range: a whole number from 30 to 300",
         ),
         (
             Request { duration: Some(1e9), ..r() },
-            "`--duration 1000000000` is out of range: above 0, at most 600",
+            "`duration: 1000000000` is out of range: above 0, at most 600",
         ),
         (
             Request { lyrics: Some("x".repeat(1_000_001)), ..r() },
-            "`--lyrics (1000001 characters)` is out of range: at most 1000000 characters",
+            "`lyrics: (1000001 characters)` is out of range: at most 1000000 characters",
         ),
     ] {
         assert_eq!(refusal(asked), message);
@@ -127,11 +127,11 @@ fn each_value_out_of_range_names_option_value_and_range() {
     let bounded = |tokens, seq| resolve(&r()).0.bounded(tokens, seq);
     assert_eq!(
         bounded(Some(0), None).expect_err("none").to_string(),
-        "`--max-tokens 0` is out of range: a whole number from 1 to 1000000"
+        "`max_tokens: 0` is out of range: a whole number from 1 to 1000000"
     );
     assert_eq!(
         bounded(None, Some(1)).expect_err("too few").to_string(),
-        "`--max-seq 1` is out of range: a whole number from 128 to 1000000"
+        "`max_seq: 1` is out of range: a whole number from 128 to 1000000"
     );
     let settings = bounded(Some(5), Some(4096)).expect("bounds");
     assert_eq!((settings.max_tokens, settings.max_seq), (Some(5), 4096));

@@ -21,14 +21,14 @@ impl<B: Backend> Prepared<B> {
     /// edit.
     pub fn to_conditioning(&self) -> Result<Conditioning, Error> {
         if self.tracks.later.is_some() {
-            let why = "conditioning files hold one condition: --dump-conditioning needs \
-                       --audio-cover-strength 1";
+            let why = "conditioning files hold one condition: `dump_conditioning` needs \
+                       `audio_cover_strength: 1`";
             return Err(Error::Conflict(why.into()));
         }
         let Start { region, source, .. } = &self.start;
         if region.is_some() || source.is_some() || self.edited.is_some() {
             let why = "conditioning files hold nothing of a source that is kept: leave \
-                       --dump-conditioning out";
+                       `dump_conditioning` out";
             return Err(Error::Conflict(why.into()));
         }
         let array = |x: &Tensor<B, 3>| Array3::new(x.dims(), to_host(x.clone()));

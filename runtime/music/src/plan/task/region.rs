@@ -54,7 +54,7 @@ pub(super) fn region(
     let rate = f64::from(model.sample_rate);
     let source_s = samples as f64 / rate;
     let start = real(
-        "repainting-start",
+        "repainting_start",
         request.repainting_start.unwrap_or(0.0),
         -MOST_SECONDS,
         MOST_SECONDS,
@@ -62,7 +62,7 @@ pub(super) fn region(
     let end = match request.repainting_end {
         // -1 is upstream's value for the end of the source.
         None | Some(-1.0) => source_s,
-        Some(end) => real("repainting-end", end, 0.0, MOST_SECONDS)?,
+        Some(end) => real("repainting_end", end, 0.0, MOST_SECONDS)?,
     };
     let before_s = (-start).max(0.0);
     let after_s = (end - source_s).max(0.0);
@@ -79,8 +79,8 @@ pub(super) fn region(
     // ANCHOR_END: region
     if end <= start {
         let why = format!(
-            "the region ends at {end} s, but begins at {start} s: let --repainting-end lie behind \
-             --repainting-start"
+            "the region ends at {end} s, but begins at {start} s: let `repainting_end` lie behind \
+             `repainting_start`"
         );
         return Err(Error::Conflict(why));
     }
@@ -101,7 +101,7 @@ pub(super) fn region(
         ));
     }
     if frames == (0..last) {
-        let how = "--repainting-start and --repainting-end choose a part";
+        let how = "`repainting_start` and `repainting_end` choose a part";
         note(format!("the whole song is made anew; {how}"));
     }
     work.region = Some(Region { frames, seconds: (start, end), repaint });
@@ -118,8 +118,8 @@ pub(super) fn repaint(
     let own = (request.repaint_latent_crossfade_frames, request.repaint_wav_crossfade_sec);
     let mode = request.repaint_mode.as_deref().unwrap_or("balanced");
     let kinds = [("balanced", 0), ("conservative", 1), ("aggressive", 2), ("custom", 3)];
-    let kind: u8 = choice("repaint-mode", Some(mode), &kinds)?;
-    let strength = real("repaint-strength", request.repaint_strength.unwrap_or(0.5), 0.0, 1.0)?;
+    let kind: u8 = choice("repaint_mode", Some(mode), &kinds)?;
+    let strength = real("repaint_strength", request.repaint_strength.unwrap_or(0.5), 0.0, 1.0)?;
     let kept = 1.0 - strength;
     let second = f64::from(model.sample_rate) / model.hop as f64; // 25
     let balanced = Repaint {
@@ -138,9 +138,9 @@ pub(super) fn repaint(
         _ => {
             let frames = own
                 .0
-                .map(|n| whole("repaint-latent-crossfade-frames", n, 0, MOST_CROSSFADE_FRAMES));
+                .map(|n| whole("repaint_latent_crossfade_frames", n, 0, MOST_CROSSFADE_FRAMES));
             let seconds =
-                own.1.map(|s| real("repaint-wav-crossfade-sec", s, 0.0, MOST_CROSSFADE_SECONDS));
+                own.1.map(|s| real("repaint_wav_crossfade_sec", s, 0.0, MOST_CROSSFADE_SECONDS));
             Repaint {
                 injection_ratio: kept,
                 crossfade_frames: frames
@@ -152,11 +152,11 @@ pub(super) fn repaint(
     };
     // ANCHOR_END: repaint
     if matches!(kind, 1 | 2) && request.repaint_strength.is_some_and(|strength| strength != 0.5) {
-        note(format!("--repaint-strength has no effect: `repaint_mode` is {mode}"));
+        note(format!("`repaint_strength` has no effect with `repaint_mode: {mode}`"));
     }
     if kind != 3 && has_own_widths(request) {
         note(format!(
-            "the widths of the crossfades are those of `repaint_mode` {mode}; with `custom` they are \
+            "the widths of the crossfades are those of `repaint_mode: {mode}`; with `custom` they are \
              your own"
         ));
     }

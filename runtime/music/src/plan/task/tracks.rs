@@ -53,7 +53,7 @@ pub(super) fn tracks(
         _ => Vec::new(),
     };
     for name in named {
-        check::text("track-name", name)?;
+        check::text("track_name", name)?;
         if !TRACKS.contains(&canonical(name).as_str()) {
             note(format!(
                 "the model does not know the track `{}`; it knows {}",
@@ -71,7 +71,7 @@ pub(super) fn tracks(
             return Err(SongError::NoTrack { task: task.name(), tracks: &TRACKS }.into());
         }
         Task::Lego | Task::Extract if several => {
-            note("--track-classes has no effect: it is for `complete`".into());
+            note("`track_classes` has no effect: it is for `complete`".into());
         }
         Task::Lego | Task::Extract | Task::Complete => (),
         _ if track.is_some() || several => {

@@ -44,13 +44,13 @@ fn a_solver_has_upstreams_two_names_or_acestep_cpps_one() {
             ..request()
         })
     };
-    let expected = "`--solver dpm3m` and `--sampler-mode heun` name two solvers; use one of them";
+    let expected = "`solver: dpm3m` and `sampler_mode: heun` name two solvers; use one of them";
     assert_eq!(two(None, Some("heun"), "dpm3m"), expected);
-    let expected = "`--solver euler` and `--infer-method sde` name two solvers; use one of them";
+    let expected = "`solver: euler` and `infer_method: sde` name two solvers; use one of them";
     assert_eq!(two(Some("sde"), None, "euler"), expected);
     assert_eq!(
         two(None, None, "rk4"),
-        "`--solver rk4` cannot be used: use euler, sde, dpm3m or stork4"
+        "`solver: rk4` cannot be used: use euler, sde, dpm3m or stork4"
     );
 }
 
@@ -62,7 +62,7 @@ fn settings_of_the_sampler_without_effect_are_said() {
         sampler_mode: Some("heun".into()),
         ..request()
     };
-    assert_eq!(said(sde), ["sampler_mode heun has no effect with infer_method sde"]);
+    assert_eq!(said(sde), ["`sampler_mode: heun` has no effect with `infer_method: sde`"]);
     let substeps = |solver: Option<&str>, n| {
         said(Request { solver: solver.map(Into::into), stork_substeps: Some(n), ..request() })
     };
@@ -70,10 +70,10 @@ fn settings_of_the_sampler_without_effect_are_said() {
     assert!(substeps(Some("stork4"), 20)[0].contains("the exact integral"));
     assert!(substeps(None, 20)[0].contains("it belongs to the solver stork4"));
     let retake = Request { retake_seed: Some(vec![1]), ..request() };
-    assert_eq!(said(retake), ["retake_seed has no effect without retake_variance"]);
+    assert_eq!(said(retake), ["`retake_seed` has no effect without `retake_variance`"]);
     let both =
         |mode: &str| Request { use_adg: Some(true), guidance_mode: Some(mode.into()), ..request() };
-    assert_eq!(said(both("cfg")), ["use_adg has no effect: guidance_mode cfg is given"]);
+    assert_eq!(said(both("cfg")), ["`use_adg` has no effect: `guidance_mode: cfg` is given"]);
     assert_eq!(said(both("adg_w_norm")), Vec::<String>::new());
 }
 
@@ -95,7 +95,7 @@ fn guidance_has_upstreams_names() {
     assert_eq!(mode(named), GuidanceMode::Cfg);
     let (plan, notices) = resolve(Request { use_adg: Some(true), ..request() }, turbo());
     assert_eq!(plan.guidance, None);
-    assert!(notices[0].contains("--guidance-mode adg is not used"), "{notices:?}");
+    assert!(notices[0].contains("`guidance_mode: adg` is not used"), "{notices:?}");
 }
 
 /// Upstream's defaults with `dcw_enabled`, acestep.cpp's with only a strength.
@@ -136,7 +136,7 @@ fn the_correction_is_off_unless_either_programs_way_asks_for_it() {
     let db4 = Request { dcw_enabled: Some(true), dcw_wavelet: Some("db4".into()), ..request() };
     assert_eq!(
         refusal(db4),
-        "`--dcw-wavelet db4` cannot be used: of the wavelets only haar is built"
+        "`dcw_wavelet: db4` cannot be used: of the wavelets only haar is built"
     );
 }
 
@@ -161,7 +161,7 @@ fn a_retake_is_the_same_noise_turned_to_another() {
     let three = refusal(retake(0.5, Some(vec![1, 2, 3])));
     assert_eq!(
         three,
-        "`--retake-seed` has 3 seeds, but there are 2 songs: give one seed, or one for each"
+        "`retake_seed` has 3 seeds, but there are 2 songs: give one seed, or one for each"
     );
 }
 
@@ -182,7 +182,7 @@ fn a_kept_source_leaves_fewer_steps() {
     let alone = Request { audio_codes: None, duration: Some(10.0), ..request };
     let (plan, notices) = resolve(Request { audio_cover_strength: None, ..alone }, turbo());
     assert_eq!((plan.steps(), plan.cover_noise_strength), (8, 0.0));
-    assert_eq!(notices, ["cover_noise_strength has no effect: there is no source to start from"]);
+    assert_eq!(notices, ["`cover_noise_strength` has no effect: there is no source to start from"]);
 }
 
 #[test]
@@ -249,7 +249,10 @@ fn guidance_that_is_not_there_has_no_interval() {
     let of_turbo = said(asked(None), turbo());
     assert!(of_turbo[0].ends_with("no guidance; its interval is not used"), "{of_turbo:?}");
     let of_base = said(asked(Some(1.0)), base());
-    assert_eq!(of_base, ["guidance_scale 1 is no guidance: its mode and interval have no effect"]);
+    assert_eq!(
+        of_base,
+        ["`guidance_scale: 1` is no guidance: its mode and interval have no effect"]
+    );
     assert_eq!(said(Request { guidance_scale: Some(1.0), ..request() }, base()), [""; 0]);
 }
 

@@ -109,8 +109,8 @@ fn a_repaint_without_a_region_makes_everything_anew_and_says_so() {
     let error = Plan::with_sounds(&asked, &turbo(), &given(6.0)).expect_err("no region");
     assert_eq!(
         error.to_string(),
-        "the region ends at 2 s, but begins at 3 s: let --repainting-end lie behind \
-         --repainting-start"
+        "the region ends at 2 s, but begins at 3 s: let `repainting_end` lie behind \
+         `repainting_start`"
     );
     let asked = Request { repainting_end: Some(599.9), ..task("repaint") };
     let asked = Request { repainting_start: Some(-10.0), ..asked };
@@ -137,8 +137,8 @@ fn a_region_has_a_frame_at_least_and_an_end_that_is_one() {
         let first = first as usize;
         assert_eq!(region.frames, first..first + 1, "from {start} s to {end} s");
     }
-    assert!(refused(1.0, -2.0).starts_with("`--repainting-end -2` is out of range"));
-    assert!(refused(1.0, f64::NAN).starts_with("`--repainting-end NaN` is out of range"));
+    assert!(refused(1.0, -2.0).starts_with("`repainting_end: -2` is out of range"));
+    assert!(refused(1.0, f64::NAN).starts_with("`repainting_end: NaN` is out of range"));
     // An end beyond the last whole frame is no error.
     let asked = Request { repainting_start: Some(1.16), ..task("repaint") };
     let (plan, _) = planned(&asked, turbo(), 5.5);
@@ -193,11 +193,11 @@ fn tracks_need_a_base_model_a_source_and_a_name() {
     );
     assert_eq!(
         refused(&asked, base(), &Sounds::default()),
-        "`--task-type extract` needs a song to start from"
+        "`task_type: extract` needs a song to start from"
     );
     assert_eq!(
         refused(&task("lego"), base(), &given(6.0)),
-        "`--task-type lego` needs the name of a track"
+        "`task_type: lego` needs the name of a track"
     );
     let (plan, notices) = planned(&asked, base(), 6.0);
     assert_eq!(plan.instruction, "Extract the DRUMS track from the audio:");
@@ -242,7 +242,7 @@ fn text2music_takes_no_source_and_says_so() {
     assert!(notices[0].starts_with("the source is not used: text2music takes none"));
     let unknown = Request { task_type: Some("remix".into()), ..asked };
     let error = Plan::resolve(&unknown, &turbo()).expect_err("no task").to_string();
-    assert!(error.starts_with("`--task-type remix` cannot be used: use text2music"), "{error}");
+    assert!(error.starts_with("`task_type: remix` cannot be used: use text2music"), "{error}");
 }
 
 #[test]

@@ -124,8 +124,7 @@ fn a_file_that_is_cut_or_empty_or_another_is_named_with_its_remedy() {
     for text in [&whole[..whole.len() / 2], "", "{}", "[1]", &whole.replace("\"dit\"", "\"dot\"")] {
         std::fs::write(&path, text).expect("a file");
         let error = Results::read(&path).expect_err(text);
-        let message =
-            format!("`{}` is not a whole result of `acestep bench --json`", path.display());
+        let message = format!("`{}` is not a whole result of `bench` in JSON", path.display());
         assert_eq!(error.to_string(), message);
         assert!(Quiet.hint(&error).is_some_and(|hint| hint.contains("measure again")));
         assert!(error.source().is_some(), "the cause is kept");

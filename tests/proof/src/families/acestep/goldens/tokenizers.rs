@@ -90,7 +90,7 @@ fn has_tokenizer(directory: &Directory) -> bool {
 
 fn refusal(problem: String) -> anyhow::Error {
     let hint = format!(
-        "--tokenizer takes the folder of a released language model (`{LANGUAGE_MODELS}*`) or of \
+        "`tokenizer` takes the folder of a released language model (`{LANGUAGE_MODELS}*`) or of \
          `{TEXT_ENCODER}`, or the folder that holds both"
     );
     crate::Error::NoTokenizer { problem, hint }.into()
@@ -130,8 +130,8 @@ impl Checkpoints {
     /// The reason why there is no tokenizer with the real vocabulary.
     pub(crate) fn why_no_tokenizer(&self) -> &'static str {
         match self.real {
-            None => "needs the real vocabulary: pass --tokenizer DIR",
-            Some(_) => "the directory of --tokenizer has only the other tokenizer",
+            None => "needs the real vocabulary: pass `tokenizer: DIR`",
+            Some(_) => "the directory of `tokenizer` has only the other tokenizer",
         }
     }
 }
