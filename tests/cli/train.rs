@@ -67,7 +67,7 @@ fn what_cannot_be_learned_is_said_before_anything_is_read() {
 }
 
 #[test]
-fn a_state_of_something_else_is_refused_and_force_begins_anew() {
+fn a_state_of_something_else_is_refused_and_force_starts_again() {
     let place = with_songs();
     let learn = |more: &[&str]| {
         let common = ["train", "lora", "songs", "--model", "tiny", "--epochs", "12"];
@@ -79,12 +79,12 @@ fn a_state_of_something_else_is_refused_and_force_begins_anew() {
     fs::remove_file(place.path(config)).expect("a file");
     learn(&["--rank", "2"]).succeeded();
     fs::remove_file(place.path(config)).expect("a file");
-    learn(&["--rank", "3"]).failed(1).says("other settings").says("begin anew with --force");
+    learn(&["--rank", "3"]).failed(1).says("other settings").says("start again with --force");
     place.write("songs-lora/training/state.bin", "damaged");
-    learn(&["--rank", "2"]).failed(1).says("no state of a course");
+    learn(&["--rank", "2"]).failed(1).says("no state of a training run");
     learn(&["--rank", "3", "--force"]).succeeded();
     assert_eq!(place.json(config)["r"], 3);
-    learn(&["--rank", "2", "--force", "--alpha", "1e38"]).failed(1).says("no number");
+    learn(&["--rank", "2", "--force", "--alpha", "1e38"]).failed(1).says("NaN or infinite");
     // A failed run keeps the old adapter.
     assert_eq!(place.json(config)["r"], 3);
 }
@@ -111,7 +111,7 @@ fn songs_that_changed_since_are_named_and_not_mixed_with_what_was_learned() {
     learn(&[])
         .failed(1)
         .says("other data (changed: sound of `a.wav`)")
-        .says("begin anew with --force");
+        .says("start again with --force");
     place.write("songs/a.wav", &sound);
     place.write("songs/b.caption.txt", "drums in the sun");
     learn(&[]).failed(1).says("(changed: texts of `b.wav`)");

@@ -242,7 +242,7 @@ fn known(error: acestep_train::Error) -> anyhow::Error {
         Learning::File(error) => error.into(),
         Learning::Checkpoint(error) => error.into(),
         Learning::State { .. } => {
-            CliError::new(error.to_string()).hint("begin anew with --force").into()
+            CliError::new(error.to_string()).hint("start again with --force").into()
         }
         Learning::Diverged { .. } => {
             CliError::new(error.to_string()).hint("use a smaller --learning-rate").into()

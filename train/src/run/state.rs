@@ -85,7 +85,7 @@ impl TrainingRun {
             };
             return Err(self.bad(&format!(
                 "of a training run with another seed, other settings or other data{others}; remove it to \
-                 begin anew"
+                 start again"
             )));
         }
         let rest = bytes.split_off(end + 1);
