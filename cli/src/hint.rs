@@ -93,7 +93,7 @@ pub(crate) fn of_model(error: &acestep_import::Error) -> Option<String> {
     let mut hint = remedy(error)?;
     let acestep_import::Error::Absent { known, unknown, .. } = error else { return Some(hint) };
     if let Some(by) = settings::offline().filter(|_| known.is_some()) {
-        hint = format!("{hint} without {by}, by which no server is asked");
+        hint = format!("{hint} without {by}, which forbids downloads");
     }
     let near = |of: &Unknown| nearest(&of.name, of.names.iter().copied());
     if let Some(near) = unknown.as_deref().and_then(near) {

@@ -63,7 +63,7 @@ fn serve() -> ExitCode {
     interrupt::install(&report);
     let pins = || settings::hub().filter(|_| cli.command.uses_models());
     if let Some(Err(error)) = pins().map(|hub| Pins::read(&hub)) {
-        let text = "what was pulled is not known, and whatever lies in the cache is used";
+        let text = "the list of pulled models cannot be read, so any version in the cache is used";
         report.note(&format!("{text}: {error}"));
     }
     let mut result = run(&cli);

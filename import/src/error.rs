@@ -397,7 +397,7 @@ impl Error {
                 "wait until it is whole and run this again; to replace a file while it is used, write the new one beside it and rename it over the old one, as downloaders do"
             }
             Self::HugeHeader { .. } => {
-                "it is no safetensors file, whatever its name says: fetch the right one"
+                "it is not a safetensors file, despite its name: fetch the right one"
             }
             Self::BadSilence { .. } => {
                 "fetch silence_latent.pt of the release again, or write your own `[1, C, T]` with `torch.save(latent.float().contiguous().clone(), \"silence_latent.pt\")`"

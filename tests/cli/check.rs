@@ -141,7 +141,7 @@ fn a_processor_is_checked_only_by_name() {
     let place = Place::new();
     for device in [&[][..], &["--device", "auto"]] {
         let run = place.run(&[&["check", "--quick"], device].concat()).failed(1);
-        run.says("error: there is no card to check: this build has only cpu\n")
+        run.says("error: there is no GPU to check: this build has only cpu\n")
             .says("hint: pass `--device cpu` to try the check itself\n");
     }
     assert!(place.files().is_empty(), "{:?}", place.files());

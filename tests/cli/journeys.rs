@@ -134,7 +134,7 @@ fn from_a_mistake_to_its_mend() {
     assert!(verify.code == Some(1) && verify.text().contains("DAMAGED  vae"), "{}", verify.text());
     // The repair works even if the first attempt fails.
     hub.fails("vae/diffusion_pytorch_model.safetensors", Fault::Cut(10_000), 1);
-    user.run(&["model", "pull", "vae"]).succeeded().says("was here, but damaged");
+    user.run(&["model", "pull", "vae"]).succeeded().says("is damaged: it is downloaded again");
     user.run(&song).succeeded();
     user.run(&["model", "verify"]).succeeded();
 }

@@ -163,7 +163,7 @@ fn codes_of_the_request_are_left_out_with_a_word() {
     let args = ["--request", "r.json", "--no-codes", "-o", "-"];
     let run = ask(&place, "plan", &args).succeeded();
     assert_eq!(run.json().get("audio_codes"), None);
-    run.says("note: the request's audio codes are not used: it is planned anew, without codes");
+    run.says("note: the request's audio codes are not used: it is planned again, without codes");
 }
 
 #[test]

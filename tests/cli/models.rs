@@ -137,7 +137,7 @@ fn a_command_pulls_what_it_lacks_if_it_may() {
     user.run(&song).failed(1).says("hint: run `acestep model pull turbo`");
     user.run(&[&song[..], &["--yes", "--offline"]].concat()).failed(2).says("cannot be used with");
     let run = user.run(&[&song[..], &["--offline"]].concat()).failed(1);
-    run.says("hint: run `acestep model pull turbo` without --offline, by which no server is asked");
+    run.says("hint: run `acestep model pull turbo` without --offline, which forbids downloads");
     let mut command = user.command(&song);
     let run = Run::from(command.env("HF_HUB_OFFLINE", "1").output().expect("starts")).failed(1);
     run.says("model pull turbo` without HF_HUB_OFFLINE");
@@ -240,7 +240,7 @@ fn what_is_damaged_on_the_disk_is_found_and_fetched_anew() {
         assert!(list.text().contains(text), "{}", list.text());
     }
     hub.asked();
-    user.run(&["model", "pull", "turbo"]).succeeded().says("was here, but damaged");
+    user.run(&["model", "pull", "turbo"]).succeeded().says("is damaged: it is downloaded again");
     assert_eq!(hub.asked(), [(WEIGHTS.to_owned(), 0)]);
     user.run(&["model", "verify"]).succeeded();
 }
@@ -572,7 +572,7 @@ fn what_another_program_fetched_at_another_commit_stays_in_sight() {
     assert_eq!((&show["here"], &show["pulled"]), (&true.into(), &false.into()));
     assert_eq!(show["revision"], "a".repeat(40));
     std::fs::write(user.place.path("data/acestep/pulled.json"), "[").expect("a file");
-    user.run(&["model", "list"]).succeeded().says("what was pulled is not known");
+    user.run(&["model", "list"]).succeeded().says("the list of pulled models cannot be read");
 }
 
 #[test]

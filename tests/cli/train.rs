@@ -55,7 +55,7 @@ fn what_cannot_be_learned_is_said_before_anything_is_read() {
     learn(&["--seed=-1"]).failed(2).says("a seed is a whole number from 0 to");
     learn(&["--learning-rate", "nan"]).failed(2).says("learning-rate");
     learn(&["--max-duration", "1e9"]).failed(2).says("max-duration");
-    learn(&["--dtype", "q8"]).failed(2).says("nothing is learned on weights in eight bits");
+    learn(&["--dtype", "q8"]).failed(2).says("int8 weights cannot be trained");
     learn(&["--target-modules", "nose"]).failed(2).says("q_proj");
     fs::remove_file(place.path("songs/b.caption.txt")).expect("a file");
     learn(&[]).failed(1).says("nothing says what `b.wav` is like").says("b.caption.txt");
@@ -132,7 +132,7 @@ fn two_files_with_one_text_are_said() {
     let place = with_songs();
     fs::copy(place.path("songs/a.wav"), place.path("songs/a.aiff")).expect("a copy");
     let run = place.run(&["train", "lora", "songs", "--model", "tiny", "--epochs", "1", "--json"]);
-    let run = run.succeeded().says("note: `a.aiff` and `a.wav` share their texts");
+    let run = run.succeeded().says("note: `a.aiff` and `a.wav` have the same texts");
     assert_eq!(
         (&run.json()["songs"], run.json()["notices"].as_array().map(Vec::len)),
         (&3.into(), Some(1))

@@ -50,7 +50,9 @@ pub enum Error {
     #[error("no vocabulary could be learned: {0}")]
     Vocabulary(String),
     /// The loss or its gradient is NaN or infinite.
-    #[error("after step {step} the loss or its gradient is NaN or infinite: start again with a lower rate")]
+    #[error(
+        "after step {step} the loss or its gradient is NaN or infinite: start again with a lower rate"
+    )]
     Diverged {
         /// Number of completed steps.
         step: usize,

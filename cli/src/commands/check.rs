@@ -156,7 +156,7 @@ fn no_card(notices: &[Notice]) -> CliError {
         [] => "none was found".to_owned(),
         reasons => reasons.join("; "),
     };
-    CliError::new(format!("there is no card to check: {why}"))
+    CliError::new(format!("there is no GPU to check: {why}"))
         .hint("pass `--device cpu` to try the check itself")
 }
 

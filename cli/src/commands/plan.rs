@@ -112,7 +112,7 @@ fn run(
     put(&mut task.request.model, common.model.as_ref());
     task.check_words()?;
     if task.request.has_codes() {
-        let what = if writes_codes { "gets new ones" } else { "is planned anew, without codes" };
+        let what = if writes_codes { "gets new ones" } else { "is planned again, without codes" };
         let text = format!("the request's audio codes are not used: it {what}");
         task.notices.push(Notice(text));
     }

@@ -62,7 +62,7 @@ fn lora(args: &Lora, report: &Report) -> Result<()> {
     folder.require(Network::Dit)?;
     let Started { engine, notices, .. } = engine::start(&args.place)?;
     let narrow = match engine.dtype {
-        DType::I8 => Some("nothing is learned on weights in eight bits"),
+        DType::I8 => Some("int8 weights cannot be trained"),
         DType::F16 => Some("gradients in f16 are lost or without bounds"),
         _ => None,
     };
@@ -114,7 +114,7 @@ fn lora(args: &Lora, report: &Report) -> Result<()> {
     let learned = engine.run(job)?.map_err(known)?;
     said.extend(progress.finish().notices);
     let Some(losses) = learned else {
-        let note = "what was learned is kept: the same command goes on from there";
+        let note = "the state is kept: the same command continues from it";
         report.note(note);
         return Err(Error::Cancelled.into());
     };

@@ -52,7 +52,7 @@ pub(crate) const KEYS: [Key; 11] = [
     key(
         "cache_dir",
         "acestep in the cache directory",
-        "where a card's compiled kernels are kept",
+        "where compiled GPU kernels are kept",
         Kind::Path,
         &[],
     ),

@@ -205,7 +205,7 @@ impl Loaded {
         let value = |name: &str| {
             let value = set(name)?;
             Some(value.into_string().map_err(|_| {
-                CliError::usage(format!("the variable {name} is not UTF-8")).hint("set it anew")
+                CliError::usage(format!("the variable {name} is not UTF-8")).hint("set it again")
             }))
         };
         for key in &KEYS {

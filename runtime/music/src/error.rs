@@ -129,7 +129,7 @@ impl FamilyError for SongError {
                  model's config.json"
                     .into()
             }
-            Self::Snapshot { .. } => "let the language model read it anew".into(),
+            Self::Snapshot { .. } => "let the language model read the prompt again".into(),
             Self::BadCode { .. } => return None,
         };
         Some(hint)

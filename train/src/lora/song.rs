@@ -65,7 +65,7 @@ pub fn prepare<B: Backend>(
         if seconds < whole {
             let name = entry.audio.display();
             notices.push(Notice(format!(
-                "`{name}` lasts {whole:.0} s: its first {longest:.0} s are learned from"
+                "`{name}` lasts {whole:.0} s: only its first {longest:.0} s are used"
             )));
         }
         notices.into_iter().for_each(|notice| observe.event(Event::Noticed(notice)));

@@ -17,7 +17,7 @@ pub fn twins(entries: &[Entry]) -> Vec<Notice> {
     let shared = names.into_values().filter(|names| names.len() > 1);
     let text = |names: Vec<String>| {
         Notice(format!(
-            "{} share their texts, and each is learned from: if they are one song, keep one of them",
+            "{} have the same texts, and all are used: if they are one song, keep one of them",
             names.join(" and ")
         ))
     };
@@ -36,7 +36,7 @@ mod tests {
         }
         let (entries, _) = super::super::read(folder.path(), None, Some("rain")).expect("songs");
         let said: Vec<String> = twins(&entries).into_iter().map(|notice| notice.0).collect();
-        let text = "`a.mp3` and `a.wav` share their texts, and each is learned from: if they are one \
+        let text = "`a.mp3` and `a.wav` have the same texts, and all are used: if they are one \
                     song, keep one of them";
         assert_eq!(said, [text]);
     }

@@ -36,7 +36,7 @@ pub(super) fn devices(listing: &Listing, chosen: Option<Device>) -> Vec<Check> {
     }
     if let Some(adapters) = &listing.wgpu {
         if adapters.is_empty() {
-            let detail = "no driver of Vulkan or Metal shows a card";
+            let detail = "no Vulkan or Metal driver shows a GPU";
             checks.push(Check::new(State::Missing, "device", "wgpu", detail));
         }
         checks.extend(adapters.iter().enumerate().map(|(index, of)| adapter(index, of)));
@@ -202,7 +202,7 @@ fn kept_kernels() -> Check {
     let check = Check::new(state, "kernels", "kept", detail).with(figures);
     match state {
         State::Missing => {
-            let hint = "cards keep what they compile there; acestep warmup does it ahead";
+            let hint = "compiled GPU kernels are kept there; `acestep warmup` compiles them ahead";
             check.hint(Some(hint))
         }
         _ => check,

@@ -131,14 +131,15 @@ fn without(args: &Args, request: &Request) -> Option<Notice> {
     let remedy = match (request.has_codes(), request.thinking) {
         (true, _) => "the audio codes are there already",
         (false, _) if follows => "the song follows its source",
-        (false, Some(false)) => "it is not to think",
+        (false, Some(false)) => "thinking is off",
         (false, _) => "pass --thinking to ask it",
     };
     if follows && args.thinking.typed() == Some(true) {
         return Some(Notice(format!("--thinking has no effect: {remedy}")));
     }
     if args.language.is_typed() {
-        let text = format!("the language model takes no part, its flags have no effect: {remedy}");
+        let text =
+            format!("the language model does not run, so its flags have no effect: {remedy}");
         return Some(Notice(text));
     }
     let mode = request.lm_mode.as_deref().filter(|&mode| mode != "generate")?;

@@ -124,7 +124,7 @@ impl Bar {
             Event::Checking(file) => self.of(&format!("checking {}", name(file))),
             Event::Compared(_) => (),
             Event::WasDamaged(file) => {
-                self.say(&format!("`{}` was here, but damaged: it is fetched anew", file.path));
+                self.say(&format!("`{}` is damaged: it is downloaded again", file.path));
             }
             Event::Whole { file, fetched: true } => {
                 self.done(&format!("{} · {}", file.path, size(file.size)));

@@ -79,7 +79,7 @@ pub(super) fn run(args: &Verify, report: &Report) -> Result<ExitCode> {
         damaged.into_iter().partition(|model| layout.own(model).is_some());
     if !pulled.is_empty() {
         let names: Vec<_> = pulled.iter().map(|model| model.name).collect();
-        report.note(&format!("`acestep model pull {}` fetches it anew", names.join(" ")));
+        report.note(&format!("`acestep model pull {}` fetches it again", names.join(" ")));
     }
     if !by_hand.is_empty() {
         report.note(

@@ -131,7 +131,7 @@ pub(super) fn quantize_q8(weight: FlexTensor) -> FlexTensor {
     let words = match weight.dtype() {
         DType::F32 => rounded::<f32>(numbers(&weight, rows * width), width),
         DType::BF16 => rounded::<bf16>(numbers(&weight, rows * width), width),
-        other => panic!("weights of {other:?} cannot be rounded to eight bits"),
+        other => panic!("weights of {other:?} cannot be quantised to int8"),
     };
     let layout = Layout::contiguous(Shape::new([rows, groups_of(width) * WORDS]));
     FlexTensor::new(Bytes::from_elems(words), layout, DType::U32)

@@ -19,7 +19,7 @@ pub fn best(listing: &Listing, notices: &mut Vec<Notice>) -> Result<Device, Erro
         }
         // A machine without a GPU needs no notice.
         if let (true, Some(why)) = (cuda.driver_fails, cuda.missing()) {
-            notices.push(Notice(format!("NVIDIA cards are not used: {why}")));
+            notices.push(Notice(format!("NVIDIA GPUs are not used: {why}")));
         } else if let (Some(card), why) = (cuda.cards.first(), cuda.missing()) {
             let why = why.or(card.problem.clone()).unwrap_or_default();
             notices.push(Notice(format!("{} is not used: {why}", card.name)));
@@ -61,7 +61,7 @@ pub fn check(device: Device, listing: &Listing) -> Result<(), Error> {
         }
         Device::Wgpu(index) => match listing.wgpu.as_deref() {
             None => Err(not_built_in(device)),
-            Some([]) => refuse("no driver of Vulkan or Metal shows a card".into()),
+            Some([]) => refuse("no Vulkan or Metal driver shows a GPU".into()),
             Some(adapters) if index >= adapters.len() => {
                 refuse(format!("there is {}", found(listing)))
             }
@@ -84,7 +84,7 @@ fn found(listing: &Listing) -> String {
     let adapters = listing.wgpu.iter().flatten().map(adapter);
     let adapters = adapters.enumerate().map(|(i, name)| format!("wgpu:{i} ({name})"));
     let all: Vec<_> = cards.chain(adapters).collect();
-    if all.is_empty() { "no card".into() } else { format!("only {}", all.join(", ")) }
+    if all.is_empty() { "no GPU".into() } else { format!("only {}", all.join(", ")) }
 }
 
 #[cfg(test)]
@@ -155,12 +155,12 @@ mod tests {
             Listing { cpu: true, cuda: Some(cuda(vec![taken, card((7, 5), 1)])), wgpu: None };
         assert_eq!(auto(&listing), ("cuda:1".into(), vec![]));
         // The driver is installed but fails: it lists no GPU, so the user needs to know the reason.
-        let problem = Some("the NVIDIA driver finds no card it can use: out of step".to_owned());
+        let problem = Some("the NVIDIA driver finds no GPU it can use: out of step".to_owned());
         let broken = Cuda { problem, driver_fails: true, ..Cuda::default() };
         let listing = Listing { cpu: true, cuda: Some(broken), wgpu: Some(vec![]) };
         let (device, notices) = auto(&listing);
         assert_eq!((&*device, notices.len()), ("cpu", 1), "{notices:?}");
-        assert!(notices[0].0.starts_with("NVIDIA cards are not used: the NVIDIA driver finds"));
+        assert!(notices[0].0.starts_with("NVIDIA GPUs are not used: the NVIDIA driver finds"));
         assert!(notices[0].0.ends_with("out of step"), "{notices:?}");
         // Neither GPU nor driver: no notice.
         let problem = Some("no NVIDIA driver".to_owned());
@@ -174,7 +174,7 @@ mod tests {
         let listing = Listing { wgpu: Some(vec![]), ..Listing::default() };
         let (message, _) = auto(&listing);
         assert!(message.contains("`auto` is not available"), "{message}");
-        assert!(message.ends_with("there is no card"), "{message}");
+        assert!(message.ends_with("there is no GPU"), "{message}");
     }
 
     #[test]
@@ -195,7 +195,7 @@ mod tests {
             message.starts_with("device `cuda:7` is not available: there is only cuda:0 (card")
         );
         let message = refused(Device::Wgpu(1), &listing);
-        assert!(message.contains("wgpu:0 (a card, discrete card)"), "{message}");
+        assert!(message.contains("wgpu:0 (a card, discrete GPU)"), "{message}");
         let mut blind = listing.clone();
         blind.cuda = Some(Cuda { has_nvrtc: false, ..cuda(vec![card((9, 0), 10)]) });
         assert!(refused(Device::Cuda(0), &blind).contains("LD_LIBRARY_PATH"));

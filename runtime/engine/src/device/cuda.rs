@@ -22,13 +22,13 @@ pub(super) fn look() -> Cuda {
         return found;
     }
     match cudarc::driver::result::init().and_then(|()| CudaContext::device_count()) {
-        Ok(0) => found.problem = Some("the NVIDIA driver finds no card".into()),
+        Ok(0) => found.problem = Some("the NVIDIA driver finds no GPU".into()),
         Ok(count) => {
             found.cards = (0..usize::try_from(count).unwrap_or(0)).map(card).collect();
         }
         Err(error) => {
             found.driver_fails = error.0 != CUresult::CUDA_ERROR_NO_DEVICE;
-            found.problem = Some(format!("the NVIDIA driver finds no card it can use: {error}"));
+            found.problem = Some(format!("the NVIDIA driver finds no GPU it can use: {error}"));
         }
     }
     found
@@ -48,7 +48,7 @@ fn card(index: usize) -> Card {
         })
     };
     ask().unwrap_or_else(|error| Card {
-        name: format!("NVIDIA card {index}"),
+        name: format!("NVIDIA GPU {index}"),
         capability: (0, 0),
         total_bytes: 0,
         free_bytes: 0,

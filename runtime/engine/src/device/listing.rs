@@ -92,10 +92,10 @@ pub enum AdapterKind {
 impl fmt::Display for AdapterKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Discrete => "discrete card",
-            Self::Integrated => "integrated card",
-            Self::Virtual => "virtual card",
-            Self::Software => "software, no card",
+            Self::Discrete => "discrete GPU",
+            Self::Integrated => "integrated GPU",
+            Self::Virtual => "virtual GPU",
+            Self::Software => "software, no GPU",
         })
     }
 }

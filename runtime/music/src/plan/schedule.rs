@@ -122,7 +122,7 @@ fn custom(
     if asked.len() != schedule.timesteps.len() || asked.iter().zip(&schedule.timesteps).any(moved) {
         let used: Vec<_> = schedule.timesteps.iter().map(|t| format!("{t:.4}")).collect();
         notices.push(Notice(format!(
-            "{} knows 20 times, of which the nearest are used: {}",
+            "{} knows 20 times; the nearest ones are used: {}",
             model.name,
             used.join(", ")
         )));

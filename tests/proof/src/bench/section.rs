@@ -111,7 +111,7 @@ fn about(runs: &[Results], limits: &Limits) -> String {
     row("date", each(&|run| run.date.clone()));
     row("program", each(&|run| format!("acestep {}", run.version)));
     row("device", each(&|run| run.machine.device.clone()));
-    row("memory of the card", each(&|run| run.machine.memory_bytes.map_or("".into(), gigabytes)));
+    row("memory of the GPU", each(&|run| run.machine.memory_bytes.map_or("".into(), gigabytes)));
     row("driver", each(&|run| run.machine.driver.clone().unwrap_or_default()));
     row(
         "processor",

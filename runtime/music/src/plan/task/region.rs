@@ -102,7 +102,7 @@ pub(super) fn region(
     }
     if frames == (0..last) {
         let how = "`repainting_start` and `repainting_end` choose a part";
-        note(format!("the whole song is made anew; {how}"));
+        note(format!("the whole song is generated; {how}"));
     }
     work.region = Some(Region { frames, seconds: (start, end), repaint });
     Ok(())

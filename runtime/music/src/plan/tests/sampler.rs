@@ -266,6 +266,6 @@ fn own_times_of_base_end_where_they_say_and_of_turbo_snap() {
     assert_eq!(plan.timesteps, [0.954_545_44, 0.5, 0.222_222_22]);
     assert_eq!(
         notices,
-        ["turbo knows 20 times, of which the nearest are used: 0.9545, 0.5000, 0.2222"]
+        ["turbo knows 20 times; the nearest ones are used: 0.9545, 0.5000, 0.2222"]
     );
 }

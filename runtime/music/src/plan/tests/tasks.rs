@@ -101,7 +101,7 @@ fn a_region_beyond_the_ends_makes_the_song_longer() {
 fn a_repaint_without_a_region_makes_everything_anew_and_says_so() {
     let (plan, notices) = planned(&task("repaint"), turbo(), 6.0);
     assert_eq!(plan.region.as_ref().map(|region| region.frames.clone()), Some(0..150));
-    assert!(notices[0].starts_with("the whole song is made anew"), "{notices:?}");
+    assert!(notices[0].starts_with("the whole song is generated"), "{notices:?}");
     // Nothing is kept, so the default loudness applies.
     assert_eq!(plan.loudness, Loudness::Peak(-1.0));
     let asked =
