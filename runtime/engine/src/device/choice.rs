@@ -202,6 +202,6 @@ mod tests {
         let bare = Listing::default();
         assert!(refused(Device::Cuda(0), &bare).contains("this build has only"));
         let empty = Listing { wgpu: Some(vec![]), ..bare };
-        assert!(refused(Device::Wgpu(0), &empty).contains("no driver of Vulkan"));
+        assert!(refused(Device::Wgpu(0), &empty).contains("no Vulkan or Metal driver"));
     }
 }
