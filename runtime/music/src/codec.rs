@@ -38,8 +38,8 @@ pub struct Encode {
 /// Samples after the last whole frame get no frame of their own.
 ///
 /// # Errors
-/// [`Error::Conflict`] or [`SongError::TooShort`] if there is nothing to encode; [`Error::Checkpoint`];
-/// [`Error::NotFinite`]; [`Error::DeviceFailed`]; [`Error::Cancelled`].
+/// [`Error::Conflict`] or [`TooShort`](crate::SongError::TooShort) if there is nothing to encode;
+/// [`Error::Checkpoint`]; [`Error::NotFinite`]; [`Error::DeviceFailed`]; [`Error::Cancelled`].
 pub fn encode<B: Backend>(
     audio: &Audio,
     how: Encode,

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`verify`] | stored results of the reference, compared |
 //! | [`check`] | everything that a machine with a GPU has to show, in child processes |
-//! | [`bench`] | the speed of each stage alone |
+//! | [`mod@bench`] | the speed of each stage alone |
 //! | [`families`] | the tables of a model family: its goldens, its presets, its stages |
 //! | `golden`, `measure`, `rows` | comparing, timing, and the rows of a report |
 //! | `machine`, `markdown` | the machine, tables |
