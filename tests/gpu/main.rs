@@ -35,7 +35,7 @@ fn a_quick_check_of_everything_but_speed_passes() {
     let report: Value = serde_json::from_str(&read("check.json")).expect("a report");
     let [verify, kernels, lengths] = [0, 1, 2].map(|part| report["parts"][part]["passed"].as_u64());
     // The cases of the three sets that need no real vocabulary, without results in bf16.
-    assert!(verify >= Some(400), "{report:#}");
+    assert!(verify >= Some(396), "{report:#}");
     // At least those in f32; most drivers have f16 as well.
     assert!(kernels >= Some(16), "{report:#}");
     assert_eq!(lengths, Some(2));
