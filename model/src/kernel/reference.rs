@@ -4,7 +4,7 @@
 
 use burn::tensor::{
     DType, Int, Tensor, activation, f16, module,
-    ops::{ConvTransposeOptions, PaddedConvOptions},
+    ops::{ConvOptions, ConvTransposeOptions},
 };
 
 use super::{Backend, ConvGeometry};
@@ -47,8 +47,20 @@ pub fn conv1d<B: Backend>(
     ConvGeometry { stride, padding: [left, right], dilation, groups }: ConvGeometry,
 ) -> Tensor<B, 3> {
     let weight = weight.cast(x.dtype());
-    let options = PaddedConvOptions::asymmetric([stride], [left], [right], [dilation], groups);
-    module::conv1d(x, weight, bias, options)
+    let both = left.min(right);
+    let options = ConvOptions::new([stride], [both], [dilation], groups);
+    module::conv1d(padded(x, [left - both, right - both]), weight, bias, options)
+}
+
+/// Puts zeros before and after the last axis. Burn's own padding of one side fails in other types
+/// than its default.
+fn padded<B: Backend>(x: Tensor<B, 3>, [left, right]: [usize; 2]) -> Tensor<B, 3> {
+    let [batch, channels, _] = x.dims();
+    let place = (&x.device(), x.dtype());
+    let zeros = |count| Tensor::zeros([batch, channels, count], place);
+    let parts =
+        [(left > 0).then(|| zeros(left)), Some(x.clone()), (right > 0).then(|| zeros(right))];
+    if left + right == 0 { x } else { Tensor::cat(parts.into_iter().flatten().collect(), 2) }
 }
 
 /// Reference of [`super::conv_transpose1d`], with the same shapes.

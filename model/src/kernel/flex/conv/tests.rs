@@ -433,3 +433,18 @@ fn a_filter_packed_for_another_convolution_is_refused() {
     let geometry = ConvGeometry { stride: 4, padding: [2; 2], ..Default::default() };
     conv1d(primitive(random([1, 4, 40])), packed, None, geometry);
 }
+
+/// The reference pads one side in the type of its input.
+#[test]
+fn the_reference_pads_one_side_in_f16() {
+    let (x, weight): (Tensor<Flex, 3>, Tensor<Flex, 3>) = (random([1, 4, 20]), random([3, 4, 5]));
+    for padding in [[4, 0], [1, 3]] {
+        let geometry = ConvGeometry { padding, ..Default::default() };
+        let [narrow, wide] = [DType::F16, DType::F32].map(|dtype| {
+            let (x, weight) = (x.clone().cast(dtype), weight.clone().cast(dtype));
+            reference::conv1d(x, weight, None, geometry).cast(DType::F32)
+        });
+        assert_eq!(narrow.dims(), [1, 3, 20]);
+        assert_close::<3>(narrow, wide, 1e-2);
+    }
+}
