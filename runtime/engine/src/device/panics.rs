@@ -17,8 +17,8 @@ const WAITED: &str = "CallError";
 /// The number of panics to remember: a first one may have many after it.
 const MOST: usize = 64;
 
-/// The newest panics.
-static HEARD: Mutex<Heard> = Mutex::new(Heard { panics: Vec::new(), next: 0 });
+/// The newest panics of this process.
+static HEARD: Mutex<Heard> = Mutex::new(Heard::new());
 
 struct Heard {
     panics: Vec<Panic>,
@@ -32,25 +32,41 @@ struct Panic {
     text: String,
 }
 
-fn heard() -> MutexGuard<'static, Heard> {
-    HEARD.lock().unwrap_or_else(PoisonError::into_inner)
+impl Heard {
+    const fn new() -> Self {
+        Self { panics: Vec::new(), next: 0 }
+    }
+
+    fn add(&mut self, thread: ThreadId, text: String) {
+        if self.panics.len() == MOST {
+            self.panics.remove(0);
+        }
+        self.panics.push(Panic { number: self.next, thread, text });
+        self.next += 1;
+    }
+
+    /// The first message of threads other than `this` since panic number `begin`, or else the last
+    /// one before it, because the task may have been queued before.
+    fn reason(&self, begin: u64, this: ThreadId) -> Option<String> {
+        let mut others = self.panics.iter().filter(|panic| panic.thread != this);
+        let first = others.clone().find(|panic| panic.number >= begin);
+        first.or_else(|| others.next_back()).map(|panic| panic.text.clone())
+    }
+}
+
+fn lock(heard: &Mutex<Heard>) -> MutexGuard<'_, Heard> {
+    heard.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Remembers the message of a panic; a program's panic hook should call it.
 pub fn hear(panic: &PanicHookInfo<'_>) {
     let text = panic.payload_as_str().unwrap_or("unknown").to_owned();
-    let mut heard = heard();
-    let number = heard.next;
-    heard.next += 1;
-    if heard.panics.len() == MOST {
-        heard.panics.remove(0);
-    }
-    heard.panics.push(Panic { number, thread: thread::current().id(), text });
+    lock(&HEARD).add(thread::current().id(), text);
 }
 
 /// Forgets all messages: they were reported or are no longer relevant.
 pub(super) fn forget() {
-    heard().panics.clear();
+    lock(&HEARD).panics.clear();
 }
 
 /// Runs `work` and catches a panic in it.
@@ -59,23 +75,20 @@ pub(super) fn forget() {
 /// The reason of the panic, in one line: its own message. If it waited for another thread: the
 /// first message of other threads since `work` began.
 pub fn caught<T>(work: impl FnOnce() -> T) -> Result<T, String> {
-    let begin = heard().next;
+    caught_with(&HEARD, work)
+}
+
+/// As [`caught`], with the panics of `heard`.
+fn caught_with<T>(heard: &Mutex<Heard>, work: impl FnOnce() -> T) -> Result<T, String> {
+    let begin = lock(heard).next;
     catch_unwind(AssertUnwindSafe(work)).map_err(|panic| {
         let text = panic.downcast_ref::<String>().map(String::as_str);
         let text = text.or(panic.downcast_ref::<&str>().copied()).unwrap_or("unknown");
-        let reason = text.contains(WAITED).then(|| reason(begin)).flatten();
-        forget();
-        one_line(reason.as_deref().unwrap_or(text))
+        let mut heard = lock(heard);
+        let reason = text.contains(WAITED).then(|| heard.reason(begin, thread::current().id()));
+        heard.panics.clear();
+        one_line(reason.flatten().as_deref().unwrap_or(text))
     })
-}
-
-/// The first message of other threads since panic number `begin`, or else the last one before it,
-/// because the task may have been queued before.
-fn reason(begin: u64) -> Option<String> {
-    let (heard, this) = (heard(), thread::current().id());
-    let mut others = heard.panics.iter().filter(|panic| panic.thread != this);
-    let first = others.clone().find(|panic| panic.number >= begin);
-    first.or_else(|| others.next_back()).map(|panic| panic.text.clone())
 }
 
 /// `text` as one line, without empty lines and backtrace, and cut to a maximum length. A backend's
@@ -90,8 +103,6 @@ fn one_line(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::panic;
-
     use super::*;
 
     /// The message of wgpu 29 for a kernel that Mesa's driver refused.
@@ -114,39 +125,49 @@ mod tests {
         assert_eq!(of("no memory"), "no memory");
     }
 
-    /// The panic hook belongs to the whole process, so only one test sets it.
+    /// The test has its own list of panics: other tests panic at the same time.
     #[test]
     fn whoever_waited_is_told_what_the_other_thread_said() {
-        let before = panic::take_hook();
-        panic::set_hook(Box::new(hear));
-        let other = |text: &'static str| drop(thread::spawn(move || panic!("{text}")).join());
+        let heard = Mutex::new(Heard::new());
+        let thread = thread::spawn(|| thread::current().id()).join().unwrap();
+        let other = |text: &str| lock(&heard).add(thread, text.to_owned());
         let waited = || {
-            caught::<()>(|| {
+            caught_with::<()>(&heard, || {
                 other("the pipeline is invalid");
                 other("there is nothing to read");
                 panic!("called `Result::unwrap()` on an `Err` value: CallError")
             })
         };
-        let found = waited();
+        assert_eq!(waited(), Err("the pipeline is invalid".into()));
         // An earlier panic that does not belong to a later failure.
         other("of long ago");
-        let again = waited();
+        assert_eq!(waited(), Err("the pipeline is invalid".into()));
         // A task that was queued before the work began.
         other("of the task before");
-        let late = caught::<()>(|| panic!("CallError"));
-        let own = caught::<()>(|| {
+        let late = caught_with::<()>(&heard, || panic!("CallError"));
+        assert_eq!(late, Err("of the task before".into()));
+        let own = caught_with::<()>(&heard, || {
             other("that was mended");
             panic!("three is no even number")
         });
-        let fine = caught(|| 1);
-        panic::set_hook(before);
-        assert_eq!(found, Err("the pipeline is invalid".into()));
-        assert_eq!(again, Err("the pipeline is invalid".into()));
-        assert_eq!(late, Err("of the task before".into()));
         assert_eq!(own, Err("three is no even number".into()));
-        assert_eq!(fine, Ok(1));
-        // Without a hook or earlier messages: the message of the waiting thread.
-        forget();
-        assert_eq!(caught::<()>(|| panic!("CallError")), Err("CallError".into()));
+        assert_eq!(caught_with(&heard, || 1), Ok(1));
+        // Without earlier messages: the message of the waiting thread.
+        assert_eq!(caught_with::<()>(&heard, || panic!("CallError")), Err("CallError".into()));
+        // This thread's own earlier panic is no reason.
+        lock(&heard).add(thread::current().id(), "of this thread".into());
+        assert_eq!(caught_with::<()>(&heard, || panic!("CallError")), Err("CallError".into()));
+    }
+
+    /// The lists keep the newest panics.
+    #[test]
+    fn of_many_panics_the_newest_are_kept() {
+        let mut heard = Heard::new();
+        let thread = thread::spawn(|| thread::current().id()).join().unwrap();
+        (0..MOST + 2).for_each(|number| heard.add(thread, number.to_string()));
+        let this = thread::current().id();
+        assert_eq!(heard.panics.len(), MOST);
+        assert_eq!(heard.reason(0, this), Some("2".into()));
+        assert_eq!(heard.reason(10, this), Some("10".into()));
     }
 }
