@@ -22,6 +22,10 @@ pub fn kept_as<B: Backend>(name: &str, layer: &str, weights: DType) -> DType {
             DType::I8 => DType::BF16,
             same => same,
         },
+        ("weight", "Struct:LookupTable") => match weights {
+            DType::I8 => DType::BF16,
+            same => same,
+        },
         _ => B::computes_in(weights),
     }
 }

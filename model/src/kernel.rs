@@ -40,7 +40,7 @@ pub use cache::{Slot, cache_write};
 pub use codes::{Map, code_tokens};
 pub use geometry::ConvGeometry;
 pub use layers::{CachedLayer, CachingLayer, LayerWeights, NewTokens, cached_layers};
-pub use plain::{gelu, gelu_tanh, layer_norm};
+pub use plain::{elu, gelu, gelu_tanh, layer_norm};
 pub use products::{gated_linear, linear_added};
 pub use residual::{Convolution, SnakeParams, UnitTensors, residual_units};
 pub use weight::{Packed, Weight, pack_filter, quantize_q8};

@@ -30,6 +30,8 @@ pub struct Cache<B: Backend> {
     /// `[rows, kv_heads, positions, D]` each, with `capacity` rounded up to a multiple of [`STEP`].
     layers: Vec<KeysValues<B>>,
     lengths: Vec<usize>,
+    /// Number of positions of each row that were dropped from its start.
+    dropped: Vec<usize>,
     capacity: usize,
 }
 // ANCHOR_END: cache
@@ -47,7 +49,8 @@ impl<B: Backend> Cache<B> {
         let size = [rows, shape.kv_heads, capacity.next_multiple_of(STEP), shape.head_dim];
         let zeros = || Tensor::zeros(size, (&place.device, place.computes_in()));
         let layer = |_| KeysValues { k: zeros(), v: zeros() };
-        Self { layers: (0..layers).map(layer).collect(), lengths: vec![0; rows], capacity }
+        let layers = (0..layers).map(layer).collect();
+        Self { layers, lengths: vec![0; rows], dropped: vec![0; rows], capacity }
     }
 
     /// Returns the number of sequences.
@@ -70,15 +73,35 @@ impl<B: Backend> Cache<B> {
         self.lengths[row]
     }
 
+    /// Returns the position of the first token in row `row`: 0, or more after [`Self::keep_last`].
+    pub(crate) fn dropped(&self, row: usize) -> usize {
+        self.dropped[row]
+    }
+
     /// Drops the tokens of row `row` after the first `length`.
     pub fn truncate(&mut self, row: usize, length: usize) {
         self.lengths[row] = self.lengths[row].min(length);
     }
 
+    /// Drops the oldest tokens of row `row` so that at most `length` stay. Later tokens keep their
+    /// positions.
+    pub fn keep_last(&mut self, row: usize, length: usize) {
+        let old = self.lengths[row].saturating_sub(length);
+        if old == 0 {
+            return;
+        }
+        let kept = |[k, v]: [Tensor<B, 4>; 2]| [k, v].map(|x| x.slice_dim(2, old..));
+        let content = self.row(row).into_iter().map(kept).collect();
+        let dropped = self.dropped[row] + old;
+        self.set_row(row, content);
+        self.dropped[row] = dropped;
+    }
+
     /// Copies row `from` to row `to`.
     pub fn copy_row(&mut self, from: usize, to: usize) {
-        let content = self.row(from);
+        let (content, dropped) = (self.row(from), self.dropped[from]);
         self.set_row(to, content);
+        self.dropped[to] = dropped;
     }
 
     /// Returns the content of row `row`: keys and values of every layer,
@@ -90,7 +113,7 @@ impl<B: Backend> Cache<B> {
     }
 
     /// Replaces row `row` by a result of [`Self::row`], of this cache or of another cache for the
-    /// same network. The float type may differ.
+    /// same network. The float type may differ. The first position of the content becomes 0.
     ///
     /// # Panics
     /// If the content is from another network, or longer than the capacity.
@@ -98,7 +121,7 @@ impl<B: Backend> Cache<B> {
         assert_eq!(content.len(), self.layers.len(), "the content has another number of layers");
         let length = content.first().map_or(0, |[k, _]| k.dims()[2]);
         assert!(length <= self.capacity, "{length} tokens do not fit into {}", self.capacity);
-        self.lengths[row] = length;
+        (self.lengths[row], self.dropped[row]) = (length, 0);
         if length == 0 {
             return;
         }

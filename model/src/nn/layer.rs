@@ -4,7 +4,8 @@
 //! `x + mlp(norm(x))`.
 //!
 //! Source: Vaswani et al. 2017, arXiv:1706.03762, with norms before the blocks; Qwen3 technical
-//! report, arXiv:2505.09388; Hugging Face `modeling_qwen3.py`, `Qwen3DecoderLayer`.
+//! report, arXiv:2505.09388; Hugging Face `modeling_qwen3.py`, `Qwen3DecoderLayer`; factors per
+//! channel: Touvron et al. 2021, arXiv:2103.17239.
 
 mod spec;
 #[cfg(all(test, feature = "cpu"))]
@@ -14,9 +15,12 @@ pub use spec::{CrossShape, LayerShape, LayerSpec};
 
 use std::fmt::Arguments;
 
-use burn::{module::Module, tensor::Tensor};
+use burn::{
+    module::{Module, Param},
+    tensor::Tensor,
+};
 
-use super::{Attention, KeysValues, Mlp, Norm, Past, Rope};
+use super::{Attention, KeysValues, Mlp, Norm, Past, Rope, random};
 use crate::{
     Backend, NoTap, Tap,
     kernel::{self, CachingLayer, LayerWeights, Mask, NewTokens},
@@ -30,6 +34,23 @@ pub struct Layer<B: Backend> {
     cross: Option<Cross<B>>,
     post_attention_layernorm: Norm<B>,
     mlp: Mlp<B>,
+    self_attn_layer_scale: Option<LayerScale<B>>,
+    mlp_layer_scale: Option<LayerScale<B>>,
+}
+
+/// A factor for each channel.
+#[derive(Module, Debug)]
+struct LayerScale<B: Backend> {
+    scale: Param<Tensor<B, 1>>,
+}
+
+impl<B: Backend> LayerScale<B> {
+    /// Returns the factors for `batch` sequences, `[batch, 1, H]`.
+    fn gate(&self, batch: usize) -> Tensor<B, 3> {
+        let scale = self.scale.val();
+        let [width] = scale.dims();
+        scale.reshape([1, 1, width]).expand([batch, 1, width])
+    }
 }
 
 /// Attention to another sequence, and the norms of both.
@@ -68,12 +89,16 @@ impl<B: Backend> Layer<B> {
             memory_norm: norm(shape.source),
             attn: Attention::init_cross(spec, shape, device),
         };
+        let scale =
+            || spec.layer_scale.then(|| LayerScale { scale: random([hidden], 0.5, device) });
         Self {
             input_layernorm: norm(hidden),
             self_attn: Attention::init(spec, device),
             cross: spec.cross.as_ref().map(cross),
             post_attention_layernorm: norm(hidden),
             mlp: Mlp::init(spec, device),
+            self_attn_layer_scale: scale(),
+            mlp_layer_scale: scale(),
         }
     }
 
@@ -116,12 +141,18 @@ impl<B: Backend> Layer<B> {
         assert!(past.is_none() || self.mlp.is_pointwise(), "a cache holds no feed-forward inputs");
         let normed = self.input_layernorm.forward(x.clone());
         let mixed = self.self_attn.mixed(normed, rope, mask, past);
+        let [batch, ..] = x.dims();
+        let gate = |scale: &Option<LayerScale<B>>| scale.as_ref().map(|scale| scale.gate(batch));
+        let scale = gate(&self.self_attn_layer_scale);
         let mut x = if T::LOOKS {
             let attended = self.self_attn.output(mixed);
             tap.tap(format_args!("{name}.self_attn.out"), &attended);
-            kernel::add(x, attended)
+            match scale {
+                Some(scale) => kernel::add_gated(x, scale, attended),
+                None => kernel::add(x, attended),
+            }
         } else {
-            self.self_attn.output_added(x, None, mixed)
+            self.self_attn.output_added(x, scale, mixed)
         };
         if let Some(cross) = &self.cross {
             let memory = memory.expect("a memory for cross attention");
@@ -129,7 +160,7 @@ impl<B: Backend> Layer<B> {
             x = cross.attn.forward_cross_added(x, normed, memory);
         }
         let normed = self.post_attention_layernorm.forward(x.clone());
-        let x = self.mlp.forward_added(x, None, normed);
+        let x = self.mlp.forward_added(x, gate(&self.mlp_layer_scale), normed);
         tap.tap(format_args!("{name}.out"), &x);
         x
     }
@@ -148,7 +179,7 @@ impl<B: Backend> CachingLayer<B> for Layer<B> {
     }
 
     fn fused_weights(&self) -> Option<LayerWeights<B>> {
-        if self.cross.is_some() {
+        if self.cross.is_some() || self.self_attn_layer_scale.is_some() {
             return None;
         }
         let (input_layernorm, epsilon) = self.input_layernorm.rms_parts()?;
@@ -182,6 +213,8 @@ impl<B: Backend> From<LayerWeights<B>> for Layer<B> {
             mlp: Mlp::of(&weights),
             input_layernorm: Norm::rms(weights.input_layernorm, weights.epsilon),
             post_attention_layernorm: Norm::rms(weights.post_attention_layernorm, weights.epsilon),
+            self_attn_layer_scale: None,
+            mlp_layer_scale: None,
         }
     }
 }

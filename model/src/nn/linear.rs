@@ -143,3 +143,31 @@ impl<B: Backend> Embedding<B> {
         kernel::embedding(self.weight.val(), ids)
     }
 }
+
+/// A table of rows that are only looked up, and never multiplied.
+///
+/// It keeps its type when the other weights become int8: a lookup reads few rows of the file, and
+/// int8 would need all of it in memory.
+#[derive(Module, Debug)]
+pub struct LookupTable<B: Backend> {
+    weight: Param<Tensor<B, 2>>,
+}
+
+impl<B: Backend> LookupTable<B> {
+    /// Creates a random table.
+    pub fn init(rows: usize, width: usize, device: &B::Device) -> Self {
+        Self { weight: random([rows, width], 0.02, device) }
+    }
+
+    /// Returns the number of rows.
+    pub fn rows(&self) -> usize {
+        self.weight.lazy_shape().dims::<2>()[0]
+    }
+
+    /// # Shapes
+    /// - `ids`: `[B, L]`
+    /// - output: `[B, L, H]`, in the type that the table is computed in
+    pub fn forward(&self, ids: Tensor<B, 2, Int>) -> Tensor<B, 3> {
+        kernel::embedding(Weight::Plain(self.weight.val()), ids)
+    }
+}

@@ -39,6 +39,48 @@ impl<B: Backend> Snake<B> {
     }
 }
 
+/// [`Snake`] whose parameters are `[channels]` in the checkpoint.
+///
+/// Source: `SnakeBeta` of BigVGAN, arXiv:2206.04658, in the layout of Qwen3-TTS-Tokenizer.
+#[derive(Module, Debug)]
+pub struct SnakeBeta<B: Backend> {
+    alpha: Param<Tensor<B, 1>>,
+    beta: Param<Tensor<B, 1>>,
+}
+
+impl<B: Backend> SnakeBeta<B> {
+    /// Creates a snake for `channels` channels, near `a = b = 1`.
+    pub fn init(channels: usize, device: &B::Device) -> Self {
+        let near_zero = || random([channels], 0.02, device);
+        Self { alpha: near_zero(), beta: near_zero() }
+    }
+
+    /// # Shapes
+    /// - `x`, output: `[B, channels, S]`
+    pub fn forward(&self, x: Tensor<B, 3>) -> Tensor<B, 3> {
+        let [alpha, beta] = self.parts();
+        kernel::snake(x, alpha, beta)
+    }
+
+    /// [`kernel::add_snake`].
+    ///
+    /// # Shapes
+    /// - `x`, `y`, outputs: `[B, channels, S]`
+    pub fn forward_sum(&self, x: Tensor<B, 3>, y: Tensor<B, 3>) -> [Tensor<B, 3>; 2] {
+        let [alpha, beta] = self.parts();
+        kernel::add_snake(x, y, alpha, beta)
+    }
+
+    /// Returns `alpha` and `beta`, `[1, channels, 1]` each.
+    pub(crate) fn parts(&self) -> kernel::SnakeParams<B> {
+        [&self.alpha, &self.beta].map(|param| {
+            let values = param.val();
+            let [channels] = values.dims();
+            values.reshape([1, channels, 1])
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

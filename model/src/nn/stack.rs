@@ -71,7 +71,8 @@ fn new_tokens<'a, B: Backend>(
         }
     };
     let rope = rope_theta.map(|theta| {
-        let positions = slots.iter().flat_map(|slot| slot.start..slot.start + t);
+        let first = |slot: &Slot| cache.dropped(slot.row) + slot.start;
+        let positions = slots.iter().flat_map(|slot| first(slot)..first(slot) + t);
         Rope::at(positions, cache.head_dim(), theta, &place_of(x)).tables().into()
     });
     NewTokens { slots, rope, seen, window, mask }

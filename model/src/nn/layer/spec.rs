@@ -55,6 +55,9 @@ pub struct LayerSpec {
     pub taps: usize,
     /// Attention to another sequence, between self attention and the feed-forward block.
     pub cross: Option<CrossShape>,
+    /// True if the outputs of self attention and of the feed-forward block are multiplied by a
+    /// learned factor per channel.
+    pub layer_scale: bool,
 }
 
 impl LayerSpec {
@@ -70,6 +73,7 @@ impl LayerSpec {
             activation: Activation::SwiGlu,
             taps: 1,
             cross: None,
+            layer_scale: false,
         }
     }
 

@@ -49,6 +49,7 @@ pub(in super::super) fn some_spec(rng: &mut Rng) -> LayerSpec {
         activation: rng.of(&[Activation::SwiGlu, Activation::Gelu, Activation::GeluTanh]),
         taps: rng.of(&[1, 1, 3]),
         cross: rng.of(&[None, None, Some(cross)]),
+        layer_scale: rng.of(&[false, false, true]),
     }
 }
 

@@ -99,6 +99,10 @@ fn pieces_and_steps_are_the_whole_sequence() {
             while first < lengths[row] {
                 let count = rng.of(&[1, 4, 11]).min(lengths[row] - first);
                 let piece = x.clone().narrow(1, first, count);
+                if let Some(width) = window {
+                    // Positions before the window may go.
+                    cache.keep_last(row, width - 1 + rng.of(&[0, 1, 100]));
+                }
                 let slots = cache.next(row..row + 1);
                 ours[row].push(forward_cached(&layers, piece, &slots, positions, &mut cache));
                 first += count;

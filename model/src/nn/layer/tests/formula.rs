@@ -189,9 +189,20 @@ impl Formula<'_> {
         self.linear(&self.with_earlier(&inner), "mlp.down_proj")
     }
 
+    /// Multiplies each channel by its factor, if the layer has factors.
+    fn scaled(&self, x: Rows, name: &str) -> Rows {
+        let Some(scale) = self.values.get(&format!("{name}.scale")) else {
+            assert!(!self.spec.layer_scale, "{name}");
+            return x;
+        };
+        let one = |x: Vec<f64>| x.into_iter().zip(scale).map(|(x, scale)| x * scale).collect();
+        x.into_iter().map(one).collect()
+    }
+
     pub(super) fn layer(&self, x: Rows, memory: &Rows) -> Rows {
         let normed = self.norm(&x, "input_layernorm");
-        let mut x = sum(x, self.attention(&normed, &normed, "self_attn", true));
+        let mixed = self.attention(&normed, &normed, "self_attn", true);
+        let mut x = sum(x, self.scaled(mixed, "self_attn_layer_scale"));
         if self.spec.cross.is_some() {
             let normed = self.norm(&x, "cross.query_norm");
             let memory = self.norm(memory, "cross.memory_norm");
@@ -199,7 +210,7 @@ impl Formula<'_> {
         }
         let normed = self.norm(&x, "post_attention_layernorm");
         let mixed = self.mlp(&normed);
-        sum(x, mixed)
+        sum(x, self.scaled(mixed, "mlp_layer_scale"))
     }
 }
 
