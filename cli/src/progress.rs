@@ -243,8 +243,10 @@ fn under_way(stage: Stage, steps: Steps, elapsed: Duration) -> String {
     let unit = stage.unit.name();
     match stage.unit {
         // The total is only an upper bound, so the time left cannot be computed from it.
-        Unit::TokenOfText if done > 0 => format!("{done} {unit}s · {}", rate(done, unit, elapsed)),
-        Unit::TokenOfText => "reading".to_owned(),
+        Unit::TokenOfText | Unit::Frame if done > 0 => {
+            format!("{done} {unit}s · {}", rate(done, unit, elapsed))
+        }
+        Unit::TokenOfText | Unit::Frame => "reading".to_owned(),
         Unit::Token if done > 0 => {
             let left = left(stage, steps, elapsed).unwrap_or_default();
             let rate = rate(done, unit, elapsed);
@@ -264,14 +266,16 @@ fn under_way(stage: Stage, steps: Steps, elapsed: Duration) -> String {
 /// first step is done, and if the number of steps is unknown.
 fn left(stage: Stage, steps: Steps, elapsed: Duration) -> Option<Duration> {
     let Steps { done, total, .. } = steps;
-    let is_known = done > 0 && stage.unit != Unit::TokenOfText;
+    let is_known = done > 0 && !matches!(stage.unit, Unit::TokenOfText | Unit::Frame);
     is_known.then(|| elapsed.mul_f64(total.saturating_sub(done) as f64 / done as f64))
 }
 
 /// The text after a stage is over; `elapsed` includes loading.
 fn over(stage: Stage, steps: Option<Steps>, elapsed: Duration) -> String {
     match (stage.unit, steps) {
-        (Unit::TokenOfText | Unit::Token, Some(Steps { done, start, .. })) if done > 0 => {
+        (Unit::TokenOfText | Unit::Token | Unit::Frame, Some(Steps { done, start, .. }))
+            if done > 0 =>
+        {
             let (unit, working) = (stage.unit.name(), start.elapsed());
             format!("{done} {unit}s · {} · {}", rate(done, unit, working), seconds(elapsed))
         }

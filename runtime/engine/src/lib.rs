@@ -12,6 +12,7 @@
 //! | `networks` | networks in memory; one runner for every stage |
 //! | `retry` | retry of a stage in f32 |
 //! | `progress` | progress events of a run, and its cancellation |
+//! | `sampling` | from logits to one token |
 //! | `tiling` | tiles of a long sequence |
 //! | `host` | tensors to values and back |
 //! | `audio` | sound files of many formats in and out, rates, loudness, tags |
@@ -40,6 +41,8 @@ pub mod process;
 pub mod progress;
 #[doc(hidden)]
 pub mod retry;
+#[doc(hidden)]
+pub mod sampling;
 mod suggest;
 #[doc(hidden)]
 pub mod texts;

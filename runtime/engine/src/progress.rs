@@ -25,6 +25,8 @@ pub enum Unit {
     Token,
     /// Tokens of a language model that ends when it chooses; the total is an upper bound.
     TokenOfText,
+    /// Frames of speech, which ends when it chooses; the total is an upper bound.
+    Frame,
 }
 
 impl Unit {
@@ -34,6 +36,7 @@ impl Unit {
             Self::Step => "step",
             Self::Tile => "tile",
             Self::Token | Self::TokenOfText => "token",
+            Self::Frame => "frame",
         }
     }
 }

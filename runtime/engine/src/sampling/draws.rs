@@ -8,7 +8,6 @@
 //! bits, that is two numbers of the generator, with any number of threads.
 
 use super::twister::Twister;
-use crate::flow::noise::uniform53;
 
 /// Random generator of one answer.
 #[derive(Debug, Clone)]
@@ -33,7 +32,7 @@ impl Draws {
 
     /// Draws the winner of `runners`, which are tokens and speeds in ascending order of tokens; the
     /// first one on a tie. A token with speed 0 never wins.
-    pub(super) fn race(&mut self, runners: impl Iterator<Item = (u32, f32)>) -> Option<u32> {
+    pub fn race(&mut self, runners: impl Iterator<Item = (u32, f32)>) -> Option<u32> {
         let mut best = (0.0, None);
         let mut drawn = 0;
         for (token, speed) in runners.filter(|&(_, speed)| speed > 0.0) {
@@ -54,8 +53,21 @@ impl Draws {
         best.1
     }
 
+    /// Draws from `probabilities`, one for each of all tokens; `None` if all are 0. One generator may
+    /// draw from lists of different lengths in turn.
+    pub fn draw(&mut self, probabilities: &[f32]) -> Option<u32> {
+        self.vocabulary = probabilities.len() as u32;
+        self.race(probabilities.iter().zip(0..).map(|(&speed, token)| (token, speed)))
+    }
+
     /// Skips the numbers of `tokens` tokens.
     fn pass(&mut self, tokens: u32) {
         self.generator.pass(2 * u64::from(tokens));
     }
+}
+
+/// Returns a 53-bit uniform number in `[0, 1)` from two 32-bit ones, as `torch.rand` in f64.
+pub fn uniform53(high: u32, low: u32) -> f64 {
+    let bits = (u64::from(high) << 32 | u64::from(low)) & ((1 << 53) - 1);
+    bits as f64 / (1u64 << 53) as f64
 }

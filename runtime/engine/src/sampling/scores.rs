@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-pub use acestep_engine::error::ScoreError;
+pub use crate::error::ScoreError;
 
 /// Mapping from score index to token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -12,7 +12,7 @@ mod stream;
 
 use std::{f64::consts::TAU, str::FromStr};
 
-use acestep_engine::{Error, nearest};
+use acestep_engine::{Error, nearest, sampling::uniform53};
 use half::bf16;
 use rand_mt::Mt;
 pub use stream::NoiseStream;
@@ -190,12 +190,6 @@ fn fill_block(block: &mut [f32]) {
         let angle = f64::from(TAU as f32 * *second);
         (*first, *second) = ((radius * angle.cos()) as f32, (radius * angle.sin()) as f32);
     }
-}
-
-/// Returns a 53-bit uniform number in `[0, 1)` from two 32-bit ones, as `torch.rand` in f64.
-pub(crate) fn uniform53(high: u32, low: u32) -> f64 {
-    let bits = (u64::from(high) << 32 | u64::from(low)) & ((1 << 53) - 1);
-    bits as f64 / (1u64 << 53) as f64
 }
 
 /// ATen's scalar path for fewer than 16 elements: f64 with 53-bit uniforms.
