@@ -29,6 +29,7 @@ pub(crate) mod model;
 pub(crate) mod plan;
 pub(crate) mod sampler;
 pub(crate) mod sound;
+pub(crate) mod speak;
 pub(crate) mod thinking;
 pub(crate) mod train;
 pub(crate) mod values;

@@ -16,7 +16,7 @@ mod examples;
 mod flags;
 mod mistakes;
 
-/// Make music on your own machine.
+/// Make music and speech on your own machine.
 #[derive(Debug, Parser)]
 #[command(name = "acestep", version, max_term_width = 100, arg_required_else_help = true)]
 #[command(subcommand_required = true, disable_help_subcommand = true)]
@@ -32,6 +32,8 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Make a song from a caption, lyrics and metadata.
     Generate(Box<args::generate::Args>),
+    /// Speak a text with a named voice, a described one, or that of a recording.
+    Speak(Box<args::speak::Speak>),
     /// Let the language model plan a song: metadata, text, audio codes.
     Plan(Box<args::plan::Plan>),
     /// Let the language model write a song's text from a description.
@@ -169,8 +171,9 @@ pub(crate) fn command() -> clap::Command {
 }
 
 /// The commands, grouped by purpose.
-const GROUPS: [(&str, &[&str]); 5] = [
+const GROUPS: [(&str, &[&str]); 6] = [
     ("Make songs", &["generate", "plan", "inspire", "format"]),
+    ("Make speech", &["speak"]),
     ("Hear and see them", &["play", "plot", "understand", "codec"]),
     ("Models", &["model", "adapter", "train"]),
     ("This machine", &["doctor", "config", "warmup", "completions", "man"]),

@@ -18,6 +18,7 @@ pub(crate) mod play;
 pub(crate) mod plot;
 pub(crate) mod proof;
 pub(crate) mod shell;
+pub(crate) mod speak;
 pub(crate) mod target;
 pub(crate) mod text;
 pub(crate) mod train;

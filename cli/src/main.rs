@@ -1,4 +1,4 @@
-//! `acestep`: make music on your own machine.
+//! `acestep`: make music and speech on your own machine.
 //!
 //! | module | contents |
 //! |---|---|
@@ -84,6 +84,7 @@ fn run(cli: &Cli) -> anyhow::Result<ExitCode> {
     let global = &cli.global;
     match &cli.command {
         Command::Generate(args) => commands::generate::run((**args).clone(), global),
+        Command::Speak(args) => commands::speak::run(args, global),
         Command::Plan(args) => commands::plan::plan(args, global),
         Command::Inspire(args) => commands::plan::inspire(args, global),
         Command::Format(args) => commands::plan::format(args, global),

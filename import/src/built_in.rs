@@ -2,29 +2,10 @@
 //!
 //! `demo` (with the feature of that name) is a small ACE-Step, trained on music composed by this
 //! project; see the book's chapter on training. `tiny` has about 1.25 million random weights and
-//! makes noise: it tests the pipeline. Its files are those of the goldens; the README of
-//! `tests/goldens` describes them. Both are in the released layout.
+//! makes noise: it tests the pipeline. `tiny-speech` is the same for speech. Their files are those of
+//! the goldens; the README of `tests/goldens` describes them. All are in the released layout.
 
 use crate::Directory;
-
-/// Name of the trained model for the fields `model` and `lm_model`.
-pub const DEMO: &str = "demo";
-
-/// Name of the random model for the fields `model` and `lm_model`.
-pub const TINY: &str = "tiny";
-
-/// A built-in model.
-#[derive(Debug, Clone)]
-pub struct BuiltIn {
-    /// Name.
-    pub name: &'static str,
-    /// Short description.
-    pub about: &'static str,
-    /// Directories of the diffusion model, the autoencoder and the text encoder.
-    pub directories: [Directory; 3],
-    /// Directory of the language model.
-    pub language_model: Directory,
-}
 
 /// Embeds a directory of the repository: its name for messages, then its files.
 macro_rules! embedded {
@@ -39,6 +20,47 @@ macro_rules! embedded {
             )),+],
         )
     };
+}
+
+/// Name of the trained model for the fields `model` and `lm_model`.
+pub const DEMO: &str = "demo";
+
+/// Name of the random model for the fields `model` and `lm_model`.
+pub const TINY: &str = "tiny";
+
+/// Name of the random speech model for the field `model`.
+pub const TINY_SPEECH: &str = "tiny-speech";
+
+/// Returns name, bytes and description of the random speech model.
+pub fn tiny_speech() -> (&'static str, u64, &'static str) {
+    let bytes = tiny_speech_directories().iter().map(bytes_of).sum();
+    (TINY_SPEECH, bytes, "speech: random weights: noise, to prove that the program works")
+}
+
+/// The directories of the random speech model: the model and its codec.
+pub(crate) fn tiny_speech_directories() -> [Directory; 2] {
+    [
+        embedded!("tiny-speech",
+            "../tests/goldens/checkpoints_qwen3_tts" / "Qwen3-TTS-12Hz-0.6B-CustomVoice":
+            "config.json", "generation_config.json", "model.safetensors", "vocab.json",
+            "merges.txt", "tokenizer_config.json"),
+        embedded!("tiny-speech",
+            "../tests/goldens/checkpoints_qwen3_tts" / "Qwen3-TTS-Tokenizer-12Hz":
+            "config.json", "model.safetensors"),
+    ]
+}
+
+/// A built-in model.
+#[derive(Debug, Clone)]
+pub struct BuiltIn {
+    /// Name.
+    pub name: &'static str,
+    /// Short description.
+    pub about: &'static str,
+    /// Directories of the diffusion model, the autoencoder and the text encoder.
+    pub directories: [Directory; 3],
+    /// Directory of the language model.
+    pub language_model: Directory,
 }
 
 const TINY_MODEL: BuiltIn = BuiltIn {
@@ -87,13 +109,15 @@ pub fn built_in(name: &str) -> Option<&'static BuiltIn> {
 impl BuiltIn {
     /// Returns the bytes of all its files.
     pub fn bytes(&self) -> u64 {
-        let of = |directory: &Directory| match directory {
-            Directory::Embedded(_, files) => {
-                files.iter().map(|(_, bytes)| bytes.len() as u64).sum()
-            }
-            Directory::Disk(_) | Directory::Foreign(_) => 0,
-        };
-        self.directories.iter().chain([&self.language_model]).map(of).sum()
+        self.directories.iter().chain([&self.language_model]).map(bytes_of).sum()
+    }
+}
+
+/// Returns the bytes of an embedded directory.
+fn bytes_of(directory: &Directory) -> u64 {
+    match directory {
+        Directory::Embedded(_, files) => files.iter().map(|(_, bytes)| bytes.len() as u64).sum(),
+        Directory::Disk(_) | Directory::Foreign(_) => 0,
     }
 }
 

@@ -329,6 +329,14 @@ pub enum Error {
         /// Its value.
         second_value: usize,
     },
+    /// The model has no such network.
+    #[error("`{}` has no {network}", path.display())]
+    NoNetwork {
+        /// The model.
+        path: PathBuf,
+        /// The network, as a noun.
+        network: &'static str,
+    },
     /// The latent of silence cannot be read.
     #[error("`{}` is not a latent of silence: {reason}", path.display())]
     BadSilence {
@@ -422,7 +430,10 @@ impl Error {
                 "use the config.json that was released with the weights, unchanged"
             }
             Self::ConfigsDisagree { .. } => {
-                "the directories are of different models: use the `vae/` and `Qwen3-Embedding-0.6B/` of ACE-Step 1.5"
+                "the directories are of different models: use all directories of one release"
+            }
+            Self::NoNetwork { .. } => {
+                "take a model that has it: only base models of Qwen3-TTS read the voice of a recording"
             }
             Self::Adapter(error) => error.hint(),
             Self::BadTokenizer { .. } => {

@@ -4,6 +4,7 @@
 //! know only the types here and in [`crate::names`], so that another family does not change them.
 
 pub mod acestep;
+pub(crate) mod qwen3_tts;
 
 use acestep::Kind;
 
@@ -12,14 +13,17 @@ use acestep::Kind;
 pub struct Release {
     /// Name for the fields `model` and `lm_model`, and for downloads.
     pub name: &'static str,
-    /// The network that it is searched as.
-    pub kind: Kind,
+    /// The network that it is searched as among other programs' files; `None` if only its own
+    /// directory is read.
+    pub kind: Option<Kind>,
     /// Its directory in the models directory.
     pub directory: &'static str,
     /// Its repository on Hugging Face (and ModelScope).
     pub repo: &'static str,
     /// Its directory in the repository; empty if it is the whole repository.
     pub prefix: &'static str,
+    /// Folders inside its directory that it needs too.
+    pub folders: &'static [&'static str],
     /// Gigabytes of its directory, approximately; the hub knows the exact size.
     pub gigabytes: f32,
     /// One line for help texts.
@@ -41,7 +45,11 @@ impl Release {
             "" => path,
             prefix => path.strip_prefix(prefix)?.strip_prefix('/')?,
         };
-        let (stem, ending) = name.rsplit_once('.')?;
+        let file = match name.split_once('/') {
+            Some((folder, file)) => self.folders.contains(&folder).then_some(file)?,
+            None => name,
+        };
+        let (stem, ending) = file.rsplit_once('.')?;
         let is_read = match ending {
             "json" | "safetensors" | "jinja" => true,
             "txt" => stem == "merges",
@@ -50,12 +58,12 @@ impl Release {
         };
         // No path separators of any system, and no characters of a URL or a drive name.
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
-        (is_read && name.bytes().all(is_plain)).then_some(name)
+        (is_read && file.bytes().all(is_plain)).then_some(name)
     }
 }
 
 /// Returns every published directory of every family.
 pub(crate) fn all() -> impl Iterator<Item = &'static Release> {
     use acestep::{COMPANIONS, LANGUAGE_MODELS, MODELS};
-    MODELS.iter().chain(&LANGUAGE_MODELS).chain(&COMPANIONS)
+    MODELS.iter().chain(&LANGUAGE_MODELS).chain(&COMPANIONS).chain(&qwen3_tts::MODELS)
 }

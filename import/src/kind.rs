@@ -19,22 +19,8 @@ use crate::{
 /// [`Error::NotADirectory`], [`Error::MissingFile`], [`Error::NotJson`],
 /// [`Error::WrongDirectory`].
 pub(crate) fn config(directory: &Directory, wanted: Kind) -> Result<String, Error> {
-    directory.check()?;
-    let wrong = |found: String| Error::WrongDirectory {
-        path: directory.root().to_owned(),
-        wanted: wanted.name(),
-        found,
-    };
-    if let (Directory::Disk(path), false) = (directory, directory.has("config.json"))
-        && holds_models(path)
-    {
-        return Err(wrong("several model directories".into()));
-    }
-    let text = directory.text("config.json")?;
-    let value: Value = serde_json::from_str(&text).map_err(|error| Error::NotJson {
-        path: directory.path("config.json"),
-        reason: error.to_string(),
-    })?;
+    let (text, value) = read(directory, wanted.name())?;
+    let wrong = |found: String| wrong(directory, wanted.name(), found);
     let declared = match declared(&value) {
         Ok(Kind::TextEncoder) => qwen3(directory, &value, wanted),
         other => other,
@@ -44,6 +30,45 @@ pub(crate) fn config(directory: &Directory, wanted: Kind) -> Result<String, Erro
         Ok(kind) => Err(wrong(kind.name().to_owned())),
         Err(found) => Err(wrong(found)),
     }
+}
+
+/// Reads `config.json` of `directory`, whose `model_type` must be `wanted`; `noun` is the name of
+/// this kind for messages, with its article.
+///
+/// # Errors
+/// As [`config`].
+pub(crate) fn config_of_type(
+    directory: &Directory,
+    wanted: &str,
+    noun: &'static str,
+) -> Result<String, Error> {
+    let (text, value) = read(directory, noun)?;
+    let found = match (value["model_type"].as_str(), declared(&value)) {
+        (Some(found), _) if found == wanted => return Ok(text),
+        (_, Ok(kind)) => kind.name().to_owned(),
+        (_, Err(found)) => found,
+    };
+    Err(wrong(directory, noun, found))
+}
+
+fn wrong(directory: &Directory, wanted: &'static str, found: String) -> Error {
+    Error::WrongDirectory { path: directory.root().to_owned(), wanted, found }
+}
+
+/// Reads `config.json` of `directory` as text and JSON; `wanted` is for messages.
+fn read(directory: &Directory, wanted: &'static str) -> Result<(String, Value), Error> {
+    directory.check()?;
+    if let (Directory::Disk(path), false) = (directory, directory.has("config.json"))
+        && holds_models(path)
+    {
+        return Err(wrong(directory, wanted, "several model directories".into()));
+    }
+    let text = directory.text("config.json")?;
+    let value: Value = serde_json::from_str(&text).map_err(|error| Error::NotJson {
+        path: directory.path("config.json"),
+        reason: error.to_string(),
+    })?;
+    Ok((text, value))
 }
 
 /// True if published directories lie in the directory at `path`.

@@ -6,12 +6,14 @@
 //!        vae/                config.json, diffusion_pytorch_model.safetensors
 //!        Qwen3-Embedding-0.6B/  config.json, model.safetensors, tokenizer.json
 //!        acestep-5Hz-lm-*/   the same; 4B: shards and model.safetensors.index.json
+//!        Qwen3-TTS-12Hz-*/   config.json, model.safetensors, vocab.json, speech_tokenizer/
 //! ```
 //!
 //! | module | searches |
 //! |---|---|
 //! | `model` | a diffusion model and the networks that it needs |
 //! | `language` | a language model |
+//! | `speech` | a speech model |
 //! | `files` | files that replace a missing directory |
 //!
 //! The last place is the cache of the hub, which holds pulled models: see [`crate::hub`].
@@ -28,6 +30,7 @@ use crate::{
 pub(crate) mod files;
 pub(crate) mod language;
 pub(crate) mod model;
+mod speech;
 
 /// The directories that hold models.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -79,9 +82,15 @@ impl Layout {
         self.models_dirs.iter().map(move |dir| dir.join(name))
     }
 
-    /// Returns the possible places of `choice`, a network of `kind`; `known` is the released model
+    /// Returns the possible places of `choice`, a network of `kind` or of no kind that other programs
+    /// store; `known` is the released model
     /// with that name, if there is one.
-    fn candidates(&self, choice: &str, known: Option<&Release>, kind: Kind) -> Vec<PathBuf> {
+    fn candidates(
+        &self,
+        choice: &str,
+        known: Option<&Release>,
+        kind: Option<Kind>,
+    ) -> Vec<PathBuf> {
         let is_path = choice.contains(['/', '\\']) || [".", "..", ""].contains(&choice);
         let mut candidates = Vec::new();
         if known.is_some() && files::model_of(choice).is_some() {
@@ -94,7 +103,7 @@ impl Layout {
             let directory = known.map_or(choice, |model| model.directory);
             for dir in &self.models_dirs {
                 candidates.push(dir.join(directory));
-                candidates.extend(files::gguf(dir, directory, kind));
+                candidates.extend(kind.and_then(|kind| files::gguf(dir, directory, kind)));
                 if known.is_none() && !choice.is_empty() {
                     let more =
                         ["checkpoints", "diffusion_models"].map(|own| dir.join(own).join(choice));

@@ -8,6 +8,8 @@
 //! | `text_encoder` | one directory with a tokenizer: [`TextEncoderDir`] |
 //! | `checkpoint` | [`AceStep`]: three directories as one `acestep_model::Checkpoint` |
 //! | `language` | [`LanguageModelDir`]: a language model as one `acestep_model::LanguageCheckpoint` |
+//! | `qwen3_tts` | [`Qwen3Tts`]: a speech model and its codec |
+//! | `weights` | a directory with a configuration and weights, of any family |
 //! | `built_in` | the checkpoints that are built into the program |
 //! | `families` | published models, as data: [`Release`], kinds, names of tensors |
 //! | `names` | the mapping between names of tensors and parameters |
@@ -54,30 +56,34 @@ mod names;
 mod origin;
 mod pickle;
 mod pointer;
+mod qwen3_tts;
 mod safetensors;
 mod silence;
 mod single;
 mod text_encoder;
 mod tokenizer;
+mod weights;
 
 #[cfg(test)]
 mod testing;
 
 pub use adapter::{Adapter, AdapterError, Adapters, Fitted};
 pub use apply::PartSize;
-pub use built_in::{BUILT_IN_MODELS, BuiltIn, DEMO, TINY, built_in};
+pub use built_in::{BUILT_IN_MODELS, BuiltIn, DEMO, TINY, TINY_SPEECH, built_in, tiny_speech};
 pub use checkpoint::{AceStep, open_tiny};
 pub use directory::{Directory, Format, StandIn};
 pub use error::{Error, Names, Places, Unknown};
 pub use families::{
     Release,
     acestep::{self, Kind},
+    qwen3_tts::MODELS as SPEECH_MODELS,
 };
 pub use language::{LanguageModelDir, open_tiny_language_model};
 pub use language_tokenizer::LanguageTokenizer;
 pub use layout::{Layout, language::LanguagePath, model::ModelPaths};
 pub use mapped::Bytes;
 pub use origin::Origin;
+pub use qwen3_tts::{Qwen3Tts, Qwen3TtsNetwork};
 pub use safetensors::Tensors;
 pub use single::{DitDir, NetworkDir, VaeDir};
 pub use text_encoder::TextEncoderDir;

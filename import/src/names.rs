@@ -1,31 +1,33 @@
 //! Mapping between the tensors of a file and the parameters of a network, by names.
 
+use std::borrow::Cow;
+
 /// The names of one network's tensors.
 ///
 /// A parameter's path in its module is the tensor's name in the file, except for the beginnings
 /// that are listed here. The longest beginning that matches applies.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TensorNames {
     /// Noun for messages, without an article.
     pub(crate) noun: &'static str,
     /// (Beginning in the file, beginning in the module) as published.
-    pub(crate) published: &'static [(&'static str, &'static str)],
+    pub(crate) published: Vec<(Cow<'static, str>, Cow<'static, str>)>,
     /// The same, for other spellings that are read and never written.
-    pub(crate) others: &'static [(&'static str, &'static str)],
+    pub(crate) others: Vec<(Cow<'static, str>, Cow<'static, str>)>,
 }
 
 impl TensorNames {
     /// Returns the path of tensor `name` in the module; `None` if it belongs to another network.
     pub(crate) fn path_of(&self, name: &str) -> Option<String> {
-        let all = self.published.iter().chain(self.others);
-        let fitting = all.filter(|(file, _)| name.starts_with(file));
+        let all = self.published.iter().chain(&self.others);
+        let fitting = all.filter(|(file, _)| name.starts_with(&**file));
         let (file, module) = fitting.max_by_key(|(file, _)| file.len())?;
         Some(format!("{module}{}", &name[file.len()..]))
     }
 
     /// Returns the name in the file of the parameter at `path` of the module.
     pub(crate) fn name_of(&self, path: &str) -> String {
-        let fitting = self.published.iter().filter(|(_, module)| path.starts_with(module));
+        let fitting = self.published.iter().filter(|(_, module)| path.starts_with(&**module));
         match fitting.max_by_key(|(_, module)| module.len()) {
             Some((file, module)) => format!("{file}{}", &path[module.len()..]),
             None => path.to_owned(),

@@ -12,19 +12,18 @@ use burn::{
 };
 
 use crate::{
-    Adapter, Adapters, Directory, Error, Network, Origin, PartSize, Tensors,
+    Adapter, Adapters, Directory, Error, Network, Origin, PartSize,
     adapter::Shared,
-    apply::{self, unused_tensors},
+    apply,
     families::acestep::{Kind, OF_DIT_FILE, OF_VAE_FILE, tensor_names},
     kind, silence,
+    weights::WeightsDir,
 };
 
 /// A directory, its parsed configuration and its mapped weights.
 #[derive(Debug)]
 pub struct NetworkDir<C> {
-    directory: Directory,
-    config: C,
-    tensors: Arc<Tensors>,
+    weights: WeightsDir<C>,
     /// Changes of the diffusion transformer's weights.
     adapters: Option<Shared>,
 }
@@ -57,43 +56,30 @@ impl<C> NetworkDir<C> {
     ) -> Result<Self, Error> {
         let config = parse(&kind::config(&directory, kind)?)
             .map_err(|source| Error::BadConfig { path: directory.path("config.json"), source })?;
-        let mut tensors = Tensors::open(&directory)?;
-        if let Some(name) = spare(&config) {
-            tensors.leave_out(name);
-        }
-        let tensors = Arc::new(tensors);
-        let known = |name: &str| {
-            networks.iter().any(|network| tensor_names(*network).path_of(name).is_some())
-        };
-        let unknown: Vec<_> =
-            tensors.names().filter(|name| !known(name)).map(str::to_owned).collect();
-        if !unknown.is_empty() {
-            return Err(unused_tensors(&tensors, what, unknown));
-        }
-        networks
-            .iter()
-            .try_for_each(|&network| apply::sources(&tensors, &tensor_names(network)).map(drop))?;
-        Ok(Self { directory, config, tensors, adapters: None })
+        let names: Vec<_> = networks.iter().map(|&network| tensor_names(network)).collect();
+        let unused: Vec<_> = spare(&config).map(str::to_owned).into_iter().collect();
+        let weights = WeightsDir::open(directory, config, what, &names, &unused)?;
+        Ok(Self { weights, adapters: None })
     }
 
     /// Returns the parsed `config.json`.
     pub fn config(&self) -> &C {
-        &self.config
+        self.weights.config()
     }
 
     /// Returns the directory.
     pub fn directory(&self) -> &Directory {
-        &self.directory
+        self.weights.directory()
     }
 
     /// Returns its files of weights.
     pub fn files(&self) -> impl Iterator<Item = &Path> {
-        self.tensors.files()
+        self.weights.files()
     }
 
     /// Returns the format of its files and the types of its weights.
     pub fn origin(&self) -> Origin {
-        Origin::of(&self.directory, &self.tensors)
+        self.weights.origin()
     }
 
     /// Checks that its files have not changed since they were opened: networks use them in place.
@@ -101,7 +87,7 @@ impl<C> NetworkDir<C> {
     /// # Errors
     /// [`Error::Changed`], [`Error::Io`].
     pub fn unchanged(&self) -> Result<(), Error> {
-        self.tensors.unchanged()
+        self.weights.unchanged()
     }
 
     /// Returns the number of parameters and file bytes of `network`, which must belong to this
@@ -110,7 +96,7 @@ impl<C> NetworkDir<C> {
     /// # Errors
     /// None after a successful opening, which checks the same.
     pub fn size(&self, network: Network) -> Result<PartSize, Error> {
-        apply::size(&self.tensors, &tensor_names(network))
+        self.weights.size(&tensor_names(network))
     }
 
     /// Returns an error if the directory does not have `network`: a pipeline of diffusers may have no
@@ -119,7 +105,7 @@ impl<C> NetworkDir<C> {
     /// # Errors
     /// [`Error::MissingPiece`].
     pub fn require(&self, network: Network) -> Result<(), Error> {
-        match &self.directory {
+        match self.directory() {
             Directory::Foreign(foreign) => foreign.lack_of(network.name()).map_or(Ok(()), Err),
             Directory::Disk(_) | Directory::Embedded(..) => Ok(()),
         }
@@ -133,7 +119,7 @@ impl<C> NetworkDir<C> {
     ) -> Result<M, Error> {
         self.require(network)?;
         let adapters = self.adapters.as_ref().filter(|_| network == Network::Dit);
-        apply::load(module, &self.tensors, &tensor_names(network), place.dtype, adapters)
+        self.weights.load(module, &tensor_names(network), place, adapters)
     }
 
     pub(crate) fn compare<B: Backend, M: Module<B>>(
@@ -141,7 +127,7 @@ impl<C> NetworkDir<C> {
         module: &M,
         network: Network,
     ) -> Result<(), Error> {
-        apply::compare(module, &self.tensors, &tensor_names(network))
+        self.weights.compare(module, &tensor_names(network))
     }
 }
 
@@ -160,7 +146,7 @@ impl DitDir {
     /// # Errors
     /// If its file is missing or malformed.
     pub fn silence_latent<B: Backend>(&self, device: &B::Device) -> Result<Tensor<B, 3>, Error> {
-        let data = silence::read(&self.directory, self.config.audio_acoustic_hidden_dim)?;
+        let data = silence::read(self.directory(), self.config().audio_acoustic_hidden_dim)?;
         Ok(Tensor::from_data(data, (device, DType::F32)))
     }
 
@@ -172,7 +158,7 @@ impl DitDir {
         &self,
         place: &Place<B>,
     ) -> Result<acestep::Conditioner<B>, Error> {
-        let module = acestep::Conditioner::init(&self.config, &place.device);
+        let module = acestep::Conditioner::init(self.config(), &place.device);
         self.load(module, Network::Conditioner, place)
     }
 
@@ -184,7 +170,7 @@ impl DitDir {
         &self,
         place: &Place<B>,
     ) -> Result<acestep::AudioCodec<B>, Error> {
-        let module = acestep::AudioCodec::init(&self.config, &place.device);
+        let module = acestep::AudioCodec::init(self.config(), &place.device);
         self.load(module, Network::AudioCodec, place)
     }
 
@@ -193,7 +179,7 @@ impl DitDir {
     /// # Errors
     /// As [`Self::conditioner`].
     pub fn dit<B: Backend>(&self, place: &Place<B>) -> Result<acestep::Dit<B>, Error> {
-        self.load(acestep::Dit::init(&self.config, &place.device), Network::Dit, place)
+        self.load(acestep::Dit::init(self.config(), &place.device), Network::Dit, place)
     }
 
     /// Applies `adapters`, each with its scale, to the diffusion transformer of `model`. They
@@ -206,7 +192,7 @@ impl DitDir {
         adapters: Vec<(Adapter, f64)>,
         model: &str,
     ) -> Result<(), Error> {
-        let parameters = apply::shapes(&self.tensors, &tensor_names(Network::Dit))?;
+        let parameters = apply::shapes(self.weights.tensors(), &tensor_names(Network::Dit))?;
         let fitted = Adapters::fit(adapters, model, parameters)?;
         self.adapters = (!fitted.list().is_empty()).then(|| Arc::new(fitted));
         Ok(())
@@ -218,7 +204,7 @@ impl DitDir {
     /// As [`DitDir::dit`].
     pub(crate) fn measure_adapters(&self, dtype: DType) -> Result<(), Error> {
         let Some(adapters) = &self.adapters else { return Ok(()) };
-        apply::measure(&self.tensors, &tensor_names(Network::Dit), dtype, adapters)
+        apply::measure(self.weights.tensors(), &tensor_names(Network::Dit), dtype, adapters)
     }
 
     /// Returns the adapters of the diffusion transformer.
@@ -235,9 +221,9 @@ impl DitDir {
     /// # Errors
     /// Names the tensors, or the searched places of the latent of silence.
     pub fn check<B: Backend>(&self, device: &B::Device, networks: &[Network]) -> Result<(), Error> {
-        let config = &self.config;
+        let config = self.config();
         if networks.iter().any(|network| OF_DIT_FILE.contains(network)) {
-            silence::read(&self.directory, config.audio_acoustic_hidden_dim)?;
+            silence::read(self.directory(), config.audio_acoustic_hidden_dim)?;
         }
         networks.iter().try_for_each(|&network| match network {
             Network::AudioCodec if self.require(network).is_err() => Ok(()),
@@ -259,11 +245,11 @@ impl DitDir {
     /// else by its `model_version` (older files), else by the directory's name.
     pub fn is_turbo(&self) -> bool {
         let says_turbo = |text: &str| text.to_lowercase().contains("turbo");
-        match (self.config.is_turbo, &self.config.model_version) {
+        match (self.config().is_turbo, &self.config().model_version) {
             (Some(flag), _) => flag,
             (None, Some(version)) => says_turbo(version),
             (None, None) => {
-                let name = self.directory.root().file_name();
+                let name = self.directory().root().file_name();
                 name.is_some_and(|name| says_turbo(&name.to_string_lossy()))
             }
         }
@@ -285,7 +271,7 @@ impl VaeDir {
     /// # Errors
     /// If a tensor is missing, unused or of another shape.
     pub fn decoder<B: Backend>(&self, place: &Place<B>) -> Result<oobleck::Decoder<B>, Error> {
-        let module = oobleck::Decoder::init(&self.config, &place.device);
+        let module = oobleck::Decoder::init(self.config(), &place.device);
         self.load(module, Network::VaeDecoder, place)
     }
 
@@ -294,7 +280,7 @@ impl VaeDir {
     /// # Errors
     /// As [`Self::decoder`].
     pub fn encoder<B: Backend>(&self, place: &Place<B>) -> Result<oobleck::Encoder<B>, Error> {
-        let module = oobleck::Encoder::init(&self.config, &place.device);
+        let module = oobleck::Encoder::init(self.config(), &place.device);
         self.load(module, Network::VaeEncoder, place)
     }
 
@@ -306,10 +292,10 @@ impl VaeDir {
     pub fn check<B: Backend>(&self, device: &B::Device, networks: &[Network]) -> Result<(), Error> {
         networks.iter().try_for_each(|&network| match network {
             Network::VaeDecoder => {
-                self.compare::<B, _>(&oobleck::Decoder::init(&self.config, device), network)
+                self.compare::<B, _>(&oobleck::Decoder::init(self.config(), device), network)
             }
             Network::VaeEncoder => {
-                self.compare::<B, _>(&oobleck::Encoder::init(&self.config, device), network)
+                self.compare::<B, _>(&oobleck::Encoder::init(self.config(), device), network)
             }
             Network::TextEncoder
             | Network::Conditioner

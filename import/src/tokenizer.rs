@@ -108,16 +108,19 @@ pub(crate) enum Owner {
     TextEncoder,
     /// Appends nothing, and has as many audio codes as the embedding table has `rows` for.
     LanguageModel { rows: usize },
+    /// Appends nothing. Its added tokens are listed in `tokenizer_config.json`.
+    Talker,
 }
 
 impl Owner {
     /// Returns the error for the file at `path`.
     pub(crate) fn error(self, path: PathBuf, reason: String) -> Error {
         let part = match self {
-            Self::TextEncoder => Network::TextEncoder,
-            Self::LanguageModel { .. } => Network::LanguageModel,
+            Self::TextEncoder => Network::TextEncoder.name(),
+            Self::LanguageModel { .. } => Network::LanguageModel.name(),
+            Self::Talker => "talker",
         };
-        Error::BadTokenizer { path, part: part.name(), reason }
+        Error::BadTokenizer { path, part, reason }
     }
 }
 

@@ -1,4 +1,4 @@
-//! The networks of ACE-Step 1.5 in Burn: mathematics only, no files, threads or printing.
+//! The networks of music and speech in Burn: mathematics only, no files, threads or printing.
 //!
 //! Source: upstream `acestep/models/*/modeling_acestep_v15_*.py`, Hugging Face `modeling_qwen3.py`
 //! and diffusers' `AutoencoderOobleck`.
@@ -10,6 +10,7 @@
 //! | [`qwen3`] | the Qwen3 trunk: the text encoder |
 //! | [`acestep`] | conditioning, audio codes, diffusion transformer |
 //! | [`oobleck`] | the audio autoencoder |
+//! | [`speech`] | speech: language models over audio codes, and their codecs |
 //! | [`checkpoint`] | the interface between networks and the code that loads their weights |
 //!
 //! # Letters in shapes
@@ -50,6 +51,7 @@ pub mod nn;
 pub mod oobleck;
 mod place;
 pub mod qwen3;
+pub mod speech;
 mod tap;
 
 pub use cast::{cast, kept_as};

@@ -36,6 +36,7 @@ mod sampler;
 mod shell;
 mod songs;
 mod sound;
+mod speak;
 mod thinking;
 mod together;
 mod train;

@@ -14,11 +14,12 @@ use syn::{
 use super::text;
 
 /// The crates.
-const CRATES: [&str; 8] = [
+const CRATES: [&str; 9] = [
     "model",
     "import",
     "runtime/engine",
     "runtime/music",
+    "runtime/speech",
     "train",
     "train/demo",
     "cli",
@@ -284,8 +285,18 @@ impl<'ast> Visit<'ast> for Identifiers {
 /// All model families share the layers, the kernels and the engine.
 #[test]
 fn layers_kernels_and_the_engine_name_no_family() {
-    const FAMILIES: [&str; 6] =
-        ["acestep", "oobleck", "qwen3", "acestep_music", "acestep_import", "acestep_train"];
+    const FAMILIES: [&str; 10] = [
+        "acestep",
+        "oobleck",
+        "qwen3",
+        "speech",
+        "qwen3_tts",
+        "mimi",
+        "acestep_music",
+        "acestep_speech",
+        "acestep_import",
+        "acestep_train",
+    ];
     let mut named = Vec::new();
     let mut seen = 0;
     for (source, folder) in [
@@ -307,4 +318,35 @@ fn layers_kernels_and_the_engine_name_no_family() {
     }
     assert!(seen > 2000, "only {seen} identifiers were seen");
     assert_eq!(named, Vec::<String>::new());
+}
+
+/// Returns all identifiers in the paths of the files of a folder, outside their tests.
+fn identifiers(folder: &str) -> BTreeSet<String> {
+    let mut found = Identifiers::default();
+    for file in files_of(&root().join(folder)) {
+        found.visit_file(&syn::parse_file(&text(&file)).expect("Rust"));
+    }
+    found.0
+}
+
+/// A family may use shared networks, and knows no other family.
+#[test]
+fn no_family_names_another() {
+    for (folders, others) in [
+        (
+            &["model/src/acestep", "runtime/music/src", "import/src/families/acestep"][..],
+            &["speech", "qwen3_tts", "mimi", "acestep_speech"][..],
+        ),
+        (
+            &["model/src/speech", "runtime/speech/src", "import/src/families/qwen3_tts"],
+            &["acestep", "oobleck", "acestep_music"],
+        ),
+    ] {
+        for folder in folders {
+            let found = identifiers(folder);
+            assert!(found.len() > 10, "{folder}: {found:?}");
+            let named: Vec<_> = others.iter().filter(|other| found.contains(**other)).collect();
+            assert!(named.is_empty(), "{folder}: {named:?}");
+        }
+    }
 }

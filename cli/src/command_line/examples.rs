@@ -2,7 +2,7 @@
 //!
 //! A group such as `model` shows the examples of all its subcommands; each of these shows its own.
 
-use crate::args::{adapter, after, codec, config, doctor, generate, model, plan, train};
+use crate::args::{adapter, after, codec, config, doctor, generate, model, plan, speak, train};
 
 /// Shown under the long help of the program.
 const PROGRAM: &str = "\
@@ -13,6 +13,8 @@ Examples:
       downloads a real model, about 10 GB
   acestep generate \"upbeat pop, female voice\" --lyrics @song.txt --bpm 120 -o pop.wav
       makes a song with it; `acestep generate --help` shows more
+  acestep speak \"Good morning.\" --voice ryan -o morning.wav
+      speaks, with a model of `acestep model list`
   acestep doctor
       shows what this machine has, and tests whether it works";
 
@@ -44,8 +46,9 @@ Examples:
   acestep check --only bench --preset turbo
       runs one part with one preset";
 
-const OF_COMMANDS: [(&str, &str); 19] = [
+const OF_COMMANDS: [(&str, &str); 20] = [
     ("generate", generate::EXAMPLES),
+    ("speak", speak::EXAMPLES),
     ("plan", plan::EXAMPLES),
     ("inspire", plan::INSPIRE_EXAMPLES),
     ("format", plan::FORMAT_EXAMPLES),

@@ -12,7 +12,7 @@ use std::{io, path::Path, process::ExitCode};
 
 use acestep_engine::nearest;
 use acestep_import::{
-    Error, Layout, Release,
+    Error, Layout, Release, SPEECH_MODELS,
     acestep::{COMPANIONS, LANGUAGE_MODELS, MODELS},
     built_in,
     hub::{Hub, State},
@@ -47,7 +47,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<ExitCode> {
 
 /// Returns every model with a name, in the order of the list.
 fn all() -> impl Iterator<Item = &'static Release> {
-    MODELS.iter().chain(&LANGUAGE_MODELS).chain(&COMPANIONS)
+    MODELS.iter().chain(&LANGUAGE_MODELS).chain(&COMPANIONS).chain(&SPEECH_MODELS)
 }
 
 /// Returns the models of these names, each once. `nothing` is the action that is impossible for a

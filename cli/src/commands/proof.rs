@@ -53,6 +53,6 @@ pub(crate) fn by_name<T: Clone + Send + Sync + 'static>(
 
 /// Parses a preset.
 pub(crate) fn preset() -> impl TypedValueParser<Value = &'static acestep_proof::families::Preset> {
-    let rows = acestep_proof::families::PRESETS.iter();
+    let rows = acestep_proof::families::PRESETS.iter().copied();
     by_name(rows.map(|preset| (preset.name, preset.about, preset)).collect())
 }

@@ -92,7 +92,7 @@ pub(super) enum Found {
 
 /// Returns the names of the companion network `wanted`; `None` if it is no companion.
 fn names(wanted: Kind) -> Option<(&'static Release, &'static ComfyFile)> {
-    COMPANIONS.iter().zip(&COMFY_FILES).find(|(release, _)| release.kind == wanted)
+    COMPANIONS.iter().zip(&COMFY_FILES).find(|(release, _)| release.kind == Some(wanted))
 }
 
 /// Returns the remedy for several candidates.

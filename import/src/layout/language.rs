@@ -39,7 +39,7 @@ impl Layout {
 
     fn chosen_language_model(&self, choice: &str) -> Result<PathBuf, Error> {
         let known = find(choice);
-        let candidates = self.candidates(choice, known, Kind::LanguageModel);
+        let candidates = self.candidates(choice, known, Some(Kind::LanguageModel));
         first_place(candidates, format!("language model `{choice}`"), known, || {
             Instead::of("lm_model", choice, &LANGUAGE_MODELS)
         })
@@ -49,7 +49,7 @@ impl Layout {
         let [default, ..] = &LANGUAGE_MODELS;
         let candidates = LANGUAGE_MODELS
             .iter()
-            .flat_map(|model| self.candidates(model.name, Some(model), Kind::LanguageModel))
+            .flat_map(|model| self.candidates(model.name, Some(model), Some(Kind::LanguageModel)))
             .collect();
         first_place(candidates, "the language model".to_owned(), Some(default), || {
             Instead::of("lm_model", default.name, &LANGUAGE_MODELS)

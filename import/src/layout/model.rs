@@ -48,7 +48,7 @@ impl Layout {
             [model.name, model.directory].contains(&choice)
                 || of_file.as_deref() == Some(model.directory)
         });
-        let candidates = self.candidates(choice, known, Kind::Dit);
+        let candidates = self.candidates(choice, known, Some(Kind::Dit));
         let dit =
             first_place(candidates, format!("model `{choice}`"), known, || unknown_model(choice))?;
         foreign::expect(&dit, Kind::Dit)?;

@@ -5,7 +5,7 @@
 //!
 //! Source: `tokenizer.json` of Qwen3-Embedding-0.6B and of acestep-5Hz-lm-1.7B.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::BTreeMap};
 
 use serde_json::{Value, json};
 
@@ -75,12 +75,15 @@ pub(super) fn tokenizer_json(directory: &Directory, owner: Owner) -> Result<Valu
 
     let first = vocab.len();
     let codes = match owner {
-        Owner::TextEncoder => 0,
+        Owner::TextEncoder | Owner::Talker => 0,
         Owner::LanguageModel { rows } => rows.saturating_sub(first + ADDED.len()).min(AUDIO_CODES),
     };
     let codes = (0..codes).map(|code| (Cow::from(audio_code(code)), false));
-    let added = ADDED.map(|(content, special)| (content.into(), special)).into_iter().chain(codes);
-    let added = added.zip(first..).map(|((content, special), id)| {
+    let fixed: Vec<(Cow<'_, str>, bool)> = match owner {
+        Owner::Talker => listed(directory, first, owner)?,
+        _ => ADDED.map(|(content, special)| (content.into(), special)).into(),
+    };
+    let added = fixed.into_iter().chain(codes).zip(first..).map(|((content, special), id)| {
         json!({"id": id, "content": content, "single_word": false, "lstrip": false, "rstrip": false,
                "normalized": false, "special": special})
     });
@@ -100,7 +103,7 @@ pub(super) fn tokenizer_json(directory: &Directory, owner: Owner) -> Result<Valu
                 },
             },
         ]}),
-        Owner::LanguageModel { .. } => byte_level.clone(),
+        Owner::LanguageModel { .. } | Owner::Talker => byte_level.clone(),
     };
     Ok(json!({
         "version": "1.0",
@@ -125,4 +128,35 @@ pub(super) fn tokenizer_json(directory: &Directory, owner: Owner) -> Result<Valu
             "merges": merges,
         },
     }))
+}
+
+/// Returns the added tokens that `tokenizer_config.json` lists, in the order of their ids, which must
+/// begin with `first` and have no gaps.
+fn listed(
+    directory: &Directory,
+    first: usize,
+    owner: Owner,
+) -> Result<Vec<(Cow<'static, str>, bool)>, Error> {
+    #[derive(serde::Deserialize)]
+    struct Config {
+        added_tokens_decoder: BTreeMap<String, Token>,
+    }
+    #[derive(serde::Deserialize)]
+    struct Token {
+        content: String,
+        special: bool,
+    }
+    let file = "tokenizer_config.json";
+    let bad = |reason: String| owner.error(directory.path(file), reason);
+    let config: Config =
+        serde_json::from_str(&directory.text(file)?).map_err(|error| bad(error.to_string()))?;
+    let mut tokens = BTreeMap::new();
+    for (id, token) in config.added_tokens_decoder {
+        let number = id.parse::<usize>();
+        tokens.insert(number.map_err(|_| bad(format!("`{id}` is not the id of a token")))?, token);
+    }
+    if tokens.keys().zip(first..).any(|(id, expected)| *id != expected) {
+        return Err(bad(format!("the ids of its added tokens are not {first} and the next ones")));
+    }
+    Ok(tokens.into_values().map(|token| (token.content.into(), token.special)).collect())
 }

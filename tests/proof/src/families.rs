@@ -3,41 +3,103 @@
 //! No other file outside this folder names a family.
 
 mod acestep;
+mod qwen3_tts;
+
+use std::sync::LazyLock;
 
 use acestep_import::{Layout, Network};
 use acestep_model::{Backend, Place};
 use anyhow::Result;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
-use serde_json::Value;
+use serde_json::{Value, json};
 
-pub use acestep::{PRESETS, STAGES, speed::load::Model};
+pub use acestep::speed::load::Model;
 pub(crate) use acestep::{
-    goldens::{built_in, checkpoints::Checkpoints, tensors, texts},
-    songs,
-    speed::Work,
-    types,
+    goldens::{built_in, checkpoints::Checkpoints},
+    songs, types,
 };
+pub(crate) use qwen3_tts::SpeechModels;
 
 use crate::{
     golden::{page::Page, set::Set, sheet::Sheet, tolerance::Bounds},
-    measure::{LOAD, Stage},
+    measure::{LOAD, Run, Stage},
 };
+
+/// The presets of every family.
+pub static PRESETS: LazyLock<Vec<&'static Preset>> =
+    LazyLock::new(|| acestep::PRESETS.iter().chain(qwen3_tts::PRESETS).collect());
+
+/// The stages of every family, in the order of the pipelines.
+pub static STAGES: LazyLock<Vec<&'static Stage>> =
+    LazyLock::new(|| acestep::STAGES.iter().chain(qwen3_tts::STAGES).copied().collect());
+
+/// The work of a stage.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Work {
+    Song(acestep::speed::Work),
+    Speech(qwen3_tts::speed::Work),
+}
+
+impl Work {
+    /// Measures the work for a sound of `seconds`; its weights are freed afterwards.
+    ///
+    /// # Errors
+    /// If a released configuration cannot be read.
+    pub(crate) fn run<B: Backend>(self, seconds: f64, place: &Place<B>) -> Result<Run> {
+        match self {
+            Self::Song(work) => work.run(seconds, place),
+            Self::Speech(work) => work.run(place),
+        }
+    }
+
+    /// Returns the work for `torch_speed.py`: the configuration and the shapes.
+    ///
+    /// # Errors
+    /// If a released configuration cannot be read.
+    pub(crate) fn for_torch(self, seconds: f64) -> Result<Value> {
+        match self {
+            Self::Song(work) => work.for_torch(seconds),
+            Self::Speech(_) => Ok(json!({ "kind": "none" })),
+        }
+    }
+}
 
 /// The values that a file of goldens is compared with come from these.
 #[derive(Clone, Copy)]
 pub(crate) struct Of<'a> {
     pub(crate) set: &'a Set,
     pub(crate) checkpoints: &'a Checkpoints,
+    pub(crate) speech: &'a SpeechModels,
+}
+
+/// Returns the files of tensors of every family.
+pub(crate) fn tensors<B: Backend>() -> Vec<Tensors<B>> {
+    acestep::goldens::tensors().into_iter().chain(qwen3_tts::tensors()).collect()
+}
+
+/// Returns the files of text of every family.
+pub(crate) fn texts<B: Backend>() -> Vec<Texts<B>> {
+    acestep::goldens::texts().into_iter().chain(qwen3_tts::texts()).collect()
 }
 
 /// A file of tensors of the goldens.
 pub(crate) struct Tensors<B: Backend> {
-    /// Name without the ending.
+    /// Name without the ending; a `*` at its end stands for anything.
     pub(crate) file: &'static str,
     /// The part of the program that it tests.
     pub(crate) component: &'static str,
     pub(crate) bounds: Bounds,
     pub(crate) compare: fn(&mut Sheet<'_>, Of<'_>, &Place<B>) -> Result<()>,
+}
+
+impl<B: Backend> Tensors<B> {
+    /// True if this is the row of the file `name`, without its ending.
+    pub(crate) fn is_of(&self, name: &str) -> bool {
+        match self.file.strip_suffix('*') {
+            Some(beginning) => name.starts_with(beginning),
+            None => name == self.file,
+        }
+    }
 }
 
 /// A file of text of the goldens.
@@ -110,7 +172,7 @@ impl Serialize for Preset {
 /// Reads a preset by its name.
 pub(crate) fn preset<'de, D: Deserializer<'de>>(from: D) -> Result<&'static Preset, D::Error> {
     let name = String::deserialize(from)?;
-    let found = PRESETS.iter().find(|preset| preset.name == name);
+    let found = PRESETS.iter().copied().find(|preset| preset.name == name);
     found.ok_or_else(|| D::Error::custom(format!("unknown preset `{name}`")))
 }
 
@@ -127,7 +189,7 @@ mod tests {
 
     #[test]
     fn every_stage_of_a_preset_is_listed_and_every_timed_one_exists() {
-        for preset in PRESETS {
+        for preset in PRESETS.iter() {
             assert!(preset.stages().all(|stage| STAGES.contains(&stage)), "{}", preset.name);
         }
         for Timed { preset, stage, .. } in timed(false).iter().chain(timed(true)) {

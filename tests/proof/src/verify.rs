@@ -23,7 +23,7 @@ use serde::Serialize;
 pub use crate::golden::case::Case;
 use crate::{
     Error, Host,
-    families::{Checkpoints, built_in},
+    families::{Checkpoints, SpeechModels, built_in},
     golden::{
         ledger::Tell,
         set::{self, Set},
@@ -145,23 +145,24 @@ pub(crate) fn readable(goldens: &Path) -> Result<()> {
 struct Files {
     set: Set,
     checkpoints: Checkpoints,
+    speech: SpeechModels,
 }
 
 impl Given<'_> {
     fn read(self) -> Result<Files> {
         let real = self.tokenizer.map(Checkpoints::read_tokenizers).transpose()?;
-        let (set, checkpoints) = match self.goldens {
+        let (set, checkpoints, speech) = match self.goldens {
             Some(goldens) => {
-                let checkpoints = match models_dir(goldens, self.models)? {
-                    Some(models) => Checkpoints::find(&models)?,
+                let (checkpoints, speech) = match models_dir(goldens, self.models)? {
+                    Some(models) => (Checkpoints::find(&models)?, SpeechModels::find(&models)?),
                     // Some sets need no checkpoints; other cases report what is missing.
-                    None => Checkpoints::default(),
+                    None => Default::default(),
                 };
-                (Set::read(goldens)?, checkpoints)
+                (Set::read(goldens)?, checkpoints, speech)
             }
-            None => (built_in::set()?, Checkpoints::built_in()?),
+            None => (built_in::set()?, Checkpoints::built_in()?, SpeechModels::default()),
         };
-        Ok(Files { set, checkpoints: Checkpoints { real, ..checkpoints } })
+        Ok(Files { set, checkpoints: Checkpoints { real, ..checkpoints }, speech })
     }
 }
 
@@ -173,9 +174,9 @@ impl Files {
         host: &dyn Host,
         tell: &Tell<'_>,
     ) -> Result<Vec<Case>> {
-        let Self { set, checkpoints } = self;
+        let Self { set, checkpoints, speech } = self;
         // The stored values are f32, except for some cases, which set the type themselves.
-        device.run(DType::F32, Verify { set, checkpoints, host, tell, known })?
+        device.run(DType::F32, Verify { set, checkpoints, speech, host, tell, known })?
     }
 }
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use acestep_import::{
-    Error, Format, Origin,
+    Error, Format, Origin, Qwen3Tts, SPEECH_MODELS,
     acestep::{LANGUAGE_MODELS, MODELS},
 };
 use serde_json::json;
@@ -33,6 +33,16 @@ pub(super) fn all() -> Vec<Check> {
         }
         checks.push(match acestep_import::open_language_model(Some(model.name), &layout) {
             Ok(folder) => found(model.name, folder.directory().root(), &folder.origin()),
+            Err(error) => broken(model.name, &error),
+        });
+    }
+    for model in &SPEECH_MODELS {
+        if !layout.has(model) {
+            absent.push(model.name);
+            continue;
+        }
+        checks.push(match Qwen3Tts::find(Some(model.name), &layout) {
+            Ok(found) => self::found(model.name, found.path(), &found.origin()),
             Err(error) => broken(model.name, &error),
         });
     }

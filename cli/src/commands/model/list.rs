@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use acestep_engine::error::size;
-use acestep_import::BUILT_IN_MODELS;
+use acestep_import::{BUILT_IN_MODELS, tiny_speech};
 use anyhow::Result;
 use serde_json::json;
 
@@ -43,10 +43,10 @@ pub(super) fn run(args: &List, report: &Report) -> Result<ExitCode> {
         }));
     }
     let mut built_in = Vec::new();
-    for model in BUILT_IN_MODELS {
-        lines.push(line(model.name, &size(model.bytes()), "built in", model.about));
-        let object = json!({ "name": model.name, "about": model.about, "bytes": model.bytes() });
-        built_in.push(object);
+    let songs = BUILT_IN_MODELS.iter().map(|model| (model.name, model.bytes(), model.about));
+    for (name, bytes, about) in songs.chain([tiny_speech()]) {
+        lines.push(line(name, &size(bytes), "built in", about));
+        built_in.push(json!({ "name": name, "about": about, "bytes": bytes }));
     }
     if args.json {
         let places = json!({
@@ -64,5 +64,5 @@ pub(super) fn run(args: &List, report: &Report) -> Result<ExitCode> {
 }
 
 fn line(name: &str, size: &str, here: &str, about: &str) -> String {
-    format!("{name:<17} {size:>8}  {here:<8} {about}").trim_end().to_owned()
+    format!("{name:<21} {size:>8}  {here:<8} {about}").trim_end().to_owned()
 }

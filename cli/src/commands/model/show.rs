@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use acestep_engine::error::size;
 use acestep_import::{
-    Release,
+    Release, SPEECH_MODELS,
     acestep::{COMPANIONS, LANGUAGE_MODELS, MODELS},
     hub::{Installed, State},
 };
@@ -45,6 +45,7 @@ pub(super) fn run(args: &Show, report: &Report) -> Result<ExitCode> {
         report.output(&format!("{object:#}"))?;
         return Ok(ExitCode::SUCCESS);
     }
+    let command = if SPEECH_MODELS.contains(model) { "speak" } else { "generate" };
     let flag = if LANGUAGE_MODELS.contains(model) { "--lm-model" } else { "--model" };
     let mut lines = vec![("name", model.name.to_owned()), ("what", model.about.to_owned())];
     lines.push(("from", format!("https://huggingface.co/{}", model.repo)));
@@ -70,7 +71,7 @@ pub(super) fn run(args: &Show, report: &Report) -> Result<ExitCode> {
                 lines.push(("lacks", format!("{} ({remedy})", lacks.join(", "))));
             }
             if MODELS.contains(model) || !COMPANIONS.contains(model) {
-                lines.push(("use it", format!("acestep generate .. {flag} {}", model.name)));
+                lines.push(("use it", format!("acestep {command} .. {flag} {}", model.name)));
             }
         }
     }

@@ -53,7 +53,12 @@ pub(crate) fn tensor_names(network: Network) -> TensorNames {
         | Network::VaeDecoder
         | Network::VaeEncoder => &[],
     };
-    TensorNames { noun: network.name(), published, others }
+    let rows = |rows: Beginnings| rows.iter().map(|&(file, module)| (file.into(), module.into()));
+    TensorNames {
+        noun: network.name(),
+        published: rows(published).collect(),
+        others: rows(others).collect(),
+    }
 }
 
 /// Returns the name in a published file of the parameter at `path` of the module of `network`.

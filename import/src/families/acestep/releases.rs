@@ -109,8 +109,8 @@ const fn model(
     gigabytes: f32,
     about: &'static str,
 ) -> Release {
-    let (kind, prefix, needs) = (Kind::Dit, "", &COMPANIONS);
-    Release { name, kind, directory, repo, prefix, gigabytes, about, needs }
+    let (kind, needs) = (Some(Kind::Dit), &COMPANIONS);
+    Release { name, kind, directory, repo, prefix: "", folders: &[], gigabytes, about, needs }
 }
 
 /// A directory of the main repository.
@@ -121,8 +121,8 @@ const fn companion(
     gigabytes: f32,
     about: &'static str,
 ) -> Release {
-    let (repo, prefix) = (MAIN_REPO, directory);
-    Release { name, kind, directory, repo, prefix, gigabytes, about, needs: &[] }
+    let (kind, repo, prefix) = (Some(kind), MAIN_REPO, directory);
+    Release { name, kind, directory, repo, prefix, folders: &[], gigabytes, about, needs: &[] }
 }
 
 /// A language model with a repository of its own.
@@ -133,6 +133,6 @@ const fn language_model(
     gigabytes: f32,
     about: &'static str,
 ) -> Release {
-    let (kind, prefix) = (Kind::LanguageModel, "");
-    Release { name, kind, directory, repo, prefix, gigabytes, about, needs: &[] }
+    let (kind, prefix) = (Some(Kind::LanguageModel), "");
+    Release { name, kind, directory, repo, prefix, folders: &[], gigabytes, about, needs: &[] }
 }

@@ -32,7 +32,7 @@ const SECONDS: f64 = 30.0;
 pub(crate) fn tasks(quick: bool, presets: &[&Preset]) -> Vec<Task> {
     let mut tasks = Vec::new();
     for timed in families::timed(quick) {
-        let found = PRESETS.iter().enumerate().find(|(_, preset)| preset.name == timed.preset);
+        let found = PRESETS.iter().copied().enumerate().find(|(_, own)| own.name == timed.preset);
         let Some((number, preset)) = found else { continue };
         let Some(work) = preset.work(timed.stage) else { continue };
         if !presets.is_empty() && !presets.contains(&preset) {
@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     fn preset(name: &str) -> &'static Preset {
-        PRESETS.iter().find(|preset| preset.name == name).expect("a preset")
+        PRESETS.iter().copied().find(|preset| preset.name == name).expect("a preset")
     }
 
     #[test]

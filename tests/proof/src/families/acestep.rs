@@ -13,10 +13,10 @@ pub(crate) mod types;
 
 use acestep_import::Network;
 
-use super::{Preset, Timed};
+use super::{Preset, Timed, Work};
 use crate::measure::Stage;
 use speed::{
-    Work,
+    Work as Own,
     sizes::{LanguageSizes, Sizes},
 };
 
@@ -40,7 +40,7 @@ static LM_DECODE_CFG: Stage =
         .with_length();
 
 /// All stages of the presets, in the order of the pipeline.
-pub static STAGES: &[&Stage] = &[
+pub(super) static STAGES: &[&Stage] = &[
     &TEXT_ENCODER,
     &CONDITION,
     &CODES,
@@ -57,12 +57,12 @@ type OfSong = [(&'static Stage, Work); 6];
 
 const fn song(sizes: Sizes) -> OfSong {
     [
-        (&TEXT_ENCODER, Work::TextEncoder),
-        (&CONDITION, Work::Condition(sizes)),
-        (&CODES, Work::Codes(sizes)),
-        (&DIT, Work::Dit(sizes)),
-        (&VAE, Work::Vae),
-        (&VAE_ENCODE, Work::VaeEncode),
+        (&TEXT_ENCODER, Work::Song(Own::TextEncoder)),
+        (&CONDITION, Work::Song(Own::Condition(sizes))),
+        (&CODES, Work::Song(Own::Codes(sizes))),
+        (&DIT, Work::Song(Own::Dit(sizes))),
+        (&VAE, Work::Song(Own::Vae)),
+        (&VAE_ENCODE, Work::Song(Own::VaeEncode)),
     ]
 }
 
@@ -75,9 +75,9 @@ type OfLanguage = [(&'static Stage, Work); 3];
 
 const fn language(sizes: LanguageSizes) -> OfLanguage {
     [
-        (&LM_PREFILL, Work::Prefill(sizes)),
-        (&LM_DECODE, Work::Decode(sizes, 1)),
-        (&LM_DECODE_CFG, Work::Decode(sizes, 2)),
+        (&LM_PREFILL, Work::Song(Own::Prefill(sizes))),
+        (&LM_DECODE, Work::Song(Own::Decode(sizes, 1))),
+        (&LM_DECODE_CFG, Work::Song(Own::Decode(sizes, 2))),
     ]
 }
 
@@ -85,8 +85,9 @@ static LM_06B: OfLanguage = language(LanguageSizes::B06);
 static LM_17B: OfLanguage = language(LanguageSizes::B17);
 static LM_4B: OfLanguage = language(LanguageSizes::B4);
 
-static VAE_ALONE: &[(&Stage, Work)] = &[(&VAE, Work::Vae), (&VAE_ENCODE, Work::VaeEncode)];
-static TEXT_ENCODER_ALONE: &[(&Stage, Work)] = &[(&TEXT_ENCODER, Work::TextEncoder)];
+static VAE_ALONE: &[(&Stage, Work)] =
+    &[(&VAE, Work::Song(Own::Vae)), (&VAE_ENCODE, Work::Song(Own::VaeEncode))];
+static TEXT_ENCODER_ALONE: &[(&Stage, Work)] = &[(&TEXT_ENCODER, Work::Song(Own::TextEncoder))];
 
 /// The networks of a language model.
 const LANGUAGE_MODEL: &[Network] = &[Network::LanguageModel];
@@ -102,7 +103,7 @@ const fn preset(
 
 /// All presets.
 #[rustfmt::skip]
-pub static PRESETS: &[Preset] = &[
+pub(super) static PRESETS: &[Preset] = &[
     preset("turbo", "The 2B models as turbo runs them: one forward pass per step", &TURBO, &Network::ALL),
     preset("base", "The 2B models with guidance: two forward passes per step", &BASE, &Network::ALL),
     preset("xl", "The XL models, one forward pass per step", &XL, &Network::ALL),

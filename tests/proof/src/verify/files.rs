@@ -11,7 +11,7 @@ use burn::tensor::Tensor;
 
 use crate::{
     Host,
-    families::{self, Checkpoints, Of, Tensors, Texts},
+    families::{self, Checkpoints, Of, SpeechModels, Tensors, Texts},
     golden::{
         case::Case,
         ledger::{Ledger, Tell},
@@ -30,6 +30,7 @@ const UNKNOWN: &str = "this version does not know this file";
 pub(crate) struct Verify<'a> {
     pub(crate) set: &'a Set,
     pub(crate) checkpoints: &'a Checkpoints,
+    pub(crate) speech: &'a SpeechModels,
     pub(crate) host: &'a dyn Host,
     pub(crate) tell: &'a Tell<'a>,
     /// The cases that are already finished.
@@ -46,7 +47,7 @@ impl Job for Verify<'_> {
         for file in self.set.names().filter(|file| !ledger.knows_file(file)) {
             let of_file = match file.strip_suffix(".safetensors") {
                 Some(kind) => {
-                    let row = tensors.iter().find(|row| row.file == kind);
+                    let row = tensors.iter().find(|row| row.is_of(kind));
                     self.tensors(file, row, &ledger, &place)
                 }
                 None => {
@@ -71,7 +72,7 @@ fn still_works<B: Backend>(device: &B::Device) -> bool {
 
 impl Verify<'_> {
     fn of(&self) -> Of<'_> {
-        Of { set: self.set, checkpoints: self.checkpoints }
+        Of { set: self.set, checkpoints: self.checkpoints, speech: self.speech }
     }
 
     fn tensors<B: Backend>(

@@ -1,0 +1,181 @@
+//! Flags of `speak`.
+
+use std::path::PathBuf;
+
+use acestep_speech::{Request, Sampling};
+use clap::ValueHint;
+
+use super::{device::Where, files::Files, values::seed};
+
+/// Shown under the long help.
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  acestep speak \"Good morning.\" --model tiny-speech
+      proves that the program speaks, with a small built-in model: it makes noise
+  acestep model pull qwen3-tts-0.6b-custom
+      downloads a real model, about 2.5 GB
+  acestep speak \"Good morning.\" --voice ryan --language english -o morning.wav
+      speaks with a named voice
+  acestep speak @letter.txt --model qwen3-tts-0.6b-base --reference me.wav --transcript @me.txt
+      speaks with the voice of a recording; with its words, also in its manner
+  acestep speak \"Good morning.\" --model qwen3-tts-1.7b-design --instruct \"An old sailor, hoarse.\"
+      speaks with a voice described in words
+  echo \"Good morning.\" | acestep speak - -o - | aplay
+      writes the sound while it is made";
+
+/// Flags of `speak`.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct Speak {
+    /// Text to speak; @FILE reads a file, - standard input.
+    #[arg(value_name = "TEXT")]
+    pub(crate) text: String,
+
+    /// Speech model: a name of `acestep model list`, a directory, or tiny-speech [default: the first
+    /// installed one].
+    #[arg(long, value_name = "NAME|DIR", help_heading = "Model and device")]
+    pub(crate) model: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) place: Where,
+
+    #[command(flatten)]
+    pub(crate) voice: Voice,
+
+    #[command(flatten)]
+    pub(crate) drawing: Drawing,
+
+    #[command(flatten)]
+    pub(crate) output: Output,
+}
+
+/// Flags about the voice.
+#[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "Voice")]
+pub(crate) struct Voice {
+    /// Named speaker, for a model that has some [default: the model's first].
+    #[arg(long, value_name = "NAME")]
+    pub(crate) voice: Option<String>,
+
+    /// Language of the text: english, chinese, .., or auto [default: auto].
+    #[arg(long, value_name = "NAME")]
+    pub(crate) language: Option<String>,
+
+    /// How to speak, or the voice in words, for a model that follows instructions; @FILE reads a
+    /// file.
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) instruct: Option<String>,
+
+    /// Recording whose voice speaks, for a base model: 3 to 15 seconds.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) reference: Option<PathBuf>,
+
+    /// Words of the recording; with them the manner of speaking is kept too. @FILE reads a file.
+    #[arg(long, value_name = "TEXT", requires = "reference")]
+    pub(crate) transcript: Option<String>,
+}
+
+/// Flags about the draws.
+#[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "Sampling")]
+pub(crate) struct Drawing {
+    /// Seed of the draws [default: random].
+    #[arg(long, value_name = "SEED", value_parser = seed)]
+    seed: Option<u64>,
+
+    /// Divisor of the talker's logits, above 0 [default: the model's, usually 0.9].
+    #[arg(long, value_name = "NUMBER")]
+    temperature: Option<f32>,
+
+    /// Number of likeliest codes to draw from, 0 for all [default: the model's, usually 50].
+    #[arg(long, value_name = "NUMBER")]
+    top_k: Option<u32>,
+
+    /// Probability mass of the likeliest codes to draw from [default: the model's, usually 1].
+    #[arg(long, value_name = "NUMBER", hide_short_help = true)]
+    top_p: Option<f32>,
+
+    /// Penalty of first codes that were written before, 1 for none [default: the model's, usually
+    /// 1.05].
+    #[arg(long, value_name = "NUMBER", hide_short_help = true)]
+    repetition_penalty: Option<f32>,
+
+    /// true, or false to take the likeliest first code [default: the model's, usually true].
+    #[arg(long, value_name = "BOOL", hide_short_help = true)]
+    do_sample: Option<bool>,
+
+    /// As --temperature, for the other codes of a frame.
+    #[arg(long, value_name = "NUMBER", hide_short_help = true)]
+    subtalker_temperature: Option<f32>,
+
+    /// As --top-k, for the other codes of a frame.
+    #[arg(long, value_name = "NUMBER", hide_short_help = true)]
+    subtalker_top_k: Option<u32>,
+
+    /// As --top-p, for the other codes of a frame.
+    #[arg(long, value_name = "NUMBER", hide_short_help = true)]
+    subtalker_top_p: Option<f32>,
+
+    /// As --do-sample, for the other codes of a frame.
+    #[arg(long, value_name = "BOOL", hide_short_help = true)]
+    subtalker_dosample: Option<bool>,
+
+    /// Limit on first codes; a frame of 80 ms has one, and the last has no frame [default: about two
+    /// seconds, and half a second for each token of the text].
+    #[arg(long, value_name = "NUMBER", hide_short_help = true)]
+    max_new_tokens: Option<u32>,
+
+    /// true to read the whole text before the first frame, false to read it with the frames [default:
+    /// false for a base model, else true].
+    #[arg(long, value_name = "BOOL", hide_short_help = true)]
+    non_streaming_mode: Option<bool>,
+}
+
+/// Flags about the sound.
+#[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "Output")]
+pub(crate) struct Output {
+    /// File to write, .wav, .flac, ..; - writes to standard output while the sound is made [default:
+    /// speech.wav].
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+
+    /// Format of the sound: wav, wav24, wav32, flac, mp3, opus; on standard output wav or pcm
+    /// [default: by the file's name].
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) audio_format: Option<String>,
+
+    /// Frames of 80 ms per chunk of sound; the first chunk has one [default: 8].
+    ///
+    /// Chunks of any size give the same samples. Large ones take less work, small ones come earlier.
+    #[arg(long, value_name = "FRAMES", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) stream_chunk: Option<u32>,
+
+    #[command(flatten)]
+    pub(crate) files: Files,
+}
+
+impl Drawing {
+    /// Adds the text and the voice.
+    pub(crate) fn request(&self, text: String, voice: &Voice, instruct: Option<String>) -> Request {
+        Request {
+            text,
+            voice: voice.voice.clone(),
+            language: voice.language.clone(),
+            instruct,
+            non_streaming_mode: self.non_streaming_mode,
+            seed: self.seed,
+            sampling: Sampling {
+                do_sample: self.do_sample,
+                top_k: self.top_k,
+                top_p: self.top_p,
+                temperature: self.temperature,
+                repetition_penalty: self.repetition_penalty,
+                subtalker_dosample: self.subtalker_dosample,
+                subtalker_top_k: self.subtalker_top_k,
+                subtalker_top_p: self.subtalker_top_p,
+                subtalker_temperature: self.subtalker_temperature,
+                max_new_tokens: self.max_new_tokens,
+            },
+        }
+    }
+}

@@ -1,0 +1,7 @@
+//! Qwen3-TTS, as data.
+
+mod names;
+mod releases;
+
+pub(crate) use names::{codec_decoder, codec_encoder, speaker_encoder, talker, unused_of_codec};
+pub use releases::MODELS;

@@ -1,0 +1,154 @@
+//! The tensors of each network of Qwen3-TTS.
+//!
+//! | network | file | tensors |
+//! |---|---|---|
+//! | talker and code predictor | model.safetensors | `talker.*` |
+//! | speaker encoder | model.safetensors | `speaker_encoder.*` |
+//! | codec decoder | speech_tokenizer/model.safetensors | `decoder.*` |
+//! | codec encoder | speech_tokenizer/model.safetensors | `encoder.*` |
+//!
+//! In PyTorch a convolution lies in a wrapper that pads, and stages are members of one list with the
+//! convolutions before and after them. Here they have fields of their own.
+
+use std::borrow::Cow;
+
+use acestep_model::speech::{mimi, qwen3_tts::codec};
+
+use crate::names::TensorNames;
+
+type Rows = Vec<(Cow<'static, str>, Cow<'static, str>)>;
+
+/// Adds a row.
+fn add(rows: &mut Rows, file: impl Into<Cow<'static, str>>, module: impl Into<Cow<'static, str>>) {
+    rows.push((file.into(), module.into()));
+}
+
+fn names(noun: &'static str, published: Rows) -> TensorNames {
+    TensorNames { noun, published, others: Vec::new() }
+}
+
+/// Talker and code predictor.
+pub(crate) fn talker() -> TensorNames {
+    names("talker", vec![("talker.".into(), "".into())])
+}
+
+/// The speaker encoder.
+pub(crate) fn speaker_encoder() -> TensorNames {
+    let mut rows = Rows::new();
+    add(&mut rows, "speaker_encoder.", "");
+    add(&mut rows, "speaker_encoder.blocks.0.", "tdnn.");
+    for block in 0..3 {
+        let (file, module) =
+            (format!("speaker_encoder.blocks.{}.", block + 1), format!("blocks.{block}."));
+        add(&mut rows, file.clone(), module.clone());
+        add(&mut rows, format!("{file}res2net_block.blocks."), format!("{module}res2net_block."));
+        for (index, name) in ["conv1", "conv2"].into_iter().enumerate() {
+            let module = format!("{module}se_block.{index}.");
+            add(&mut rows, format!("{file}se_block.{name}."), module);
+        }
+    }
+    add(&mut rows, "speaker_encoder.asp.", "asp.");
+    add(&mut rows, "speaker_encoder.fc.", "fc.");
+    names("speaker encoder", rows)
+}
+
+/// The decoder of the codec.
+pub(crate) fn codec_decoder(config: &codec::DecoderConfig) -> TensorNames {
+    let mut rows = Rows::new();
+    add(&mut rows, "decoder.pre_conv.conv.", "pre_conv.");
+    add(&mut rows, "decoder.pre_transformer.", "pre_transformer.");
+    for (quantizer, count) in [("rvq_first", 1), ("rvq_rest", config.num_quantizers - 1)] {
+        let name = |rest: &str| format!("quantizer.{quantizer}.{rest}");
+        let file = |rest: &str| format!("decoder.{}", name(rest));
+        add(&mut rows, file("output_proj."), name("output_proj."));
+        for layer in 0..count {
+            let module = name(&format!("layers.{layer}."));
+            add(&mut rows, file(&format!("vq.layers.{layer}._codebook.")), module);
+        }
+    }
+    for stage in 0..config.upsampling_ratios.len() {
+        let (file, module) = (format!("decoder.upsample.{stage}."), format!("upsample.{stage}."));
+        add(&mut rows, format!("{file}0.conv."), format!("{module}conv."));
+        add(&mut rows, format!("{file}1."), format!("{module}convnext."));
+        add(&mut rows, format!("{file}1.dwconv.conv."), format!("{module}convnext.dwconv."));
+    }
+    add(&mut rows, "decoder.decoder.0.conv.", "conv_in.");
+    let stages = config.upsample_rates.len();
+    for stage in 0..stages {
+        let file = format!("decoder.decoder.{}.block.", stage + 1);
+        let module = format!("blocks.{stage}.");
+        add(&mut rows, format!("{file}0."), format!("{module}snake."));
+        add(&mut rows, format!("{file}1.conv."), format!("{module}conv."));
+        for unit in 0..3 {
+            let (file, module) = (format!("{file}{}.", unit + 2), format!("{module}units.{unit}."));
+            add(&mut rows, file.clone(), module.clone());
+            for conv in ["conv1", "conv2"] {
+                add(&mut rows, format!("{file}{conv}.conv."), format!("{module}{conv}."));
+            }
+        }
+    }
+    add(&mut rows, format!("decoder.decoder.{}.", stages + 1), "snake_out.");
+    add(&mut rows, format!("decoder.decoder.{}.conv.", stages + 2), "conv_out.");
+    names("codec decoder", rows)
+}
+
+/// The encoder of the codec.
+pub(crate) fn codec_encoder(config: &mimi::Config, codebooks: usize) -> TensorNames {
+    let mut rows = Rows::new();
+    add(&mut rows, "encoder.encoder.layers.0.conv.", "encoder.conv_in.");
+    let stages = config.upsampling_ratios.len();
+    for stage in 0..stages {
+        let (file, module) = ("encoder.encoder.layers.", format!("encoder.stages.{stage}."));
+        let first = 3 * stage + 1;
+        add(&mut rows, format!("{file}{first}.block.1.conv."), format!("{module}unit.0."));
+        add(&mut rows, format!("{file}{first}.block.3.conv."), format!("{module}unit.1."));
+        add(&mut rows, format!("{file}{}.conv.", first + 2), format!("{module}conv."));
+    }
+    let last = format!("encoder.encoder.layers.{}.conv.", 3 * stages + 2);
+    add(&mut rows, last, "encoder.conv_out.");
+    for layer in 0..config.num_hidden_layers {
+        let file = format!("encoder.encoder_transformer.layers.{layer}.");
+        let module = format!("encoder_transformer.{layer}.");
+        add(&mut rows, file.clone(), module.clone());
+        add(&mut rows, format!("{file}mlp.fc1."), format!("{module}mlp.up_proj."));
+        add(&mut rows, format!("{file}mlp.fc2."), format!("{module}mlp.down_proj."));
+    }
+    add(&mut rows, "encoder.downsample.conv.", "downsample.");
+    let semantic = config.num_semantic_quantizers;
+    for (kind, count) in [("semantic", semantic), ("acoustic", codebooks - semantic)] {
+        let name = |rest: &str| format!("quantizer.{kind}_residual_vector_quantizer.{rest}");
+        let file = |rest: &str| format!("encoder.{}", name(rest));
+        add(&mut rows, file("input_proj."), name("input_proj."));
+        for layer in 0..count {
+            let module = name(&format!("layers.{layer}."));
+            add(&mut rows, file(&format!("layers.{layer}.codebook.")), module);
+        }
+    }
+    names("codec encoder", rows)
+}
+
+/// Returns the tensors of the speech tokenizer that no network here reads: projections of the other
+/// direction, marks of the training, and the codebooks of the encoder that do not count.
+pub(crate) fn unused_of_codec(config: &codec::Config) -> Vec<String> {
+    let of_decoder = ["rvq_first", "rvq_rest"]
+        .map(|quantizer| format!("decoder.quantizer.{quantizer}.input_proj.weight"));
+    let mut unused = Vec::from(of_decoder);
+    let encoder = &config.encoder_config;
+    let semantic = encoder.num_semantic_quantizers;
+    let used = config.encoder_valid_num_quantizers - semantic;
+    for (kind, all, used) in
+        [("semantic", semantic, semantic), ("acoustic", encoder.num_quantizers - semantic, used)]
+    {
+        let file = format!("encoder.quantizer.{kind}_residual_vector_quantizer.");
+        unused.push(format!("{file}output_proj.weight"));
+        for layer in 0..all {
+            let codebook = format!("{file}layers.{layer}.codebook.");
+            unused.push(format!("{codebook}initialized"));
+            if layer >= used {
+                unused.push(format!("{codebook}embed_sum"));
+                unused.push(format!("{codebook}cluster_usage"));
+            }
+        }
+    }
+    unused
+}

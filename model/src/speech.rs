@@ -1,0 +1,18 @@
+//! Speech: language models over audio codes, and the codecs between codes and sound.
+//!
+//! | module | networks |
+//! |---|---|
+//! | [`qwen3_tts`] | Qwen3-TTS: talker, code predictor, speaker encoder, codec decoder |
+//! | [`mimi`] | Mimi: the codec whose encoder other families use too |
+//!
+//! # Letters in shapes
+//!
+//! | letter | meaning | rate |
+//! |---|---|---|
+//! | `S` | audio samples | 24 000 Hz |
+//! | `F` | frames of audio codes, 1920 samples each | 12.5 Hz |
+//! | `G` | codes of a frame, one per codebook | |
+
+mod inherited;
+pub mod mimi;
+pub mod qwen3_tts;

@@ -1,0 +1,158 @@
+//! The configuration of Mimi's encoder, as a part of another `config.json`.
+//!
+//! Source: transformers 4.57 `configuration_mimi.py`.
+
+use serde::Deserialize;
+
+use super::super::inherited::{INHERITED, without};
+use crate::{
+    ConfigError,
+    config::{Rest, refuse_unknown, require},
+    limits::{layers, positive, sizes},
+    nn::LayerShape,
+};
+
+/// The keys that affect the result.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Config {
+    /// Channels of the first convolution; each stage doubles them.
+    pub num_filters: usize,
+    /// Taps of the first convolution.
+    pub kernel_size: usize,
+    /// Taps of the residual units.
+    pub residual_kernel_size: usize,
+    /// Taps of the last convolution.
+    pub last_kernel_size: usize,
+    /// Factors of the stages, the last one first.
+    pub upsampling_ratios: Vec<usize>,
+    /// Divisor of the channels inside a residual unit.
+    pub compress: usize,
+    /// Width of the transformer's residual stream.
+    pub hidden_size: usize,
+    /// Width inside its feed-forward blocks.
+    pub intermediate_size: usize,
+    /// Number of its layers.
+    pub num_hidden_layers: usize,
+    /// Its query heads.
+    pub num_attention_heads: usize,
+    /// Its key and value heads.
+    pub num_key_value_heads: usize,
+    /// Width of one head.
+    pub head_dim: usize,
+    /// Base of the rotary angles.
+    pub rope_theta: f64,
+    /// Epsilon under the root of the layer norms.
+    pub norm_eps: f64,
+    /// Entries of a codebook.
+    pub codebook_size: usize,
+    /// Width of a codebook.
+    pub codebook_dim: usize,
+    /// All codebooks.
+    pub num_quantizers: usize,
+    /// Codebooks of the semantic quantizer.
+    pub num_semantic_quantizers: usize,
+    num_residual_layers: usize,
+    audio_channels: usize,
+    pad_mode: String,
+    use_causal_conv: bool,
+    normalize: bool,
+    hidden_act: String,
+    attention_bias: bool,
+    vector_quantization_hidden_dimension: usize,
+    #[serde(default)]
+    use_conv_shortcut: bool,
+    #[serde(flatten)]
+    rest: Rest,
+}
+
+/// Keys that do not affect the result, with the reason.
+const IGNORED: &[(&str, &str)] = &[
+    ("_frame_rate", "the product of the factors"),
+    ("attention_dropout", "training only"),
+    ("dilation_growth_rate", "only with several residual layers"),
+    ("frame_rate", "the product of the factors"),
+    ("frame_size", "the product of the factors"),
+    ("initializer_range", "training only"),
+    ("layer_scale_initial_scale", "training only"),
+    ("max_position_embeddings", "positions are computed, not stored"),
+    ("model_type", "checked by the layout"),
+    ("sampling_rate", "checked for the whole codec"),
+    ("sliding_window", "not applied by the reference's encoder"),
+    ("trim_right_ratio", "decoder only"),
+    ("upsample_groups", "decoder only"),
+    ("use_cache", "a cache does not change the result"),
+    ("use_streaming", "a cache does not change the result"),
+];
+
+impl Config {
+    /// Checks the values.
+    ///
+    /// # Errors
+    /// [`ConfigError`] if a key is unknown, or asks for something that is not implemented.
+    pub(crate) fn check(&self) -> Result<(), ConfigError> {
+        refuse_unknown(&without(&self.rest, INHERITED), IGNORED)?;
+        sizes(&[
+            ("num_filters", self.num_filters),
+            ("kernel_size", self.kernel_size),
+            ("residual_kernel_size", self.residual_kernel_size),
+            ("last_kernel_size", self.last_kernel_size),
+            ("hidden_size", self.hidden_size),
+            ("intermediate_size", self.intermediate_size),
+            ("num_attention_heads", self.num_attention_heads),
+            ("num_key_value_heads", self.num_key_value_heads),
+            ("head_dim", self.head_dim),
+            ("codebook_size", self.codebook_size),
+            ("codebook_dim", self.codebook_dim),
+            ("num_quantizers", self.num_quantizers),
+        ])?;
+        layers("num_hidden_layers", self.num_hidden_layers)?;
+        positive("norm_eps", self.norm_eps)?;
+        positive("rope_theta", self.rope_theta)?;
+        let residual = self.num_residual_layers;
+        require(residual == 1, "num_residual_layers", residual, "only 1")?;
+        require(self.audio_channels == 1, "audio_channels", self.audio_channels, "only 1")?;
+        require(self.pad_mode == "constant", "pad_mode", &self.pad_mode, "only constant")?;
+        require(self.use_causal_conv, "use_causal_conv", false, "only true")?;
+        require(!self.normalize, "normalize", true, "only false")?;
+        require(!self.use_conv_shortcut, "use_conv_shortcut", true, "only false")?;
+        require(self.hidden_act == "gelu", "hidden_act", &self.hidden_act, "only gelu")?;
+        require(!self.attention_bias, "attention_bias", true, "only projections without bias")?;
+        let width = self.vector_quantization_hidden_dimension;
+        let why = "must be codebook_dim";
+        let key = "vector_quantization_hidden_dimension";
+        require(width == self.codebook_dim, key, width, why)?;
+        let semantic = self.num_semantic_quantizers;
+        let why = "from 1 to less than num_quantizers";
+        let is_usual = (1..self.num_quantizers).contains(&semantic);
+        require(is_usual, "num_semantic_quantizers", semantic, why)?;
+        let (heads, kv_heads) = (self.num_attention_heads, self.num_key_value_heads);
+        let divides = heads.is_multiple_of(kv_heads);
+        require(divides, "num_key_value_heads", kv_heads, "must divide num_attention_heads")?;
+        let even = self.head_dim.is_multiple_of(2);
+        require(even, "head_dim", self.head_dim, "rotary positions turn pairs of halves")?;
+        let ratios = &self.upsampling_ratios;
+        let is_usual =
+            (1..=8).contains(&ratios.len()) && ratios.iter().all(|r| (1..=16).contains(r));
+        require(is_usual, "upsampling_ratios", ratios, "one to eight factors from 1 to 16")?;
+        let compress = self.compress;
+        let divides = compress > 0 && self.num_filters.is_multiple_of(compress);
+        require(divides, "compress", compress, "must divide num_filters")
+    }
+
+    /// Returns the number of samples of a frame.
+    pub fn samples_per_frame(&self) -> usize {
+        self.upsampling_ratios.iter().product::<usize>() * 2
+    }
+
+    /// Returns the sizes of the transformer's layers.
+    pub(super) fn layer_shape(&self) -> LayerShape {
+        LayerShape {
+            hidden: self.hidden_size,
+            intermediate: self.intermediate_size,
+            heads: self.num_attention_heads,
+            kv_heads: self.num_key_value_heads,
+            head_dim: self.head_dim,
+            epsilon: self.norm_eps,
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! From vectors to codes: the nearest centroids of codebooks.
+//!
+//! The semantic and the acoustic quantizer start from the same vector. Within one, each codebook
+//! quantises what the codebooks before it left over.
+//!
+//! Source: transformers `MimiSplitResidualVectorQuantizer`, `MimiEuclideanCodebook`.
+//! Checkpoint: `quantizer.*` of Mimi, without `output_proj`, which only a decoder needs.
+
+use burn::{
+    module::{Module, Param},
+    tensor::{DType, Int, Tensor},
+};
+
+use super::Config;
+use crate::{
+    Backend, Tap,
+    kernel::ConvGeometry,
+    nn::{Conv1d, ones, random},
+};
+
+/// Both quantizers.
+#[derive(Module, Debug)]
+pub(super) struct Quantizer<B: Backend> {
+    semantic_residual_vector_quantizer: ResidualQuantizer<B>,
+    acoustic_residual_vector_quantizer: ResidualQuantizer<B>,
+}
+
+/// Codebooks, each for the rest of the one before.
+#[derive(Module, Debug)]
+struct ResidualQuantizer<B: Backend> {
+    input_proj: Conv1d<B>,
+    layers: Vec<Codebook<B>>,
+}
+
+/// Sums of the training vectors of each code, and their numbers.
+#[derive(Module, Debug)]
+struct Codebook<B: Backend> {
+    embed_sum: Param<Tensor<B, 2>>,
+    cluster_usage: Param<Tensor<B, 1>>,
+}
+
+/// The smallest number of training vectors, as in the reference.
+const LEAST_USAGE: f32 = 1e-5;
+
+impl<B: Backend> Quantizer<B> {
+    /// Creates quantizers of `count` codebooks in all.
+    pub(super) fn init(config: &Config, count: usize, device: &B::Device) -> Self {
+        let semantic = config.num_semantic_quantizers;
+        let quantizer = |count: usize| ResidualQuantizer::init(config, count, device);
+        Self {
+            semantic_residual_vector_quantizer: quantizer(semantic),
+            acoustic_residual_vector_quantizer: quantizer(count - semantic),
+        }
+    }
+
+    /// Computes the codes, the semantic ones first; taps `semantic_in` and `acoustic_in`.
+    ///
+    /// # Shapes
+    /// - `x`: `[1, H, F]`
+    /// - output: `[G, F]`
+    pub(super) fn forward(&self, x: Tensor<B, 3>, tap: &mut impl Tap<B>) -> Tensor<B, 2, Int> {
+        let mut codes = Vec::new();
+        for (name, quantizer) in [
+            ("semantic", &self.semantic_residual_vector_quantizer),
+            ("acoustic", &self.acoustic_residual_vector_quantizer),
+        ] {
+            let x = quantizer.input_proj.enter(x.clone());
+            tap.tap(format_args!("{name}_in"), &x);
+            let mut rest = x.cast(DType::F32).squeeze_dim::<2>(0).transpose();
+            for layer in &quantizer.layers {
+                let (nearest, centroids) = layer.nearest(rest.clone());
+                rest = rest - centroids;
+                codes.push(nearest);
+            }
+        }
+        Tensor::stack(codes, 0)
+    }
+}
+
+impl<B: Backend> ResidualQuantizer<B> {
+    fn init(config: &Config, count: usize, device: &B::Device) -> Self {
+        let codebook = |_| Codebook {
+            embed_sum: random([config.codebook_size, config.codebook_dim], 1.0, device),
+            cluster_usage: ones([config.codebook_size], device),
+        };
+        let channels = [config.hidden_size, config.codebook_dim];
+        Self {
+            input_proj: Conv1d::init(channels, 1, ConvGeometry::default(), device),
+            layers: (0..count).map(codebook).collect(),
+        }
+    }
+}
+
+impl<B: Backend> Codebook<B> {
+    /// Returns the nearest code of each vector, the first of equals, and its centroid.
+    ///
+    /// # Shapes
+    /// - `x`: `[F, codebook_dim]`
+    /// - outputs: `[F]`, `[F, codebook_dim]`
+    fn nearest(&self, x: Tensor<B, 2>) -> (Tensor<B, 1, Int>, Tensor<B, 2>) {
+        let usage = self.cluster_usage.val().cast(DType::F32).clamp_min(LEAST_USAGE);
+        let centroids = self.embed_sum.val().cast(DType::F32) / usage.unsqueeze_dim(1);
+        // |x - c|^2 = |x|^2 - 2 x c + |c|^2, and the first term is the same for all codes.
+        let squares = centroids.clone().square().sum_dim(1).transpose();
+        let distances = squares - x.matmul(centroids.clone().transpose()) * 2.0;
+        let nearest = distances.argmin(1).squeeze_dim::<1>(1);
+        (nearest.clone(), centroids.select(0, nearest))
+    }
+}

@@ -1,0 +1,74 @@
+//! The decoder's transformer: causal layers with a window and factors per channel.
+//!
+//! Source: upstream `Qwen3TTSTokenizerV2DecoderTransformerModel`.
+//! Checkpoint: `decoder.pre_transformer.*`.
+
+use burn::{module::Module, tensor::Tensor};
+
+use super::DecoderConfig;
+use crate::{
+    Backend, Place,
+    nn::{
+        Cache, Layer, LayerShape, LayerSpec, Linear, Positions, RmsNorm, forward_cached, place_of,
+    },
+};
+
+/// Frames that are computed at once. It bounds the memory of a long signal.
+const CHUNK: usize = 64;
+
+/// The transformer.
+#[derive(Module, Debug)]
+pub(super) struct Transformer<B: Backend> {
+    input_proj: Linear<B>,
+    layers: Vec<Layer<B>>,
+    norm: RmsNorm<B>,
+    output_proj: Linear<B>,
+    #[module(skip)]
+    shape: LayerShape,
+    window: usize,
+    rope_theta: f64,
+}
+
+/// Keys and values of the last frames.
+pub(super) type Past<B> = Option<Cache<B>>;
+
+impl<B: Backend> Transformer<B> {
+    pub(super) fn init(config: &DecoderConfig, device: &B::Device) -> Self {
+        let shape = config.layer_shape();
+        let spec = LayerSpec { head_norms: false, layer_scale: true, ..LayerSpec::new(shape) };
+        Self {
+            input_proj: Linear::init_with_bias(config.latent_dim, config.hidden_size, device),
+            layers: (0..config.num_hidden_layers).map(|_| Layer::init(&spec, device)).collect(),
+            norm: RmsNorm::init(config.hidden_size, config.rms_norm_eps, device),
+            output_proj: Linear::init_with_bias(config.hidden_size, config.latent_dim, device),
+            shape,
+            window: config.sliding_window,
+            rope_theta: config.rope_theta,
+        }
+    }
+
+    /// Computes the next frames of a signal.
+    ///
+    /// # Shapes
+    /// - `x`, output: `[1, latent_dim, F]`
+    pub(super) fn forward(&self, x: Tensor<B, 3>, past: &mut Past<B>) -> Tensor<B, 3> {
+        let frames = x.dims()[2];
+        let cache = past.get_or_insert_with(|| self.cache(&place_of(&x)));
+        let x = self.input_proj.forward(x.swap_dims(1, 2));
+        let chunks = (0..frames).step_by(CHUNK).map(|first| {
+            let chunk = x.clone().narrow(1, first, CHUNK.min(frames - first));
+            cache.keep_last(0, self.window - 1);
+            let positions =
+                Positions { rope_theta: Some(self.rope_theta), window: Some(self.window) };
+            let slots = cache.next(0..1);
+            forward_cached(&self.layers, chunk, &slots, positions, cache)
+        });
+        let hidden = Tensor::cat(chunks.collect(), 1);
+        self.output_proj.forward(self.norm.forward(hidden)).swap_dims(1, 2)
+    }
+
+    fn cache(&self, place: &Place<B>) -> Cache<B> {
+        let capacity = self.window - 1 + CHUNK;
+        Cache::new(&self.shape, self.layers.len(), 1, capacity, place)
+    }
+}

@@ -1,0 +1,88 @@
+//! An up-sampling stage: a transposed convolution, then a ConvNeXt block.
+//!
+//! Source: upstream `Qwen3TTSTokenizerV2ConvNeXtBlock`; Liu et al. 2022, arXiv:2201.03545.
+//! Checkpoint: `decoder.upsample.*`.
+
+use burn::{
+    module::{Module, Param},
+    tensor::Tensor,
+};
+
+use super::causal::{causal, causal_transposed};
+use crate::{
+    Backend,
+    kernel::{self, ConvGeometry},
+    nn::{Conv1d, ConvState, ConvTranspose1d, Linear, ones, random},
+};
+
+/// Epsilon of the layer norm, a constant of the reference.
+const EPSILON: f64 = 1e-6;
+/// Taps of the depthwise convolution.
+const TAPS: usize = 7;
+
+/// An up-sampling stage.
+#[derive(Module, Debug)]
+pub(super) struct Upsample<B: Backend> {
+    conv: ConvTranspose1d<B>,
+    convnext: ConvNeXt<B>,
+}
+
+/// `x + gamma pwconv2(gelu(pwconv1(norm(dwconv(x)))))`.
+#[derive(Module, Debug)]
+struct ConvNeXt<B: Backend> {
+    dwconv: Conv1d<B>,
+    norm: LayerNorm<B>,
+    pwconv1: Linear<B>,
+    pwconv2: Linear<B>,
+    gamma: Param<Tensor<B, 1>>,
+}
+
+#[derive(Module, Debug)]
+struct LayerNorm<B: Backend> {
+    weight: Param<Tensor<B, 1>>,
+    bias: Param<Tensor<B, 1>>,
+}
+
+/// The past of a stage.
+#[derive(Debug, Clone, Default)]
+pub(super) struct UpsampleState<B: Backend> {
+    conv: ConvState<B>,
+    dwconv: ConvState<B>,
+}
+
+impl<B: Backend> Upsample<B> {
+    pub(super) fn init(channels: usize, factor: usize, device: &B::Device) -> Self {
+        let depthwise = ConvGeometry { groups: channels, ..causal(TAPS, 1) };
+        let geometry = causal_transposed(factor, factor);
+        Self {
+            conv: ConvTranspose1d::init_with_bias([channels; 2], factor, geometry, device),
+            convnext: ConvNeXt {
+                dwconv: Conv1d::init_with_bias([channels; 2], TAPS, depthwise, device),
+                norm: LayerNorm {
+                    weight: ones([channels], device),
+                    bias: random([channels], 0.02, device),
+                },
+                pwconv1: Linear::init_with_bias(channels, 4 * channels, device),
+                pwconv2: Linear::init_with_bias(4 * channels, channels, device),
+                gamma: random([channels], 0.5, device),
+            },
+        }
+    }
+
+    pub(super) fn prepacked(self) -> Self {
+        Self { conv: self.conv.prepacked(), ..self }
+    }
+
+    /// # Shapes
+    /// - `x`: `[1, channels, S]`
+    /// - output: `[1, channels, factor S]`
+    pub(super) fn forward(&self, x: Tensor<B, 3>, state: &mut UpsampleState<B>) -> Tensor<B, 3> {
+        let x = self.conv.forward_next(x, &mut state.conv);
+        let block = &self.convnext;
+        let y = block.dwconv.forward_next(x.clone(), &mut state.dwconv).swap_dims(1, 2);
+        let (weight, bias) = (block.norm.weight.val(), block.norm.bias.val());
+        let y = kernel::layer_norm(y, weight, Some(bias), EPSILON);
+        let y = block.pwconv2.forward(kernel::gelu(block.pwconv1.forward(y)));
+        x + (y * block.gamma.val().unsqueeze()).swap_dims(1, 2)
+    }
+}

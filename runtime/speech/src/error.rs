@@ -1,0 +1,81 @@
+//! Errors that only speech has.
+
+use acestep_engine::error::FamilyError;
+
+/// An error of a speech request or model; inside [`acestep_engine::Error::Family`].
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SpeechError {
+    /// A field that this kind of model does not take.
+    #[error("`{model}` takes no `{field}`: it is {kind}")]
+    NotForThisModel {
+        /// The model.
+        model: String,
+        /// The field.
+        field: &'static str,
+        /// The kind of the model, as a noun phrase.
+        kind: &'static str,
+    },
+    /// A model that speaks with the voice of a recording, without one.
+    #[error("`{model}` speaks with the voice of a recording, and there is none")]
+    NoVoice {
+        /// The model.
+        model: String,
+    },
+    /// A recording that is too short for the networks.
+    #[error("{seconds:.3} s of recording are too short: {least:.3} s is the least")]
+    TooShort {
+        /// Its length.
+        seconds: f64,
+        /// The shortest length.
+        least: f64,
+    },
+    /// A kept voice of another model.
+    #[error("this voice was made with another model: {why}")]
+    ForeignVoice {
+        /// The difference.
+        why: String,
+    },
+    /// The prompt leaves no room for a frame.
+    #[error("the text is {tokens} tokens long with its prompt, and {most} is the most")]
+    TooLong {
+        /// Rows of the prompt.
+        tokens: usize,
+        /// The limit.
+        most: usize,
+    },
+    /// Logits that no code can be chosen from.
+    #[error("the talker's scores cannot be used at frame {frame}: {why}")]
+    Scores {
+        /// The frame.
+        frame: usize,
+        /// The problem.
+        why: acestep_engine::error::ScoreError,
+    },
+}
+
+impl FamilyError for SpeechError {
+    fn hint(&self) -> Option<String> {
+        let text = match self {
+            Self::NotForThisModel { .. } => {
+                "leave the field out, or take another model: `-custom` has named speakers, `-design` \
+                 a described voice, `-base` the voice of a recording"
+            }
+            Self::NoVoice { .. } => {
+                "pass `reference` (a recording of the voice, and `transcript`, its words), or the \
+                 name of a kept voice as `voice`"
+            }
+            Self::TooShort { .. } => "pass a recording of 3 to 15 seconds of clear speech",
+            Self::ForeignVoice { .. } => "make the voice again with this model",
+            Self::TooLong { .. } => "split the text",
+            Self::Scores { .. } => {
+                "the weights are damaged, or the type is too narrow: pass `dtype: f32`"
+            }
+        };
+        Some(text.to_owned())
+    }
+
+    fn is_usage(&self) -> bool {
+        !matches!(self, Self::Scores { .. })
+    }
+}

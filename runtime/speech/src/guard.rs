@@ -1,0 +1,101 @@
+//! Signs of a run that went wrong: silence, and a loop.
+//!
+//! Language models over codes sometimes write the same code for ever, or codes of silence. Upstream
+//! goes on until its limit of eleven minutes.
+
+/// Frames of one first code that are a loop: 4 s.
+const LOOP: usize = 50;
+/// Frames of silence after which a run ends: 5 s.
+const SILENCE: usize = 62;
+/// A frame is silent if no sample is above this: -60 dB.
+const SILENT: f32 = 1e-3;
+
+/// A sign that a run went wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// The same first code in all of the last frames.
+    Loop {
+        /// The code.
+        code: u32,
+        /// The number of frames.
+        frames: usize,
+    },
+    /// Only silence in the last frames.
+    Silence {
+        /// The number of frames.
+        frames: usize,
+    },
+}
+
+impl std::fmt::Display for Fault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Loop { code, frames } => {
+                write!(f, "the talker repeated code {code} for {frames} frames")
+            }
+            Self::Silence { frames } => write!(f, "the last {frames} frames are silent"),
+        }
+    }
+}
+
+/// Watches the frames and the samples of a run.
+#[derive(Debug, Clone, Default)]
+pub struct Guard {
+    code: Option<u32>,
+    same: usize,
+    silent: usize,
+}
+
+impl Guard {
+    /// Adds frames with their samples. Returns a fault if there is one.
+    pub fn add(&mut self, frames: &[Vec<u32>], samples: &[f32]) -> Option<Fault> {
+        let per_frame = samples.len() / frames.len().max(1);
+        for (frame, samples) in frames.iter().zip(samples.chunks(per_frame.max(1))) {
+            let code = frame.first().copied();
+            self.same = if code == self.code { self.same + 1 } else { 1 };
+            self.code = code;
+            let is_silent = samples.iter().all(|sample| sample.abs() < SILENT);
+            self.silent = if is_silent { self.silent + 1 } else { 0 };
+            if let (Some(code), LOOP..) = (code, self.same) {
+                return Some(Fault::Loop { code, frames: self.same });
+            }
+            if self.silent >= SILENCE {
+                return Some(Fault::Silence { frames: self.silent });
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_loop_and_silence_are_found_and_interrupted_ones_are_not() {
+        let loud = [0.5, -0.5];
+        let frame = |code: u32| vec![vec![code, 0]];
+        let mut guard = Guard::default();
+        for index in 0..LOOP - 1 {
+            assert_eq!(guard.add(&frame(7), &loud), None, "{index}");
+        }
+        assert_eq!(guard.clone().add(&frame(8), &loud), None);
+        assert_eq!(guard.add(&frame(7), &loud), Some(Fault::Loop { code: 7, frames: LOOP }));
+
+        let mut guard = Guard::default();
+        let quiet = [1e-4, 0.0];
+        for index in 0..SILENCE as u32 - 1 {
+            assert_eq!(guard.add(&frame(index), &quiet), None, "{index}");
+        }
+        assert_eq!(guard.clone().add(&frame(99), &loud), None);
+        assert_eq!(guard.add(&frame(99), &quiet), Some(Fault::Silence { frames: SILENCE }));
+    }
+
+    #[test]
+    fn several_frames_at_once_are_several_frames() {
+        let mut guard = Guard::default();
+        let frames: Vec<Vec<u32>> = (0..100).map(|code| vec![code]).collect();
+        let samples = vec![0.0; 200];
+        assert_eq!(guard.add(&frames, &samples), Some(Fault::Silence { frames: SILENCE }));
+    }
+}

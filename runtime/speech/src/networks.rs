@@ -1,0 +1,99 @@
+//! The networks of a speech model, each loaded when it is needed.
+
+use std::{fmt, ops::Deref, rc::Rc};
+
+use acestep_engine::{
+    Error, Residency,
+    networks::{Network, NetworkCache},
+};
+use acestep_model::{
+    Backend, Place,
+    speech::{
+        mimi,
+        qwen3_tts::{Checkpoint, SpeakerEncoder, Talker, codec},
+    },
+};
+
+use crate::stage;
+
+/// Talker and code predictor.
+pub const TALKER: Network = Network { name: "the talker", stage: stage::TALKER, takes_int8: true };
+/// A recording to the vector of its voice.
+pub const SPEAKER_ENCODER: Network =
+    Network { name: "the speaker encoder", stage: stage::SPEAKER_ENCODER, takes_int8: false };
+/// Codes to samples.
+pub const CODEC_DECODER: Network =
+    Network { name: "the codec decoder", stage: stage::CODEC_DECODER, takes_int8: false };
+/// A recording to codes.
+pub const CODEC_ENCODER: Network =
+    Network { name: "the codec encoder", stage: stage::CODEC_ENCODER, takes_int8: false };
+
+/// The networks of a checkpoint on a device. Stages run through the [`NetworkCache`] to which this
+/// dereferences.
+pub struct Networks<'a, B: Backend> {
+    checkpoint: &'a dyn Checkpoint<B>,
+    cache: NetworkCache<'a, B>,
+}
+
+impl<B: Backend> fmt::Debug for Networks<'_, B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.cache.fmt(f)
+    }
+}
+
+impl<'a, B: Backend> Deref for Networks<'a, B> {
+    type Target = NetworkCache<'a, B>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.cache
+    }
+}
+
+impl<'a, B: Backend> Networks<'a, B> {
+    /// All networks in `place`. Nothing is loaded yet. What is loaded stays in memory: talker and
+    /// codec work in turn.
+    pub fn new(checkpoint: &'a dyn Checkpoint<B>, place: Place<B>) -> Self {
+        let is_unchanged = || checkpoint.unchanged().map_err(Error::Checkpoint);
+        Self { checkpoint, cache: NetworkCache::new(place, Residency::Kept, is_unchanged) }
+    }
+
+    /// The checkpoint.
+    pub fn checkpoint(&self) -> &'a dyn Checkpoint<B> {
+        self.checkpoint
+    }
+
+    /// Returns talker and code predictor.
+    ///
+    /// # Errors
+    /// [`Error::Checkpoint`].
+    pub fn talker(&self) -> Result<Rc<Talker<B>>, Error> {
+        self.load(TALKER, |place| self.checkpoint.talker(place).map_err(Error::Checkpoint))
+    }
+
+    /// Returns the speaker encoder.
+    ///
+    /// # Errors
+    /// [`Error::Checkpoint`].
+    pub fn speaker_encoder(&self) -> Result<Rc<SpeakerEncoder<B>>, Error> {
+        let read = |place: &Place<B>| self.checkpoint.speaker_encoder(place);
+        self.load(SPEAKER_ENCODER, |place| read(place).map_err(Error::Checkpoint))
+    }
+
+    /// Returns the decoder of the codec.
+    ///
+    /// # Errors
+    /// [`Error::Checkpoint`].
+    pub fn codec_decoder(&self) -> Result<Rc<codec::Decoder<B>>, Error> {
+        let read = |place: &Place<B>| self.checkpoint.codec_decoder(place);
+        self.load(CODEC_DECODER, |place| read(place).map_err(Error::Checkpoint))
+    }
+
+    /// Returns the encoder of the codec.
+    ///
+    /// # Errors
+    /// [`Error::Checkpoint`].
+    pub fn codec_encoder(&self) -> Result<Rc<mimi::Encoder<B>>, Error> {
+        let read = |place: &Place<B>| self.checkpoint.codec_encoder(place);
+        self.load(CODEC_ENCODER, |place| read(place).map_err(Error::Checkpoint))
+    }
+}

@@ -1,0 +1,237 @@
+//! Everything that a run will do; nothing is optional.
+
+use acestep_engine::{Error, Notice, check, nearest};
+use acestep_model::speech::qwen3_tts::{Files, GenerationConfig, ModelType};
+
+use crate::{
+    error::SpeechError,
+    prompt::{Parts, Prompt, SpeakerRow},
+    request::{Request, Sampling},
+    voice::Voice,
+};
+
+/// Most rows of a prompt, with its frames; upstream's `max_position_embeddings`.
+const MOST_POSITIONS: usize = 32_768;
+
+/// A planned run.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// The prompt.
+    pub prompt: Prompt,
+    /// The voice of a recording.
+    pub voice: Option<Voice>,
+    /// The sampling settings.
+    pub sampling: GenerationConfig,
+    /// The seed of the draws.
+    pub seed: u64,
+    /// Most frames.
+    pub most_frames: usize,
+    /// Notices for the user.
+    pub notices: Vec<Notice>,
+}
+
+impl Plan {
+    /// Plans `request` for a model; `voice` is the voice of a recording, and `seed` the seed if the
+    /// request has none.
+    ///
+    /// # Errors
+    /// An error about a field that the model does not take, that is missing, or that is out of range.
+    pub fn new(
+        request: &Request,
+        voice: Option<Voice>,
+        seed: u64,
+        model: &dyn Files,
+    ) -> Result<Self, Error> {
+        let config = model.config();
+        let mut notices = Vec::new();
+        check::text("text", &request.text)?;
+        let sampling = sampling(&request.sampling, model.generation_config())?;
+        let speaker = speaker(request, voice.as_ref(), model, &mut notices)?;
+        let instruct = instruct(request, model, &mut notices)?;
+        check::text("instruct", &instruct)?;
+        let language = language(request, model)?;
+        let context = voice.as_ref().and_then(|voice| voice.context.as_ref());
+        let parts = Parts {
+            text: &request.text,
+            instruct: &instruct,
+            language,
+            speaker,
+            reference: context.map(|context| (&*context.transcript, context.frames.len())),
+            // Upstream's defaults: clones get streamed text.
+            non_streaming_mode: request
+                .non_streaming_mode
+                .unwrap_or(config.tts_model_type != ModelType::Base),
+        };
+        let tokenizer = model.tokenizer().map_err(Error::Checkpoint)?;
+        let prompt = Prompt::new(&parts, config, tokenizer);
+        let most = MOST_POSITIONS.saturating_sub(prompt.rows.len());
+        if most == 0 {
+            let (tokens, most) = (prompt.rows.len(), MOST_POSITIONS);
+            return Err(SpeechError::TooLong { tokens, most }.into());
+        }
+        // The last first code of the limit gets no frame.
+        let own = request.sampling.max_new_tokens.map(|tokens| tokens as usize - 1);
+        let usual = usual_frames(tokenizer.encode(&request.text).len());
+        let limit = own.unwrap_or_else(|| usual.min(sampling.max_new_tokens - 1));
+        let seed = request.seed.unwrap_or(seed);
+        Ok(Self { prompt, voice, sampling, seed, most_frames: limit.min(most), notices })
+    }
+}
+
+/// Returns a generous number of frames for a text: the models sometimes do not end by themselves.
+/// Two seconds, and half a second for each token.
+fn usual_frames(tokens: usize) -> usize {
+    (25 * (4 + tokens)).div_ceil(4)
+}
+
+fn sampling(own: &Sampling, checkpoint: &GenerationConfig) -> Result<GenerationConfig, Error> {
+    let mut sampling = checkpoint.clone();
+    let take = |to: &mut f32, field, from: Option<f32>, low: f64, high: f64| {
+        if let Some(value) = from {
+            let is_above = low == 0.0 && high > 1.0;
+            match is_above {
+                true => check::above(field, value.into(), low, high)?,
+                false => check::real(field, value.into(), low, high)?,
+            };
+            *to = value;
+        }
+        Ok::<(), Error>(())
+    };
+    take(&mut sampling.temperature, "temperature", own.temperature, 0.0, 100.0)?;
+    let own_temperature = own.subtalker_temperature;
+    take(
+        &mut sampling.subtalker_temperature,
+        "subtalker_temperature",
+        own_temperature,
+        0.0,
+        100.0,
+    )?;
+    take(
+        &mut sampling.repetition_penalty,
+        "repetition_penalty",
+        own.repetition_penalty,
+        0.0,
+        100.0,
+    )?;
+    take(&mut sampling.top_p, "top_p", own.top_p, 0.0, 1.0)?;
+    take(&mut sampling.subtalker_top_p, "subtalker_top_p", own.subtalker_top_p, 0.0, 1.0)?;
+    if let Some(k) = own.top_k {
+        sampling.top_k = k as usize;
+    }
+    if let Some(k) = own.subtalker_top_k {
+        sampling.subtalker_top_k = k as usize;
+    }
+    sampling.do_sample = own.do_sample.unwrap_or(sampling.do_sample);
+    sampling.subtalker_dosample = own.subtalker_dosample.unwrap_or(sampling.subtalker_dosample);
+    if let Some(tokens) = own.max_new_tokens {
+        sampling.max_new_tokens =
+            check::whole("max_new_tokens", tokens.into(), 2, MOST_POSITIONS as u32)? as usize;
+    }
+    Ok(sampling)
+}
+
+/// Returns a noun phrase for messages.
+fn kind(model_type: ModelType) -> &'static str {
+    match model_type {
+        ModelType::Base => "a base model, which speaks with the voice of a recording",
+        ModelType::CustomVoice => "a model of named speakers",
+        ModelType::VoiceDesign => "a model whose voice is described in words",
+    }
+}
+
+fn not_for(field: &'static str, model: &dyn Files) -> Error {
+    let kind = kind(model.config().tts_model_type);
+    SpeechError::NotForThisModel { model: model.name().to_owned(), field, kind }.into()
+}
+
+fn speaker(
+    request: &Request,
+    voice: Option<&Voice>,
+    model: &dyn Files,
+    notices: &mut Vec<Notice>,
+) -> Result<SpeakerRow, Error> {
+    let talker = &model.config().talker_config;
+    match (model.config().tts_model_type, voice) {
+        (ModelType::Base, Some(voice)) => {
+            voice.check(talker.layers.hidden_size, &model.codec_config().decoder_config)?;
+            Ok(SpeakerRow::Vector)
+        }
+        (ModelType::Base, None) => {
+            Err(SpeechError::NoVoice { model: model.name().to_owned() }.into())
+        }
+        (_, Some(_)) => Err(not_for("reference", model)),
+        (ModelType::VoiceDesign, None) => match &request.voice {
+            Some(_) => Err(not_for("voice", model)),
+            None => Ok(SpeakerRow::None),
+        },
+        (ModelType::CustomVoice, None) => match &request.voice {
+            // As upstream: an empty name leaves the row out.
+            Some(name) if name.is_empty() => Ok(SpeakerRow::None),
+            Some(name) => named(name, "voice", &talker.spk_id).map(SpeakerRow::Id),
+            None => {
+                let Some((name, &id)) = talker.spk_id.iter().next() else {
+                    return Ok(SpeakerRow::None);
+                };
+                notices.push(Notice(format!("no `voice` was given: {name} speaks")));
+                Ok(SpeakerRow::Id(id))
+            }
+        },
+    }
+}
+
+/// Returns the id of `name`, in any case.
+fn named(
+    name: &str,
+    field: &'static str,
+    ids: &std::collections::BTreeMap<String, u32>,
+) -> Result<u32, Error> {
+    let lower = name.to_lowercase();
+    ids.get(&lower).copied().ok_or_else(|| {
+        let names: Vec<&str> = ids.keys().map(String::as_str).collect();
+        Error::BadValue {
+            field,
+            value: name.to_owned(),
+            why: format!("use {}", check::one_of(&names)),
+            near: nearest(&lower, names.iter().copied()).map(str::to_owned),
+        }
+    })
+}
+
+fn instruct(
+    request: &Request,
+    model: &dyn Files,
+    notices: &mut Vec<Notice>,
+) -> Result<String, Error> {
+    let config = model.config();
+    let text = request.instruct.clone().unwrap_or_default();
+    match config.tts_model_type {
+        ModelType::Base if !text.is_empty() => Err(not_for("instruct", model)),
+        // Upstream drops it there, because this size was not trained with instructions.
+        ModelType::CustomVoice if !text.is_empty() && config.tts_model_size == "0b6" => {
+            let name = model.name();
+            notices.push(Notice(format!("`instruct` has no effect: `{name}` follows none")));
+            Ok(String::new())
+        }
+        _ => Ok(text),
+    }
+}
+
+/// Returns the codec id of the language. A speaker of a dialect speaks it in Chinese, and if no
+/// language is given.
+fn language(request: &Request, model: &dyn Files) -> Result<Option<u32>, Error> {
+    let talker = &model.config().talker_config;
+    let name = request.language.as_deref().unwrap_or("auto").to_lowercase();
+    let speaker = request.voice.as_deref().unwrap_or_default().to_lowercase();
+    if ["auto", "chinese"].contains(&&*name)
+        && let Some(dialect) = talker.dialect_of(&speaker)
+    {
+        return Ok(talker.codec_language_id.get(dialect).copied());
+    }
+    if name == "auto" {
+        return Ok(None);
+    }
+    let is_language = |name: &&String| !name.ends_with("_dialect");
+    let languages = talker.codec_language_id.iter().filter(|(name, _)| is_language(name));
+    let languages = languages.map(|(name, &id)| (name.clone(), id)).collect();
+    named(&name, "language", &languages).map(Some)
+}

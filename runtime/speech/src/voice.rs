@@ -1,0 +1,130 @@
+//! A voice of a recording: its speaker vector, and with a transcript its codes.
+//!
+//! Source: upstream `Qwen3TTSModel.create_voice_clone_prompt`.
+
+use acestep_engine::{
+    Audio, Error, Observe,
+    audio::{loudness::require_finite, resample::to_stereo},
+    host::to_host,
+};
+use acestep_model::{Backend, speech::qwen3_tts::codec};
+use burn::tensor::{Tensor, TensorData};
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    error::SpeechError,
+    mel,
+    networks::{CODEC_ENCODER, Networks, SPEAKER_ENCODER},
+    stage,
+};
+
+/// The voice of a recording.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Voice {
+    /// The speaker vector.
+    pub speaker: Vec<f32>,
+    /// The words of the recording and its frames of codes, for speech in context.
+    pub context: Option<Context>,
+}
+
+/// A recording that the talker continues.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Context {
+    /// The words.
+    pub transcript: String,
+    /// The codes, one list per frame.
+    pub frames: Vec<Vec<u32>>,
+}
+
+impl Voice {
+    /// Reads the voice of a recording. Without a transcript the talker gets only the speaker vector.
+    ///
+    /// # Errors
+    /// [`SpeechError::TooShort`]; [`Error::NotFinite`] if a sample is NaN or infinite; the errors of
+    /// loading and of the device.
+    pub fn of_recording<B: Backend>(
+        recording: &Audio,
+        transcript: Option<&str>,
+        networks: &Networks<'_, B>,
+        observe: &dyn Observe,
+    ) -> Result<Self, Error> {
+        let samples = mono(recording)?;
+        let config = networks.checkpoint().config().speaker_encoder_config.as_ref();
+        let bands = config.map_or(128, |config| config.mel_dim);
+        let speaker =
+            networks.stage(stage::SPEAKER_ENCODER, SPEAKER_ENCODER, observe, |steps| {
+                let encoder = networks.speaker_encoder()?;
+                steps.advanced(0, 1);
+                let frames = encoder.least_frames().max(1);
+                let least = (frames * 256).max(mel::LEAST_SAMPLES);
+                if samples.len() < least {
+                    let seconds = |samples: usize| samples as f64 / f64::from(mel::SAMPLE_RATE);
+                    let (seconds, least) = (seconds(samples.len()), seconds(least));
+                    return Err(SpeechError::TooShort { seconds, least }.into());
+                }
+                let mel = mel::spectrogram(&samples, bands);
+                let shape = [1, bands, mel.len() / bands];
+                let mel = Tensor::from_data(TensorData::new(mel, shape), networks.device());
+                let speaker = to_host(encoder.forward(mel));
+                require_finite("the speaker encoder", &speaker)?;
+                steps.advanced(1, 1);
+                Ok(speaker)
+            })?;
+        let context = match transcript {
+            None => None,
+            Some(transcript) => Some(Context {
+                transcript: transcript.to_owned(),
+                frames: frames_of(&samples, networks, observe)?,
+            }),
+        };
+        Ok(Self { speaker, context })
+    }
+
+    /// Checks that the voice was made with a model of these sizes.
+    ///
+    /// # Errors
+    /// [`SpeechError::ForeignVoice`].
+    pub fn check(&self, width: usize, codec: &codec::DecoderConfig) -> Result<(), Error> {
+        let foreign = |why: String| Err(SpeechError::ForeignVoice { why }.into());
+        if self.speaker.len() != width {
+            let own = self.speaker.len();
+            return foreign(format!("its vector has {own} numbers, and the model's have {width}"));
+        }
+        let Some(context) = &self.context else { return Ok(()) };
+        let (groups, codes) = (codec.num_quantizers, codec.codebook_size);
+        let fits = |frame: &Vec<u32>| {
+            frame.len() == groups && frame.iter().all(|&code| (code as usize) < codes)
+        };
+        match context.frames.iter().all(fits) {
+            true => Ok(()),
+            false => foreign(format!("its codes are not {groups} below {codes} in each frame")),
+        }
+    }
+}
+
+/// Returns the mean of the channels at 24 kHz.
+fn mono(recording: &Audio) -> Result<Vec<f32>, Error> {
+    recording.channels.iter().try_for_each(|channel| require_finite("the recording", channel))?;
+    let [left, right] = <[Vec<f32>; 2]>::try_from(to_stereo(recording, mel::SAMPLE_RATE)?.channels)
+        .expect("two channels");
+    Ok(left.into_iter().zip(right).map(|(left, right)| (left + right) / 2.0).collect())
+}
+
+/// Encodes samples at 24 kHz to frames of codes.
+fn frames_of<B: Backend>(
+    samples: &[f32],
+    networks: &Networks<'_, B>,
+    observe: &dyn Observe,
+) -> Result<Vec<Vec<u32>>, Error> {
+    networks.stage(stage::CODEC_ENCODER, CODEC_ENCODER, observe, |steps| {
+        let encoder = networks.codec_encoder()?;
+        steps.advanced(0, 1);
+        let samples = Tensor::from_data(samples, networks.device());
+        let codes = encoder.forward(samples);
+        let [groups, frames] = codes.dims();
+        let codes: Vec<u32> = codes.into_data().iter::<i64>().map(|code| code as u32).collect();
+        steps.advanced(1, 1);
+        let frame = |frame| (0..groups).map(|group| codes[group * frames + frame]).collect();
+        Ok((0..frames).map(frame).collect())
+    })
+}

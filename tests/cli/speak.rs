@@ -1,0 +1,171 @@
+//! `speak`: a text to a voice.
+
+use std::path::Path;
+
+use crate::{Place, Run};
+
+fn speak(place: &Place, args: &[&str]) -> Run {
+    let short = ["speak", "--model", "tiny-speech", "--max-new-tokens", "8", "--seed", "4"];
+    place.run(&[&short[..], args].concat())
+}
+
+fn base() -> String {
+    let base = "../tests/goldens/checkpoints_qwen3_tts/Qwen3-TTS-12Hz-0.6B-Base";
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(base).display().to_string()
+}
+
+/// The samples of a WAV of 16-bit integers.
+fn samples(path: &Path) -> Vec<i16> {
+    let mut reader = hound::WavReader::open(path).expect("a WAV");
+    assert_eq!((reader.spec().channels, reader.spec().sample_rate), (1, 24_000));
+    reader.samples::<i16>().map(|sample| sample.expect("a sample")).collect()
+}
+
+#[test]
+fn a_text_becomes_a_file_and_a_line_of_figures() {
+    let place = Place::new();
+    let run = speak(&place, &["Hello there.", "--voice", "Ryan"]).succeeded();
+    assert_eq!(run.text(), "speech.wav\n");
+    let made = samples(&place.path("speech.wav"));
+    assert!(made.len() >= 1920 && made.len().is_multiple_of(1920), "{}", made.len());
+    run.says("note: tiny-speech is a random network")
+        .says("s of speech in ")
+        .says(" · real-time factor ")
+        .says(" · first sound after ")
+        .says(" · seed 4\n");
+    let again = speak(&place, &["Hello there.", "--voice", "Ryan"]).failed(1);
+    again.says("`speech.wav` exists already").says("--force");
+}
+
+/// The same samples in a file, as a stream with a header, and alone.
+#[test]
+fn the_sound_on_standard_output_is_that_of_the_file() {
+    let place = Place::new();
+    let text = ["Hello there.", "--voice", "ryan"];
+    speak(&place, &[&text[..], &["-o", "a.wav"]].concat()).succeeded();
+    let expected = samples(&place.path("a.wav"));
+    let bytes: Vec<u8> = expected.iter().flat_map(|sample| sample.to_le_bytes()).collect();
+    let chunk = ["--stream-chunk", "2"];
+    let wav = speak(&place, &[&text[..], &["-o", "-"], &chunk].concat()).succeeded();
+    assert_eq!(wav.stdout[..4], *b"RIFF");
+    assert_eq!(wav.stdout[44..], bytes);
+    let pcm = ["-o", "-", "--audio-format", "pcm"];
+    let pcm = speak(&place, &[&text[..], &pcm].concat()).succeeded();
+    assert_eq!(pcm.stdout, bytes);
+}
+
+#[test]
+fn one_json_object_has_codes_times_and_notices() {
+    let place = Place::new();
+    let run = speak(&place, &["fine", "--json", "-o", "a.flac"]).succeeded();
+    let object = run.json();
+    let frames = object["codes"].as_array().expect("frames").len();
+    assert_eq!(object["frames"], frames);
+    assert_eq!(object["seconds"].as_f64().expect("a length"), frames as f64 * 0.08);
+    assert_eq!((&object["seed"], &object["output"]), (&4.into(), &"a.flac".into()));
+    assert!(object["real_time_factor"].as_f64().expect("a factor") > 0.0);
+    for part in ["total", "first_sound", "prompt", "frames", "codec"] {
+        assert!(object["elapsed"][part].as_f64().expect(part) >= 0.0);
+    }
+    let notices = object["notices"].as_array().expect("a list");
+    assert!(notices.iter().any(|notice| notice == "no `--voice` was given: aiden speaks"));
+}
+
+#[test]
+fn a_text_comes_from_a_file_or_standard_input() {
+    let place = Place::new();
+    place.write("text.txt", "Hello there.");
+    let voice = ["--voice", "ryan", "-o"];
+    speak(&place, &[&["Hello there."], &voice[..], &["a.wav"]].concat()).succeeded();
+    speak(&place, &[&["@text.txt"], &voice[..], &["b.wav"]].concat()).succeeded();
+    assert_eq!(samples(&place.path("a.wav")), samples(&place.path("b.wav")));
+}
+
+#[test]
+fn wrong_values_are_named_by_their_flags() {
+    let place = Place::new();
+    for (args, says) in [
+        (&["--voice", "bob"][..], "`--voice bob` cannot be used: use aiden, "),
+        (&["--language", "klingon"], "`--language klingon` cannot be used"),
+        (&["--temperature", "0"], "`--temperature 0` is out of range"),
+        (&["--top-p", "-1"], "`--top-p -1` is out of range"),
+        (&["--max-new-tokens", "1"], "`--max-new-tokens 1` is out of range"),
+        (&["--stream-chunk", "0"], "--stream-chunk"),
+        (&["-o", "a.txt"], "has no ending of a sound format"),
+        (&["-o", "a.wav", "--audio-format", "flac"], "contradicts the name `a.wav`"),
+        (&["-o", "-", "--json"], "both to go to standard output"),
+        (&["-o", "-", "--audio-format", "flac"], "cannot go to standard output"),
+        (&["--transcript", "words"], "--reference"),
+    ] {
+        let short = ["speak", "fine", "--model", "tiny-speech"];
+        place.run(&[&short[..], args].concat()).failed(2).says(says);
+    }
+    let voice = ["speak", "fine", "--model", &base()];
+    place.run(&voice).failed(2).says("and there is none").says("hint: ");
+}
+
+#[test]
+fn a_recording_is_a_voice() {
+    let place = Place::new();
+    place.tiny(&["rain", "--duration", "2", "-o", "me.wav"]).succeeded();
+    let model = base();
+    let short = ["speak", "fine", "--model", &model, "--max-new-tokens", "4", "--seed", "4"];
+    let of = |more: &[&str]| place.run(&[&short[..], more].concat());
+    of(&["--reference", "me.wav", "-o", "a.wav"]).succeeded();
+    of(&["--reference", "me.wav", "--transcript", "the rain", "-o", "b.wav"]).succeeded();
+    assert_ne!(samples(&place.path("a.wav")), samples(&place.path("b.wav")));
+    of(&["--reference", "no.wav", "-o", "c.wav"]).failed(1).says("cannot read `no.wav`");
+    let refused = place.run(&["speak", "fine", "--model", "tiny-speech", "--reference", "me.wav"]);
+    refused.failed(2).says("takes no `--reference`");
+}
+
+#[test]
+fn a_model_that_is_not_there_says_how_to_get_it() {
+    let place = Place::new();
+    place.run(&["speak", "fine"]).failed(1).says("acestep model pull qwen3-tts-0.6b-custom");
+    place
+        .run(&["speak", "fine", "--model", "qwen3-tts-1.7b-design"])
+        .failed(1)
+        .says("acestep model pull qwen3-tts-1.7b-design");
+    place.run(&["speak", "fine", "--model", "qwen9"]).failed(1).says("speech model `qwen9`");
+}
+
+/// Each is one clear message, and none is a panic.
+#[test]
+fn a_damaged_model_names_the_file() {
+    let place = Place::new();
+    let from = Path::new(&base()).to_owned();
+    let codec = from.with_file_name("Qwen3-TTS-Tokenizer-12Hz");
+    for (file, keep, says) in [
+        ("config.json", 100, "config.json"),
+        ("generation_config.json", 20, "generation_config.json"),
+        ("model.safetensors", 5_000, "model.safetensors"),
+        ("model.safetensors", 700_000, "model.safetensors"),
+        ("vocab.json", 50, "vocab.json"),
+        ("merges.txt", 0, "is not the tokenizer"),
+        ("tokenizer_config.json", 80, "tokenizer_config.json"),
+        ("speech_tokenizer/config.json", 60, "config.json"),
+        ("speech_tokenizer/model.safetensors", 400_000, "model.safetensors"),
+    ] {
+        let model = place.path("model");
+        for (from, to) in [(&from, model.clone()), (&codec, model.join("speech_tokenizer"))] {
+            std::fs::create_dir_all(&to).expect("a folder");
+            for entry in std::fs::read_dir(from).expect("a listing") {
+                let path = entry.expect("an entry").path();
+                let name = path.file_name().expect("a name");
+                std::fs::copy(&path, to.join(name)).expect("a copy");
+            }
+        }
+        let cut = model.join(file);
+        let bytes = std::fs::read(&cut).expect("a file");
+        std::fs::write(&cut, &bytes[..keep]).expect("a cut file");
+        let wave = place.path("me.wav");
+        if !wave.exists() {
+            place.tiny(&["rain", "--duration", "2", "-o", "me.wav"]).succeeded();
+        }
+        let args = ["speak", "fine", "--model", "model", "--reference", "me.wav"];
+        let run = place.run(&args);
+        assert_eq!(run.code, Some(1), "{file} {keep}: {}", run.stderr);
+        run.says(says);
+    }
+}

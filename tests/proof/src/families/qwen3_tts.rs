@@ -1,0 +1,167 @@
+//! Qwen3-TTS: its goldens, its presets and stages.
+
+mod codec;
+mod language;
+mod runs;
+pub(crate) mod speed;
+mod texts;
+
+use std::path::Path;
+
+use acestep_import::Qwen3Tts;
+use acestep_model::{Backend, speech::qwen3_tts::Files};
+use anyhow::{Context, Result};
+
+use super::{Preset, Tensors, Texts, Work};
+use crate::{
+    golden::{Lacks, tolerance::Bounds},
+    measure::Stage,
+};
+use speed::{Sizes, Work as Own};
+
+const TALKER: &str = "talker";
+const CODEC: &str = "speech codec";
+
+/// Bounds in f32 from the goldens' README, for tensors without a measurement; in bf16 both results
+/// are rounded independently, as in the README.
+const fn bounds(of: &'static [(&'static str, f64)], bf16: f64) -> Bounds {
+    Bounds { of, bf16 }
+}
+
+static TALKER_STEP: Stage =
+    Stage::new("talker", "Talker: one frame to the next first code").kept_as_asked();
+static PREDICTOR: Stage =
+    Stage::new("code-predictor", "Code predictor: the other codes of a frame").kept_as_asked();
+static CODEC_STAGE: Stage = Stage::new("codec", "Codec decoder: 8 frames to samples").shared();
+static CODEC_ONE: Stage =
+    Stage::new("codec-first", "Codec decoder: 1 frame to samples, as the first chunk").shared();
+
+/// All stages of the presets, in the order of the pipeline.
+pub(super) static STAGES: &[&Stage] = &[&TALKER_STEP, &PREDICTOR, &CODEC_STAGE, &CODEC_ONE];
+
+/// The stages of speech, and the work of each.
+type OfSpeech = [(&'static Stage, Work); 4];
+
+const fn speech(sizes: Sizes) -> OfSpeech {
+    [
+        (&TALKER_STEP, Work::Speech(Own::Talker(sizes))),
+        (&PREDICTOR, Work::Speech(Own::Predictor(sizes))),
+        (&CODEC_STAGE, Work::Speech(Own::Codec(8))),
+        (&CODEC_ONE, Work::Speech(Own::Codec(1))),
+    ]
+}
+
+static SPEECH_06B: OfSpeech = speech(Sizes::B06);
+static SPEECH_17B: OfSpeech = speech(Sizes::B17);
+
+/// All presets.
+pub(super) static PRESETS: &[Preset] = &[
+    Preset {
+        name: "qwen3-tts-0.6b",
+        about: "The 0.6B speech model: a frame of 80 ms, and its sound",
+        stages: &SPEECH_06B,
+        parts: &[],
+    },
+    Preset {
+        name: "qwen3-tts-1.7b",
+        about: "The 1.7B speech model: a frame of 80 ms, and its sound",
+        stages: &SPEECH_17B,
+        parts: &[],
+    },
+];
+
+/// The files of tensors.
+pub(super) fn tensors<B: Backend>() -> Vec<Tensors<B>> {
+    vec![
+        Tensors {
+            file: "codec_decode",
+            component: CODEC,
+            bounds: bounds(&[("wave", 5e-5), ("", 4e-4)], 0.085),
+            compare: |sheet, of, place| codec::decode(sheet, of.speech.any()?, place),
+        },
+        Tensors {
+            file: "codec_encode",
+            component: CODEC,
+            bounds: bounds(&[("act", 2e-5)], 0.03),
+            compare: |sheet, of, place| codec::encode(sheet, of.speech.any()?, place),
+        },
+        Tensors {
+            file: "speaker",
+            component: "speaker encoder",
+            bounds: bounds(&[("mel", 5e-5), ("embedding", 3e-6), ("", 2e-4)], 0.03),
+            compare: |sheet, of, place| codec::speaker(sheet, of.speech.base()?, place),
+        },
+        Tensors {
+            file: "lm_*",
+            component: TALKER,
+            bounds: bounds(&[("logits", 4e-5), ("", 1e-5)], 0.015),
+            compare: |sheet, of, place| language::networks(sheet, of.speech, place),
+        },
+        Tensors {
+            file: "runs",
+            component: "speech",
+            bounds: bounds(
+                &[("wave", 5e-5), ("logits", 4e-5), ("spk", 3e-6), ("codes", 0.0), ("", 8e-6)],
+                0.03,
+            ),
+            compare: |sheet, of, place| runs::compare(sheet, of.speech, place),
+        },
+        Tensors {
+            file: "sampling",
+            component: TALKER,
+            bounds: bounds(&[("probs", 2e-6)], 0.0),
+            compare: |sheet, of, _| language::sampling(sheet, of.speech),
+        },
+    ]
+}
+
+/// The files of texts.
+pub(super) fn texts<B: Backend>() -> Vec<Texts<B>> {
+    vec![
+        Texts {
+            file: "prompt_ids.json",
+            component: "prompts",
+            compare: |page, content, of, _| texts::ids(page, content, of.speech),
+        },
+        Texts {
+            file: "row_plans.json",
+            component: "prompts",
+            compare: |page, content, of, _| texts::rows(page, content, of),
+        },
+        Texts::none("full_layout.json"),
+        Texts::none("bad_input.json"),
+    ]
+}
+
+/// The available speech models.
+#[derive(Debug, Default)]
+pub(crate) struct SpeechModels(Vec<Qwen3Tts>);
+
+impl SpeechModels {
+    /// Opens the speech models in `models`.
+    pub(crate) fn find(models: &Path) -> Result<Self> {
+        let listing = std::fs::read_dir(models)
+            .with_context(|| format!("cannot list `{}`", models.display()))?;
+        let mut paths: Vec<_> = listing.filter_map(|entry| Some(entry.ok()?.path())).collect();
+        paths.sort();
+        paths.retain(|path| path.join("speech_tokenizer").join("config.json").is_file());
+        Ok(Self(paths.iter().map(|path| Qwen3Tts::open(path)).collect::<Result<_, _>>()?))
+    }
+
+    /// Any model; all have the same codec.
+    fn any(&self) -> Result<&Qwen3Tts, Lacks> {
+        self.0.first().ok_or(Lacks("speech model"))
+    }
+
+    /// A model with a speaker encoder.
+    fn base(&self) -> Result<&Qwen3Tts, Lacks> {
+        let mut all = self.0.iter();
+        all.find(|model| model.config().speaker_encoder_config.is_some())
+            .ok_or(Lacks("speech model with a speaker encoder"))
+    }
+
+    /// The model whose name ends with `name`.
+    fn named(&self, name: &str) -> Result<&Qwen3Tts, Lacks> {
+        self.0.iter().find(|model| model.name().ends_with(name)).ok_or(Lacks("such speech model"))
+    }
+}

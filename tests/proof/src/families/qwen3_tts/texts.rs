@@ -1,0 +1,74 @@
+//! Prompts as token ids and as rows.
+
+use acestep_import::Qwen3Tts;
+use acestep_model::speech::qwen3_tts::Files;
+use acestep_speech::{
+    Plan, Request,
+    prompt::{Codec, Row},
+};
+use anyhow::{Context, Result};
+use serde_json::{Value, json};
+
+use super::{SpeechModels, runs};
+use crate::{families::Of, golden::page::Page};
+
+/// Texts in their templates as ids of the tiny vocabulary.
+pub(super) fn ids(page: Page<'_>, content: &Value, models: &SpeechModels) -> Result<()> {
+    let model = models.any()?;
+    let tokenizer = model.tokenizer().map_err(acestep_engine::Error::Checkpoint)?;
+    let entries = |section: &str| content[section].as_array().cloned().unwrap_or_default();
+    for (index, entry) in entries("tiny").iter().enumerate() {
+        let kind = entry["kind"].as_str().unwrap_or("text");
+        let (Some(template), Some(text)) =
+            (content["strings"][kind].as_str(), entry["text"].as_str())
+        else {
+            page.unknown(format!("tiny.{index}"));
+            continue;
+        };
+        let ids = tokenizer.encode(&template.replace(&format!("{{{kind}}}"), text));
+        page.equal(format!("tiny.{index}"), &json!(ids), &entry["ids"]);
+    }
+    for index in 0..entries("full").len() {
+        page.skip(format!("full.{index}"), "it needs the released vocabulary");
+    }
+    Ok(())
+}
+
+/// The rows of every stored run.
+pub(super) fn rows(page: Page<'_>, content: &Value, of: Of<'_>) -> Result<()> {
+    let runs = of.set.tensors("runs.safetensors")?;
+    let plans = content.as_object().context("a table of runs")?;
+    for (tag, plans) in plans.iter().filter(|(tag, _)| *tag != "note") {
+        let note = runs.note(tag);
+        let name = note["model"].as_str().unwrap_or_default();
+        let model = of.speech.named(name)?;
+        for (row, stored) in plans.as_array().into_iter().flatten().enumerate() {
+            let case = format!("{tag}.{row}");
+            let request = runs::request(note, row);
+            let voice = runs::stored_voice(&runs, tag, note, row)?;
+            page.attempt(vec![case.clone()], || {
+                let plan = plan(&request, voice, model)?;
+                page.equal(case.clone(), &plan, stored);
+                Ok(())
+            })?;
+        }
+    }
+    Ok(())
+}
+
+fn plan(
+    request: &Request,
+    voice: Option<acestep_speech::Voice>,
+    model: &Qwen3Tts,
+) -> Result<Value> {
+    let plan = Plan::new(request, voice, 0, model)?;
+    let codec = |codec: Option<Codec>| match codec {
+        None => Value::Null,
+        Some(Codec::Id(id)) => json!(id),
+        Some(Codec::Speaker) => json!("x"),
+        Some(Codec::Frame(frame)) => json!(["ref", frame]),
+    };
+    let row = |row: &Row| json!([row.text, codec(row.codec)]);
+    let rows: Vec<_> = plan.prompt.rows.iter().map(row).collect();
+    Ok(json!({"rows": rows, "trailing": plan.prompt.trailing}))
+}
