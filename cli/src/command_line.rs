@@ -32,7 +32,7 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Make a song from a caption, lyrics and metadata.
     Generate(Box<args::generate::Args>),
-    /// Speak a text with a named voice, a described one, or that of a recording.
+    /// Speak a text with a named voice or the voice of a recording.
     Speak(Box<args::speak::Speak>),
     /// Let the language model plan a song: metadata, text, audio codes.
     Plan(Box<args::plan::Plan>),

@@ -67,3 +67,31 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Release> {
     use acestep::{COMPANIONS, LANGUAGE_MODELS, MODELS};
     MODELS.iter().chain(&LANGUAGE_MODELS).chain(&COMPANIONS).chain(&qwen3_tts::MODELS)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Only the folders that a release needs, and no path out of its directory.
+    #[test]
+    fn files_in_folders_are_read_only_if_the_release_names_the_folder() {
+        let [speech, ..] = &qwen3_tts::MODELS;
+        for (path, name) in [
+            ("config.json", Some("config.json")),
+            ("merges.txt", Some("merges.txt")),
+            ("speech_tokenizer/model.safetensors", Some("speech_tokenizer/model.safetensors")),
+            ("other/model.safetensors", None),
+            ("speech_tokenizer/../config.json", None),
+            ("speech_tokenizer/deep/config.json", None),
+            ("../config.json", None),
+            ("model.bin", None),
+        ] {
+            assert_eq!(speech.name_of(path), name, "{path}");
+        }
+        let [song, ..] = &acestep::MODELS;
+        let of_song = |path| song.name_of(path);
+        assert_eq!(of_song("acestep-v15-turbo/config.json"), Some("config.json"));
+        assert_eq!(of_song("acestep-v15-turbo/speech_tokenizer/config.json"), None);
+        assert_eq!(of_song("config.json"), None);
+    }
+}

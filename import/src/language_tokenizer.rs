@@ -5,8 +5,6 @@
 //!
 //! Source: acestep-5Hz-lm-1.7B `tokenizer.json`, whose last token is `<|audio_code_65534|>`.
 
-use std::path::PathBuf;
-
 use acestep_model as model;
 use tokenizers::{DecoderWrapper, ModelWrapper, Tokenizer, pre_tokenizers::byte_level::ByteLevel};
 
@@ -32,11 +30,7 @@ impl LanguageTokenizer {
     /// has no audio codes, or has more ids than rows.
     pub fn open(directory: &Directory, rows: usize) -> Result<Self, Error> {
         let owner = Owner::LanguageModel { rows };
-        let (path, this) = Self::open_as(directory, owner, rows)?;
-        if this.inner.token_to_id(AUDIO_CODE_0).is_none() {
-            return Err(owner.error(path, format!("it has no token `{AUDIO_CODE_0}`")));
-        }
-        Ok(this)
+        Self::open_as(directory, owner, rows, Some(AUDIO_CODE_0))
     }
 
     /// Reads the tokenizer of a talker, for a network whose text table has `rows` rows.
@@ -44,13 +38,18 @@ impl LanguageTokenizer {
     /// # Errors
     /// As [`Self::open`], without audio codes.
     pub(crate) fn open_of_talker(directory: &Directory, rows: usize) -> Result<Self, Error> {
-        Ok(Self::open_as(directory, Owner::Talker, rows)?.1)
+        Self::open_as(directory, Owner::Talker, rows, None)
     }
 
-    /// Reads the tokenizer of `owner`, and returns it with the path of its file.
-    fn open_as(directory: &Directory, owner: Owner, rows: usize) -> Result<(PathBuf, Self), Error> {
+    /// Reads the tokenizer of `owner`, which must have the token `needed`.
+    fn open_as(
+        directory: &Directory,
+        owner: Owner,
+        rows: usize,
+        needed: Option<&str>,
+    ) -> Result<Self, Error> {
         let (path, inner) = read(directory, owner)?;
-        let bad = |reason| Err(owner.error(path.clone(), reason));
+        let bad = |reason| Err(owner.error(path, reason));
         // With these checks, encoding and decoding cannot fail later.
         let plain = matches!(inner.get_model(), ModelWrapper::BPE(bpe)
             if bpe.unk_token.is_none() && bpe.dropout.is_none());
@@ -61,13 +60,16 @@ impl LanguageTokenizer {
         if ByteLevel::alphabet().iter().any(|letter| id_of(letter).is_none()) {
             return bad("it has no token for some single byte".to_owned());
         }
+        if let Some(token) = needed.filter(|token| inner.token_to_id(token).is_none()) {
+            return bad(format!("it has no token `{token}`"));
+        }
         let vocabulary = vocabulary(&inner);
         if vocabulary > rows {
             return bad(format!(
                 "it has {vocabulary} ids, but the network has {rows} rows for them"
             ));
         }
-        Ok((path, Self { inner, vocabulary }))
+        Ok(Self { inner, vocabulary })
     }
 }
 

@@ -196,23 +196,23 @@ fn a_dry_run_says_what_an_adapter_would_change() {
 fn a_directory_does_not_hide_an_adapter_of_its_name_unseen() {
     let place = Place::new();
     let with = |alpha: f32| file(&[(A, &[4, 64], 0.3), (B, &[64, 4], 0.3), (ALPHA, &[], alpha)]);
-    for folder in ["voice", "models/adapters"] {
+    for folder in ["singer", "models/adapters"] {
         std::fs::create_dir_all(place.path(folder)).expect("a folder");
     }
-    place.write("models/adapters/voice.safetensors", with(16.0));
-    place.write("voice/recording.wav", "");
-    let args = ["rain", "--adapter", "voice", "--models-dir", "models", "--dry-run"];
+    place.write("models/adapters/singer.safetensors", with(16.0));
+    place.write("singer/recording.wav", "");
+    let args = ["rain", "--adapter", "singer", "--models-dir", "models", "--dry-run"];
     place
         .tiny(&args)
         .succeeded()
-        .says("adapter   voice (models/adapters/voice.safetensors): LoRA, rank 4, alpha 16,")
-        .says("note: `voice` holds no adapter, `models/adapters/voice.safetensors` is used");
-    place.write("voice/style.safetensors", with(8.0));
+        .says("adapter   singer (models/adapters/singer.safetensors): LoRA, rank 4, alpha 16,")
+        .says("note: `singer` holds no adapter, `models/adapters/singer.safetensors` is used");
+    place.write("singer/style.safetensors", with(8.0));
     place
         .tiny(&args)
         .succeeded()
-        .says("adapter   style (voice/style.safetensors): LoRA, rank 4, alpha 8,")
-        .says("note: of the adapters called `voice`, `voice` is used, not `models/adapters/voice.safetensors`");
+        .says("adapter   style (singer/style.safetensors): LoRA, rank 4, alpha 8,")
+        .says("note: of the adapters called `singer`, `singer` is used, not `models/adapters/singer.safetensors`");
 }
 
 #[test]

@@ -107,7 +107,7 @@ fn wrong_values_are_named_by_their_flags() {
 #[test]
 fn a_recording_is_a_voice() {
     let place = Place::new();
-    place.tiny(&["rain", "--duration", "2", "-o", "me.wav"]).succeeded();
+    place.tiny(&["rain", "-o", "me.wav"]).succeeded();
     let model = base();
     let short = ["speak", "fine", "--model", &model, "--max-new-tokens", "4", "--seed", "4"];
     let of = |more: &[&str]| place.run(&[&short[..], more].concat());
@@ -161,7 +161,7 @@ fn a_damaged_model_names_the_file() {
         std::fs::write(&cut, &bytes[..keep]).expect("a cut file");
         let wave = place.path("me.wav");
         if !wave.exists() {
-            place.tiny(&["rain", "--duration", "2", "-o", "me.wav"]).succeeded();
+            place.tiny(&["rain", "-o", "me.wav"]).succeeded();
         }
         let args = ["speak", "fine", "--model", "model", "--reference", "me.wav"];
         let run = place.run(&args);

@@ -79,6 +79,7 @@ fn every_message_is_on_the_page_for_troubles() {
         "import/src",
         "runtime/engine/src",
         "runtime/music/src",
+        "runtime/speech/src",
         "cli/src",
         "train/src/lora",
         "tests/proof/src",

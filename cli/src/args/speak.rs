@@ -60,8 +60,8 @@ pub(crate) struct Voice {
     #[arg(long, value_name = "NAME")]
     pub(crate) language: Option<String>,
 
-    /// How to speak, or the voice in words, for a model that follows instructions; @FILE reads a
-    /// file.
+    /// Manner of speaking, or the voice in words, for a model that follows instructions; @FILE reads
+    /// a file.
     #[arg(long, value_name = "TEXT")]
     pub(crate) instruct: Option<String>,
 

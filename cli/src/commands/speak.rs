@@ -22,7 +22,7 @@ use acestep_engine::{
 };
 use acestep_import::{Qwen3Tts, TINY_SPEECH};
 use acestep_model::speech::qwen3_tts::Files as _;
-use acestep_speech::{Chunks, Networks, Plan, Request, Spoken, Voice, speak};
+use acestep_speech::{Chunks, Networks, Plan, Request, Spoken, Voice, check_request, speak};
 use anyhow::{Context, Result};
 use serde_json::json;
 
@@ -70,6 +70,8 @@ pub(crate) fn run(args: &Speak, global: &Global) -> Result<ExitCode> {
         let text = "tiny-speech is a random network: it makes noise, to prove the program";
         notices.push(Notice(text.into()));
     }
+    let request = args.drawing.request(text, &args.voice, instruct);
+    check_request(&request, args.voice.reference.is_some(), &model)?;
     let recording = match &args.voice.reference {
         None => None,
         Some(path) => {
@@ -78,7 +80,6 @@ pub(crate) fn run(args: &Speak, global: &Global) -> Result<ExitCode> {
             Some((audio, transcript))
         }
     };
-    let request = args.drawing.request(text, &args.voice, instruct);
     let seed = request.seed.unwrap_or_else(|| u64::from(rand::random::<u32>()));
     let models = [model.name().to_owned()];
     notices.extend(engine::first_run(&kernels, engine, &models));

@@ -41,7 +41,7 @@ pub struct Frames<'a, B: Backend> {
     state: State<'a, B>,
 }
 
-/// What changes from frame to frame.
+/// The state of a run after its last frame.
 #[derive(Debug)]
 struct State<'a, B: Backend> {
     plan: &'a Plan,

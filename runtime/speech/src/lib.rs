@@ -6,7 +6,7 @@
 //!
 //! | module | content |
 //! |---|---|
-//! | `request`, `plan` | what is to be spoken; everything that the run will do |
+//! | `request`, `plan` | the user's input; everything that the run will do |
 //! | `prompt` | the rows that the talker reads |
 //! | `voice` | the voice of a recording |
 //! | `frames`, `choose` | talker and code predictor, and their draws |
@@ -38,7 +38,7 @@ pub use error::SpeechError;
 pub use frames::{Ending, Frames};
 pub use guard::{Fault, Guard};
 pub use networks::{CODEC_DECODER, CODEC_ENCODER, Networks, SPEAKER_ENCODER, TALKER};
-pub use plan::Plan;
+pub use plan::{Plan, check_request};
 pub use prompt::Prompt;
 pub use request::{Request, Sampling};
 pub use sound::{Decoding, SAMPLE_RATE};

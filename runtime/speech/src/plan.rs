@@ -30,6 +30,20 @@ pub struct Plan {
     pub notices: Vec<Notice>,
 }
 
+/// Checks a request for a model before its networks are read. `has_voice` is true if the voice of a
+/// recording follows.
+///
+/// # Errors
+/// The errors of [`Plan::new`], except those about the voice itself and the length of the prompt.
+pub fn check_request(request: &Request, has_voice: bool, model: &dyn Files) -> Result<(), Error> {
+    let mut notices = Vec::new();
+    check::text("text", &request.text)?;
+    sampling(&request.sampling, model.generation_config())?;
+    speaker(request, has_voice, model, &mut notices)?;
+    instruct(request, model, &mut notices)?;
+    language(request, model).map(drop)
+}
+
 impl Plan {
     /// Plans `request` for a model; `voice` is the voice of a recording, and `seed` the seed if the
     /// request has none.
@@ -46,7 +60,11 @@ impl Plan {
         let mut notices = Vec::new();
         check::text("text", &request.text)?;
         let sampling = sampling(&request.sampling, model.generation_config())?;
-        let speaker = speaker(request, voice.as_ref(), model, &mut notices)?;
+        let speaker = speaker(request, voice.is_some(), model, &mut notices)?;
+        if let Some(voice) = &voice {
+            let width = config.talker_config.layers.hidden_size;
+            voice.check(width, &model.codec_config().decoder_config)?;
+        }
         let instruct = instruct(request, model, &mut notices)?;
         check::text("instruct", &instruct)?;
         let language = language(request, model)?;
@@ -146,25 +164,22 @@ fn not_for(field: &'static str, model: &dyn Files) -> Error {
 
 fn speaker(
     request: &Request,
-    voice: Option<&Voice>,
+    has_voice: bool,
     model: &dyn Files,
     notices: &mut Vec<Notice>,
 ) -> Result<SpeakerRow, Error> {
     let talker = &model.config().talker_config;
-    match (model.config().tts_model_type, voice) {
-        (ModelType::Base, Some(voice)) => {
-            voice.check(talker.layers.hidden_size, &model.codec_config().decoder_config)?;
-            Ok(SpeakerRow::Vector)
-        }
-        (ModelType::Base, None) => {
+    match (model.config().tts_model_type, has_voice) {
+        (ModelType::Base, true) => Ok(SpeakerRow::Vector),
+        (ModelType::Base, false) => {
             Err(SpeechError::NoVoice { model: model.name().to_owned() }.into())
         }
-        (_, Some(_)) => Err(not_for("reference", model)),
-        (ModelType::VoiceDesign, None) => match &request.voice {
+        (_, true) => Err(not_for("reference", model)),
+        (ModelType::VoiceDesign, false) => match &request.voice {
             Some(_) => Err(not_for("voice", model)),
             None => Ok(SpeakerRow::None),
         },
-        (ModelType::CustomVoice, None) => match &request.voice {
+        (ModelType::CustomVoice, false) => match &request.voice {
             // As upstream: an empty name leaves the row out.
             Some(name) if name.is_empty() => Ok(SpeakerRow::None),
             Some(name) => named(name, "voice", &talker.spk_id).map(SpeakerRow::Id),

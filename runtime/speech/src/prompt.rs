@@ -57,7 +57,7 @@ pub enum SpeakerRow {
 pub struct Parts<'a> {
     /// The text to speak.
     pub text: &'a str,
-    /// How to speak it; empty for no instruction.
+    /// The manner of speaking, or the voice in words; empty for no instruction.
     pub instruct: &'a str,
     /// Codec id of the language, or `None` for any.
     pub language: Option<u32>,

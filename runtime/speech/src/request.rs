@@ -1,4 +1,4 @@
-//! What is to be spoken, with upstream's names.
+//! A request for speech, with upstream's names.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +14,7 @@ pub struct Request {
     /// The language, by its name in the model, or `auto`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub language: Option<String>,
-    /// How to speak, or the voice in words.
+    /// The manner of speaking, or the voice in words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instruct: Option<String>,
     /// True if the talker reads the whole text before the first frame.

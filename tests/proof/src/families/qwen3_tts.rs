@@ -133,6 +133,13 @@ pub(super) fn texts<B: Backend>() -> Vec<Texts<B>> {
     ]
 }
 
+/// True if a configuration says that it is of this family.
+fn is_speech(config: &Path) -> bool {
+    let text = std::fs::read_to_string(config).unwrap_or_default();
+    let config: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
+    config["model_type"] == "qwen3_tts"
+}
+
 /// The available speech models.
 #[derive(Debug, Default)]
 pub(crate) struct SpeechModels(Vec<Qwen3Tts>);
@@ -144,7 +151,13 @@ impl SpeechModels {
             .with_context(|| format!("cannot list `{}`", models.display()))?;
         let mut paths: Vec<_> = listing.filter_map(|entry| Some(entry.ok()?.path())).collect();
         paths.sort();
-        paths.retain(|path| path.join("speech_tokenizer").join("config.json").is_file());
+        // Models of other kinds have no such file, and the codec alone has no vocabulary.
+        paths.retain(|path| {
+            ["config.json", "generation_config.json", "vocab.json"]
+                .iter()
+                .all(|file| path.join(file).is_file())
+                && is_speech(&path.join("config.json"))
+        });
         Ok(Self(paths.iter().map(|path| Qwen3Tts::open(path)).collect::<Result<_, _>>()?))
     }
 

@@ -37,7 +37,7 @@ fn items<B: Backend>(
 ) -> Result<Vec<Tensor<B, 2, Int>>> {
     let values = sheet.golden.whole(name)?;
     let &[_, groups, frames] = sheet.golden.shape(name)? else {
-        return Err(anyhow!("{name} does not have 3 dimensions"));
+        return Err(anyhow!("{name} does not have {} dimensions", 3));
     };
     let item = |values: &[i64]| codes_of(values, [groups, frames], device);
     Ok(values.chunks(groups * frames).map(item).collect())
@@ -142,7 +142,7 @@ pub(super) fn decode<B: Backend>(
         }
         let values = sheet.golden.whole(&name)?.to_vec();
         let &[frames, groups] = sheet.golden.shape(&name)? else {
-            return Err(anyhow!("{name} does not have 2 dimensions"));
+            return Err(anyhow!("{name} does not have {} dimensions", 2));
         };
         let codes = codes_of::<B>(&values, [frames, groups], device).transpose();
         let samples = whole(&decoder, codes);
