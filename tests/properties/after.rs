@@ -15,7 +15,6 @@ use acestep_music::{
         metadata::{Metadata, Scalar},
         pmi::{LanguageScore, mean, read},
         prompt,
-        settings::Settings,
     },
     pipeline,
 };
@@ -135,12 +134,11 @@ fn aligned(request: &Request, wants: Extras) -> Vec<Aligned> {
 #[test]
 fn every_line_of_the_lyrics_is_found_in_order_and_within_the_song() {
     let lyrics = "[Verse]\nIt rains on the roof\n\n  夜の雨 \n[Chorus]\nOh";
-    let request = Request {
-        lyrics: Some(lyrics.into()),
-        duration: Some(7.5),
-        seed: Some(vec![3, 4]),
-        ..request()
-    };
+    let request = request().with(|r| {
+        r.words.lyrics = Some(lyrics.into());
+        r.words.duration = Some(7.5);
+        r.noise.seed = Some(vec![3, 4]);
+    });
     let wants = Extras { lines: true, score: true };
     let songs = aligned(&request, wants);
     assert_eq!(songs.len(), 2);
@@ -158,7 +156,7 @@ fn every_line_of_the_lyrics_is_found_in_order_and_within_the_song() {
         assert_ne!(score.song, score.outline);
     }
     // The result does not depend on the rest of the batch.
-    let alone = aligned(&Request { seed: Some(vec![4]), ..request.clone() }, wants);
+    let alone = aligned(&request.clone().with(|r| r.noise.seed = Some(vec![4])), wants);
     assert_eq!(alone[0].lines, songs[1].lines);
     let without = aligned(&request, Extras { lines: true, score: false });
     assert_eq!((&without[0].lines, without[0].score), (&songs[0].lines, None));
@@ -175,7 +173,7 @@ fn no_line_is_after_the_end_of_a_short_song() {
 #[test]
 fn a_song_without_words_has_no_lines() {
     for lyrics in ["[Instrumental]", ""] {
-        let request = Request { lyrics: Some(lyrics.into()), ..request() };
+        let request = request().with(|r| r.words.lyrics = Some(lyrics.into()));
         let wants = Extras { lines: true, score: true };
         assert_eq!(aligned(&request, wants), [Aligned::default()]);
     }
@@ -184,7 +182,7 @@ fn a_song_without_words_has_no_lines() {
 #[test]
 fn a_model_that_does_not_name_its_heads_is_refused_after_its_songs_are_made() {
     let model = base();
-    let plan = plan(&Request { inference_steps: Some(2), ..request() }, &model);
+    let plan = plan(&request().with(|r| r.sampling.inference_steps = Some(2)), &model);
     let networks = Networks::new(&model, place(), Residency::WhileUsed);
     let prepared = pipeline::prepare(&plan, &networks, &Unobserved).expect("prepared");
     let wants = Extras { lines: true, score: false };
@@ -260,7 +258,8 @@ fn the_language_model_s_judgement_is_what_its_scores_say() {
     let lyrics = "[Verse]\nIt rains";
     let scale = 0.5;
     let subject = Subject { codes: &codes, metadata: &metadata, lyrics, scale };
-    let settings = Settings::resolve(&Request::default(), &[1], &mut vec![]).expect("defaults");
+    let request = Request::default();
+    let settings = request.language.plan(&request.words, &[1], &mut vec![]).expect("defaults");
     let found =
         judge::<Cpu>(&subject, &settings, &language, &place(), &Unobserved).expect("judged");
 

@@ -10,14 +10,18 @@ fn codes(count: u32) -> Vec<u32> {
 
 fn covering(count: u32, strength: f64) -> Request {
     let audio_codes = Some(vec![codes(count)]);
-    Request { audio_codes, audio_cover_strength: Some(strength), duration: None, ..request() }
+    request().with(|r| {
+        r.source.audio_codes = audio_codes;
+        r.source.audio_cover_strength = Some(strength);
+        r.words.duration = None;
+    })
 }
 
 #[test]
 fn codes_win_over_the_duration() {
     let model = turbo();
     for (count, samples) in [(1, 9600), (11, 105_600), (27, 259_200)] {
-        let request = Request { duration: Some(40.0), ..covering(count, 1.0) };
+        let request = covering(count, 1.0).with(|r| r.words.duration = Some(40.0));
         let plan = plan(&request, &model);
         assert_eq!(plan.samples(), samples, "{count} codes");
         let song = &songs(&plan, &model).expect("a song")[0];
@@ -29,7 +33,7 @@ fn codes_win_over_the_duration() {
 fn other_codes_give_another_song() {
     let model = turbo();
     let with = |audio_codes| {
-        let request = Request { audio_codes: Some(vec![audio_codes]), ..covering(10, 1.0) };
+        let request = covering(10, 1.0).with(|r| r.source.audio_codes = Some(vec![audio_codes]));
         songs(&plan(&request, &model), &model).expect("a song").pop().expect("one")
     };
     let backwards = codes(10).into_iter().rev().collect();
@@ -44,7 +48,10 @@ fn songs_of_a_batch_with_codes_of_their_own_are_what_they_are_alone() {
     for strength in [1.0, 0.5] {
         let make = |lists: &[Vec<u32>], seed| {
             let audio_codes = Some(lists.to_vec());
-            let request = Request { audio_codes, seed: Some(vec![seed]), ..covering(10, strength) };
+            let request = covering(10, strength).with(|r| {
+                r.source.audio_codes = audio_codes;
+                r.noise.seed = Some(vec![seed]);
+            });
             songs(&plan(&request, &model), &model).expect("songs")
         };
         let batch = make(&outlines, 7);

@@ -26,12 +26,12 @@ fn there_and_back(request: &Request, model: &AceStep) {
 
 #[test]
 fn a_song_from_files_is_the_song_from_its_caption() {
-    there_and_back(&Request { batch_size: Some(2), ..request() }, &turbo());
+    there_and_back(&request().with(|r| r.noise.batch_size = Some(2)), &turbo());
 }
 
 #[test]
 fn a_guided_song_from_files_is_the_song_from_its_caption() {
-    there_and_back(&Request { inference_steps: Some(2), ..request() }, &base());
+    there_and_back(&request().with(|r| r.sampling.inference_steps = Some(2)), &base());
 }
 
 #[test]
@@ -39,7 +39,7 @@ fn conditioning_of_another_length_is_refused_with_both_shapes() {
     let model = turbo();
     let networks = Networks::<Cpu>::new(&model, place(), Residency::WhileUsed);
     let short = prepare(&plan(&request(), &model), &networks, &Unobserved).expect("conditioning");
-    let long = plan(&Request { duration: Some(8.0), ..request() }, &model);
+    let long = plan(&request().with(|r| r.words.duration = Some(8.0)), &model);
     let conditioning = short.to_conditioning().expect("one track");
     let error = Prepared::from_conditioning(conditioning, &long, &networks).expect_err("too short");
     assert!(matches!(error, Error::Conflict(_)));
@@ -53,12 +53,11 @@ fn conditioning_of_another_length_is_refused_with_both_shapes() {
 #[test]
 fn two_tracks_are_not_written_as_one() {
     let model = turbo();
-    let request = Request {
-        audio_codes: Some(vec![vec![5; 10]]),
-        audio_cover_strength: Some(0.5),
-        duration: None,
-        ..request()
-    };
+    let request = request().with(|r| {
+        r.source.audio_codes = Some(vec![vec![5; 10]]);
+        r.source.audio_cover_strength = Some(0.5);
+        r.words.duration = None;
+    });
     let networks = Networks::<Cpu>::new(&model, place(), Residency::WhileUsed);
     let prepared = prepare(&plan(&request, &model), &networks, &Unobserved).expect("conditioning");
     assert!(matches!(prepared.to_conditioning(), Err(Error::Conflict(_))));

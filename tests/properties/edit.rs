@@ -7,7 +7,7 @@ use std::cell::Cell;
 use acestep_engine::{Residency, Unobserved};
 use acestep_import::AceStep;
 use acestep_music::{
-    Networks, Request,
+    Networks,
     flow::{
         self, Sampling, Start, Tracks,
         edit::{Edit, Side, Window},
@@ -41,7 +41,7 @@ fn noise(seed: u64, like: [usize; 3]) -> Latents {
 impl Scene {
     fn new(model: AceStep) -> Self {
         let tracks = |caption: &str| {
-            let request = Request { caption: Some(caption.into()), ..request() };
+            let request = request().with(|r| r.words.caption = Some(caption.into()));
             let networks = Networks::<Cpu>::new(&model, place(), Residency::WhileUsed);
             prepare(&plan(&request, &model), &networks, &Unobserved).expect("conditioning").tracks
         };

@@ -37,7 +37,10 @@ fn broken(part: Network, factor: f32) -> Altered<Broken> {
 
 /// Returns a request that needs every network except the VAE encoder.
 fn covering() -> Request {
-    Request { audio_codes: Some(vec![vec![17; 10]]), duration: None, ..request() }
+    request().with(|r| {
+        r.source.audio_codes = Some(vec![vec![17; 10]]);
+        r.words.duration = None;
+    })
 }
 
 #[test]

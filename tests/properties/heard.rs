@@ -73,10 +73,10 @@ fn a_caption_alone_becomes_what_it_says() {
     let heard = heard(&sound, &styles(LESSONS, None));
     assert!(heard.is_whole(), "{heard:?}");
     assert_eq!(heard.style, "techno", "{decided:?}");
-    let bpm = decided.bpm.expect("a tempo");
+    let bpm = decided.words.bpm.expect("a tempo");
     assert!(bpm >= 130, "fast: {decided:?}");
     assert!(is_in_time(bpm as f64, &heard), "{heard:?}, {decided:?}");
-    assert_eq!(Some(heard.keyscale.to_string()), decided.keyscale);
+    assert_eq!(Some(heard.keyscale.to_string()), decided.words.keyscale);
 }
 
 /// A repaint changes only its region, and the model recognises key and tempo of a song.

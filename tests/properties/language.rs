@@ -12,7 +12,6 @@ use acestep_music::{
         prompt::{self, PromptStyle},
         replay::{self, Replay},
         sample::Sampler,
-        settings::Settings,
         snapshot,
         vocabulary::Vocabulary,
     },
@@ -258,14 +257,14 @@ fn a_prompt_without_room_for_an_answer_is_refused() {
 #[test]
 fn whatever_it_decides_is_what_a_song_can_have() {
     let language = acestep_import::open_tiny_language_model().expect("it is part of the program");
-    let request = Request {
-        caption: Some("rain".into()),
-        lyrics: Some("[Verse]\nIt rains".into()),
-        ..Request::default()
-    };
+    let request = Request::default().with(|r| {
+        r.words.caption = Some("rain".into());
+        r.words.lyrics = Some("[Verse]\nIt rains".into());
+    });
     let mut decided = 0;
     for seed in 0..30 {
-        let mut settings = Settings::resolve(&request, &[seed], &mut vec![]).expect("defaults");
+        let mut settings =
+            request.language.plan(&request.words, &[seed], &mut vec![]).expect("defaults");
         (settings.temperature, settings.top_p, settings.max_tokens) = (2.0, None, Some(900));
         let job = Job {
             request: &request,
@@ -279,9 +278,12 @@ fn whatever_it_decides_is_what_a_song_can_have() {
             Err(Error::NeverStopped { .. } | Error::NothingValid { .. }) => continue,
             Err(error) => panic!("seed {seed}: {error}"),
         };
-        decided += usize::from(made.bpm.is_some());
-        assert!(made.bpm.is_none_or(|bpm| (30..=300).contains(&bpm)), "seed {seed}: {made:?}");
-        let length = made.duration;
+        decided += usize::from(made.words.bpm.is_some());
+        assert!(
+            made.words.bpm.is_none_or(|bpm| (30..=300).contains(&bpm)),
+            "seed {seed}: {made:?}"
+        );
+        let length = made.words.duration;
         assert!(length.is_none_or(|s| (10.0..=600.0).contains(&s)), "seed {seed}: {made:?}");
         // `Plan::resolve` checks the other fields.
         let model = acestep_tests::info(&acestep_tests::turbo());

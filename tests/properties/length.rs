@@ -6,7 +6,7 @@ use acestep_music::{Networks, Plan, Request, generate};
 use acestep_tests::{Altered, Change, Cpu, DEVICE, info, place, plan, request, songs, turbo};
 
 fn lasting(seconds: f64) -> Request {
-    Request { duration: Some(seconds), ..request() }
+    request().with(|r| r.words.duration = Some(seconds))
 }
 
 /// Returns durations and their frames. Milliseconds as integers make the expectation exact.
@@ -22,8 +22,8 @@ fn every_duration_up_to_a_minute_is_planned_to_the_frame() {
     let info = info(&turbo());
     for (seconds, frames) in odd_lengths() {
         let (plan, _) = Plan::resolve(&lasting(seconds), &info).expect("a valid duration");
-        assert_eq!((plan.frames, plan.samples()), (frames, frames * 1920), "{seconds} s");
-        assert_eq!(plan.padded_frames, frames.max(128), "{seconds} s");
+        assert_eq!((plan.length.frames, plan.samples()), (frames, frames * 1920), "{seconds} s");
+        assert_eq!(plan.length.padded_frames, frames.max(128), "{seconds} s");
     }
 }
 
@@ -34,7 +34,7 @@ fn known_durations_have_known_frames() {
     for (seconds, frames) in
         [(1.0, 25), (1.5, 37), (1.96, 49), (2.04, 51), (3.7, 92), (5.12, 128), (0.04, 1)]
     {
-        assert_eq!(plan(&lasting(seconds), &model).frames, frames, "{seconds} s");
+        assert_eq!(plan(&lasting(seconds), &model).length.frames, frames, "{seconds} s");
     }
 }
 
@@ -80,7 +80,7 @@ fn every_length_up_to_a_minute_is_rendered_to_the_sample() {
     let networks = Networks::<Cpu>::new(&slim, place(), Residency::Kept);
     for centiseconds in (100u64..=6000).step_by(197) {
         let seconds = centiseconds as f64 / 100.0;
-        let one_step = Request { timesteps: Some(vec![1.0]), ..lasting(seconds) };
+        let one_step = lasting(seconds).with(|r| r.sampling.timesteps = Some(vec![1.0]));
         let song =
             &generate(&plan(&one_step, &slim.model), &networks, &Unobserved).expect("a song")[0];
         let samples = (centiseconds * 25 / 100) as usize * 1920;

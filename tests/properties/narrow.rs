@@ -183,7 +183,10 @@ impl Observe for Watch {
 
 /// Returns a request for a song from codes, which needs five networks.
 fn covering() -> Request {
-    Request { audio_codes: Some(vec![vec![17; 10]]), duration: None, ..request() }
+    request().with(|r| {
+        r.source.audio_codes = Some(vec![vec![17; 10]]);
+        r.words.duration = None;
+    })
 }
 
 #[test]

@@ -4,10 +4,7 @@ use acestep_engine::Unobserved;
 use acestep_model::{LanguageFiles, Tokenizer};
 use acestep_music::{
     Request,
-    lm::{
-        compose::{Ask, Composed, Job, compose},
-        settings::Settings,
-    },
+    lm::compose::{Ask, Composed, Job, compose},
 };
 use acestep_tests::{Cpu, place};
 
@@ -21,8 +18,8 @@ fn asked(
     ask: Ask,
 ) -> (Composed, impl Fn(&str) -> Vec<u32> + use<>) {
     let language = acestep_import::open_tiny_language_model().expect("it is part of the program");
-    let request = Request { lm_prompt_style: Some(style.into()), ..request.clone() };
-    let mut settings = Settings::resolve(&request, &[0], &mut vec![]).expect("valid");
+    let request = request.clone().with(|r| r.language.lm_prompt_style = Some(style.into()));
+    let mut settings = request.language.plan(&request.words, &[0], &mut vec![]).expect("valid");
     (settings.temperature, settings.top_p, settings.max_tokens) = (2.0, None, Some(900));
     // The model is random, so not every answer ends.
     let composed = (0..30).find_map(|seed| {
@@ -43,16 +40,15 @@ fn asked(
 }
 
 fn song() -> Request {
-    Request {
-        caption: Some("soul: 'slow'".into()),
-        lyrics: Some("[Verse]\nIt rains".into()),
-        bpm: Some(92),
-        duration: Some(1.4),
-        keyscale: Some("F# minor".into()),
-        timesignature: Some("3/4".into()),
-        vocal_language: Some("no".into()),
-        ..Request::default()
-    }
+    Request::default().with(|r| {
+        r.words.caption = Some("soul: 'slow'".into());
+        r.words.lyrics = Some("[Verse]\nIt rains".into());
+        r.words.bpm = Some(92);
+        r.words.duration = Some(1.4);
+        r.words.keyscale = Some("F# minor".into());
+        r.words.timesignature = Some("3/4".into());
+        r.words.vocal_language = Some("no".into());
+    })
 }
 
 /// Compares the prompts for codes of a song with complete metadata.
@@ -105,11 +101,15 @@ fn codes_of_a_song_whose_metadata_are_given_are_asked_for_as_each_program_does()
 /// Later upstream prompts omit the language, and acestep.cpp prompts use the new caption.
 #[test]
 fn what_is_planned_stands_where_each_program_puts_it() {
-    let open = Request { bpm: None, duration: Some(10.0), ..song() };
+    let open = song().with(|r| {
+        r.words.bpm = None;
+        r.words.duration = Some(10.0);
+    });
     let (composed, encode) = asked(&open, "acestep.cpp", Ask::Plan);
     let [_, codes] = &composed.calls[..] else { panic!("two calls") };
     let request = &composed.request;
-    let (caption, bpm) = (request.caption.as_deref().expect("one"), request.bpm.expect("one"));
+    let (caption, bpm) =
+        (request.words.caption.as_deref().expect("one"), request.words.bpm.expect("one"));
     assert_ne!(caption, "soul: 'slow'");
     let user = format!(
         "<|im_start|>user\n# Caption\n{caption}\n\n# Lyric\n[Verse]\nIt rains\n<|im_end|>\n\
@@ -125,5 +125,5 @@ fn what_is_planned_stands_where_each_program_puts_it() {
     assert_eq!(ours.metadata.language.as_deref(), Some("no"));
     assert!(ours.text.contains("language: no"), "{}", ours.text);
     assert!(!composed.text.contains("language: no"), "{}", composed.text);
-    assert_eq!(composed.request.vocal_language.as_deref(), Some("no"), "it is still sung so");
+    assert_eq!(composed.request.words.vocal_language.as_deref(), Some("no"), "it is still sung so");
 }

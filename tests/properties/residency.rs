@@ -11,7 +11,7 @@ use acestep_engine::{
 };
 use acestep_import::Network;
 use acestep_music::{
-    Networks, Request,
+    Networks,
     align::Extras,
     generate,
     pipeline::{Wanted, generate_all, prepare_all},
@@ -33,7 +33,10 @@ impl Change for Counted {
 /// A song from codes needs five networks: text encoder, conditioner, codec, transformer, decoder.
 #[test]
 fn kept_networks_are_read_once_and_sing_the_same_song() {
-    let request = Request { audio_codes: Some(vec![vec![17; 10]]), duration: None, ..request() };
+    let request = request().with(|r| {
+        r.source.audio_codes = Some(vec![vec![17; 10]]);
+        r.words.duration = None;
+    });
     let model = Altered::new(Counted(Cell::new(0)));
     let plan = plan(&request, &model.model);
 
@@ -53,12 +56,13 @@ fn kept_networks_are_read_once_and_sing_the_same_song() {
 /// Two of the requests have the same prompt, which is encoded once.
 #[test]
 fn many_songs_read_each_network_once_and_are_what_they_are_alone() {
-    let coded = |seed, caption: &str| Request {
-        audio_codes: Some(vec![vec![17; 10]]),
-        duration: None,
-        seed: Some(vec![seed]),
-        caption: Some(caption.into()),
-        ..request()
+    let coded = |seed, caption: &str| {
+        request().with(|r| {
+            r.source.audio_codes = Some(vec![vec![17; 10]]);
+            r.words.duration = None;
+            r.noise.seed = Some(vec![seed]);
+            r.words.caption = Some(caption.into());
+        })
     };
     let model = Altered::new(Counted(Cell::new(0)));
     let plans = [coded(7, "rain"), coded(8, "rain"), coded(7, "sun")]
@@ -102,7 +106,7 @@ fn a_song_that_fails_stops_no_other() {
     let model = turbo();
     let good = plan(&request(), &model);
     let mut bad = good.clone();
-    bad.timesteps[0] = f32::NAN;
+    bad.sampling.timesteps[0] = f32::NAN;
     let plans = [&good, &bad, &good];
     let networks = Networks::<Cpu>::new(&model, place(), Residency::Last);
     let wanted = plans.map(|plan| Wanted { plan, wants: Extras::default(), observe: &Unobserved });
@@ -179,7 +183,10 @@ impl Change for Refused {
 
 #[test]
 fn a_card_without_room_for_a_network_is_an_error_and_a_processor_that_panics_a_bug() {
-    let request = Request { audio_codes: Some(vec![vec![17; 10]]), duration: None, ..request() };
+    let request = request().with(|r| {
+        r.source.audio_codes = Some(vec![vec![17; 10]]);
+        r.words.duration = None;
+    });
     for (part, stage) in [
         (Network::TextEncoder, "text encoder"),
         (Network::Conditioner, "condition"),

@@ -28,18 +28,21 @@ const FLOAT_NOISE: f32 = 5e-5;
 fn settings() -> Vec<(&'static str, Request)> {
     let word = |word: &str| Some(word.to_owned());
     vec![
-        ("heun", Request { sampler_mode: word("heun"), ..request() }),
-        ("dpm3m", Request { solver: word("dpm3m"), ..request() }),
-        ("stork4", Request { solver: word("stork4"), ..request() }),
-        ("norm", Request { velocity_norm_threshold: Some(0.5), ..request() }),
-        ("ema", Request { velocity_ema_factor: Some(0.3), ..request() }),
-        ("dcw", Request { dcw_enabled: Some(true), ..request() }),
+        ("heun", request().with(|r| r.sampler.sampler_mode = word("heun"))),
+        ("dpm3m", request().with(|r| r.sampler.solver = word("dpm3m"))),
+        ("stork4", request().with(|r| r.sampler.solver = word("stork4"))),
+        ("norm", request().with(|r| r.sampler.velocity_norm_threshold = Some(0.5))),
+        ("ema", request().with(|r| r.sampler.velocity_ema_factor = Some(0.3))),
+        ("dcw", request().with(|r| r.sampler.dcw_enabled = Some(true))),
         (
             "retake",
-            Request { retake_variance: Some(0.3), retake_seed: Some(vec![70]), ..request() },
+            request().with(|r| {
+                r.noise.retake_variance = Some(0.3);
+                r.noise.retake_seed = Some(vec![70]);
+            }),
         ),
-        ("rescale", Request { latent_rescale: Some(0.8), ..request() }),
-        ("shift", Request { latent_shift: Some(0.1), ..request() }),
+        ("rescale", request().with(|r| r.output.latent_rescale = Some(0.8))),
+        ("shift", request().with(|r| r.output.latent_shift = Some(0.1))),
     ]
 }
 
@@ -51,7 +54,7 @@ fn every_setting_changes_the_song_and_its_batch_does_not() {
         let alone = latents(&request, &model);
         let change = apart(&plain, &alone);
         assert!(change > 1e-2, "{name} changes the latents by {change}");
-        let batch = latents(&Request { batch_size: Some(2), ..request }, &model);
+        let batch = latents(&request.with(|r| r.noise.batch_size = Some(2)), &model);
         let change = apart(&alone, &batch);
         assert!(change < FLOAT_NOISE, "{name} in a batch: {change}");
     }
@@ -62,7 +65,10 @@ fn every_guidance_gives_another_song() {
     let model = base();
     let of = |mode: &str| {
         let guidance_mode = Some(mode.to_owned());
-        let request = Request { guidance_mode, inference_steps: Some(3), ..request() };
+        let request = request().with(|r| {
+            r.sampling.guidance_mode = guidance_mode;
+            r.sampling.inference_steps = Some(3);
+        });
         latents(&request, &model)
     };
     let made = ["apg", "cfg", "adg", "adg_w_norm", "adg_wo_clip"].map(of);

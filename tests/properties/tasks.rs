@@ -37,13 +37,12 @@ fn given(model: &AceStep, audio: &Audio) -> Sounds {
 }
 
 fn asked(task: &str) -> Request {
-    Request {
-        task_type: Some(task.into()),
-        caption: Some("a calm piano melody, rain".into()),
-        lyrics: Some("[Verse]\nIt rains on the roof".into()),
-        seed: Some(vec![7]),
-        ..Request::default()
-    }
+    Request::default().with(|r| {
+        r.source.task_type = Some(task.into());
+        r.words.caption = Some("a calm piano melody, rain".into());
+        r.words.lyrics = Some("[Verse]\nIt rains on the roof".into());
+        r.noise.seed = Some(vec![7]);
+    })
 }
 
 fn plan_of(request: &Request, model: &AceStep, sounds: &Sounds) -> Plan {
@@ -61,12 +60,11 @@ fn a_repaint_leaves_the_rest_as_it_is() {
     let source = song(6.03);
     let sounds = given(&model, &source);
     for mode in ["balanced", "conservative", "aggressive"] {
-        let request = Request {
-            repainting_start: Some(2.013),
-            repainting_end: Some(4.2),
-            repaint_mode: Some(mode.into()),
-            ..asked("repaint")
-        };
+        let request = asked("repaint").with(|r| {
+            r.repaint.repainting_start = Some(2.013);
+            r.repaint.repainting_end = Some(4.2);
+            r.repaint.repaint_mode = Some(mode.into());
+        });
         let song = made(&request, &model, &sounds).audio;
         // The last samples, too few for a latent frame, are kept too.
         assert_eq!(song.samples(), source.samples());
@@ -86,15 +84,19 @@ fn what_is_added_before_and_after_a_song_leaves_it_as_it_is() {
     let model = turbo();
     let source = song(5.5);
     let sounds = given(&model, &source);
-    let before =
-        Request { repainting_start: Some(-1.0), repainting_end: Some(0.0), ..asked("repaint") };
+    let before = asked("repaint").with(|r| {
+        r.repaint.repainting_start = Some(-1.0);
+        r.repaint.repainting_end = Some(0.0);
+    });
     let longer = made(&before, &model, &sounds).audio;
     assert_eq!(longer.samples(), 48_000 + source.samples());
     assert_eq!(longer.channels[0][48_000..], source.channels[0]);
     assert!(longer.channels[0][..48_000].iter().any(|&x| x.abs() > 1e-3));
 
-    let after =
-        Request { repainting_start: Some(5.5), repainting_end: Some(7.0), ..asked("repaint") };
+    let after = asked("repaint").with(|r| {
+        r.repaint.repainting_start = Some(5.5);
+        r.repaint.repainting_end = Some(7.0);
+    });
     let longer = made(&after, &model, &sounds).audio;
     assert_eq!(longer.channels[1][..source.samples()], source.channels[1]);
     // 7 s are whole frames of 40 ms.
@@ -106,7 +108,7 @@ fn what_is_added_before_and_after_a_song_leaves_it_as_it_is() {
 fn a_repaint_to_the_end_ends_with_the_last_whole_frame() {
     let model = turbo();
     let source = song(5.22);
-    let request = Request { repainting_start: Some(3.0), ..asked("repaint") };
+    let request = asked("repaint").with(|r| r.repaint.repainting_start = Some(3.0));
     let song = made(&request, &model, &given(&model, &source)).audio;
     assert_eq!(song.samples(), 130 * 1920);
     assert_eq!(song.channels[0][..144_000], source.channels[0][..144_000]);
@@ -124,14 +126,13 @@ fn a_repaint_of_latents_keeps_the_latents_around_it() {
     let channels = latents.shape[2];
     let source = Sound::latents(latents.clone(), &info(&model)).expect("the model's");
     let sounds = Sounds { source: Some(source), references: vec![] };
-    let request = Request {
-        repainting_start: Some(2.0),
-        repainting_end: Some(4.0),
-        repaint_mode: Some("custom".into()),
-        repaint_latent_crossfade_frames: Some(5),
-        ..asked("repaint")
-    };
-    let hard = Request { repaint_mode: Some("aggressive".into()), ..request.clone() };
+    let request = asked("repaint").with(|r| {
+        r.repaint.repainting_start = Some(2.0);
+        r.repaint.repainting_end = Some(4.0);
+        r.repaint.repaint_mode = Some("custom".into());
+        r.repaint.repaint_latent_crossfade_frames = Some(5);
+    });
+    let hard = request.clone().with(|r| r.repaint.repaint_mode = Some("aggressive".into()));
     for (request, kept, changed) in [(request, [45, 105], [47, 102]), (hard, [50, 100], [50, 99])] {
         let plan = plan_of(&request, &model, &sounds);
         let prepared = prepare(&plan, &networks, &Unobserved).expect("a start");
@@ -154,7 +155,7 @@ fn a_cover_is_the_song_of_its_sources_codes() {
     let cover = made(&asked("cover"), &model, &given(&model, &source));
     let networks = Networks::<Cpu>::new(&model, place(), Residency::WhileUsed);
     let codes = codes_of(&source, &networks, &Unobserved).expect("codes");
-    let request = Request { audio_codes: Some(vec![codes]), ..asked("text2music") };
+    let request = asked("text2music").with(|r| r.source.audio_codes = Some(vec![codes]));
     let coded = made(&request, &model, &Sounds::default());
     assert!(difference(&cover, &coded) < 1e-4, "{}", difference(&cover, &coded));
     // Latents contain more information than codes.
@@ -166,13 +167,13 @@ fn a_cover_is_the_song_of_its_sources_codes() {
 #[test]
 fn a_cover_of_strength_0_hears_nothing_of_its_source() {
     let model = turbo();
-    let request = Request { audio_cover_strength: Some(0.0), ..asked("cover") };
+    let request = asked("cover").with(|r| r.source.audio_cover_strength = Some(0.0));
     let one = made(&request, &model, &given(&model, &song(6.0)));
     let mut other = song(6.0);
     other.channels.reverse();
     let two = made(&request, &model, &given(&model, &other));
     assert_eq!(one, two);
-    let strong = Request { audio_cover_strength: Some(0.5), ..request };
+    let strong = request.with(|r| r.source.audio_cover_strength = Some(0.5));
     let followed = made(&strong, &model, &given(&model, &song(6.0)));
     assert!(difference(&one, &followed) > 0.01);
 }
@@ -186,7 +187,7 @@ fn a_reference_changes_the_sound_and_two_are_both_heard() {
         let audio = Audio { channels: vec![channel], sample_rate: RATE };
         Sound::reference(&audio, &info(&model)).expect("a sound")
     };
-    let request = Request { duration: Some(2.0), ..asked("text2music") };
+    let request = asked("text2music").with(|r| r.words.duration = Some(2.0));
     let with =
         |references: Vec<Sound>| made(&request, &model, &Sounds { source: None, references });
     let (none, low, high) =
@@ -219,8 +220,10 @@ fn the_tasks_of_base_models_hear_their_source_and_their_track() {
     let source = song(5.2);
     let sounds = given(&model, &source);
     let with = |task: &str, track: &str| {
-        let request =
-            Request { inference_steps: Some(1), track_name: Some(track.into()), ..asked(task) };
+        let request = asked(task).with(|r| {
+            r.sampling.inference_steps = Some(1);
+            r.source.track_name = Some(track.into());
+        });
         made(&request, &model, &sounds)
     };
     let all = [with("lego", "drums"), with("extract", "drums"), with("complete", "drums")];
@@ -229,13 +232,12 @@ fn the_tasks_of_base_models_hear_their_source_and_their_track() {
         assert!(all[..i].iter().all(|other| difference(one, other) > 1e-4));
     }
     assert!(difference(&all[1], &with("extract", "vocals")) > 1e-4);
-    let part = Request {
-        inference_steps: Some(1),
-        track_name: Some("drums".into()),
-        repainting_start: Some(1.0),
-        repainting_end: Some(2.0),
-        ..asked("lego")
-    };
+    let part = asked("lego").with(|r| {
+        r.sampling.inference_steps = Some(1);
+        r.source.track_name = Some("drums".into());
+        r.repaint.repainting_start = Some(1.0);
+        r.repaint.repainting_end = Some(2.0);
+    });
     let part = made(&part, &model, &sounds).audio;
     assert_eq!(part.channels[0][..48_000], source.channels[0][..48_000]);
     assert_eq!(part.channels[0][96_000..], source.channels[0][96_000..]);
@@ -250,15 +252,14 @@ fn an_edit_to_the_same_words_changes_nothing() {
     let networks = Networks::<Cpu>::new(&model, place(), Residency::Last);
     let source = song(5.2);
     let sounds = given(&model, &source);
-    let request = Request {
-        flow_edit_morph: Some(true),
-        flow_edit_source_caption: Some("a calm piano melody, rain".into()),
-        flow_edit_source_lyrics: Some("[Verse]\nIt rains on the roof".into()),
-        ..asked("text2music")
-    };
+    let request = asked("text2music").with(|r| {
+        r.edit.flow_edit_morph = Some(true);
+        r.edit.flow_edit_source_caption = Some("a calm piano melody, rain".into());
+        r.edit.flow_edit_source_lyrics = Some("[Verse]\nIt rains on the roof".into());
+    });
     let edited = |request: &Request| {
         let plan = plan_of(request, &model, &sounds);
-        assert_eq!(plan.frames, 130);
+        assert_eq!(plan.length.frames, 130);
         let prepared = prepare(&plan, &networks, &Unobserved).expect("a start");
         to_host(denoise(&plan, &networks, prepared, &Unobserved).expect("latents"))
     };
@@ -267,10 +268,10 @@ fn an_edit_to_the_same_words_changes_nothing() {
     let change = |other: &[f32]| largest_difference(latents.iter().zip(other));
     let same = change(&edited(&request));
     assert!(same < 1e-5, "{same}");
-    let other = Request { caption: Some("fast techno".into()), ..request };
+    let other = request.with(|r| r.words.caption = Some("fast techno".into()));
     let (all, few) = (
         change(&edited(&other)),
-        change(&edited(&Request { flow_edit_n_min: Some(0.75), ..other.clone() })),
+        change(&edited(&other.clone().with(|r| r.edit.flow_edit_n_min = Some(0.75)))),
     );
     assert!(few > 1e-3 && few < all, "{few} {all}");
 }
@@ -280,12 +281,11 @@ fn an_edit_to_the_same_words_changes_nothing() {
 fn a_batch_of_repaints_shares_its_source() {
     let model = turbo();
     let source = song(5.2);
-    let request = Request {
-        repainting_start: Some(1.0),
-        repainting_end: Some(3.0),
-        batch_size: Some(2),
-        ..asked("repaint")
-    };
+    let request = asked("repaint").with(|r| {
+        r.repaint.repainting_start = Some(1.0);
+        r.repaint.repainting_end = Some(3.0);
+        r.noise.batch_size = Some(2);
+    });
     let plan = plan_of(&request, &model, &given(&model, &source));
     let both = songs(&plan, &model).expect("songs");
     let [one, two] = &both[..] else { panic!("two songs") };

@@ -64,13 +64,12 @@ pub fn info(model: &AceStep) -> ModelInfo {
 
 /// Returns a request for a short song with a seed. Tests change the fields that they test.
 pub fn request() -> Request {
-    Request {
-        caption: Some("a calm piano melody, rain".into()),
-        lyrics: Some("[Verse]\nIt rains on the roof".into()),
-        duration: Some(2.0),
-        seed: Some(vec![7]),
-        ..Request::default()
-    }
+    Request::default().with(|r| {
+        r.words.caption = Some("a calm piano melody, rain".into());
+        r.words.lyrics = Some("[Verse]\nIt rains on the roof".into());
+        r.words.duration = Some(2.0);
+        r.noise.seed = Some(vec![7]);
+    })
 }
 
 /// Returns the plan of `request` with `model`.

@@ -1,6 +1,11 @@
 //! Flags for songs that are made from other songs.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+use acestep_music::Request;
+
+use super::values::{put, put_all};
+use crate::cli_error::CliError;
 
 /// Flags for a source or reference song.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -93,4 +98,47 @@ pub(crate) struct Editing {
     /// complete: the tracks to add, e.g. drums,bass.
     #[arg(long, value_name = "TRACK,..", value_delimiter = ',', alias = "complete-track-classes")]
     pub(crate) track_classes: Vec<String>,
+}
+
+impl Editing {
+    /// Overwrites values of `request` with values of the command line.
+    ///
+    /// # Errors
+    /// If a path is not UTF-8, as a request cannot hold it.
+    pub(crate) fn put_over(&self, request: &mut Request) -> Result<(), CliError> {
+        let source = &mut request.source;
+        put_all!(self => source; task_type, audio_cover_strength, track_name);
+        // A song or latents from the command line replace both kinds in the request.
+        if self.src_audio.is_some() || self.src_latents.is_some() {
+            source.src_audio = self.src_audio.as_deref().map(text).transpose()?;
+            source.src_latents = self.src_latents.as_deref().map(text).transpose()?;
+        }
+        if !self.reference_audio.is_empty() || !self.ref_latents.is_empty() {
+            source.reference_audio = texts(&self.reference_audio)?;
+            source.ref_latents = texts(&self.ref_latents)?;
+        }
+        let classes = (!self.track_classes.is_empty()).then_some(&self.track_classes);
+        put(&mut source.track_classes, classes);
+        let widths = (self.repaint_latent_crossfade_frames, self.repaint_wav_crossfade_sec);
+        if widths != (None, None) && self.repaint_mode.is_none() {
+            request.repaint.repaint_mode = Some("custom".into());
+        }
+        put_all!(self => request.repaint;
+            repainting_start, repainting_end, repaint_strength, repaint_mode,
+            repaint_latent_crossfade_frames, repaint_wav_crossfade_sec, chunk_mask_mode);
+        Ok(())
+    }
+}
+
+fn texts(paths: &[PathBuf]) -> Result<Option<Vec<String>>, CliError> {
+    let texts = paths.iter().map(|path| text(path)).collect::<Result<Vec<_>, _>>()?;
+    Ok((!texts.is_empty()).then_some(texts))
+}
+
+fn text(path: &Path) -> Result<String, CliError> {
+    let Some(text) = path.to_str() else {
+        let message = format!("the name `{}` is not UTF-8 text", path.display());
+        return Err(CliError::usage(message).hint("rename the file, or link to it"));
+    };
+    Ok(text.to_owned())
 }

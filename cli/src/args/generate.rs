@@ -4,12 +4,12 @@
 
 use std::path::PathBuf;
 
-use acestep_engine::{Residency, files::Existing};
-use clap::ValueHint;
+use acestep_engine::files::Existing;
+use acestep_music::Request;
 
 use super::{
-    after::After, device::Where, editing::Editing, files::existing, language::Language,
-    sampler::Sampler, sound::Sound, thinking::Thinking, values::seed,
+    after::After, compute::Compute, editing::Editing, files::existing, language::Language,
+    sampling::Sampling, sound::Sound, thinking::Thinking, values::put_all,
 };
 
 /// Shown under the long help.
@@ -128,140 +128,6 @@ pub(crate) struct Song {
     pub(crate) audio_codes: Option<String>,
 }
 
-/// Settings of the diffusion.
-#[derive(Debug, Clone, clap::Args)]
-#[command(next_help_heading = "Sampling")]
-pub(crate) struct Sampling {
-    /// Seed of the noise [default: random].
-    ///
-    /// The same seed makes the same song again. The songs of a batch count up from it, or a list
-    /// gives each its own: 7,9,11.
-    #[arg(long, value_name = "SEED", value_delimiter = ',', value_parser = seed)]
-    pub(crate) seed: Option<Vec<u64>>,
-
-    /// Number of songs, 1 to 8 [default: 1].
-    #[arg(long, value_name = "N")]
-    pub(crate) batch_size: Option<i64>,
-
-    /// Steps; turbo takes 8 [default: 50].
-    #[arg(long, value_name = "N", visible_alias = "steps")]
-    pub(crate) inference_steps: Option<i64>,
-
-    /// Guidance scale; not turbo [default: 7; demo 4].
-    ///
-    /// 1 is no guidance; a higher value follows the request more closely.
-    #[arg(long, value_name = "X", visible_alias = "cfg-scale")]
-    pub(crate) guidance_scale: Option<f64>,
-
-    /// Kind of guidance: apg, cfg, adg, adg_w_norm or adg_wo_clip [default: apg].
-    #[arg(long, value_name = "MODE")]
-    pub(crate) guidance_mode: Option<String>,
-
-    /// Lowest time at which guidance applies, 0 to 1 [default: 0].
-    #[arg(long, value_name = "T")]
-    pub(crate) cfg_interval_start: Option<f64>,
-
-    /// Highest time at which guidance applies, 0 to 1 [default: 1].
-    #[arg(long, value_name = "T")]
-    pub(crate) cfg_interval_end: Option<f64>,
-
-    /// Shift of the steps towards the noise [default: turbo 3, else 1].
-    #[arg(long, value_name = "X")]
-    pub(crate) shift: Option<f64>,
-
-    /// Times of the steps, falling from 1 to 0; replaces steps and shift.
-    #[arg(long, value_name = "T,T,..", value_delimiter = ',')]
-    pub(crate) timesteps: Option<Vec<f64>>,
-
-    /// Steps without (ode) or with fresh noise (sde) [default: ode].
-    #[arg(long, value_name = "METHOD")]
-    pub(crate) infer_method: Option<String>,
-
-    #[command(flatten)]
-    pub(crate) sampler: Sampler,
-
-    /// Generator of the noise: philox, philox:THREADS or mt19937 [default: philox].
-    ///
-    /// philox is PyTorch's generator on an NVIDIA GPU; the GPU's number of threads matters for long
-    /// songs. mt19937 is PyTorch's generator on a CPU.
-    #[arg(long, value_name = "NAME")]
-    pub(crate) rng: Option<String>,
-
-    /// File with the initial noise, in place of the seed's noise.
-    ///
-    /// A .bin as --dump-conditioning writes it (three little-endian int32 of shape, then f32), or a
-    /// .safetensors with `initial_noise`. With --infer-method sde, the seed still determines the
-    /// noise of the steps.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) noise: Option<PathBuf>,
-
-    /// Folder with the transformer's conditions, in place of caption and lyrics.
-    ///
-    /// The initial noise is also read from there.
-    #[arg(long, value_name = "DIR")]
-    pub(crate) conditioning: Option<PathBuf>,
-
-    /// Write the transformer's conditions and the initial noise to the files of a folder.
-    #[arg(long, value_name = "DIR")]
-    pub(crate) dump_conditioning: Option<PathBuf>,
-}
-
-/// Networks, and their device.
-#[derive(Debug, Clone, clap::Args)]
-#[command(next_help_heading = "Model and device")]
-pub(crate) struct Compute {
-    /// turbo, base, sft, demo, .. or a path [default: turbo].
-    ///
-    /// A short name (turbo, base, sft, turbo-shift1, turbo-shift3, turbo-continuous, xl-turbo,
-    /// xl-base, xl-sft), the name of a directory or file in the models directory, or a path. It can
-    /// be a released directory, a GGUF file of acestep.cpp (acestep-v15-turbo-Q8_0.gguf, which is
-    /// also found as turbo), a single safetensors file of ComfyUI or a pipeline of diffusers; all
-    /// are detected by their content. Two models are built in: demo, a small model that learned
-    /// from music composed by this project, and tiny, a random network that tests the pipeline.
-    #[arg(long, value_name = "NAME|PATH")]
-    pub(crate) model: Option<String>,
-
-    /// LoRA, LoKr, LoHa or DoRA for the model; can be given several times.
-    ///
-    /// A .safetensors file, a directory as PEFT writes it, or a name in `adapters/` of the models
-    /// directory. A number after a colon is its strength: voice.safetensors:0.8; 1 is as it was
-    /// trained. These adapters replace the ones of a request file. --lora is the same.
-    #[arg(
-        long,
-        value_name = "PATH[:SCALE]",
-        alias = "lora",
-        hide_short_help = true,
-        value_hint = ValueHint::AnyPath
-    )]
-    pub(crate) adapter: Vec<String>,
-
-    /// Strength of adapters, -10 to 10: one number for all, or one for each [default: 1].
-    #[arg(long, value_name = "X,..", value_delimiter = ',', hide_short_help = true)]
-    pub(crate) adapter_scale: Option<Vec<f64>>,
-
-    /// Ignore the adapters of the request file.
-    #[arg(long, hide_short_help = true, conflicts_with_all = ["adapter", "adapter_scale"])]
-    pub(crate) no_adapter: bool,
-
-    #[command(flatten)]
-    pub(crate) place: Where,
-
-    /// Keep every network in memory; by default, only one at a time.
-    #[arg(long, hide_short_help = true)]
-    pub(crate) keep_loaded: bool,
-
-    /// Latent frames that the VAE decodes at once, 25 per second in the released models [default:
-    /// 512, on a GPU fewer if its memory is small].
-    #[arg(long, value_name = "FRAMES", hide_short_help = true)]
-    pub(crate) vae_chunk: Option<i64>,
-
-    /// Latent frames of overlap on each side, whose sound is discarded [default: 64].
-    ///
-    /// From 9 on, the value has no audible effect; below, the joints of chunks can be audible.
-    #[arg(long, value_name = "FRAMES", hide_short_help = true)]
-    pub(crate) vae_overlap: Option<i64>,
-}
-
 /// Output files.
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Output")]
@@ -317,10 +183,10 @@ pub(crate) struct Output {
     pub(crate) json: bool,
 }
 
-impl Compute {
-    /// Returns how long networks stay in memory.
-    pub(crate) fn residency(&self) -> Residency {
-        if self.keep_loaded { Residency::Kept } else { Residency::Last }
+impl Words {
+    /// Puts the typed metadata over `request`.
+    pub(crate) fn put_over(&self, request: &mut Request) {
+        put_all!(self => request.words; bpm, keyscale, timesignature, duration, vocal_language);
     }
 }
 

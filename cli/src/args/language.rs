@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use acestep_engine::Error;
-use acestep_music::{Request, lm::settings::Settings};
+use acestep_music::{lm::settings::Settings, request};
 
 use super::{
     thinking::Decisions,
@@ -100,7 +100,7 @@ pub(crate) struct Outline {
 
 impl Language {
     /// Puts the typed flags over `request`.
-    pub(crate) fn put_over(&self, request: &mut Request) {
+    pub(crate) fn put_over(&self, request: &mut request::Language) {
         self.drawing.put_over(request);
         self.outline.put_over(request);
         self.decisions.put_over(request);
@@ -114,7 +114,7 @@ impl Language {
 
 impl Drawing {
     /// Puts the typed flags over `request`.
-    pub(crate) fn put_over(&self, request: &mut Request) {
+    pub(crate) fn put_over(&self, request: &mut request::Language) {
         put_all!(self => request;
             lm_model, lm_temperature, lm_top_k, lm_top_p, lm_repetition_penalty, lm_seed);
         let constrained = pair(self.constrained_decoding, self.no_constrained_decoding);
@@ -132,7 +132,7 @@ impl Drawing {
 
 impl Outline {
     /// Puts the typed flags over `request`.
-    pub(crate) fn put_over(&self, request: &mut Request) {
+    pub(crate) fn put_over(&self, request: &mut request::Language) {
         put_all!(self => request; lm_cfg_scale, lm_negative_prompt, lm_prompt_style);
     }
 }
@@ -155,11 +155,11 @@ mod tests {
 
     #[test]
     fn what_is_typed_goes_over_the_request_and_nothing_else() {
-        let before = Request {
+        let before = request::Language {
             lm_temperature: Some(0.5),
             lm_top_k: Some(7),
             use_cot_metas: Some(false),
-            ..Request::default()
+            ..request::Language::default()
         };
         let mut request = before.clone();
         assert!(!typed(&[]).is_typed());
@@ -169,7 +169,7 @@ mod tests {
         let more = ["--lm-seed", "9", "--no-constrained-decoding", "--lm-prompt-style", "closed"];
         let flags = typed(&[&flags[..], &more].concat());
         flags.put_over(&mut request);
-        let expected = Request {
+        let expected = request::Language {
             lm_temperature: Some(0.0),
             lm_seed: Some(9),
             lm_prompt_style: Some("closed".into()),

@@ -126,21 +126,22 @@ impl Sampler {
     pub(crate) fn put_over(&self, request: &mut Request, infer_method: Option<&String>) {
         // There are two ways to name a solver: a typed one clears the other.
         if self.solver.is_some() {
-            (request.infer_method, request.sampler_mode) = (None, None);
+            (request.sampler.infer_method, request.sampler.sampler_mode) = (None, None);
         } else if infer_method.is_some() || self.sampler_mode.is_some() {
-            request.solver = None;
+            request.sampler.solver = None;
         }
-        put(&mut request.infer_method, infer_method);
-        put_all!(self => request; sampler_mode, solver, stork_substeps);
-        put(&mut request.use_adg, pair(self.use_adg, self.no_use_adg).as_ref());
-        put_all!(self => request; velocity_norm_threshold, velocity_ema_factor);
-        put(&mut request.dcw_enabled, pair(self.dcw_enabled, self.no_dcw_enabled).as_ref());
-        put_all!(self => request;
-            dcw_mode, dcw_scaler, dcw_high_scaler, dcw_wavelet, retake_variance, retake_seed,
-            cover_noise_strength, latent_rescale, latent_shift);
+        put(&mut request.sampler.infer_method, infer_method);
+        put_all!(self => request.sampler;
+            sampler_mode, solver, stork_substeps, velocity_norm_threshold, velocity_ema_factor,
+            dcw_mode, dcw_scaler, dcw_high_scaler, dcw_wavelet);
+        put(&mut request.sampling.use_adg, pair(self.use_adg, self.no_use_adg).as_ref());
+        put(&mut request.sampler.dcw_enabled, pair(self.dcw_enabled, self.no_dcw_enabled).as_ref());
+        put_all!(self => request.noise; retake_variance, retake_seed);
+        put_all!(self => request.source; cover_noise_strength);
+        put_all!(self => request.output; latent_rescale, latent_shift);
         let morph = pair(self.flow_edit_morph, self.no_flow_edit_morph);
-        put(&mut request.flow_edit_morph, morph.as_ref());
-        put_all!(self => request;
+        put(&mut request.edit.flow_edit_morph, morph.as_ref());
+        put_all!(self => request.edit;
             flow_edit_source_caption, flow_edit_n_min, flow_edit_n_max, flow_edit_n_avg);
     }
 }

@@ -1,6 +1,6 @@
 //! Flags of the sound file: format, loudness, fades.
 
-use acestep_music::Request;
+use acestep_music::request::Output;
 
 use super::values::put_all;
 
@@ -59,18 +59,18 @@ pub(crate) struct Sound {
 }
 
 impl Sound {
-    /// Puts the typed flags over `request`, except the format, which depends on the file's name
+    /// Puts the typed flags over `output`, except the format, which depends on the file's name
     /// too.
-    pub(crate) fn put_over(&self, request: &mut Request) {
+    pub(crate) fn put_over(&self, output: &mut Output) {
         // There are several ways to set the loudness: a typed one clears the others.
         if self.normalization_db.is_some() || self.lufs.is_some() || self.peak_clip.is_some() {
-            (request.lufs, request.peak_clip, request.normalization_db) = (None, None, None);
-            request.enable_normalization = Some(true);
+            (output.lufs, output.peak_clip, output.normalization_db) = (None, None, None);
+            output.enable_normalization = Some(true);
         }
         if self.no_normalization {
-            request.enable_normalization = Some(false);
+            output.enable_normalization = Some(false);
         }
-        put_all!(self => request;
+        put_all!(self => output;
             normalization_db, lufs, peak_clip, fade_in_duration, fade_out_duration, mp3_bitrate,
             mp3_sample_rate, opus_bitrate);
     }

@@ -1,6 +1,6 @@
 //! Flags for planning by the language model, and for its decisions.
 
-use acestep_music::Request;
+use acestep_music::request;
 
 use super::values::{pair, put};
 
@@ -61,7 +61,7 @@ impl Thinking {
 
 impl Decisions {
     /// Puts the typed flags over `request`.
-    pub(crate) fn put_over(&self, request: &mut Request) {
+    pub(crate) fn put_over(&self, request: &mut request::Language) {
         put(&mut request.use_cot_metas, self.metas().as_ref());
         put(&mut request.use_cot_caption, self.caption().as_ref());
         put(&mut request.use_cot_language, self.language().as_ref());

@@ -1,6 +1,7 @@
 //! Values of flags: their parsers, and their way into a request.
 
-/// Sets the named fields of a request to the same fields of typed flags, if these are given.
+/// Sets the named fields of a request's topic to the same fields of typed flags, if these are
+/// given.
 macro_rules! put_all {
     ($from:expr => $to:expr; $($field:ident),+ $(,)?) => {
         $($crate::args::values::put(&mut $to.$field, $from.$field.as_ref());)+

@@ -23,7 +23,7 @@ use acestep_music::{
     exchange::Array3,
     flow::noise::NoiseSource,
     latents,
-    plan::{sound, tiles},
+    request::{compute, output::OutputPlan},
 };
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
@@ -164,11 +164,11 @@ fn decode(args: &Decode, report: &Report) -> Result<()> {
     let common = &args.common;
     let mut notices = vec![];
     let mut request = Request::default();
-    args.sound.put_over(&mut request);
+    args.sound.put_over(&mut request.output);
     let typed = args.sound.audio_format.as_deref();
     let output = common.output.as_deref();
     let format = formats::format(typed, output, output, &mut request, &mut notices)?;
-    let encoding = Encoding::resolve(request.encoding(), format, &mut notices)?;
+    let encoding = Encoding::resolve(request.output.encoding(), format, &mut notices)?;
     let folder = open(common)?;
     let stored = latents::read(&args.input, folder.configs().vae.decoder_input_channels)?;
     let output = destination(common, &args.input, format.extension())?;
@@ -179,12 +179,11 @@ fn decode(args: &Decode, report: &Report) -> Result<()> {
         memory::sounding(&ready.folder, frames, ready.engine()).map_err(Error::checkpoint)?;
     memory::check(&[need], false, ready.engine())?;
     // A codec must not change the loudness by default.
-    if request.enable_normalization.is_none() {
-        request.enable_normalization = Some(false);
+    if request.output.enable_normalization.is_none() {
+        request.output.enable_normalization = Some(false);
     }
-    let loudness = sound::loudness(&request, false, &mut notices)?;
     let seconds = frames as f64 / ready.folder.configs().vae.frames_per_second();
-    let fades = sound::fades(&request, seconds, &mut notices)?;
+    let changes = request.output.plan(false, seconds, &mut notices)?;
     ready.started.notices.extend(notices);
     report.notes(&ready.started.notices);
 
@@ -192,7 +191,7 @@ fn decode(args: &Decode, report: &Report) -> Result<()> {
     let progress = Progress::new(*report);
     let mut audio = to_sound(&stored, tiling, &ready, &progress)?
         .context("cannot turn the latents into sound")?;
-    let said = finished(&mut audio, loudness, fades, format);
+    let said = finished(&mut audio, &changes, format);
     report.notes(&said);
     match &output {
         None => report::bytes(&write::to_bytes(&audio, &encoding, None)?)?,
@@ -217,21 +216,16 @@ fn decode(args: &Decode, report: &Report) -> Result<()> {
 }
 
 /// Applies loudness and fades. Float output is kept as decoded, even above full scale.
-fn finished(
-    audio: &mut Audio,
-    loudness: Loudness,
-    fades: (f64, f64),
-    format: Format,
-) -> Option<Notice> {
-    let said = match loudness {
+fn finished(audio: &mut Audio, changes: &OutputPlan, format: Format) -> Option<Notice> {
+    let said = match changes.loudness {
         Loudness::AsIs if format == Format::Wav32 => None,
         Loudness::AsIs => {
             let keeps = |Notice(text)| Notice(format!("{text}; --format wav32 keeps it"));
-            loudness.apply(audio).map(keeps)
+            changes.loudness.apply(audio).map(keeps)
         }
-        _ => loudness.apply(audio),
+        _ => changes.loudness.apply(audio),
     };
-    fade(audio, fades);
+    fade(audio, changes.fades());
     said
 }
 
@@ -258,7 +252,7 @@ fn tiling(
 ) -> Result<Option<Tiling>, Error> {
     match (common.vae_chunk, common.vae_overlap) {
         (None, None) => Ok(None),
-        asked => tiles::decide(asked, usual, frames, notices).map(Some),
+        asked => compute::tiling(asked, usual, frames, notices).map(Some),
     }
 }
 

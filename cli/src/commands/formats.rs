@@ -53,7 +53,7 @@ pub(super) fn format(
         }
         (Some(typed), _) => typed,
         (None, named) => {
-            let asked = request.audio_format.as_deref();
+            let asked = request.output.audio_format.as_deref();
             let fitting = match (asked, named) {
                 (Some(asked), Some(named)) => {
                     // An unknown format would not be written anyway.
@@ -61,7 +61,7 @@ pub(super) fn format(
                     if asked.is_none() {
                         notices.push(Notice(format!(
                             "`{path}` is written as {named}, not as the request's audio_format {}",
-                            request.audio_format.as_deref().unwrap_or_default()
+                            request.output.audio_format.as_deref().unwrap_or_default()
                         )));
                     }
                     asked.unwrap_or(named)
@@ -84,7 +84,7 @@ pub(super) fn format(
             fitting
         }
     };
-    request.audio_format = (format != Format::default()).then(|| format.name().to_owned());
+    request.output.audio_format = (format != Format::default()).then(|| format.name().to_owned());
     Ok(format)
 }
 
@@ -157,11 +157,12 @@ mod tests {
 
     /// Returns the format, the request's remaining format, and the number of notices.
     fn decided(typed: Option<&str>, output: Option<&str>, asked: Option<&str>) -> Option<String> {
-        let mut request = Request { audio_format: asked.map(str::to_owned), ..Request::default() };
+        let mut request =
+            Request::default().with(|r| r.output.audio_format = asked.map(str::to_owned));
         let mut notices = vec![];
         let output = output.map(Path::new);
         let format = format(typed, output, output, &mut request, &mut notices).ok()?;
-        let kept = request.audio_format.unwrap_or_default();
+        let kept = request.output.audio_format.unwrap_or_default();
         Some(format!("{format} {kept} {}", notices.len()))
     }
 

@@ -125,7 +125,8 @@ mod tests {
     const ENGINE: Engine = Engine { device: Device::Cuda(0), dtype: DType::BF16 };
 
     fn settings() -> Settings {
-        Settings::resolve(&Request::default(), &[1, 2], &mut vec![]).expect("defaults")
+        let request = Request::default();
+        request.language.plan(&request.words, &[1, 2], &mut vec![]).expect("defaults")
     }
 
     #[test]

@@ -16,7 +16,9 @@ use acestep_music::{
         compose::{Ask, Composed, Job},
         settings::{self, Settings},
     },
-    plan::{Task as SongTask, VOICE_AND_NONE, singing},
+    lyrics::is_sung,
+    plan::VOICE_AND_NONE,
+    request::{Words, singing},
 };
 use anyhow::Result;
 use outputs::Outputs;
@@ -30,8 +32,9 @@ use super::{
 use crate::{
     args::{
         Global,
-        generate::Words,
+        generate::Words as TypedWords,
         plan::{Common, Plan, Text},
+        sampling::put_songs,
         values::put,
     },
     error::CliError,
@@ -54,12 +57,12 @@ struct Task<'a> {
 /// Any failure, with a hint.
 pub(crate) fn plan(args: &Plan, global: &Global) -> Result<ExitCode> {
     let mut typed = read(&args.words)?;
-    args.decisions.put_over(&mut typed.request);
+    args.decisions.put_over(&mut typed.request.language);
     let own = args.system.clone().zip(args.user.clone());
     let ask = match own {
         Some((system, user)) => Ask::Custom { system, user },
         // An empty caption is no description.
-        None if is_blank(&typed.request.caption) && is_blank(&typed.request.lyrics) => {
+        None if typed.request.words.are_blank() => {
             return Err(Error::from(SongError::NothingAsked).into());
         }
         None => settings::ask(&typed.request)?,
@@ -89,7 +92,7 @@ pub(crate) fn format(args: &Text, global: &Global) -> Result<ExitCode> {
     run("format", read(&args.words)?, Ask::Format, args.codes, &args.common, global)
 }
 
-fn read(words: &Words) -> Result<Typed> {
+fn read(words: &TypedWords) -> Result<Typed> {
     let mut stdin = Stdin::default();
     let typed = Typed::read(words, &mut stdin)?;
     stdin.check()?;
@@ -107,17 +110,17 @@ fn run(
     let report = global.report();
     let mut task = Task { common, request: typed.request, ask, notices: typed.notices };
     let seeds = task.seeds()?;
-    common.drawing.put_over(&mut task.request);
-    common.outline.put_over(&mut task.request);
-    put(&mut task.request.model, common.model.as_ref());
+    common.drawing.put_over(&mut task.request.language);
+    common.outline.put_over(&mut task.request.language);
+    put(&mut task.request.compute.model, common.model.as_ref());
     task.check_words()?;
-    if task.request.has_codes() {
+    if task.request.source.has_codes() {
         let what = if writes_codes { "gets new ones" } else { "is planned again, without codes" };
         let text = format!("the request's audio codes are not used: it {what}");
         task.notices.push(Notice(text));
     }
-    task.request.audio_codes = None;
-    let kind = SongTask::of(&task.request)?;
+    task.request.source.audio_codes = None;
+    let kind = task.request.source.task()?;
     if writes_codes && kind.has_source() {
         let message =
             format!("`{}` follows a song, and has no use for a plan's codes", kind.name());
@@ -125,7 +128,8 @@ fn run(
     }
     // Text and metadata are sampled once for all songs.
     let drawn = if writes_codes { &seeds[..] } else { seeds.get(..1).unwrap_or_default() };
-    let settings = Settings::resolve(&task.request, drawn, &mut task.notices)?;
+    let Request { language: asked, words, .. } = &task.request;
+    let settings = asked.plan(words, drawn, &mut task.notices)?;
     let settings = common.drawing.bound(settings)?;
     if writes_codes {
         settings.check_lengths(&task.request, &task.ask)?;
@@ -135,9 +139,9 @@ fn run(
     outputs.check(common.files.existing())?;
     let Started { engine, kernels, notices } = engine::start(&common.place)?;
     task.notices.extend(notices);
-    let model = task.request.model.clone().or_else(environment::configured_model);
+    let model = task.request.compute.model.clone().or_else(environment::configured_model);
     let model = model.unwrap_or_default();
-    let choice = task.request.lm_model.as_deref();
+    let choice = task.request.language.lm_model.as_deref();
     let folder = language::open(choice, &model, &environment::layout(), engine)?;
     task.notices.extend(language::in_place_of(choice, folder.directory().root()));
     task.notices.extend(language::of_files(folder.notices()));
@@ -169,7 +173,7 @@ fn run(
         .or_else(|error| outputs.save_failed(error, common.files.existing(), common.files.json))?;
     engine::remember(&kernels, engine, &[&label]);
     let request = finished(&composed, &seeds);
-    if let (Some(lyrics), Some(seconds)) = (&request.lyrics, request.duration) {
+    if let (Some(lyrics), Some(seconds)) = (&request.words.lyrics, request.words.duration) {
         composed.changes.extend(singing::notice(lyrics, seconds));
     }
     report.notes(&composed.changes);
@@ -191,7 +195,7 @@ fn run(
         "{} · {} tokens of text, {} codes in {} · {}",
         listed("seed", &seeds),
         composed.timing.text_tokens,
-        composed.request.audio_codes.iter().flatten().map(Vec::len).sum::<usize>(),
+        composed.request.source.audio_codes.iter().flatten().map(Vec::len).sum::<usize>(),
         progress::seconds(elapsed),
         written.join(", "),
     ));
@@ -200,7 +204,7 @@ fn run(
 
 /// Returns the request for `generate`, without keys that only steer the language model.
 fn finished(composed: &Composed, seeds: &[u64]) -> Request {
-    Request { seed: Some(seeds.to_vec()), ..composed.request.without_language_model() }
+    composed.request.without_language_model().with(|r| r.noise.seed = Some(seeds.to_vec()))
 }
 
 fn listed(what: &str, seeds: &[u64]) -> String {
@@ -209,27 +213,13 @@ fn listed(what: &str, seeds: &[u64]) -> String {
     format!("{what}{many} {}", seeds.join(", "))
 }
 
-fn is_blank(text: &Option<String>) -> bool {
-    text.as_deref().is_none_or(|text| text.trim().is_empty())
-}
-
 impl Task<'_> {
     /// Returns one seed for each song, counted as in `generate`.
     fn seeds(&mut self) -> Result<Vec<u64>> {
         let Common { seed, batch_size, .. } = self.common;
-        if seed.as_ref().is_some_and(|seeds| seeds.len() > 1) {
-            self.request.batch_size = None;
-        }
-        if batch_size.is_some() && self.request.seed.as_ref().is_some_and(|seeds| seeds.len() > 1) {
-            self.request.seed = None;
-        }
-        if seed.is_some() {
-            self.request.seed.clone_from(seed);
-        }
-        if batch_size.is_some() {
-            self.request.batch_size = *batch_size;
-        }
-        Ok(acestep_music::plan::seeds(&self.request)?)
+        let noise = &mut self.request.noise;
+        put_songs(seed.as_ref(), *batch_size, noise);
+        Ok(noise.seeds()?)
     }
 
     /// Returns the memory needs of the language model.
@@ -240,7 +230,7 @@ impl Task<'_> {
         writes_codes: bool,
         engine: Engine,
     ) -> Result<Vec<MemoryNeed>, acestep_import::Error> {
-        let Request { caption, lyrics, duration, .. } = &self.request;
+        let Words { caption, lyrics, duration, .. } = &self.request.words;
         let own = match &self.ask {
             Ask::Custom { system, user } => system.len() + user.len(),
             Ask::Plan | Ask::Inspire | Ask::Format => 0,
@@ -252,23 +242,19 @@ impl Task<'_> {
 
     /// Refuses an empty request, and a request with both a voice and none.
     fn check_words(&self) -> Result<()> {
-        let Request { caption, lyrics, instrumental, .. } = &self.request;
-        let marker = lyrics.as_deref().unwrap_or_default().trim();
-        let says_so = ["[instrumental]", "[inst]"].iter().any(|m| marker.eq_ignore_ascii_case(m));
-        let is_sung = !marker.is_empty() && !says_so;
-        if *instrumental == Some(true) && is_sung && self.ask != Ask::Inspire {
+        let words = &self.request.words;
+        let is_sung = words.lyrics.as_deref().is_some_and(is_sung);
+        if words.instrumental == Some(true) && is_sung && self.ask != Ask::Inspire {
             return Err(Error::Conflict(VOICE_AND_NONE.into()).into());
         }
         match self.ask {
             Ask::Custom { .. } => Ok(()),
-            Ask::Inspire if is_blank(caption) => {
+            Ask::Inspire if words.caption.as_deref().is_none_or(|of| of.trim().is_empty()) => {
                 Err(CliError::usage("there is no description to be inspired by")
                     .hint("write acestep inspire \"a soft love song for a quiet evening\"")
                     .into())
             }
-            _ if is_blank(caption) && is_blank(lyrics) => {
-                Err(Error::from(SongError::NothingAsked).into())
-            }
+            _ if words.are_blank() => Err(Error::from(SongError::NothingAsked).into()),
             _ => Ok(()),
         }
     }

@@ -17,10 +17,7 @@ use acestep_music::{Request, lyrics::sung};
 use anyhow::{Context, Result};
 
 use crate::{
-    args::{
-        generate::Words,
-        values::{put, put_all},
-    },
+    args::{generate::Words, values::put},
     error::CliError,
     interrupt, settings,
 };
@@ -63,21 +60,21 @@ impl Typed {
             }
         };
         if let Some(value) = &words.lyrics {
-            request.lyrics = Some(text_or_file("--lyrics", value, stdin)?);
+            request.words.lyrics = Some(text_or_file("--lyrics", value, stdin)?);
         }
         // Typed lyrics clear the file's `instrumental`; a typed --instrumental clears its lyrics.
         match (words.lyrics.is_some(), words.instrumental) {
-            (true, false) => request.instrumental = None,
-            (false, true) => request.lyrics = None,
+            (true, false) => request.words.instrumental = None,
+            (false, true) => request.words.lyrics = None,
             _ => (),
         }
         if words.instrumental {
-            request.instrumental = Some(true);
+            request.words.instrumental = Some(true);
         }
         let caption = words.positional_caption.as_ref().or(words.caption.as_ref());
-        put(&mut request.caption, caption.map(|caption| unix_lines(caption)).as_ref());
-        put_all!(words => request; bpm, keyscale, timesignature, duration, vocal_language);
-        if let Some(lyrics) = &mut request.lyrics {
+        put(&mut request.words.caption, caption.map(|caption| unix_lines(caption)).as_ref());
+        words.put_over(&mut request);
+        if let Some(lyrics) = &mut request.words.lyrics {
             let (text, left_out) = sung(lyrics);
             *lyrics = text;
             notices.extend(left_out);
@@ -124,8 +121,11 @@ fn from_file(path: &Path, stdin: &mut Stdin) -> Result<(Request, Vec<Notice>)> {
 /// Resolves the file names of a request relative to the request's folder, to absolute paths.
 fn beside(request: &mut Request, file: &Path) {
     let folder = file.parent().unwrap_or(Path::new(""));
-    let names = [&mut request.src_audio, &mut request.src_latents].into_iter().flatten();
-    let lists = [&mut request.reference_audio, &mut request.ref_latents].into_iter().flatten();
+    let names =
+        [&mut request.source.src_audio, &mut request.source.src_latents].into_iter().flatten();
+    let lists = [&mut request.source.reference_audio, &mut request.source.ref_latents]
+        .into_iter()
+        .flatten();
     for name in names.chain(lists.flatten()) {
         // An absolute path stays as it is.
         if let Some(path) = folder.join(&*name).to_str() {
@@ -133,7 +133,7 @@ fn beside(request: &mut Request, file: &Path) {
         }
     }
     // An adapter can also be the name of an installed one.
-    for name in request.adapter.iter_mut().flatten() {
+    for name in request.compute.adapter.iter_mut().flatten() {
         let beside = folder.join(&*name);
         if let Some(path) = beside.to_str().filter(|_| beside.exists()) {
             *name = anywhere(path);
@@ -147,10 +147,6 @@ pub(crate) fn anywhere(path: &str) -> String {
         .ok()
         .and_then(|path| path.to_str().map(str::to_owned))
         .unwrap_or_else(|| path.to_owned())
-}
-
-pub(crate) fn all_anywhere(paths: &[String]) -> Vec<String> {
-    paths.iter().map(|path| anywhere(path)).collect()
 }
 
 /// Returns a typed text, or the text of a file: `@FILE`, `@-`. `@@` starts a text with `@`.

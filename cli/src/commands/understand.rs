@@ -13,10 +13,7 @@ use acestep_engine::{
     files::check_target,
 };
 use acestep_import::{AceStep, Layout, Network, TINY};
-use acestep_music::{
-    Networks, Request, codes, listen,
-    lm::{compose::Understood, settings::Settings},
-};
+use acestep_music::{Networks, Request, codes, listen, lm::compose::Understood};
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
@@ -44,20 +41,19 @@ pub(crate) fn run(args: &Understand, global: &Global) -> Result<ExitCode> {
     let layout = settings::layout();
 
     // Upstream's temperature for this task, without top-p.
-    let mut request = Request {
-        lm_temperature: Some(0.3),
-        lm_top_p: Some(1.0),
-        seed: Some(vec![args.seed.unwrap_or_else(|| u64::from(rand::random::<u32>()))]),
-        ..Request::default()
-    };
-    args.drawing.put_over(&mut request);
-    let seeds = request.seed.clone().unwrap_or_default();
-    let settings = Settings::resolve(&request, &seeds, &mut notices)?;
+    let mut request = Request::default().with(|r| {
+        r.language.lm_temperature = Some(0.3);
+        r.language.lm_top_p = Some(1.0);
+        r.noise.seed = Some(vec![args.seed.unwrap_or_else(|| u64::from(rand::random::<u32>()))]);
+    });
+    args.drawing.put_over(&mut request.language);
+    let seeds = request.noise.seed.clone().unwrap_or_default();
+    let settings = request.language.plan(&request.words, &seeds, &mut notices)?;
     let settings = args.drawing.bound(settings)?;
     let genres = args.drawing.genres.as_deref().map(language::read_genres).transpose()?;
 
     let model = args.model.clone().unwrap_or_else(settings::model);
-    let folder = language::open(request.lm_model.as_deref(), &model, &layout, engine)?;
+    let folder = language::open(request.language.lm_model.as_deref(), &model, &layout, engine)?;
     let source = Source::read(args, &model, &layout, &mut notices)?;
     notices.extend(language::of_files(folder.notices()));
     if let Source::Sound { folder, .. } = &source {
@@ -179,16 +175,15 @@ impl Source {
 /// The song as a request, with only those values that `generate` accepts.
 fn request_of(understood: &Understood, codes: &[u32]) -> Request {
     let usable = understood.metadata.usable();
-    Request {
-        caption: understood.metadata.caption.clone(),
-        lyrics: Some(understood.lyrics.clone()),
-        bpm: usable.bpm.map(i64::from),
-        keyscale: usable.keyscale,
-        timesignature: usable.timesignature,
-        vocal_language: usable.vocal_language.map(str::to_owned),
-        audio_codes: Some(vec![codes.to_vec()]),
-        ..Request::default()
-    }
+    Request::default().with(|r| {
+        r.words.caption = understood.metadata.caption.clone();
+        r.words.lyrics = Some(understood.lyrics.clone());
+        r.words.bpm = usable.bpm.map(i64::from);
+        r.words.keyscale = usable.keyscale;
+        r.words.timesignature = usable.timesignature;
+        r.words.vocal_language = usable.vocal_language.map(str::to_owned);
+        r.source.audio_codes = Some(vec![codes.to_vec()]);
+    })
 }
 
 /// `text` without control characters, which could move a terminal's cursor.
@@ -247,18 +242,17 @@ mod tests {
     #[test]
     fn a_request_has_only_values_that_make_a_song() {
         let good = heard(300, "F♯ minor", "6/8", "yue");
-        assert_eq!((good.bpm, good.keyscale.as_deref()), (Some(300), Some("F♯ minor")));
-        assert_eq!(good.timesignature.as_deref(), Some("6/8"));
-        assert_eq!(good.vocal_language.as_deref(), Some("yue"));
+        assert_eq!((good.words.bpm, good.words.keyscale.as_deref()), (Some(300), Some("F♯ minor")));
+        assert_eq!(good.words.timesignature.as_deref(), Some("6/8"));
+        assert_eq!(good.words.vocal_language.as_deref(), Some("yue"));
         let bad = heard(301, "H minor", "5", "klingon");
-        let expected = Request {
-            lyrics: Some(String::new()),
-            audio_codes: Some(vec![vec![5]]),
-            ..Request::default()
-        };
+        let expected = Request::default().with(|r| {
+            r.words.lyrics = Some(String::new());
+            r.source.audio_codes = Some(vec![vec![5]]);
+        });
         assert_eq!(bad, expected);
         for key in ["", "C", "♯ major", "é minor", "C  major"] {
-            assert_eq!(heard(300, key, "4", "en").keyscale, None, "{key}");
+            assert_eq!(heard(300, key, "4", "en").words.keyscale, None, "{key}");
         }
     }
 

@@ -373,15 +373,14 @@ mod tests {
         assert!(Path::new(text("models_dir").expect("a path")).is_absolute());
         let loaded_path = read("[request]\nsrc_audio = 'a.wav'\n").expect("a configuration");
         let (request, _) = loaded_path.request().expect("a request");
-        assert!(Path::new(&request.src_audio.expect("a path")).is_absolute());
+        assert!(Path::new(&request.source.src_audio.expect("a path")).is_absolute());
         assert_eq!(text("device"), None);
         let (request, _) = loaded.request().expect("a request");
-        let expected = Request {
-            bpm: Some(90),
-            keyscale: Some("C major".into()),
-            seed: Some(vec![1, 2]),
-            ..Request::default()
-        };
+        let expected = Request::default().with(|r| {
+            r.words.bpm = Some(90);
+            r.words.keyscale = Some("C major".into());
+            r.noise.seed = Some(vec![1, 2]);
+        });
         assert_eq!(request, expected);
     }
 

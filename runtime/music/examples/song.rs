@@ -24,10 +24,7 @@ use acestep_engine::{
 };
 use acestep_import::{AceStep, LanguageModelDir, Layout, built_in};
 use acestep_model::{Backend, Place};
-use acestep_music::{
-    ModelInfo, Networks, Plan, Request, Song, generate,
-    lm::{compose, settings::Settings},
-};
+use acestep_music::{ModelInfo, Networks, Plan, Request, Song, generate, lm::compose};
 
 // ANCHOR: watch
 /// Prints progress, and cancels the run after a deadline.
@@ -66,8 +63,8 @@ impl Job for Make<'_> {
     fn run<B: Backend>(self, place: Place<B>) -> Self::Output {
         let Self { request, model, language_model, watcher } = self;
         let mut notices = Vec::new();
-        let seeds = request.seed.clone().unwrap_or_default();
-        let settings = Settings::resolve(&request, &seeds, &mut notices)?;
+        let seeds = request.noise.seed.clone().unwrap_or_default();
+        let settings = request.language.plan(&request.words, &seeds, &mut notices)?;
         let wanted = compose::Job {
             request: &request,
             ask: compose::Ask::of(&request),
@@ -120,12 +117,11 @@ fn run() -> Result<(), Box<dyn Error>> {
     notices.iter().for_each(|notice| println!("note: {notice}"));
     let engine = Engine { device, dtype: Dtype::Auto.resolve(device)? };
     let songs = engine.run(Make {
-        request: Request {
-            caption: Some(caption),
-            duration: Some(10.0),
-            seed: Some(vec![7]),
-            ..Request::default()
-        },
+        request: Request::default().with(|r| {
+            r.words.caption = Some(caption);
+            r.words.duration = Some(10.0);
+            r.noise.seed = Some(vec![7]);
+        }),
         model: &model,
         language_model: &language_model,
         watcher: Watcher { until: Instant::now() + Duration::from_secs(600) },

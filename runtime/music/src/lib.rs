@@ -11,8 +11,9 @@
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let model = acestep_import::open_tiny()?; // random weights; `open("turbo", &layout)` is a released one
 //! let info = ModelInfo::new(model.name(), model.is_turbo(), model.configs());
-//! let caption = Some("a calm piano melody".to_owned());
-//! let request = Request { caption, duration: Some(1.0), ..Request::default() };
+//! let mut request = Request::default();
+//! request.words.caption = Some("a calm piano melody".to_owned());
+//! request.words.duration = Some(1.0);
 //! let (plan, _notices) = Plan::resolve(&request, &info)?;
 //! let parts = Networks::<Flex>::new(&model, Place::f32(FlexDevice), Residency::Last);
 //! for song in generate(&plan, &parts, &Unobserved)? {
@@ -45,7 +46,9 @@
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let model = acestep_import::open_tiny()?;
 //! # let info = ModelInfo::new(model.name(), model.is_turbo(), model.configs());
-//! # let request = Request { caption: Some("rain".to_owned()), duration: Some(1.0), ..Request::default() };
+//! # let mut request = Request::default();
+//! # request.words.caption = Some("rain".to_owned());
+//! # request.words.duration = Some(1.0);
 //! # let (plan, _notices) = Plan::resolve(&request, &info)?;
 //! # let parts = Networks::<Flex>::new(&model, Place::f32(FlexDevice), Residency::Last);
 //! let stopped = generate(&plan, &parts, &Watcher);
@@ -64,8 +67,8 @@
 //!
 //! | module | content |
 //! |---|---|
-//! | `request` | user input with upstream's names; request files of other programs |
-//! | `plan` | every default, range and automatic rule |
+//! | `request` | user input by topic, with defaults, ranges and automatic rules; request files of other programs |
+//! | `plan` | the decided song, and rules for two topics |
 //! | `prompt` | the two text inputs of the networks, byte by byte |
 //! | `codes` | audio codes as text |
 //! | `sounds` | source and reference songs |

@@ -2,6 +2,17 @@
 
 use acestep_engine::Notice;
 
+/// True for a text that says that the song has no voice.
+pub fn is_instrumental(lyrics: &str) -> bool {
+    let lyrics = lyrics.trim();
+    ["[instrumental]", "[inst]"].iter().any(|mark| lyrics.eq_ignore_ascii_case(mark))
+}
+
+/// True if there is text for a voice.
+pub fn is_sung(lyrics: &str) -> bool {
+    !lyrics.trim().is_empty() && !is_instrumental(lyrics)
+}
+
 /// Removes the time stamps and metadata of an LRC file, and control characters, from lyrics.
 /// Returns the lyrics with notices about removals.
 pub fn sung(lyrics: &str) -> (String, Vec<Notice>) {

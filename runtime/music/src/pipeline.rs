@@ -113,7 +113,7 @@ fn trim_to_host<B: Backend>(
     latents: Tensor<B, 3>,
     networks: &Networks<'_, B>,
 ) -> Result<Vec<Array3>, Error> {
-    let heard = latents.narrow(1, 0, plan.frames);
+    let heard = latents.narrow(1, 0, plan.length.frames);
     let [_, frames, channels] = heard.dims();
     let values = networks.attempt(stage::DIFFUSION, || Ok(to_host(heard)))?;
     let song = |song: &[f32]| Array3::new([1, frames, channels], song.to_vec());
@@ -147,13 +147,18 @@ pub fn denoise<B: Backend>(
     let Prepared { tracks, start: from, edited } = prepared;
     let [_, frames, channels] = from.noise.dims();
     let step_noise = |step: usize| {
-        let draw = |&seed: &u64| plan.noise.step_noise(seed, step, frames, channels);
-        from_host(plan.seeds.iter().flat_map(draw).collect(), frames, channels, networks.device())
+        let draw = |&seed: &u64| plan.noise.source.step_noise(seed, step, frames, channels);
+        from_host(
+            plan.noise.seeds.iter().flat_map(draw).collect(),
+            frames,
+            channels,
+            networks.device(),
+        )
     };
-    let sampling = plan.sampling();
+    let sampling = plan.steps_to_take();
     networks.stage(stage::DIFFUSION, DIT, observe, |steps| {
         let dit = networks.dit()?;
-        let latents = match (&plan.flow_edit, &edited) {
+        let latents = match (&plan.edit, &edited) {
             (Some(settings), Some(Edited { song, source })) => {
                 let side = |track: &Track<B>| Side {
                     track: track.clone(),
@@ -166,7 +171,7 @@ pub fn denoise<B: Backend>(
                     window: settings.window,
                 };
                 let mut streams: Vec<_> =
-                    settings.seeds.iter().map(|&seed| plan.noise.stream(seed)).collect();
+                    settings.seeds.iter().map(|&seed| plan.noise.source.stream(seed)).collect();
                 let draw = || {
                     let noise = streams.iter_mut().flat_map(|it| it.draw(frames, channels));
                     from_host(noise.collect(), frames, channels, networks.device())
@@ -175,7 +180,7 @@ pub fn denoise<B: Backend>(
             }
             _ => flow::sample(&dit, &tracks, from.clone(), &sampling, step_noise, steps.observe)?,
         };
-        let latents = adjusted(latents, plan.latent_rescale, plan.latent_shift);
+        let latents = adjusted(latents, plan.output.latent_rescale, plan.output.latent_shift);
         require_finite("the diffusion transformer", &to_host(latents.clone()))?;
         Ok(latents)
     })
@@ -201,16 +206,17 @@ fn finish(plan: &Plan, songs: Vec<Audio>, observe: &dyn Observe) -> Vec<Song> {
     let several = songs.len() > 1;
     let finished = |(&seed, mut audio): (&u64, Audio)| {
         // Notify only if no loudness target follows; a target would hide the change.
-        let quieter = prevent_clipping(&mut audio).filter(|_| plan.loudness == Loudness::AsIs);
+        let quieter =
+            prevent_clipping(&mut audio).filter(|_| plan.output.loudness == Loudness::AsIs);
         if let Some((seam, source)) = &seam {
             splice(&mut audio, source, seam);
         }
-        if let Some(Notice(text)) = plan.loudness.apply(&mut audio).or(quieter) {
+        if let Some(Notice(text)) = plan.output.loudness.apply(&mut audio).or(quieter) {
             let which = if several { format!("song of seed {seed}: ") } else { String::new() };
             observe.event(Event::Noticed(Notice(format!("{which}{text}"))));
         }
-        fade(&mut audio, plan.fades);
+        fade(&mut audio, plan.output.fades());
         Song { audio, seed }
     };
-    plan.seeds.iter().zip(songs).map(finished).collect()
+    plan.noise.seeds.iter().zip(songs).map(finished).collect()
 }

@@ -58,24 +58,24 @@ pub fn target<B: Backend>(
     networks: &Networks<'_, B>,
     observe: &dyn Observe,
 ) -> Result<Option<Tensor<B, 3>>, Error> {
-    let Some(source) = &plan.source else { return Ok(None) };
+    let Some(source) = &plan.source.sound else { return Ok(None) };
     let longer = match source {
         // Upstream encodes the added silence together with the sound.
-        Sound::Audio(audio) if plan.added != Added::default() => {
-            Sound::Audio(Arc::new(lengthened(audio, plan.added)))
+        Sound::Audio(audio) if plan.repaint.added != Added::default() => {
+            Sound::Audio(Arc::new(lengthened(audio, plan.repaint.added)))
         }
         source => source.clone(),
     };
     let target = latents(&longer, networks, observe)?;
     let before = match source {
         Sound::Audio(_) => 0,
-        Sound::Latents(_) => plan.added.before / plan.hop,
+        Sound::Latents(_) => plan.repaint.added.before / plan.length.hop,
     };
     let target = match before {
         0 => target,
         before => Tensor::cat(vec![silence(stored_silence, before), target], 1),
     };
-    Ok(Some(padded(target, stored_silence, plan.frames)))
+    Ok(Some(padded(target, stored_silence, plan.length.frames)))
 }
 
 /// Adds silence before and after a sound.

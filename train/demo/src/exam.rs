@@ -14,7 +14,6 @@ use acestep_music::{
     lm::{
         compose::{Ask, Job, compose, understand},
         metadata::Metadata,
-        settings::Settings,
     },
     sounds::{Sound as SourceSound, Sounds},
 };
@@ -154,16 +153,15 @@ impl Student {
 
     /// Returns a request with all labels of a piece.
     fn request(&self, piece: &Piece, seed: u64) -> Request {
-        Request {
-            caption: Some(piece.caption.clone()),
-            lyrics: Some(piece.lyrics.clone()),
-            bpm: Some(piece.bpm.into()),
-            keyscale: Some(piece.keyscale.to_string()),
-            timesignature: Some(piece.timesignature.beats().to_string()),
-            duration: Some(piece.duration),
-            seed: Some(vec![seed]),
-            ..self.how.clone()
-        }
+        self.how.clone().with(|r| {
+            r.words.caption = Some(piece.caption.clone());
+            r.words.lyrics = Some(piece.lyrics.clone());
+            r.words.bpm = Some(piece.bpm.into());
+            r.words.keyscale = Some(piece.keyscale.to_string());
+            r.words.timesignature = Some(piece.timesignature.beats().to_string());
+            r.words.duration = Some(piece.duration);
+            r.noise.seed = Some(vec![seed]);
+        })
     }
 
     /// Makes a song from all labels of a piece, without the language model.
@@ -173,25 +171,25 @@ impl Student {
 
     /// Makes a song from all labels of a piece and the language model's audio codes.
     pub fn planned(&self, piece: &Piece, seed: u64) -> Stereo {
-        let request = Request { thinking: Some(true), ..self.request(piece, seed) };
+        let request = self.request(piece, seed).with(|r| r.language.thinking = Some(true));
         self.made(&plan(&self.outlined(&request, seed), &self.model))
     }
 
     /// Makes an instrumental song from a caption. Also returns the language model's request.
     pub fn of_caption(&self, caption: &str, seed: u64) -> (Stereo, Request) {
-        let request = Request {
-            caption: Some(caption.into()),
-            instrumental: Some(true),
-            seed: Some(vec![seed]),
-            thinking: Some(true),
-            ..self.how.clone()
-        };
+        let request = self.how.clone().with(|r| {
+            r.words.caption = Some(caption.into());
+            r.words.instrumental = Some(true);
+            r.noise.seed = Some(vec![seed]);
+            r.language.thinking = Some(true);
+        });
         let outlined = self.outlined(&request, seed);
         (self.made(&plan(&outlined, &self.model)), outlined)
     }
 
     fn outlined(&self, request: &Request, seed: u64) -> Request {
-        let settings = Settings::resolve(request, &[seed], &mut vec![]).expect("settings");
+        let settings =
+            request.language.plan(&request.words, &[seed], &mut vec![]).expect("settings");
         let job =
             Job { request, ask: Ask::Plan, writes_codes: true, settings: &settings, genres: None };
         compose::<Cpu>(&job, self.language_model(), &place(), &Unobserved).expect("codes").request
@@ -211,13 +209,12 @@ impl Student {
             band: source.band,
         };
         let asked = Piece::compose(source.seed.wrapping_add(OTHERS), &wish);
-        let request = Request {
-            task_type: Some("cover".into()),
-            caption: Some(asked.caption.clone()),
-            lyrics: Some(asked.lyrics.clone()),
-            seed: Some(vec![seed]),
-            ..self.how.clone()
-        };
+        let request = self.how.clone().with(|r| {
+            r.source.task_type = Some("cover".into());
+            r.words.caption = Some(asked.caption.clone());
+            r.words.lyrics = Some(asked.lyrics.clone());
+            r.noise.seed = Some(vec![seed]);
+        });
         Answer { sound: self.made_from(source, &request), asked }
     }
 
@@ -226,13 +223,12 @@ impl Student {
     /// The change is relative: 0 is no change, 1 is as different as silence.
     pub fn repaint(&self, index: u64, seed: u64) -> (Answer, f64) {
         let piece = question(index, 20.0);
-        let request = Request {
-            task_type: Some("repaint".into()),
-            repainting_start: Some(5.0),
-            repainting_end: Some(15.0),
-            duration: None,
-            ..self.request(&piece, seed)
-        };
+        let request = self.request(&piece, seed).with(|r| {
+            r.source.task_type = Some("repaint".into());
+            r.repaint.repainting_start = Some(5.0);
+            r.repaint.repainting_end = Some(15.0);
+            r.words.duration = None;
+        });
         let sound = self.made_from(&piece, &request);
         let middle = 5 * SECOND..15 * SECOND;
         let (mut apart, mut power) = (0.0, 0.0);
@@ -268,9 +264,12 @@ impl Student {
         let networks = Networks::<Cpu>::new(&self.model, place(), Residency::WhileUsed);
         let codes = codes_of(&audio, &networks, &Unobserved).expect("codes");
         // The same settings as the command `understand`.
-        let request =
-            Request { lm_temperature: Some(0.3), lm_top_p: Some(1.0), ..Request::default() };
-        let settings = Settings::resolve(&request, &[seed], &mut vec![]).expect("settings");
+        let request = Request::default().with(|r| {
+            r.language.lm_temperature = Some(0.3);
+            r.language.lm_top_p = Some(1.0);
+        });
+        let settings =
+            request.language.plan(&request.words, &[seed], &mut vec![]).expect("settings");
         let language = self.language_model();
         understand::<Cpu>(&codes, &settings, None, language, &place(), &Unobserved)
             .expect("an answer")

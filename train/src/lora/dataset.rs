@@ -122,11 +122,11 @@ fn of_song(
     let beside = |extension: &str| -> Result<Option<String>, Error> {
         Ok(field(text(&audio.with_extension(extension))?))
     };
-    let caption = match field(request.caption) {
+    let caption = match field(request.words.caption) {
         Some(caption) => caption,
         None => beside("caption.txt")?.or(other.map(str::to_owned)).unwrap_or_default(),
     };
-    let lyrics = match (field(request.lyrics), request.instrumental) {
+    let lyrics = match (field(request.words.lyrics), request.words.instrumental) {
         (Some(lyrics), _) => lyrics,
         (None, Some(true)) => INSTRUMENTAL.to_owned(),
         (None, _) => match beside("lyrics.txt")? {

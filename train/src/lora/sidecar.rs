@@ -46,12 +46,12 @@ pub(super) fn read(file: &Path, json: &str) -> Result<Said, Error> {
     let (mut request, said) = Request::from_object(object).map_err(wrong)?;
     notices.extend(said);
     // For a song without lyrics, upstream writes an empty text.
-    let has_words = request.lyrics.as_deref().is_some_and(|text| !text.trim().is_empty());
-    if request.instrumental == Some(true) && has_words {
+    let has_words = request.words.lyrics.as_deref().is_some_and(|text| !text.trim().is_empty());
+    if request.words.instrumental == Some(true) && has_words {
         return Err(bad(file, "it has lyrics and is said to be instrumental: leave one out"));
     }
-    request.lyrics = request.lyrics.filter(|_| has_words);
-    let metadata = SongMetadata::of(&request, &mut notices).map_err(wrong)?;
+    request.words.lyrics = request.words.lyrics.filter(|_| has_words);
+    let metadata = SongMetadata::of(&request.words, &mut notices).map_err(wrong)?;
     let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
     for notice in &mut notices {
         notice.0 = format!("`{name}`: {}", notice.0);
@@ -162,8 +162,11 @@ mod tests {
                 "is_instrumental": true, "custom_tag": "zyx", "labeled": true,
                 "prompt_override": null}"#,
         );
-        assert_eq!(song.request.caption.as_deref(), Some("calm"));
-        assert_eq!((song.request.lyrics, song.request.instrumental), (None, Some(true)));
+        assert_eq!(song.request.words.caption.as_deref(), Some("calm"));
+        assert_eq!(
+            (song.request.words.lyrics, song.request.words.instrumental),
+            (None, Some(true))
+        );
         let notices: Vec<_> = song.notices.into_iter().map(|notice| notice.0).collect();
         assert_eq!(notices, ["`a.json`: its custom_tag is not read: pass it as `custom_tag`"]);
     }
@@ -172,7 +175,7 @@ mod tests {
     #[test]
     fn words_beside_upstreams_mark_of_a_silent_song_stay() {
         let song = said(r#"{"lyrics": "la", "is_instrumental": true}"#);
-        assert_eq!(song.request.lyrics.as_deref(), Some("la"));
+        assert_eq!(song.request.words.lyrics.as_deref(), Some("la"));
         assert!(refusal(r#"{"lyrics": "la", "instrumental": true}"#).contains("leave one out"));
     }
 }

@@ -1,59 +1,15 @@
 //! Adapters of a run: from flags to changed weights, and their description as text and JSON.
 
-use std::path::{Path, absolute};
+use std::path::absolute;
 
 use acestep_engine::Notice;
 use acestep_import::{AceStep, Adapter, Fitted, Layout};
-use acestep_music::{Request, plan};
+use acestep_music::Request;
 use anyhow::Result;
 use serde_json::{Value, json};
 
 use super::describe::counted;
-use crate::{args::generate::Compute, commands::adapter::kind, error::CliError};
-
-/// Applies the typed flags to the request's adapters.
-///
-/// # Errors
-/// If scales are given in two ways.
-pub(super) fn put(compute: &Compute, request: &mut Request) -> Result<(), CliError> {
-    let Compute { adapter, adapter_scale, no_adapter, .. } = compute;
-    if *no_adapter {
-        (request.adapter, request.adapter_scale) = (None, None);
-    }
-    if !adapter.is_empty() {
-        let pairs: Vec<_> = adapter.iter().map(|typed| split(typed)).collect();
-        let scales = pairs.iter().any(|(_, scale)| scale.is_some());
-        if scales && adapter_scale.is_some() {
-            let message = "`--adapter PATH:SCALE` and `--adapter-scale` both give a scale";
-            return Err(CliError::usage(message).hint("use one of the two"));
-        }
-        request.adapter_scale =
-            scales.then(|| pairs.iter().map(|(_, scale)| scale.unwrap_or(1.0)).collect());
-        request.adapter = Some(pairs.into_iter().map(|(name, _)| name.to_owned()).collect());
-    }
-    if let Some(scales) = adapter_scale {
-        if request.adapter.is_none() {
-            return Err(CliError::usage("`--adapter-scale` is given, but there is no adapter")
-                .hint("name one with --adapter"));
-        }
-        request.adapter_scale = Some(scales.clone());
-    }
-    Ok(())
-}
-
-/// Splits `PATH:SCALE`. An existing path has no scale, and the text after a drive's colon is not a
-/// number.
-fn split(typed: &str) -> (&str, Option<f64>) {
-    match typed.rsplit_once(':') {
-        Some((path, scale)) if !path.is_empty() && !Path::new(typed).exists() => {
-            match scale.parse() {
-                Ok(scale) => (path, Some(scale)),
-                Err(_) => (typed, None),
-            }
-        }
-        _ => (typed, None),
-    }
-}
+use crate::commands::adapter::kind;
 
 /// Opens the adapters of `request` and applies them to `folder`. The request then names them by
 /// absolute paths.
@@ -65,7 +21,7 @@ pub(super) fn fit(
     folder: &mut AceStep,
     layout: &Layout,
 ) -> Result<Vec<Notice>> {
-    let chosen = plan::adapters(request)?;
+    let chosen = request.compute.adapters()?;
     if chosen.is_empty() {
         return Ok(vec![]);
     }
@@ -77,7 +33,7 @@ pub(super) fn fit(
         let path = adapter.path();
         absolute(path).unwrap_or_else(|_| path.to_owned()).display().to_string()
     };
-    request.adapter = Some(adapters.iter().map(place).collect());
+    request.compute.adapter = Some(adapters.iter().map(place).collect());
     folder.adapt(adapters)?;
     Ok(list(folder).iter().flat_map(Fitted::notices).map(Notice).collect())
 }
@@ -172,32 +128,6 @@ pub(super) fn to_json(folder: &AceStep) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_number_after_a_colon_is_a_scale_and_a_drive_is_none() {
-        for (typed, path, scale) in [
-            ("a.safetensors", "a.safetensors", None),
-            ("a.safetensors:0.8", "a.safetensors", Some(0.8)),
-            ("dir/a:-1", "dir/a", Some(-1.0)),
-            (r"C:\loras\a.safetensors", r"C:\loras\a.safetensors", None),
-            (r"C:\loras\a.safetensors:.5", r"C:\loras\a.safetensors", Some(0.5)),
-            ("a:b", "a:b", None),
-            (":1", ":1", None),
-        ] {
-            assert_eq!(split(typed), (path, scale), "{typed}");
-        }
-    }
-
-    #[test]
-    fn a_file_with_a_colon_in_its_name_is_that_file() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("a:1");
-        // Some systems do not allow such a name.
-        if std::fs::write(&path, b"").is_ok() && path.exists() {
-            let typed = path.to_str().expect("UTF-8");
-            assert_eq!(split(typed), (typed, None));
-        }
-    }
 
     #[test]
     fn a_change_is_said_in_percent() {

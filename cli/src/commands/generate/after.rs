@@ -101,12 +101,12 @@ pub(super) fn judge(
     engine: Engine,
 ) -> Result<Option<(LanguageModelDir, Settings)>> {
     let ResolvedRequest { request, notices, .. } = asked;
-    if !request.has_codes() {
+    if !request.source.has_codes() {
         return Ok(None);
     }
-    match language::open(request.lm_model.as_deref(), model, layout, engine) {
+    match language::open(request.language.lm_model.as_deref(), model, layout, engine) {
         Ok(folder) => {
-            let settings = Settings::resolve(request, &plan.seeds, &mut vec![])?;
+            let settings = request.language.plan(&request.words, &plan.noise.seeds, &mut vec![])?;
             Ok(Some((folder, args.language.drawing.bound(settings)?)))
         }
         Err(error) => match error.downcast_ref() {
@@ -188,7 +188,7 @@ impl Resolved {
     /// there are codes.
     pub(super) fn judge(&self) -> Option<(&LanguageModelDir, &Settings)> {
         let Setup { after, composition, judge, .. } = &*self.setup;
-        if !after.judges || self.plan.codes.is_empty() {
+        if !after.judges || self.plan.source.codes.is_empty() {
             return None;
         }
         let own = composition.as_ref().map(|own| (&own.folder, &own.settings));
@@ -207,10 +207,10 @@ impl Resolved {
     ) -> Result<Vec<LanguageScore>, Error> {
         let Some((_, settings)) = self.judge() else { return Ok(vec![]) };
         let subject = Subject {
-            codes: &self.plan.codes,
+            codes: &self.plan.source.codes,
             metadata: &self.expected_metadata(),
             // Includes `[Instrumental]`, because the model would write it for such a song.
-            lyrics: self.plan.lyrics.trim(),
+            lyrics: self.plan.words.lyrics.trim(),
             scale: self.setup.after.scale,
         };
         let mut scores = judge::judge::<B>(&subject, settings, held, place, of)?;
@@ -255,7 +255,7 @@ impl Resolved {
         if after.wants.lines && no_lines && !found.aligned.is_empty() {
             notices.push(Notice("the song has no words: no times of lines are written".into()));
         }
-        if after.judges && self.plan.codes.is_empty() {
+        if after.judges && self.plan.source.codes.is_empty() {
             let text = "the song has no audio codes: the language model has nothing to score";
             notices.push(Notice(text.into()));
         }
@@ -270,15 +270,15 @@ impl Resolved {
         let Self { request, plan, decided, .. } = self;
         let decided = decided.as_ref().map(|(metadata, _)| metadata.clone()).unwrap_or_default();
         let word = |word: &Option<String>| word.clone().filter(|word| !word.trim().is_empty());
-        let caption = Some(plan.caption.clone()).filter(|caption| !caption.trim().is_empty());
-        let duration = request.duration.map(|seconds| Scalar::Whole(seconds as i64));
+        let caption = Some(plan.words.caption.clone()).filter(|caption| !caption.trim().is_empty());
+        let duration = request.words.duration.map(|seconds| Scalar::Whole(seconds as i64));
         Metadata {
-            bpm: decided.bpm.or(request.bpm.map(Scalar::Whole)),
+            bpm: decided.bpm.or(request.words.bpm.map(Scalar::Whole)),
             caption: decided.caption.or(caption),
             duration: decided.duration.or(duration),
-            keyscale: decided.keyscale.or(word(&request.keyscale)),
-            language: decided.language.or(word(&request.vocal_language)),
-            timesignature: decided.timesignature.or(word(&request.timesignature)),
+            keyscale: decided.keyscale.or(word(&request.words.keyscale)),
+            language: decided.language.or(word(&request.words.vocal_language)),
+            timesignature: decided.timesignature.or(word(&request.words.timesignature)),
             genres: decided.genres,
         }
     }

@@ -11,6 +11,7 @@ use acestep_music::{
         constrain::genres::GenreVocabulary,
         settings::{self, Settings, Thinking},
     },
+    request::{Language, Words},
 };
 use anyhow::Result;
 
@@ -56,30 +57,33 @@ impl Composition {
         };
         if thinking == Thinking::Off {
             // Typed flags are checked anyway; values from a file must not stop the song.
-            let mut typed = Request::default();
+            let mut typed = Language::default();
             args.language.put_over(&mut typed);
-            drawing.bound(Settings::resolve(&typed, &plan.seeds, &mut vec![])?)?;
+            let words = Words::default();
+            drawing.bound(typed.plan(&words, &plan.noise.seeds, &mut vec![])?)?;
             notices.extend(without(args, request));
             return Ok(None);
         }
-        let settings = Settings::resolve(request, &plan.seeds, notices)?;
+        let settings = request.language.plan(&request.words, &plan.noise.seeds, notices)?;
         let settings = drawing.bound(settings)?;
         let ask = settings::ask(request)?;
         let writes_codes = thinking == Thinking::Codes;
         if writes_codes {
             settings.check_lengths(request, &ask)?;
         }
-        let folder = language::open(request.lm_model.as_deref(), model, layout, engine)
+        let folder = language::open(request.language.lm_model.as_deref(), model, layout, engine)
             .map_err(can_be_without)?;
-        notices
-            .extend(language::in_place_of(request.lm_model.as_deref(), folder.directory().root()));
+        notices.extend(language::in_place_of(
+            request.language.lm_model.as_deref(),
+            folder.directory().root(),
+        ));
         Ok(Some(Self { ask, writes_codes, settings, genres, folder }))
     }
 
     /// True if the language model decides the length of `request`.
     pub(super) fn decides_length(&self, request: &Request) -> bool {
         let decides = self.writes_codes || self.settings.cot_metas || self.ask != Ask::Plan;
-        request.duration.is_none() && decides
+        request.words.duration.is_none() && decides
     }
 
     /// Returns its memory needs.
@@ -92,8 +96,8 @@ impl Composition {
         plan: &Plan,
         engine: Engine,
     ) -> Result<Vec<MemoryNeed>, acestep_import::Error> {
-        let prompt = memory::prompt_tokens(plan.caption.len() + plan.lyrics.len());
-        let (seconds, codes) = (request.duration, self.writes_codes);
+        let prompt = memory::prompt_tokens(plan.words.caption.len() + plan.words.lyrics.len());
+        let (seconds, codes) = (request.words.duration, self.writes_codes);
         memory::language(&self.folder, &self.settings, prompt, seconds, codes, engine)
     }
 
@@ -128,7 +132,7 @@ fn without(args: &Args, request: &Request) -> Option<Notice> {
         return None;
     }
     let follows = request.follows_source();
-    let remedy = match (request.has_codes(), request.thinking) {
+    let remedy = match (request.source.has_codes(), request.language.thinking) {
         (true, _) => "the audio codes are there already",
         (false, _) if follows => "the song follows its source",
         (false, Some(false)) => "thinking is off",
@@ -142,8 +146,8 @@ fn without(args: &Args, request: &Request) -> Option<Notice> {
             format!("the language model does not run, so its flags have no effect: {remedy}");
         return Some(Notice(text));
     }
-    let mode = request.lm_mode.as_deref().filter(|&mode| mode != "generate")?;
-    (!request.has_codes()).then(|| {
+    let mode = request.language.lm_mode.as_deref().filter(|&mode| mode != "generate")?;
+    (!request.source.has_codes()).then(|| {
         Notice(format!(
             "`lm_mode` {mode} has no effect without the language model, caption and lyrics are \
              used as they stand: {remedy}"

@@ -16,7 +16,6 @@ use anyhow::Result;
 use burn::tensor::DType;
 
 pub(super) use json::to_json;
-pub(super) use sampler::infer_method;
 
 use super::{Resolved, adapters, outputs::Target, resolved::Setup, run, sounds};
 use crate::commands::{engine, language};
@@ -68,12 +67,12 @@ impl Resources {
     pub(super) fn of(resolved: &Resolved, widened: &[&str]) -> Result<Self> {
         let Resolved { plan, folder, setup, .. } = resolved;
         let Setup { engine, residency, composition, inputs, .. } = &**setup;
-        let guided = plan.guidance.is_some();
+        let guided = plan.sampling.guidance.is_some();
         let conditioned = inputs.conditioning.is_some();
         let is_used = |network: &Network| match network {
             Network::TextEncoder => !conditioned,
             Network::Conditioner => !conditioned || guided,
-            Network::AudioCodec => plan.has_codes() || plan.is_cover(),
+            Network::AudioCodec => plan.source.has_codes() || plan.source.is_cover(),
             Network::Dit | Network::VaeDecoder => true,
             Network::VaeEncoder => run::needs_encoder(&inputs.sounds),
             Network::LanguageModel => false,
@@ -138,7 +137,7 @@ pub(super) fn headline(resolved: &Resolved) -> String {
         folder.name(),
         adapters::names(folder),
         setup.engine,
-        seconds(plan),
+        plan.heard_seconds(),
         counted(plan.steps(), "step"),
         origin(resolved)
     )
@@ -175,20 +174,23 @@ pub(super) fn text(resolved: &Resolved, resources: &Resources) -> String {
             "song",
             format!(
                 "{:.2} s: {} of 1/{} s ({} sampled), {} samples a channel at {} Hz",
-                seconds(plan),
-                counted(plan.frames, "frame"),
-                plan.sample_rate as usize / plan.hop,
-                plan.padded_frames,
+                plan.heard_seconds(),
+                counted(plan.length.frames, "frame"),
+                plan.length.sample_rate as usize / plan.length.hop,
+                plan.length.padded_frames,
                 plan.heard_samples(),
-                plan.sample_rate,
+                plan.length.sample_rate,
             ),
         ),
-        ("caption", format!("{} ({} tokens)", first_line(&plan.caption), resources.caption_tokens)),
+        (
+            "caption",
+            format!("{} ({} tokens)", first_line(&plan.words.caption), resources.caption_tokens),
+        ),
         ("lyrics", lyrics(plan, resources)),
         (
             "noise",
             match resolved.seeds() {
-                Some(_) => format!("{}, {}", origin(resolved), plan.noise),
+                Some(_) => format!("{}, {}", origin(resolved), plan.noise.source),
                 None => origin(resolved),
             },
         ),
@@ -197,9 +199,9 @@ pub(super) fn text(resolved: &Resolved, resources: &Resources) -> String {
     lines.splice(1..1, of_model);
     lines.extend(sounds::lines(&resolved.request, plan));
     lines.extend(sampler::lines(plan));
-    if plan.has_codes() {
-        let codes = counted(plan.codes_per_song(), "code");
-        let each = if plan.codes.len() > 1 { " for each song" } else { "" };
+    if plan.source.has_codes() {
+        let codes = counted(plan.source.codes_per_song(), "code");
+        let each = if plan.source.codes.len() > 1 { " for each song" } else { "" };
         lines.push(("codes", format!("{codes}{each}, followed for {} steps", plan.cover_steps())));
     }
     if let Some(composition) = &setup.composition {
@@ -226,27 +228,17 @@ pub(super) fn text(resolved: &Resolved, resources: &Resources) -> String {
     lines.into_iter().map(|(what, text)| format!("{what:<10}{text}\n")).collect()
 }
 
-/// Converts an f32 to its shortest decimal: 0.1, not 0.10000000149011612.
-pub(super) fn shortest(x: f32) -> f64 {
-    x.to_string().parse().unwrap_or(f64::from(x))
-}
-
 /// Returns a count such as `1 step` or `2 steps`.
 pub(crate) fn counted(n: usize, what: &str) -> String {
     if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
 }
 
-/// Returns the audible length of each song.
-fn seconds(plan: &Plan) -> f64 {
-    plan.heard_samples() as f64 / f64::from(plan.sample_rate)
-}
-
 fn lyrics(plan: &Plan, resources: &Resources) -> String {
-    let language = &plan.vocal_language;
+    let language = &plan.words.vocal_language;
     let tokens = resources.lyric_tokens;
-    match plan.lyrics.lines().count() {
+    match plan.words.lyrics.lines().count() {
         0 => format!("none, language {language} ({tokens} tokens)"),
-        1 => format!("{}, language {language} ({tokens} tokens)", first_line(&plan.lyrics)),
+        1 => format!("{}, language {language} ({tokens} tokens)", first_line(&plan.words.lyrics)),
         lines => format!("{lines} lines, language {language} ({tokens} tokens)"),
     }
 }
@@ -295,13 +287,6 @@ mod tests {
             assert_eq!(short(n), text);
         }
         assert_eq!(size(4_800_000_000), "4.80 GB");
-    }
-
-    #[test]
-    fn an_f32_is_written_as_a_person_would() {
-        assert_eq!(shortest(0.1), 0.1);
-        assert_ne!(f64::from(0.1f32), 0.1);
-        assert_eq!(shortest(-1.0), -1.0);
     }
 
     #[test]

@@ -245,7 +245,7 @@ impl Summary {
     /// Prints where the language model's result is saved, if there is no song.
     fn say_kept(&self, ended: &Ended) {
         let Some(path) = &ended.kept else { return };
-        let what = if ended.resolved.plan.has_codes() { "codes" } else { "words" };
+        let what = if ended.resolved.plan.source.has_codes() { "codes" } else { "words" };
         let path = path.display();
         let text = format!("the request with the language model's {what} is kept in `{path}`");
         self.report.note(&text);

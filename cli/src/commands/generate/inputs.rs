@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use acestep_engine::Notice;
 use acestep_music::{
-    ModelInfo, Plan, Request,
+    ModelInfo, Plan,
     exchange::{Array3, Conditioning, load_array},
     flow::solver::Solver,
     sounds::Sounds,
@@ -54,12 +54,12 @@ impl Inputs {
         let seconds = |frames: usize| (frames * model.hop) as f64 / f64::from(model.sample_rate);
         let request = &mut asked.request;
         if let (Some((path, noise)), None) = (&self.noise, &self.conditioning)
-            && request.duration.is_none()
-            && !request.has_codes()
+            && request.words.duration.is_none()
+            && !request.source.has_codes()
             && !request.follows_source()
         {
             let length = seconds(noise.shape[1]);
-            request.duration = Some(length);
+            request.words.duration = Some(length);
             let path = path.display();
             let text = format!("the song is as long as the noise of `{path}`: {length} s");
             asked.notices.push(Notice(text));
@@ -75,18 +75,19 @@ impl Inputs {
             asked.notices.push(Notice(text));
         }
         // The plan needs a caption; this one names the folder.
-        *request = Request {
-            caption: Some(format!("conditioning of {}", folder.display())),
+        *request = kept.with(|r| {
+            r.words.caption = Some(format!("conditioning of {}", folder.display()));
             // The language model would only decide the condition, which is already given.
-            thinking: Some(false),
-            ..kept
-        };
+            r.language.thinking = Some(false);
+        });
         let [batch, frames, _] = conditioning.initial_noise.shape;
-        if request.duration.is_none() {
-            request.duration = Some(seconds(frames));
+        if request.words.duration.is_none() {
+            request.words.duration = Some(seconds(frames));
         }
-        if request.batch_size.is_none() && request.seed.as_ref().is_none_or(|s| s.len() == 1) {
-            request.batch_size = i64::try_from(batch).ok();
+        if request.noise.batch_size.is_none()
+            && request.noise.seed.as_ref().is_none_or(|s| s.len() == 1)
+        {
+            request.noise.batch_size = i64::try_from(batch).ok();
         }
     }
 
@@ -94,36 +95,36 @@ impl Inputs {
     /// them.
     pub(super) fn seeds<'a>(&self, plan: &'a Plan) -> Option<&'a [u64]> {
         let drawn = self.noise.is_none() && self.conditioning.is_none();
-        (drawn || matches!(plan.solver, Solver::Sde(_))).then_some(&plan.seeds[..])
+        (drawn || matches!(plan.sampler.solver, Solver::Sde(_))).then_some(&plan.noise.seeds[..])
     }
 
     /// Sets the sampled length from the conditioning, and checks the noise against the plan.
     pub(super) fn fit(&self, plan: &mut Plan) -> Result<()> {
-        if plan.retake.is_some() && (self.noise.is_some() || self.conditioning.is_some()) {
+        if plan.noise.retake.is_some() && (self.noise.is_some() || self.conditioning.is_some()) {
             let message =
                 "--retake-variance turns the noise of the seed, but the noise is from a file";
             return Err(CliError::usage(message).hint("leave one of them out").into());
         }
-        if plan.flow_edit.is_some() && (self.noise.is_some() || self.conditioning.is_some()) {
+        if plan.edit.is_some() && (self.noise.is_some() || self.conditioning.is_some()) {
             let message = "--flow-edit-morph draws its noise anew for each step, from a seed";
             let hint = "leave --noise and --conditioning out";
             return Err(CliError::usage(message).hint(hint).into());
         }
         if let Some((folder, conditioning)) = &self.conditioning {
             let frames = conditioning.initial_noise.shape[1];
-            if plan.frames > frames {
+            if plan.length.frames > frames {
                 let message = format!(
                     "`{}` holds {frames} latent frames, but {} s need {}",
                     folder.display(),
-                    plan.duration_s,
-                    plan.frames
+                    plan.length.duration_s,
+                    plan.length.frames
                 );
                 return Err(CliError::new(message).hint("leave --duration out").into());
             }
-            plan.padded_frames = frames;
+            plan.length.padded_frames = frames;
         }
         if let Some((path, noise)) = &self.noise {
-            let wanted = [plan.batch_size(), plan.padded_frames, plan.channels];
+            let wanted = [plan.batch_size(), plan.length.padded_frames, plan.length.channels];
             if noise.shape != wanted {
                 let message = format!(
                     "the noise of `{}` is {:?}, but this song needs {wanted:?} (songs, latent \

@@ -197,8 +197,8 @@ fn with_shared_folders(resolved: Vec<Resolved>) -> impl Iterator<Item = Resolved
     let mut known = Vec::new();
     resolved.into_iter().map(move |one| {
         let Resolved { folder, request, .. } = &one;
-        let scales = format!("{:?}", request.adapter_scale);
-        let key = (folder.path().to_owned(), request.adapter.clone(), scales);
+        let scales = format!("{:?}", request.compute.adapter_scale);
+        let key = (folder.path().to_owned(), request.compute.adapter.clone(), scales);
         match known.iter().find(|(other, _)| *other == key) {
             Some((_, folder)) => Resolved { folder: Rc::clone(folder), ..one },
             None => {

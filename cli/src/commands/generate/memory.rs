@@ -26,7 +26,7 @@ pub(super) fn needs(resolved: &Resolved) -> Result<Vec<MemoryNeed>, acestep_impo
     let Resolved { plan, folder, setup, .. } = resolved;
     let Setup { composition, engine, .. } = &**setup;
     let widths = engine.widths();
-    let guided = plan.guidance.is_some();
+    let guided = plan.sampling.guidance.is_some();
     let conditioned = setup.inputs.conditioning.is_some();
     let configs = folder.configs();
     let parameters = |part| folder.size(part).map(|size| size.parameters);
@@ -52,17 +52,17 @@ pub(super) fn needs(resolved: &Resolved) -> Result<Vec<MemoryNeed>, acestep_impo
     }
     if !conditioned || guided {
         // With a given condition, guidance still encodes the unconditional input.
-        let timbres = plan.references.len().max(1) * configs.dit.timbre_fix_frame;
+        let timbres = plan.source.references.len().max(1) * configs.dit.timbre_fix_frame;
         let heard = if conditioned { 0 } else { heard.max(timbres) };
         let size = parameters(Network::Conditioner)?;
         needs.push(acestep_music::memory::conditioner(&configs.dit, size, heard, widths));
     }
-    if plan.has_codes() || plan.is_cover() {
+    if plan.source.has_codes() || plan.source.is_cover() {
         let size = parameters(Network::AudioCodec)?;
-        let frames = match plan.has_codes() {
-            true => plan.codes.len() * plan.padded_frames,
+        let frames = match plan.source.has_codes() {
+            true => plan.source.codes.len() * plan.length.padded_frames,
             // Processed in pieces.
-            false => plan.padded_frames.min(CODES_AT_ONCE * configs.dit.pool_window_size),
+            false => plan.length.padded_frames.min(CODES_AT_ONCE * configs.dit.pool_window_size),
         };
         let need = acestep_music::memory::conditioner(&configs.dit, size, frames, widths);
         needs.push(MemoryNeed { stage: stage::CODES, ..need });
@@ -72,15 +72,15 @@ pub(super) fn needs(resolved: &Resolved) -> Result<Vec<MemoryNeed>, acestep_impo
         &configs.dit,
         size,
         rows,
-        plan.padded_frames,
+        plan.length.padded_frames,
         heard,
         widths,
     ));
-    if setup.after.wants.anything() && attention_maps::has_words(&plan.lyrics) {
+    if setup.after.wants.anything() && attention_maps::has_words(&plan.words.lyrics) {
         let heads = attention_maps::heads(&configs.dit).unwrap_or_default();
         // A token has at least one byte.
-        let words = plan.caption_prompt.len() + plan.lyric_prompt.len() + 1;
-        let (frames, tokens) = (plan.padded_frames, heard.min(words));
+        let words = plan.words.caption_prompt.len() + plan.words.lyric_prompt.len() + 1;
+        let (frames, tokens) = (plan.length.padded_frames, heard.min(words));
         needs.push(acestep_music::memory::alignment(
             &configs.dit,
             size,
@@ -92,8 +92,8 @@ pub(super) fn needs(resolved: &Resolved) -> Result<Vec<MemoryNeed>, acestep_impo
     }
     needs.push(decoder(folder, plan, *engine)?(plan.tiling));
     if let Some((judge, _)) = resolved.judge() {
-        let words = common::prompt_tokens(plan.caption.len() + plan.lyrics.len());
-        let codes = plan.codes.iter().map(Vec::len).max().unwrap_or(0);
+        let words = common::prompt_tokens(plan.words.caption.len() + plan.words.lyrics.len());
+        let codes = plan.source.codes.iter().map(Vec::len).max().unwrap_or(0);
         let size = judge.size()?.parameters;
         needs.push(acestep_music::memory::judge(judge.config(), size, words + codes, widths));
     }
@@ -107,7 +107,7 @@ fn decoder<'a>(
     engine: Engine,
 ) -> Result<impl Fn(Tiling) -> MemoryNeed + use<'a>, acestep_import::Error> {
     let (vae, size) = (&folder.configs().vae, folder.size(Network::VaeDecoder)?.parameters);
-    let (songs, frames, widths) = (plan.batch_size(), plan.padded_frames, engine.widths());
+    let (songs, frames, widths) = (plan.batch_size(), plan.length.padded_frames, engine.widths());
     Ok(move |tiling| acestep_music::memory::vae(vae, size, songs, frames, tiling, widths))
 }
 
@@ -123,7 +123,7 @@ pub(super) fn tiling(
     engine: Engine,
     residency: Residency,
 ) -> Result<Option<Notice>, acestep_import::Error> {
-    if request.vae_chunk.is_some() || engine.device == Device::Cpu {
+    if request.compute.vae_chunk.is_some() || engine.device == Device::Cpu {
         return Ok(None);
     }
     let widths = engine.widths();
@@ -140,11 +140,11 @@ pub(super) fn tiling(
         }
     }
     let (need, room) = (decoder(folder, plan, engine)?, engine::room(engine.device));
-    let chosen = memory::tiling(Tiling::default(), plan.padded_frames, &room, others, need);
+    let chosen = memory::tiling(Tiling::default(), plan.length.padded_frames, &room, others, need);
     if chosen == Tiling::default() {
         return Ok(None);
     }
-    request.vae_chunk = i64::try_from(chosen.chunk).ok();
+    request.compute.vae_chunk = i64::try_from(chosen.chunk).ok();
     Ok(Some(Notice(format!(
         "the VAE decodes {} frames at once, for the memory of {}; --vae-chunk decides otherwise",
         chosen.chunk, engine.device
@@ -193,7 +193,7 @@ mod tests {
         assert_eq!(stages(&job), [stage::DIFFUSION, stage::VAE]);
         // The built-in model has no guidance.
         let mode = GuidanceMode::Apg;
-        job.plan.guidance = Some(Guidance { scale: 3.0, mode, interval: (0.0, 1.0) });
+        job.plan.sampling.guidance = Some(Guidance { scale: 3.0, mode, interval: (0.0, 1.0) });
         assert_eq!(stages(&job), [stage::CONDITION, stage::DIFFUSION, stage::VAE]);
     }
 }

@@ -6,9 +6,9 @@ use acestep_engine::Notice;
 use acestep_music::{Request, codes};
 use anyhow::{Context, Result};
 
-use super::{Args, adapters};
+use super::Args;
 use crate::{
-    args::values::{put, put_all},
+    args::values::put,
     commands::text::{Stdin, Typed, text_or_file},
     error::CliError,
     hint, settings,
@@ -28,7 +28,7 @@ impl ResolvedRequest {
     pub(super) fn read(args: &Args) -> Result<Self> {
         let mut stdin = Stdin::default();
         let Typed { request, notices } = Typed::read(&args.song.words, &mut stdin)?;
-        let (model, model_is_from) = match (&args.compute.model, &request.model) {
+        let (model, model_is_from) = match (&args.compute.model, &request.compute.model) {
             (Some(typed), _) => (typed.clone(), None),
             (None, Some(written)) => (written.clone(), args.song.words.request.first().cloned()),
             (None, None) => (settings::model(), None),
@@ -68,53 +68,42 @@ impl ResolvedRequest {
                     .with_context(|| format!("the codes of `{}` cannot be used", &file[1..]))?,
                 _ => parsed?,
             };
-            request.audio_codes = Some(vec![codes]);
+            request.source.audio_codes = Some(vec![codes]);
             // They replace the language model's codes.
-            request.thinking = None;
+            request.language.thinking = None;
         }
         if let Some(value) = sampling.sampler.source_lyrics() {
             let lyrics = text_or_file("--flow-edit-source-lyrics", value, stdin)?;
-            request.flow_edit_source_lyrics = Some(lyrics);
+            request.edit.flow_edit_source_lyrics = Some(lyrics);
         }
         // A typed source replaces audio codes that were not typed.
         let editing_source = editing.src_audio.is_some() || editing.src_latents.is_some();
-        if editing_source && song.audio_codes.is_none() && request.audio_codes.take().is_some() {
+        if editing_source
+            && song.audio_codes.is_none()
+            && request.source.audio_codes.take().is_some()
+        {
             let text = "the request's audio codes are not used: the song follows its source";
             self.notices.push(Notice(text.into()));
         }
-        // A schedule excludes steps and shift: a typed flag clears the others.
-        if sampling.timesteps.is_some() {
-            (request.inference_steps, request.shift) = (None, None);
-        } else if sampling.inference_steps.is_some() || sampling.shift.is_some() {
-            request.timesteps = None;
-        }
-        // The same for a list of seeds and the number of songs.
-        let is_list = |seeds: &Option<Vec<u64>>| seeds.as_ref().is_some_and(|s| s.len() > 1);
-        if is_list(&sampling.seed) {
-            request.batch_size = None;
-        }
-        if sampling.batch_size.is_some() && is_list(&request.seed) {
-            request.seed = None;
-        }
-        sound.put_over(request);
-        language.put_over(request);
-        put(&mut request.thinking, thinking.typed().as_ref());
+        sound.put_over(&mut request.output);
+        language.put_over(&mut request.language);
+        put(&mut request.language.thinking, thinking.typed().as_ref());
         match thinking.typed() {
-            Some(true) if request.has_codes() => {
-                request.audio_codes = None;
+            Some(true) if request.source.has_codes() => {
+                request.source.audio_codes = None;
                 let text = "the request's audio codes are not used: --thinking writes new ones";
                 self.notices.push(Notice(text.into()));
             }
             // Requests of other programs always set some of these keys.
             Some(false) if !language.decisions.asks_by_name() => {
                 for cot in [
-                    &mut request.use_cot_metas,
-                    &mut request.use_cot_caption,
-                    &mut request.use_cot_language,
+                    &mut request.language.use_cot_metas,
+                    &mut request.language.use_cot_caption,
+                    &mut request.language.use_cot_language,
                 ] {
                     *cot = cot.filter(|wanted| !wanted);
                 }
-                if request.lm_mode.take().is_some_and(|mode| mode != "generate") {
+                if request.language.lm_mode.take().is_some_and(|mode| mode != "generate") {
                     let text = "without the language model the caption is used as it stands";
                     self.notices.push(Notice(text.into()));
                 }
@@ -122,12 +111,8 @@ impl ResolvedRequest {
             _ => (),
         }
         editing.put_over(request)?;
-        adapters::put(&args.compute, request)?;
-        put_all!(sampling => request;
-            seed, batch_size, inference_steps, guidance_scale, guidance_mode, cfg_interval_start,
-            cfg_interval_end, shift, timesteps, rng);
-        sampling.sampler.put_over(request, sampling.infer_method.as_ref());
-        put_all!(args.compute => request; vae_chunk, vae_overlap);
+        args.compute.put_over(&mut request.compute)?;
+        sampling.put_over(request);
         Ok(())
     }
 }

@@ -10,10 +10,7 @@ use acestep_engine::{
     audio::format::{Encoding, Format},
 };
 use acestep_import::{AceStep, DEMO, Network, TINY};
-use acestep_music::{
-    ModelInfo, Plan, Request,
-    plan::{self, singing},
-};
+use acestep_music::{ModelInfo, Plan, Request, plan, request::singing};
 use anyhow::Result;
 
 use super::{
@@ -28,7 +25,7 @@ use super::{
     run, sounds,
 };
 use crate::{
-    args::generate::Sampling,
+    args::sampling::Sampling,
     commands::{
         engine::{self, Started},
         formats, language,
@@ -49,7 +46,7 @@ pub(super) fn resolve(args: &Args, report: &Report) -> Result<Resolved> {
         &mut asked.request,
         &mut asked.notices,
     )?;
-    let encoding = Encoding::resolve(asked.request.encoding(), format, &mut asked.notices)?;
+    let encoding = Encoding::resolve(asked.request.output.encoding(), format, &mut asked.notices)?;
     let Started { engine, kernels, notices } = engine::start(&args.compute.place)?;
     asked.notices.extend(notices);
     let layout = settings::layout();
@@ -68,7 +65,7 @@ pub(super) fn resolve(args: &Args, report: &Report) -> Result<Resolved> {
     let composition = Composition::decide(args, &mut asked, &plan, model, &layout, engine)?;
     // Check early, so that the language model does not write codes that cannot be decoded.
     let writes_codes = composition.as_ref().is_some_and(|of| of.writes_codes);
-    if writes_codes || plan.has_codes() || plan.is_cover() {
+    if writes_codes || plan.source.has_codes() || plan.source.is_cover() {
         folder.require(Network::AudioCodec)?;
     }
     let existing = args.output.existing();
@@ -90,7 +87,7 @@ pub(super) fn resolve(args: &Args, report: &Report) -> Result<Resolved> {
     if args.output.dry_run && is_open {
         // The notice below says that this length is provisional.
         plan_notices.retain(|notice| *notice != plan::no_duration());
-        let length = plan.duration_s;
+        let length = plan.length.duration_s;
         let text = format!("the language model decides the length; {length} s stands for it here");
         notices.push(Notice(text));
     }
@@ -139,7 +136,8 @@ fn planned(
     })?;
     let chosen = memory::tiling(&mut asked.request, &first, folder, engine, residency);
     if let Some(notice) = chosen.map_err(Error::checkpoint)? {
-        (first, _) = plan(&Request { seed: Some(first.seeds.clone()), ..asked.request.clone() })?;
+        (first, _) =
+            plan(&asked.request.clone().with(|r| r.noise.seed = Some(first.noise.seeds.clone())))?;
         asked.notices.push(notice);
     }
     inputs.fit(&mut first)?;
@@ -155,7 +153,7 @@ fn outputs(
     format: Format,
 ) -> Result<Outputs> {
     let seeds = inputs.seeds(plan);
-    if seeds.is_none() && asked.request.seed.is_some() {
+    if seeds.is_none() && asked.request.noise.seed.is_some() {
         let text = "the noise is from a file: a seed has no effect";
         if args.sampling.seed.is_some() {
             let hint =
@@ -175,12 +173,15 @@ fn outputs(
 /// Refuses conditioning files that could not hold this song's conditions, or could not be written.
 fn check_dump(args: &Args, plan: &Plan) -> Result<()> {
     let Some(folder) = &args.sampling.dump_conditioning else { return Ok(()) };
-    if plan.non_cover_prompt.is_some() {
+    if plan.words.non_cover_prompt.is_some() {
         let message = "conditioning files hold one condition, but this song has a second one for \
                        the steps that leave its codes";
         return Err(CliError::usage(message).hint("pass --audio-cover-strength 1").into());
     }
-    if plan.region.is_some() || plan.flow_edit.is_some() || plan.cover_noise_strength > 0.0 {
+    if plan.repaint.region.is_some()
+        || plan.edit.is_some()
+        || plan.source.cover_noise_strength > 0.0
+    {
         let message = "conditioning files hold nothing of the song that is started from";
         return Err(CliError::usage(message).hint("leave --dump-conditioning out").into());
     }
@@ -189,10 +190,10 @@ fn check_dump(args: &Args, plan: &Plan) -> Result<()> {
 
 /// Returns notices about the limits of the built-in models.
 fn of_built_in(folder: &AceStep, request: &Request) -> Option<Notice> {
-    let lyrics = request.lyrics.as_deref();
+    let lyrics = request.words.lyrics.as_deref();
     match folder.name() {
         TINY => {
-            let plain = request.thinking.is_none() && !request.has_codes();
+            let plain = request.language.thinking.is_none() && !request.source.has_codes();
             let more = if plain { "; it is planned only with --thinking" } else { "" };
             let text = "tiny is a random network: the sound is noise, made to prove the pipeline";
             Some(Notice(format!("{text}{more}")))

@@ -87,7 +87,7 @@ impl Resolved {
     pub(super) fn completed(&self, composed: Composed, report: &Report) -> Result<Self> {
         report.notes(&composed.changes);
         // Keep the random seeds, because the songs' file names contain them.
-        let request = Request { seed: Some(self.plan.seeds.clone()), ..composed.request };
+        let request = composed.request.with(|r| r.noise.seed = Some(self.plan.noise.seeds.clone()));
         let inputs = &self.setup.inputs;
         let (mut plan, plan_notices) =
             Plan::with_sounds(&request, &self.setup.info, &inputs.sounds)?;

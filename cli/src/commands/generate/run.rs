@@ -123,9 +123,9 @@ pub(super) fn needs_encoder(sounds: &Sounds) -> bool {
 
 /// Returns the latent frames of the longest sound to encode, if there is one.
 pub(super) fn encoded_frames(plan: &Plan) -> Option<usize> {
-    let source = matches!(plan.source, Some(Sound::Audio(_))).then_some(plan.frames);
-    let references = plan.references.iter().filter(|sound| matches!(sound, Sound::Audio(_)));
-    source.max(references.map(|sound| sound.samples(plan.hop) / plan.hop).max())
+    let source = matches!(plan.source.sound, Some(Sound::Audio(_))).then_some(plan.length.frames);
+    let references = plan.source.references.iter().filter(|sound| matches!(sound, Sound::Audio(_)));
+    source.max(references.map(|sound| sound.samples(plan.length.hop) / plan.length.hop).max())
 }
 
 /// Checks with the headers that the model has a VAE encoder.
@@ -148,5 +148,8 @@ pub(super) fn count_tokens(resolved: &Resolved) -> Result<[usize; 2], Error> {
         Ok(ids) => Ok(ids.len()),
         Err(error) => Err(Error::checkpoint(error)),
     };
-    Ok([count(&plan.caption_prompt, CAPTION_TOKENS)?, count(&plan.lyric_prompt, LYRIC_TOKENS)?])
+    Ok([
+        count(&plan.words.caption_prompt, CAPTION_TOKENS)?,
+        count(&plan.words.lyric_prompt, LYRIC_TOKENS)?,
+    ])
 }

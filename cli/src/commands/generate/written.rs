@@ -182,10 +182,10 @@ impl Resolved {
         let is_drawn = inputs.noise.is_none() && inputs.conditioning.is_none();
         let seed = self.seeds().map(|seeds| format!("seed {} · ", seeds[index]));
         Tags {
-            title: plan.caption.chars().take(SHOWN).collect(),
+            title: plan.words.caption.chars().take(SHOWN).collect(),
             comment: format!(
                 "{} · {}{} · {}",
-                plan.caption,
+                plan.words.caption,
                 seed.unwrap_or_default(),
                 self.folder.name(),
                 describe::counted(plan.steps(), "step"),

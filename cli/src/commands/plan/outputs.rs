@@ -180,7 +180,7 @@ impl Outputs {
         if let Some(path) = &self.request {
             put(path, &request.to_json())?;
         }
-        for (path, list) in self.codes.iter().zip(request.audio_codes.iter().flatten()) {
+        for (path, list) in self.codes.iter().zip(request.source.audio_codes.iter().flatten()) {
             put(path, &codes::to_list(list))?;
         }
         if let Some(path) = &self.text {
@@ -199,13 +199,13 @@ impl Outputs {
 fn fields(request: &Request) -> [String; 7] {
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
     [
-        text(&request.caption),
-        text(&request.lyrics),
-        request.bpm.map(|bpm| bpm.to_string()).unwrap_or_default(),
-        request.duration.map(|seconds| seconds.to_string()).unwrap_or_default(),
-        text(&request.keyscale),
-        text(&request.timesignature),
-        text(&request.vocal_language),
+        text(&request.words.caption),
+        text(&request.words.lyrics),
+        request.words.bpm.map(|bpm| bpm.to_string()).unwrap_or_default(),
+        request.words.duration.map(|seconds| seconds.to_string()).unwrap_or_default(),
+        text(&request.words.keyscale),
+        text(&request.words.timesignature),
+        text(&request.words.vocal_language),
     ]
 }
 
@@ -229,12 +229,11 @@ mod tests {
 
     #[test]
     fn a_field_is_its_value_alone() {
-        let request = Request {
-            caption: Some("two\nlines".into()),
-            bpm: Some(120),
-            duration: Some(33.5),
-            ..Request::default()
-        };
+        let request = Request::default().with(|r| {
+            r.words.caption = Some("two\nlines".into());
+            r.words.bpm = Some(120);
+            r.words.duration = Some(33.5);
+        });
         assert_eq!(fields(&request), ["two\nlines", "", "120", "33.5", "", "", ""]);
     }
 }

@@ -92,10 +92,10 @@ struct Lyrics {
 impl Lyrics {
     fn of<B: Backend>(plan: &Plan, networks: &Networks<'_, B>) -> Result<Self, Error> {
         let end_of_text = networks.pad_token_id()?;
-        let head = prompt::lyric_head(&plan.vocal_language);
+        let head = prompt::lyric_head(&plan.words.vocal_language);
         // The tokenizer appends an end token, which is not part of the head.
         let head = networks.token_ids(&head, LYRIC_TOKENS)?.len() - 1;
-        let ids = networks.token_ids(&plan.lyric_prompt, LYRIC_TOKENS)?;
+        let ids = networks.token_ids(&plan.words.lyric_prompt, LYRIC_TOKENS)?;
         let end = ids.iter().position(|&id| id == end_of_text).unwrap_or(ids.len());
         let start = head.min(end);
         Ok(Self { ids: ids[start..end].to_vec(), start })
@@ -120,7 +120,7 @@ pub fn songs<B: Backend>(
     observe: &dyn Observe,
 ) -> Result<Vec<Aligned>, Error> {
     let [batch, frames, channels] = latents.dims();
-    if !wants.anything() || !has_words(&plan.lyrics) {
+    if !wants.anything() || !has_words(&plan.words.lyrics) {
         return Ok(vec![Aligned::default(); batch]);
     }
     let heads = heads(&networks.configs().dit)?;
@@ -130,11 +130,11 @@ pub fn songs<B: Backend>(
     }
     check(observe)?;
     // From the whole schedule, even if the run skipped its beginning to keep a source.
-    let last = 1.0 / plan.timesteps.len().max(1) as f32;
-    let noise = plan.noise.initial_noise(SEED, frames, channels);
+    let last = 1.0 / plan.sampling.timesteps.len().max(1) as f32;
+    let noise = plan.noise.source.initial_noise(SEED, frames, channels);
     let pictures = if wants.score { 2 * batch } else { batch };
-    let seconds = (frames * plan.hop) as f64 / f64::from(plan.sample_rate);
-    let heard = (plan.frames * plan.hop) as f64 / f64::from(plan.sample_rate);
+    let seconds = (frames * plan.length.hop) as f64 / f64::from(plan.length.sample_rate);
+    let heard = (plan.length.frames * plan.length.hop) as f64 / f64::from(plan.length.sample_rate);
     let sung = score::sung(&lyrics.ids, |ids| networks.text_of(ids))?;
     networks.stage(stage::ALIGNMENT, DIT, observe, |steps| {
         let dit = networks.dit()?;

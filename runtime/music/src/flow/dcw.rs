@@ -10,6 +10,7 @@
 
 use acestep_model::Backend;
 use burn::tensor::Tensor;
+use serde::Serialize;
 
 /// Frequencies that are corrected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,7 +38,7 @@ impl DcwMode {
 }
 
 /// Mode and strength of the correction.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Dcw {
     /// Frequencies to correct.
     pub mode: DcwMode,

@@ -21,6 +21,7 @@ use acestep_engine::{
 };
 use acestep_model::{Backend, NoTap, acestep::Dit};
 use burn::tensor::Tensor;
+use serde::Serialize;
 
 use super::{
     Sampling, Steering, Track,
@@ -54,7 +55,7 @@ pub struct Side<B: Backend> {
 }
 
 /// The steps that edit, as shares of all steps.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Window {
     /// Start of the window. Earlier steps are skipped, so the song changes less.
     pub n_min: f64,

@@ -18,6 +18,7 @@ mod tests;
 use acestep_model::Backend;
 use adg::{Adg, adg};
 use burn::tensor::Tensor;
+use serde::Serialize;
 
 /// Method to combine the conditional and the unconditional velocity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,7 +52,7 @@ impl GuidanceMode {
 }
 
 /// Guidance of base and sft.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Guidance {
     /// Strength, above 1.
     pub scale: f32,

@@ -4,13 +4,16 @@
 
 use acestep_model::Backend;
 use burn::tensor::Tensor;
+use serde::Serialize;
 
 /// Smoothing that is applied to every velocity.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub struct Smoothing {
     /// Limit on a song's velocity, in norms of its latents; `None` = no limit.
+    #[serde(rename = "velocity_norm_threshold")]
     pub norm_threshold: Option<f32>,
     /// Weight of the previous velocity in the mean; `None` = no mean.
+    #[serde(rename = "velocity_ema_factor")]
     pub ema_factor: Option<f32>,
 }
 

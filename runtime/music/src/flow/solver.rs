@@ -64,6 +64,14 @@ impl Solver {
             Self::Stork4 => "stork4",
         }
     }
+
+    /// Returns upstream's name of the method; it does not tell the solver.
+    pub fn infer_method(self) -> &'static str {
+        match self {
+            Self::Sde(_) => "sde",
+            Self::Euler | Self::Heun | Self::Dpm3m | Self::Stork4 => "ode",
+        }
+    }
 }
 
 /// End times of stochastic steps.

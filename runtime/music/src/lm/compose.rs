@@ -28,7 +28,7 @@ use super::{
     settings::Settings,
     vocabulary,
 };
-use crate::{Request, plan::MOST_SECONDS, stage};
+use crate::{Request, request::length::MOST_SECONDS, stage};
 
 /// Number of codes of the longest song.
 const MOST_CODES: usize = 5 * MOST_SECONDS as usize;
@@ -54,7 +54,7 @@ pub enum Ask {
 impl Ask {
     /// Returns the default task of a request: [`Ask::Inspire`] without lyrics, else [`Ask::Plan`].
     pub fn of(request: &Request) -> Self {
-        let has_lyrics = request.lyrics.is_some() || request.instrumental == Some(true);
+        let has_lyrics = request.words.lyrics.is_some() || request.words.instrumental == Some(true);
         if has_lyrics { Self::Plan } else { Self::Inspire }
     }
 }
@@ -132,7 +132,7 @@ pub fn compose<B: Backend>(
     let mut begun = Composed::new(job.request.clone(), given.metadata());
     if job.writes_codes {
         // If the length is known, check it before the model is loaded.
-        check_length(begun.request.duration, job.settings)?;
+        check_length(begun.request.words.duration, job.settings)?;
     } else if !needs_text {
         let text = "the language model is not asked: nothing that it may decide is open";
         begun.changes.push(Notice(text.into()));
@@ -185,8 +185,8 @@ impl Composed {
 
 /// True if there is a text phase. As in upstream, a plan needs one only if a field is missing.
 fn needs_text(job: &Job<'_>, given: &Given) -> bool {
-    let Request { use_cot_caption, use_cot_language, .. } = job.request;
-    let by_name = [use_cot_caption, use_cot_language].contains(&&Some(true));
+    let language = &job.request.language;
+    let by_name = [language.use_cot_caption, language.use_cot_language].contains(&Some(true));
     match job.ask {
         Ask::Plan => (job.settings.cot_metas || by_name) && !given.metadata().is_complete(),
         Ask::Inspire | Ask::Format | Ask::Custom { .. } => true,
@@ -219,7 +219,7 @@ fn text_phase<B: Backend>(
 /// Returns the prompt of the text phase.
 fn question(job: &Job<'_>) -> String {
     let request = job.request;
-    let caption = request.caption.as_deref().unwrap_or_default();
+    let caption = request.words.caption.as_deref().unwrap_or_default();
     let lyrics = merge::lyrics_of(request);
     let is_acestep_cpp = job.settings.prompt_style == PromptStyle::AcestepCpp;
     match &job.ask {
@@ -326,13 +326,13 @@ fn codes_phase<B: Backend>(
     // Upstream's prompt keeps the user's caption and puts the new one into the plan. If the model
     // wrote the lyrics too, there is only the new one. acestep.cpp puts the new one in both places.
     let caption = match job.ask {
-        Ask::Plan if style != PromptStyle::AcestepCpp => job.request.caption.clone(),
-        _ => composed.request.caption.clone(),
+        Ask::Plan if style != PromptStyle::AcestepCpp => job.request.words.caption.clone(),
+        _ => composed.request.words.caption.clone(),
     };
     let caption = caption.unwrap_or_default();
     let lyrics = merge::lyrics_of(&composed.request);
     // The user's length, else the plan's, which is valid after the merge.
-    let seconds = composed.request.duration;
+    let seconds = composed.request.words.duration;
     check_length(seconds, settings)?;
     if seconds.is_none() && settings.seeds.len() > 1 {
         let what = "a plan without a length, which the songs of a batch share".into();
@@ -380,7 +380,7 @@ fn codes_phase<B: Backend>(
         written: answers.into_iter().map(|answer| answer.tokens).collect(),
     });
     guard::codes_are_a_song(&codes, composed)?;
-    composed.request.audio_codes = Some(codes);
+    composed.request.source.audio_codes = Some(codes);
     Ok(())
 }
 

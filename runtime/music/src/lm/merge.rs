@@ -11,7 +11,7 @@ use super::{
     prompt::PromptStyle,
     settings::Settings,
 };
-use crate::{Request, plan::metadata, prompt::INSTRUMENTAL};
+use crate::{Request, lyrics, prompt::INSTRUMENTAL, request::words::vocal_language};
 
 /// Metadata from the user.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -34,15 +34,15 @@ impl Given {
             text.as_deref().map(str::trim).filter(|text| !text.is_empty()).map(str::to_owned)
         };
         Self {
-            bpm: request.bpm,
-            duration: request.duration.map(|seconds| (seconds as u32).max(1)),
-            keyscale: word(&request.keyscale),
-            language: word(&request.vocal_language)
+            bpm: request.words.bpm,
+            duration: request.words.duration.map(|seconds| (seconds as u32).max(1)),
+            keyscale: word(&request.words.keyscale),
+            language: word(&request.words.vocal_language)
                 .filter(|_| style != PromptStyle::Upstream || *ask != Ask::Plan)
-                .and_then(|code| metadata::vocal_language(&code).ok())
+                .and_then(|code| vocal_language(&code).ok())
                 .filter(|&code| code != "unknown")
                 .map(str::to_owned),
-            timesignature: word(&request.timesignature).map(|metre| match style {
+            timesignature: word(&request.words.timesignature).map(|metre| match style {
                 // The model writes beats per bar, without `/4`.
                 PromptStyle::Open | PromptStyle::Closed => {
                     metre.strip_suffix("/4").unwrap_or(&metre).to_owned()
@@ -98,19 +98,16 @@ impl Given {
 
 /// True if the song has no voice.
 pub(super) fn is_instrumental(request: &Request) -> bool {
-    request.instrumental == Some(true)
-        || request.lyrics.as_deref().is_some_and(|lyrics| {
-            let lyrics = lyrics.trim();
-            ["[instrumental]", "[inst]"].iter().any(|mark| lyrics.eq_ignore_ascii_case(mark))
-        })
+    request.words.instrumental == Some(true)
+        || request.words.lyrics.as_deref().is_some_and(lyrics::is_instrumental)
 }
 
 /// Returns the lyrics for the model's prompt.
 pub(super) fn lyrics_of(request: &Request) -> String {
-    if request.instrumental == Some(true) {
+    if request.words.instrumental == Some(true) {
         return INSTRUMENTAL.to_owned();
     }
-    request.lyrics.clone().unwrap_or_default()
+    request.words.lyrics.clone().unwrap_or_default()
 }
 
 /// Merges the answer into the request; returns a notice for each change.
@@ -125,10 +122,10 @@ pub(super) fn merge(
     let writes_all = *ask != Ask::Plan;
     if let Some(caption) = answer.caption.as_ref().filter(|text| !text.trim().is_empty())
         && (writes_all || settings.cot_caption)
-        && request.caption.as_ref() != Some(caption)
+        && request.words.caption.as_ref() != Some(caption)
     {
         changes.push(said("caption", caption));
-        request.caption = Some(caption.clone());
+        request.words.caption = Some(caption.clone());
     }
     if writes_all {
         words(ask, lyrics, request, &mut changes);
@@ -144,31 +141,32 @@ pub(super) fn merge(
     };
     let decides = settings.cot_metas || writes_all;
     let usable = answer.usable();
-    if request.bpm.is_none() && decides {
+    if request.words.bpm.is_none() && decides {
         fill("bpm", answer.bpm.as_ref().map(Scalar::to_string), usable.bpm.is_some());
-        request.bpm = usable.bpm.map(i64::from);
+        request.words.bpm = usable.bpm.map(i64::from);
     }
-    if request.duration.is_none() && decides {
+    if request.words.duration.is_none() && decides {
         fill(
             "duration",
             answer.duration.as_ref().map(Scalar::to_string),
             usable.duration.is_some(),
         );
-        request.duration = usable.duration;
+        request.words.duration = usable.duration;
     }
-    if request.keyscale.is_none() && decides {
+    if request.words.keyscale.is_none() && decides {
         fill("key", answer.keyscale.clone(), usable.keyscale.is_some());
-        request.keyscale = usable.keyscale;
+        request.words.keyscale = usable.keyscale;
     }
-    if request.timesignature.is_none() && decides {
+    if request.words.timesignature.is_none() && decides {
         fill("metre", answer.timesignature.clone(), usable.timesignature.is_some());
-        request.timesignature = usable.timesignature;
+        request.words.timesignature = usable.timesignature;
     }
-    let asked = request.vocal_language.as_deref().is_none_or(|code| code.trim() == "unknown");
+    let asked = request.words.vocal_language.as_deref().is_none_or(|code| code.trim() == "unknown");
     if asked && settings.cot_language {
         let code = usable.vocal_language;
         fill("language", answer.language.clone(), code.is_some());
-        request.vocal_language = code.map(str::to_owned).or_else(|| request.vocal_language.clone());
+        request.words.vocal_language =
+            code.map(str::to_owned).or_else(|| request.words.vocal_language.clone());
     }
     if !added.is_empty() {
         changes.push(Notice(format!("the language model chose {}", added.join(", "))));
@@ -178,10 +176,10 @@ pub(super) fn merge(
         changes.push(Notice(format!("the language model's {text} cannot be used and is left out")));
     }
     let open = [
-        ("tempo", request.bpm.is_none()),
-        ("length", request.duration.is_none()),
-        ("key", request.keyscale.is_none()),
-        ("metre", request.timesignature.is_none()),
+        ("tempo", request.words.bpm.is_none()),
+        ("length", request.words.duration.is_none()),
+        ("key", request.words.keyscale.is_none()),
+        ("metre", request.words.timesignature.is_none()),
     ];
     let open: Vec<_> = open.into_iter().filter_map(|(what, is)| is.then_some(what)).collect();
     if !open.is_empty() && decides {
@@ -194,7 +192,7 @@ pub(super) fn merge(
 /// Merges the lyrics of an answer. The user's lyrics for [`Ask::Inspire`] stay, and an instrumental
 /// stays one. A draft for [`Ask::Format`] is replaced if the answer has lyrics.
 fn words(ask: &Ask, lyrics: &str, request: &mut Request, changes: &mut Vec<Notice>) {
-    let given = request.lyrics.as_deref().unwrap_or_default().trim();
+    let given = request.words.lyrics.as_deref().unwrap_or_default().trim();
     let is_silent = is_instrumental(request);
     let keeps = !given.is_empty() && *ask == Ask::Inspire;
     let mut say = |text: String| changes.push(Notice(text));
@@ -202,17 +200,17 @@ fn words(ask: &Ask, lyrics: &str, request: &mut Request, changes: &mut Vec<Notic
         if !lyrics.is_empty() && !lyrics.trim().eq_ignore_ascii_case(INSTRUMENTAL) {
             say("the language model's lyrics are left out: the song has no voice".into());
         }
-        (request.lyrics, request.instrumental) = (Some(INSTRUMENTAL.to_owned()), None);
+        (request.words.lyrics, request.words.instrumental) = (Some(INSTRUMENTAL.to_owned()), None);
     } else if keeps {
         say("the language model's lyrics are left out: the given ones stay".into());
     } else if lyrics.is_empty() && given.is_empty() {
         say("the language model wrote no lyrics: the song has no voice".into());
-        request.lyrics = Some(INSTRUMENTAL.to_owned());
-    } else if !lyrics.is_empty() && request.lyrics.as_deref() != Some(lyrics) {
+        request.words.lyrics = Some(INSTRUMENTAL.to_owned());
+    } else if !lyrics.is_empty() && request.words.lyrics.as_deref() != Some(lyrics) {
         let lines = lyrics.lines().filter(|line| !line.trim().is_empty()).count();
         let lines = if lines == 1 { "1 line".to_owned() } else { format!("{lines} lines") };
         say(format!("the language model wrote {lines} of lyrics"));
-        request.lyrics = Some(lyrics.to_owned());
+        request.words.lyrics = Some(lyrics.to_owned());
     }
 }
 
@@ -278,21 +276,19 @@ mod tests {
 
     #[test]
     fn what_the_user_gave_stays_and_what_is_open_is_filled_in_and_said() {
-        let given = Request {
-            caption: Some("soul".into()),
-            lyrics: Some("la".into()),
-            bpm: Some(70),
-            vocal_language: Some("fr".into()),
-            ..Request::default()
-        };
+        let given = Request::default().with(|r| {
+            r.words.caption = Some("soul".into());
+            r.words.lyrics = Some("la".into());
+            r.words.bpm = Some(70);
+            r.words.vocal_language = Some("fr".into());
+        });
         let (request, said) = merged(&Ask::Plan, &decided(), "ignored", given.clone());
-        let expected = Request {
-            caption: Some("slow soul".into()),
-            duration: Some(64.0),
-            keyscale: Some("F# minor".into()),
-            timesignature: Some("3".into()),
-            ..given
-        };
+        let expected = given.with(|r| {
+            r.words.caption = Some("slow soul".into());
+            r.words.duration = Some(64.0);
+            r.words.keyscale = Some("F# minor".into());
+            r.words.timesignature = Some("3".into());
+        });
         assert_eq!(request, expected);
         assert_eq!(
             said,
@@ -323,26 +319,29 @@ mod tests {
 
     #[test]
     fn an_inspiration_writes_the_words_and_a_song_without_voice_stays_so() {
-        let query = Request { caption: Some("a love song".into()), ..Request::default() };
+        let query = Request::default().with(|r| r.words.caption = Some("a love song".into()));
         let (request, said) = merged(&Ask::Inspire, &decided(), "la\n\nla la", query);
-        assert_eq!(request.lyrics.as_deref(), Some("la\n\nla la"));
+        assert_eq!(request.words.lyrics.as_deref(), Some("la\n\nla la"));
         assert!(said.contains("wrote 2 lines of lyrics"), "{said}");
 
-        let silent = Request { instrumental: Some(true), ..Request::default() };
+        let silent = Request::default().with(|r| r.words.instrumental = Some(true));
         let (request, _) = merged(&Ask::Inspire, &decided(), "", silent);
-        assert_eq!((request.lyrics.as_deref(), request.instrumental), (Some(INSTRUMENTAL), None));
+        assert_eq!(
+            (request.words.lyrics.as_deref(), request.words.instrumental),
+            (Some(INSTRUMENTAL), None)
+        );
     }
 
     #[test]
     fn the_users_words_and_a_song_without_voice_survive_an_inspiration() {
-        let own = Request { lyrics: Some("my own".into()), ..Request::default() };
+        let own = Request::default().with(|r| r.words.lyrics = Some("my own".into()));
         let (request, said) = merged(&Ask::Inspire, &decided(), "la", own);
-        assert_eq!(request.lyrics.as_deref(), Some("my own"));
+        assert_eq!(request.words.lyrics.as_deref(), Some("my own"));
         assert!(said.contains("the given ones stay"), "{said}");
 
-        let silent = Request { instrumental: Some(true), ..Request::default() };
+        let silent = Request::default().with(|r| r.words.instrumental = Some(true));
         let (request, said) = merged(&Ask::Format, &decided(), "la la", silent);
-        assert_eq!(request.lyrics.as_deref(), Some(INSTRUMENTAL));
+        assert_eq!(request.words.lyrics.as_deref(), Some(INSTRUMENTAL));
         assert!(said.contains("the song has no voice"), "{said}");
     }
 
@@ -352,12 +351,11 @@ mod tests {
 
     #[test]
     fn what_the_user_gave_stands_in_the_plan_that_codes_follow() {
-        let request = Request {
-            bpm: Some(120),
-            duration: Some(0.5),
-            vocal_language: Some("EN".into()),
-            ..Request::default()
-        };
+        let request = Request::default().with(|r| {
+            r.words.bpm = Some(120);
+            r.words.duration = Some(0.5);
+            r.words.vocal_language = Some("EN".into());
+        });
         let plan = given(&request).over(Metadata { language: None, ..decided() });
         assert_eq!(plan.bpm, Some(Scalar::Text("120".into())));
         assert_eq!(plan.duration, Some(Scalar::Text("1".into())));
@@ -365,18 +363,17 @@ mod tests {
             (plan.language.as_deref(), plan.keyscale.as_deref()),
             (Some("en"), Some("F# minor"))
         );
-        let agreed = given(&Request { bpm: Some(92), ..Request::default() }).over(decided());
+        let agreed = given(&Request::default().with(|r| r.words.bpm = Some(92))).over(decided());
         assert_eq!(agreed, decided());
     }
 
     #[test]
     fn a_metre_in_fourths_is_given_as_its_beats() {
-        let request = Request {
-            timesignature: Some("3/4".into()),
-            duration: Some(33.7),
-            vocal_language: Some("unknown".into()),
-            ..Request::default()
-        };
+        let request = Request::default().with(|r| {
+            r.words.timesignature = Some("3/4".into());
+            r.words.duration = Some(33.7);
+            r.words.vocal_language = Some("unknown".into());
+        });
         let values = given(&request).user_values();
         assert_eq!(values.timesignature.as_deref(), Some("3"));
         assert_eq!(values.duration.as_deref(), Some("33"));
@@ -386,11 +383,10 @@ mod tests {
     /// Upstream `inference.py`, `user_metadata`: the language is used only for [`Ask::Format`].
     #[test]
     fn upstream_is_not_told_the_language_of_a_plan() {
-        let request = Request {
-            timesignature: Some("3/4".into()),
-            vocal_language: Some("no".into()),
-            ..Request::default()
-        };
+        let request = Request::default().with(|r| {
+            r.words.timesignature = Some("3/4".into());
+            r.words.vocal_language = Some("no".into());
+        });
         let values = |ask: &Ask, style| Given::of(&request, ask, style).user_values();
         assert_eq!(values(&Ask::Plan, PromptStyle::Upstream).language, None);
         let formatted = values(&Ask::Format, PromptStyle::Upstream);

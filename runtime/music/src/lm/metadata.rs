@@ -7,8 +7,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    plan::{SongMetadata, metadata},
     python,
+    request::words::{self, SongMetadata},
 };
 
 /// A value of upstream's dictionary.
@@ -104,14 +104,14 @@ impl Metadata {
         let keyscale = self.keyscale.as_deref().map(str::trim);
         let language = self.language.as_deref();
         SongMetadata {
-            bpm: self.bpm().and_then(|bpm| metadata::bpm(bpm).ok()),
-            keyscale: keyscale.filter(|key| metadata::is_keyscale(key)).map(str::to_owned),
+            bpm: self.bpm().and_then(|bpm| words::bpm(bpm).ok()),
+            keyscale: keyscale.filter(|key| words::is_keyscale(key)).map(str::to_owned),
             timesignature: self
                 .timesignature
                 .as_deref()
-                .and_then(|metre| metadata::timesignature(metre).ok()),
-            vocal_language: language.and_then(|code| metadata::vocal_language(code).ok()),
-            duration: seconds.and_then(|seconds| metadata::duration(seconds).ok()),
+                .and_then(|metre| words::timesignature(metre).ok()),
+            vocal_language: language.and_then(|code| words::vocal_language(code).ok()),
+            duration: seconds.and_then(|seconds| words::duration(seconds).ok()),
         }
     }
 

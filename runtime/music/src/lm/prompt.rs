@@ -15,9 +15,8 @@ use super::{cot::cot, metadata::Metadata};
 use crate::{Request, codes, prompt::INSTRUMENTAL, python::strip};
 
 pub mod acestep_cpp;
-mod style;
 
-pub use style::PromptStyle;
+pub use crate::request::language::{NO_USER_INPUT, PromptStyle, meaningful_negative};
 
 /// Instruction for a plan, and for audio codes.
 pub const GENERATE: &str = "Generate audio semantic tokens based on the given conditions:";
@@ -30,9 +29,6 @@ pub const INSPIRE: &str =
 /// Instruction to rewrite caption and lyrics in the format of the training data.
 pub const FORMAT: &str =
     "Format the user's input into a more detailed and specific musical description:";
-
-/// The user's text in training if there is no input.
-pub const NO_USER_INPUT: &str = "NO USER INPUT";
 
 /// Returns a system turn, a user turn and the header of the assistant's turn.
 pub fn custom(system: &str, user: &str) -> String {
@@ -48,12 +44,6 @@ fn ask(instruction: &str, user: &str) -> String {
 
 fn song(caption: &str, lyrics: &str) -> String {
     format!("# Caption\n{caption}\n\n# Lyric\n{lyrics}\n")
-}
-
-/// Returns a negative prompt unchanged; `None` if it is blank or [`NO_USER_INPUT`].
-pub fn meaningful_negative(text: &str) -> Option<&str> {
-    let stripped = strip(text);
-    (!stripped.is_empty() && stripped != NO_USER_INPUT).then_some(text)
 }
 
 /// Returns the prompt for the plan of a song.

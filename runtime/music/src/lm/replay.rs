@@ -28,17 +28,15 @@ impl Replay {
         let flag = |key: &str| args[key].as_bool().unwrap_or(true);
         let negative = text("negative_prompt");
         Self {
-            request: Request {
-                caption: text("caption"),
-                lyrics: Some(text("lyrics").unwrap_or_default()),
-                bpm: word("bpm").and_then(|bpm| bpm.parse().ok()),
-                keyscale: word("keyscale"),
-                timesignature: word("timesignature"),
-                duration: args["target_duration"]
-                    .as_f64()
-                    .or_else(|| word("duration")?.parse().ok()),
-                ..Request::default()
-            },
+            request: Request::default().with(|r| {
+                r.words.caption = text("caption");
+                r.words.lyrics = Some(text("lyrics").unwrap_or_default());
+                r.words.bpm = word("bpm").and_then(|bpm| bpm.parse().ok());
+                r.words.keyscale = word("keyscale");
+                r.words.timesignature = word("timesignature");
+                r.words.duration =
+                    args["target_duration"].as_f64().or_else(|| word("duration")?.parse().ok());
+            }),
             settings: Settings {
                 temperature: 0.0,
                 cfg_scale: number("cfg_scale").unwrap_or(1.0),
@@ -74,7 +72,8 @@ impl Replay {
 
 /// Returns metadata and codes of a run in the format of upstream.
 pub fn result(composed: &Composed, text_of: impl Fn(&[u32]) -> String) -> Value {
-    let codes = composed.request.audio_codes.is_some().then(|| composed.calls.last()).flatten();
+    let codes =
+        composed.request.source.audio_codes.is_some().then(|| composed.calls.last()).flatten();
     let written = codes.and_then(|call| call.written.first());
     serde_json::json!({
         "metadata": composed.metadata,

@@ -15,7 +15,7 @@ use super::{
     constrain::Grammar, generate::Writer, sample::Sampler, settings::Settings,
     vocabulary::Vocabulary,
 };
-use crate::plan::MOST_SECONDS;
+use crate::request::length::MOST_SECONDS;
 
 /// Loads the model, runs `work` with it, and drops it. If its logits overflow, runs `work` once
 /// more in f32.
@@ -148,7 +148,8 @@ mod tests {
         fits: bool,
         work: impl FnMut(&Writer<'_, Flex>) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        let settings = Settings::resolve(&Request::default(), &[1], &mut vec![]).expect("defaults");
+        let request = Request::default();
+        let settings = request.language.plan(&request.words, &[1], &mut vec![]).expect("defaults");
         let place = Place { device: FlexDevice, dtype };
         let (language, stage) = (language(fits), stage::LM_CODES);
         open_at(target, &language, &place, &settings, stage, &Unobserved, work)

@@ -86,7 +86,7 @@ pub fn prepare_all<B: Backend>(
         |i| condition::encode_condition(networks, &texts[i], &timbres[i], observe[i]), // [1, L, H]
     );
     // An edit also needs the condition of the song before it.
-    let plain_texts = stages.each(same_edit, |i| match plans[i].flow_edit.as_ref().map(as_it_is) {
+    let plain_texts = stages.each(same_edit, |i| match plans[i].edit.as_ref().map(as_it_is) {
         Some(prompt) => condition::encode_text(networks, &[prompt], observe[i]).map(Some),
         None => Ok(None),
     });
@@ -129,7 +129,7 @@ fn target<B: Backend>(
 ) -> Result<Option<Tensor<B, 3>>, Error> {
     // ANCHOR: source
     let target = source::target(plan, silence, networks, observe)?; // [1, T, C]
-    Ok(target.map(|target| source::padded(target, silence, plan.padded_frames)))
+    Ok(target.map(|target| source::padded(target, silence, plan.length.padded_frames)))
     // ANCHOR_END: source
 }
 
@@ -141,11 +141,11 @@ fn timbre<B: Backend>(
     observe: &dyn Observe,
 ) -> Result<Timbre<B>, Error> {
     let frames = networks.configs().dit.timbre_fix_frame;
-    if plan.references.is_empty() {
+    if plan.source.references.is_empty() {
         return Ok(Timbre::of_silence(silence, frames, 1));
     }
     let latents = |sound: &Sound| source::latents(sound, networks, observe);
-    let references = plan.references.iter().map(latents).collect::<Result<_, _>>()?;
+    let references = plan.source.references.iter().map(latents).collect::<Result<_, _>>()?;
     Ok(Timbre::of(references, 1))
 }
 
@@ -157,19 +157,19 @@ fn followed<B: Backend>(
     networks: &Networks<'_, B>,
     observe: &dyn Observe,
 ) -> Result<Tensor<B, 3>, Error> {
-    if plan.has_codes() {
+    if plan.source.has_codes() {
         let hints = hints(plan, networks, observe)?; // [1 or B, 5 N, C]
-        return Ok(source::padded(hints, silence, plan.padded_frames));
+        return Ok(source::padded(hints, silence, plan.length.padded_frames));
     }
     let target = match target {
-        Some(target) if plan.task.has_source() => target,
+        Some(target) if plan.source.task.has_source() => target,
         // An edit without a source task uses its song only as the start of sampling.
-        _ => return Ok(source::silence(silence, plan.padded_frames)),
+        _ => return Ok(source::silence(silence, plan.length.padded_frames)),
     };
-    Ok(match &plan.region {
-        _ if plan.is_cover() => coded(target, silence, networks, observe)?,
+    Ok(match &plan.repaint.region {
+        _ if plan.source.is_cover() => coded(target, silence, networks, observe)?,
         // Lego keeps the source inside the region, because its new track accompanies it.
-        Some(region) if plan.task == Task::Repaint => {
+        Some(region) if plan.source.task == Task::Repaint => {
             source::silenced(target.clone(), &region.frames, silence)
         }
         _ => target.clone(),
@@ -193,10 +193,10 @@ fn prepared<B: Backend>(
     networks: &Networks<'_, B>,
 ) -> Prepared<B> {
     let Ingredients { conditions, as_it_is, followed, target } = ingredients;
-    let (batch, frames) = (plan.seeds.len(), plan.padded_frames);
+    let (batch, frames) = (plan.noise.seeds.len(), plan.length.padded_frames);
     // Noise is mixed with the source itself, not with its lossy version from audio codes.
     let under_noise = match &target {
-        Some(target) if plan.is_cover() => target.clone(),
+        Some(target) if plan.source.is_cover() => target.clone(),
         _ => followed.clone(),
     };
     // Every item of the batch shares the condition, unless it has audio codes of its own.
@@ -204,8 +204,8 @@ fn prepared<B: Backend>(
         let [_, length, width] = x.dims();
         x.expand([batch, length, width])
     };
-    let anew = plan.region.as_ref().map(|region| &region.frames);
-    let mask = source::mask(anew, plan.mask_mode, frames);
+    let anew = plan.repaint.region.as_ref().map(|region| &region.frames);
+    let mask = source::mask(anew, plan.repaint.mask_mode, frames);
     let track = |hidden: Tensor<B, 3>, source: Tensor<B, 3>| Track {
         condition: each(hidden),
         context: each(source::context(source, &mask)),
@@ -222,20 +222,23 @@ fn prepared<B: Backend>(
     let tracks = Tracks {
         first: track(conditions.first.hidden, followed),
         later: conditions.later.map(|later| plain(later.hidden)),
-        steering: plan.guidance.map(|guidance| Steering { guidance, null: conditions.null }),
+        steering: plan
+            .sampling
+            .guidance
+            .map(|guidance| Steering { guidance, null: conditions.null }),
     };
-    let region = match (&plan.region, target) {
+    let region = match (&plan.repaint.region, target) {
         (Some(region), Some(target)) => Some(Region {
             clean: each(target),
             anew: region.frames.clone(),
-            injected_steps: injected_steps(region.repaint.injection_ratio, plan.steps()),
-            crossfade_frames: region.repaint.crossfade_frames,
+            injected_steps: injected_steps(region.transition.injection_ratio, plan.steps()),
+            crossfade_frames: region.transition.crossfade_frames,
             // A sound source is spliced as samples later; a latent source has no samples.
-            keeps_latents: matches!(plan.source, Some(Sound::Latents(_))),
+            keeps_latents: matches!(plan.source.sound, Some(Sound::Latents(_))),
         }),
         _ => None,
     };
-    let source = (plan.cover_noise_strength > 0.0).then(|| each(under_noise));
+    let source = (plan.source.cover_noise_strength > 0.0).then(|| each(under_noise));
     Prepared {
         tracks,
         start: Start { noise: initial_noise(plan, networks), source, region },
@@ -244,7 +247,8 @@ fn prepared<B: Backend>(
 }
 
 fn initial_noise<B: Backend>(plan: &Plan, networks: &Networks<'_, B>) -> Tensor<B, 3> {
-    let (frames, channels) = (plan.padded_frames, networks.configs().dit.audio_acoustic_hidden_dim);
+    let (frames, channels) =
+        (plan.length.padded_frames, networks.configs().dit.audio_acoustic_hidden_dim);
     let noise = (0..plan.batch_size()).flat_map(|item| plan.initial_noise(item)).collect();
     from_host(noise, frames, channels, networks.device())
 }

@@ -2,10 +2,18 @@ mod refusals;
 mod sampler;
 mod tasks;
 
+use acestep_engine::audio::loudness::Loudness;
+use serde_json::json;
+
 use super::*;
 use crate::{
-    flow::{dcw::DcwMode, solver::SdeTimes},
+    flow::{
+        dcw::{Dcw, DcwMode},
+        smoothing::Smoothing,
+        solver::SdeTimes,
+    },
     prompt,
+    request::Noise,
 };
 
 fn turbo() -> ModelInfo {
@@ -28,12 +36,11 @@ fn base() -> ModelInfo {
 
 /// A request that causes no notice.
 fn request() -> Request {
-    Request {
-        caption: Some("calm piano".into()),
-        duration: Some(10.0),
-        seed: Some(vec![7]),
-        ..Request::default()
-    }
+    Request::default().with(|r| {
+        r.words.caption = Some("calm piano".into());
+        r.words.duration = Some(10.0);
+        r.noise.seed = Some(vec![7]);
+    })
 }
 
 fn resolve(request: Request, model: ModelInfo) -> (Plan, Vec<String>) {
@@ -47,14 +54,16 @@ fn refusal(request: Request) -> String {
 
 #[test]
 fn what_turbo_does_not_use_is_said() {
-    let asked = Request {
-        inference_steps: Some(20),
-        guidance_scale: Some(4.5),
-        shift: Some(2.4),
-        ..request()
-    };
+    let asked = request().with(|r| {
+        r.sampling.inference_steps = Some(20);
+        r.sampling.guidance_scale = Some(4.5);
+        r.sampling.shift = Some(2.4);
+    });
     let (plan, notices) = resolve(asked, turbo());
-    assert_eq!((plan.timesteps[1], plan.shift), ((14.0f64 / 15.0) as f32, Some(2.0)));
+    assert_eq!(
+        (plan.sampling.timesteps[1], plan.sampling.shift),
+        ((14.0f64 / 15.0) as f32, Some(2.0))
+    );
     assert_eq!(
         notices,
         [
@@ -67,62 +76,69 @@ fn what_turbo_does_not_use_is_said() {
 
 #[test]
 fn the_prompts_state_what_was_asked() {
-    let asked = Request {
-        lyrics: Some("la".into()),
-        bpm: Some(83),
-        keyscale: Some("G major".into()),
-        timesignature: Some("4".into()),
-        duration: Some(33.7),
-        vocal_language: Some("FR".into()),
-        ..request()
-    };
+    let asked = request().with(|r| {
+        r.words.lyrics = Some("la".into());
+        r.words.bpm = Some(83);
+        r.words.keyscale = Some("G major".into());
+        r.words.timesignature = Some("4".into());
+        r.words.duration = Some(33.7);
+        r.words.vocal_language = Some("FR".into());
+    });
     let (plan, _) = resolve(asked, turbo());
     assert_eq!(
-        plan.caption_prompt,
+        plan.words.caption_prompt,
         "# Instruction\nFill the audio semantic mask based on the given conditions:\n\n\
          # Caption\ncalm piano\n\n# Metas\n- bpm: 83\n- timesignature: 4\n- keyscale: G major\n\
          - duration: 33 seconds\n<|endoftext|>\n"
     );
-    assert_eq!(plan.lyric_prompt, "# Languages\nfr\n\n# Lyric\nla<|endoftext|>");
+    assert_eq!(plan.words.lyric_prompt, "# Languages\nfr\n\n# Lyric\nla<|endoftext|>");
 }
 
 #[test]
 fn every_duration_from_1_to_60_seconds_has_its_frames_and_samples() {
     for ms in (1000u64..=60_000).step_by(333) {
-        let asked = Request { duration: Some(ms as f64 / 1000.0), ..request() };
+        let asked = request().with(|r| r.words.duration = Some(ms as f64 / 1000.0));
         let (plan, _) = resolve(asked, turbo());
         let frames = (ms * 25 / 1000) as usize;
-        assert_eq!((plan.frames, plan.samples()), (frames, frames * 1920), "{ms} ms");
-        assert_eq!(plan.padded_frames, frames.max(128));
+        assert_eq!((plan.length.frames, plan.samples()), (frames, frames * 1920), "{ms} ms");
+        assert_eq!(plan.length.padded_frames, frames.max(128));
     }
 }
 
 #[test]
 fn without_a_duration_it_is_half_a_minute_and_that_is_said() {
-    let (plan, notices) = resolve(Request { duration: None, ..request() }, turbo());
-    assert_eq!((plan.duration_s, plan.frames), (30.0, 750));
+    let (plan, notices) = resolve(request().with(|r| r.words.duration = None), turbo());
+    assert_eq!((plan.length.duration_s, plan.length.frames), (30.0, 750));
     assert_eq!(notices, ["no duration given, making 30 s"]);
 }
 
 /// The request of acestep.cpp's reference run: 434 codes and 88 s give 86.8 s.
 #[test]
 fn codes_win_over_the_duration() {
-    let asked =
-        Request { audio_codes: Some(vec![vec![5; 434]]), duration: Some(88.0), ..request() };
+    let asked = request().with(|r| {
+        r.source.audio_codes = Some(vec![vec![5; 434]]);
+        r.words.duration = Some(88.0);
+    });
     let (plan, notices) = resolve(asked, turbo());
-    assert_eq!((plan.duration_s, plan.frames, plan.samples()), (86.8, 2170, 4_166_400));
+    assert_eq!(
+        (plan.length.duration_s, plan.length.frames, plan.samples()),
+        (86.8, 2170, 4_166_400)
+    );
     assert_eq!(notices, ["the audio codes decide the length: 86.8 s instead of 88 s"]);
-    assert!(plan.has_codes() && !plan.is_cover());
-    assert_eq!(plan.instruction, prompt::COVER);
-    assert!(plan.caption_prompt.contains("- duration: 88 seconds\n"));
+    assert!(plan.source.has_codes() && !plan.source.is_cover());
+    assert_eq!(plan.source.instruction, prompt::COVER);
+    assert!(plan.words.caption_prompt.contains("- duration: 88 seconds\n"));
 }
 
 #[test]
 fn codes_alone_decide_the_length_without_a_word() {
-    let asked = Request { audio_codes: Some(vec![vec![5; 50]]), duration: None, ..request() };
+    let asked = request().with(|r| {
+        r.source.audio_codes = Some(vec![vec![5; 50]]);
+        r.words.duration = None;
+    });
     let (plan, notices) = resolve(asked, turbo());
-    assert_eq!(plan.frames, 250);
-    assert!(plan.caption_prompt.contains("- duration: 10 seconds\n"));
+    assert_eq!(plan.length.frames, 250);
+    assert!(plan.words.caption_prompt.contains("- duration: 10 seconds\n"));
     assert!(notices.is_empty());
 }
 
@@ -130,8 +146,11 @@ fn codes_alone_decide_the_length_without_a_word() {
 fn the_default_instruction_gives_way_to_codes_and_an_own_one_does_not() {
     let with = |instruction: &str| {
         let instruction = Some(instruction.to_owned());
-        let asked = Request { audio_codes: Some(vec![vec![5; 50]]), instruction, ..request() };
-        resolve(asked, turbo()).0.instruction
+        let asked = request().with(|r| {
+            r.source.audio_codes = Some(vec![vec![5; 50]]);
+            r.source.instruction = instruction;
+        });
+        resolve(asked, turbo()).0.source.instruction
     };
     assert_eq!(with(prompt::TEXT_TO_MUSIC), prompt::COVER);
     assert_eq!(with("Hum it"), "Hum it");
@@ -139,88 +158,87 @@ fn the_default_instruction_gives_way_to_codes_and_an_own_one_does_not() {
 
 #[test]
 fn a_cover_strength_below_1_brings_a_second_prompt() {
-    let asked = Request {
-        audio_codes: Some(vec![vec![5; 50]]),
-        audio_cover_strength: Some(0.3),
-        ..request()
-    };
+    let asked = request().with(|r| {
+        r.source.audio_codes = Some(vec![vec![5; 50]]);
+        r.source.audio_cover_strength = Some(0.3);
+    });
     let (plan, _) = resolve(asked, turbo());
     assert_eq!(plan.cover_steps(), 2);
-    assert!(plan.non_cover_prompt.expect("a prompt").contains(prompt::TEXT_TO_MUSIC));
-    assert!(plan.caption_prompt.contains(prompt::COVER));
-    assert_eq!(resolve(request(), turbo()).0.non_cover_prompt, None);
+    assert!(plan.words.non_cover_prompt.expect("a prompt").contains(prompt::TEXT_TO_MUSIC));
+    assert!(plan.words.caption_prompt.contains(prompt::COVER));
+    assert_eq!(resolve(request(), turbo()).0.words.non_cover_prompt, None);
 }
 
 /// In f32 the strength 0.7 would be slightly less, and give 34 of 50 steps.
 #[test]
 fn a_cover_strength_is_not_rounded_on_its_way() {
-    let asked = Request {
-        audio_codes: Some(vec![vec![5; 50]]),
-        audio_cover_strength: Some(0.7),
-        ..request()
-    };
+    let asked = request().with(|r| {
+        r.source.audio_codes = Some(vec![vec![5; 50]]);
+        r.source.audio_cover_strength = Some(0.7);
+    });
     assert_eq!(resolve(asked, base()).0.cover_steps(), 35);
 }
 
 #[test]
 fn codes_beyond_the_models_own_codebook_count_as_its_last() {
-    let asked = || Request {
-        audio_codes: Some(vec![vec![3, 64_000, 99, u32::MAX]]),
-        duration: None,
-        ..request()
+    let asked = || {
+        request().with(|r| {
+            r.source.audio_codes = Some(vec![vec![3, 64_000, 99, u32::MAX]]);
+            r.words.duration = None;
+        })
     };
     let (plan, notices) = resolve(asked(), turbo());
-    assert_eq!(plan.codes, [[3, 63_999, 99, 63_999]]);
+    assert_eq!(plan.source.codes, [[3, 63_999, 99, 63_999]]);
     assert_eq!(notices, ["2 of 4 audio codes were above 63999 and count as 63999"]);
     let (plan, notices) = resolve(asked(), ModelInfo { codes: 64, ..turbo() });
-    assert_eq!(plan.codes, [[3, 63, 63, 63]]);
+    assert_eq!(plan.source.codes, [[3, 63, 63, 63]]);
     assert_eq!(notices, ["3 of 4 audio codes were above 63 and count as 63"]);
 }
 
 #[test]
 fn several_outlines_are_as_many_songs() {
-    let asked = |songs: usize, batch_size, seed: Vec<u64>| Request {
-        audio_codes: Some(vec![vec![5; 10]; songs]),
-        duration: None,
-        batch_size,
-        seed: Some(seed),
-        ..request()
+    let asked = |songs: usize, batch_size, seed: Vec<u64>| {
+        request().with(|r| {
+            r.source.audio_codes = Some(vec![vec![5; 10]; songs]);
+            r.words.duration = None;
+            r.noise.batch_size = batch_size;
+            r.noise.seed = Some(seed);
+        })
     };
     let songs = |request| {
         let plan = resolve(request, turbo()).0;
-        (plan.codes.len(), plan.codes_per_song(), plan.seeds)
+        (plan.source.codes.len(), plan.source.codes_per_song(), plan.noise.seeds)
     };
     assert_eq!(songs(asked(3, None, vec![7])), (3, 10, vec![7, 8, 9]));
     assert_eq!(songs(asked(2, Some(2), vec![7])), (2, 10, vec![7, 8]));
     assert_eq!(songs(asked(2, None, vec![4, 9])), (2, 10, vec![4, 9]));
     // One list for all songs.
     assert_eq!(songs(asked(1, Some(2), vec![7])), (1, 10, vec![7, 8]));
-    let none = Request { audio_codes: Some(vec![vec![], vec![]]), ..request() };
+    let none = request().with(|r| r.source.audio_codes = Some(vec![vec![], vec![]]));
     assert_eq!(songs(none), (0, 0, vec![7]));
 }
 
 #[test]
 fn lyrics_that_cannot_be_sung_in_time_are_said() {
-    let asked = Request { lyrics: Some("la ".repeat(50)), ..request() };
+    let asked = request().with(|r| r.words.lyrics = Some("la ".repeat(50)));
     let (_, notices) = resolve(asked, turbo());
     assert_eq!(
         notices,
         ["the lyrics take 12 s even if they are rapped fast, but the song has 10 s: not all of \
              them will be sung"]
     );
-    let asked = Request { lyrics: Some("la ".repeat(45)), ..request() };
+    let asked = request().with(|r| r.words.lyrics = Some("la ".repeat(45)));
     assert_eq!(resolve(asked, turbo()).1, Vec::<String>::new());
 }
 
 #[test]
 fn tiles_that_are_cut_or_can_be_heard_are_said() {
     let with = |chunk, overlap, duration| {
-        let asked = Request {
-            vae_chunk: Some(chunk),
-            vae_overlap: Some(overlap),
-            duration: Some(duration),
-            ..request()
-        };
+        let asked = request().with(|r| {
+            r.compute.vae_chunk = Some(chunk);
+            r.compute.vae_overlap = Some(overlap);
+            r.words.duration = Some(duration);
+        });
         let (plan, notices) = resolve(asked, turbo());
         (plan.tiling.chunk, plan.tiling.overlap, notices)
     };
@@ -236,7 +254,16 @@ fn tiles_that_are_cut_or_can_be_heard_are_said() {
 #[test]
 fn a_batch_counts_its_seeds_up_and_a_list_is_taken_as_it_is() {
     let seeds = |seed: Option<Vec<u64>>, batch_size| {
-        resolve(Request { seed, batch_size, ..request() }, turbo()).0.seeds
+        resolve(
+            request().with(|r| {
+                r.noise.seed = seed;
+                r.noise.batch_size = batch_size;
+            }),
+            turbo(),
+        )
+        .0
+        .noise
+        .seeds
     };
     assert_eq!(seeds(Some(vec![41]), Some(3)), [41, 42, 43]);
     assert_eq!(seeds(Some(vec![u64::MAX]), Some(2)), [u64::MAX, 0]);
@@ -248,17 +275,19 @@ fn a_batch_counts_its_seeds_up_and_a_list_is_taken_as_it_is() {
 
 #[test]
 fn an_instrumental_has_its_marker_and_empty_lyrics_stay_empty() {
-    let (plan, _) = resolve(Request { instrumental: Some(true), ..request() }, turbo());
-    assert_eq!(plan.lyrics, "[Instrumental]");
-    assert_eq!(resolve(request(), turbo()).0.lyrics, "");
+    let (plan, _) = resolve(request().with(|r| r.words.instrumental = Some(true)), turbo());
+    assert_eq!(plan.words.lyrics, "[Instrumental]");
+    assert_eq!(resolve(request(), turbo()).0.words.lyrics, "");
 }
 
 #[test]
 fn long_texts_and_odd_keys_are_said_but_taken() {
-    let asked =
-        Request { caption: Some("x".repeat(512)), keyscale: Some("C dorian".into()), ..request() };
+    let asked = request().with(|r| {
+        r.words.caption = Some("x".repeat(512));
+        r.words.keyscale = Some("C dorian".into());
+    });
     let (plan, notices) = resolve(asked, turbo());
-    assert_eq!(plan.metas.keyscale.as_deref(), Some("C dorian"));
+    assert_eq!(plan.words.metas.keyscale.as_deref(), Some("C dorian"));
     assert_eq!(
         notices,
         [
@@ -271,4 +300,65 @@ fn long_texts_and_odd_keys_are_said_but_taken() {
 #[test]
 fn one_request_and_seed_is_one_plan() {
     assert_eq!(resolve(request(), base()), resolve(request(), base()));
+}
+
+/// A saved request decides every value: shift and steps of turbo, times, guidance, noise, sound.
+#[test]
+fn the_request_of_a_plan_makes_it_again() {
+    let word = |text: &str| Some(text.to_owned());
+    for (asked, model) in [
+        (Request { noise: Noise::default(), ..request() }, turbo()),
+        (request().with(|r| r.sampling.shift = Some(1.7)), base()),
+        (request().with(|r| r.sampling.timesteps = Some(vec![1.0, 0.6, 0.0])), base()),
+        (request().with(|r| r.sampling.use_adg = Some(true)), base()),
+        (request().with(|r| r.sampler.infer_method = word("sde")), base()),
+        (request().with(|r| r.sampler.solver = word("dpm3m")), turbo()),
+        (request().with(|r| r.sampler.dcw_enabled = Some(true)), turbo()),
+        (request().with(|r| r.noise.retake_variance = Some(0.3)), turbo()),
+        (request().with(|r| r.source.audio_codes = Some(vec![vec![5; 50]; 2])), turbo()),
+        (request().with(|r| r.output.enable_normalization = Some(false)), turbo()),
+        (request().with(|r| r.output.lufs = Some(-14.1)), turbo()),
+        (request().with(|r| r.compute.vae_chunk = Some(100)), turbo()),
+        (request().with(|r| r.words.lyrics = word("la\r\nla")), turbo()),
+    ] {
+        let (plan, _) = resolve(asked.clone(), model.clone());
+        let saved = plan.to_request(&asked);
+        assert_eq!(resolve(saved, model).0, plan, "{asked:?}");
+    }
+}
+
+/// `json!` alone would write 0.05 of an f32 as 0.05000000074505806.
+#[test]
+fn the_json_of_a_plan_has_the_keys_of_a_request_and_short_numbers() {
+    let asked = request().with(|r| {
+        r.sampler.dcw_enabled = Some(true);
+        r.noise.retake_variance = Some(0.3);
+        r.noise.retake_seed = Some(vec![9]);
+        r.output.lufs = Some(-14.1);
+        r.output.fade_in_duration = Some(0.05 * (1.0 - 0.7));
+    });
+    let json = resolve(asked, turbo()).0.to_json();
+    let dcw = json!({"mode": "double", "scaler": 0.05, "high_scaler": 0.02});
+    for (key, expected) in [
+        ("caption", json!("calm piano")),
+        ("task_type", json!("text2music")),
+        ("duration", json!(10.0)),
+        ("frames", json!(250)),
+        ("audio_codes", json!(0)),
+        ("cover_steps", json!(null)),
+        ("inference_steps", json!(8)),
+        ("infer_method", json!("ode")),
+        ("solver", json!("euler")),
+        ("dcw", dcw),
+        ("retake", json!({"variance": 0.3, "seeds": [9]})),
+        ("rng", json!("philox")),
+        ("lufs", json!(-14.1)),
+        ("fade_in_duration", json!(0.05 * (1.0 - 0.7))),
+        ("normalization_db", json!(null)),
+        ("vae_chunk", json!(512)),
+        ("flow_edit", json!(null)),
+        ("region", json!(null)),
+    ] {
+        assert_eq!(json[key], expected, "{key}");
+    }
 }

@@ -12,7 +12,8 @@ use serde_json::{Map, Value, json};
 
 use super::{
     Request,
-    keys::{ACESTEP_CPP, Kind, MODES, NESTED, Neutral, OURS, Role, THEIRS},
+    keys::{ACESTEP_CPP, Kind, MODES, Meaning, NESTED, Neutral, THEIRS},
+    topic::Key,
     values::{
         as_f64, count, flag, kilobits, list, model, names, number, one_seed, positive, seeds, text,
         times, whole, word, wrong,
@@ -141,12 +142,10 @@ impl Reader {
         for (written, value) in object {
             let key = snake_case(written);
             self.is_acestep_cpp |= ACESTEP_CPP.contains(&key.as_str());
-            let ours = OURS
-                .iter()
-                .find(|(name, _, aliases)| *name == key || aliases.contains(&key.as_str()));
+            let ours = Request::all_keys().find(|own| own.is(&key));
             if dcw_off && key.starts_with("dcw_") && key != "dcw_enabled" {
                 // Ignore settings of a feature that is switched off.
-            } else if let Some(&(name, kind, _)) = ours {
+            } else if let Some(&Key { name, kind, .. }) = ours {
                 let read = self.ours(name, written, kind, value)?;
                 if let Some((other, first, known)) = said.get(name)
                     && read.is_some()
@@ -160,9 +159,10 @@ impl Reader {
                 }
             } else if key == "lm_batch_size" {
                 self.texts = count(written, value)?;
-            } else if let Some(&(_, role, neutral)) = THEIRS.iter().find(|(name, ..)| *name == key)
+            } else if let Some(&(_, meaning, neutral)) =
+                THEIRS.iter().find(|(name, ..)| *name == key)
             {
-                self.theirs(written, role, neutral, value)?;
+                self.theirs(written, meaning, neutral, value)?;
             } else {
                 return Err(Error::UnknownKey { near: similar(&key), key: written.clone() });
             }
@@ -223,34 +223,34 @@ impl Reader {
     fn theirs(
         &mut self,
         written: &str,
-        role: Role,
+        meaning: Meaning,
         neutral: Neutral,
         value: &Value,
     ) -> Result<(), Error> {
         if is_neutral(neutral, value) {
             return Ok(());
         }
-        match role {
-            Role::Nothing => (),
-            Role::Wish => {
+        match meaning {
+            Meaning::Nothing => (),
+            Meaning::Wish => {
                 if let Some(wish) = text(written, value)?.filter(|wish| !wish.trim().is_empty()) {
                     self.wish = Some((written.to_owned(), wish));
                 }
             }
-            Role::Mode(mode) => {
+            Meaning::Mode(mode) => {
                 // Upstream gives `inspire` precedence.
                 if flag(written, value)? == Some(true) && self.mode != Some("inspire") {
                     self.mode = Some(mode);
                 }
             }
-            Role::Unbuilt => self.notices.push(Notice(format!(
+            Meaning::Unbuilt => self.notices.push(Notice(format!(
                 "the request's `{written}` has no effect: upstream has not built it either"
             ))),
-            Role::Chosen(option) => self.notices.push(Notice(format!(
+            Meaning::Chosen(option) => self.notices.push(Notice(format!(
                 "the request's `{written}` {} is not read; choose with {option}",
                 shortened(&value.to_string())
             ))),
-            Role::Sound => {
+            Meaning::Sound => {
                 let value = shortened(&value.to_string());
                 return Err(Error::NotInThisVersion(format!("the request's `{written}` {value}")));
             }
@@ -361,7 +361,7 @@ fn snake_case(key: &str) -> String {
 
 /// Returns the known key that is most similar to `key`, if any.
 fn similar(key: &str) -> Option<String> {
-    let ours = OURS.iter().flat_map(|(name, _, aliases)| aliases.iter().chain([name]));
+    let ours = Request::all_keys().flat_map(|key| key.others.iter().chain([&key.name]));
     let theirs = THEIRS.iter().map(|(name, ..)| name);
     acestep_engine::nearest(key, ours.chain(theirs).copied()).map(str::to_owned)
 }

@@ -1,7 +1,9 @@
-//! Every key of a request file, ours and those of other programs, with its meaning.
+//! Kinds of values of our keys, and every key of other programs with its meaning.
 //!
 //! Source: upstream `GenerationParams`, `GenerationConfig` and its REST server; acestep.cpp's
 //! request files.
+
+use super::Takes;
 
 /// The kind of value of one of our keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,101 +42,33 @@ pub(super) enum Kind {
     Mode,
 }
 
-/// Our keys: name, kind, other spellings.
-pub(super) const OURS: &[(&str, Kind, &[&str])] = &[
-    ("caption", Kind::Text, &["prompt"]),
-    ("lyrics", Kind::Text, &[]),
-    ("instrumental", Kind::Flag, &[]),
-    ("bpm", Kind::Count, &["tempo"]),
-    ("keyscale", Kind::Word, &["key_scale", "key"]),
-    ("timesignature", Kind::Word, &["time_signature"]),
-    ("duration", Kind::Positive, &["audio_duration", "target_duration"]),
-    ("vocal_language", Kind::Word, &["language"]),
-    ("inference_steps", Kind::Count, &["infer_steps"]),
-    ("guidance_scale", Kind::Positive, &["cfg_scale"]),
-    ("shift", Kind::Positive, &[]),
-    ("timesteps", Kind::Times, &["custom_timesteps"]),
-    ("infer_method", Kind::Word, &[]),
-    ("sampler_mode", Kind::Word, &[]),
-    ("solver", Kind::Word, &[]),
-    ("stork_substeps", Kind::Whole, &[]),
-    ("velocity_norm_threshold", Kind::Number, &[]),
-    ("velocity_ema_factor", Kind::Number, &[]),
-    ("dcw_enabled", Kind::Flag, &[]),
-    ("dcw_mode", Kind::Word, &[]),
-    ("dcw_scaler", Kind::Number, &[]),
-    ("dcw_high_scaler", Kind::Number, &[]),
-    ("dcw_wavelet", Kind::Word, &[]),
-    ("seed", Kind::Seeds, &["seeds"]),
-    ("retake_seed", Kind::Seeds, &["retake_seeds"]),
-    ("retake_variance", Kind::Number, &[]),
-    ("batch_size", Kind::Count, &["synth_batch_size"]),
-    ("audio_codes", Kind::Codes, &["audio_code_string"]),
-    ("task_type", Kind::Word, &["task"]),
-    ("src_audio", Kind::Text, &["src_audio_path", "ctx_audio"]),
-    ("src_latents", Kind::Text, &[]),
-    ("reference_audio", Kind::Names, &["reference_audio_path", "ref_audio"]),
-    ("ref_latents", Kind::Names, &[]),
-    ("repainting_start", Kind::Number, &[]),
-    ("repainting_end", Kind::Number, &[]),
-    ("repaint_mode", Kind::Word, &[]),
-    ("repaint_strength", Kind::Number, &[]),
-    ("repaint_latent_crossfade_frames", Kind::Whole, &[]),
-    ("repaint_wav_crossfade_sec", Kind::Number, &[]),
-    ("chunk_mask_mode", Kind::Word, &[]),
-    ("track_name", Kind::Word, &["track"]),
-    ("track_classes", Kind::Names, &["complete_track_classes"]),
-    ("cfg_interval_start", Kind::Number, &[]),
-    ("cfg_interval_end", Kind::Number, &[]),
-    ("guidance_mode", Kind::Word, &["guidance_variant"]),
-    ("use_adg", Kind::Flag, &[]),
-    ("enable_normalization", Kind::Flag, &[]),
-    ("normalization_db", Kind::Number, &[]),
-    ("lufs", Kind::Number, &[]),
-    ("peak_clip", Kind::Whole, &[]),
-    ("fade_in_duration", Kind::Number, &[]),
-    ("fade_out_duration", Kind::Number, &[]),
-    ("audio_format", Kind::Word, &["output_format"]),
-    ("mp3_bitrate", Kind::Kilobits, &[]),
-    ("mp3_sample_rate", Kind::Count, &[]),
-    ("opus_bitrate", Kind::Kilobits, &[]),
-    ("audio_cover_strength", Kind::Number, &[]),
-    ("cover_noise_strength", Kind::Number, &[]),
-    ("flow_edit_morph", Kind::Flag, &["flow_edit", "flow_edit_enabled"]),
-    ("flow_edit_source_caption", Kind::Text, &[]),
-    ("flow_edit_source_lyrics", Kind::Text, &[]),
-    ("flow_edit_n_min", Kind::Number, &[]),
-    ("flow_edit_n_max", Kind::Number, &[]),
-    ("flow_edit_n_avg", Kind::Count, &[]),
-    ("latent_rescale", Kind::Number, &[]),
-    ("latent_shift", Kind::Number, &[]),
-    ("instruction", Kind::Text, &[]),
-    ("rng", Kind::Word, &[]),
-    ("vae_chunk", Kind::Count, &[]),
-    ("vae_overlap", Kind::Whole, &[]),
-    ("model", Kind::Model, &["model_name", "dit_model", "synth_model"]),
-    ("adapter", Kind::Names, &["adapters"]),
-    ("adapter_scale", Kind::Numbers, &["adapter_scales"]),
-    ("thinking", Kind::Flag, &["think"]),
-    ("lm_model", Kind::Model, &["lm_model_path"]),
-    ("lm_mode", Kind::Mode, &[]),
-    ("lm_temperature", Kind::Number, &[]),
-    ("lm_cfg_scale", Kind::Number, &[]),
-    ("lm_top_k", Kind::Count, &[]),
-    ("lm_top_p", Kind::Number, &[]),
-    ("lm_repetition_penalty", Kind::Number, &[]),
-    ("lm_negative_prompt", Kind::Text, &[]),
-    ("lm_seed", Kind::Seed, &[]),
-    ("use_cot_metas", Kind::Flag, &[]),
-    ("use_cot_caption", Kind::Flag, &[]),
-    ("use_cot_language", Kind::Flag, &["cot_language"]),
-    ("use_constrained_decoding", Kind::Flag, &["constrained_decoding", "constrained"]),
-    ("lm_prompt_style", Kind::Word, &[]),
-];
+impl Kind {
+    /// Returns the JSON that a value of this kind has.
+    pub(super) fn takes(self) -> Takes {
+        match self {
+            Self::Flag => Takes::Flag,
+            Self::Count
+            | Self::Positive
+            | Self::Number
+            | Self::Whole
+            | Self::Seeds
+            | Self::Seed
+            | Self::Numbers
+            | Self::Times => Takes::Numbers,
+            Self::Text
+            | Self::Word
+            | Self::Kilobits
+            | Self::Codes
+            | Self::Names
+            | Self::Model
+            | Self::Mode => Takes::Text,
+        }
+    }
+}
 
 /// Meaning of another program's key.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Role {
+pub(super) enum Meaning {
     /// A wish from which the language model writes the caption.
     Wish,
     /// A switch for this `lm_mode`.
@@ -158,8 +92,8 @@ pub(super) enum Neutral {
     Any,
 }
 
+use Meaning::{Chosen, Mode, Nothing, Sound, Unbuilt, Wish};
 use Neutral::{Any, Empty};
-use Role::{Chosen, Mode, Nothing, Sound, Unbuilt, Wish};
 
 /// acestep.cpp's names for the modes of its language model.
 pub(super) const MODES: [&str; 3] = ["generate", "inspire", "format"];
@@ -167,10 +101,10 @@ pub(super) const MODES: [&str; 3] = ["generate", "inspire", "format"];
 /// Keys that only acestep.cpp writes.
 pub(super) const ACESTEP_CPP: [&str; 3] = ["lm_batch_size", "synth_batch_size", "synth_model"];
 
-const MODEL: Role = Chosen("`model`");
+const MODEL: Meaning = Chosen("`model`");
 
-/// Keys of other programs: name, role, values without effect.
-pub(super) const THEIRS: &[(&str, Role, Neutral)] = &[
+/// Keys of other programs: name, meaning, values without effect.
+pub(super) const THEIRS: &[(&str, Meaning, Neutral)] = &[
     // Language model.
     ("description", Wish, Empty),
     ("desc", Wish, Empty),

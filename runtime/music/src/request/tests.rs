@@ -7,32 +7,31 @@ fn an_empty_request_is_an_empty_object() {
 
 #[test]
 fn a_saved_request_is_read_back_without_a_word() {
-    let request = Request {
-        caption: Some("calm piano, \"rain\"".into()),
-        bpm: Some(90),
-        duration: Some(12.5),
-        timesteps: Some(vec![1.0, 0.5, 0.0]),
-        seed: Some(vec![u64::MAX]),
-        audio_codes: Some(vec![vec![0, 63_999]]),
-        instrumental: Some(true),
-        rng: Some("philox:256".into()),
-        thinking: Some(false),
-        lm_model: Some("lm-4b".into()),
-        lm_mode: Some("inspire".into()),
-        lm_temperature: Some(0.0),
-        lm_cfg_scale: Some(2.5),
-        lm_top_k: Some(40),
-        lm_top_p: Some(0.0),
-        lm_repetition_penalty: Some(1.1),
-        lm_negative_prompt: Some("noise".into()),
-        lm_seed: Some(u64::MAX),
-        use_cot_metas: Some(false),
-        use_cot_caption: Some(true),
-        use_cot_language: Some(false),
-        use_constrained_decoding: Some(false),
-        lm_prompt_style: Some("closed".into()),
-        ..Request::default()
-    };
+    let request = Request::default().with(|r| {
+        r.words.caption = Some("calm piano, \"rain\"".into());
+        r.words.bpm = Some(90);
+        r.words.duration = Some(12.5);
+        r.sampling.timesteps = Some(vec![1.0, 0.5, 0.0]);
+        r.noise.seed = Some(vec![u64::MAX]);
+        r.source.audio_codes = Some(vec![vec![0, 63_999]]);
+        r.words.instrumental = Some(true);
+        r.noise.rng = Some("philox:256".into());
+        r.language.thinking = Some(false);
+        r.language.lm_model = Some("lm-4b".into());
+        r.language.lm_mode = Some("inspire".into());
+        r.language.lm_temperature = Some(0.0);
+        r.language.lm_cfg_scale = Some(2.5);
+        r.language.lm_top_k = Some(40);
+        r.language.lm_top_p = Some(0.0);
+        r.language.lm_repetition_penalty = Some(1.1);
+        r.language.lm_negative_prompt = Some("noise".into());
+        r.language.lm_seed = Some(u64::MAX);
+        r.language.use_cot_metas = Some(false);
+        r.language.use_cot_caption = Some(true);
+        r.language.use_cot_language = Some(false);
+        r.language.use_constrained_decoding = Some(false);
+        r.language.lm_prompt_style = Some("closed".into());
+    });
     let json = request.to_json();
     assert!(json.contains("\"seed\": 18446744073709551615"), "{json}");
     assert!(json.contains("\"audio_codes\": \"0,63999\""), "{json}");
@@ -41,7 +40,7 @@ fn a_saved_request_is_read_back_without_a_word() {
 
 #[test]
 fn several_seeds_are_a_list() {
-    let request = Request { seed: Some(vec![3, 9]), ..Request::default() };
+    let request = Request::default().with(|r| r.noise.seed = Some(vec![3, 9]));
     assert_eq!(Request::from_json(&request.to_json()).expect("readable").0, request);
 }
 
@@ -68,20 +67,19 @@ fn a_file_of_acestep_cpp_is_read_unchanged() {
             "timesignature": "4", "vocal_language": "en", "inference_steps": 50,
             "guidance_scale": 1.0, "shift": 1.0}"#,
     );
-    let expected = Request {
-        caption: Some("Warm pads".into()),
-        bpm: Some(90),
-        duration: Some(180.0),
-        keyscale: Some("C minor".into()),
-        timesignature: Some("4".into()),
-        vocal_language: Some("en".into()),
-        inference_steps: Some(50),
-        guidance_scale: Some(1.0),
-        shift: Some(1.0),
-        model: Some("acestep-v15-sft-Q8_0.gguf".into()),
-        lm_model: Some("acestep-5Hz-lm-4B-Q8_0.gguf".into()),
-        ..Request::default()
-    };
+    let expected = Request::default().with(|r| {
+        r.words.caption = Some("Warm pads".into());
+        r.words.bpm = Some(90);
+        r.words.duration = Some(180.0);
+        r.words.keyscale = Some("C minor".into());
+        r.words.timesignature = Some("4".into());
+        r.words.vocal_language = Some("en".into());
+        r.sampling.inference_steps = Some(50);
+        r.sampling.guidance_scale = Some(1.0);
+        r.sampling.shift = Some(1.0);
+        r.compute.model = Some("acestep-v15-sft-Q8_0.gguf".into());
+        r.language.lm_model = Some("acestep-5Hz-lm-4B-Q8_0.gguf".into());
+    });
     assert_eq!(request, expected);
     assert_eq!(notices, [ANOTHER_PROMPT]);
 }
@@ -124,7 +122,7 @@ fn a_model_is_read_from_every_key_and_spelling() {
         (r#"{"synth_model": "acestep-v15-sft-BF16"}"#, Some("acestep-v15-sft")),
         (r#"{"lm_model": "acestep-5Hz-lm-4B"}"#, None),
     ] {
-        assert_eq!(read(json).0.model.as_deref(), model, "{json}");
+        assert_eq!(read(json).0.compute.model.as_deref(), model, "{json}");
     }
 }
 
@@ -141,7 +139,7 @@ fn the_size_of_a_language_model_is_no_quantisation() {
     ] {
         for key in ["lm_model", "lm_model_path"] {
             let (request, notices) = read(&format!(r#"{{"{key}": "{written}"}}"#));
-            assert_eq!(request.lm_model.as_deref(), Some(model));
+            assert_eq!(request.language.lm_model.as_deref(), Some(model));
             assert_eq!(notices, Vec::<String>::new());
         }
     }
@@ -173,29 +171,28 @@ fn acestep_cpps_defaults_ask_for_nothing_but_its_loudness_and_format() {
             "output_format": "wav16", "synth_model": "", "lm_model": "", "adapter": "",
             "adapter_scale": 1, "vae": "", "peak_clip": 10, "mp3_bitrate": 128}"#,
     );
-    let expected = Request {
-        batch_size: Some(1),
-        audio_cover_strength: Some(1.0),
-        repainting_start: Some(0.0),
-        repainting_end: Some(-1.0),
-        cover_noise_strength: Some(0.0),
-        solver: Some("euler".into()),
-        stork_substeps: Some(10),
-        dcw_scaler: Some(0.0),
-        dcw_high_scaler: Some(0.0),
-        dcw_mode: Some("low".into()),
-        latent_shift: Some(0.0),
-        latent_rescale: Some(1.0),
-        peak_clip: Some(10),
-        audio_format: Some("wav16".into()),
-        mp3_bitrate: Some(128),
-        lm_mode: Some("generate".into()),
-        lm_temperature: Some(0.85),
-        lm_cfg_scale: Some(2.0),
-        lm_top_p: Some(0.9),
-        use_cot_caption: Some(true),
-        ..Request::default()
-    };
+    let expected = Request::default().with(|r| {
+        r.noise.batch_size = Some(1);
+        r.source.audio_cover_strength = Some(1.0);
+        r.repaint.repainting_start = Some(0.0);
+        r.repaint.repainting_end = Some(-1.0);
+        r.source.cover_noise_strength = Some(0.0);
+        r.sampler.solver = Some("euler".into());
+        r.sampler.stork_substeps = Some(10);
+        r.sampler.dcw_scaler = Some(0.0);
+        r.sampler.dcw_high_scaler = Some(0.0);
+        r.sampler.dcw_mode = Some("low".into());
+        r.output.latent_shift = Some(0.0);
+        r.output.latent_rescale = Some(1.0);
+        r.output.peak_clip = Some(10);
+        r.output.audio_format = Some("wav16".into());
+        r.output.mp3_bitrate = Some(128);
+        r.language.lm_mode = Some("generate".into());
+        r.language.lm_temperature = Some(0.85);
+        r.language.lm_cfg_scale = Some(2.0);
+        r.language.lm_top_p = Some(0.9);
+        r.language.use_cot_caption = Some(true);
+    });
     assert_eq!((request, notices), (expected, vec![ANOTHER_PROMPT.to_owned()]));
 }
 
@@ -223,11 +220,17 @@ fn upstreams_defaults_are_read_without_a_word() {
             "use_cot_caption": true, "use_cot_language": true, "use_cot_lyrics": false,
             "use_constrained_decoding": true, "cot_bpm": null, "cot_caption": ""}"#,
     );
-    assert_eq!((request.bpm, request.duration, request.seed), (None, None, None));
-    assert_eq!((request.guidance_scale, request.inference_steps), (Some(7.0), Some(8)));
-    assert_eq!((request.thinking, request.use_cot_metas), (Some(true), Some(true)));
-    assert_eq!(request.lm_negative_prompt.as_deref(), Some("NO USER INPUT"));
-    assert_eq!(request.lm_top_k, None);
+    assert_eq!((request.words.bpm, request.words.duration, request.noise.seed), (None, None, None));
+    assert_eq!(
+        (request.sampling.guidance_scale, request.sampling.inference_steps),
+        (Some(7.0), Some(8))
+    );
+    assert_eq!(
+        (request.language.thinking, request.language.use_cot_metas),
+        (Some(true), Some(true))
+    );
+    assert_eq!(request.language.lm_negative_prompt.as_deref(), Some("NO USER INPUT"));
+    assert_eq!(request.language.lm_top_k, None);
     assert_eq!(notices, Vec::<String>::new());
 }
 
@@ -240,14 +243,13 @@ fn a_request_to_upstreams_server_is_read() {
             "parallel_thinking": true, "use_format": false, "sample_mode": false,
             "lm_seed": "-1", "is_format_caption": true}"#,
     );
-    let expected = Request {
-        caption: Some("x".into()),
-        thinking: Some(false),
-        lm_cfg_scale: Some(2.5),
-        use_constrained_decoding: Some(false),
-        use_cot_language: Some(false),
-        ..Request::default()
-    };
+    let expected = Request::default().with(|r| {
+        r.words.caption = Some("x".into());
+        r.language.thinking = Some(false);
+        r.language.lm_cfg_scale = Some(2.5);
+        r.language.use_constrained_decoding = Some(false);
+        r.language.use_cot_language = Some(false);
+    });
     assert_eq!((request, notices), (expected, vec![]));
 }
 
@@ -264,11 +266,14 @@ fn a_wish_is_a_caption_for_the_language_model_to_write() {
         (r#"{"sample_mode": true, "format": true}"#, None, Some("inspire")),
     ] {
         let (request, notices) = read(json);
-        assert_eq!((request.caption.as_deref(), request.lm_mode.as_deref()), (caption, mode));
+        assert_eq!(
+            (request.words.caption.as_deref(), request.language.lm_mode.as_deref()),
+            (caption, mode)
+        );
         assert_eq!(notices, Vec::<String>::new(), "{json}");
     }
     let (request, notices) = read(r#"{"description": "a", "caption": "b"}"#);
-    assert_eq!((request.caption.as_deref(), request.lm_mode), (Some("b"), None));
+    assert_eq!((request.words.caption.as_deref(), request.language.lm_mode), (Some("b"), None));
     assert_eq!(notices, ["the request's `description` is not read: there is a caption already"]);
 }
 
@@ -301,11 +306,11 @@ fn other_names_nested_metadata_and_camel_case_are_understood() {
         r#"{"prompt": "x", "language": "ja", "audioDuration": "12.5", "key_scale": "N/A",
             "time_signature": 4, "metas": {"bpm": "120", "keyscale": "A minor", "duration": 3}}"#,
     );
-    assert_eq!(request.caption.as_deref(), Some("x"));
-    assert_eq!(request.vocal_language.as_deref(), Some("ja"));
-    assert_eq!(request.timesignature.as_deref(), Some("4"));
-    assert_eq!((request.duration, request.bpm), (Some(12.5), Some(120)));
-    assert_eq!(request.keyscale.as_deref(), Some("A minor"));
+    assert_eq!(request.words.caption.as_deref(), Some("x"));
+    assert_eq!(request.words.vocal_language.as_deref(), Some("ja"));
+    assert_eq!(request.words.timesignature.as_deref(), Some("4"));
+    assert_eq!((request.words.duration, request.words.bpm), (Some(12.5), Some(120)));
+    assert_eq!(request.words.keyscale.as_deref(), Some("A minor"));
 }
 
 #[test]
@@ -315,10 +320,10 @@ fn codes_come_in_three_spellings() {
         r#"{"audio_codes": "7,9"}"#,
         r#"{"audio_codes": [7, 9]}"#,
     ] {
-        assert_eq!(read(json).0.audio_codes, Some(vec![vec![7, 9]]), "{json}");
+        assert_eq!(read(json).0.source.audio_codes, Some(vec![vec![7, 9]]), "{json}");
     }
     let (request, notices) = read(r#"{"audio_codes": "<|audio_code_64000|>"}"#);
-    assert_eq!((request.audio_codes, notices), (Some(vec![vec![64_000]]), vec![]));
+    assert_eq!((request.source.audio_codes, notices), (Some(vec![vec![64_000]]), vec![]));
     assert!(Request::from_json(r#"{"audio_codes": [1, 2.5]}"#).is_err());
     assert!(Request::from_json(r#"{"audio_codes": ["1,x"]}"#).is_err());
 }
@@ -331,13 +336,13 @@ fn several_songs_have_a_list_of_codes_each() {
         r#"{"audio_codes": [[17, 4], [3, 5]]}"#,
         r#"{"audio_codes": ["<|audio_code_17|><|audio_code_4|>", "3,5"]}"#,
     ] {
-        assert_eq!(read(json).0.audio_codes, expected, "{json}");
+        assert_eq!(read(json).0.source.audio_codes, expected, "{json}");
     }
-    let json = Request { audio_codes: expected, ..Request::default() }.to_json();
+    let json = Request::default().with(|r| r.source.audio_codes = expected).to_json();
     assert_eq!(json, "{\n  \"audio_codes\": [\n    \"17,4\",\n    \"3,5\"\n  ]\n}\n");
     for nothing in [r#"[]"#, r#"[""]"#, r#"["", ""]"#, r#""""#, "[[]]"] {
         let json = format!(r#"{{"audio_codes": {nothing}}}"#);
-        assert_eq!(read(&json).0.audio_codes, None, "{json}");
+        assert_eq!(read(&json).0.source.audio_codes, None, "{json}");
     }
     assert!(Request::from_json(r#"{"audio_codes": ["1", true]}"#).is_err());
 }
@@ -353,7 +358,7 @@ fn seeds_come_as_number_text_or_list() {
         (r#"{"seed": null}"#, None),
         (r#"{"seed": 18446744073709551615}"#, Some(vec![u64::MAX])),
     ] {
-        assert_eq!(read(json).0.seed, seeds, "{json}");
+        assert_eq!(read(json).0.noise.seed, seeds, "{json}");
     }
     for json in [r#"{"seed": 1.5}"#, r#"{"seed": -2}"#, r#"{"seed": "1,x"}"#, r#"{"seed": 1e30}"#] {
         assert!(Request::from_json(json).is_err(), "{json}");
@@ -363,14 +368,20 @@ fn seeds_come_as_number_text_or_list() {
 /// acestep.cpp drops the last of its times and ends at 0; upstream uses the list unchanged.
 #[test]
 fn acestep_cpps_times_end_at_zero() {
-    assert_eq!(read(r#"{"custom_timesteps": "1,0.5,0.2"}"#).0.timesteps, Some(vec![1.0, 0.5, 0.0]));
-    assert_eq!(read(r#"{"timesteps": [1, 0.5, 0.2]}"#).0.timesteps, Some(vec![1.0, 0.5, 0.2]));
+    assert_eq!(
+        read(r#"{"custom_timesteps": "1,0.5,0.2"}"#).0.sampling.timesteps,
+        Some(vec![1.0, 0.5, 0.0])
+    );
+    assert_eq!(
+        read(r#"{"timesteps": [1, 0.5, 0.2]}"#).0.sampling.timesteps,
+        Some(vec![1.0, 0.5, 0.2])
+    );
 }
 
 #[test]
 fn songs_of_the_language_model_and_of_the_synthesizer_multiply() {
-    assert_eq!(read(r#"{"lm_batch_size": 2, "synth_batch_size": 3}"#).0.batch_size, Some(6));
-    assert_eq!(read(r#"{"lm_batch_size": 2}"#).0.batch_size, Some(2));
+    assert_eq!(read(r#"{"lm_batch_size": 2, "synth_batch_size": 3}"#).0.noise.batch_size, Some(6));
+    assert_eq!(read(r#"{"lm_batch_size": 2}"#).0.noise.batch_size, Some(2));
 }
 
 /// Upstream's `"128k"` equals acestep.cpp's 128; `output_format` equals `audio_format`.
@@ -382,12 +393,18 @@ fn what_is_written_is_read_in_both_spellings() {
         r#"{"output_format": "mp3", "mp3_bitrate": 192, "mp3_sample_rate": "44100"}"#,
     ] {
         let request = ours(json);
-        assert_eq!(request.audio_format.as_deref(), Some("mp3"), "{json}");
-        assert_eq!((request.mp3_bitrate, request.mp3_sample_rate), (Some(192), Some(44_100)));
+        assert_eq!(request.output.audio_format.as_deref(), Some("mp3"), "{json}");
+        assert_eq!(
+            (request.output.mp3_bitrate, request.output.mp3_sample_rate),
+            (Some(192), Some(44_100))
+        );
     }
     let request = ours(r#"{"lufs": -14, "fade_in_duration": 0.5, "peak_clip": 0}"#);
-    assert_eq!((request.lufs, request.peak_clip), (Some(-14.0), Some(0)));
-    assert_eq!((request.fade_in_duration, request.fade_out_duration), (Some(0.5), None));
+    assert_eq!((request.output.lufs, request.output.peak_clip), (Some(-14.0), Some(0)));
+    assert_eq!(
+        (request.output.fade_in_duration, request.output.fade_out_duration),
+        (Some(0.5), None)
+    );
 }
 
 #[test]
@@ -403,20 +420,20 @@ fn what_would_change_the_sound_and_is_not_built_is_an_error() {
 #[test]
 fn strengths_of_a_correction_that_is_off_are_not_read() {
     let off = r#"{"dcw_enabled": false, "dcw_scaler": 0.05, "dcw_mode": "double"}"#;
-    let expected = Request { dcw_enabled: Some(false), ..Request::default() };
+    let expected = Request::default().with(|r| r.sampler.dcw_enabled = Some(false));
     assert_eq!(read(off), (expected, vec![]));
     let (request, notices) = read(r#"{"dcw_enabled": null, "dcw_scaler": 0.05}"#);
     assert_eq!(request, Request::default());
     assert!(notices[0].contains("upstream has on for turbo"), "{notices:?}");
-    assert_eq!(read(r#"{"dcw_scaler": 0.05}"#).0.dcw_scaler, Some(0.05));
+    assert_eq!(read(r#"{"dcw_scaler": 0.05}"#).0.sampler.dcw_scaler, Some(0.05));
 }
 
 #[test]
 fn older_names_of_solver_and_guidance_are_read() {
-    assert_eq!(read(r#"{"solver": "ode"}"#).0.solver.as_deref(), Some("euler"));
+    assert_eq!(read(r#"{"solver": "ode"}"#).0.sampler.solver.as_deref(), Some("euler"));
     for key in ["guidance_mode", "guidance_variant"] {
         let json = format!(r#"{{"{key}": "apg_classic"}}"#);
-        assert_eq!(read(&json).0.guidance_mode.as_deref(), Some("apg"));
+        assert_eq!(read(&json).0.sampling.guidance_mode.as_deref(), Some("apg"));
     }
 }
 
@@ -463,7 +480,7 @@ fn only_zero_and_minus_one_mean_decide_yourself() {
     let (request, _) = read(r#"{"duration": -1, "bpm": 0, "shift": "0", "inference_steps": -1}"#);
     assert_eq!(request, Request::default());
     let (request, _) = read(r#"{"duration": -7, "bpm": -120.9}"#);
-    assert_eq!((request.duration, request.bpm), (Some(-7.0), Some(-120)));
+    assert_eq!((request.words.duration, request.words.bpm), (Some(-7.0), Some(-120)));
 }
 
 /// Spellings of upstream's server and of acestep.cpp.
@@ -475,11 +492,14 @@ fn sounds_and_tracks_are_read_in_every_spelling() {
             "repainting_end": 7.5, "repaint_mode": "Conservative"}"#,
     );
     let texts = |all: &[&str]| Some(all.iter().map(|&text| text.to_owned()).collect::<Vec<_>>());
-    assert_eq!(request.src_audio.as_deref(), Some("a.wav"));
-    assert_eq!(request.reference_audio, texts(&["b.mp3", "c.mp3"]));
-    assert_eq!(request.track_name.as_deref(), Some("drums"));
-    assert_eq!(request.track_classes, texts(&["vocals", "bass", "drums"]));
-    assert_eq!((request.repainting_start, request.repainting_end), (Some(-2.0), Some(7.5)));
+    assert_eq!(request.source.src_audio.as_deref(), Some("a.wav"));
+    assert_eq!(request.source.reference_audio, texts(&["b.mp3", "c.mp3"]));
+    assert_eq!(request.source.track_name.as_deref(), Some("drums"));
+    assert_eq!(request.source.track_classes, texts(&["vocals", "bass", "drums"]));
+    assert_eq!(
+        (request.repaint.repainting_start, request.repaint.repainting_end),
+        (Some(-2.0), Some(7.5))
+    );
     assert_eq!(notices, Vec::<String>::new());
     assert_eq!(Request::from_json(&request.to_json()).expect("readable").0, request);
 }
@@ -503,7 +523,7 @@ fn what_is_said_twice_is_said_alike() {
         r#"{"caption": "rain", "prompt": "rain", "bpm": 100, "bpm": 100, "tempo": 0, "lyrics": ""}"#,
     )
     .expect("the same");
-    assert_eq!((request.caption.as_deref(), request.bpm), (Some("rain"), Some(100)));
+    assert_eq!((request.words.caption.as_deref(), request.words.bpm), (Some("rain"), Some(100)));
 }
 
 /// Objects of upstream's server, as JSON or JSON text: the one closest to the request wins.
@@ -515,9 +535,9 @@ fn metadata_is_read_wherever_upstream_reads_it() {
             "userMetadata": {"bpm": 70, "timesignature": 3}}"#,
     )
     .expect("a request");
-    assert_eq!((request.duration, request.bpm), (Some(30.0), Some(90)));
-    assert_eq!(request.keyscale.as_deref(), Some("C major"));
-    assert_eq!(request.timesignature.as_deref(), Some("4"));
+    assert_eq!((request.words.duration, request.words.bpm), (Some(30.0), Some(90)));
+    assert_eq!(request.words.keyscale.as_deref(), Some("C major"));
+    assert_eq!(request.words.timesignature.as_deref(), Some("4"));
 }
 
 #[test]

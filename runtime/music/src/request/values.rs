@@ -3,6 +3,11 @@
 use acestep_engine::{Error, error::shortened, texts::unix_lines};
 use serde_json::Value;
 
+/// Converts an f32 to its shortest decimal: 0.1, not 0.10000000149011612.
+pub(crate) fn shortest(x: f32) -> f64 {
+    x.to_string().parse().unwrap_or(f64::from(x))
+}
+
 /// Reads one name or several; the text `vocals | drums` is several.
 pub(super) fn names(key: &str, value: &Value) -> Result<Option<Vec<String>>, Error> {
     let one = |value: &Value| match value {
@@ -197,5 +202,17 @@ pub(super) fn wrong(key: &str, value: &Value, expected: &str) -> Error {
         key: key.to_owned(),
         value: shortened(&value.to_string()),
         expected: expected.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_f32_is_written_as_a_person_would() {
+        assert_eq!(shortest(0.1), 0.1);
+        assert_ne!(f64::from(0.1f32), 0.1);
+        assert_eq!(shortest(-1.0), -1.0);
     }
 }

@@ -9,7 +9,7 @@ use crate::{
         sample::{Draws, Sampler, Scores, Tokens},
         vocabulary::Vocabulary,
     },
-    plan::metadata::LANGUAGES,
+    request::words::LANGUAGES,
     test_goldens::{Json, golden_json, tokenizer},
 };
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Field;
-use crate::{lm::vocabulary::Vocabulary, plan::metadata::LANGUAGES};
+use crate::{lm::vocabulary::Vocabulary, request::words::LANGUAGES};
 
 /// A set of token sequences as a prefix tree.
 #[derive(Debug, Clone, Default)]

@@ -15,12 +15,12 @@ const WIDTH: usize = 80;
 pub(super) fn plan(request: &Request) -> String {
     let word = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
     let lines = [
-        request.bpm.filter(|&bpm| bpm > 0).map(|bpm| format!("bpm: {bpm}")),
-        word(&request.caption).map(|caption| folded("caption", &caption)),
-        request.duration.map(|seconds| format!("duration: {}", seconds as i64)),
-        word(&request.keyscale).map(|key| format!("keyscale: {key}")),
-        word(&request.vocal_language).map(|code| format!("language: {code}")),
-        word(&request.timesignature).map(|metre| format!("timesignature: {metre}")),
+        request.words.bpm.filter(|&bpm| bpm > 0).map(|bpm| format!("bpm: {bpm}")),
+        word(&request.words.caption).map(|caption| folded("caption", &caption)),
+        request.words.duration.map(|seconds| format!("duration: {}", seconds as i64)),
+        word(&request.words.keyscale).map(|key| format!("keyscale: {key}")),
+        word(&request.words.vocal_language).map(|code| format!("language: {code}")),
+        word(&request.words.timesignature).map(|metre| format!("timesignature: {metre}")),
     ];
     let lines: String = lines.into_iter().flatten().map(|line| line + "\n").collect();
     format!("<think>\n{lines}</think>")
@@ -62,27 +62,26 @@ mod tests {
     use super::*;
 
     fn request(caption: &str) -> Request {
-        Request { caption: Some(caption.into()), ..Request::default() }
+        Request::default().with(|r| r.words.caption = Some(caption.into()))
     }
 
     /// Derived by hand from `build_cot_yaml`.
     #[test]
     fn a_plan_holds_what_is_given_without_quotes_and_in_order() {
-        let all = Request {
-            bpm: Some(92),
-            duration: Some(61.9),
-            keyscale: Some("F# minor".into()),
-            vocal_language: Some("no".into()),
-            timesignature: Some("6/8".into()),
-            ..request("soul: 'slow' # live")
-        };
+        let all = request("soul: 'slow' # live").with(|r| {
+            r.words.bpm = Some(92);
+            r.words.duration = Some(61.9);
+            r.words.keyscale = Some("F# minor".into());
+            r.words.vocal_language = Some("no".into());
+            r.words.timesignature = Some("6/8".into());
+        });
         assert_eq!(
             plan(&all),
             "<think>\nbpm: 92\ncaption: soul: 'slow' # live\nduration: 61\nkeyscale: F# minor\n\
              language: no\ntimesignature: 6/8\n</think>"
         );
         assert_eq!(plan(&Request::default()), "<think>\n</think>");
-        let unknown = Request { vocal_language: Some("unknown".into()), ..request("") };
+        let unknown = request("").with(|r| r.words.vocal_language = Some("unknown".into()));
         assert_eq!(plan(&unknown), "<think>\nlanguage: unknown\n</think>");
     }
 

@@ -1,13 +1,17 @@
+use acestep_engine::Notice;
+
 use super::*;
+use crate::lm::prompt::PromptStyle;
 
 fn resolve(request: &Request) -> (Settings, Vec<Notice>) {
     let mut notices = Vec::new();
-    let settings = Settings::resolve(request, &[7, 8], &mut notices).expect("settings");
+    let settings = request.language.plan(&request.words, &[7, 8], &mut notices).expect("settings");
     (settings, notices)
 }
 
 fn refusal(request: Request) -> String {
-    let error = Settings::resolve(&request, &[7], &mut Vec::new()).expect_err("a refusal");
+    let error =
+        request.language.plan(&request.words, &[7], &mut Vec::new()).expect_err("a refusal");
     error.to_string()
 }
 
@@ -35,12 +39,11 @@ fn the_defaults_are_upstreams() {
 #[test]
 fn what_means_nothing_is_none() {
     for (top_k, top_p, negative) in [(0, 0.0, ""), (0, 1.0, " NO USER INPUT ")] {
-        let request = Request {
-            lm_top_k: Some(top_k),
-            lm_top_p: Some(top_p),
-            lm_negative_prompt: Some(negative.into()),
-            ..Request::default()
-        };
+        let request = Request::default().with(|r| {
+            r.language.lm_top_k = Some(top_k);
+            r.language.lm_top_p = Some(top_p);
+            r.language.lm_negative_prompt = Some(negative.into());
+        });
         let (settings, notices) = resolve(&request);
         assert_eq!((settings.top_k, settings.top_p, notices), (None, None, vec![]));
         assert_eq!(settings.negative_prompt, None);
@@ -49,7 +52,7 @@ fn what_means_nothing_is_none() {
 
 #[test]
 fn a_seed_of_its_own_counts_up() {
-    let request = Request { lm_seed: Some(u64::MAX), ..Request::default() };
+    let request = Request::default().with(|r| r.language.lm_seed = Some(u64::MAX));
     assert_eq!(resolve(&request).0.seeds, [u64::MAX, 0]);
 }
 
@@ -57,22 +60,22 @@ fn a_seed_of_its_own_counts_up() {
 #[test]
 fn a_negative_prompt_is_every_text_in_the_style_of_acestep_cpp() {
     for (text, kept) in [("NO USER INPUT", Some("NO USER INPUT")), (" ", Some(" ")), ("", None)] {
-        let request = Request {
-            lm_negative_prompt: Some(text.into()),
-            lm_prompt_style: Some("acestep.cpp".into()),
-            ..Request::default()
-        };
-        let settings = Settings::resolve(&request, &[1], &mut vec![]).expect("valid");
+        let request = Request::default().with(|r| {
+            r.language.lm_negative_prompt = Some(text.into());
+            r.language.lm_prompt_style = Some("acestep.cpp".into());
+        });
+        let settings = request.language.plan(&request.words, &[1], &mut vec![]).expect("valid");
         assert_eq!(settings.negative_prompt.as_deref(), kept, "{text:?}");
     }
 }
 
 #[test]
 fn a_negative_prompt_without_guidance_is_said() {
-    let asked = |scale| Request {
-        lm_negative_prompt: Some("noise".into()),
-        lm_cfg_scale: Some(scale),
-        ..Request::default()
+    let asked = |scale| {
+        Request::default().with(|r| {
+            r.language.lm_negative_prompt = Some("noise".into());
+            r.language.lm_cfg_scale = Some(scale);
+        })
     };
     assert_eq!(resolve(&asked(1.0)).1.len(), 1);
     let (settings, notices) = resolve(&asked(2.5));
@@ -85,40 +88,40 @@ fn each_value_out_of_range_names_option_value_and_range() {
     let r = Request::default;
     for (asked, message) in [
         (
-            Request { lm_temperature: Some(2.1), ..r() },
+            r().with(|r| r.language.lm_temperature = Some(2.1)),
             "`lm_temperature: 2.1` is out of range: 0 to 2",
         ),
         (
-            Request { lm_temperature: Some(f64::NAN), ..r() },
+            r().with(|r| r.language.lm_temperature = Some(f64::NAN)),
             "`lm_temperature: NaN` is out of range: 0 to 2",
         ),
         (
-            Request { lm_cfg_scale: Some(0.5), ..r() },
+            r().with(|r| r.language.lm_cfg_scale = Some(0.5)),
             "`lm_cfg_scale: 0.5` is out of range: 1 to 10",
         ),
         (
-            Request { lm_top_k: Some(-2), ..r() },
+            r().with(|r| r.language.lm_top_k = Some(-2)),
             "`lm_top_k: -2` is out of range: a whole number from 0 to 1000000",
         ),
-        (Request { lm_top_p: Some(1.1), ..r() }, "`lm_top_p: 1.1` is out of range: 0 to 1"),
+        (r().with(|r| r.language.lm_top_p = Some(1.1)), "`lm_top_p: 1.1` is out of range: 0 to 1"),
         (
-            Request { lm_repetition_penalty: Some(0.0), ..r() },
+            r().with(|r| r.language.lm_repetition_penalty = Some(0.0)),
             "`lm_repetition_penalty: 0` is out of range: 0.1 to 2",
         ),
         (
-            Request { lm_prompt_style: Some("ajar".into()), ..r() },
+            r().with(|r| r.language.lm_prompt_style = Some("ajar".into())),
             "`lm_prompt_style: ajar` cannot be used: use open, closed, upstream or acestep.cpp",
         ),
         (
-            Request { bpm: Some(1000), ..r() },
+            r().with(|r| r.words.bpm = Some(1000)),
             "`bpm: 1000` is out of range: a whole number from 30 to 300",
         ),
         (
-            Request { duration: Some(1e9), ..r() },
+            r().with(|r| r.words.duration = Some(1e9)),
             "`duration: 1000000000` is out of range: above 0, at most 600",
         ),
         (
-            Request { lyrics: Some("x".repeat(1_000_001)), ..r() },
+            r().with(|r| r.words.lyrics = Some("x".repeat(1_000_001))),
             "`lyrics: (1000001 characters)` is out of range: at most 1000000 characters",
         ),
     ] {
@@ -140,10 +143,10 @@ fn each_value_out_of_range_names_option_value_and_range() {
 #[test]
 fn who_thinks_is_upstreams_rule() {
     use Thinking::{Codes, Metadata, Off};
-    let r = |thinking| Request { thinking, ..Request::default() };
-    let codes = |thinking| Request { audio_codes: Some(vec![vec![1]]), ..r(thinking) };
-    let caption = |thinking, cot| Request { use_cot_caption: Some(cot), ..r(thinking) };
-    let mode = |thinking, mode: &str| Request { lm_mode: Some(mode.into()), ..r(thinking) };
+    let r = |thinking| Request::default().with(|r| r.language.thinking = thinking);
+    let codes = |thinking| r(thinking).with(|r| r.source.audio_codes = Some(vec![vec![1]]));
+    let caption = |thinking, cot| r(thinking).with(|r| r.language.use_cot_caption = Some(cot));
+    let mode = |thinking, mode: &str| r(thinking).with(|r| r.language.lm_mode = Some(mode.into()));
     for (request, released, tiny) in [
         (r(None), Codes, Off),
         (r(Some(true)), Codes, Codes),
@@ -160,15 +163,15 @@ fn who_thinks_is_upstreams_rule() {
         assert_eq!(Thinking::of(&request, false), released, "{request:?}");
         assert_eq!(Thinking::of(&request, true), tiny, "{request:?}");
     }
-    let empty = Request { audio_codes: Some(vec![vec![], vec![]]), ..r(None) };
+    let empty = r(None).with(|r| r.source.audio_codes = Some(vec![vec![], vec![]]));
     assert_eq!(Thinking::of(&empty, false), Codes);
 }
 
 #[test]
 fn the_mode_goes_before_what_is_left_open() {
-    let sung = Request { lyrics: Some("la".into()), ..Request::default() };
+    let sung = Request::default().with(|r| r.words.lyrics = Some("la".into()));
     assert_eq!(ask(&sung).expect("a mode"), Ask::Plan);
-    let mode = |mode: &str| ask(&Request { lm_mode: Some(mode.into()), ..sung.clone() });
+    let mode = |mode: &str| ask(&sung.clone().with(|r| r.language.lm_mode = Some(mode.into())));
     assert_eq!(mode("generate").expect("a mode"), Ask::Plan);
     assert_eq!(mode("inspire").expect("a mode"), Ask::Inspire);
     assert_eq!(mode("format").expect("a mode"), Ask::Format);
@@ -181,19 +184,20 @@ fn the_mode_goes_before_what_is_left_open() {
 #[test]
 fn several_songs_need_one_length() {
     let check = |request: &Request, seeds: &[u64], ask| {
-        let settings = Settings::resolve(request, seeds, &mut Vec::new()).expect("settings");
+        let settings =
+            request.language.plan(&request.words, seeds, &mut Vec::new()).expect("settings");
         settings.check_lengths(request, &ask).is_ok()
     };
-    let free = Request { use_constrained_decoding: Some(false), ..Request::default() };
+    let free = Request::default().with(|r| r.language.use_constrained_decoding = Some(false));
     assert!(check(&free, &[1], Ask::Plan));
     assert!(!check(&free, &[1, 2], Ask::Plan));
-    let open = Request { use_cot_metas: Some(false), ..Request::default() };
+    let open = Request::default().with(|r| r.language.use_cot_metas = Some(false));
     assert!(check(&open, &[1], Ask::Plan));
     assert!(!check(&open, &[1, 2], Ask::Plan));
     assert!(check(&open, &[1, 2], Ask::Inspire));
-    let given = Request { duration: Some(10.0), ..open };
+    let given = open.with(|r| r.words.duration = Some(10.0));
     assert!(check(&given, &[1, 2], Ask::Plan));
-    let lasting = |seconds| Request { duration: Some(seconds), ..Request::default() };
+    let lasting = |seconds| Request::default().with(|r| r.words.duration = Some(seconds));
     assert!(check(&lasting(0.2), &[1], Ask::Plan));
     assert!(!check(&lasting(0.19), &[1], Ask::Plan));
 }

@@ -52,7 +52,7 @@ impl<B: Backend> Prepared<B> {
         let Conditioning { encoder_hidden_states, context_latents, initial_noise } = conditioning;
         let config = &networks.configs().dit;
         let (channels, width) = (config.audio_acoustic_hidden_dim, config.encoder_shape().hidden());
-        let [batch, frames] = [plan.seeds.len(), plan.padded_frames];
+        let [batch, frames] = [plan.noise.seeds.len(), plan.length.padded_frames];
         let length = encoder_hidden_states.shape[1];
         for (name, found, wanted) in [
             ("encoder_hidden_states", encoder_hidden_states.shape, [batch, length, width]),
@@ -68,7 +68,7 @@ impl<B: Backend> Prepared<B> {
             Tensor::from_data(TensorData::new(array.data, array.shape), networks.device())
         };
         networks.attempt(stage::CONDITION, || {
-            let steering = match plan.guidance {
+            let steering = match plan.sampling.guidance {
                 Some(guidance) => {
                     Some(Steering { guidance, null: networks.conditioner()?.null_condition() })
                 }

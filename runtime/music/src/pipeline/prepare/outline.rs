@@ -20,7 +20,7 @@ pub(super) fn hints<B: Backend>(
     networks.stage(stage::CODES, AUDIO_CODEC, observe, |steps| {
         let codec = networks.audio_codec()?;
         steps.advanced(0, 1);
-        let hints = codec.decode(&plan.codes, networks.device());
+        let hints = codec.decode(&plan.source.codes, networks.device());
         require_finite("the detokenizer of audio codes", &to_host(hints.clone()))?;
         steps.advanced(1, 1);
         Ok(hints)

@@ -56,11 +56,12 @@ impl Stages<'_> {
 }
 
 pub(super) fn same_source(a: &Plan, b: &Plan) -> bool {
-    (&a.source, a.added, a.padded_frames) == (&b.source, b.added, b.padded_frames)
+    (&a.source.sound, a.repaint.added, a.length.padded_frames)
+        == (&b.source.sound, b.repaint.added, b.length.padded_frames)
 }
 
 pub(super) fn same_timbre(a: &Plan, b: &Plan) -> bool {
-    a.references == b.references
+    a.source.references == b.source.references
 }
 
 pub(super) fn same_words(a: &Plan, b: &Plan) -> bool {
@@ -68,7 +69,7 @@ pub(super) fn same_words(a: &Plan, b: &Plan) -> bool {
 }
 
 pub(super) fn same_edit(a: &Plan, b: &Plan) -> bool {
-    let [a, b] = [a, b].map(|plan| plan.flow_edit.as_ref().map(as_it_is));
+    let [a, b] = [a, b].map(|plan| plan.edit.as_ref().map(as_it_is));
     a == b
 }
 
@@ -82,13 +83,15 @@ pub(super) fn as_it_is(edit: &FlowEdit) -> Prompt {
 }
 
 pub(super) fn same_outline(a: &Plan, b: &Plan) -> bool {
-    same_source(a, b) && (a.task, &a.codes, &a.region) == (b.task, &b.codes, &b.region)
+    same_source(a, b)
+        && (a.source.task, &a.source.codes, &a.repaint.region)
+            == (b.source.task, &b.source.codes, &b.repaint.region)
 }
 
 pub(super) fn prompt(plan: &Plan) -> Prompt {
     Prompt {
-        caption: plan.caption_prompt.clone(),
-        lyrics: plan.lyric_prompt.clone(),
-        plain_caption: plan.non_cover_prompt.clone(),
+        caption: plan.words.caption_prompt.clone(),
+        lyrics: plan.words.lyric_prompt.clone(),
+        plain_caption: plan.words.non_cover_prompt.clone(),
     }
 }

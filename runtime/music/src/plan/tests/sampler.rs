@@ -6,25 +6,30 @@ use super::*;
 fn turbo_takes_eight_steps_of_shift_3_without_guidance() {
     let (plan, notices) = resolve(request(), turbo());
     assert_eq!(notices, Vec::<String>::new());
-    assert_eq!((plan.steps(), plan.timesteps[1], plan.terminal), (8, 0.954_545_44, 0.0));
-    assert_eq!(plan.shift, Some(3.0));
-    assert_eq!(plan.guidance, None);
-    assert_eq!(plan.solver, Solver::Euler);
-    assert_eq!((plan.loudness, plan.fades), (Loudness::Peak(-1.0), (0.0, 0.0)));
-    assert_eq!((plan.frames, plan.padded_frames, plan.samples()), (250, 250, 480_000));
-    assert_eq!(plan.seeds, [7]);
+    assert_eq!(
+        (plan.steps(), plan.sampling.timesteps[1], plan.sampling.terminal),
+        (8, 0.954_545_44, 0.0)
+    );
+    assert_eq!(plan.sampling.shift, Some(3.0));
+    assert_eq!(plan.sampling.guidance, None);
+    assert_eq!(plan.sampler.solver, Solver::Euler);
+    assert_eq!((plan.output.loudness, plan.output.fades()), (Loudness::Peak(-1.0), (0.0, 0.0)));
+    assert_eq!(
+        (plan.length.frames, plan.length.padded_frames, plan.samples()),
+        (250, 250, 480_000)
+    );
+    assert_eq!(plan.noise.seeds, [7]);
 }
 
 #[test]
 fn a_solver_has_upstreams_two_names_or_acestep_cpps_one() {
     let named = |infer_method: Option<&str>, sampler_mode: Option<&str>, solver: Option<&str>| {
-        let request = Request {
-            infer_method: infer_method.map(Into::into),
-            sampler_mode: sampler_mode.map(Into::into),
-            solver: solver.map(Into::into),
-            ..request()
-        };
-        let solver = |model| resolve(request.clone(), model).0.solver;
+        let request = request().with(|r| {
+            r.sampler.infer_method = infer_method.map(Into::into);
+            r.sampler.sampler_mode = sampler_mode.map(Into::into);
+            r.sampler.solver = solver.map(Into::into);
+        });
+        let solver = |model| resolve(request.clone(), model).0.sampler.solver;
         (solver(turbo()), solver(base()))
     };
     let both = |solver| (solver, solver);
@@ -37,12 +42,11 @@ fn a_solver_has_upstreams_two_names_or_acestep_cpps_one() {
     assert_eq!(named(Some("ode"), None, Some("dpm3m")), both(Solver::Dpm3m));
     assert_eq!(named(None, Some("euler"), Some("stork4")), both(Solver::Stork4));
     let two = |infer_method: Option<&str>, sampler_mode: Option<&str>, solver: &str| {
-        refusal(Request {
-            infer_method: infer_method.map(Into::into),
-            sampler_mode: sampler_mode.map(Into::into),
-            solver: Some(solver.into()),
-            ..request()
-        })
+        refusal(request().with(|r| {
+            r.sampler.infer_method = infer_method.map(Into::into);
+            r.sampler.sampler_mode = sampler_mode.map(Into::into);
+            r.sampler.solver = Some(solver.into());
+        }))
     };
     let expected = "`solver: dpm3m` and `sampler_mode: heun` name two solvers; use one of them";
     assert_eq!(two(None, Some("heun"), "dpm3m"), expected);
@@ -57,29 +61,36 @@ fn a_solver_has_upstreams_two_names_or_acestep_cpps_one() {
 #[test]
 fn settings_of_the_sampler_without_effect_are_said() {
     let said = |request: Request| resolve(request, base()).1;
-    let sde = Request {
-        infer_method: Some("sde".into()),
-        sampler_mode: Some("heun".into()),
-        ..request()
-    };
+    let sde = request().with(|r| {
+        r.sampler.infer_method = Some("sde".into());
+        r.sampler.sampler_mode = Some("heun".into());
+    });
     assert_eq!(said(sde), ["`sampler_mode: heun` has no effect with `infer_method: sde`"]);
     let substeps = |solver: Option<&str>, n| {
-        said(Request { solver: solver.map(Into::into), stork_substeps: Some(n), ..request() })
+        said(request().with(|r| {
+            r.sampler.solver = solver.map(Into::into);
+            r.sampler.stork_substeps = Some(n);
+        }))
     };
     assert_eq!(substeps(Some("stork4"), 10), Vec::<String>::new());
     assert!(substeps(Some("stork4"), 20)[0].contains("the exact integral"));
     assert!(substeps(None, 20)[0].contains("it belongs to the solver stork4"));
-    let retake = Request { retake_seed: Some(vec![1]), ..request() };
+    let retake = request().with(|r| r.noise.retake_seed = Some(vec![1]));
     assert_eq!(said(retake), ["`retake_seed` has no effect without `retake_variance`"]);
-    let both =
-        |mode: &str| Request { use_adg: Some(true), guidance_mode: Some(mode.into()), ..request() };
+    let both = |mode: &str| {
+        request().with(|r| {
+            r.sampling.use_adg = Some(true);
+            r.sampling.guidance_mode = Some(mode.into());
+        })
+    };
     assert_eq!(said(both("cfg")), ["`use_adg` has no effect: `guidance_mode: cfg` is given"]);
     assert_eq!(said(both("adg_w_norm")), Vec::<String>::new());
 }
 
 #[test]
 fn guidance_has_upstreams_names() {
-    let mode = |request: Request| resolve(request, base()).0.guidance.expect("guided").mode;
+    let mode =
+        |request: Request| resolve(request, base()).0.sampling.guidance.expect("guided").mode;
     for (name, expected) in [
         ("apg", GuidanceMode::Apg),
         ("apg_classic", GuidanceMode::Apg),
@@ -88,13 +99,19 @@ fn guidance_has_upstreams_names() {
         ("adg_w_norm", GuidanceMode::AdgWithNorm),
         ("adg_wo_clip", GuidanceMode::AdgWithoutClip),
     ] {
-        assert_eq!(mode(Request { guidance_mode: Some(name.into()), ..request() }), expected);
+        assert_eq!(
+            mode(request().with(|r| r.sampling.guidance_mode = Some(name.into()))),
+            expected
+        );
     }
-    assert_eq!(mode(Request { use_adg: Some(true), ..request() }), GuidanceMode::Adg);
-    let named = Request { use_adg: Some(true), guidance_mode: Some("cfg".into()), ..request() };
+    assert_eq!(mode(request().with(|r| r.sampling.use_adg = Some(true))), GuidanceMode::Adg);
+    let named = request().with(|r| {
+        r.sampling.use_adg = Some(true);
+        r.sampling.guidance_mode = Some("cfg".into());
+    });
     assert_eq!(mode(named), GuidanceMode::Cfg);
-    let (plan, notices) = resolve(Request { use_adg: Some(true), ..request() }, turbo());
-    assert_eq!(plan.guidance, None);
+    let (plan, notices) = resolve(request().with(|r| r.sampling.use_adg = Some(true)), turbo());
+    assert_eq!(plan.sampling.guidance, None);
     assert!(notices[0].contains("`guidance_mode: adg` is not used"), "{notices:?}");
 }
 
@@ -105,35 +122,47 @@ fn the_correction_is_off_unless_either_programs_way_asks_for_it() {
         let mut request = request();
         change(&mut request);
         let (plan, notices) = resolve(request, turbo());
-        (plan.dcw, notices.len())
+        (plan.sampler.dcw, notices.len())
     };
     let with = |mode, scaler, high_scaler| (Some(Dcw { mode, scaler, high_scaler }), 1);
     assert_eq!(dcw(&|_| ()), (None, 0));
-    assert_eq!(dcw(&|r| r.dcw_mode = Some("low".into())), (None, 1));
-    assert_eq!(dcw(&|r| r.dcw_wavelet = Some("haar".into())), (None, 1));
+    assert_eq!(dcw(&|r| r.sampler.dcw_mode = Some("low".into())), (None, 1));
+    assert_eq!(dcw(&|r| r.sampler.dcw_wavelet = Some("haar".into())), (None, 1));
     // acestep.cpp's defaults.
     let defaults = |r: &mut Request| {
-        (r.dcw_mode, r.dcw_scaler, r.dcw_high_scaler) = (Some("low".into()), Some(0.0), Some(0.0));
+        (r.sampler.dcw_mode, r.sampler.dcw_scaler, r.sampler.dcw_high_scaler) =
+            (Some("low".into()), Some(0.0), Some(0.0));
     };
     assert_eq!(dcw(&defaults), (None, 0));
-    assert_eq!(dcw(&|r| r.dcw_enabled = Some(true)), with(DcwMode::Double, 0.05, 0.02));
-    assert_eq!(dcw(&|r| r.dcw_scaler = Some(0.1)), with(DcwMode::Low, 0.1, 0.0));
-    let off = |r: &mut Request| (r.dcw_enabled, r.dcw_scaler) = (Some(false), Some(0.1));
+    assert_eq!(dcw(&|r| r.sampler.dcw_enabled = Some(true)), with(DcwMode::Double, 0.05, 0.02));
+    assert_eq!(dcw(&|r| r.sampler.dcw_scaler = Some(0.1)), with(DcwMode::Low, 0.1, 0.0));
+    let off =
+        |r: &mut Request| (r.sampler.dcw_enabled, r.sampler.dcw_scaler) = (Some(false), Some(0.1));
     assert_eq!(dcw(&off), (None, 0));
     let own = |r: &mut Request| {
-        (r.dcw_enabled, r.dcw_mode, r.dcw_scaler) = (Some(true), Some("high".into()), Some(0.0));
+        (r.sampler.dcw_enabled, r.sampler.dcw_mode, r.sampler.dcw_scaler) =
+            (Some(true), Some("high".into()), Some(0.0));
     };
     assert_eq!(dcw(&own), (None, 1));
     // The strength of another mode: the correction is on, with a second notice.
-    let other = |r: &mut Request| (r.dcw_scaler, r.dcw_high_scaler) = (Some(0.1), Some(0.2));
+    let other = |r: &mut Request| {
+        (r.sampler.dcw_scaler, r.sampler.dcw_high_scaler) = (Some(0.1), Some(0.2))
+    };
     assert_eq!(dcw(&other).1, 2);
-    assert_eq!(dcw(&|r| r.dcw_high_scaler = Some(0.2)), (None, 2));
+    assert_eq!(dcw(&|r| r.sampler.dcw_high_scaler = Some(0.2)), (None, 2));
     // acestep.cpp does not correct stochastic steps, upstream does.
-    let sde = |r: &mut Request| (r.solver, r.dcw_scaler) = (Some("sde".into()), Some(0.1));
+    let sde = |r: &mut Request| {
+        (r.sampler.solver, r.sampler.dcw_scaler) = (Some("sde".into()), Some(0.1))
+    };
     assert_eq!(dcw(&sde), (None, 1));
-    let sde = |r: &mut Request| (r.solver, r.dcw_enabled) = (Some("sde".into()), Some(true));
+    let sde = |r: &mut Request| {
+        (r.sampler.solver, r.sampler.dcw_enabled) = (Some("sde".into()), Some(true))
+    };
     assert_eq!(dcw(&sde), with(DcwMode::Double, 0.05, 0.02));
-    let db4 = Request { dcw_enabled: Some(true), dcw_wavelet: Some("db4".into()), ..request() };
+    let db4 = request().with(|r| {
+        r.sampler.dcw_enabled = Some(true);
+        r.sampler.dcw_wavelet = Some("db4".into());
+    });
     assert_eq!(
         refusal(db4),
         "`dcw_wavelet: db4` cannot be used: of the wavelets only haar is built"
@@ -142,22 +171,23 @@ fn the_correction_is_off_unless_either_programs_way_asks_for_it() {
 
 #[test]
 fn a_retake_is_the_same_noise_turned_to_another() {
-    let retake = |variance, seeds: Option<Vec<u64>>| Request {
-        duration: Some(6.0),
-        retake_variance: Some(variance),
-        retake_seed: seeds,
-        batch_size: Some(2),
-        ..request()
+    let retake = |variance, seeds: Option<Vec<u64>>| {
+        request().with(|r| {
+            r.words.duration = Some(6.0);
+            r.noise.retake_variance = Some(variance);
+            r.noise.retake_seed = seeds;
+            r.noise.batch_size = Some(2);
+        })
     };
     let (plain, _) = resolve(retake(0.0, None), turbo());
-    let (other, _) = resolve(Request { seed: Some(vec![40]), ..retake(0.0, None) }, turbo());
+    let (other, _) = resolve(retake(0.0, None).with(|r| r.noise.seed = Some(vec![40])), turbo());
     let (half, notices) = resolve(retake(0.5, Some(vec![40])), turbo());
     assert_eq!(notices, Vec::<String>::new());
-    assert_eq!(half.retake, Some(Retake { seeds: vec![40, 41], variance: 0.5 }));
+    assert_eq!(half.noise.retake, Some(Retake { seeds: vec![40, 41], variance: 0.5 }));
     let expected = (plain.initial_noise(1)[5] + other.initial_noise(1)[5]) * 0.5f32.sqrt();
     assert!((half.initial_noise(1)[5] - expected).abs() < 1e-6);
     let (drawn, _) = resolve(retake(0.5, None), turbo());
-    assert_eq!(drawn.retake.expect("a retake").seeds.len(), 2);
+    assert_eq!(drawn.noise.retake.expect("a retake").seeds.len(), 2);
     let three = refusal(retake(0.5, Some(vec![1, 2, 3])));
     assert_eq!(
         three,
@@ -168,82 +198,86 @@ fn a_retake_is_the_same_noise_turned_to_another() {
 /// The last three of turbo's eight times are 9/14 and below.
 #[test]
 fn a_kept_source_leaves_fewer_steps() {
-    let request = Request {
-        audio_codes: Some(vec![vec![5; 50]]),
-        cover_noise_strength: Some(0.4),
-        audio_cover_strength: Some(0.5),
-        duration: None,
-        ..request()
-    };
+    let request = request().with(|r| {
+        r.source.audio_codes = Some(vec![vec![5; 50]]);
+        r.source.cover_noise_strength = Some(0.4);
+        r.source.audio_cover_strength = Some(0.5);
+        r.words.duration = None;
+    });
     let (plan, notices) = resolve(request.clone(), turbo());
     assert_eq!(notices, Vec::<String>::new());
-    assert_eq!((plan.timesteps.len(), plan.steps(), plan.cover_steps()), (8, 3, 1));
-    assert_eq!(plan.sampling().steps[0].t, 9.0 / 14.0);
-    let alone = Request { audio_codes: None, duration: Some(10.0), ..request };
-    let (plan, notices) = resolve(Request { audio_cover_strength: None, ..alone }, turbo());
-    assert_eq!((plan.steps(), plan.cover_noise_strength), (8, 0.0));
+    assert_eq!((plan.sampling.timesteps.len(), plan.steps(), plan.cover_steps()), (8, 3, 1));
+    assert_eq!(plan.steps_to_take().steps[0].t, 9.0 / 14.0);
+    let alone = request.with(|r| {
+        r.source.audio_codes = None;
+        r.words.duration = Some(10.0);
+    });
+    let (plan, notices) = resolve(alone.with(|r| r.source.audio_cover_strength = None), turbo());
+    assert_eq!((plan.steps(), plan.source.cover_noise_strength), (8, 0.0));
     assert_eq!(notices, ["`cover_noise_strength` has no effect: there is no source to start from"]);
 }
 
 #[test]
 fn smoothing_and_the_adjustment_of_latents_are_off_at_upstreams_zeros() {
-    let zeros = Request {
-        velocity_norm_threshold: Some(0.0),
-        velocity_ema_factor: Some(0.0),
-        latent_shift: Some(0.0),
-        latent_rescale: Some(1.0),
-        ..request()
-    };
+    let zeros = request().with(|r| {
+        r.sampler.velocity_norm_threshold = Some(0.0);
+        r.sampler.velocity_ema_factor = Some(0.0);
+        r.output.latent_shift = Some(0.0);
+        r.output.latent_rescale = Some(1.0);
+    });
     let (plan, _) = resolve(zeros, base());
-    assert_eq!(plan.smoothing, Smoothing::default());
-    assert_eq!((plan.latent_rescale, plan.latent_shift), (1.0, 0.0));
-    let set =
-        Request { velocity_norm_threshold: Some(2.0), velocity_ema_factor: Some(0.1), ..request() };
+    assert_eq!(plan.sampler.smoothing, Smoothing::default());
+    assert_eq!((plan.output.latent_rescale, plan.output.latent_shift), (1.0, 0.0));
+    let set = request().with(|r| {
+        r.sampler.velocity_norm_threshold = Some(2.0);
+        r.sampler.velocity_ema_factor = Some(0.1);
+    });
     let (plan, _) = resolve(set, base());
     let expected = Smoothing { norm_threshold: Some(2.0), ema_factor: Some(0.1) };
-    assert_eq!((plan.smoothing, plan.sampling().smoothing), (expected, expected));
+    assert_eq!((plan.sampler.smoothing, plan.steps_to_take().smoothing), (expected, expected));
 }
 
 #[test]
 fn base_takes_fifty_steps_with_projected_guidance_of_7() {
     let (plan, notices) = resolve(request(), base());
     assert_eq!(notices, Vec::<String>::new());
-    assert_eq!((plan.steps(), plan.timesteps[1], plan.terminal), (50, 0.98, 0.0));
-    assert_eq!(plan.shift, Some(1.0));
+    assert_eq!((plan.steps(), plan.sampling.timesteps[1], plan.sampling.terminal), (50, 0.98, 0.0));
+    assert_eq!(plan.sampling.shift, Some(1.0));
     let expected = Guidance { scale: 7.0, mode: GuidanceMode::Apg, interval: (0.0, 1.0) };
-    assert_eq!(plan.guidance, Some(expected));
+    assert_eq!(plan.sampling.guidance, Some(expected));
 }
 
 #[test]
 fn a_model_may_say_which_guidance_it_is_made_for() {
     let small = || ModelInfo { guidance_scale: 4.0, ..base() };
     let scale = |asked| {
-        let (plan, _) = resolve(Request { guidance_scale: asked, ..request() }, small());
-        plan.guidance.map(|guidance| guidance.scale)
+        let (plan, _) = resolve(request().with(|r| r.sampling.guidance_scale = asked), small());
+        plan.sampling.guidance.map(|guidance| guidance.scale)
     };
     assert_eq!([scale(None), scale(Some(6.0)), scale(Some(1.0))], [Some(4.0), Some(6.0), None]);
     let (plan, _) = resolve(request(), ModelInfo { is_turbo: true, ..small() });
-    assert_eq!(plan.guidance, None);
+    assert_eq!(plan.sampling.guidance, None);
 }
 
 #[test]
 fn a_guidance_of_1_is_none() {
-    let (plan, _) = resolve(Request { guidance_scale: Some(1.0), ..request() }, base());
-    assert_eq!(plan.guidance, None);
+    let (plan, _) = resolve(request().with(|r| r.sampling.guidance_scale = Some(1.0)), base());
+    assert_eq!(plan.sampling.guidance, None);
 }
 
 /// Settings of guidance without effect cause a notice.
 #[test]
 fn guidance_that_is_not_there_has_no_interval() {
-    let asked = |scale| Request {
-        cfg_interval_end: Some(0.5),
-        guidance_scale: scale,
-        guidance_mode: Some("cfg".into()),
-        ..request()
+    let asked = |scale| {
+        request().with(|r| {
+            r.sampling.cfg_interval_end = Some(0.5);
+            r.sampling.guidance_scale = scale;
+            r.sampling.guidance_mode = Some("cfg".into());
+        })
     };
     let said = |request, model: ModelInfo| {
         let (plan, notices) = resolve(request, model);
-        assert_eq!(plan.guidance, None);
+        assert_eq!(plan.sampling.guidance, None);
         notices
     };
     let of_turbo = said(asked(None), turbo());
@@ -253,17 +287,20 @@ fn guidance_that_is_not_there_has_no_interval() {
         of_base,
         ["`guidance_scale: 1` is no guidance: its mode and interval have no effect"]
     );
-    assert_eq!(said(Request { guidance_scale: Some(1.0), ..request() }, base()), [""; 0]);
+    assert_eq!(said(request().with(|r| r.sampling.guidance_scale = Some(1.0)), base()), [""; 0]);
 }
 
 #[test]
 fn own_times_of_base_end_where_they_say_and_of_turbo_snap() {
-    let asked = || Request { timesteps: Some(vec![0.97, 0.5, 0.2]), ..request() };
+    let asked = || request().with(|r| r.sampling.timesteps = Some(vec![0.97, 0.5, 0.2]));
     let (plan, notices) = resolve(asked(), base());
-    assert_eq!((plan.timesteps, plan.terminal, plan.shift), (vec![0.97, 0.5], 0.2, None));
+    assert_eq!(
+        (plan.sampling.timesteps, plan.sampling.terminal, plan.sampling.shift),
+        (vec![0.97, 0.5], 0.2, None)
+    );
     assert!(notices[0].starts_with("sampling stops at time 0.2"), "{notices:?}");
     let (plan, notices) = resolve(asked(), turbo());
-    assert_eq!(plan.timesteps, [0.954_545_44, 0.5, 0.222_222_22]);
+    assert_eq!(plan.sampling.timesteps, [0.954_545_44, 0.5, 0.222_222_22]);
     assert_eq!(
         notices,
         ["turbo knows 20 times; the nearest ones are used: 0.9545, 0.5000, 0.2222"]

@@ -18,21 +18,23 @@ fn given(seconds: f64) -> Sounds {
 
 #[test]
 fn own_times_of_an_edit_end_at_zero_whatever_they_say() {
-    let edit = Request {
-        timesteps: Some(vec![0.97, 0.5, 0.2]),
-        flow_edit_morph: Some(true),
-        flow_edit_source_caption: Some("rain".into()),
-        ..request()
-    };
+    let edit = request().with(|r| {
+        r.sampling.timesteps = Some(vec![0.97, 0.5, 0.2]);
+        r.edit.flow_edit_morph = Some(true);
+        r.edit.flow_edit_source_caption = Some("rain".into());
+    });
     let (plan, notices) = Plan::with_sounds(&edit, &base(), &given(10.0)).expect("a plan");
-    assert_eq!((plan.timesteps, plan.terminal), (vec![0.97, 0.5, 0.2], 0.0));
+    assert_eq!((plan.sampling.timesteps, plan.sampling.terminal), (vec![0.97, 0.5, 0.2], 0.0));
     let text = "an edit ends at time 0: a step from 0.2 is added";
     assert_eq!(notices.last(), Some(&Notice(text.into())), "{notices:?}");
     assert!(!notices.iter().any(|notice| notice.0.contains("sampling stops")));
 }
 
 fn task(name: &str) -> Request {
-    Request { task_type: Some(name.into()), duration: None, ..request() }
+    request().with(|r| {
+        r.source.task_type = Some(name.into());
+        r.words.duration = None;
+    })
 }
 
 fn planned(request: &Request, model: ModelInfo, seconds: f64) -> (Plan, Vec<String>) {
@@ -42,57 +44,65 @@ fn planned(request: &Request, model: ModelInfo, seconds: f64) -> (Plan, Vec<Stri
 
 #[test]
 fn the_source_decides_the_length_and_the_prompt_states_it() {
-    let asked = Request { duration: Some(30.0), ..task("cover") };
+    let asked = task("cover").with(|r| r.words.duration = Some(30.0));
     let (plan, notices) = planned(&asked, turbo(), 7.97);
-    assert_eq!((plan.task, plan.frames, plan.samples()), (Task::Cover, 199, 382_080));
-    assert!(plan.caption_prompt.contains("# Instruction\nGenerate audio semantic tokens based"));
-    assert!(plan.caption_prompt.contains("- duration: 7 seconds\n"));
+    assert_eq!((plan.source.task, plan.length.frames, plan.samples()), (Task::Cover, 199, 382_080));
+    assert!(
+        plan.words.caption_prompt.contains("# Instruction\nGenerate audio semantic tokens based")
+    );
+    assert!(plan.words.caption_prompt.contains("- duration: 7 seconds\n"));
     assert_eq!(notices, ["the source decides the length: 7.97 s instead of 30 s"]);
-    assert!(plan.is_cover() && plan.loudness == Loudness::Peak(-1.0));
+    assert!(plan.source.is_cover() && plan.output.loudness == Loudness::Peak(-1.0));
     let (plan, _) = planned(&task("cover_nofsq"), turbo(), 7.97);
-    assert!(plan.task == Task::CoverNofsq && !plan.is_cover());
-    assert!(plan.instruction.starts_with("Generate audio semantic tokens"));
+    assert!(plan.source.task == Task::CoverNofsq && !plan.source.is_cover());
+    assert!(plan.source.instruction.starts_with("Generate audio semantic tokens"));
 }
 
 /// Golden `e2e.repaint`: 1.2 s to 3.4 s of 5.3 s are frames 30 to 85.
 #[test]
 fn a_region_is_cut_to_whole_frames() {
-    let asked =
-        Request { repainting_start: Some(1.2), repainting_end: Some(3.4), ..task("repaint") };
+    let asked = task("repaint").with(|r| {
+        r.repaint.repainting_start = Some(1.2);
+        r.repaint.repainting_end = Some(3.4);
+    });
     let (plan, notices) = planned(&asked, turbo(), 5.3);
     assert_eq!(notices, Vec::<String>::new());
-    assert_eq!((plan.frames, plan.padded_frames), (132, 132));
+    assert_eq!((plan.length.frames, plan.length.padded_frames), (132, 132));
     let (seam, source) = plan.seam().expect("a region in a song");
     assert_eq!((seam.region, seam.source_start), (57_600..163_200, 0));
     assert_eq!((seam.ramp, source.samples()), (1200, 254_400));
-    let region = plan.region.expect("a region");
+    let region = plan.repaint.region.expect("a region");
     assert_eq!(region.frames, 30..85);
     // 12.5 rounds to even.
-    let repaint = Repaint { injection_ratio: 0.5, crossfade_frames: 12, crossfade_s: 0.025 };
-    assert_eq!(region.repaint, repaint);
-    assert_eq!(plan.instruction, crate::prompt::REPAINT);
+    let transition = Transition { injection_ratio: 0.5, crossfade_frames: 12, crossfade_s: 0.025 };
+    assert_eq!(region.transition, transition);
+    assert_eq!(plan.source.instruction, crate::prompt::REPAINT);
     // A kept part keeps its loudness.
-    assert_eq!(plan.loudness, Loudness::AsIs);
+    assert_eq!(plan.output.loudness, Loudness::AsIs);
 }
 
 #[test]
 fn a_region_beyond_the_ends_makes_the_song_longer() {
-    let asked =
-        Request { repainting_start: Some(-2.5), repainting_end: Some(0.0), ..task("repaint") };
+    let asked = task("repaint").with(|r| {
+        r.repaint.repainting_start = Some(-2.5);
+        r.repaint.repainting_end = Some(0.0);
+    });
     let (plan, _) = planned(&asked, turbo(), 6.0);
-    assert_eq!(plan.added, Added { before: 120_000, after: 0 });
-    assert_eq!((plan.frames, plan.duration_s), (212, 8.5));
-    assert_eq!(plan.region.as_ref().map(|region| region.frames.clone()), Some(0..62));
+    assert_eq!(plan.repaint.added, Added { before: 120_000, after: 0 });
+    assert_eq!((plan.length.frames, plan.length.duration_s), (212, 8.5));
+    assert_eq!(plan.repaint.region.as_ref().map(|region| region.frames.clone()), Some(0..62));
     assert_eq!(plan.seam().map(|(seam, _)| seam.region), Some(0..120_000));
-    assert!(plan.caption_prompt.contains("- duration: 6 seconds\n"));
+    assert!(plan.words.caption_prompt.contains("- duration: 6 seconds\n"));
 
-    let asked =
-        Request { repainting_start: Some(6.0), repainting_end: Some(9.0), ..task("repaint") };
+    let asked = task("repaint").with(|r| {
+        r.repaint.repainting_start = Some(6.0);
+        r.repaint.repainting_end = Some(9.0);
+    });
     let (plan, notices) = planned(&asked, turbo(), 6.0);
-    assert_eq!(plan.added, Added { before: 0, after: 144_000 });
-    assert_eq!(plan.region.as_ref().map(|region| region.frames.clone()), Some(150..225));
+    assert_eq!(plan.repaint.added, Added { before: 0, after: 144_000 });
+    assert_eq!(plan.repaint.region.as_ref().map(|region| region.frames.clone()), Some(150..225));
     assert_eq!(notices, Vec::<String>::new());
-    let asked = Request { repainting_start: Some(7.0), ..asked };
+    let asked = asked.with(|r| r.repaint.repainting_start = Some(7.0));
     let (_, notices) = planned(&asked, turbo(), 6.0);
     assert!(notices[0].starts_with("the region begins 1.00 s after the end of the source"));
 }
@@ -100,20 +110,22 @@ fn a_region_beyond_the_ends_makes_the_song_longer() {
 #[test]
 fn a_repaint_without_a_region_makes_everything_anew_and_says_so() {
     let (plan, notices) = planned(&task("repaint"), turbo(), 6.0);
-    assert_eq!(plan.region.as_ref().map(|region| region.frames.clone()), Some(0..150));
+    assert_eq!(plan.repaint.region.as_ref().map(|region| region.frames.clone()), Some(0..150));
     assert!(notices[0].starts_with("the whole song is generated"), "{notices:?}");
     // Nothing is kept, so the default loudness applies.
-    assert_eq!(plan.loudness, Loudness::Peak(-1.0));
-    let asked =
-        Request { repainting_start: Some(3.0), repainting_end: Some(2.0), ..task("repaint") };
+    assert_eq!(plan.output.loudness, Loudness::Peak(-1.0));
+    let asked = task("repaint").with(|r| {
+        r.repaint.repainting_start = Some(3.0);
+        r.repaint.repainting_end = Some(2.0);
+    });
     let error = Plan::with_sounds(&asked, &turbo(), &given(6.0)).expect_err("no region");
     assert_eq!(
         error.to_string(),
         "the region ends at 2 s, but begins at 3 s: let `repainting_end` lie behind \
          `repainting_start`"
     );
-    let asked = Request { repainting_end: Some(599.9), ..task("repaint") };
-    let asked = Request { repainting_start: Some(-10.0), ..asked };
+    let asked = task("repaint").with(|r| r.repaint.repainting_end = Some(599.9));
+    let asked = asked.with(|r| r.repaint.repainting_start = Some(-10.0));
     let error = Plan::with_sounds(&asked, &turbo(), &given(6.0)).expect_err("too long");
     assert_eq!(error.to_string(), "the song would be 609.9 s long, but 600 s is the most");
 }
@@ -121,8 +133,10 @@ fn a_repaint_without_a_region_makes_everything_anew_and_says_so() {
 #[test]
 fn a_region_has_a_frame_at_least_and_an_end_that_is_one() {
     let refused = |start: f64, end: f64| {
-        let asked =
-            Request { repainting_start: Some(start), repainting_end: Some(end), ..task("repaint") };
+        let asked = task("repaint").with(|r| {
+            r.repaint.repainting_start = Some(start);
+            r.repaint.repainting_end = Some(end);
+        });
         Plan::with_sounds(&asked, &turbo(), &given(5.5)).expect_err("no region").to_string()
     };
     assert!(refused(1.0, 1.001).starts_with("from 1 s to 1.001 s there is no whole latent frame"));
@@ -130,29 +144,31 @@ fn a_region_has_a_frame_at_least_and_an_end_that_is_one() {
     assert!(refused(5.48, 5.5).contains("no whole latent frame"));
     for first in 0..137 {
         let (start, end) = (f64::from(first) / 25.0, f64::from(first + 1) / 25.0);
-        let asked =
-            Request { repainting_start: Some(start), repainting_end: Some(end), ..task("repaint") };
+        let asked = task("repaint").with(|r| {
+            r.repaint.repainting_start = Some(start);
+            r.repaint.repainting_end = Some(end);
+        });
         let (plan, _) = planned(&asked, turbo(), 5.5);
-        let region = plan.region.expect("a region");
+        let region = plan.repaint.region.expect("a region");
         let first = first as usize;
         assert_eq!(region.frames, first..first + 1, "from {start} s to {end} s");
     }
     assert!(refused(1.0, -2.0).starts_with("`repainting_end: -2` is out of range"));
     assert!(refused(1.0, f64::NAN).starts_with("`repainting_end: NaN` is out of range"));
     // An end beyond the last whole frame is no error.
-    let asked = Request { repainting_start: Some(1.16), ..task("repaint") };
+    let asked = task("repaint").with(|r| r.repaint.repainting_start = Some(1.16));
     let (plan, _) = planned(&asked, turbo(), 5.5);
-    assert_eq!(plan.region.as_ref().map(|region| region.frames.clone()), Some(29..137));
+    assert_eq!(plan.repaint.region.as_ref().map(|region| region.frames.clone()), Some(29..137));
     assert_eq!(plan.heard_samples(), 137 * 1920);
-    let asked = Request { repainting_end: Some(5.48), ..task("repaint") };
+    let asked = task("repaint").with(|r| r.repaint.repainting_end = Some(5.48));
     assert_eq!(planned(&asked, turbo(), 5.5).0.heard_samples(), 264_000);
 }
 
 #[test]
 fn settings_of_a_repaint_are_checked_and_said_whatever_the_task() {
-    let asked = Request { repaint_mode: Some("bogus".into()), ..task("cover") };
+    let asked = task("cover").with(|r| r.repaint.repaint_mode = Some("bogus".into()));
     assert!(Plan::with_sounds(&asked, &turbo(), &given(6.0)).is_err());
-    let asked = Request { repaint_strength: Some(0.9), ..task("cover") };
+    let asked = task("cover").with(|r| r.repaint.repaint_strength = Some(0.9));
     let (_, notices) = planned(&asked, turbo(), 6.0);
     assert_eq!(notices, ["how a repaint meets its surroundings has no effect on `cover`"]);
 }
@@ -160,17 +176,16 @@ fn settings_of_a_repaint_are_checked_and_said_whatever_the_task() {
 #[test]
 fn modes_of_a_repaint_are_upstreams() {
     let of = |mode: &str, strength: f64| {
-        let asked = Request {
-            repaint_mode: Some(mode.into()),
-            repaint_strength: Some(strength),
-            repaint_latent_crossfade_frames: Some(7),
-            repaint_wav_crossfade_sec: Some(0.2),
-            repainting_end: Some(1.0),
-            ..task("repaint")
-        };
+        let asked = task("repaint").with(|r| {
+            r.repaint.repaint_mode = Some(mode.into());
+            r.repaint.repaint_strength = Some(strength);
+            r.repaint.repaint_latent_crossfade_frames = Some(7);
+            r.repaint.repaint_wav_crossfade_sec = Some(0.2);
+            r.repaint.repainting_end = Some(1.0);
+        });
         let (plan, notices) = planned(&asked, turbo(), 6.0);
-        let Repaint { injection_ratio, crossfade_frames, crossfade_s } =
-            plan.region.expect("a region").repaint;
+        let Transition { injection_ratio, crossfade_frames, crossfade_s } =
+            plan.repaint.region.expect("a region").transition;
         ((injection_ratio, crossfade_frames, crossfade_s), notices.len())
     };
     // Neither the strength nor the widths have an effect.
@@ -183,7 +198,7 @@ fn modes_of_a_repaint_are_upstreams() {
 
 #[test]
 fn tracks_need_a_base_model_a_source_and_a_name() {
-    let asked = Request { track_name: Some("Drums".into()), ..task("extract") };
+    let asked = task("extract").with(|r| r.source.track_name = Some("Drums".into()));
     let refused = |request: &Request, model: ModelInfo, sounds: &Sounds| {
         Plan::with_sounds(request, &model, sounds).expect_err("a refusal").to_string()
     };
@@ -200,35 +215,37 @@ fn tracks_need_a_base_model_a_source_and_a_name() {
         "`task_type: lego` needs the name of a track"
     );
     let (plan, notices) = planned(&asked, base(), 6.0);
-    assert_eq!(plan.instruction, "Extract the DRUMS track from the audio:");
-    assert!(notices.is_empty() && plan.region.is_none());
-    let spaced = Request { track_name: Some("backing vocals".into()), ..asked.clone() };
-    let instruction = planned(&spaced, base(), 6.0).0.instruction;
+    assert_eq!(plan.source.instruction, "Extract the DRUMS track from the audio:");
+    assert!(notices.is_empty() && plan.repaint.region.is_none());
+    let spaced = asked.clone().with(|r| r.source.track_name = Some("backing vocals".into()));
+    let instruction = planned(&spaced, base(), 6.0).0.source.instruction;
     assert_eq!(instruction, "Extract the BACKING_VOCALS track from the audio:");
-    let odd = Request { track_name: Some("theremin".into()), ..asked };
+    let odd = asked.with(|r| r.source.track_name = Some("theremin".into()));
     assert!(planned(&odd, base(), 6.0).1[0].contains("does not know the track `theremin`"));
-    let both = Request { track_name: Some("drums | bass".into()), ..task("complete") };
+    let both = task("complete").with(|r| r.source.track_name = Some("drums | bass".into()));
     let (plan, notices) = planned(&both, base(), 6.0);
-    assert_eq!(plan.instruction, "Complete the input track with DRUMS | BASS:");
+    assert_eq!(plan.source.instruction, "Complete the input track with DRUMS | BASS:");
     assert_eq!(notices, Vec::<String>::new());
 }
 
 #[test]
 fn lego_has_a_region_only_if_it_is_asked_for() {
-    let asked = Request { track_name: Some("bass".into()), ..task("lego") };
-    let whole =
-        Request { repainting_start: Some(0.0), repainting_end: Some(-1.0), ..asked.clone() };
-    assert_eq!(planned(&whole, base(), 6.0).0.region, None);
-    let part = Request { repainting_end: Some(2.0), ..asked };
+    let asked = task("lego").with(|r| r.source.track_name = Some("bass".into()));
+    let whole = asked.clone().with(|r| {
+        r.repaint.repainting_start = Some(0.0);
+        r.repaint.repainting_end = Some(-1.0);
+    });
+    assert_eq!(planned(&whole, base(), 6.0).0.repaint.region, None);
+    let part = asked.with(|r| r.repaint.repainting_end = Some(2.0));
     let (plan, _) = planned(&part, base(), 6.0);
-    assert_eq!(plan.region.map(|region| region.frames), Some(0..50));
+    assert_eq!(plan.repaint.region.map(|region| region.frames), Some(0..50));
 }
 
 #[test]
 fn codes_win_over_a_source_and_go_with_no_region() {
-    let coded = |name: &str| Request { audio_codes: Some(vec![vec![7; 10]]), ..task(name) };
+    let coded = |name: &str| task(name).with(|r| r.source.audio_codes = Some(vec![vec![7; 10]]));
     let (plan, notices) = planned(&coded("cover"), turbo(), 6.0);
-    assert!(plan.source.is_none() && plan.has_codes() && plan.frames == 50);
+    assert!(plan.source.sound.is_none() && plan.source.has_codes() && plan.length.frames == 50);
     assert_eq!(notices, ["the source is not used: there are audio codes, which win"]);
     let error = Plan::with_sounds(&coded("repaint"), &turbo(), &given(6.0));
     assert!(matches!(error, Err(Error::Conflict(_))));
@@ -236,11 +253,11 @@ fn codes_win_over_a_source_and_go_with_no_region() {
 
 #[test]
 fn text2music_takes_no_source_and_says_so() {
-    let asked = Request { duration: Some(10.0), ..task("text2music") };
+    let asked = task("text2music").with(|r| r.words.duration = Some(10.0));
     let (plan, notices) = planned(&asked, turbo(), 6.0);
-    assert!(plan.source.is_none() && plan.frames == 250);
+    assert!(plan.source.sound.is_none() && plan.length.frames == 250);
     assert!(notices[0].starts_with("the source is not used: text2music takes none"));
-    let unknown = Request { task_type: Some("remix".into()), ..asked };
+    let unknown = asked.with(|r| r.source.task_type = Some("remix".into()));
     let error = Plan::resolve(&unknown, &turbo()).expect_err("no task").to_string();
     assert!(error.starts_with("`task_type: remix` cannot be used: use text2music"), "{error}");
 }
@@ -253,8 +270,8 @@ fn auto_of_upstreams_files_is_explicit() {
         ("ones", MaskMode::Ones),
         ("twos", MaskMode::Twos),
     ] {
-        let asked = Request { chunk_mask_mode: Some(name.into()), ..request() };
-        assert_eq!(resolve(asked, turbo()).0.mask_mode, mode);
+        let asked = request().with(|r| r.repaint.chunk_mask_mode = Some(name.into()));
+        assert_eq!(resolve(asked, turbo()).0.repaint.mask_mode, mode);
     }
 }
 
@@ -263,10 +280,10 @@ fn latents_are_a_source_without_a_seam() {
     let latents = Array3::new([1, 200, 64], vec![0.5; 200 * 64]);
     let source = Sound::latents(latents, &turbo()).expect("turbo's");
     let sounds = Sounds { source: Some(source), references: vec![] };
-    let asked = Request { repainting_start: Some(4.0), ..task("repaint") };
+    let asked = task("repaint").with(|r| r.repaint.repainting_start = Some(4.0));
     let (plan, _) = Plan::with_sounds(&asked, &turbo(), &sounds).expect("a plan");
-    assert_eq!((plan.frames, plan.seam()), (200, None));
-    assert_eq!(plan.region.map(|region| region.frames), Some(100..200));
+    assert_eq!((plan.length.frames, plan.seam()), (200, None));
+    assert_eq!(plan.repaint.region.map(|region| region.frames), Some(100..200));
     let other = Array3::new([1, 2, 8], vec![0.5; 16]);
     assert!(Sound::latents(other, &turbo()).is_err());
 }

@@ -78,7 +78,7 @@ pub(crate) fn run(
             seconds,
             dtype: name(engine.dtype).to_owned(),
             samples: first.song.audio.samples(),
-            expected_samples: samples(seconds, own.hop, own.sample_rate),
+            expected_samples: samples(seconds, own.length.hop, own.length.sample_rate),
             quietest: quietest(&first.song),
             repeats: first.channels() == again.channels() && first.latents == again.latents,
             overflowed: first.told.overflowed.clone(),
@@ -144,13 +144,12 @@ fn yardstick(seconds: f64) -> (f64, f64) {
 
 /// Returns the plan of a song of `seconds`.
 fn plan(folder: &AceStep, seconds: f64) -> Result<Plan> {
-    let request = Request {
-        caption: Some("a calm piano melody, rain".into()),
-        lyrics: Some("[Verse]\nIt rains on the roof".into()),
-        duration: Some(seconds),
-        seed: Some(vec![7]),
-        ..Request::default()
-    };
+    let request = Request::default().with(|r| {
+        r.words.caption = Some("a calm piano melody, rain".into());
+        r.words.lyrics = Some("[Verse]\nIt rains on the roof".into());
+        r.words.duration = Some(seconds);
+        r.noise.seed = Some(vec![7]);
+    });
     let model = ModelInfo::new(folder.name(), folder.is_turbo(), folder.configs());
     Ok(Plan::resolve(&request, &model)?.0)
 }
