@@ -67,23 +67,17 @@ pub struct Unknown {
 /// An error while a checkpoint is found, read or turned into a network.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages say what most fields hold")]
 pub enum Error {
     /// The operating system refused.
     #[error("cannot read `{}`", path.display())]
-    Io {
-        /// The file or directory.
-        path: PathBuf,
-        /// The error of the system.
-        source: io::Error,
-    },
+    Io { path: PathBuf, source: io::Error },
     /// A model, or a network that it needs, is not on this machine.
     #[error("{what} is not on this machine{looked_for}")]
     Absent {
         /// The requested item, as a noun phrase.
         what: String,
-        /// The searched places.
         looked_for: Places,
-        /// The remedy.
         remedy: String,
         /// The model, if it is a published one.
         known: Option<&'static Release>,
@@ -93,50 +87,34 @@ pub enum Error {
     /// A directory lacks a file.
     #[error("`{}` is missing{}", path.display(), alternatives)]
     MissingFile {
-        /// The searched file.
         path: PathBuf,
         /// Alternative files, as text that follows "is missing"; may be empty.
         alternatives: String,
     },
     /// A file in place of a directory.
     #[error("`{}` is not a directory", path.display())]
-    NotADirectory {
-        /// The path as given.
-        path: PathBuf,
-    },
+    NotADirectory { path: PathBuf },
     /// The directory holds something other than the requested network.
     #[error("`{}` holds {found}, not {wanted}", path.display())]
     WrongDirectory {
-        /// The directory.
         path: PathBuf,
-        /// The requested kind.
         wanted: &'static str,
         /// The kind according to `config.json`.
         found: String,
     },
     /// Another program's file, of an unsupported kind or form.
     #[error("`{}` cannot be read: {reason}", path.display())]
-    Foreign {
-        /// The file or directory.
-        path: PathBuf,
-        /// The kind of the file.
-        reason: String,
-        /// The remedy.
-        remedy: String,
-    },
+    Foreign { path: PathBuf, reason: String, remedy: String },
     /// Another program's file lacks a part that a release has.
     #[error("`{}` holds no {piece}, and none that fits was found{}{looked_for}",
         path.display(), listed(tried))]
     MissingPiece {
-        /// The file or directory.
         path: PathBuf,
         /// The missing part, as a noun.
         piece: &'static str,
-        /// The searched places.
         looked_for: Places,
         /// The files found, and the reason why each does not fit.
         tried: Vec<(PathBuf, String)>,
-        /// The remedy.
         remedy: String,
     },
     /// Several files could be a network that a model needs.
@@ -144,81 +122,39 @@ pub enum Error {
     Ambiguous {
         /// The searched item, as a noun phrase.
         what: String,
-        /// The files.
         found: Vec<PathBuf>,
-        /// The remedy.
         remedy: String,
     },
     /// The file is shorter than its header says.
     #[error("`{}` is cut: it has {found} bytes and its header speaks of {needed}", path.display())]
-    Cut {
-        /// The safetensors file.
-        path: PathBuf,
-        /// Bytes required by the header.
-        needed: u64,
-        /// Bytes in the file.
-        found: u64,
-    },
+    Cut { path: PathBuf, needed: u64, found: u64 },
     /// The file has changed since it was opened.
     #[error("`{}` {how} while it was in use", path.display())]
     Changed {
-        /// The file.
         path: PathBuf,
         /// The change, as a predicate.
         how: String,
     },
     /// The file goes on after its last tensor.
     #[error("`{}` is too long: it has {found} bytes and its header speaks of {needed}", path.display())]
-    TooLong {
-        /// The safetensors file.
-        path: PathBuf,
-        /// Bytes required by the header.
-        needed: u64,
-        /// Bytes in the file.
-        found: u64,
-    },
+    TooLong { path: PathBuf, needed: u64, found: u64 },
     /// The header claims an impossible size.
     #[error("`{}` claims a header of {claimed} bytes, the limit is {limit}", path.display())]
-    HugeHeader {
-        /// The safetensors file.
-        path: PathBuf,
-        /// Bytes claimed.
-        claimed: u64,
-        /// Bytes allowed.
-        limit: u64,
-    },
+    HugeHeader { path: PathBuf, claimed: u64, limit: u64 },
     /// The header is malformed.
     #[error("the header of `{}` is broken: {reason}", path.display())]
-    BadHeader {
-        /// The safetensors file.
-        path: PathBuf,
-        /// The problem.
-        reason: String,
-    },
+    BadHeader { path: PathBuf, reason: String },
     /// A tensor has a type that weights cannot have.
     #[error("tensor `{tensor}` of `{}` is {found}, weights are F32, F16 or BF16", path.display())]
-    WrongDtype {
-        /// The safetensors file.
-        path: PathBuf,
-        /// The tensor's name in the file.
-        tensor: String,
-        /// The type that the header gives.
-        found: String,
-    },
+    WrongDtype { path: PathBuf, tensor: String, found: String },
     /// A tensor has values that f16 cannot hold.
     #[error("tensor `{tensor}` of `{}` has values beyond 65504, the largest number of f16", path.display())]
-    BeyondF16 {
-        /// The safetensors file.
-        path: PathBuf,
-        /// The tensor's name in the file.
-        tensor: String,
-    },
+    BeyondF16 { path: PathBuf, tensor: String },
     /// The network has parameters that the file does not have.
     #[error("`{}` has no tensor {names}, which the {part} needs", path.display())]
     MissingTensors {
         /// The safetensors file or index.
         path: PathBuf,
-        /// The network.
         part: &'static str,
         /// Names as they would be in the file.
         names: Names,
@@ -229,9 +165,7 @@ pub enum Error {
     UnusedTensors {
         /// The safetensors file or index.
         path: PathBuf,
-        /// The network.
         part: &'static str,
-        /// Number of tensors.
         count: usize,
         /// Names as they are in the file.
         names: Names,
@@ -241,92 +175,46 @@ pub enum Error {
     SameParameter {
         /// The safetensors file or index.
         path: PathBuf,
-        /// A tensor.
         first: String,
-        /// The other one.
         second: String,
     },
     /// A tensor has another shape than the description of the network implies.
     #[error("tensor `{tensor}` of `{}` is {found:?}, but by {by} it is {expected:?}", path.display())]
     WrongShape {
-        /// The safetensors file.
         path: PathBuf,
-        /// The tensor's name in the file.
         tensor: String,
         /// The description that gives the expected shape.
         by: &'static str,
-        /// The shape in the network.
         expected: Vec<usize>,
-        /// The shape in the file.
         found: Vec<usize>,
     },
     /// The index names a missing file.
     #[error("`{}` names the shard `{shard}`, which is missing", index.display())]
-    MissingShard {
-        /// The index file.
-        index: PathBuf,
-        /// The shard's file name.
-        shard: String,
-    },
+    MissingShard { index: PathBuf, shard: String },
     /// The index lists a tensor that its shard does not have.
     #[error("`{}` says that tensor `{tensor}` is in `{shard}`, but it is not", index.display())]
-    NotInShard {
-        /// The index file.
-        index: PathBuf,
-        /// The shard's file name.
-        shard: String,
-        /// The tensor.
-        tensor: String,
-    },
+    NotInShard { index: PathBuf, shard: String, tensor: String },
     /// Two shards hold a tensor of the same name.
     #[error("tensor `{tensor}` is both in `{}` and in `{}`", first.display(), second.display())]
-    InTwoShards {
-        /// The tensor.
-        tensor: String,
-        /// A shard.
-        first: PathBuf,
-        /// The other one.
-        second: PathBuf,
-    },
+    InTwoShards { tensor: String, first: PathBuf, second: PathBuf },
     /// The shard index is malformed.
     #[error("`{}` is not a shard index: {reason}", path.display())]
-    BadIndex {
-        /// The index file.
-        path: PathBuf,
-        /// The problem.
-        reason: String,
-    },
+    BadIndex { path: PathBuf, reason: String },
     /// `config.json` does not describe a network that this program knows.
     #[error("`{}` is not a configuration that can be used", path.display())]
-    BadConfig {
-        /// The file.
-        path: PathBuf,
-        /// The key and the problem.
-        source: ConfigError,
-    },
+    BadConfig { path: PathBuf, source: ConfigError },
     /// A text file is not JSON, or not UTF-8.
     #[error("`{}` is not JSON: {reason}", path.display())]
-    NotJson {
-        /// The file.
-        path: PathBuf,
-        /// The position of the problem.
-        reason: String,
-    },
+    NotJson { path: PathBuf, reason: String },
     /// Two networks do not fit together.
     #[error("`{}` has {first_key} {first_value}, but `{}` has {second_key} {second_value}",
         first.display(), second.display())]
     ConfigsDisagree {
-        /// A config.json.
         first: PathBuf,
-        /// Its key.
         first_key: &'static str,
-        /// Its value.
         first_value: usize,
-        /// Another config.json.
         second: PathBuf,
-        /// Its key.
         second_key: &'static str,
-        /// Its value.
         second_value: usize,
     },
     /// The model has no such network.
@@ -339,36 +227,16 @@ pub enum Error {
     },
     /// The latent of silence cannot be read.
     #[error("`{}` is not a latent of silence: {reason}", path.display())]
-    BadSilence {
-        /// The file.
-        path: PathBuf,
-        /// The problem.
-        reason: String,
-    },
+    BadSilence { path: PathBuf, reason: String },
     /// The tokenizer cannot be read, or belongs to another network.
     #[error("`{}` is not the tokenizer of the {part}: {reason}", path.display())]
-    BadTokenizer {
-        /// The file or directory.
-        path: PathBuf,
-        /// The network.
-        part: &'static str,
-        /// The problem.
-        reason: String,
-    },
+    BadTokenizer { path: PathBuf, part: &'static str, reason: String },
     /// One half of a weight-norm pair is missing.
     #[error("`{}` has tensor `{found}` but not `{missing}`", path.display())]
-    HalfWeightNorm {
-        /// The safetensors file.
-        path: PathBuf,
-        /// The half in the file.
-        found: String,
-        /// The missing half.
-        missing: String,
-    },
+    HalfWeightNorm { path: PathBuf, found: String, missing: String },
     /// Folding a weight-norm pair gave a value that is not finite.
     #[error("folding `{tensor}` of `{}` gives values that are not finite", path.display())]
     NotFinite {
-        /// The safetensors file.
         path: PathBuf,
         /// The direction tensor, `*.weight_v`.
         tensor: String,

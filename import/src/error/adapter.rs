@@ -7,45 +7,27 @@ use super::{Names, Places};
 /// An error between the file of an adapter and the weights that it changes.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages say what most fields hold")]
 pub enum AdapterError {
     /// Nothing exists at that path.
     #[error("the adapter `{name}` is not on this machine{looked_for}")]
-    Absent {
-        /// The requested name.
-        name: String,
-        /// The searched paths.
-        looked_for: Places,
-    },
+    Absent { name: String, looked_for: Places },
     /// A directory without an adapter.
     #[error("the directory `{}` holds no adapter: {found}", path.display())]
-    NotADirectoryOfOne {
-        /// The directory.
-        path: PathBuf,
-        /// The files found, or the missing ones.
-        found: String,
-    },
+    NotADirectoryOfOne { path: PathBuf, found: String },
     /// A file of another kind.
     #[error("`{}` is not an adapter: {reason}", path.display())]
-    NotAnAdapter {
-        /// The file.
-        path: PathBuf,
-        /// The kind of the file, if it is known.
-        reason: String,
-        /// The remedy.
-        remedy: &'static str,
-    },
+    NotAnAdapter { path: PathBuf, reason: String, remedy: &'static str },
     /// The settings in the file or next to it are invalid.
     #[error("the settings of the adapter in `{}` cannot be used: {reason}", path.display())]
     BadSettings {
         /// adapter_config.json, or the file whose metadata they are.
         path: PathBuf,
-        /// The problem.
         reason: String,
     },
     /// The adapter changes weights in an unsupported way.
     #[error("the adapter `{}` has {what}, which this version cannot apply", path.display())]
     NotSupported {
-        /// The file.
         path: PathBuf,
         /// The unsupported feature, as a noun phrase.
         what: String,
@@ -53,44 +35,27 @@ pub enum AdapterError {
     /// The tensors of one module are incomplete or contradict each other.
     #[error("the adapter `{}` is broken at `{module}`: {reason}", path.display())]
     Broken {
-        /// The file.
         path: PathBuf,
         /// The module, as the file spells it.
         module: String,
-        /// The problem.
         reason: String,
     },
     /// A value that is NaN or infinite.
     #[error("tensor `{tensor}` of the adapter `{}` has values that are not finite", path.display())]
-    NotFinite {
-        /// The file.
-        path: PathBuf,
-        /// The tensor.
-        tensor: String,
-    },
+    NotFinite { path: PathBuf, tensor: String },
     /// Two groups of tensors change the same weight.
     #[error("the adapter `{}` changes one weight twice, as `{first}` and as `{second}`", path.display())]
-    Twice {
-        /// The file.
-        path: PathBuf,
-        /// A spelling of the module.
-        first: String,
-        /// Another spelling.
-        second: String,
-    },
+    Twice { path: PathBuf, first: String, second: String },
     /// The shape does not fit the weight.
     #[error(
         "the adapter `{}` changes `{module}` as {found:?}, but the model has it as {expected:?}{likely}",
         path.display()
     )]
     WrongShape {
-        /// The file.
         path: PathBuf,
         /// The module, as the file spells it.
         module: String,
-        /// The weight's shape.
         expected: Vec<usize>,
-        /// The shape that the adapter expects.
         found: Vec<usize>,
         /// The likely reason, as text that follows the message; may be empty.
         likely: &'static str,
@@ -99,9 +64,7 @@ pub enum AdapterError {
     #[error("the adapter `{}` changes nothing of {model}, which has none of its {count}: {names}; \
              they seem to be of {what}", path.display())]
     NoMatch {
-        /// The file.
         path: PathBuf,
-        /// The name of the model.
         model: String,
         /// The number of modules, with the noun.
         count: String,
@@ -112,16 +75,10 @@ pub enum AdapterError {
     },
     /// The change makes a weight that f16 cannot hold.
     #[error("with its adapters, `{tensor}` has values that are too large for f16")]
-    BeyondF16 {
-        /// The weight.
-        tensor: String,
-    },
+    BeyondF16 { tensor: String },
     /// The change makes a weight NaN or infinite.
     #[error("with its adapters, `{tensor}` has values that are not finite")]
-    NotFiniteTogether {
-        /// The weight.
-        tensor: String,
-    },
+    NotFiniteTogether { tensor: String },
 }
 
 impl AdapterError {

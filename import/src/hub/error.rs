@@ -5,99 +5,51 @@ use std::{io, path::PathBuf};
 /// An error while models are pulled, verified or removed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages say what most fields hold")]
 pub enum HubError {
     /// The server cannot be reached, or its answer is not HTTP.
     #[error("`{endpoint}` cannot be reached")]
-    Unreachable {
-        /// The address of the hub.
-        endpoint: String,
-        /// The underlying error.
-        source: Box<dyn std::error::Error + Send + Sync>,
-    },
+    Unreachable { endpoint: String, source: Box<dyn std::error::Error + Send + Sync> },
     /// The connection broke repeatedly.
     #[error("the transfer of `{file}` broke off {attempts} times")]
     Broken {
         /// The file in its repository.
         file: String,
-        /// The number of attempts.
         attempts: u32,
-        /// The last error.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// No such repository, commit or file.
     #[error("`{repo}` has no {what}, or does not exist")]
-    NotFound {
-        /// The repository.
-        repo: String,
-        /// The requested item.
-        what: String,
-    },
+    NotFound { repo: String, what: String },
     /// The server requires a token, or another one.
     #[error("`{repo}` may not be read: the server answered {status}")]
     Forbidden {
-        /// The repository.
         repo: String,
-        /// 401 or 403.
         status: u16,
         /// True if a token was sent.
         says_who: bool,
     },
     /// The server answered with another status.
     #[error("`{endpoint}` answered {status}")]
-    Answered {
-        /// The address of the hub.
-        endpoint: String,
-        /// The status of the answer.
-        status: u16,
-    },
+    Answered { endpoint: String, status: u16 },
     /// The answer of the server is invalid.
     #[error("`{endpoint}` is not a hub that can be used: {reason}")]
-    NoHub {
-        /// The address.
-        endpoint: String,
-        /// The problem.
-        reason: String,
-    },
+    NoHub { endpoint: String, reason: String },
     /// The received file is not the published one.
     #[error("`{file}` of `{repo}` was damaged on its way: its checksum is not {expected}")]
-    Damaged {
-        /// The repository.
-        repo: String,
-        /// The file.
-        file: String,
-        /// The expected checksum.
-        expected: String,
-    },
+    Damaged { repo: String, file: String, expected: String },
     /// Another run of this program fetches or deletes the same file.
     #[error("another run is fetching or taking away `{file}`")]
-    Locked {
-        /// The file.
-        file: String,
-    },
+    Locked { file: String },
     /// The operating system refused.
     #[error("cannot write to or read from `{}`", path.display())]
-    Disk {
-        /// The file or directory.
-        path: PathBuf,
-        /// The error of the system.
-        source: io::Error,
-    },
+    Disk { path: PathBuf, source: io::Error },
     /// The operating system refused access to the data directory with the pins and locks.
     #[error("cannot write to or read from `{}`", path.display())]
-    Data {
-        /// The file or directory.
-        path: PathBuf,
-        /// The error of the system.
-        source: io::Error,
-    },
+    Data { path: PathBuf, source: io::Error },
     /// The file of the pins is invalid.
     #[error("`{}` does not say what was pulled: {reason}", path.display())]
-    BadPins {
-        /// The file.
-        path: PathBuf,
-        /// The problem.
-        reason: String,
-    },
+    BadPins { path: PathBuf, reason: String },
 }
 
 impl HubError {

@@ -59,15 +59,14 @@ impl std::fmt::Display for Action {
 /// these by its own spelling: the command line writes `--key`.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages say what most fields hold")]
 pub enum Error {
     /// A number that is out of range, or not a number.
     #[error("`{field}: {value}` is out of range: {range}")]
     OutOfRange {
         /// The key of the request, or the name of a setting in the same spelling.
         field: &'static str,
-        /// The given value.
         value: String,
-        /// The allowed range.
         range: String,
     },
     /// A value that is not one of the choices, or that cannot be parsed.
@@ -77,7 +76,6 @@ pub enum Error {
         field: &'static str,
         /// The given value, shortened.
         value: String,
-        /// The reason.
         why: String,
         /// The most similar valid name, if any.
         near: Option<String>,
@@ -97,7 +95,6 @@ pub enum Error {
     /// A key that no known program writes.
     #[error("the request has an unknown key `{key}`")]
     UnknownKey {
-        /// The key.
         key: String,
         /// The most similar key that exists.
         near: Option<String>,
@@ -105,69 +102,40 @@ pub enum Error {
     /// A key's value has the wrong type.
     #[error("the request's `{key}` is {value}, but {expected}")]
     RequestValue {
-        /// The key.
         key: String,
         /// Its value as JSON, shortened.
         value: String,
-        /// A description of valid values.
         expected: String,
     },
     /// A file could not be read or written.
     #[error("cannot {action} `{path}`")]
     File {
-        /// The failed operation.
         action: Action,
-        /// The path.
         path: PathBuf,
-        /// The cause.
         #[source]
         source: std::io::Error,
     },
     /// The output path is a directory.
     #[error("cannot write `{path}`: it is a directory")]
-    IsDirectory {
-        /// The path.
-        path: PathBuf,
-    },
+    IsDirectory { path: PathBuf },
     /// The output path is a device, a pipe or a socket.
     #[error("cannot write `{path}`: it is not a regular file")]
-    NotAFile {
-        /// The path.
-        path: PathBuf,
-    },
+    NotAFile { path: PathBuf },
     /// The output exists and may not be replaced.
     #[error("`{path}` exists already")]
-    AlreadyExists {
-        /// The path.
-        path: PathBuf,
-    },
+    AlreadyExists { path: PathBuf },
     /// A finished file that could not get its name.
     #[error("{cause}; what was made is kept as `{}`", .kept.display())]
-    Elsewhere {
-        /// The path where it was kept.
-        kept: PathBuf,
-        /// The cause.
-        cause: Box<Self>,
-    },
+    Elsewhere { kept: PathBuf, cause: Box<Self> },
     /// A sound file that cannot be decoded.
     #[error("cannot listen to `{path}`: {problem}")]
-    Unheard {
-        /// The path.
-        path: PathBuf,
-        /// The reason.
-        problem: Problem,
-    },
+    Unheard { path: PathBuf, problem: Problem },
     /// A picture that could not be encoded.
     #[error("the picture cannot be written as PNG: {0}")]
     Picture(String),
     /// Audio that a format cannot represent.
     #[error("this audio cannot be a {format}: {why}")]
-    Encode {
-        /// The format's usual name.
-        format: &'static str,
-        /// The reason.
-        why: String,
-    },
+    Encode { format: &'static str, why: String },
     /// A cargo feature that this build lacks.
     #[error("{what} is not built into this program")]
     NotBuiltIn {
@@ -181,7 +149,6 @@ pub enum Error {
     NotFinite {
         /// The stage, e.g. `the VAE`.
         stage: String,
-        /// The number of such values.
         count: usize,
         /// Index of the first one, in storage order.
         first: usize,
@@ -190,28 +157,15 @@ pub enum Error {
     },
     /// The audio is silent.
     #[error("{stage} gave silence: rms {rms:.1e}, peak {peak:.1e}")]
-    Silent {
-        /// The stage.
-        stage: String,
-        /// Root mean square.
-        rms: f32,
-        /// Largest magnitude.
-        peak: f32,
-    },
+    Silent { stage: String, rms: f32, peak: f32 },
     /// A token of the tokenizer that the text encoder does not have.
     #[error("the tokenizer gave token {id}, but the text encoder's table has {rows} rows")]
-    ForeignTokenizer {
-        /// The token.
-        id: u32,
-        /// Rows of the table.
-        rows: usize,
-    },
+    ForeignTokenizer { id: u32, rows: usize },
     /// A prompt that leaves no room for the answer.
     #[error("the language model would read and write {tokens} tokens, of at most {most}")]
     PromptTooLong {
         /// The minimum number of tokens needed.
         tokens: usize,
-        /// The limit.
         most: usize,
     },
     /// Logits of the language model that no token can be chosen from.
@@ -221,46 +175,22 @@ pub enum Error {
         step: usize,
         /// The requested float type. If it was narrower than f32, a second run in f32 failed too.
         dtype: DType,
-        /// The problem.
         #[source]
         source: ScoreError,
-        /// The text written before.
         had: String,
     },
     /// A language model that did not stop.
     #[error("the language model did not come to an end within {tokens} tokens{}", after(had))]
-    NeverStopped {
-        /// The maximum number of tokens.
-        tokens: usize,
-        /// The text that it wrote.
-        had: String,
-    },
+    NeverStopped { tokens: usize, had: String },
     /// A language model that repeats one code.
     #[error("the language model wrote audio code {code} {times} times in a row{}", after(had))]
-    Repeats {
-        /// The code.
-        code: u32,
-        /// The number of repetitions.
-        times: usize,
-        /// All codes.
-        had: String,
-    },
+    Repeats { code: u32, times: usize, had: String },
     /// An answer without any usable content.
     #[error("the language model wrote {what}{}", after(had))]
-    NothingValid {
-        /// A description of the answer.
-        what: String,
-        /// The answer.
-        had: String,
-    },
+    NothingValid { what: String, had: String },
     /// A device that is not available.
     #[error("device `{device}` is not available: {why}")]
-    NoDevice {
-        /// The requested device.
-        device: String,
-        /// The reason.
-        why: String,
-    },
+    NoDevice { device: String, why: String },
     /// A stage that needs more memory than is available.
     #[error(
         "the {stage} stage needs about {} of memory, but {device} has {}", size(*needed), size(*free)
@@ -272,7 +202,6 @@ pub enum Error {
         needed: u64,
         /// Bytes available.
         free: u64,
-        /// The device.
         device: String,
     },
     /// A tensor larger than the device's maximum.
@@ -280,22 +209,11 @@ pub enum Error {
         "the {stage} stage needs a tensor of {}, but {device} takes at most {} in one piece",
         size(*needed), size(*most)
     )]
-    TensorTooLarge {
-        /// The stage.
-        stage: String,
-        /// Size of the tensor in bytes.
-        needed: u64,
-        /// The device's maximum in bytes.
-        most: u64,
-        /// The device.
-        device: String,
-    },
+    TensorTooLarge { stage: String, needed: u64, most: u64, device: String },
     /// A failure of the device during work.
     #[error("{device} failed in the {stage} stage: {why}")]
     DeviceFailed {
-        /// The device.
         device: String,
-        /// The stage.
         stage: String,
         /// The backend's message.
         why: String,
@@ -308,13 +226,11 @@ pub enum Error {
     NoRoomForF32 {
         /// The network, as a noun phrase.
         who: &'static str,
-        /// The float type that overflowed.
         dtype: DType,
         /// Bytes needed, including other data that stays in memory.
         needed: u64,
         /// Bytes available.
         free: u64,
-        /// The device.
         device: String,
     },
     /// The user cancelled the run.

@@ -7,18 +7,14 @@ use acestep_engine::error::FamilyError;
 /// An error of a song's request, files or model; inside [`acestep_engine::Error::Family`].
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages say what most fields hold")]
 pub enum SongError {
     /// Neither caption nor lyrics.
     #[error("there is nothing to sing or play: caption and lyrics are both empty")]
     NothingAsked,
     /// A language code that the model was not trained on.
     #[error("`vocal_language: {code}` is not a language the model knows")]
-    UnknownLanguage {
-        /// The given code.
-        code: String,
-        /// Similar codes.
-        near: Vec<&'static str>,
-    },
+    UnknownLanguage { code: String, near: Vec<&'static str> },
     /// An item of a list of audio codes that is not a code.
     #[error("audio code {index} is `{item}`, but a code is a whole number such as 17")]
     BadCode {
@@ -29,71 +25,31 @@ pub enum SongError {
     },
     /// A conditioning file that does not have the expected format.
     #[error("`{path}` cannot be used as conditioning: {why}")]
-    Conditioning {
-        /// The path.
-        path: PathBuf,
-        /// The reason.
-        why: String,
-    },
+    Conditioning { path: PathBuf, why: String },
     /// A file without valid latents.
     #[error("`{path}` cannot be used as latents: {why}")]
-    Latents {
-        /// The path.
-        path: PathBuf,
-        /// The reason.
-        why: String,
-    },
+    Latents { path: PathBuf, why: String },
     /// A snapshot of a language model's state that is invalid, or of another model.
     #[error("`{path}` cannot be used as what the language model has read: {why}")]
-    Snapshot {
-        /// The path.
-        path: PathBuf,
-        /// The reason.
-        why: String,
-    },
+    Snapshot { path: PathBuf, why: String },
     /// A sound shorter than one frame of latents.
     #[error("{seconds:.3} s of sound are too short to listen to: one frame is {least:.3} s")]
-    TooShort {
-        /// Its length.
-        seconds: f64,
-        /// The length of a frame.
-        least: f64,
-    },
+    TooShort { seconds: f64, least: f64 },
     /// A silent source or reference.
     #[error("it is silent")]
     SilentSource,
     /// A song that is longer than the networks support.
     #[error("the song would be {seconds:.1} s long, but {most} s is the most")]
-    TooLong {
-        /// The requested length.
-        seconds: f64,
-        /// The maximum length.
-        most: f64,
-    },
+    TooLong { seconds: f64, most: f64 },
     /// A task that needs a source song, without one.
     #[error("`{field}: {value}` needs a song to start from")]
-    NoSource {
-        /// The field that asks for it.
-        field: &'static str,
-        /// Its value.
-        value: &'static str,
-    },
+    NoSource { field: &'static str, value: &'static str },
     /// A task for one track that names no track.
     #[error("`task_type: {task}` needs the name of a track")]
-    NoTrack {
-        /// The task.
-        task: &'static str,
-        /// The tracks that there are.
-        tracks: &'static [&'static str],
-    },
+    NoTrack { task: &'static str, tracks: &'static [&'static str] },
     /// A task that the model was not trained for.
     #[error("{model} cannot do `{task}`: only base and sft models were trained for it")]
-    WrongModel {
-        /// The task.
-        task: &'static str,
-        /// The model.
-        model: String,
-    },
+    WrongModel { task: &'static str, model: String },
     /// The attention heads that follow the lyrics are not known for this model.
     #[error("where the lyrics are sung in a song of this model cannot be found")]
     NoAlignment(#[source] acestep_model::ConfigError),

@@ -3,6 +3,7 @@
 /// Reason why a sound file cannot be read.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages say what most fields hold")]
 pub enum Problem {
     /// The file has no known format.
     #[error("it is no sound file that this program knows")]
@@ -28,9 +29,7 @@ pub enum Problem {
     /// The sample rate changes.
     #[error("its rate changes from {from} Hz to {to} Hz after {seconds:.2} s")]
     OtherRate {
-        /// Samples per second before.
         from: u32,
-        /// Samples per second after.
         to: u32,
         /// The time of the change.
         seconds: f64,
@@ -43,12 +42,7 @@ pub enum Problem {
     },
     /// The sound is shorter than a frame of latents.
     #[error("it lasts {seconds:.3} s, but one frame of latents is {least:.3} s")]
-    TooShort {
-        /// Length of the sound.
-        seconds: f64,
-        /// Length of a frame.
-        least: f64,
-    },
+    TooShort { seconds: f64, least: f64 },
     /// The content is damaged.
     #[error("it is damaged: {0}")]
     Damaged(String),

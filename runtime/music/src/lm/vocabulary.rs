@@ -14,32 +14,20 @@ pub const MOST_CODES: u32 = 64_000;
 /// Error for a tokenizer that does not fit the language model.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages say what most fields hold")]
 pub enum VocabularyError {
     /// A special token is missing.
     #[error("the tokenizer has no token `{content}`")]
-    Missing {
-        /// Text of the token.
-        content: String,
-    },
+    Missing { content: String },
     /// A required text cannot be written token by token.
     #[error("the tokenizer has no single token for any beginning of {text:?}")]
-    Unwritable {
-        /// The text.
-        text: String,
-    },
+    Unwritable { text: String },
     /// The code tokens are not contiguous.
     #[error(
         "the tokenizer's codes do not follow one another: `<|audio_code_0|>` is token {first}, \
          `<|audio_code_{code}|>` is {found}"
     )]
-    ScatteredCodes {
-        /// The token of code 0.
-        first: u32,
-        /// The first code out of order.
-        code: u32,
-        /// The token of that code.
-        found: u32,
-    },
+    ScatteredCodes { first: u32, code: u32, found: u32 },
 }
 
 /// A tokenizer with its special tokens.
