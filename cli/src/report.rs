@@ -107,9 +107,6 @@ impl Report {
     }
 
     /// Writes `text` and a line end to standard output.
-    ///
-    /// # Errors
-    /// If standard output is closed or full.
     pub(crate) fn output(&self, text: &str) -> Result<(), Stdout> {
         bytes(format!("{text}\n").as_bytes())
     }
@@ -147,17 +144,11 @@ impl Report {
 pub(crate) struct Stdout(#[source] pub(crate) io::Error);
 
 /// Writes a path and a line end to standard output.
-///
-/// # Errors
-/// If standard output is closed or full.
 pub(crate) fn path(path: &Path) -> Result<(), Stdout> {
     bytes(&[path.as_os_str().as_encoded_bytes(), b"\n"].concat())
 }
 
 /// Writes `bytes` to standard output.
-///
-/// # Errors
-/// If standard output is closed or full.
 pub(crate) fn bytes(bytes: &[u8]) -> Result<(), Stdout> {
     let mut out = io::stdout().lock();
     out.write_all(bytes).and_then(|()| out.flush()).map_err(Stdout)

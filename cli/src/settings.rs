@@ -80,9 +80,6 @@ pub(crate) fn lm_model() -> Option<String> {
 }
 
 /// Returns the defaults of every request without a file, and notices about them.
-///
-/// # Errors
-/// Values that a request cannot have.
 pub(crate) fn request() -> anyhow::Result<(Request, Vec<Notice>)> {
     loaded().request()
 }
@@ -166,9 +163,6 @@ pub(crate) fn kernels_dir() -> Option<PathBuf> {
 
 /// Returns the command of another process of this program. It ignores all settings except the
 /// directories of models and compiled kernels.
-///
-/// # Errors
-/// If the system does not know the program's file.
 pub(crate) fn child() -> anyhow::Result<Command> {
     let program = env::current_exe().context("cannot find this program's own file")?;
     let mut child = Command::new(program);

@@ -134,9 +134,6 @@ fn check_g(tensors: &Tensors, g: &str, v: &str) -> Result<(), Error> {
 }
 
 /// Returns the number of values and bytes of a part in its files.
-///
-/// # Errors
-/// Errors of [`sources`].
 pub(crate) fn size(tensors: &Tensors, names: &TensorNames) -> Result<PartSize, Error> {
     let mut size = PartSize { parameters: 0, file_bytes: 0 };
     for source in sources(tensors, names)?.values() {
@@ -230,9 +227,6 @@ fn check<B: Backend, M: Module<B>>(
 }
 
 /// Returns the paths and shapes of the parameters of the network with these `names` in the files.
-///
-/// # Errors
-/// Errors of [`sources`].
 pub(crate) fn shapes(
     tensors: &Tensors,
     names: &TensorNames,
@@ -245,9 +239,6 @@ pub(crate) fn shapes(
 }
 
 /// Merges the adapted weights of the network with these `names` to measure the change of `adapters` in `dtype`.
-///
-/// # Errors
-/// Errors of [`load`].
 pub(crate) fn measure(
     tensors: &Tensors,
     names: &TensorNames,

@@ -52,9 +52,6 @@ impl Stamp {
 
 impl Mapped {
     /// Maps the file at `path`.
-    ///
-    /// # Errors
-    /// The errors of the system.
     #[expect(unsafe_code, reason = "a memory map has no safe constructor")]
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         let file = File::open(path)?;

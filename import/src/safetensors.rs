@@ -279,9 +279,6 @@ impl Tensors {
     }
 
     /// Returns the values of tensor `name`, row-major.
-    ///
-    /// # Errors
-    /// As [`Tensors::read`].
     pub(crate) fn values<T: Element>(&self, name: &str) -> Result<Vec<T>, Error> {
         let (bytes, range, from) = self.whole(name)?;
         let mut values = vec![T::from_f32(0.0); range.len() / from.size() * from.values()];
@@ -299,9 +296,6 @@ impl Tensors {
     }
 
     /// Returns the single value of tensor `name`, a float or an integer; `None` if there are more.
-    ///
-    /// # Errors
-    /// As [`Tensors::read`].
     pub(crate) fn number(&self, name: &str) -> Result<Option<f64>, Error> {
         let (file, Entry { dtype, range, .. }) = self.entry(name)?;
         let (path, bytes) = &self.files[*file];

@@ -199,9 +199,6 @@ impl DitDir {
     }
 
     /// Reads the weights that adapters change, as a network of type `dtype` would.
-    ///
-    /// # Errors
-    /// As [`DitDir::dit`].
     pub(crate) fn measure_adapters(&self, dtype: DType) -> Result<(), Error> {
         let Some(adapters) = &self.adapters else { return Ok(()) };
         apply::measure(self.weights.tensors(), &tensor_names(Network::Dit), dtype, adapters)

@@ -17,9 +17,6 @@ use crate::{
 };
 
 /// Runs the command.
-///
-/// # Errors
-/// Errors of the file; the adapter does not fit the named model.
 pub(crate) fn run(args: &Args, global: &Global) -> Result<ExitCode> {
     let Command::Show(show) = &args.command;
     let report = global.report();

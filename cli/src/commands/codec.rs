@@ -46,9 +46,6 @@ use crate::{
 };
 
 /// Runs the command.
-///
-/// # Errors
-/// If an input, an output, a setting, the model or the device is unusable. Errors carry a hint.
 pub(crate) fn run(args: &Codec, global: &Global) -> Result<ExitCode> {
     let report = global.report();
     match &args.way {

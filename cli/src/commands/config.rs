@@ -22,9 +22,6 @@ use crate::{
 };
 
 /// Runs the command.
-///
-/// # Errors
-/// If a file cannot be written, or there is no place for one.
 pub(crate) fn run(args: &Args, global: &Global) -> Result<ExitCode> {
     let report = global.report();
     match &args.command {

@@ -96,9 +96,6 @@ impl Check {
 }
 
 /// Runs the command: exit code 1 if something is broken.
-///
-/// # Errors
-/// If a flag cannot be parsed.
 pub(crate) fn run(args: &Doctor, global: &Global) -> Result<ExitCode> {
     let report = global.report();
     // An unknown device or type is a usage error.

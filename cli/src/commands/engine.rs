@@ -52,9 +52,6 @@ pub(crate) struct Started {
 }
 
 /// Selects device and type, before anything else is read. Starts no device.
-///
-/// # Errors
-/// If the device does not exist or does not support the type.
 pub(crate) fn start(place: &Where) -> Result<Started> {
     let dtype: Dtype = place.dtype.parse()?;
     let (device, mut notices) = Device::open(&place.device)?;
@@ -66,9 +63,6 @@ pub(crate) fn start(place: &Where) -> Result<Started> {
 }
 
 /// Like [`start`], for networks that belong to no model.
-///
-/// # Errors
-/// Errors of [`start`].
 pub(crate) fn open(place: &Where) -> Result<(Engine, Vec<Notice>)> {
     let Started { engine, kernels, mut notices } = start(place)?;
     if kernels.is_first {

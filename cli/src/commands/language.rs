@@ -105,9 +105,6 @@ pub(crate) fn compose_all(
 }
 
 /// Describes codes with the language model.
-///
-/// # Errors
-/// Errors of [`compose::understand`].
 pub(crate) fn understand(
     codes: &[u32],
     settings: &Settings,

@@ -31,9 +31,6 @@ use crate::{
 pub(crate) use offer::offer;
 
 /// Runs the command.
-///
-/// # Errors
-/// Errors of the hub and of the disk, and unknown names.
 pub(crate) fn run(args: &Args, global: &Global) -> Result<ExitCode> {
     let report = global.report();
     match &args.command {
@@ -91,9 +88,6 @@ fn find(name: &str, nothing: &str) -> Result<&'static Release, CliError> {
 }
 
 /// Returns the cache of the hub.
-///
-/// # Errors
-/// If its place is unknown.
 fn hub() -> Result<Hub, CliError> {
     settings::hub().ok_or_else(|| {
         CliError::new("there is no home directory to keep models in")

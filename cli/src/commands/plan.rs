@@ -52,9 +52,6 @@ struct Task<'a> {
 }
 
 /// Runs `acestep plan`.
-///
-/// # Errors
-/// Any failure, with a hint.
 pub(crate) fn plan(args: &Plan, global: &Global) -> Result<ExitCode> {
     let mut typed = read(&args.words)?;
     args.decisions.put_over(&mut typed.request.language);
@@ -71,9 +68,6 @@ pub(crate) fn plan(args: &Plan, global: &Global) -> Result<ExitCode> {
 }
 
 /// Runs `acestep inspire`.
-///
-/// # Errors
-/// Any failure, with a hint.
 pub(crate) fn inspire(args: &Text, global: &Global) -> Result<ExitCode> {
     if args.words.lyrics.is_some() {
         let hint = "acestep plan plans a song of your lyrics, acestep format puts them in order";
@@ -85,9 +79,6 @@ pub(crate) fn inspire(args: &Text, global: &Global) -> Result<ExitCode> {
 }
 
 /// Runs `acestep format`.
-///
-/// # Errors
-/// Any failure, with a hint.
 pub(crate) fn format(args: &Text, global: &Global) -> Result<ExitCode> {
     run("format", read(&args.words)?, Ask::Format, args.codes, &args.common, global)
 }

@@ -24,9 +24,6 @@ use crate::{
 };
 
 /// Runs the command.
-///
-/// # Errors
-/// Any failure, with a hint.
 pub(crate) fn run(args: &Plot, global: &Global) -> Result<ExitCode> {
     let report = global.report();
     let existing = existing(args.force);

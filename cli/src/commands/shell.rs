@@ -24,9 +24,6 @@ use crate::{
 };
 
 /// Prints shell completions.
-///
-/// # Errors
-/// If standard output cannot be written.
 pub(crate) fn completions(args: &Completions, mut command: clap::Command) -> Result<ExitCode> {
     let mut text = Vec::new();
     clap_complete::generate(args.shell, &mut command, "acestep", &mut text);

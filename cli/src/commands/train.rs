@@ -36,9 +36,6 @@ use crate::{
 };
 
 /// Runs the command.
-///
-/// # Errors
-/// If the songs, a setting, the model, the output or the device is unusable. Errors carry a hint.
 pub(crate) fn run(args: &Train, global: &Global) -> Result<ExitCode> {
     match &args.what {
         What::Lora(args) => lora(args, &global.report())?,

@@ -30,9 +30,6 @@ use crate::{
 };
 
 /// Runs the command.
-///
-/// # Errors
-/// If the song, a setting, a model or the device is unusable. Errors carry a hint.
 pub(crate) fn run(args: &Understand, global: &Global) -> Result<ExitCode> {
     let report = global.report();
     let existing = args.files.existing();

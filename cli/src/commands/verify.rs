@@ -86,9 +86,6 @@ pub(crate) fn run(args: Args, global: &Global) -> Result<ExitCode> {
 }
 
 /// Returns the command of a process that computes cases on a GPU.
-///
-/// # Errors
-/// If the system does not know the program's file.
 pub(super) fn worker(given: Given<'_>, device: Device) -> Result<Command> {
     let mut command = settings::child()?;
     command.args(["verify", "--worker", "--device", &device.to_string()]);

@@ -21,9 +21,6 @@ use crate::{
 };
 
 /// Runs the command.
-///
-/// # Errors
-/// Errors of `generate`.
 pub(crate) fn run(args: &Warmup, global: &Global) -> Result<ExitCode> {
     let report = global.report();
     let Started { engine, kernels: kept, notices } = engine::start(&args.place)?;

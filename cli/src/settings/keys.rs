@@ -88,9 +88,6 @@ const fn key(
 
 impl Key {
     /// Checks `text` and returns its normal form.
-    ///
-    /// # Errors
-    /// A description of the allowed values.
     pub(crate) fn read(&self, text: &str) -> Result<String, String> {
         match self.kind {
             Kind::Path | Kind::Text if text.is_empty() => Err("it is empty".to_owned()),

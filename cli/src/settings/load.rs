@@ -116,9 +116,6 @@ impl Loaded {
     }
 
     /// Builds the request that every request without a file starts from.
-    ///
-    /// # Errors
-    /// Values that a request cannot have.
     pub(crate) fn request(&self) -> Result<(Request, Vec<Notice>)> {
         if self.request.is_empty() {
             return Ok((Request::default(), vec![]));

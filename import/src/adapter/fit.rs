@@ -213,9 +213,6 @@ impl Fitted {
 
     /// Returns the change, if any, of the parameter at `path` with the values `weight`, and records
     /// its size. `read` returns the values of other parameters.
-    ///
-    /// # Errors
-    /// If its file has been cut since it was opened; errors of `read`.
     pub(super) fn change_of(
         &self,
         path: &str,

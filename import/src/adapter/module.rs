@@ -159,9 +159,6 @@ impl Module {
 
     /// Returns the change of `weight`, the `rows` of the module (row-major), at the user's scale
     /// `user`. Column lengths need all rows, which `whole` reads.
-    ///
-    /// # Errors
-    /// If the file has been cut since it was opened; errors of `whole`.
     pub(super) fn change(
         &self,
         tensors: &Tensors,

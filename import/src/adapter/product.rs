@@ -189,9 +189,6 @@ impl Product {
     }
 
     /// Returns `rows` of the product times `scale`, row-major, each with `columns` values.
-    ///
-    /// # Errors
-    /// If the file has been cut since it was opened.
     pub(super) fn values(
         &self,
         tensors: &Tensors,

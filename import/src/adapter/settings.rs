@@ -66,9 +66,6 @@ impl Settings {
     }
 
     /// Parses the metadata of the safetensors file at `path`.
-    ///
-    /// # Errors
-    /// As [`Settings::peft`].
     pub(super) fn metadata(
         path: &Path,
         metadata: &BTreeMap<String, String>,

@@ -22,9 +22,6 @@ pub(super) struct Guard {
 
 impl Guard {
     /// Catches the faults of `map`, which must live longer than the guard.
-    ///
-    /// # Errors
-    /// If the system refuses the signal handler.
     pub(super) fn of(map: &[u8]) -> io::Result<Self> {
         #[cfg(unix)]
         {

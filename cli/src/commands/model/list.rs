@@ -11,9 +11,6 @@ use super::{Here, all, files, here};
 use crate::{args::model::List, report::Report, settings};
 
 /// Runs the command.
-///
-/// # Errors
-/// If standard output cannot be written.
 pub(super) fn run(args: &List, report: &Report) -> Result<ExitCode> {
     let (layout, hub) = (settings::layout(), settings::hub());
     let mut objects = Vec::new();

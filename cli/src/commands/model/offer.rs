@@ -11,9 +11,6 @@ use crate::{interrupt, report::Report, settings};
 
 /// Pulls the model that `error` reports as missing, if the user agrees. Returns true if it did, so
 /// that the command can run again. Asks nothing if no user can answer.
-///
-/// # Errors
-/// Errors of `model pull`.
 pub(crate) fn offer(error: &anyhow::Error, report: &Report) -> Result<bool> {
     let Some(model) = error.chain().find_map(missing) else { return Ok(false) };
     if settings::offline().is_some() || hub().is_err() {
@@ -50,9 +47,6 @@ pub(super) fn can_ask(report: &Report) -> bool {
 }
 
 /// Asks a yes-or-no question if a user can answer; otherwise returns false.
-///
-/// # Errors
-/// If the terminal cannot be read.
 pub(super) fn ask(report: &Report, question: &str) -> io::Result<bool> {
     if !can_ask(report) {
         return Ok(false);

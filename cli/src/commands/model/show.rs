@@ -15,9 +15,6 @@ use super::{Here, files, find, here, to_fetch};
 use crate::{args::model::Show, report::Report, settings};
 
 /// Runs the command.
-///
-/// # Errors
-/// An unknown name; a directory that cannot be read.
 pub(super) fn run(args: &Show, report: &Report) -> Result<ExitCode> {
     let model = find(&args.name, "to fetch")?;
     let (layout, hub) = (settings::layout(), settings::hub());

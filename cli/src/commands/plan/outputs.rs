@@ -97,9 +97,6 @@ impl Outputs {
     }
 
     /// Refuses files that could not be written.
-    ///
-    /// # Errors
-    /// Errors of [`check_target`].
     pub(super) fn check(&self, existing: Existing) -> Result<(), Error> {
         let new = self.fields.as_deref().filter(|folder| is_absent(folder));
         new.map_or(Ok(()), check_new_folder)?;

@@ -91,9 +91,6 @@ pub(super) fn parse(path: &Path, bytes: &[u8]) -> Result<Header, Error> {
 
 /// Returns the texts at `keys` of the file with content `bytes`. It stops after the last of them:
 /// programs write the identifying keys before the token lists.
-///
-/// # Errors
-/// Errors of [`parse`], for the part that is read.
 pub(super) fn first_texts<const N: usize>(
     path: &Path,
     bytes: &[u8],
