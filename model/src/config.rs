@@ -5,6 +5,7 @@ use serde_json::Value;
 
 /// Reasons why a `config.json` cannot be used.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say what most fields hold")]
 pub enum ConfigError {
     /// Not JSON, or a key is missing or has the wrong type.
     #[error("it is not valid JSON for this model: {0}")]
@@ -12,21 +13,13 @@ pub enum ConfigError {
     /// A key that this version does not know; it could change the mathematics.
     #[error("key `{key}` (= {value}) is not known to this version and could change the result")]
     UnknownKey {
-        /// The key.
         key: String,
         /// Its value as JSON.
         value: String,
     },
     /// A known key asks for something that is not implemented.
     #[error("key `{key}` is {value}: {why}")]
-    Unsupported {
-        /// The key.
-        key: &'static str,
-        /// Its value.
-        value: String,
-        /// The supported values.
-        why: &'static str,
-    },
+    Unsupported { key: &'static str, value: String, why: &'static str },
 }
 
 /// All keys that no field took, in file order.
@@ -37,9 +30,27 @@ pub(crate) fn parse<T: DeserializeOwned>(text: &str) -> Result<T, ConfigError> {
     serde_json::from_str(text).map_err(ConfigError::Json)
 }
 
-/// Returns an error for any remaining key that is not in `ignored`, a list of (key, reason).
-pub(crate) fn refuse_unknown(rest: &Rest, ignored: &[(&str, &str)]) -> Result<(), ConfigError> {
-    match rest.iter().find(|(key, _)| !ignored.iter().any(|(name, _)| name == key)) {
+/// Keys that do not affect the computation, with the reason.
+pub(crate) type Ignored = [(&'static str, &'static str)];
+
+/// Keys of every transformer that are ignored.
+pub(crate) const OF_TRANSFORMERS: &Ignored = &[
+    ("architectures", "class names of the reference"),
+    ("attention_dropout", "training only"),
+    ("dtype", "read from the tensors"),
+    ("torch_dtype", "read from the tensors"),
+    ("initializer_range", "training only"),
+    ("max_position_embeddings", "positions are computed, not stored"),
+    ("model_type", "checked by the layout"),
+    ("transformers_version", "bookkeeping"),
+    ("use_cache", "a cache does not change the result"),
+    ("_name_or_path", "bookkeeping"),
+];
+
+/// Returns an error for any remaining key that is in none of the lists `ignored`.
+pub(crate) fn refuse_unknown(rest: &Rest, ignored: &[&Ignored]) -> Result<(), ConfigError> {
+    let is_ignored = |key: &str| ignored.iter().copied().flatten().any(|(name, _)| *name == key);
+    match rest.iter().find(|(key, _)| !is_ignored(key)) {
         Some((key, value)) => {
             Err(ConfigError::UnknownKey { key: key.clone(), value: value.to_string() })
         }
@@ -61,9 +72,46 @@ pub(crate) fn require(
     }
 }
 
+/// The activation of a transformer whose file names none.
+pub(crate) fn silu() -> String {
+    "silu".into()
+}
+
+/// Returns an error for options of a transformer's layers that are not implemented.
+pub(crate) fn require_plain(
+    attention_bias: bool,
+    hidden_act: &str,
+    rope_scaling: &Option<Value>,
+    head_dim: usize,
+) -> Result<(), ConfigError> {
+    require(!attention_bias, "attention_bias", true, "only projections without bias")?;
+    require(hidden_act == "silu", "hidden_act", hidden_act, "only silu")?;
+    let plain = rope_scaling.is_none();
+    require(plain, "rope_scaling", rope_scaling, "only unscaled positions (null)")?;
+    let even = head_dim.is_multiple_of(2);
+    require(even, "head_dim", head_dim, "rotary positions turn pairs of halves")
+}
+
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
+    use std::fmt::Debug;
+
     use super::*;
+
+    /// Asserts that `read` refuses the configuration `text` with each of `changes`, by its key.
+    #[track_caller]
+    pub(crate) fn assert_refused<T: Debug>(
+        read: impl Fn(&str) -> Result<T, ConfigError>,
+        text: &str,
+        changes: impl IntoIterator<Item = (&'static str, Value)>,
+    ) {
+        for (key, value) in changes {
+            let mut config: Rest = parse(text).expect("a JSON object");
+            config.insert(key.into(), value.clone());
+            let error = read(&Value::Object(config).to_string()).expect_err(key).to_string();
+            assert!(error.starts_with(&format!("key `{key}` ")), "{value}: {error}");
+        }
+    }
 
     #[test]
     fn what_the_parser_says_is_in_the_message_and_not_said_again_as_its_source() {
@@ -80,7 +128,8 @@ mod tests {
     fn a_key_that_is_neither_used_nor_ignored_is_refused_by_name() {
         let rest =
             serde_json::from_str(r#"{"use_cache": true, "logit_softcap": 30}"#).expect("json");
-        let error = refuse_unknown(&rest, &[("use_cache", "inference bookkeeping")]).unwrap_err();
+        let error =
+            refuse_unknown(&rest, &[&[("use_cache", "inference bookkeeping")]]).unwrap_err();
         assert_eq!(
             error.to_string(),
             "key `logit_softcap` (= 30) is not known to this version and could change the result"

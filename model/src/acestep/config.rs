@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::EncoderShape;
 use crate::{
     ConfigError,
-    config::{Rest, parse, refuse_unknown, require},
+    config::{Ignored, OF_TRANSFORMERS, Rest, parse, refuse_unknown, require, require_plain, silu},
     kernel::Visibility,
     limits::{layers, positive, size, sizes},
     nn::LayerShape,
@@ -100,30 +100,16 @@ pub struct Config {
 const MOST_CODES: u32 = 1 << 24;
 
 /// Keys that do not affect the computation, with the reason.
-const IGNORED: &[(&str, &str)] = &[
-    ("architectures", "class names of the reference"),
-    ("attention_dropout", "training only"),
+const IGNORED: &Ignored = &[
     ("auto_map", "class names of the reference"),
     ("bos_token_id", "no language model here"),
     ("eos_token_id", "no language model here"),
     ("pad_token_id", "no language model here"),
     ("data_proportion", "training only"),
-    ("dtype", "read from the tensors"),
-    ("torch_dtype", "read from the tensors"),
-    ("initializer_range", "training only"),
-    ("max_position_embeddings", "positions are computed, not stored"),
-    ("model_type", "checked by the layout"),
     ("num_audio_decoder_hidden_layers", "unused: the detokenizer has the pooler's layer count"),
     ("tie_word_embeddings", "no language model here"),
-    ("transformers_version", "bookkeeping"),
-    ("use_cache", "a cache does not change the result"),
     ("vocab_size", "no language model here"),
-    ("_name_or_path", "bookkeeping"),
 ];
-
-fn silu() -> String {
-    "silu".into()
-}
 
 impl Config {
     /// Reads `config.json`.
@@ -133,14 +119,12 @@ impl Config {
     /// implemented.
     pub fn from_json(text: &str) -> Result<Self, ConfigError> {
         let config: Self = parse(text)?;
-        refuse_unknown(&config.rest, IGNORED)?;
+        refuse_unknown(&config.rest, &[OF_TRANSFORMERS, IGNORED])?;
         config.check_sizes()?;
         let quantizers = config.fsq_input_num_quantizers;
         require(quantizers == 1, "fsq_input_num_quantizers", quantizers, "only one quantizer")?;
-        require(!config.attention_bias, "attention_bias", true, "only projections without bias")?;
-        require(config.hidden_act == "silu", "hidden_act", &config.hidden_act, "only silu")?;
-        let plain = config.rope_scaling.is_none();
-        require(plain, "rope_scaling", &config.rope_scaling, "only unscaled positions (null)")?;
+        let (act, scaling) = (&config.hidden_act, &config.rope_scaling);
+        require_plain(config.attention_bias, act, scaling, config.head_dim)?;
         require(!config.is_lego_sft, "is_lego_sft", true, "its prompts are not implemented")?;
         let channels = config.in_channels;
         let expected = 3 * config.audio_acoustic_hidden_dim;
@@ -161,8 +145,6 @@ impl Config {
         let scale = config.default_guidance_scale;
         let fits = scale.is_none_or(|scale| (1.0..=30.0).contains(&scale));
         require(fits, "default_guidance_scale", scale, "guidance is from 1 to 30")?;
-        let even = config.head_dim.is_multiple_of(2);
-        require(even, "head_dim", config.head_dim, "rotary positions turn pairs of halves")?;
         if let Some(types) = &config.layer_types {
             let known = |t: &String| matches!(t.as_str(), "sliding_attention" | "full_attention");
             let fine = types.iter().all(known) && types.len() >= config.num_hidden_layers;

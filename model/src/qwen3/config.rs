@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use crate::{
     ConfigError,
-    config::{Rest, parse, refuse_unknown, require},
+    config::{Ignored, OF_TRANSFORMERS, Rest, parse, refuse_unknown, require, require_plain, silu},
     limits::{layers, positive, sizes},
     nn::LayerShape,
 };
@@ -50,27 +50,13 @@ pub struct Config {
 }
 
 /// Keys that do not affect the computation, with the reason.
-const IGNORED: &[(&str, &str)] = &[
-    ("architectures", "class names of the reference"),
-    ("attention_dropout", "training only"),
+const IGNORED: &Ignored = &[
     ("bos_token_id", "the tokenizer's business"),
     ("eos_token_id", "the tokenizer's business"),
     ("pad_token_id", "the tokenizer's business"),
-    ("dtype", "read from the tensors"),
-    ("torch_dtype", "read from the tensors"),
-    ("initializer_range", "training only"),
-    ("max_position_embeddings", "positions are computed, not stored"),
     ("max_window_layers", "no layer has a window, see use_sliding_window"),
     ("sliding_window", "no layer has a window, see use_sliding_window"),
-    ("model_type", "checked by the layout"),
-    ("transformers_version", "bookkeeping"),
-    ("use_cache", "a cache does not change the result"),
-    ("_name_or_path", "bookkeeping"),
 ];
-
-fn silu() -> String {
-    "silu".into()
-}
 
 impl Config {
     /// Reads `config.json`.
@@ -80,7 +66,7 @@ impl Config {
     /// implemented.
     pub fn from_json(text: &str) -> Result<Self, ConfigError> {
         let config: Self = parse(text)?;
-        refuse_unknown(&config.rest, IGNORED)?;
+        refuse_unknown(&config.rest, &[OF_TRANSFORMERS, IGNORED])?;
         sizes(&[
             ("vocab_size", config.vocab_size),
             ("hidden_size", config.hidden_size),
@@ -92,19 +78,15 @@ impl Config {
         layers("num_hidden_layers", config.num_hidden_layers)?;
         positive("rms_norm_eps", config.rms_norm_eps)?;
         positive("rope_theta", config.rope_theta)?;
-        require(!config.attention_bias, "attention_bias", true, "only projections without bias")?;
-        require(config.hidden_act == "silu", "hidden_act", &config.hidden_act, "only silu")?;
+        let (act, scaling) = (&config.hidden_act, &config.rope_scaling);
+        require_plain(config.attention_bias, act, scaling, config.head_dim)?;
         require(!config.use_sliding_window, "use_sliding_window", true, "only full attention")?;
-        let plain = config.rope_scaling.is_none();
-        require(plain, "rope_scaling", &config.rope_scaling, "only unscaled positions (null)")?;
         let full = |types: &Vec<String>| types.iter().all(|kind| kind == "full_attention");
         let types = &config.layer_types;
         require(types.as_ref().is_none_or(full), "layer_types", types, "only full_attention")?;
         let (heads, kv_heads) = (config.num_attention_heads, config.num_key_value_heads);
         let divides = heads.is_multiple_of(kv_heads);
         require(divides, "num_key_value_heads", kv_heads, "must divide num_attention_heads")?;
-        let even = config.head_dim.is_multiple_of(2);
-        require(even, "head_dim", config.head_dim, "rotary positions turn pairs of halves")?;
         Ok(config)
     }
 
@@ -123,16 +105,16 @@ impl Config {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Map, Value, json};
+    use serde_json::json;
 
     use super::*;
+    use crate::config::tests::assert_refused;
 
     #[test]
     fn a_size_that_is_absurd_is_refused_by_its_key() {
         let text =
             include_str!("../../../tests/goldens/checkpoints_a/Qwen3-Embedding-0.6B/config.json");
-        let golden: Map<String, Value> = serde_json::from_str(text).expect("a JSON object");
-        for (key, value) in [
+        let changes = [
             ("vocab_size", json!(0)),
             ("hidden_size", json!(1_000_001)),
             ("num_key_value_heads", json!(0)),
@@ -141,12 +123,7 @@ mod tests {
             ("num_hidden_layers", json!(1025)),
             ("rms_norm_eps", json!(0.0)),
             ("rope_theta", json!(-1)),
-        ] {
-            let mut config = golden.clone();
-            config.insert(key.into(), value.clone());
-            let text = Value::Object(config).to_string();
-            let error = Config::from_json(&text).expect_err("refused").to_string();
-            assert!(error.starts_with(&format!("key `{key}` is ")), "{value}: {error}");
-        }
+        ];
+        assert_refused(Config::from_json, text, changes);
     }
 }
