@@ -44,6 +44,9 @@ use super::{
 };
 use decode::{Decodes, Decoding, TENSORS};
 
+/// A backend with Burn's own operations on the tensors of a runtime; its default types are not used.
+type Any<R> = CubeBackend<R, f32, i32, u8>;
+
 impl<R, F, I, BT> Backend for CubeBackend<R, F, I, BT>
 where
     R: CubeRuntime,
@@ -56,7 +59,7 @@ where
     kernel! { norm_rotate = norm_rotate::norm_rotate }
     kernel! { swiglu = swiglu::swiglu }
     kernel! { cache_write = cache_write::cache_write }
-    kernel! { code_tokens = code_tokens::code_tokens::<R, F, I, BT> }
+    kernel! { code_tokens = code_tokens::code_tokens }
     kernel! { snake = snake::snake }
     kernel! { add_snake = add_snake::add_snake }
 
@@ -79,7 +82,7 @@ where
             return cuda::conv1d(x, weight, bias, geometry);
         }
         if conv1d::is_for(&x, &weight, geometry) {
-            conv1d::conv1d::<R, F, I, BT>(x, weight, bias, geometry)
+            conv1d::conv1d(x, weight, bias, geometry)
         } else {
             let bias = bias.map(tensor);
             primitive(reference::conv1d::<Self>(tensor(x), tensor(weight), bias, geometry))
@@ -129,7 +132,7 @@ where
         if cuda::takes_conv(&x, &weight, geometry, true) {
             return cuda::conv_transpose1d(x, weight, bias, geometry);
         }
-        conv_transpose1d::conv_transpose1d::<R, F, I, BT>(x, weight, bias, geometry)
+        conv_transpose1d::conv_transpose1d(x, weight, bias, geometry)
     }
 
     fn product(x: FloatTensor<Self>, weight: FloatTensor<Self>) -> FloatTensor<Self> {

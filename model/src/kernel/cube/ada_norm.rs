@@ -9,13 +9,10 @@
 //! Gain over the plain operations on Mesa lavapipe on two cores: 375 rows of 2048 values are 2.5
 //! times as fast, or 2.1 times if Burn fuses what it can.
 
-use burn_cubecl::{
-    CubeRuntime, kernel::into_contiguous, ops::numeric::empty_device_contiguous_dtype,
-    tensor::CubeTensor,
-};
+use burn_cubecl::{CubeRuntime, kernel::into_contiguous, tensor::CubeTensor};
 use cubecl::prelude::*;
 
-use super::rows::{RowLaunch, row_sum};
+use super::rows::{RowLaunch, empty, row_sum};
 
 /// # Shapes
 /// - `x`, output: `[B, P, H]`, `weight`: `[H]`, `shift`, `scale`: `[B, 1, H]`
@@ -28,8 +25,7 @@ pub(super) fn ada_norm<R: CubeRuntime>(
 ) -> CubeTensor<R> {
     let (x, weight) = (into_contiguous(x), into_contiguous(weight));
     let shape = x.meta.shape().clone();
-    let output =
-        empty_device_contiguous_dtype(x.client.clone(), x.device.clone(), shape.clone(), x.dtype);
+    let output = empty(&x, shape.clone());
     if x.meta.num_elements() == 0 {
         return output;
     }

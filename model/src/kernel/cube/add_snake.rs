@@ -11,13 +11,13 @@
 //! and 1.4 times as fast as a sum and then [`super::snake`].
 
 use burn::tensor::DType;
-use burn_cubecl::{
-    CubeRuntime, kernel::into_contiguous, ops::numeric::empty_device_contiguous_dtype,
-    tensor::CubeTensor,
-};
+use burn_cubecl::{CubeRuntime, kernel::into_contiguous, tensor::CubeTensor};
 use cubecl::{calculate_cube_count_elemwise, prelude::*, std::tensor::layout::linear::LinearView};
 
-use super::{rows::common_vector, snake::snake_of};
+use super::{
+    rows::{common_vector, empty},
+    snake::snake_of,
+};
 
 /// # Shapes
 /// - `x`, `y`, outputs: `[B, channels, S]`, `alpha`, `beta`: `[1, channels, 1]`
@@ -36,11 +36,7 @@ pub(super) fn add_snake<R: CubeRuntime>(
         y.meta.swap(1, 2);
     }
     let shape = x.meta.shape().clone();
-    let empty = || {
-        let (client, device) = (client.clone(), x.device.clone());
-        empty_device_contiguous_dtype(client, device, shape.clone(), x.dtype)
-    };
-    let (sum, output) = (empty(), empty());
+    let [sum, output] = [0, 1].map(|_| empty(&x, shape.clone()));
     let results = [sum.clone(), output.clone()].map(|mut result| {
         if channels_last {
             result.meta.swap(1, 2);
@@ -51,7 +47,7 @@ pub(super) fn add_snake<R: CubeRuntime>(
         return results;
     }
     let (alpha, beta) = (into_contiguous(alpha), into_contiguous(beta));
-    let vector = common_vector(&[&x, &y, &output]);
+    let vector = common_vector([&x, &y, &output]);
     let units = output.meta.num_elements() / vector;
     let dim = CubeDim::new(&client, units);
     let types = [x.dtype.into(), alpha.dtype.into(), beta.dtype.into()];
@@ -120,34 +116,21 @@ fn add_snake_kernel<T: Float, A: Float, B: Float, N: Size>(
 mod tests {
     use burn::tensor::{DType, Tensor};
 
-    use super::super::testing::{Operation, random, read, same_everywhere};
+    use super::super::testing::{Operation, random, read, same_everywhere, sound};
     use crate::{Backend, kernel};
 
     struct AddSnake {
         shape: [usize; 3],
         /// For `x` and for `y`.
         channels_last: [bool; 2],
-        /// Factor of both inputs.
-        size: f32,
-    }
-
-    impl AddSnake {
-        fn input<B: Backend>(&self, i: usize, dtype: DType, device: &B::Device) -> Tensor<B, 3> {
-            let [batch, channels, samples] = self.shape;
-            let x = if self.channels_last[i] {
-                let x = random::<B, 3>([batch, samples, channels], i as u32 + 1, dtype, device);
-                x.swap_dims(1, 2)
-            } else {
-                random::<B, 3>(self.shape, i as u32 + 1, dtype, device)
-            };
-            x.mul_scalar(self.size)
-        }
     }
 
     impl Operation for AddSnake {
         fn run<B: Backend>(&self, dtype: DType, device: &B::Device) -> Vec<f32> {
             let per_channel = |seed| random::<B, 3>([1, self.shape[1], 1], seed, dtype, device);
-            let [x, y] = [0, 1].map(|i| self.input::<B>(i, dtype, device));
+            let [x, y] = [0, 1].map(|i| {
+                sound::<B>(self.shape, self.channels_last[i], i as u32 + 1, dtype, device)
+            });
             let outputs = kernel::add_snake(x, y, per_channel(3), per_channel(4));
             outputs.map(read).concat()
         }
@@ -158,7 +141,7 @@ mod tests {
         for shape in [[1, 1, 1], [2, 5, 64], [1, 7, 33], [2, 3, 0]] {
             for channels_last in [[false, false], [true, true], [false, true], [true, false]] {
                 let name = format!("add_snake {shape:?}, channels last: {channels_last:?}");
-                same_everywhere(&name, &AddSnake { shape, channels_last, size: 1.0 }, 1e-5);
+                same_everywhere(&name, &AddSnake { shape, channels_last }, 1e-5);
             }
         }
     }

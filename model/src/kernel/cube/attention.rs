@@ -17,15 +17,10 @@ mod emulated;
 mod tensor_cores;
 mod units;
 
-use burn_cubecl::{
-    CubeRuntime,
-    kernel::into_contiguous,
-    ops::{numeric::empty_device_contiguous_dtype, permute},
-    tensor::CubeTensor,
-};
+use burn_cubecl::{CubeRuntime, kernel::into_contiguous, ops::permute, tensor::CubeTensor};
 use cubecl::prelude::*;
 
-use super::super::Visibility;
+use super::{super::Visibility, rows::empty};
 
 /// Values per read.
 const VECTOR: usize = 4;
@@ -132,12 +127,7 @@ pub(super) fn attention_by<R: CubeRuntime>(
 ) -> Option<CubeTensor<R>> {
     let sight = Sight::of(visibility)?;
     let [batch, heads, queries, width] = q.meta.shape().dims();
-    let output = empty_device_contiguous_dtype(
-        q.client.clone(),
-        q.device.clone(),
-        [batch, queries, heads, width].into(),
-        q.dtype,
-    );
+    let output = empty(&q, [batch, queries, heads, width]);
     if output.meta.num_elements() > 0 {
         let [q, k, v] = [q, k, v].map(readable);
         let call = Call { q, k, v, keys: keys.map(flags), visibility, sight };

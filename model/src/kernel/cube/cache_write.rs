@@ -32,7 +32,7 @@ pub(super) fn cache_write<R: CubeRuntime>(
         return cache;
     }
     let client = cache.client.clone();
-    let vector = common_vector(&[&cache, &new]);
+    let vector = common_vector([&cache, &new]);
     let [_, heads, tokens, width] = new.meta.shape().dims();
     for (part, slots) in slots.chunks(MOST_SLOTS).enumerate() {
         let mut rows = SequenceArg::<R, usize>::new();

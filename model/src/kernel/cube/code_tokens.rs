@@ -11,60 +11,47 @@
 //! values are 7.8 times as fast.
 
 use burn::tensor::{DType, Tensor as Values};
-use burn_cubecl::{
-    BoolElement, CubeBackend, CubeRuntime, FloatElement, IntElement, kernel::into_contiguous,
-    ops::numeric::empty_device_contiguous_dtype, tensor::CubeTensor,
-};
+use burn_cubecl::{CubeRuntime, kernel::into_contiguous, tensor::CubeTensor};
 use cubecl::{calculate_cube_count_elemwise, prelude::*};
 
 use super::{
     super::{primitive, tensor},
+    Any,
     matvec::matvec,
-    rows::common_vector,
+    rows::{common_vector, empty},
 };
 
 /// Weight and bias.
 type Map<R> = (CubeTensor<R>, Option<CubeTensor<R>>);
 
-type Bias<R, F, I, BT> = Option<Values<CubeBackend<R, F, I, BT>, 1>>;
+type Bias<R> = Option<Values<Any<R>, 1>>;
 
 /// [`Map`] as Burn's tensors.
-type MapValues<R, F, I, BT> = (Values<CubeBackend<R, F, I, BT>, 2>, Bias<R, F, I, BT>);
+type MapValues<R> = (Values<Any<R>, 2>, Bias<R>);
 
 /// # Shapes
 /// - `codes`: `[n]`, `project`: `[C, levels]`, `embed`: `[H, C]`, `places`: `[window, H]`
 /// - output: `[n, window, H]`
-pub(super) fn code_tokens<R, F, I, BT>(
+pub(super) fn code_tokens<R: CubeRuntime>(
     codes: CubeTensor<R>,
     levels: &[u32],
     project: Map<R>,
     embed: Map<R>,
     places: CubeTensor<R>,
-) -> CubeTensor<R>
-where
-    R: CubeRuntime,
-    F: FloatElement,
-    I: IntElement,
-    BT: BoolElement,
-{
+) -> CubeTensor<R> {
     let ([count], [window, width]) = (codes.meta.shape().dims(), places.meta.shape().dims());
     let (client, dtype) = (codes.client.clone(), places.dtype);
-    let output = empty_device_contiguous_dtype(
-        client.clone(),
-        codes.device.clone(),
-        [count, window, width].into(),
-        dtype,
-    );
+    let output = empty(&places, [count, window, width]);
     if output.meta.num_elements() == 0 {
         return output;
     }
 
-    let project = (tensor::<CubeBackend<R, F, I, BT>, 2>(project.0), project.1.map(tensor));
-    let embed = (tensor::<CubeBackend<R, F, I, BT>, 2>(embed.0), embed.1.map(tensor));
+    let project = (tensor::<Any<R>, 2>(project.0), project.1.map(tensor));
+    let embed = (tensor::<Any<R>, 2>(embed.0), embed.1.map(tensor));
     let map = into_contiguous(primitive(composed(project, embed)));
 
     let (codes, places) = (into_contiguous(codes), into_contiguous(places));
-    let vector = common_vector(&[&map, &places, &output]);
+    let vector = common_vector([&map, &places, &output]);
     let units = count * width / vector;
     let dim = CubeDim::new(&client, units);
     let mut sizes = SequenceArg::<R, u32>::new();
@@ -90,26 +77,20 @@ where
 
 /// Returns the rows of `embed project`, then a row that does not depend on the code:
 /// `[levels + 1, H]`.
-fn composed<R, F, I, BT>(
-    (project, inner): MapValues<R, F, I, BT>,
-    (embed, outer): MapValues<R, F, I, BT>,
-) -> Values<CubeBackend<R, F, I, BT>, 2>
-where
-    R: CubeRuntime,
-    F: FloatElement,
-    I: IntElement,
-    BT: BoolElement,
-{
+fn composed<R: CubeRuntime>(
+    (project, inner): MapValues<R>,
+    (embed, outer): MapValues<R>,
+) -> Values<Any<R>, 2> {
     let [width, inside] = embed.dims();
     let device = embed.device();
-    let row = |bias: Bias<R, F, I, BT>, width: usize| match bias {
+    let row = |bias: Bias<R>, width: usize| match bias {
         Some(bias) => bias.cast(DType::F32).reshape([1, width]),
         None => Values::zeros([1, width], (&device, DType::F32)),
     };
     let [_, levels] = project.dims();
     let rows = Values::cat(vec![project.transpose().cast(DType::F32), row(inner, inside)], 0);
     // Reads the weight in its own type.
-    let rows = tensor::<CubeBackend<R, F, I, BT>, 2>(matvec(primitive(rows), primitive(embed)));
+    let rows = tensor::<Any<R>, 2>(matvec(primitive(rows), primitive(embed)));
     let last = rows.clone().narrow(0, levels, 1) + row(outer, width);
     Values::cat(vec![rows.narrow(0, 0, levels), last], 0)
 }

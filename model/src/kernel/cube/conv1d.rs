@@ -14,20 +14,18 @@
 //! patches of two 1.3 times; one tap 0.9 times.
 
 use burn::tensor::{Tensor as Values, TensorMetadata};
-use burn_cubecl::{
-    BoolElement, CubeBackend, CubeRuntime, FloatElement, IntElement, kernel::into_contiguous,
-    ops::numeric::empty_device_contiguous_dtype, tensor::CubeTensor,
-};
+use burn_cubecl::{CubeRuntime, kernel::into_contiguous, tensor::CubeTensor};
 use cubecl::{calculate_cube_count_elemwise, prelude::*};
 
 use super::{
     super::{ConvGeometry, primitive, tensor},
+    Any,
     matrix::{is_cut, is_tuned, matmul},
-    rows::common_vector,
+    rows::{common_vector, empty},
 };
 
 /// Maximum bytes of columns at a time: half of the smallest tensor limit of any device.
-const COLUMNS: usize = 64 << 20;
+pub(super) const COLUMNS: usize = 64 << 20;
 
 /// True if [`conv1d`] handles this convolution.
 pub(super) fn is_for<R: CubeRuntime>(
@@ -49,46 +47,32 @@ pub(super) fn is_for<R: CubeRuntime>(
 /// # Shapes
 /// - `x`: `[B, in, S]`, `weight`: `[out, in, k]`, `bias`: `[out]`
 /// - output: `[B, out, S']`
-pub(super) fn conv1d<R, F, I, BT>(
+pub(super) fn conv1d<R: CubeRuntime>(
     x: CubeTensor<R>,
     weight: CubeTensor<R>,
     bias: Option<CubeTensor<R>>,
     geometry: ConvGeometry,
-) -> CubeTensor<R>
-where
-    R: CubeRuntime,
-    F: FloatElement,
-    I: IntElement,
-    BT: BoolElement,
-{
-    in_tiles::<R, F, I, BT>(x, weight, bias, geometry, COLUMNS)
+) -> CubeTensor<R> {
+    in_tiles(x, weight, bias, geometry, COLUMNS)
 }
 
 /// [`conv1d`] with at most `bytes` of columns.
-fn in_tiles<R, F, I, BT>(
+fn in_tiles<R: CubeRuntime>(
     mut x: CubeTensor<R>,
     weight: CubeTensor<R>,
     bias: Option<CubeTensor<R>>,
     geometry: ConvGeometry,
     bytes: usize,
-) -> CubeTensor<R>
-where
-    R: CubeRuntime,
-    F: FloatElement,
-    I: IntElement,
-    BT: BoolElement,
-{
+) -> CubeTensor<R> {
     let ([batch, input, samples], [channels, _, taps]) = (x.shape().dims(), weight.shape().dims());
     let outputs = geometry.outputs(samples, taps);
     let dtype = x.dtype;
     let bias = bias.map(into_contiguous);
 
-    let weight: Values<CubeBackend<R, F, I, BT>, 3> = tensor(weight);
+    let weight: Values<Any<R>, 3> = tensor(weight);
     let weight = weight.swap_dims(1, 2).reshape([1, channels, taps * input]).swap_dims(1, 2);
     x.meta.swap(1, 2); // [B, S, in]
-    let shape = [batch, outputs, channels].into();
-    let mut output =
-        empty_device_contiguous_dtype(x.client.clone(), x.device.clone(), shape, dtype);
+    let mut output = empty(&x, [batch, outputs, channels]);
 
     let tile = (bytes / (taps * input * dtype.size())).max(1);
     for item in 0..batch {
@@ -114,9 +98,8 @@ fn columns<R: CubeRuntime>(
 ) -> CubeTensor<R> {
     let client = x.client.clone();
     let input = x.meta.shape()[2];
-    let shape = [1, range.len(), taps * input].into();
-    let columns = empty_device_contiguous_dtype(client.clone(), x.device.clone(), shape, x.dtype);
-    let vector = common_vector(&[x, &columns]);
+    let columns = empty(x, [1, range.len(), taps * input]);
+    let vector = common_vector([x, &columns]);
     let units = range.len() * taps * input / vector;
     let dim = CubeDim::new(&client, units);
     columns_kernel::launch::<R>(
@@ -179,10 +162,7 @@ fn place<R: CubeRuntime>(
 ) {
     let client = output.client.clone();
     let [_, rows, channels] = product.meta.shape().dims();
-    let vector = match &bias {
-        Some(bias) => common_vector(&[&product, output, bias]),
-        None => common_vector(&[&product, output]),
-    };
+    let vector = common_vector([&product, output].into_iter().chain(&bias));
     let units = rows * channels / vector;
     let dim = CubeDim::new(&client, units);
     let step = product.meta.strides()[1] / vector;
@@ -237,7 +217,7 @@ mod tests {
 
     use burn_wgpu::WgpuRuntime;
 
-    use super::super::testing::{Operation, Plain, random, read, same_everywhere};
+    use super::super::testing::{Operation, Plain, random, read, same_everywhere, sound};
     use super::*;
     use crate::{Backend, kernel};
 
@@ -254,11 +234,8 @@ mod tests {
     impl Operation for Convolution {
         fn run<B: Backend>(&self, dtype: DType, device: &B::Device) -> Vec<f32> {
             let &Self { batch, channels: [input, output], samples, taps, .. } = self;
-            let x = if self.channels_last {
-                random::<B, 3>([batch, samples, input], 1, dtype, device).swap_dims(1, 2)
-            } else {
-                random::<B, 3>([batch, input, samples], 1, dtype, device)
-            };
+            let shape = [batch, input, samples];
+            let x = sound::<B>(shape, self.channels_last, 1, dtype, device);
             let weight = random::<B, 3>([output, input, taps], 2, dtype, device);
             let bias = self.bias.then(|| random::<B, 1>([output], 3, dtype, device));
             let y = kernel::conv1d(x, weight, bias, self.geometry);
@@ -306,7 +283,7 @@ mod tests {
         let weight = random::<Plain, 3>([5, 6, 7], 2, DType::F32, &device);
         let bias = random::<Plain, 1>([5], 3, DType::F32, &device);
         let run = |samples: usize| {
-            let y = in_tiles::<WgpuRuntime, f32, i32, u32>(
+            let y = in_tiles::<WgpuRuntime>(
                 primitive(x.clone()),
                 primitive(weight.clone()),
                 Some(primitive(bias.clone())),

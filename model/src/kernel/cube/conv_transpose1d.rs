@@ -13,58 +13,42 @@
 //! times. It also saves memory: Burn's columns cover the whole length.
 
 use burn::tensor::{Tensor as Values, TensorMetadata};
-use burn_cubecl::{
-    BoolElement, CubeBackend, CubeRuntime, FloatElement, IntElement, kernel::into_contiguous,
-    ops::numeric::empty_device_contiguous_dtype, tensor::CubeTensor,
-};
+use burn_cubecl::{CubeRuntime, kernel::into_contiguous, tensor::CubeTensor};
 use cubecl::{calculate_cube_count_elemwise, prelude::*};
 
 use super::{
     super::{ConvGeometry, primitive, reference, tensor},
+    Any,
+    conv1d::COLUMNS,
     matrix::matmul,
-    rows::common_vector,
+    rows::{common_vector, empty},
 };
-
-/// Maximum bytes of columns at a time: half of the smallest tensor limit of any device.
-const COLUMNS: usize = 64 << 20;
 
 /// # Shapes
 /// - `x`: `[B, in, S]`, `weight`: `[in, out, k]`, `bias`: `[out]`
 /// - output: `[B, out, S']`
-pub(super) fn conv_transpose1d<R, F, I, BT>(
+pub(super) fn conv_transpose1d<R: CubeRuntime>(
     x: CubeTensor<R>,
     weight: CubeTensor<R>,
     bias: Option<CubeTensor<R>>,
     geometry: ConvGeometry,
-) -> CubeTensor<R>
-where
-    R: CubeRuntime,
-    F: FloatElement,
-    I: IntElement,
-    BT: BoolElement,
-{
-    in_tiles::<R, F, I, BT>(x, weight, bias, geometry, COLUMNS)
+) -> CubeTensor<R> {
+    in_tiles(x, weight, bias, geometry, COLUMNS)
 }
 
 /// [`conv_transpose1d`] with at most `bytes` of columns.
-fn in_tiles<R, F, I, BT>(
+fn in_tiles<R: CubeRuntime>(
     x: CubeTensor<R>,
     weight: CubeTensor<R>,
     bias: Option<CubeTensor<R>>,
     geometry: ConvGeometry,
     bytes: usize,
-) -> CubeTensor<R>
-where
-    R: CubeRuntime,
-    F: FloatElement,
-    I: IntElement,
-    BT: BoolElement,
-{
+) -> CubeTensor<R> {
     let ([batch, _, frames], [input, channels, taps]) = (x.shape().dims(), weight.shape().dims());
     let ConvGeometry { stride, padding: [padding, _], dilation, groups } = geometry;
     let samples = geometry.transposed_outputs(frames, taps);
     if dilation != 1 || groups != 1 || batch * frames * channels * samples == 0 {
-        return primitive(reference::conv_transpose1d::<CubeBackend<R, F, I, BT>>(
+        return primitive(reference::conv_transpose1d::<Any<R>>(
             tensor(x),
             tensor(weight),
             bias.map(tensor),
@@ -72,13 +56,12 @@ where
         ));
     }
     let (client, dtype) = (x.client.clone(), x.dtype);
-    let shape = [batch, samples, channels].into();
-    let output = empty_device_contiguous_dtype(client.clone(), x.device.clone(), shape, dtype);
+    let output = empty(&x, [batch, samples, channels]);
     let bias = bias.map(into_contiguous);
 
-    let x: Values<CubeBackend<R, F, I, BT>, 3> = tensor(x);
+    let x: Values<Any<R>, 3> = tensor(x);
     let x = x.swap_dims(1, 2); // [B, S, in]
-    let weight: Values<CubeBackend<R, F, I, BT>, 3> = tensor(weight);
+    let weight: Values<Any<R>, 3> = tensor(weight);
     let weight = weight.swap_dims(1, 2).reshape([1, input, taps * channels]);
 
     // A sample also needs the earlier frames that overlap it.
@@ -100,10 +83,7 @@ where
             if first >= last {
                 continue;
             }
-            let vector = match &bias {
-                Some(bias) => common_vector(&[&columns, &output, bias]),
-                None => common_vector(&[&columns, &output]),
-            };
+            let vector = common_vector([&columns, &output].into_iter().chain(&bias));
             let units = (last - first) * channels / vector;
             let dim = CubeDim::new(&client, units);
             let row = columns.meta.strides()[1] / vector;
@@ -185,7 +165,7 @@ mod tests {
     use burn::tensor::{DType, Tensor};
     use burn_wgpu::WgpuRuntime;
 
-    use super::super::testing::{Operation, Plain, random, read, same_everywhere};
+    use super::super::testing::{Operation, Plain, random, read, same_everywhere, sound};
     use super::*;
     use crate::{Backend, kernel};
 
@@ -211,11 +191,8 @@ mod tests {
             device: &B::Device,
         ) -> (Tensor<B, 3>, Tensor<B, 3>, Option<Tensor<B, 1>>) {
             let &Self { batch, channels: [input, output], frames, taps, .. } = self;
-            let x = if self.channels_last {
-                random::<B, 3>([batch, frames, input], 1, dtype, device).swap_dims(1, 2)
-            } else {
-                random::<B, 3>([batch, input, frames], 1, dtype, device)
-            };
+            let shape = [batch, input, frames];
+            let x = sound::<B>(shape, self.channels_last, 1, dtype, device);
             let weight = random::<B, 3>([input, output, taps], 2, dtype, device);
             (x, weight, self.bias.then(|| random::<B, 1>([output], 3, dtype, device)))
         }
@@ -266,7 +243,7 @@ mod tests {
             let run = |frames: usize| {
                 let (x, weight, bias) = case.inputs::<Plain>(DType::F32, &device);
                 let bytes = frames * case.taps * case.channels[1] * size_of::<f32>();
-                let y = in_tiles::<WgpuRuntime, f32, i32, u32>(
+                let y = in_tiles::<WgpuRuntime>(
                     primitive(x),
                     primitive(weight),
                     bias.map(primitive),

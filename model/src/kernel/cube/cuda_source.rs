@@ -187,8 +187,7 @@ fn codes_and_sound() {
             // By name, because Hopper GPUs use a product for it in bf16: see `hopper_products`.
             let [y, weight] = [y, weight].map(primitive);
             let bias_of_y = Some(primitive(bias(output)));
-            let y =
-                conv_transpose1d::<FakeCudaRuntime, f32, i32, u8>(y, weight, bias_of_y, geometry);
+            let y = conv_transpose1d::<FakeCudaRuntime>(y, weight, bias_of_y, geometry);
             let y = tensor(y);
             let dilated = ConvGeometry { padding: [9; 2], dilation: 3, ..Default::default() };
             let (alpha, beta) = (x([1, output, 1], 2), x([1, output, 1], 3));
@@ -196,7 +195,7 @@ fn codes_and_sound() {
             // By name, because the front uses Burn's kernel or a product on GPUs with tensor cores.
             let [y, weight] = [y, x([output, output, 7], 5)].map(primitive);
             let bias = Some(primitive(bias(output)));
-            drop(conv1d::<FakeCudaRuntime, f32, i32, u8>(y, weight, bias, dilated));
+            drop(conv1d::<FakeCudaRuntime>(y, weight, bias, dilated));
         }
     });
 }

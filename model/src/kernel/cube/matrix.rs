@@ -9,11 +9,10 @@
 //! variants for them would round f32 to tf32, but the goldens' tolerances are a hundred times as
 //! strict. So f32 products use plain units, which keep full f32 factors.
 
-use burn::tensor::{DType, Shape};
+use burn::tensor::DType;
 use burn_cubecl::{
     BoolElement, CubeBackend, CubeRuntime, FloatElement, IntElement,
     kernel::matmul::{self, MatmulStrategy},
-    ops::numeric::empty_device_contiguous_dtype,
     tensor::CubeTensor,
 };
 use cubecl::{
@@ -33,6 +32,8 @@ use cubek::{
     },
     std::InputBinding,
 };
+
+use super::rows::empty;
 
 /// True if autotuning is on.
 pub(super) fn is_tuned() -> bool {
@@ -118,12 +119,7 @@ fn launch<R: CubeRuntime>(
     let rank = left.meta.num_dims();
     let mut shape: Vec<usize> = left.meta.shape().iter().copied().collect();
     shape[rank - 1] = right.meta.shape()[rank - 1];
-    let output = empty_device_contiguous_dtype(
-        client.clone(),
-        left.device.clone(),
-        Shape::from(shape),
-        dtype,
-    );
+    let output = empty(&left, shape);
     let global = MatmulGlobalElems { lhs: dtype.into(), rhs: dtype.into(), out: dtype.into() };
     launch_ref(
         strategy,

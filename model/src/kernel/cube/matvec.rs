@@ -13,13 +13,10 @@
 //! times, hence the limit. That driver is compute-bound; the share of the memory bandwidth can only
 //! be measured on a GPU.
 
-use burn_cubecl::{
-    CubeRuntime, kernel::into_contiguous, ops::numeric::empty_device_contiguous_dtype,
-    tensor::CubeTensor,
-};
+use burn_cubecl::{CubeRuntime, kernel::into_contiguous, tensor::CubeTensor};
 use cubecl::prelude::*;
 
-use super::rows::{common_vector, row_sum, shuffles, spread};
+use super::rows::{common_vector, empty, row_sum, shuffles, spread};
 
 /// Maximum number of rows for which this product is faster.
 pub(super) const FEW_ROWS: usize = 4;
@@ -48,12 +45,7 @@ pub(super) fn matvec<R: CubeRuntime>(x: CubeTensor<R>, weight: CubeTensor<R>) ->
     let [rows, width] = x.meta.shape().dims();
     let outputs = weight.meta.shape()[0];
     let client = x.client.clone();
-    let output = empty_device_contiguous_dtype(
-        client.clone(),
-        x.device.clone(),
-        [rows, outputs].into(),
-        x.dtype,
-    );
+    let output = empty(&x, [rows, outputs]);
     if output.meta.num_elements() == 0 {
         return output;
     }
@@ -61,7 +53,7 @@ pub(super) fn matvec<R: CubeRuntime>(x: CubeTensor<R>, weight: CubeTensor<R>) ->
     let plane = properties.hardware.plane_size_min.clamp(1, 32);
     let shuffle = shuffles(&client, plane as usize);
     let lanes = if shuffle { plane } else { 32 };
-    let vector = common_vector(&[&x, &weight]);
+    let vector = common_vector([&x, &weight]);
     let vectors = width / vector;
     // Two outputs per row of lanes read the same `x` once, if there are still enough rows of lanes
     // to fill a GPU and the sums stay in registers.

@@ -10,13 +10,10 @@
 //! values are 6.9 times as fast, or 4.5 times if Burn fuses what it can; one token of two songs 3.8
 //! and 5.2 times.
 
-use burn_cubecl::{
-    CubeRuntime, kernel::into_contiguous, ops::numeric::empty_device_contiguous_dtype,
-    tensor::CubeTensor,
-};
+use burn_cubecl::{CubeRuntime, kernel::into_contiguous, tensor::CubeTensor};
 use cubecl::prelude::*;
 
-use super::rows::{RowLaunch, row_sum};
+use super::rows::{RowLaunch, empty, row_sum};
 
 /// # Shapes
 /// - `x`: `[B, L, heads, D]`, `weight`: `[D]`
@@ -31,12 +28,7 @@ pub(super) fn norm_rotate<R: CubeRuntime>(
 ) -> CubeTensor<R> {
     let [x, weight, cos, sin] = [x, weight, cos, sin].map(into_contiguous);
     let [batch, length, heads, width] = x.meta.shape().dims();
-    let output = empty_device_contiguous_dtype(
-        x.client.clone(),
-        x.device.clone(),
-        [batch, heads, length, width].into(),
-        x.dtype,
-    );
+    let output = empty(&x, [batch, heads, length, width]);
     if x.meta.num_elements() == 0 {
         return output;
     }

@@ -8,13 +8,10 @@
 //! Gain over the plain operations on Mesa lavapipe on two cores: 375 rows of 2048 values are 2.0
 //! times as fast, or 2.1 times if Burn fuses what it can.
 
-use burn_cubecl::{
-    CubeRuntime, kernel::into_contiguous, ops::numeric::empty_device_contiguous_dtype,
-    tensor::CubeTensor,
-};
+use burn_cubecl::{CubeRuntime, kernel::into_contiguous, tensor::CubeTensor};
 use cubecl::prelude::*;
 
-use super::rows::{RowLaunch, row_sum};
+use super::rows::{RowLaunch, empty, row_sum};
 
 /// # Shapes
 /// - `x`, output: `[rows, H]`, `weight`: `[H]`
@@ -24,12 +21,7 @@ pub(super) fn rms_norm<R: CubeRuntime>(
     epsilon: f64,
 ) -> CubeTensor<R> {
     let (x, weight) = (into_contiguous(x), into_contiguous(weight));
-    let output = empty_device_contiguous_dtype(
-        x.client.clone(),
-        x.device.clone(),
-        x.meta.shape().clone(),
-        x.dtype,
-    );
+    let output = empty(&x, x.meta.shape().clone());
     if x.meta.num_elements() == 0 {
         return output;
     }

@@ -1,7 +1,8 @@
 //! Distribution of rows over units: several lanes per row, several rows per cube, and the sum over
 //! the lanes of a row.
 
-use burn_cubecl::{CubeRuntime, tensor::CubeTensor};
+use burn::tensor::Shape;
+use burn_cubecl::{CubeRuntime, ops::numeric::empty_device_contiguous_dtype, tensor::CubeTensor};
 use cubecl::{features::Plane, prelude::*, tensor_vector_size_parallel};
 
 /// Units per cube: enough to hide memory latency, few enough for every device.
@@ -79,13 +80,20 @@ pub(super) fn spread(cubes: usize) -> CubeCount {
     CubeCount::Static(cubes.div_ceil(rows) as u32, rows as u32, 1)
 }
 
+/// Allocates a contiguous tensor of this shape, in the type and on the device of `x`.
+pub(super) fn empty<R: CubeRuntime>(x: &CubeTensor<R>, shape: impl Into<Shape>) -> CubeTensor<R> {
+    empty_device_contiguous_dtype(x.client.clone(), x.device.clone(), shape.into(), x.dtype)
+}
+
 /// Returns the number of values that one read can take from each of `tensors` along the last axis.
-pub(super) fn common_vector<R: CubeRuntime>(tensors: &[&CubeTensor<R>]) -> usize {
-    let vector = |x: &&CubeTensor<R>| {
+pub(super) fn common_vector<'a, R: CubeRuntime>(
+    tensors: impl IntoIterator<Item = &'a CubeTensor<R>>,
+) -> usize {
+    let vector = |x: &CubeTensor<R>| {
         let sizes = x.client.io_optimized_vector_sizes(x.dtype.size());
         tensor_vector_size_parallel(sizes, x.meta.shape(), x.meta.strides(), x.meta.num_dims() - 1)
     };
-    tensors.iter().map(vector).min().unwrap_or(1)
+    tensors.into_iter().map(vector).min().unwrap_or(1)
 }
 
 // ANCHOR: row_sum

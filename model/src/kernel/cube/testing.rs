@@ -36,6 +36,21 @@ pub(super) fn random<B: Backend, const D: usize>(
     Tensor::<B, D>::from_data(TensorData::new(values, shape), device).cast(dtype)
 }
 
+/// Returns [`random`] sound of the shape `[B, channels, S]`, whose last axis in memory is one of the
+/// last two.
+pub(super) fn sound<B: Backend>(
+    [batch, channels, samples]: [usize; 3],
+    channels_last: bool,
+    seed: u32,
+    dtype: DType,
+    device: &B::Device,
+) -> Tensor<B, 3> {
+    match channels_last {
+        true => random([batch, samples, channels], seed, dtype, device).swap_dims(1, 2),
+        false => random([batch, channels, samples], seed, dtype, device),
+    }
+}
+
 /// Returns a tensor's values in f32.
 pub(super) fn read<B: Backend, const D: usize>(x: Tensor<B, D>) -> Vec<f32> {
     x.into_data().convert::<f32>().to_vec().expect("converted to f32")

@@ -1,6 +1,6 @@
 //! Tests of every routine against the reference on the CPU.
 
-#![expect(clippy::print_stderr, reason = "what is skipped or measured is said")]
+#![expect(clippy::print_stderr, reason = "what is skipped is said")]
 
 use std::any::TypeId;
 
@@ -322,47 +322,5 @@ fn tensors_that_lie_otherwise_in_memory() {
         let case = Case { batch: 2, layout, ..Case::of(33, 64, 16, Visibility::Full) };
         case.check_rows();
         Case { queries: 1, ..case }.check_decode();
-    }
-}
-
-/// Benchmarks the routines and the reference in alternation on this machine's Vulkan device: the
-/// best of several times, in milliseconds.
-#[test]
-#[ignore = "measures, and wants an idle machine"]
-fn measure() {
-    use std::time::Instant;
-
-    use burn::tensor::backend::Backend as _;
-
-    let device = burn_wgpu::WgpuDevice::DefaultDevice;
-    let song = Case { kv_heads: 8, slope: 1.0, ..Case::of(375, 375, 128, Visibility::Full) };
-    let token = Case { batch: 2, queries: 1, keys: 1024, ..song };
-    for (name, case, routine) in [
-        ("whole song", song, Routine::Units),
-        ("window", Case { visibility: Visibility::Window(128), ..song }, Routine::Units),
-        ("conditions", Case { keys: 200, ..song }, Routine::Units),
-        ("token", token, Routine::Decode),
-        ("token by units", token, Routine::Units),
-    ] {
-        let [q, k, v] = case.inputs::<Plain>(DType::F32, &device);
-        let mask = case.mask::<Plain>(&device);
-        let best = |run: &dyn Fn()| {
-            run();
-            let once = || {
-                let start = Instant::now();
-                run();
-                Plain::sync(&device).expect("the device works");
-                start.elapsed().as_secs_f64() * 1e3
-            };
-            (0..7).map(|_| once()).fold(f64::INFINITY, f64::min)
-        };
-        let kernel = best(&|| {
-            let [q, k, v] = [&q, &k, &v].map(|x| primitive(x.clone()));
-            drop(attention_by::<WgpuRuntime>(Some(routine), q, k, v, None, case.visibility));
-        });
-        let plain = best(&|| {
-            drop(reference::attention(q.clone(), k.clone(), v.clone(), &mask));
-        });
-        eprintln!("{name}: {kernel:.1} ms, reference {plain:.1} ms, {:.2}x", plain / kernel);
     }
 }

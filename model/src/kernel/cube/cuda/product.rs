@@ -9,14 +9,12 @@
 //! transposed ones no dilation, and a number of taps that is a multiple of the stride.
 
 use burn::tensor::{DType, Shape};
-use burn_cubecl::{
-    CubeRuntime, kernel::into_contiguous, ops::numeric::empty_device_contiguous_dtype,
-    tensor::CubeTensor,
-};
+use burn_cubecl::{CubeRuntime, kernel::into_contiguous, tensor::CubeTensor};
 use cubecl::zspace::{Strides, metadata::Metadata};
 
 use super::{
-    HOPPER, MAPPED_3, Source, is_hopper, is_mappable, launch, map, multiprocessors, wgmma, words,
+    super::rows::empty, HOPPER, MAPPED_3, Source, is_hopper, is_mappable, launch, map,
+    multiprocessors, wgmma, words,
 };
 
 mod conv;
@@ -354,7 +352,7 @@ fn product_and<R: CubeRuntime>(
 ) -> CubeTensor<R> {
     let weight = readable(weight);
     let ([batch, rows, channels], columns) = (x.meta.shape().dims(), weight.meta.shape()[0]);
-    let y = empty(&x, [batch, rows, columns].into());
+    let y = empty(&x, [batch, rows, columns]);
     let gate_step = after
         .gate
         .as_ref()
@@ -394,9 +392,4 @@ fn flat<R: CubeRuntime, const D: usize>(mut x: CubeTensor<R>, shape: [usize; D])
     }
     x.meta = Box::new(Metadata::new(Shape::from(shape), Strides::from(strides.as_slice())));
     x
-}
-
-/// Allocates a result on the device of `x`.
-fn empty<R: CubeRuntime>(x: &CubeTensor<R>, shape: Shape) -> CubeTensor<R> {
-    empty_device_contiguous_dtype(x.client.clone(), x.device.clone(), shape, x.dtype)
 }

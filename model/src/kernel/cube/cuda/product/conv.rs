@@ -3,8 +3,11 @@
 use burn::tensor::{DType, TensorMetadata};
 use burn_cubecl::{CubeRuntime, kernel::into_contiguous, ops::permute, tensor::CubeTensor};
 
-use super::{After, Problem, compute, empty, flat, readable};
-use crate::kernel::{ConvGeometry, cube::cuda::is_hopper};
+use super::{After, Problem, compute, flat, readable};
+use crate::kernel::{
+    ConvGeometry,
+    cube::{cuda::is_hopper, rows::empty},
+};
 
 /// True if [`conv1d`] or [`conv_transpose1d`] supports these: `x`: `[B, in, S]`.
 pub(in super::super::super) fn takes_conv<R: CubeRuntime>(
@@ -113,7 +116,7 @@ fn conv1d_and<R: CubeRuntime>(
         (x, geometry.outputs(samples, taps), channels, taps)
     };
     let x = readable(x);
-    let y = empty(&x, [batch, rows, columns].into());
+    let y = empty(&x, [batch, rows, columns]);
     let problem = Problem {
         batch,
         rows,
@@ -150,7 +153,7 @@ pub(in super::super::super) fn conv_transpose1d<R: CubeRuntime>(
     let weight = flat(weight, [taps, stride * outputs, channels]);
     let columns = stride * outputs;
     let weight = flat(into_contiguous(permute(weight, &[1, 0, 2])), [columns, taps * channels]);
-    let y = empty(&x, [batch, samples, outputs].into());
+    let y = empty(&x, [batch, samples, outputs]);
     let problem = Problem {
         batch,
         // The last frames extend beyond their own samples.
