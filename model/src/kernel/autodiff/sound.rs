@@ -1,51 +1,24 @@
 //! Operations of the autoencoder: snakes and filters.
 
 use burn::tensor::{Tensor, TensorMetadata, ops::FloatTensor};
-use burn_autodiff::{
-    Autodiff, NodeId,
-    checkpoint::{base::Checkpointer, strategy::CheckpointStrategy},
-    grads::Gradients,
-    ops::{Backward, Ops, OpsKind},
+use burn_autodiff::{Autodiff, checkpoint::strategy::CheckpointStrategy};
+
+use super::{
+    super::{Backend, ConvGeometry, primitive, reference, tensor},
+    Tracked,
 };
 
-use super::super::{Backend, ConvGeometry, primitive, reference, tensor};
-
 pub(super) fn snake<B: Backend, C: CheckpointStrategy>(
-    x: FloatTensor<Autodiff<B, C>>,
-    alpha: FloatTensor<Autodiff<B, C>>,
-    beta: FloatTensor<Autodiff<B, C>>,
-) -> FloatTensor<Autodiff<B, C>> {
+    x: Tracked<B, C>,
+    alpha: Tracked<B, C>,
+    beta: Tracked<B, C>,
+) -> Tracked<B, C> {
     let nodes = [&x, &alpha, &beta].map(|of| of.node.clone());
     let kept = [&x, &alpha, &beta].map(|of| of.primitive.clone());
     let y = B::snake(x.primitive, alpha.primitive, beta.primitive);
-    match Backward::<B, 3>::prepare::<C>(Snake, nodes).compute_bound().stateful() {
-        OpsKind::Tracked(prepared) => prepared.finish(kept, y),
-        OpsKind::UnTracked(prepared) => prepared.finish(y),
-    }
-}
-
-#[derive(Debug)]
-struct Snake;
-
-impl<B: Backend> Backward<B, 3> for Snake {
-    /// Input, `alpha` and `beta`.
-    type State = [FloatTensor<B>; 3];
-
-    fn backward(
-        self,
-        ops: Ops<Self::State, 3>,
-        gradients: &mut Gradients,
-        _checkpointer: &mut Checkpointer,
-    ) {
-        let gradient = gradients.consume::<B>(&ops.node);
-        let [x, alpha, beta] = ops.state;
-        let passed = B::snake_gradients(x, alpha, beta, gradient);
-        for (parent, gradient) in ops.parents.into_iter().zip(passed) {
-            if let Some(parent) = parent {
-                gradients.register::<B>(parent.id, gradient);
-            }
-        }
-    }
+    tracked!(3, nodes, kept, y, |[x, alpha, beta], gradient, _| {
+        B::snake_gradients(x, alpha, beta, gradient).map(Some)
+    })
 }
 
 /// A convolution or a transposed convolution.
@@ -120,32 +93,26 @@ impl Filter {
         }
     }
 
-    /// Registers the gradients of input and weight.
-    fn pass_back<B: Backend>(
+    /// Returns the wanted gradients of input and weight.
+    fn gradients<B: Backend>(
         self,
-        [x_node, weight_node]: [Option<NodeId>; 2],
         [x, weight]: [FloatTensor<B>; 2],
         gradient: FloatTensor<B>,
-        gradients: &mut Gradients,
-    ) {
+        [wants_x, wants_weight]: [bool; 2],
+    ) -> [Option<FloatTensor<B>>; 2] {
         let (samples, taps) = (x.shape()[2], weight.shape()[2]);
-        if let Some(node) = x_node {
-            let of_input = self.input_gradient::<B>(weight, gradient.clone(), samples);
-            gradients.register::<B>(node, of_input);
-        }
-        if let Some(node) = weight_node {
-            let of_weight = self.weight_gradient::<B>(x, gradient, taps);
-            gradients.register::<B>(node, of_weight);
-        }
+        let of_x = wants_x.then(|| self.input_gradient::<B>(weight, gradient.clone(), samples));
+        let of_weight = wants_weight.then(|| self.weight_gradient::<B>(x, gradient, taps));
+        [of_x, of_weight]
     }
 }
 
 pub(super) fn conv1d<B: Backend, C: CheckpointStrategy>(
-    x: FloatTensor<Autodiff<B, C>>,
-    weight: FloatTensor<Autodiff<B, C>>,
-    bias: Option<FloatTensor<Autodiff<B, C>>>,
+    x: Tracked<B, C>,
+    weight: Tracked<B, C>,
+    bias: Option<Tracked<B, C>>,
     geometry: ConvGeometry,
-) -> FloatTensor<Autodiff<B, C>> {
+) -> Tracked<B, C> {
     if geometry.groups > 1 {
         let (x, weight, bias) = (tensor(x), tensor(weight), bias.map(tensor));
         return primitive(reference::conv1d::<Autodiff<B, C>>(x, weight, bias, geometry));
@@ -154,11 +121,11 @@ pub(super) fn conv1d<B: Backend, C: CheckpointStrategy>(
 }
 
 pub(super) fn conv_transpose1d<B: Backend, C: CheckpointStrategy>(
-    x: FloatTensor<Autodiff<B, C>>,
-    weight: FloatTensor<Autodiff<B, C>>,
-    bias: Option<FloatTensor<Autodiff<B, C>>>,
+    x: Tracked<B, C>,
+    weight: Tracked<B, C>,
+    bias: Option<Tracked<B, C>>,
     geometry: ConvGeometry,
-) -> FloatTensor<Autodiff<B, C>> {
+) -> Tracked<B, C> {
     if geometry.groups > 1 {
         let (x, weight, bias) = (tensor(x), tensor(weight), bias.map(tensor));
         return primitive(reference::conv_transpose1d::<Autodiff<B, C>>(x, weight, bias, geometry));
@@ -168,66 +135,28 @@ pub(super) fn conv_transpose1d<B: Backend, C: CheckpointStrategy>(
 
 fn convolve<B: Backend, C: CheckpointStrategy>(
     filter: Filter,
-    x: FloatTensor<Autodiff<B, C>>,
-    weight: FloatTensor<Autodiff<B, C>>,
-    bias: Option<FloatTensor<Autodiff<B, C>>>,
-) -> FloatTensor<Autodiff<B, C>> {
-    let kept = [x.primitive.clone(), weight.primitive.clone()];
+    x: Tracked<B, C>,
+    weight: Tracked<B, C>,
+    bias: Option<Tracked<B, C>>,
+) -> Tracked<B, C> {
+    let kept = (filter, [x.primitive.clone(), weight.primitive.clone()]);
     let bias_values = bias.as_ref().map(|bias| bias.primitive.clone());
     let y = filter.forward::<B>(x.primitive, weight.primitive, bias_values);
-    match bias {
-        Some(bias) => {
-            let nodes = [x.node, weight.node, bias.node];
-            match Backward::<B, 3>::prepare::<C>(filter, nodes).compute_bound().stateful() {
-                OpsKind::Tracked(prepared) => prepared.finish(kept, y),
-                OpsKind::UnTracked(prepared) => prepared.finish(y),
-            }
-        }
-        None => {
-            let nodes = [x.node, weight.node];
-            match Backward::<B, 2>::prepare::<C>(filter, nodes).compute_bound().stateful() {
-                OpsKind::Tracked(prepared) => prepared.finish(kept, y),
-                OpsKind::UnTracked(prepared) => prepared.finish(y),
-            }
-        }
-    }
-}
-
-/// Backward pass with a bias.
-impl<B: Backend> Backward<B, 3> for Filter {
-    /// Input and weight.
-    type State = [FloatTensor<B>; 2];
-
-    fn backward(
-        self,
-        ops: Ops<Self::State, 3>,
-        gradients: &mut Gradients,
-        _checkpointer: &mut Checkpointer,
-    ) {
-        let gradient = gradients.consume::<B>(&ops.node);
-        let [x, weight, bias] = ops.parents.map(|parent| parent.map(|parent| parent.id));
-        if let Some(bias) = bias {
+    let Some(bias) = bias else {
+        return tracked!(2, [x.node, weight.node], kept, y, |kept, gradient, wanted| {
+            let (filter, inputs) = kept;
+            filter.gradients::<B>(inputs, gradient, wanted)
+        });
+    };
+    let nodes = [x.node, weight.node, bias.node];
+    tracked!(3, nodes, kept, y, |(filter, inputs), gradient, wanted| {
+        let [wants_x, wants_weight, wants_bias] = wanted;
+        let of_bias = wants_bias.then(|| {
             let outputs = gradient.shape()[1];
             let sums = tensor::<B, 3>(gradient.clone()).sum_dim(2).sum_dim(0);
-            gradients.register::<B>(bias, primitive(sums.reshape([outputs])));
-        }
-        self.pass_back::<B>([x, weight], ops.state, gradient, gradients);
-    }
-}
-
-/// Backward pass without a bias.
-impl<B: Backend> Backward<B, 2> for Filter {
-    /// Input and weight.
-    type State = [FloatTensor<B>; 2];
-
-    fn backward(
-        self,
-        ops: Ops<Self::State, 2>,
-        gradients: &mut Gradients,
-        _checkpointer: &mut Checkpointer,
-    ) {
-        let gradient = gradients.consume::<B>(&ops.node);
-        let parents = ops.parents.map(|parent| parent.map(|parent| parent.id));
-        self.pass_back::<B>(parents, ops.state, gradient, gradients);
-    }
+            primitive(sums.reshape([outputs]))
+        });
+        let [of_x, of_weight] = filter.gradients::<B>(inputs, gradient, [wants_x, wants_weight]);
+        [of_x, of_weight, of_bias]
+    })
 }
