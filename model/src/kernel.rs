@@ -23,6 +23,8 @@ mod cache;
 mod codes;
 #[cfg(feature = "cube")]
 mod cube;
+#[cfg(all(test, feature = "cpu"))]
+pub(crate) mod exact;
 #[cfg(feature = "cpu")]
 mod flex;
 mod geometry;

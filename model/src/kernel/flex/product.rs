@@ -127,68 +127,30 @@ fn values<E: Element + Pod>(x: &FlexTensor, count: usize) -> &[E] {
 
 #[cfg(test)]
 mod tests {
-    use burn::tensor::{Distribution, Tensor};
+    use burn::tensor::Tensor;
 
-    use super::*;
-    use crate::kernel;
-
-    fn random(rows: usize, columns: usize) -> Tensor<Flex, 2> {
-        Tensor::random([rows, columns], Distribution::Normal(0.0, 1.0), &Default::default())
-    }
+    use super::{super::tests::random, *};
+    use crate::kernel::{self, Weight};
 
     fn values(x: Tensor<Flex, 2>) -> Vec<f32> {
         x.into_data().to_vec().expect("f32")
     }
 
-    fn ours(
-        x: &Tensor<Flex, 2>,
-        weight: &(impl Clone + Into<kernel::Weight<Flex, 2>>),
-    ) -> Tensor<Flex, 2> {
+    fn ours(x: &Tensor<Flex, 2>, weight: &(impl Clone + Into<Weight<Flex, 2>>)) -> Tensor<Flex, 2> {
         tensor(product(primitive(x.clone()), weight.clone().into()))
     }
 
-    #[test]
-    fn it_is_the_reference_for_every_number_of_rows_and_odd_sizes() {
-        for rows in [1, 2, 3, 4, 7, 16, 17, 100, 125, 513, 800] {
-            for (out, width) in [(1, 1), (3, 33), (40, 64), (33, 100), (300, 1024), (65, 1537)] {
-                let (x, weight) = (random(rows, width), random(out, width));
-                let expected = values(x.clone().matmul(weight.clone().transpose()));
-                let got = ours(&x, &weight);
-                assert_eq!(got.dims(), [rows, out]);
-                for (a, b) in values(got).iter().zip(&expected) {
-                    let allowed = 2e-6 * width as f32;
-                    assert!((a - b).abs() < allowed, "{rows} {out} {width}: {a} {b}");
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn views_are_read_where_they_lie() {
-        let (x, weight) = (random(5, 96), random(50, 96));
-        let part = ours(&x.clone().narrow(0, 2, 2), &weight.clone().narrow(0, 7, 20));
-        let whole = ours(&x, &weight).narrow(0, 2, 2).narrow(1, 7, 20);
-        assert_eq!(values(part), values(whole));
-    }
-
-    /// As the language model reads a part of its head, with rows that begin within a word too.
-    #[test]
-    fn views_of_bf16_are_read_where_they_lie() {
-        for width in [96, 33] {
-            let (x, weight) = (random(40, width), random(50, width).cast(DType::BF16));
-            for rows in [2, 5, 20] {
-                let x = x.clone().narrow(0, 3, rows);
-                let part = ours(&x, &weight.clone().narrow(0, 7, 20));
-                let whole = ours(&x, &weight).narrow(1, 7, 20);
-                for (a, b) in values(part).iter().zip(values(whole)) {
-                    assert!((a - b).abs() < 1e-5 * width as f32, "{rows} {width}: {a} {b}");
-                }
-            }
+    /// Asserts that every value is less than `allowed` from the expected one.
+    #[track_caller]
+    fn assert_near(ours: Tensor<Flex, 2>, expected: Tensor<Flex, 2>, allowed: f32) {
+        assert_eq!(ours.dims(), expected.dims());
+        for (a, b) in values(ours.clone()).into_iter().zip(values(expected)) {
+            assert!((a - b).abs() < allowed, "{:?}: {a} {b}", ours.dims());
         }
     }
 
     /// Returns the matrix in int8, and the values that this represents.
-    fn eight(weight: Tensor<Flex, 2>) -> (kernel::Weight<Flex, 2>, Tensor<Flex, 2>) {
+    fn eight(weight: Tensor<Flex, 2>) -> (Weight<Flex, 2>, Tensor<Flex, 2>) {
         let eight = kernel::quantize_q8(weight);
         let Matrix::Q8(rows) = eight.clone().into() else { panic!("a matrix in int8") };
         let wide = rows.widened(0..rows.dims()[0]);
@@ -205,26 +167,69 @@ mod tests {
         x
     }
 
-    /// Returns rows, outputs and widths. After [`SIZES`] come several panels per core, parts and
+    /// Returns rows, outputs and widths. At the end come several panels per core, parts and
     /// stretches with a shorter last one, and a last tile of one row.
     fn sizes() -> impl Iterator<Item = [usize; 3]> {
-        let rows = [1, 2, 3, 5, 16, 17, 70, 125, 800];
-        let small = rows.into_iter().flat_map(|rows| SIZES.map(|(out, width)| [rows, out, width]));
-        small.chain([[19, 1300, 70], [21, 40, 2150], [25, 9, 4133], [513, 33, 2085]])
+        let rows = [1, 2, 3, 4, 5, 7, 16, 17, 70, 125, 513, 800];
+        let sizes = [(1, 2), (3, 33), (40, 64), (33, 100), (300, 1024), (65, 1537)];
+        let small =
+            rows.into_iter().flat_map(move |rows| sizes.map(|(out, width)| [rows, out, width]));
+        small.chain([[1, 1, 1], [19, 1300, 70], [21, 40, 2150], [25, 9, 4133], [513, 33, 2085]])
     }
 
-    const SIZES: [(usize, usize); 6] =
-        [(1, 2), (3, 33), (40, 64), (33, 100), (300, 1024), (65, 1537)];
-
+    /// bf16 weights are converted to f32 exactly. A product of many rows may round `x` to bf16,
+    /// each number by at most a factor of 2^-8.
     #[test]
-    fn weights_in_eight_bits_are_the_reference() {
+    fn it_is_the_reference_for_every_type_number_of_rows_and_odd_sizes() {
         for [rows, out, width] in sizes() {
-            let x = random(rows, width);
-            let (weight, wide) = eight(random(out, width));
-            let expected = values(beside_eight(x.clone()).matmul(wide.transpose()));
-            for (a, b) in values(ours(&x, &weight)).iter().zip(expected) {
-                let allowed = 2e-6 * width as f32;
-                assert!((a - b).abs() < allowed, "{rows} {out} {width}: {a} {b}");
+            let (x, weight) = (random([rows, width]), random([out, width]));
+            let allowed = 2e-6 * width as f32;
+            let matmul = |x: &Tensor<Flex, 2>, weight: &Tensor<Flex, 2>| {
+                x.clone().matmul(weight.clone().transpose())
+            };
+            assert_near(ours(&x, &weight), matmul(&x, &weight), allowed);
+
+            let (q8, wide) = eight(weight.clone());
+            assert_near(ours(&x, &q8), matmul(&beside_eight(x.clone()), &wide), allowed);
+
+            let narrow = weight.cast(DType::BF16);
+            let wide = narrow.clone().cast(DType::F32);
+            let is_exact = rows <= MOST_ROWS && width % 2 == 0;
+            let rounding = if is_exact { 0.0 } else { 1.0 / 256.0 };
+            let sizes = matmul(&x.clone().abs(), &wide.clone().abs()) * rounding + allowed;
+            let share = (ours(&x, &narrow) - matmul(&x, &wide)) / sizes;
+            assert_near(share.clone(), share.zeros_like(), 1.0);
+        }
+    }
+
+    /// Finds errors that the rounding of `x` would hide.
+    #[test]
+    fn numbers_that_bf16_holds_are_multiplied_exactly() {
+        for [rows, out, width] in sizes().filter(|[rows, ..]| *rows > MOST_ROWS) {
+            let x = random([rows, width]).cast(DType::BF16).cast(DType::F32);
+            let weight = random([out, width]).cast(DType::BF16);
+            let expected = x.clone().matmul(weight.clone().cast(DType::F32).transpose());
+            assert_near(ours(&x, &weight), expected, 2e-6 * width as f32);
+        }
+    }
+
+    /// As the language model reads a part of its head, with rows that begin within a word too.
+    #[test]
+    fn views_are_read_where_they_lie() {
+        let (x, weight) = (random([5, 96]), random([50, 96]));
+        let part = ours(&x.clone().narrow(0, 2, 2), &weight.clone().narrow(0, 7, 20));
+        let whole = ours(&x, &weight).narrow(0, 2, 2).narrow(1, 7, 20);
+        assert_eq!(values(part), values(whole));
+        for width in [96, 33, 256] {
+            let (x, weight) = (random([40, width]), random([50, width]));
+            let narrow = Weight::from(weight.clone().cast(DType::BF16));
+            for weight in [weight.clone().into(), narrow, eight(weight).0] {
+                for rows in [2, 5, 20] {
+                    let x = x.clone().narrow(0, 3, rows);
+                    let whole = ours(&x, &weight).narrow(1, 7, 20);
+                    let part = ours(&x, &weight.clone().rows(7..27));
+                    assert_near(part, whole, 1e-5 * width as f32);
+                }
             }
         }
     }
@@ -233,113 +238,43 @@ mod tests {
     #[test]
     fn what_is_no_number_is_not_hidden_by_eight_bits() {
         let hole = Tensor::<Flex, 2>::full([1, 1], f32::NAN, &Default::default());
-        let x = random(40, 200).slice_assign([30..31, 150..151], hole);
-        let (weight, _) = eight(random(50, 200));
+        let x = random([40, 200]).slice_assign([30..31, 150..151], hole);
+        let (weight, _) = eight(random([50, 200]));
         for (row, sums) in values(ours(&x, &weight)).chunks(50).enumerate() {
             assert!(sums.iter().all(|sum| sum.is_nan() == (row == 30)), "row {row}");
         }
     }
 
+    /// The path without instructions for bytes and for bf16.
     #[test]
-    fn views_in_eight_bits_are_read_where_they_lie() {
-        for width in [96, 33, 256] {
-            let (x, (weight, _)) = (random(40, width), eight(random(50, width)));
-            for rows in [2, 5, 20] {
-                let x = x.clone().narrow(0, 3, rows);
-                let part = ours(&x, &weight.clone().rows(7..27));
-                let whole = ours(&x, &weight).narrow(1, 7, 20);
-                for (a, b) in values(part).iter().zip(values(whole)) {
-                    assert!((a - b).abs() < 1e-5 * width as f32, "{rows} {width}: {a} {b}");
-                }
-            }
-        }
-    }
-
-    /// The path without byte instructions.
-    #[test]
-    fn weights_in_eight_bits_may_be_widened_part_by_part() {
-        let (x, (weight, wide)) = (random(20, 70), eight(random(33, 70)));
-        let expected = x.clone().matmul(wide.transpose());
-        let ours: Tensor<Flex, 2> = tensor(shared::product(primitive(x), weight.into()));
-        for (a, b) in values(ours).iter().zip(values(expected)) {
-            assert!((a - b).abs() < 2e-4, "{a} {b}");
-        }
-    }
-
-    /// The path without bf16 instructions.
-    #[test]
-    fn weights_of_bf16_may_be_widened_part_by_part() {
-        let (x, weight) = (random(20, 70), random(33, 70).cast(DType::BF16));
-        let expected = x.clone().matmul(weight.clone().cast(DType::F32).transpose());
-        let ours: Tensor<Flex, 2> =
-            tensor(shared::product(primitive(x), kernel::Weight::from(weight).into()));
-        for (a, b) in values(ours).iter().zip(values(expected)) {
-            assert!((a - b).abs() < 2e-4, "{a} {b}");
+    fn narrow_weights_may_be_widened_part_by_part() {
+        let (x, weight) = (random([20, 70]), random([33, 70]));
+        let narrow = weight.clone().cast(DType::BF16);
+        let wide = narrow.clone().cast(DType::F32);
+        for (narrow, wide) in [eight(weight), (narrow.into(), wide)] {
+            let ours = tensor(shared::product(primitive(x.clone()), narrow.into()));
+            assert_near(ours, x.clone().matmul(wide.transpose()), 2e-4);
         }
     }
 
     #[test]
     fn a_row_does_not_depend_on_its_company_in_any_type() {
-        let (x, weight) = (random(800, 200), random(64, 200));
-        let narrow = [weight.clone().cast(DType::BF16).into(), eight(weight.clone()).0];
+        let (x, weight) = (random([800, 200]), random([64, 200]));
+        let narrow = [Weight::from(weight.clone().cast(DType::BF16)), eight(weight.clone()).0];
+        let check = |weight: &Weight<Flex, 2>, [few, many]: [usize; 2]| {
+            let alone = values(ours(&x.clone().narrow(0, 0, few), weight));
+            let together = values(ours(&x.clone().narrow(0, 0, many), weight));
+            assert_eq!(alone, together[..few * 64], "{few} of {many}");
+        };
+        let wide = Weight::from(weight);
+        (1..11).for_each(|few| check(&wide, [few, 11]));
         // Without AVX-512, f32 products are Burn's.
         #[cfg(target_arch = "x86_64")]
-        let wide = blocked::OfF32::new().map(|_| weight.into());
+        let wide = blocked::OfF32::new().map(|_| wide);
         #[cfg(not(target_arch = "x86_64"))]
         let wide = None;
         for weight in narrow.into_iter().chain(wide) {
-            for [few, many] in [[1, 16], [17, 800]] {
-                let alone = values(ours(&x.clone().narrow(0, 0, few), &weight));
-                let together = values(ours(&x.clone().narrow(0, 0, many), &weight));
-                assert_eq!(alone, together[..few * 64], "{few} of {many}");
-            }
-        }
-    }
-
-    #[test]
-    fn a_row_does_not_depend_on_its_company() {
-        let (x, weight) = (random(11, 200), random(64, 200));
-        let together = values(ours(&x, &weight));
-        for row in 0..11 {
-            let alone = values(ours(&x.clone().narrow(0, row, 1), &weight));
-            assert_eq!(alone, together[row * 64..(row + 1) * 64], "row {row}");
-        }
-    }
-
-    /// bf16 weights are converted to f32 exactly. A product of many rows may round `x` to bf16,
-    /// each number by at most a factor of 2^-8.
-    #[test]
-    fn weights_of_bf16_are_the_reference() {
-        for rows in [1, 2, 5, 16, 17, 70, 125, 800] {
-            for (out, width) in [(1, 2), (3, 33), (40, 64), (33, 100), (300, 1024), (65, 1537)] {
-                let x = random(rows, width);
-                let weight = random(out, width).cast(DType::BF16);
-                let product = |x: Tensor<Flex, 2>, weight: Tensor<Flex, 2>| {
-                    values(x.matmul(weight.transpose()))
-                };
-                let wide = weight.clone().cast(DType::F32);
-                let expected = product(x.clone(), wide.clone());
-                let sizes = product(x.clone().abs(), wide.abs());
-                let is_exact = rows <= MOST_ROWS && width % 2 == 0;
-                let rounding = if is_exact { 0.0 } else { 1.0 / 256.0 };
-                for ((a, b), size) in values(ours(&x, &weight)).iter().zip(expected).zip(sizes) {
-                    let allowed = rounding * size + 2e-6 * width as f32;
-                    assert!((a - b).abs() < allowed, "{rows} {out} {width}: {a} {b}");
-                }
-            }
-        }
-    }
-
-    /// Finds errors that the rounding of `x` would hide.
-    #[test]
-    fn numbers_that_bf16_holds_are_multiplied_exactly() {
-        let rounded = |x: Tensor<Flex, 2>| x.cast(DType::BF16).cast(DType::F32);
-        for [rows, out, width] in sizes().filter(|[rows, ..]| *rows > MOST_ROWS) {
-            let (x, weight) = (rounded(random(rows, width)), random(out, width).cast(DType::BF16));
-            let expected = values(x.clone().matmul(weight.clone().cast(DType::F32).transpose()));
-            for (a, b) in values(ours(&x, &weight)).iter().zip(&expected) {
-                assert!((a - b).abs() < 2e-6 * width as f32, "{rows} {out} {width}: {a} {b}");
-            }
+            [[1, 16], [17, 800]].into_iter().for_each(|sizes| check(&weight, sizes));
         }
     }
 }

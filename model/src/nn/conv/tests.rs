@@ -4,7 +4,7 @@ use burn::tensor::{DType, Distribution};
 use burn_flex::Flex;
 
 use super::*;
-use crate::nn::rng::Rng;
+use crate::{kernel::exact, nn::rng::Rng};
 
 fn signal(shape: [usize; 3]) -> Tensor<Flex, 3> {
     Tensor::random(shape, Distribution::Normal(0.0, 1.0), &Default::default())
@@ -14,50 +14,14 @@ fn values(x: Tensor<Flex, 3>) -> Vec<f32> {
     x.cast(DType::F32).into_data().to_vec().expect("f32")
 }
 
-/// A convolution by its formula: each output sample is a sum over input channels and taps.
-///
-/// `terms(s)` lists the pairs (input sample, tap) of output sample `s`; a sample outside the input
-/// is zero. `weight(output, input, tap)` counts input channels within a group.
-fn by_formula(
-    x: &Tensor<Flex, 3>,
-    [outputs, samples, groups]: [usize; 3],
-    weight: impl Fn(usize, usize, usize) -> f32,
-    bias: &[f32],
-    terms: impl Fn(usize) -> Vec<(isize, usize)>,
-) -> Vec<f64> {
-    let [batch, inputs, length] = x.dims();
-    let x = values(x.clone());
-    let (ins, outs) = (inputs / groups, outputs / groups);
-    let mut all = Vec::new();
-    for (item, output) in (0..batch).flat_map(|b| (0..outputs).map(move |o| (b, o))) {
-        for sample in 0..samples {
-            let mut sum = f64::from(bias[output]);
-            for (at, tap) in terms(sample) {
-                let Some(at) = usize::try_from(at).ok().filter(|&at| at < length) else { continue };
-                for input in 0..ins {
-                    let channel = output / outs * ins + input;
-                    let x = x[(item * inputs + channel) * length + at];
-                    sum += f64::from(x) * f64::from(weight(output, input, tap));
-                }
-            }
-            all.push(sum);
-        }
-    }
-    all
-}
-
 #[track_caller]
-fn assert_close(ours: Tensor<Flex, 3>, expected: &[f64], about: &str) {
+fn assert_close(ours: Tensor<Flex, 3>, expected: &[f32], about: &str) {
     let ours = values(ours);
     assert_eq!(ours.len(), expected.len(), "{about}");
     for (ours, expected) in ours.into_iter().zip(expected) {
-        let error = (f64::from(ours) - expected).abs();
+        let error = (ours - expected).abs();
         assert!(error < 1e-5 * expected.abs().max(1.0), "{about}: {ours} is not {expected}");
     }
-}
-
-fn bias_of(bias: &Option<Param<Tensor<Flex, 1>>>) -> Vec<f32> {
-    bias.as_ref().expect("a bias").val().into_data().to_vec().expect("f32")
 }
 
 /// Padding on either side, dilation, groups up to one channel each (depthwise), and both packings.
@@ -77,20 +41,12 @@ fn a_convolution_is_its_formula_for_any_geometry() {
         }
         let conv = Conv1d::init_with_bias(channels, taps, geometry, &Default::default());
         let x = signal([2, channels[0], length]);
-        let (weight, ins) =
-            (values(conv.weight.val().plain().expect("not packed")), channels[0] / groups);
         let ours = conv.forward(x.clone());
         assert_eq!(ours.dims(), [2, channels[1], samples]);
-        let expected = by_formula(
-            &x,
-            [channels[1], samples, groups],
-            |output, input, tap| weight[(output * ins + input) * taps + tap],
-            &bias_of(&conv.bias),
-            |s| {
-                let first = (s * stride) as isize - padding[0] as isize;
-                (0..taps).map(|k| (first + (k * geometry.dilation) as isize, k)).collect()
-            },
-        );
+        let (weight, bias, _) = conv.parts();
+        let expected =
+            exact::conv1d(x.clone(), weight.plain().expect("not packed"), bias, geometry);
+        let expected = values(expected);
         assert_close(ours, &expected, &format!("{round} {channels:?} {taps} {geometry:?}"));
         let packed = conv.prepacked().forward(x);
         assert_close(packed, &expected, &format!("{round} {geometry:?}, packed"));
@@ -114,25 +70,11 @@ fn a_transposed_convolution_is_its_formula_for_any_geometry() {
         }
         let conv = ConvTranspose1d::init_with_bias(channels, taps, geometry, &Default::default());
         let x = signal([2, channels[0], length]);
-        let (weight, outs) =
-            (values(conv.weight.val().plain().expect("not packed")), channels[1] / groups);
         let ours = conv.forward(x.clone());
         assert_eq!(ours.dims(), [2, channels[1], samples], "{geometry:?}");
-        let expected = by_formula(
-            &x,
-            [channels[1], samples, groups],
-            |output, input, tap| {
-                let input = output / outs * (channels[0] / groups) + input;
-                weight[(input * outs + output % outs) * taps + tap]
-            },
-            &bias_of(&conv.bias),
-            |s| {
-                let place = (s + padding[0]) as isize;
-                let from = |k: usize| (place - (k * dilation) as isize, k);
-                let starts = (0..taps).map(from).filter(|(at, _)| at % stride as isize == 0);
-                starts.map(|(at, k)| (at / stride as isize, k)).collect()
-            },
-        );
+        let (weight, bias, _) = conv.parts();
+        let weight = weight.plain().expect("not packed");
+        let expected = values(exact::conv_transpose1d(x.clone(), weight, bias, geometry));
         assert_close(ours, &expected, &format!("{round} {channels:?} {taps} {geometry:?}"));
         let packed = conv.prepacked().forward(x);
         assert_close(packed, &expected, &format!("{round} {geometry:?}, packed"));

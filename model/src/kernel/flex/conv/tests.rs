@@ -5,6 +5,7 @@ use burn::tensor::{Tensor, bf16};
 use super::{
     super::{
         super::{
+            exact,
             residual::{self, Convolution, UnitTensors},
             weight::pack_filter,
         },
@@ -15,27 +16,57 @@ use super::{
     *,
 };
 
-/// Sizes of the VAE, and odd ones: more taps than samples, one row, rows that fill no panel,
-/// windows that end in the middle of a tile.
+/// Compares a kernel with exact sums over the inputs as it rounds them.
+fn check(
+    x: Tensor<Flex, 3>,
+    weight: Tensor<Flex, 3>,
+    bias: Option<Tensor<Flex, 1>>,
+    geometry: ConvGeometry,
+    is_transposed: bool,
+) {
+    let seen = if weight.dtype() == DType::BF16 { rounded(x.clone()) } else { x.clone() };
+    let ([first, second, taps], given) = (weight.dims(), bias.clone().map(primitive));
+    let (ours, expected, inputs) = match is_transposed {
+        false => (
+            conv1d(primitive(x), weight.clone(), given, geometry),
+            exact::conv1d(seen, weight, bias, geometry),
+            second,
+        ),
+        true => (
+            conv_transpose1d(primitive(x), weight.clone(), given, geometry),
+            exact::conv_transpose1d(seen, weight, bias, geometry),
+            first,
+        ),
+    };
+    assert_sums(tensor(ours), expected, inputs * taps);
+}
+
+/// Sizes and strides of the VAE, and odd ones: more taps than samples, one row, rows that fill no
+/// panel, windows that end in the middle of a tile, channels that end in the middle of a stride.
 #[test]
 fn filters_are_the_reference() {
-    for ([batch, inputs, outputs], samples, taps, padding, dilation) in [
-        ([1, 1, 1], 1, 1, 0, 1),
-        ([2, 3, 5], 17, 3, 1, 1),
-        ([1, 8, 13], 100, 7, 3, 1),
-        ([1, 130, 24], 700, 7, 27, 9),
-        ([1, 64, 40], 49, 7, 9, 3),
-        ([1, 16, 2], 3, 7, 3, 1),
-        ([2, 128, 128], 1000, 1, 0, 1),
-        ([1, 2000, 9], 60, 3, 0, 2),
+    for ([batch, inputs, outputs], samples, taps, stride, padding, dilation) in [
+        ([1, 1, 1], 1, 1, 1, 0, 1),
+        ([2, 3, 5], 17, 3, 1, 1, 1),
+        ([1, 8, 13], 100, 7, 1, 3, 1),
+        ([1, 130, 24], 700, 7, 1, 27, 9),
+        ([1, 64, 40], 49, 7, 1, 9, 3),
+        ([1, 16, 2], 3, 7, 1, 3, 1),
+        ([2, 128, 128], 1000, 1, 1, 0, 1),
+        ([1, 2000, 9], 60, 3, 1, 0, 2),
+        ([1, 4, 3], 40, 4, 2, 1, 1),
+        ([1, 128, 130], 203, 4, 2, 1, 1),
+        ([2, 5, 9], 333, 8, 4, 2, 1),
+        ([1, 3, 16], 100, 12, 6, 3, 1),
+        ([1, 300, 8], 999, 20, 10, 5, 1),
+        ([1, 2, 3], 9, 3, 5, 0, 1),
+        ([1, 2, 3], 2, 3, 4, 7, 1),
     ] {
         let x = random([batch, inputs, samples]);
         let (weight, bias) = (random([outputs, inputs, taps]), random([outputs]));
-        let geometry = ConvGeometry { padding: [padding; 2], dilation, ..Default::default() };
+        let geometry = ConvGeometry { stride, padding: [padding; 2], dilation, groups: 1 };
         for bias in [None, Some(bias)] {
-            let expected = exact::conv1d(x.clone(), weight.clone(), bias.clone(), geometry);
-            let ours = conv1d(primitive(x.clone()), weight.clone(), bias.map(primitive), geometry);
-            assert_sums(tensor(ours), expected, inputs * taps);
+            check(x.clone(), weight.clone(), bias, geometry, false);
         }
     }
 }
@@ -51,115 +82,6 @@ fn assert_sums(ours: Tensor<Flex, 3>, exact: Tensor<Flex, 3>, terms: usize) {
     assert_close(ours.clone(), exact.clone(), allowed(3e-6, 8e-8));
     let apart = (ours - exact).square().mean().into_scalar().sqrt();
     assert!(apart < allowed(1.5e-6, 3e-8), "{terms}: {apart}");
-}
-
-/// Filters and transposed filters with sums in f64. The f32 reference may be as far from the exact
-/// sums as the kernel.
-mod exact {
-    use super::*;
-
-    /// Contiguous `[batch, channels, samples]`.
-    struct Sound {
-        numbers: Vec<f64>,
-        dims: [usize; 3],
-    }
-
-    impl Sound {
-        fn of(x: &Tensor<Flex, 3>) -> Self {
-            let numbers = x.clone().cast(DType::F32).into_data().to_vec::<f32>().expect("f32");
-            Self { numbers: numbers.into_iter().map(f64::from).collect(), dims: x.dims() }
-        }
-
-        fn row(&self, first: usize, second: usize) -> &[f64] {
-            &self.numbers[(first * self.dims[1] + second) * self.dims[2]..][..self.dims[2]]
-        }
-    }
-
-    fn filled(bias: Option<Tensor<Flex, 1>>, dims: [usize; 3]) -> Vec<f64> {
-        let bias = bias.map(|of| of.into_data().to_vec::<f32>().expect("f32"));
-        let bias = bias.unwrap_or_else(|| vec![0.0; dims[1]]);
-        let rows = (0..dims[0] * dims[1]).map(|row| f64::from(bias[row % dims[1]]));
-        rows.flat_map(|bias| std::iter::repeat_n(bias, dims[2])).collect()
-    }
-
-    fn tensor_of(values: Vec<f64>, dims: [usize; 3]) -> Tensor<Flex, 3> {
-        tensor(from_values(values.into_iter().map(|value| value as f32).collect(), dims))
-    }
-
-    pub(super) fn conv1d(
-        x: Tensor<Flex, 3>,
-        weight: Tensor<Flex, 3>,
-        bias: Option<Tensor<Flex, 1>>,
-        geometry: ConvGeometry,
-    ) -> Tensor<Flex, 3> {
-        let ConvGeometry { stride, padding: [left, _], dilation, .. } = geometry;
-        let [x, weight] = [x, weight].map(|of| Sound::of(&of));
-        let [outputs, inputs, taps] = weight.dims;
-        let samples = geometry.outputs(x.dims[2], taps);
-        let dims = [x.dims[0], outputs, samples];
-        let mut values = filled(bias, dims);
-        for (row, to) in values.chunks_mut(samples).enumerate() {
-            for input in 0..inputs {
-                let from = x.row(row / outputs, input);
-                for (tap, weight) in weight.row(row % outputs, input).iter().enumerate() {
-                    for (sample, to) in to.iter_mut().enumerate() {
-                        let at = (sample * stride + tap * dilation).checked_sub(left);
-                        *to += weight * at.and_then(|at| from.get(at)).unwrap_or(&0.0);
-                    }
-                }
-            }
-        }
-        tensor_of(values, dims)
-    }
-
-    pub(super) fn conv_transpose1d(
-        x: Tensor<Flex, 3>,
-        weight: Tensor<Flex, 3>,
-        bias: Option<Tensor<Flex, 1>>,
-        geometry: ConvGeometry,
-    ) -> Tensor<Flex, 3> {
-        let ConvGeometry { stride, padding: [left, _], .. } = geometry;
-        let [x, weight] = [x, weight].map(|of| Sound::of(&of));
-        let [inputs, outputs, taps] = weight.dims;
-        let samples = geometry.transposed_outputs(x.dims[2], taps);
-        let dims = [x.dims[0], outputs, samples];
-        let mut values = filled(bias, dims);
-        for (row, to) in values.chunks_mut(samples).enumerate() {
-            for input in 0..inputs {
-                let weights = weight.row(input, row % outputs);
-                for (sample, from) in x.row(row / outputs, input).iter().enumerate() {
-                    for (tap, weight) in weights.iter().enumerate() {
-                        let at = (sample * stride + tap).checked_sub(left);
-                        if let Some(to) = at.and_then(|at| to.get_mut(at)) {
-                            *to += weight * from;
-                        }
-                    }
-                }
-            }
-        }
-        tensor_of(values, dims)
-    }
-}
-
-/// Strides of the encoder, and odd ones: channels that end in the middle of a stride.
-#[test]
-fn filters_that_leave_samples_out_are_the_reference() {
-    for ([batch, inputs, outputs], samples, taps, stride, padding) in [
-        ([1, 4, 3], 40, 4, 2, 1),
-        ([1, 128, 130], 203, 4, 2, 1),
-        ([2, 5, 9], 333, 8, 4, 2),
-        ([1, 3, 16], 100, 12, 6, 3),
-        ([1, 300, 8], 999, 20, 10, 5),
-        ([1, 2, 3], 9, 3, 5, 0),
-        ([1, 2, 3], 2, 3, 4, 7),
-    ] {
-        let x = random([batch, inputs, samples]);
-        let (weight, bias) = (random([outputs, inputs, taps]), random([outputs]));
-        let geometry = ConvGeometry { stride, padding: [padding; 2], ..Default::default() };
-        let expected = exact::conv1d(x.clone(), weight.clone(), Some(bias.clone()), geometry);
-        let ours = conv1d(primitive(x), weight, Some(primitive(bias)), geometry);
-        assert_sums(tensor(ours), expected, inputs * taps);
-    }
 }
 
 /// Returns the values that a kernel multiplies in place of f32 inputs if weights are bf16.
@@ -189,9 +111,7 @@ fn weights_of_bf16_are_the_reference_over_rounded_inputs() {
         let x = random([batch, inputs, samples]);
         let weight = random([outputs, inputs, taps]).cast(DType::BF16);
         let geometry = ConvGeometry { stride, padding: [padding; 2], dilation, groups: 1 };
-        let expected = exact::conv1d(rounded(x.clone()), weight.clone(), None, geometry);
-        let ours = conv1d(primitive(x), weight, None, geometry);
-        assert_sums(tensor(ours), expected, inputs * taps);
+        check(x, weight, None, geometry, false);
     }
     for ([batch, inputs, outputs], samples, taps, stride, padding) in [
         ([2, 5, 3], 7, 20, 10, 5),
@@ -202,9 +122,7 @@ fn weights_of_bf16_are_the_reference_over_rounded_inputs() {
         let x = random([batch, inputs, samples]);
         let weight = random([inputs, outputs, taps]).cast(DType::BF16);
         let geometry = ConvGeometry { stride, padding: [padding; 2], ..Default::default() };
-        let expected = exact::conv_transpose1d(rounded(x.clone()), weight.clone(), None, geometry);
-        let ours = conv_transpose1d(primitive(x), weight, None, geometry);
-        assert_sums(tensor(ours), expected, inputs * taps);
+        check(x, weight, None, geometry, true);
     }
 }
 
@@ -356,15 +274,7 @@ fn transposed_filters_are_the_reference() {
         let (weight, bias) = (random([inputs, outputs, taps]), random([outputs]));
         let geometry = ConvGeometry { stride, padding: [padding; 2], ..Default::default() };
         for bias in [None, Some(bias)] {
-            let expected =
-                exact::conv_transpose1d(x.clone(), weight.clone(), bias.clone(), geometry);
-            let ours = conv_transpose1d(
-                primitive(x.clone()),
-                weight.clone(),
-                bias.map(primitive),
-                geometry,
-            );
-            assert_sums(tensor(ours), expected, inputs * taps);
+            check(x.clone(), weight.clone(), bias, geometry, true);
         }
     }
 }
@@ -374,9 +284,7 @@ fn views_are_read_as_they_are_seen() {
     let x: Tensor<Flex, 3> = random([1, 90, 8]).swap_dims(1, 2);
     let weight: Tensor<Flex, 3> = random([8, 6, 3]).swap_dims(0, 1);
     let geometry = ConvGeometry { padding: [1; 2], ..Default::default() };
-    let expected = exact::conv1d(x.clone(), weight.clone(), None, geometry);
-    let ours = conv1d(primitive(x), weight, None, geometry);
-    assert_close::<3>(tensor(ours), expected, 1e-5);
+    check(x, weight, None, geometry, false);
 }
 
 /// Prepacked, as the filters of a network are after loading.

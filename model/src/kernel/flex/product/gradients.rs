@@ -42,17 +42,12 @@ pub(in super::super) fn product_gradients(
 
 #[cfg(test)]
 mod tests {
-    use burn::tensor::{DType, Distribution, Tensor};
+    use burn::tensor::{DType, Tensor};
 
-    use super::*;
-
-    fn random(rows: usize, columns: usize) -> Tensor<Flex, 2> {
-        Tensor::random([rows, columns], Distribution::Normal(0.0, 1.0), &Default::default())
-    }
-
-    fn values(x: Tensor<Flex, 2>) -> Vec<f32> {
-        x.into_data().to_vec().expect("f32")
-    }
+    use super::{
+        super::super::tests::{assert_close, random},
+        *,
+    };
 
     /// For numbers that are exact in bf16 the gradients are exact too; partial blocks of sixteen
     /// are included.
@@ -60,8 +55,8 @@ mod tests {
     fn what_is_passed_back_is_the_reference() {
         let rounded = |x: Tensor<Flex, 2>| x.cast(DType::BF16).cast(DType::F32);
         for [rows, out, width] in [[1, 3, 5], [17, 33, 40], [40, 16, 31], [130, 100, 48]] {
-            let (x, gradient) = (rounded(random(rows, width)), rounded(random(rows, out)));
-            let weight = random(out, width).cast(DType::BF16);
+            let (x, gradient) = (rounded(random([rows, width])), rounded(random([rows, out])));
+            let weight = random([out, width]).cast(DType::BF16);
             let expected = {
                 let (x, weight, gradient) = (x.clone(), weight.clone(), gradient.clone());
                 reference::product_gradients::<Flex>(x, weight, gradient, [true; 2])
@@ -70,10 +65,7 @@ mod tests {
             let ours = product_gradients(x.clone(), weight.clone(), gradient.clone(), [true; 2]);
             for (ours, expected) in ours.into_iter().zip(expected) {
                 let (ours, expected) = (tensor(ours.expect("wanted")), expected.expect("wanted"));
-                assert_eq!(ours.dims(), expected.dims());
-                for (a, b) in values(ours).iter().zip(values(expected)) {
-                    assert!((a - b).abs() < 2e-4, "{rows} {out} {width}: {a} {b}");
-                }
+                assert_close::<2>(ours, expected, 2e-4);
             }
             let none = product_gradients(x, weight, gradient, [false; 2]);
             assert!(none.iter().all(Option::is_none));
