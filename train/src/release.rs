@@ -149,14 +149,7 @@ fn write_rounded(path: &Path, tensors: &Tensors, many: usize) -> Result<(), Erro
 /// # Errors
 /// [`Error::File`]
 pub fn write(path: &Path, bytes: &[u8]) -> Result<(), Error> {
-    write_whole(path, Existing::Replace, |file| {
-        file.write_all(bytes).map_err(|source| acestep_engine::Error::File {
-            action: acestep_engine::Action::Write,
-            path: path.to_owned(),
-            source,
-        })
-    })?;
-    Ok(())
+    Ok(write_whole(path, Existing::Replace, |file| file.write_all(bytes))?)
 }
 
 #[cfg(test)]

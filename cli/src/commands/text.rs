@@ -47,9 +47,6 @@ pub(crate) struct Typed {
 
 impl Typed {
     /// Reads the request file and the texts that `words` names.
-    ///
-    /// # Errors
-    /// If one of them cannot be read.
     pub(crate) fn read(words: &Words, stdin: &mut Stdin) -> Result<Self> {
         let (mut request, mut notices) = match &words.request[..] {
             [] => settings::request()?,
@@ -207,25 +204,13 @@ fn too_large(what: &str) -> anyhow::Error {
 }
 
 /// Writes `text` to a file, which appears complete or not at all.
-///
-/// # Errors
-/// Errors of [`write_whole`].
 pub(crate) fn write_text(path: &Path, text: &str, existing: Existing) -> Result<(), Error> {
     write_bytes(path, text.as_bytes(), existing)
 }
 
 /// Writes `bytes` to a file, which appears complete or not at all.
-///
-/// # Errors
-/// Errors of [`write_whole`].
 pub(crate) fn write_bytes(path: &Path, bytes: &[u8], existing: Existing) -> Result<(), Error> {
-    interrupt::whole(|| {
-        write_whole(path, existing, |file| {
-            let failed =
-                |source| Error::File { action: Action::Write, path: path.to_owned(), source };
-            file.write_all(bytes).map_err(failed)
-        })
-    })
+    interrupt::whole(|| write_whole(path, existing, |file| file.write_all(bytes)))
 }
 
 /// True if nothing has this name, not even a broken link.
@@ -234,9 +219,6 @@ pub(crate) fn is_absent(path: &Path) -> bool {
 }
 
 /// Refuses a folder that could not be created in its nearest existing parent.
-///
-/// # Errors
-/// Errors of [`check_target`].
 pub(crate) fn check_new_folder(folder: &Path) -> Result<(), Error> {
     let absent = |path: &&Path| !path.as_os_str().is_empty() && is_absent(path);
     let first = folder.ancestors().take_while(absent).last();

@@ -28,11 +28,11 @@ pub enum Existing {
 ///
 /// # Errors
 /// [`Error::IsDirectory`], [`Error::NotAFile`], [`Error::AlreadyExists`], [`Error::File`], the
-/// error of `fill`, or [`Error::Elsewhere`] if another file took the name meanwhile.
+/// error of `fill` as such a one, or [`Error::Elsewhere`] if another file took the name meanwhile.
 pub fn write_whole(
     path: &Path,
     existing: Existing,
-    fill: impl FnOnce(&mut BufWriter<&mut File>) -> Result<(), Error>,
+    fill: impl FnOnce(&mut BufWriter<&mut File>) -> io::Result<()>,
 ) -> Result<(), Error> {
     check_target(path, existing)?;
     let target = followed(path)?;
@@ -49,8 +49,7 @@ pub fn write_whole(
         .tempfile_in(folder_of(&target))
         .map_err(|e| file_error(Action::Create, nameless(&e)))?;
     let mut writer = BufWriter::new(part.as_file_mut());
-    fill(&mut writer)?;
-    writer.flush().map_err(|e| file_error(Action::Write, e))?;
+    fill(&mut writer).and_then(|()| writer.flush()).map_err(|e| file_error(Action::Write, e))?;
     drop(writer);
     // Without this, a full disk may be noticed only after the rename.
     part.as_file().sync_all().map_err(|e| file_error(Action::Write, e))?;
@@ -179,11 +178,8 @@ fn folder_of(path: &Path) -> &Path {
 mod tests {
     use super::*;
 
-    fn bytes(text: &'static [u8]) -> impl FnOnce(&mut BufWriter<&mut File>) -> Result<(), Error> {
-        move |w| {
-            w.write_all(text).expect("writes to a buffer");
-            Ok(())
-        }
+    fn bytes(text: &'static [u8]) -> impl FnOnce(&mut BufWriter<&mut File>) -> io::Result<()> {
+        move |w| w.write_all(text)
     }
 
     fn names(folder: &Path) -> Vec<String> {
@@ -215,9 +211,9 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let result = write_whole(&folder.path().join("a"), Existing::Keep, |w| {
             w.write_all(&[0; 100_000]).expect("writes");
-            Err(Error::Cancelled)
+            Err(io::ErrorKind::StorageFull.into())
         });
-        assert!(matches!(result, Err(Error::Cancelled)));
+        assert!(matches!(result, Err(Error::File { action: Action::Write, .. })));
         assert!(names(folder.path()).is_empty());
     }
 
@@ -306,8 +302,7 @@ mod tests {
         let taken = |w: &mut BufWriter<&mut File>| {
             fs::write(path("a.wav"), "another's").expect("a file");
             fs::write(path("a-2.wav"), "another's").expect("a file");
-            w.write_all(b"mine").expect("writes to a buffer");
-            Ok(())
+            w.write_all(b"mine")
         };
         let error = write_whole(&path("a.wav"), Existing::Keep, taken).expect_err("taken");
         let Error::Elsewhere { kept, cause } = error else { panic!("{error}") };

@@ -276,9 +276,7 @@ fn floats(bytes: &[u8]) -> Vec<f32> {
 }
 
 fn write_bytes(path: &Path, bytes: &[u8], existing: Existing) -> Result<(), Error> {
-    write_whole(path, existing, |file| {
-        file.write_all(bytes).map_err(|e| file_error(Action::Write, path, e))
-    })
+    write_whole(path, existing, |file| file.write_all(bytes))
 }
 
 fn file_error(action: Action, path: &Path, source: std::io::Error) -> Error {

@@ -187,13 +187,7 @@ pub fn save(
     existing: Existing,
 ) -> Result<(), Error> {
     let bytes = to_bytes(latents, format, frames_per_second)?;
-    write_whole(path, existing, |file| {
-        file.write_all(&bytes).map_err(|source| Error::File {
-            action: Action::Write,
-            path: path.to_owned(),
-            source,
-        })
-    })
+    write_whole(path, existing, |file| file.write_all(&bytes))
 }
 
 /// Encodes a file of latents in memory.

@@ -13,7 +13,7 @@ mod preview;
 use std::{io::Write, path::Path};
 
 use acestep_engine::{
-    Action, Error,
+    Error,
     audio::Audio,
     files::{Existing, write_whole},
 };
@@ -196,13 +196,7 @@ impl Picture {
     /// The errors of [`write_whole`].
     pub fn save(&self, path: &Path, existing: Existing) -> Result<(), Error> {
         let bytes = self.to_png()?;
-        write_whole(path, existing, |file| {
-            file.write_all(&bytes).map_err(|source| Error::File {
-                action: Action::Write,
-                path: path.to_owned(),
-                source,
-            })
-        })
+        write_whole(path, existing, |file| file.write_all(&bytes))
     }
 }
 

@@ -124,13 +124,8 @@ impl TrainingRun {
         let header = Header { step, seed, of, optimizer_config, seconds, sizes, checksum };
         let header = serde_json::to_string(&header).map_err(|error| bad(&error))?;
         write_whole(&path, Existing::Replace, |file| {
-            let written = writeln!(file, "{header}")
-                .and_then(|()| blobs.iter().try_for_each(|blob| file.write_all(blob)));
-            written.map_err(|source| acestep_engine::Error::File {
-                action: acestep_engine::Action::Write,
-                path: path.clone(),
-                source,
-            })
+            writeln!(file, "{header}")?;
+            blobs.iter().try_for_each(|blob| file.write_all(blob))
         })?;
         Ok(())
     }

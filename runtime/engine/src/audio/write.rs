@@ -12,7 +12,7 @@ use super::{
     wav::{self, WavFormat},
 };
 use crate::{
-    Action, Error,
+    Error,
     files::{Existing, write_whole},
 };
 
@@ -28,13 +28,7 @@ pub fn save(
     existing: Existing,
 ) -> Result<(), Error> {
     let bytes = to_bytes(audio, encoding, tags)?;
-    write_whole(path, existing, |file| {
-        file.write_all(&bytes).map_err(|source| Error::File {
-            action: Action::Write,
-            path: path.to_owned(),
-            source,
-        })
-    })
+    write_whole(path, existing, |file| file.write_all(&bytes))
 }
 
 /// Encodes a sound file in memory.

@@ -50,13 +50,7 @@ pub fn save<B: Backend>(
     let bytes = views
         .and_then(|views| safetensors::serialize(views, None::<HashMap<_, _>>))
         .or_else(|error| bad(path, error.to_string()))?;
-    write_whole(path, existing, |file| {
-        file.write_all(&bytes).map_err(|source| Error::File {
-            action: Action::Write,
-            path: path.to_owned(),
-            source,
-        })
-    })
+    write_whole(path, existing, |file| file.write_all(&bytes))
 }
 
 /// Reads a file into row `row` of the cache; returns its tokens.

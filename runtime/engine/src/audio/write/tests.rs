@@ -1,9 +1,12 @@
 use std::f64::consts::TAU;
 
 use super::*;
-use crate::audio::{
-    read::read,
-    tags::{Found, request_in},
+use crate::{
+    Action,
+    audio::{
+        read::read,
+        tags::{Found, request_in},
+    },
 };
 
 const RATE: u32 = 48_000;
