@@ -52,9 +52,6 @@ pub(crate) fn parse(path: &Path, bytes: &[u8]) -> Result<BTreeMap<String, Entry>
 }
 
 /// Returns the free text of the file with content `bytes`: pairs of a key and a value.
-///
-/// # Errors
-/// As [`parse`].
 pub(crate) fn metadata(path: &Path, bytes: &[u8]) -> Result<BTreeMap<String, String>, Error> {
     let (_, header) = read(path, bytes)?;
     Ok(header.metadata().clone().unwrap_or_default().into_iter().collect())
@@ -125,27 +122,25 @@ mod tests {
         }
     }
 
+    /// The crate checks types, shapes and offsets: two rows show that its message arrives.
     #[test]
-    fn every_way_a_header_can_be_wrong_has_its_own_message() {
+    fn a_header_that_is_wrong_is_refused_with_the_reason() {
         let one = r#"{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}"#;
         assert_eq!(message(one, 8), "1 tensors");
         assert_eq!(message(r#"{"__metadata__":{"format":"pt"}}"#, 0), "0 tensors");
+        // Each size is allowed; their sum and the header are more than a number can hold.
+        let most = u64::MAX / 8;
+        let ends: Vec<u64> = (0..=8).map(|i| i * most).chain([u64::MAX]).collect();
+        let tensors = ends.windows(2).enumerate().map(|(i, ends)| {
+            let (begin, end, size) = (ends[0], ends[1], ends[1] - ends[0]);
+            format!(r#""t{i}":{{"dtype":"U8","shape":[{size}],"data_offsets":[{begin},{end}]}}"#)
+        });
+        let huge = format!("{{{}}}", tensors.collect::<Vec<_>>().join(","));
+        let twice = r#"{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"a":1}"#;
         for (header, data, says) in [
             (one, 7, "`w.safetensors` is cut: it has 69 bytes and its header speaks of 70"),
             (one, 9, "`w.safetensors` is too long: it has 71 bytes and its header speaks of 70"),
-            ("{", 0, "EOF while parsing"),
             ("[1]", 0, "expected a map of tensors"),
-            (r#"{"a":1}"#, 0, "expected struct TensorInfo"),
-            (
-                r#"{"a":{"dtype":"Q4_K","shape":[2],"data_offsets":[0,8]}}"#,
-                8,
-                "unknown variant `Q4_K`",
-            ),
-            (
-                r#"{"a":{"dtype":"F32","shape":[3],"data_offsets":[0,8]}}"#,
-                8,
-                "invalid shape, data type, or offset for tensor",
-            ),
             (
                 r#"{"a":{"dtype":"F32","shape":[2],"data_offsets":[8,0]}}"#,
                 8,
@@ -156,27 +151,8 @@ mod tests {
                 8,
                 "overflow computing buffer size",
             ),
-            (
-                r#"{"a":{"dtype":"F32","shape":[-2],"data_offsets":[0,8]}}"#,
-                8,
-                "invalid value: integer `-2`",
-            ),
-            (
-                r#"{"a":{"dtype":"F32","shape":[0],"data_offsets":[18446744073709551615,18446744073709551615]}}"#,
-                8,
-                "invalid offset for tensor `a`",
-            ),
-            (
-                r#"{"a":{"dtype":"F32","shape":[2],"data_offsets":[4,12]}}"#,
-                12,
-                "invalid offset for tensor `a`",
-            ),
-            (
-                r#"{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"a":{"dtype":"I8","shape":[1],"data_offsets":[0,1]}}"#,
-                1,
-                "tensor `a` is described twice",
-            ),
-            (r#"{"__metadata__":{"format":1}}"#, 0, "expected a string"),
+            (twice, 1, "tensor `a` is described twice"),
+            (&*huge, 0, "its tensors are too large"),
         ] {
             let message = message(header, data);
             assert!(message.contains(says), "{header}: {message}");
@@ -185,48 +161,22 @@ mod tests {
     }
 
     #[test]
-    fn a_huge_header_is_refused_before_it_is_read() {
-        let mut bytes = u64::MAX.to_le_bytes().to_vec();
-        bytes.extend([b' '; 100]);
-        let error = parse(Path::new("w"), &bytes).expect_err("huge");
-        assert_eq!(
-            error.to_string(),
-            "`w` claims a header of 18446744073709551615 bytes, the limit is 100000000"
-        );
-    }
-
-    #[test]
-    fn a_git_lfs_pointer_is_called_one() {
+    fn a_file_that_is_not_safetensors_is_refused() {
+        let huge = [&u64::MAX.to_le_bytes()[..], &[b' '; 100]].concat();
+        let mut not_utf8 = file("{\"a\":1}", 0);
+        not_utf8[10] = 0xFF;
         let pointer =
             b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 4790000000\n";
-        let error = parse(Path::new("w"), pointer).expect_err("a pointer");
-        assert!(error.to_string().contains("Git LFS pointer"), "{error}");
-        assert!(error.hint().is_some_and(|hint| hint.contains("git lfs pull")), "{error}");
-    }
-
-    #[test]
-    fn a_header_that_is_not_utf8_is_refused() {
-        let mut bytes = file("{\"a\":1}", 0);
-        bytes[10] = 0xFF;
-        let error = parse(Path::new("w"), &bytes).expect_err("not UTF-8");
-        assert!(error.to_string().contains("invalid unicode code point"), "{error}");
-    }
-
-    /// Each size is allowed; their sum and the header are more than a number can hold.
-    #[test]
-    fn tensors_whose_sizes_overflow_together_are_refused() {
-        let most = u64::MAX / 8;
-        let mut ends: Vec<u64> = (0..=8).map(|i| i * most).collect();
-        ends.push(u64::MAX);
-        let tensors = ends.windows(2).enumerate().map(|(i, ends)| {
-            let [begin, end] = [ends[0], ends[1]];
-            format!(
-                r#""t{i}":{{"dtype":"U8","shape":[{}],"data_offsets":[{begin},{end}]}}"#,
-                end - begin
-            )
-        });
-        let header = format!("{{{}}}", tensors.collect::<Vec<_>>().join(","));
-        assert!(message(&header, 0).contains("its tensors are too large"), "{header}");
+        for (bytes, says) in [
+            (huge, "claims a header of 18446744073709551615 bytes, the limit is 100000000"),
+            (not_utf8, "invalid unicode code point"),
+            (pointer.to_vec(), "Git LFS pointer"),
+        ] {
+            let error = parse(Path::new("w"), &bytes).expect_err(says);
+            assert!(error.to_string().contains(says), "{error}");
+            let is_pointer = error.hint().is_some_and(|hint| hint.contains("git lfs pull"));
+            assert_eq!(is_pointer, says == "Git LFS pointer", "{error}");
+        }
     }
 
     #[test]

@@ -79,13 +79,6 @@ fn the_file_of_torch_gives_what_upstream_sees() -> Result<(), Error> {
 }
 
 #[test]
-fn channels_come_last() -> Result<(), Error> {
-    let silence = read_pt(pt(&[1.0, 2.0, 3.0, 10.0, 20.0, 30.0]))?; // [C = 2, T = 3]
-    assert_eq!(silence.iter::<f32>().collect::<Vec<_>>(), [1.0, 10.0, 2.0, 20.0, 3.0, 30.0]);
-    Ok(())
-}
-
-#[test]
 fn safetensors_serve_only_where_there_is_no_pt() -> Result<(), Error> {
     let tensor = stored(F32, &[1, 2, 2], &[1.0, 2.0, 3.0, 4.0]);
     let safetensors = (SAFETENSORS, file(&[("silence_latent", tensor)]));

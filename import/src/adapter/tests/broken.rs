@@ -4,79 +4,60 @@ use super::*;
 
 #[test]
 fn a_broken_file_is_refused_when_it_is_opened() {
-    let a = || tensor(&[4, 64], 0.1);
     let key = |role: &str| format!("{Q}.{role}");
+    let of = |tensors: &[(&str, Stored)]| {
+        let mut file = File::new([]);
+        file.tensors.extend(tensors.iter().map(|(role, of)| (key(role), of.clone())));
+        file
+    };
+    let lora_and = |role: &str, of: Stored| File::lora(Q, 64, 0.1).with(&key(role), of);
+    let some = |shape: &[usize]| tensor(shape, 0.1);
+    let pair = |a| of(&[("lora_A.weight", a), ("lora_B.weight", some(&[2, 1]))]);
     for (file, says) in [
-        (File::new([(&*key("lora_A.weight"), a())]), "its lora_B (lora_up) is missing"),
+        (of(&[("lora_A.weight", some(&[4, 64]))]), "its lora_B (lora_up) is missing"),
         (
-            File::lora(Q, 64, 0.1).with(&key("lora_down.weight"), a()),
+            lora_and("lora_down.weight", some(&[4, 64])),
             "`layers.0.self_attn.q_proj.lora_A.weight` and `layers.0.self_attn.q_proj.lora_down.weight` are the same",
         ),
         (
-            File::new([
-                (&*key("lora_A.weight"), a()),
-                (&key("lora_B.weight"), tensor(&[64, 3], 0.1)),
-            ]),
+            of(&[("lora_A.weight", some(&[4, 64])), ("lora_B.weight", some(&[64, 3]))]),
             "[64, 3] and `layers.0.self_attn.q_proj.lora_A.weight` [4, 64] cannot be multiplied",
         ),
+        (lora_and("alpha", some(&[2])), "its alpha is not one number"),
         (
-            File::lora(Q, 64, 0.1).with(&key("alpha"), stored(Dtype::F32, &[2], &[1.0, 2.0])),
-            "its alpha is not one number",
-        ),
-        (
-            File::lora(Q, 64, 0.1).with(&key("dora_scale"), tensor(&[32, 1], 0.1)),
+            lora_and("dora_scale", some(&[32, 1])),
             "DoRA's lengths are [32, 1] for a weight [64, 64]",
         ),
+        (lora_and("lokr_w1", some(&[8, 8])), "it is a LoRA and a LoKr at once"),
         (
-            File::lora(Q, 64, 0.1).with(&key("lokr_w1"), tensor(&[8, 8], 0.1)),
-            "it is a LoRA and a LoKr at once",
-        ),
-        (
-            File::new([
-                (&*key("lokr_w1"), tensor(&[8, 8], 0.1)),
-                (&key("lokr_w2_a"), tensor(&[8, 2], 0.1)),
-            ]),
+            of(&[("lokr_w1", some(&[8, 8])), ("lokr_w2_a", some(&[8, 2]))]),
             "one half of its lokr_w2 is missing",
         ),
-        (File::new([(&*key("alpha"), stored(Dtype::F32, &[], &[1.0]))]), "it has no change beside"),
+        (of(&[("alpha", stored(Dtype::F32, &[], &[1.0]))]), "it has no change beside"),
         (
-            File::lora(Q, 64, 0.1).with(&key("lokr_t2"), tensor(&[2, 2], 0.1)),
+            lora_and("lokr_t2", some(&[2, 2])),
             "has a Tucker decomposition (`lokr_t2`) in `layers.0.self_attn.q_proj.lokr_t2`, which this version cannot apply",
         ),
         (
-            File::lora(Q, 64, 0.1).with(&key("lora_E"), tensor(&[4, 1], 0.1)),
+            lora_and("lora_E", some(&[4, 1])),
             "has an AdaLoRA (`lora_E`) in `layers.0.self_attn.q_proj.lora_E`, which this version cannot apply",
         ),
         (
-            File::new([(&*key("oft_R.default.weight"), tensor(&[16, 6], 0.1))]),
+            of(&[("oft_R.default.weight", some(&[16, 6]))]),
             "has an OFT (`oft_R`) in `layers.0.self_attn.q_proj.oft_R.default.weight`, which",
         ),
         (
-            File::lora(Q, 64, 0.1).with(
-                "base_model.model.proj_out.modules_to_save.1.weight",
-                tensor(&[64, 8, 2], 0.1),
-            ),
+            File::lora(Q, 64, 0.1)
+                .with("base_model.model.proj_out.modules_to_save.1.weight", some(&[64, 8, 2])),
             "has a module that was trained as a whole (`modules_to_save`) in",
         ),
         (
-            File::new([("decoder.layers.0.self_attn.q_proj.weight", tensor(&[64, 64], 0.1))]),
+            File::new([("decoder.layers.0.self_attn.q_proj.weight", some(&[64, 64]))]),
             "it seems to be a whole network: `decoder.layers.0.self_attn.q_proj.weight`",
         ),
-        (File::new([("x", a())]), "none of its tensors is one's: `x`"),
-        (
-            File::new([
-                (&*key("lora_A.weight"), stored(Dtype::F32, &[1, 2], &[f32::NAN, 0.0])),
-                (&key("lora_B.weight"), tensor(&[2, 1], 0.1)),
-            ]),
-            "has values that are not finite",
-        ),
-        (
-            File::new([
-                (&*key("lora_A.weight"), stored(Dtype::I64, &[1, 2], &[1.0, 0.0])),
-                (&key("lora_B.weight"), tensor(&[2, 1], 0.1)),
-            ]),
-            "is I64, weights are F32, F16 or BF16",
-        ),
+        (File::new([("x", some(&[4, 64]))]), "none of its tensors is one's: `x`"),
+        (pair(stored(Dtype::F32, &[1, 2], &[f32::NAN, 0.0])), "has values that are not finite"),
+        (pair(stored(Dtype::I64, &[1, 2], &[1.0, 0.0])), "is I64, weights are F32, F16 or BF16"),
     ] {
         let error = message(file.open());
         assert!(error.contains(says), "{says}: {error}");

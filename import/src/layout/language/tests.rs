@@ -60,23 +60,13 @@ fn an_absent_model_is_told_with_places_and_command() {
         Some("fetch `acestep-5Hz-lm-1.7B` of `ACE-Step/Ace-Step1.5` from the hub")
     );
 
-    let error = layout.resolve_language_model(Some("1.7B")).expect_err("absent");
-    assert_eq!(
-        error.to_string(),
-        format!(
-            "language model `1.7B` is not on this machine\n  looked for {at}/acestep-5Hz-lm-1.7B"
-        )
-    );
-    assert_eq!(
-        error.hint().as_deref(),
-        Some("fetch `acestep-5Hz-lm-1.7B` of `ACE-Step/Ace-Step1.5` from the hub")
-    );
-
     let error = layout.resolve_language_model(Some("lm-4b")).expect_err("absent");
-    assert_eq!(
-        error.hint().as_deref(),
-        Some("fetch `acestep-5Hz-lm-4B` of `ACE-Step/acestep-5Hz-lm-4B` from the hub")
+    let says = format!(
+        "language model `lm-4b` is not on this machine\n  looked for {at}/acestep-5Hz-lm-4B"
     );
+    assert_eq!(error.to_string(), says);
+    let hint = "fetch `acestep-5Hz-lm-4B` of `ACE-Step/acestep-5Hz-lm-4B` from the hub";
+    assert_eq!(error.hint().as_deref(), Some(hint));
 }
 
 #[test]

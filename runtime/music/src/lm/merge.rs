@@ -233,22 +233,7 @@ mod tests {
     use super::*;
 
     fn settings() -> Settings {
-        Settings {
-            temperature: 0.0,
-            cfg_scale: 1.0,
-            top_k: None,
-            top_p: None,
-            repetition_penalty: 1.0,
-            negative_prompt: None,
-            cot_metas: true,
-            cot_caption: true,
-            cot_language: true,
-            constrained: true,
-            prompt_style: PromptStyle::Open,
-            max_tokens: None,
-            max_seq: 8192,
-            seeds: vec![1],
-        }
+        Settings::resolve(&Request::default(), &[1], &mut vec![]).expect("defaults")
     }
 
     fn decided() -> Metadata {

@@ -1,8 +1,12 @@
 //! FLACs of three seconds with changed bytes: 33 packets of 4096 samples, the last one shorter.
 
-use std::{f64::consts::TAU, fs};
+use std::f64::consts::TAU;
 
-use super::{heard::Heard, *};
+use super::{
+    heard::Heard,
+    tests::{noticed, problem},
+    *,
+};
 use crate::audio::flac;
 
 const RATE: u32 = 44_100;
@@ -33,19 +37,8 @@ fn of_a_pipe() -> Vec<u8> {
     bytes
 }
 
-fn heard(bytes: &[u8]) -> Result<(Audio, Vec<String>), Problem> {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("a.flac");
-    fs::write(&path, bytes).expect("written");
-    match read(&path) {
-        Ok((audio, notices)) => {
-            let name = format!("`{}` ", path.display());
-            let text = |n: Notice| n.0.strip_prefix(&name).expect("its name").to_owned();
-            Ok((audio, notices.into_iter().map(text).collect()))
-        }
-        Err(Error::Unheard { problem, .. }) => Err(problem),
-        Err(other) => panic!("{other}"),
-    }
+fn heard(bytes: &[u8]) -> (Audio, Vec<String>) {
+    noticed("a.flac", bytes)
 }
 
 /// `whole` with silence in the packets of `damaged`.
@@ -58,14 +51,14 @@ fn silent_in(mut whole: Audio, damaged: std::ops::Range<usize>) -> Audio {
 
 #[test]
 fn a_damaged_packet_is_silent_and_what_follows_stays_where_it_was() {
-    let (ideal, notices) = heard(&whole()).expect("whole");
+    let (ideal, notices) = heard(&whole());
     assert_eq!((ideal.samples(), notices.len()), (SAMPLES, 0));
     for (place, packet) in [(0.5, None), (0.0, Some(0))] {
         let mut bytes = whole();
         // After the stream's header and the first packet's header.
         let at = 42 + 600 + ((bytes.len() - 42) as f64 * place) as usize;
         bytes[at] ^= 0x55;
-        let (audio, notices) = heard(&bytes).expect("nearly whole");
+        let (audio, notices) = heard(&bytes);
         assert_eq!(notices, ["has 1 packet of 33 that cannot be decoded: it is silent"]);
         let is_silent = |i: &usize| audio.channels[0][i * BLOCK + 1..][..BLOCK / 2] == [0.0; 2048];
         let first = (0..32).find(is_silent).expect("a silent packet");
@@ -83,7 +76,7 @@ fn more_damaged_packets_are_an_error() {
         bytes[at] ^= 0x55;
     }
     let text = "it is damaged: 2 of its 33 packets cannot be decoded";
-    assert_eq!(heard(&bytes).expect_err("damaged").to_string(), text);
+    assert_eq!(problem("a.flac", &bytes).to_string(), text);
 }
 
 #[test]
@@ -91,7 +84,8 @@ fn a_last_packet_that_is_missing_is_an_error() {
     let mut bytes = whole();
     let length = bytes.len();
     bytes[length - 20] ^= 0x55;
-    let Err(Problem::CutShort { seconds }) = heard(&bytes) else { panic!("a packet is missing") };
+    let found = problem("a.flac", &bytes);
+    let Problem::CutShort { seconds } = found else { panic!("{found}") };
     assert!((seconds - (32 * BLOCK) as f64 / f64::from(RATE)).abs() < 1e-9, "{seconds}");
 }
 
@@ -100,8 +94,8 @@ fn a_last_packet_that_is_missing_is_an_error() {
 fn other_samples_than_those_of_the_checksum_are_said() {
     let mut bytes = whole();
     bytes[CHECKSUM.start] ^= 1;
-    let (audio, notices) = heard(&bytes).expect("whole");
-    assert_eq!(audio, heard(&whole()).expect("whole").0);
+    let (audio, notices) = heard(&bytes);
+    assert_eq!(audio, heard(&whole()).0);
     let text = "has other samples than its checksum is of, but each of its packets is whole";
     assert_eq!(notices, [text]);
 }
@@ -109,10 +103,10 @@ fn other_samples_than_those_of_the_checksum_are_said() {
 #[test]
 fn a_flac_without_a_length_ends_with_a_whole_packet() {
     let bytes = of_a_pipe();
-    let (audio, notices) = heard(&bytes).expect("whole");
-    assert_eq!((&audio, notices.len()), (&heard(&whole()).expect("whole").0, 0));
-    let cut = heard(&bytes[..bytes.len() / 2]);
-    let Err(Problem::CutShort { seconds }) = cut else { panic!("{cut:?}") };
+    let (audio, notices) = heard(&bytes);
+    assert_eq!((&audio, notices.len()), (&heard(&whole()).0, 0));
+    let found = problem("a.flac", &bytes[..bytes.len() / 2]);
+    let Problem::CutShort { seconds } = found else { panic!("{found}") };
     assert!((1.0..2.0).contains(&seconds), "{seconds}");
 }
 
@@ -124,7 +118,7 @@ fn what_was_cut_out_of_a_longer_stream_begins_without_silence() {
     let is_second =
         |at: &usize| bytes[*at..at + 3] == bytes[start..start + 3] && bytes[at + 4] == 1;
     let second = (start + 5..bytes.len() - 4).find(is_second).expect("a second packet");
-    let (audio, notices) = heard(&[&bytes[..start], &bytes[second..]].concat()).expect("whole");
+    let (audio, notices) = heard(&[&bytes[..start], &bytes[second..]].concat());
     assert_eq!(audio.samples(), SAMPLES - BLOCK);
     let said = [notices.len(), usize::from(notices[0].contains("after the start of its stream"))];
     assert_eq!(said, [1, 1], "{notices:?}");
@@ -135,7 +129,7 @@ fn a_tag_behind_a_flac_is_no_sound_of_it() {
     let mut bytes = whole();
     bytes.extend(b"TAG");
     bytes.extend([b'x'; 125]);
-    let (audio, notices) = heard(&bytes).expect("whole");
+    let (audio, notices) = heard(&bytes);
     assert_eq!((audio.samples(), notices.len()), (SAMPLES, 0));
 }
 
