@@ -88,7 +88,7 @@ fn wrong_values_are_named_by_their_flags() {
         (&["--voice", "bob"][..], "`--voice bob` cannot be used: use aiden, "),
         (&["--language", "klingon"], "`--language klingon` cannot be used"),
         (&["--temperature", "0"], "`--temperature 0` is out of range"),
-        (&["--top-p", "-1"], "`--top-p -1` is out of range"),
+        (&["--top-p=-1"], "`--top-p -1` is out of range"),
         (&["--max-new-tokens", "1"], "`--max-new-tokens 1` is out of range"),
         (&["--stream-chunk", "0"], "--stream-chunk"),
         (&["-o", "a.txt"], "has no ending of a sound format"),

@@ -49,6 +49,9 @@ const ADDED: [(&str, bool); 26] = [
     ("</think>", false),
 ];
 
+/// Number of tokens that are one byte.
+const BYTES: usize = 256;
+
 /// Number of the added tokens.
 pub(crate) const ADDED_TOKENS: usize = ADDED.len();
 
@@ -73,6 +76,13 @@ pub(super) fn tokenizer_json(directory: &Directory, owner: Owner) -> Result<Valu
         .collect::<Result<Vec<_>, _>>()
         .map_err(|reason| bad("merges.txt", reason))?;
 
+    // Each merge makes one token of two, and the first tokens are the bytes.
+    if vocab.len() != BYTES + merges.len() {
+        let (own, ids) = (merges.len(), vocab.len());
+        let reason =
+            format!("it has {own} merges, but the {ids} ids of vocab.json do not fit them");
+        return Err(bad("merges.txt", reason));
+    }
     let first = vocab.len();
     let codes = match owner {
         Owner::TextEncoder | Owner::Talker => 0,

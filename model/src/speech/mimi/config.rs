@@ -90,7 +90,7 @@ impl Config {
     /// # Errors
     /// [`ConfigError`] if a key is unknown, or asks for something that is not implemented.
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
-        refuse_unknown(&without(&self.rest, INHERITED), IGNORED)?;
+        refuse_unknown(&without(&self.rest, INHERITED), &[IGNORED])?;
         sizes(&[
             ("num_filters", self.num_filters),
             ("kernel_size", self.kernel_size),

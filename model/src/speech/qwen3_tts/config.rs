@@ -218,7 +218,7 @@ impl Config {
     /// implemented.
     pub fn from_json(text: &str) -> Result<Self, ConfigError> {
         let config: Self = parse(text)?;
-        refuse_unknown(&without(&config.rest, INHERITED), IGNORED)?;
+        refuse_unknown(&without(&config.rest, INHERITED), &[IGNORED])?;
         let tokenizer = &config.tokenizer_type;
         let why = "only the tokenizer of 12 Hz, qwen3_tts_tokenizer_12hz";
         require(tokenizer == "qwen3_tts_tokenizer_12hz", "tokenizer_type", tokenizer, why)?;
@@ -247,7 +247,7 @@ impl Config {
 
 impl TalkerConfig {
     fn check(&self) -> Result<(), ConfigError> {
-        refuse_unknown(&without(&self.rest, INHERITED), IGNORED_OF_LAYERS)?;
+        refuse_unknown(&without(&self.rest, INHERITED), &[IGNORED_OF_LAYERS])?;
         self.layers.check()?;
         sizes(&[
             ("vocab_size", self.vocab_size),
@@ -258,7 +258,7 @@ impl TalkerConfig {
         let groups = self.num_code_groups;
         require((2..=64).contains(&groups), "num_code_groups", groups, "from 2 to 64")?;
         let predictor = &self.code_predictor_config;
-        refuse_unknown(&without(&predictor.rest, INHERITED), IGNORED_OF_LAYERS)?;
+        refuse_unknown(&without(&predictor.rest, INHERITED), &[IGNORED_OF_LAYERS])?;
         predictor.layers.check()?;
         sizes(&[("vocab_size", predictor.vocab_size)])?;
         let same = predictor.num_code_groups == groups;

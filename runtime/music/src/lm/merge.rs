@@ -233,7 +233,8 @@ mod tests {
     use super::*;
 
     fn settings() -> Settings {
-        Settings::resolve(&Request::default(), &[1], &mut vec![]).expect("defaults")
+        let request = Request::default();
+        request.language.plan(&request.words, &[1], &mut vec![]).expect("defaults")
     }
 
     fn decided() -> Metadata {

@@ -92,7 +92,7 @@ impl Config {
     pub fn from_json(text: &str) -> Result<Self, ConfigError> {
         let config: Self = parse(text)?;
         let ignored = &[("model_type", "checked by the layout")];
-        refuse_unknown(&without(&config.rest, INHERITED), ignored)?;
+        refuse_unknown(&without(&config.rest, INHERITED), &[ignored])?;
         for (key, rate) in [
             ("input_sample_rate", config.input_sample_rate),
             ("output_sample_rate", config.output_sample_rate),
@@ -125,7 +125,7 @@ impl Config {
 
 impl DecoderConfig {
     fn check(&self) -> Result<(), ConfigError> {
-        refuse_unknown(&without(&self.rest, INHERITED), IGNORED_OF_DECODER)?;
+        refuse_unknown(&without(&self.rest, INHERITED), &[IGNORED_OF_DECODER])?;
         sizes(&[
             ("codebook_size", self.codebook_size),
             ("codebook_dim", self.codebook_dim),

@@ -13,8 +13,9 @@ use crate::{
     },
 };
 
-/// Frames that are computed at once. It bounds the memory of a long signal.
-const CHUNK: usize = 64;
+/// Frames that are computed at once: as many as kernels compute each for itself, so that the result
+/// of a frame does not depend on the number of frames that arrived with it.
+const CHUNK: usize = 4;
 
 /// The transformer.
 #[derive(Module, Debug)]
@@ -54,17 +55,18 @@ impl<B: Backend> Transformer<B> {
     pub(super) fn forward(&self, x: Tensor<B, 3>, past: &mut Past<B>) -> Tensor<B, 3> {
         let frames = x.dims()[2];
         let cache = past.get_or_insert_with(|| self.cache(&place_of(&x)));
-        let x = self.input_proj.forward(x.swap_dims(1, 2));
+        let x = x.swap_dims(1, 2);
         let chunks = (0..frames).step_by(CHUNK).map(|first| {
             let chunk = x.clone().narrow(1, first, CHUNK.min(frames - first));
+            let chunk = self.input_proj.forward(chunk);
             cache.keep_last(0, self.window - 1);
             let positions =
                 Positions { rope_theta: Some(self.rope_theta), window: Some(self.window) };
             let slots = cache.next(0..1);
-            forward_cached(&self.layers, chunk, &slots, positions, cache)
+            let hidden = forward_cached(&self.layers, chunk, &slots, positions, cache);
+            self.output_proj.forward(self.norm.forward(hidden))
         });
-        let hidden = Tensor::cat(chunks.collect(), 1);
-        self.output_proj.forward(self.norm.forward(hidden)).swap_dims(1, 2)
+        Tensor::cat(chunks.collect(), 1).swap_dims(1, 2)
     }
 
     fn cache(&self, place: &Place<B>) -> Cache<B> {

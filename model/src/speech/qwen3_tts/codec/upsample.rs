@@ -17,6 +17,9 @@ use crate::{
 
 /// Epsilon of the layer norm, a constant of the reference.
 const EPSILON: f64 = 1e-6;
+/// Samples that are multiplied at once: as many as kernels compute each for itself, so that the
+/// result of a sample does not depend on the number of samples that arrived with it.
+const PIECE: usize = 16;
 /// Taps of the depthwise convolution.
 const TAPS: usize = 7;
 
@@ -82,7 +85,12 @@ impl<B: Backend> Upsample<B> {
         let y = block.dwconv.forward_next(x.clone(), &mut state.dwconv).swap_dims(1, 2);
         let (weight, bias) = (block.norm.weight.val(), block.norm.bias.val());
         let y = kernel::layer_norm(y, weight, Some(bias), EPSILON);
-        let y = block.pwconv2.forward(kernel::gelu(block.pwconv1.forward(y)));
+        let samples = y.dims()[1];
+        let pieces = (0..samples).step_by(PIECE).map(|first| {
+            let piece = y.clone().narrow(1, first, PIECE.min(samples - first));
+            block.pwconv2.forward(kernel::gelu(block.pwconv1.forward(piece)))
+        });
+        let y = Tensor::cat(pieces.collect(), 1);
         x + (y * block.gamma.val().unsqueeze()).swap_dims(1, 2)
     }
 }
