@@ -104,35 +104,22 @@ fn usual_frames(tokens: usize) -> usize {
 
 fn sampling(own: &Sampling, checkpoint: &GenerationConfig) -> Result<GenerationConfig, Error> {
     let mut sampling = checkpoint.clone();
-    let take = |to: &mut f32, field, from: Option<f32>, low: f64, high: f64| {
+    for (to, field, from) in [
+        (&mut sampling.temperature, "temperature", own.temperature),
+        (&mut sampling.subtalker_temperature, "subtalker_temperature", own.subtalker_temperature),
+        (&mut sampling.repetition_penalty, "repetition_penalty", own.repetition_penalty),
+    ] {
         if let Some(value) = from {
-            let is_above = low == 0.0 && high > 1.0;
-            match is_above {
-                true => check::above(field, value.into(), low, high)?,
-                false => check::real(field, value.into(), low, high)?,
-            };
+            check::above(field, value.into(), 0.0, 100.0)?;
             *to = value;
         }
-        Ok::<(), Error>(())
-    };
-    take(&mut sampling.temperature, "temperature", own.temperature, 0.0, 100.0)?;
-    let own_temperature = own.subtalker_temperature;
-    take(
-        &mut sampling.subtalker_temperature,
-        "subtalker_temperature",
-        own_temperature,
-        0.0,
-        100.0,
-    )?;
-    take(
-        &mut sampling.repetition_penalty,
-        "repetition_penalty",
-        own.repetition_penalty,
-        0.0,
-        100.0,
-    )?;
-    take(&mut sampling.top_p, "top_p", own.top_p, 0.0, 1.0)?;
-    take(&mut sampling.subtalker_top_p, "subtalker_top_p", own.subtalker_top_p, 0.0, 1.0)?;
+    }
+    for (to, field, from) in [
+        (&mut sampling.top_p, "top_p", own.top_p),
+        (&mut sampling.subtalker_top_p, "subtalker_top_p", own.subtalker_top_p),
+    ] {
+        *to = from.map_or(Ok(*to), |p| mass(field, p))?;
+    }
     if let Some(k) = own.top_k {
         sampling.top_k = k as usize;
     }
@@ -146,6 +133,15 @@ fn sampling(own: &Sampling, checkpoint: &GenerationConfig) -> Result<GenerationC
             check::whole("max_new_tokens", tokens.into(), 2, MOST_POSITIONS as u32)? as usize;
     }
     Ok(sampling)
+}
+
+/// Checks a probability mass. As in upstream, more than 1 is as 1.
+fn mass(field: &'static str, p: f32) -> Result<f32, Error> {
+    if p >= 0.0 {
+        return Ok(p.min(1.0));
+    }
+    let range = "from 0 to 1, or more for no limit".to_owned();
+    Err(Error::OutOfRange { field, value: p.to_string(), range })
 }
 
 /// Returns a noun phrase for messages.
@@ -170,6 +166,7 @@ fn speaker(
 ) -> Result<SpeakerRow, Error> {
     let talker = &model.config().talker_config;
     match (model.config().tts_model_type, has_voice) {
+        (ModelType::Base, _) if request.voice.is_some() => Err(not_for("voice", model)),
         (ModelType::Base, true) => Ok(SpeakerRow::Vector),
         (ModelType::Base, false) => {
             Err(SpeechError::NoVoice { model: model.name().to_owned() }.into())

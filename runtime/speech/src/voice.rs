@@ -40,7 +40,7 @@ impl Voice {
     /// Reads the voice of a recording. Without a transcript the talker gets only the speaker vector.
     ///
     /// # Errors
-    /// [`SpeechError::TooShort`]; [`Error::NotFinite`] if a sample is NaN or infinite; the errors of
+    /// [`Error::BadValue`] for an empty transcript; [`SpeechError::TooShort`]; [`Error::NotFinite`] if a sample is NaN or infinite; the errors of
     /// loading and of the device.
     pub fn of_recording<B: Backend>(
         recording: &Audio,
@@ -48,6 +48,14 @@ impl Voice {
         networks: &Networks<'_, B>,
         observe: &dyn Observe,
     ) -> Result<Self, Error> {
+        if transcript.is_some_and(|words| words.trim().is_empty()) {
+            return Err(Error::BadValue {
+                field: "transcript",
+                value: String::new(),
+                why: "it has no words; leave it out for a voice without its manner".to_owned(),
+                near: None,
+            });
+        }
         let samples = mono(recording)?;
         let config = networks.checkpoint().config().speaker_encoder_config.as_ref();
         let bands = config.map_or(128, |config| config.mel_dim);

@@ -168,7 +168,10 @@ fn a_request_that_does_not_fit_the_model_is_refused_with_the_field() {
     ] {
         assert!(error.contains(says), "{says}: {error}");
     }
-    let error = Plan::new(&request("fine"), None, 0, &base()).expect_err("no voice");
+    let named = Plan::new(&request("fine"), None, 0, &base()).expect_err("no named speaker");
+    assert!(named.to_string().contains("takes no `voice`"), "{named}");
+    let request = Request { voice: None, ..request("fine") };
+    let error = Plan::new(&request, None, 0, &base()).expect_err("no voice");
     assert!(matches!(error.family(), Some(SpeechError::NoVoice { .. })), "{error}");
 }
 
@@ -184,6 +187,7 @@ fn capitals_and_an_empty_name_are_accepted_and_instructions_are_noted() {
     assert_eq!(small.prompt, large.prompt);
     let without = plan(&|r| r.voice = Some(String::new()));
     assert_eq!(without.prompt.rows.len() + 1, small.prompt.rows.len());
+    assert_eq!(plan(&|r| r.sampling.top_p = Some(1.5)).sampling.top_p, 1.0);
     let noted = plan(&|r| r.instruct = Some("Slowly.".into()));
     assert_eq!(noted.prompt, small.prompt);
     assert!(noted.notices[0].0.contains("`instruct` has no effect"), "{:?}", noted.notices);
@@ -221,6 +225,8 @@ fn a_recording_that_is_too_short_or_not_finite_is_refused() {
     let error = of(&recording(1_279)).expect_err("too short");
     assert!(matches!(error.family(), Some(SpeechError::TooShort { .. })), "{error}");
     assert!(of(&recording(1_280)).is_ok());
+    let wordless = Voice::of_recording(&recording(9_700), Some(" \n"), &networks, &Unobserved);
+    assert!(matches!(wordless, Err(Error::BadValue { field: "transcript", .. })));
     let mut broken = recording(9_700);
     broken.channels[0][17] = f32::NAN;
     assert!(matches!(of(&broken), Err(Error::NotFinite { first: 17, .. })));
