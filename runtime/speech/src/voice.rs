@@ -40,8 +40,8 @@ impl Voice {
     /// Reads the voice of a recording. Without a transcript the talker gets only the speaker vector.
     ///
     /// # Errors
-    /// [`Error::BadValue`] for an empty transcript; [`SpeechError::TooShort`]; [`Error::NotFinite`] if a sample is NaN or infinite; the errors of
-    /// loading and of the device.
+    /// [`Error::BadValue`] for an empty transcript; [`SpeechError::TooShort`]; [`Error::NotFinite`] if
+    /// a sample is NaN or infinite; the errors of loading and of the device.
     pub fn of_recording<B: Backend>(
         recording: &Audio,
         transcript: Option<&str>,
@@ -57,8 +57,6 @@ impl Voice {
             });
         }
         let samples = mono(recording)?;
-        let config = networks.checkpoint().config().speaker_encoder_config.as_ref();
-        let bands = config.map_or(128, |config| config.mel_dim);
         let speaker =
             networks.stage(stage::SPEAKER_ENCODER, SPEAKER_ENCODER, observe, |steps| {
                 let encoder = networks.speaker_encoder()?;
@@ -70,6 +68,7 @@ impl Voice {
                     let (seconds, least) = (seconds(samples.len()), seconds(least));
                     return Err(SpeechError::TooShort { seconds, least }.into());
                 }
+                let bands = encoder.bands();
                 let mel = mel::spectrogram(&samples, bands);
                 let shape = [1, bands, mel.len() / bands];
                 let mel = Tensor::from_data(TensorData::new(mel, shape), networks.device());

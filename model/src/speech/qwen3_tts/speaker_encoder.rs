@@ -23,6 +23,7 @@ pub struct SpeakerEncoder<B: Backend> {
     mfa: Same<B>,
     asp: AttentivePooling<B>,
     fc: Conv1d<B>,
+    mel_dim: usize,
 }
 
 /// A convolution that keeps the length: the signal is reflected at its ends.
@@ -63,7 +64,13 @@ impl<B: Backend> SpeakerEncoder<B> {
                 conv: point([config.enc_attention_channels, pooled], device),
             },
             fc: point([2 * pooled, config.enc_dim], device),
+            mel_dim: config.mel_dim,
         }
+    }
+
+    /// Returns the number of mel bands of the spectrogram that the network takes.
+    pub fn bands(&self) -> usize {
+        self.mel_dim
     }
 
     /// Returns the shortest spectrogram that can be reflected at its ends, in frames.

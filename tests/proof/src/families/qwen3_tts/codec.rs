@@ -196,7 +196,7 @@ pub(super) fn speaker<B: Backend>(
     place: &Place<B>,
 ) -> Result<()> {
     let encoder = loaded(Checkpoint::<B>::speaker_encoder(model, place))?;
-    let bands = model.config().speaker_encoder_config.as_ref().map_or(128, |of| of.mel_dim);
+    let bands = encoder.bands();
     sheet.inputs(|name| name.ends_with(".wave"));
     if sheet.golden.has("mel_filters") {
         let filters = mel::filterbank(bands);
