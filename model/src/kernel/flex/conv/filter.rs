@@ -7,13 +7,11 @@ use burn_flex::{Flex, FlexTensor, Layout};
 use rayon::prelude::*;
 
 use super::{
-    super::{
-        super::{self as kernel, primitive, tensor},
-        contiguous,
-    },
+    super::contiguous,
     pairs,
     tile::{self, MOST_ROWS, Panel, SAMPLES, Sums, Window, rows_at_once},
 };
+use crate::kernel::{self, primitive, tensor};
 
 /// Format of windows and weights, in words of 32 bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
