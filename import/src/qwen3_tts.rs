@@ -10,6 +10,7 @@ use crate::{
     Directory, Error, LanguageTokenizer, Layout, Origin, PartSize,
     built_in::{TINY_SPEECH, tiny_speech_directories},
     families::qwen3_tts as names,
+    hub::checksum,
     kind, name_of,
     names::TensorNames,
     weights::WeightsDir,
@@ -21,6 +22,7 @@ use acestep_model::{
         qwen3_tts::{Checkpoint, Config, Files, GenerationConfig, SpeakerEncoder, Talker, codec},
     },
 };
+use sha2::{Digest as _, Sha256};
 
 /// Folder of the codec.
 const CODEC: &str = "speech_tokenizer";
@@ -215,6 +217,13 @@ impl Files for Qwen3Tts {
 
     fn tokenizer(&self) -> Result<&dyn Tokenizer, CheckpointError> {
         Ok(self.language_tokenizer()?)
+    }
+
+    fn fingerprint(&self) -> Result<String, CheckpointError> {
+        let mut hash = Sha256::new();
+        self.model.tensors().sample(&mut hash)?;
+        self.codec.tensors().sample(&mut hash)?;
+        Ok(checksum::hex(hash.finalize()))
     }
 
     fn unchanged(&self) -> Result<(), CheckpointError> {

@@ -1,5 +1,6 @@
 //! Layers that more than one network uses, one per file.
 
+mod archive;
 mod attention;
 mod cache;
 mod conv;
@@ -16,6 +17,8 @@ mod stack;
 mod timestep;
 mod weight;
 
+pub(crate) use archive::Archive;
+pub use archive::ForeignState;
 pub use attention::{Attention, KeysValues};
 use cache::STEP;
 pub use cache::{Cache, Past};

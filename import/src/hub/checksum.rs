@@ -91,7 +91,8 @@ fn digest<D: Digest>(
     }
 }
 
-fn hex(bytes: impl AsRef<[u8]>) -> String {
+/// Returns `bytes` in hexadecimal digits.
+pub(crate) fn hex(bytes: impl AsRef<[u8]>) -> String {
     bytes.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 

@@ -63,6 +63,11 @@ impl<B: Backend> Cache<B> {
         self.capacity
     }
 
+    /// Returns the number of layers.
+    pub(super) fn layers(&self) -> usize {
+        self.layers.len()
+    }
+
     /// Returns the width of one head; 0 without layers.
     pub(super) fn head_dim(&self) -> usize {
         self.layers.first().map_or(0, |layer| layer.k.dims()[3])
@@ -92,16 +97,12 @@ impl<B: Backend> Cache<B> {
         }
         let kept = |[k, v]: [Tensor<B, 4>; 2]| [k, v].map(|x| x.slice_dim(2, old..));
         let content = self.row(row).into_iter().map(kept).collect();
-        let dropped = self.dropped[row] + old;
-        self.set_row(row, content);
-        self.dropped[row] = dropped;
+        self.set_row_from(row, content, self.dropped[row] + old);
     }
 
     /// Copies row `from` to row `to`.
     pub fn copy_row(&mut self, from: usize, to: usize) {
-        let (content, dropped) = (self.row(from), self.dropped[from]);
-        self.set_row(to, content);
-        self.dropped[to] = dropped;
+        self.set_row_from(to, self.row(from), self.dropped[from]);
     }
 
     /// Returns the content of row `row`: keys and values of every layer,
@@ -118,10 +119,20 @@ impl<B: Backend> Cache<B> {
     /// # Panics
     /// If the content is from another network, or longer than the capacity.
     pub fn set_row(&mut self, row: usize, content: Vec<[Tensor<B, 4>; 2]>) {
+        self.set_row_from(row, content, 0);
+    }
+
+    /// [`Self::set_row`] whose first position becomes `dropped`.
+    pub(crate) fn set_row_from(
+        &mut self,
+        row: usize,
+        content: Vec<[Tensor<B, 4>; 2]>,
+        dropped: usize,
+    ) {
         assert_eq!(content.len(), self.layers.len(), "the content has another number of layers");
         let length = content.first().map_or(0, |[k, _]| k.dims()[2]);
         assert!(length <= self.capacity, "{length} tokens do not fit into {}", self.capacity);
-        (self.lengths[row], self.dropped[row]) = (length, 0);
+        (self.lengths[row], self.dropped[row]) = (length, dropped);
         if length == 0 {
             return;
         }
@@ -129,6 +140,18 @@ impl<B: Backend> Cache<B> {
             let dtype = layer.k.dtype();
             layer.write(k.cast(dtype), v.cast(dtype), &[Slot { row, start: 0 }]);
         }
+    }
+
+    /// True if `content` can be a row: see [`Self::set_row`].
+    pub fn takes(&self, content: &[[Tensor<B, 4>; 2]]) -> bool {
+        let length = content.first().map_or(0, |[k, _]| k.dims()[2]);
+        let fits = |(layer, tensors): (&KeysValues<B>, &[Tensor<B, 4>; 2])| {
+            let [_, heads, _, width] = layer.k.dims();
+            tensors.iter().all(|tensor| tensor.dims() == [1, heads, length, width])
+        };
+        content.len() == self.layers.len()
+            && length <= self.capacity
+            && self.layers.iter().zip(content).all(fits)
     }
 
     /// Returns the slots for the next token of each of `rows`.

@@ -1,5 +1,7 @@
 //! Errors that only speech has.
 
+use std::path::PathBuf;
+
 use acestep_engine::error::FamilyError;
 
 /// An error of a speech request or model; inside [`acestep_engine::Error::Family`].
@@ -36,6 +38,14 @@ pub enum SpeechError {
         /// The difference.
         why: String,
     },
+    /// A file that is not a kept voice.
+    #[error("`{}` cannot be used as a voice: {why}", path.display())]
+    BadVoice {
+        /// The file.
+        path: PathBuf,
+        /// The problem.
+        why: String,
+    },
     /// The prompt leaves no room for a frame.
     #[error("the text is {tokens} tokens long with its prompt, and {most} is the most")]
     TooLong {
@@ -66,7 +76,9 @@ impl FamilyError for SpeechError {
                  name of a kept voice as `voice`"
             }
             Self::TooShort { .. } => "pass a recording of 3 to 15 seconds of clear speech",
-            Self::ForeignVoice { .. } => "make the voice again with this model",
+            Self::ForeignVoice { .. } | Self::BadVoice { .. } => {
+                "make the voice again with this model"
+            }
             Self::TooLong { .. } => "split the text",
             Self::Scores { .. } => {
                 "the weights are damaged, or the type is too narrow: pass `dtype: f32`"
@@ -76,6 +88,6 @@ impl FamilyError for SpeechError {
     }
 
     fn is_usage(&self) -> bool {
-        !matches!(self, Self::Scores { .. })
+        !matches!(self, Self::Scores { .. } | Self::BadVoice { .. })
     }
 }

@@ -1,8 +1,8 @@
-//! The frames of a run, one after the other: two models that decode as one.
+//! Frames of codes, one after the other: two models that decode as one, for several runs at once.
 //!
 //! Source: upstream `Qwen3TTSTalkerForConditionalGeneration.forward` and `generate`.
 
-use std::rc::Rc;
+use std::{ops::Range, rc::Rc};
 
 use acestep_engine::{
     Error,
@@ -10,9 +10,9 @@ use acestep_engine::{
     sampling::{Draws, ScoreError},
 };
 use acestep_model::{
-    Backend,
+    Backend, Place,
     nn::Cache,
-    speech::qwen3_tts::{CodePredictor, Talker},
+    speech::qwen3_tts::{CodePredictor, Config, GenerationConfig, Talker},
 };
 use burn::tensor::{Tensor, TensorData};
 
@@ -21,7 +21,8 @@ use crate::{
     error::SpeechError,
     networks::{Networks, TALKER},
     plan::Plan,
-    prompt::{Codec, Prompt},
+    prompt::{Codec, Row},
+    snapshot::Prefix,
     voice::Voice,
 };
 
@@ -34,164 +35,314 @@ pub enum Ending {
     Limit,
 }
 
-/// An iterator over the frames of a run. A frame is 16 codes.
+/// Runs side by side, which share each pass over the weights. A run gets the frames that it would
+/// get alone.
+///
+/// Each run has a row of the caches; the rows of runs that have not ended are the first ones.
 #[derive(Debug)]
-pub struct Frames<'a, B: Backend> {
+pub struct Frames<B: Backend> {
     talker: Rc<Talker<B>>,
-    state: State<'a, B>,
+    state: State<B>,
+}
+
+/// The runs and their caches.
+#[derive(Debug)]
+struct State<B: Backend> {
+    config: Config,
+    place: Place<B>,
+    cache: Cache<B>,
+    of_frame: Cache<B>,
+    /// The text vector after the end of a text, `[1, 1, H]`.
+    no_text: Tensor<B, 3>,
+    runs: Vec<Run<B>>,
 }
 
 /// The state of a run after its last frame.
 #[derive(Debug)]
-struct State<'a, B: Backend> {
-    plan: &'a Plan,
-    device: B::Device,
-    /// Id of the end.
-    end: u32,
-    cache: Cache<B>,
-    of_frame: Cache<B>,
+struct Run<B: Backend> {
+    /// The number that the caller gave it.
+    id: usize,
+    sampling: GenerationConfig,
+    most_frames: usize,
     /// The talker's last hidden state, `[1, 1, H]`.
     hidden: Tensor<B, 3>,
-    /// The text that is added to the frames, `[1, n, H]`, and after it, `[1, 1, H]`.
-    trailing: [Tensor<B, 3>; 2],
+    /// The text that is added to the frames, `[1, n, H]`.
+    trailing: Tensor<B, 3>,
     history: Vec<u32>,
     draws: Draws,
     /// A frame that the talker has not read yet.
     unread: Option<Vec<u32>>,
     frames: usize,
-    ending: Option<Ending>,
 }
 
-impl<'a, B: Backend> Frames<'a, B> {
-    /// Reads the prompt of `plan`.
+/// The result of a step for one run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Step {
+    /// The next frame.
+    Frame(Vec<u32>),
+    /// The run has ended.
+    End(Ending),
+}
+
+impl<B: Backend> Frames<B> {
+    /// Creates room for `rows` runs at once.
     ///
     /// # Errors
     /// The errors of loading.
-    pub fn begin(plan: &'a Plan, networks: &Networks<'_, B>) -> Result<Self, Error> {
-        let loaded = networks.talker()?;
-        let talker = &*loaded;
-        let config = networks.checkpoint().config();
-        let (device, place) = (networks.device().clone(), networks.place(TALKER));
-        let rows = plan.prompt.rows.len();
-        let mut cache = Talker::cache(config, 1, rows + plan.most_frames, &place);
-        let of_frame = CodePredictor::cache(&config.talker_config, 1, &place);
-        let prompt = embedded(talker, &plan.prompt, plan.voice.as_ref(), &device);
-        let hidden = B::on_pool(|| talker.read(prompt, 0..1, &mut cache));
-        let trailing = [&plan.prompt.trailing[..], &[config.tts_pad_token_id]]
-            .map(|ids| talker.text(ids, &device));
-        let state = State {
-            plan,
-            device,
-            end: config.talker_config.codec_eos_token_id,
-            cache,
-            of_frame,
+    pub fn new(rows: usize, networks: &Networks<'_, B>) -> Result<Self, Error> {
+        let talker = networks.talker()?;
+        let config = networks.checkpoint().config().clone();
+        let place = networks.place(TALKER);
+        let no_text = talker.text(&[config.tts_pad_token_id], &place.device);
+        let cache = Talker::cache(&config, rows, 0, &place);
+        let of_frame = CodePredictor::cache(&config.talker_config, rows, &place);
+        let state = State { config, place, cache, of_frame, no_text, runs: Vec::new() };
+        Ok(Self { talker, state })
+    }
+
+    /// Begins run `id`: reads the prompt of `plan`, whose first rows may be known from `prefix`.
+    ///
+    /// # Panics
+    /// If there is no room for another run.
+    pub fn begin(&mut self, id: usize, plan: &Plan, prefix: Option<&Prefix<B>>) {
+        let (talker, state) = (&*self.talker, &mut self.state);
+        let row = state.runs.len();
+        assert!(row < state.cache.rows(), "there is room for {} runs", state.cache.rows());
+        state.make_room(plan.prompt.rows.len() + plan.most_frames);
+        state.cache.truncate(row, 0);
+        let known = known_rows(plan);
+        match prefix.filter(|prefix| prefix.rows == plan.prompt.rows[..known]) {
+            Some(prefix) => state.cache.set_row(row, prefix.keys_values.clone()),
+            None if known > 0 => drop(state.read_prompt(talker, row, plan, 0..known)),
+            None => {}
+        }
+        let hidden = state.read_prompt(talker, row, plan, known..plan.prompt.rows.len());
+        let trailing = talker.text(&plan.prompt.trailing, &state.place.device);
+        state.runs.push(Run {
+            id,
+            sampling: plan.sampling.clone(),
+            most_frames: plan.most_frames,
             hidden,
             trailing,
             history: Vec::new(),
-            draws: Draws::new(plan.seed, config.talker_config.vocab_size),
+            draws: Draws::new(plan.seed, state.config.talker_config.vocab_size),
             unread: None,
             frames: 0,
-            ending: None,
-        };
-        Ok(Self { talker: loaded, state })
+        });
     }
 
-    /// Returns the reason of the end, if the frames have ended.
-    pub fn ending(&self) -> Option<Ending> {
-        self.state.ending
+    /// Reads the rows of a plan's prompt that do not depend on its text, before any run.
+    pub(crate) fn prefix(&mut self, plan: &Plan) -> Prefix<B> {
+        let (known, state) = (known_rows(plan), &mut self.state);
+        state.make_room(known);
+        state.cache.truncate(0, 0);
+        state.read_prompt(&self.talker, 0, plan, 0..known);
+        Prefix { rows: plan.prompt.rows[..known].to_vec(), keys_values: state.cache.row(0) }
+    }
+
+    /// Ends run `id` before its own end.
+    pub fn end(&mut self, id: usize) {
+        if let Some(row) = self.state.runs.iter().position(|run| run.id == id) {
+            self.state.remove(row);
+        }
+    }
+
+    /// Returns the next frame, or the end, of each run, with its number. A run that ended is gone.
+    ///
+    /// # Errors
+    /// [`SpeechError::Scores`].
+    pub fn step(&mut self) -> Result<Vec<(usize, Step)>, Error> {
+        let (talker, state) = (&*self.talker, &mut self.state);
+        // Once for a whole frame: no thread is woken between its steps.
+        B::on_pool(|| state.step(talker))
     }
 }
 
-impl<B: Backend> State<'_, B> {
-    /// Returns the next frame, or `None` after the last one.
-    fn step(&mut self, talker: &Talker<B>) -> Result<Option<Vec<u32>>, Error> {
-        if self.ending.is_some() {
-            return Ok(None);
+impl<B: Backend> Iterator for Frames<B> {
+    type Item = Result<Vec<(usize, Step)>, Error>;
+
+    /// Takes a [`Self::step`], or returns `None` if all runs have ended.
+    fn next(&mut self) -> Option<Self::Item> {
+        (!self.state.runs.is_empty()).then(|| self.step())
+    }
+}
+
+impl<B: Backend> State<B> {
+    fn step(&mut self, talker: &Talker<B>) -> Result<Vec<(usize, Step)>, Error> {
+        self.read_frames(talker);
+        let hidden = self.runs.iter().map(|run| run.hidden.clone()).collect();
+        let logits = to_host(talker.scores(Tensor::cat(hidden, 0)));
+        let vocabulary = self.config.talker_config.vocab_size;
+        let end = self.config.talker_config.codec_eos_token_id;
+        let mut steps = Vec::new();
+        for (run, logits) in self.runs.iter_mut().zip(logits.chunks(vocabulary)) {
+            if let Some(ending) = run.first_code(logits.to_vec(), end)? {
+                steps.push((run.id, Step::End(ending)));
+            }
         }
-        if let Some(frame) = self.unread.take() {
-            self.read(talker, frame);
+        for row in (0..self.runs.len()).rev() {
+            if steps.iter().any(|(id, _)| *id == self.runs[row].id) {
+                self.remove(row);
+            }
         }
-        let settings = &self.plan.sampling;
-        let mut logits = to_host(talker.scores(self.hidden.clone()));
-        restrict(&mut logits, &self.history, settings.repetition_penalty, self.end);
-        let first = Filters::of_talker(settings).choose(logits, &mut self.draws);
-        let first = first.map_err(|why| self.unusable(why))?;
-        self.history.push(first);
-        if first == self.end {
-            self.ending = Some(Ending::Finished);
-            return Ok(None);
+        if !self.runs.is_empty() {
+            self.complete(talker)?;
         }
-        // The limit counts first codes, and the last of them gets no frame.
-        if self.frames == self.plan.most_frames {
-            self.ending = Some(Ending::Limit);
-            return Ok(None);
-        }
-        let frame = self.complete(talker, first)?;
-        self.frames += 1;
-        self.unread = Some(frame.clone());
-        Ok(Some(frame))
+        steps.extend(self.runs.iter().filter_map(|run| {
+            let frame = run.unread.clone()?;
+            Some((run.id, Step::Frame(frame)))
+        }));
+        Ok(steps)
     }
 
-    /// Adds a frame and the next text to what the talker has read.
-    fn read(&mut self, talker: &Talker<B>, frame: Vec<u32>) {
-        let [trailing, none] = &self.trailing;
-        let at = self.frames - 1;
-        let text = match at < trailing.dims()[1] {
-            true => trailing.clone().narrow(1, at, 1),
-            false => none.clone(),
-        };
-        let row = talker.frames(&[frame], &self.device) + text;
-        self.hidden = talker.read(row, 0..1, &mut self.cache);
+    /// Adds the unread frames and the texts beside them to what the talker has read.
+    fn read_frames(&mut self, talker: &Talker<B>) {
+        let device = &self.place.device;
+        let mut first = 0;
+        while first < self.runs.len() {
+            let unread = self.runs[first..].iter().take_while(|run| run.unread.is_some()).count();
+            let rows = first..first + unread;
+            // A run that has just begun has nothing to read.
+            first = rows.end + 1;
+            if rows.is_empty() {
+                continue;
+            }
+            let runs = &mut self.runs[rows.clone()];
+            let texts = runs.iter().map(|run| run.text(&self.no_text)).collect();
+            let frames: Vec<_> = runs.iter_mut().filter_map(|run| run.unread.take()).collect();
+            let x = talker.frames(&frames, device).swap_dims(0, 1) + Tensor::cat(texts, 0);
+            let hidden = talker.read(x, rows, &mut self.cache);
+            for (row, run) in runs.iter_mut().enumerate() {
+                run.hidden = hidden.clone().narrow(0, row, 1);
+            }
+        }
     }
 
     // ANCHOR: frame
-    /// Returns the frame that begins with `first`.
-    fn complete(&mut self, talker: &Talker<B>, first: u32) -> Result<Vec<u32>, Error> {
-        let predictor = talker.code_predictor();
-        let filters = Filters::of_predictor(&self.plan.sampling);
-        self.of_frame.truncate(0, 0);
-        let mut frame = vec![first];
-        let first = talker.codec(&frame, &self.device);
-        let mut x = Tensor::cat(vec![self.hidden.clone(), first], 1);
+    /// Completes the frames that begin with the last codes of the runs.
+    fn complete(&mut self, talker: &Talker<B>) -> Result<(), Error> {
+        let (predictor, device) = (talker.code_predictor(), self.place.device.clone());
+        let rows = 0..self.runs.len();
+        let mut frames: Vec<Vec<u32>> =
+            self.runs.iter().map(|run| run.history.last().copied().into_iter().collect()).collect();
+        let mut x = talker.codec(&frames.concat(), &device).swap_dims(0, 1);
         for group in 1..predictor.groups() {
-            let scores = predictor.scores(x, group, 0..1, &mut self.of_frame);
-            let code = filters.choose(to_host(scores), &mut self.draws);
-            let code = code.map_err(|why| self.unusable(why))?;
-            frame.push(code);
-            x = predictor.codes(group, &[code], &self.device);
+            let scores = match group {
+                1 => self.first_scores(predictor, x),
+                _ => predictor.scores(x, group, rows.clone(), &mut self.of_frame),
+            };
+            let scores = to_host(scores);
+            let per_run = scores.chunks(scores.len() / rows.len());
+            for ((run, frame), scores) in self.runs.iter_mut().zip(&mut frames).zip(per_run) {
+                let filters = Filters::of_predictor(&run.sampling);
+                let code = filters.choose(scores.to_vec(), &mut run.draws);
+                frame.push(code.map_err(|why| run.unusable(why))?);
+            }
+            let last: Vec<u32> = frames.iter().map(|frame| frame[group]).collect();
+            x = predictor.codes(group, &last, &device).swap_dims(0, 1);
         }
-        Ok(frame)
+        for (run, frame) in self.runs.iter_mut().zip(frames) {
+            run.frames += 1;
+            run.unread = Some(frame);
+        }
+        Ok(())
     }
     // ANCHOR_END: frame
+
+    /// Returns the predictor's scores after two vectors of each run: the talker's hidden state, and that
+    /// of the first code, `[runs, 1, H]`.
+    fn first_scores(&mut self, predictor: &CodePredictor<B>, codes: Tensor<B, 3>) -> Tensor<B, 3> {
+        let scores = self.runs.iter().enumerate().map(|(row, run)| {
+            self.of_frame.truncate(row, 0);
+            let x = Tensor::cat(vec![run.hidden.clone(), codes.clone().narrow(0, row, 1)], 1);
+            predictor.scores(x, 1, row..row + 1, &mut self.of_frame)
+        });
+        Tensor::cat(scores.collect(), 0)
+    }
+
+    /// Ends the run of `row`. The last run takes its place.
+    fn remove(&mut self, row: usize) {
+        let last = self.runs.len() - 1;
+        if row != last {
+            self.cache.copy_row(last, row);
+        }
+        self.runs.swap_remove(row);
+    }
+
+    /// Makes the cache large enough for `positions`.
+    fn make_room(&mut self, positions: usize) {
+        if self.cache.capacity() >= positions {
+            return;
+        }
+        let mut larger = Talker::cache(&self.config, self.cache.rows(), positions, &self.place);
+        for row in 0..self.runs.len() {
+            larger.set_row(row, self.cache.row(row));
+        }
+        self.cache = larger;
+    }
+
+    /// Reads `part` of a plan's prompt, and returns the last hidden state.
+    fn read_prompt(
+        &mut self,
+        talker: &Talker<B>,
+        row: usize,
+        plan: &Plan,
+        part: Range<usize>,
+    ) -> Tensor<B, 3> {
+        let rows = &plan.prompt.rows[part];
+        let x = embedded(talker, rows, plan.voice.as_ref(), &self.place.device);
+        B::on_pool(|| talker.read(x, row..row + 1, &mut self.cache))
+    }
+}
+
+/// Returns the number of rows that are read before the others, because a kept voice knows them. The
+/// result must not depend on whether it is kept, so they are always read apart.
+fn known_rows(plan: &Plan) -> usize {
+    if plan.voice.is_some() { plan.prompt.shared } else { 0 }
+}
+
+impl<B: Backend> Run<B> {
+    /// Chooses the first code of the next frame. Returns the reason if there is no next frame.
+    fn first_code(&mut self, mut logits: Vec<f32>, end: u32) -> Result<Option<Ending>, Error> {
+        let penalty = self.sampling.repetition_penalty;
+        restrict(&mut logits, &self.history, penalty, end);
+        let code = Filters::of_talker(&self.sampling).choose(logits, &mut self.draws);
+        let code = code.map_err(|why| self.unusable(why))?;
+        self.history.push(code);
+        Ok(match code {
+            code if code == end => Some(Ending::Finished),
+            // The limit counts first codes, and the last of them gets no frame.
+            _ if self.frames == self.most_frames => Some(Ending::Limit),
+            _ => None,
+        })
+    }
+
+    /// Returns the text vector that is added to the last frame.
+    fn text(&self, none: &Tensor<B, 3>) -> Tensor<B, 3> {
+        let at = self.frames - 1;
+        match at < self.trailing.dims()[1] {
+            true => self.trailing.clone().narrow(1, at, 1),
+            false => none.clone(),
+        }
+    }
 
     fn unusable(&self, why: ScoreError) -> Error {
         SpeechError::Scores { frame: self.frames, why }.into()
     }
 }
 
-impl<B: Backend> Iterator for Frames<'_, B> {
-    type Item = Result<Vec<u32>, Error>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let (talker, state) = (&*self.talker, &mut self.state);
-        // Once for a whole frame: no thread is woken between its steps.
-        B::on_pool(|| state.step(talker)).transpose()
-    }
-}
-
-/// Returns the vectors of a prompt, `[1, rows, H]`.
+/// Returns the vectors of rows of a prompt, `[1, rows, H]`.
 pub fn embedded<B: Backend>(
     talker: &Talker<B>,
-    prompt: &Prompt,
+    rows: &[Row],
     voice: Option<&Voice>,
     device: &B::Device,
 ) -> Tensor<B, 3> {
-    let ids: Vec<u32> = prompt.rows.iter().filter_map(|row| row.text).collect();
+    let ids: Vec<u32> = rows.iter().filter_map(|row| row.text).collect();
     let texts = talker.text(&ids, device);
-    let [_, _, width] = texts.dims();
-    let codes: Vec<u32> = prompt.rows.iter().filter_map(|row| id_of(row.codec)).collect();
-    let codes = talker.codec(&codes, device);
-    let speaker = voice.map(|voice| {
+    let codes: Vec<u32> = rows.iter().filter_map(|row| id_of(row.codec)).collect();
+    let codes = (!codes.is_empty()).then(|| talker.codec(&codes, device));
+    let speaker = voice.filter(|voice| !voice.speaker.is_empty()).map(|voice| {
         let data = TensorData::new(voice.speaker.clone(), [1, 1, voice.speaker.len()]);
         Tensor::from_data(data, (device, texts.dtype()))
     });
@@ -204,10 +355,10 @@ pub fn embedded<B: Backend>(
         *at += 1;
         from.clone().narrow(1, *at - 1, 1)
     };
-    let rows = prompt.rows.iter().map(|row| {
+    let rows = rows.iter().map(|row| {
         let words = row.text.map(|_| next(&texts, &mut text));
         let sound = row.codec.map(|codec| match codec {
-            Codec::Id(_) => next(&codes, &mut code),
+            Codec::Id(_) => next(codes.as_ref().expect("a row has an id"), &mut code),
             Codec::Speaker => speaker.clone().expect("a prompt with a voice has its vector"),
             Codec::Frame(frame) => {
                 let frames = frames.as_ref().expect("a prompt with frames has a recording");
@@ -217,7 +368,7 @@ pub fn embedded<B: Backend>(
         match (words, sound) {
             (Some(words), Some(sound)) => words + sound,
             (Some(one), None) | (None, Some(one)) => one,
-            (None, None) => Tensor::zeros([1, 1, width], (device, texts.dtype())),
+            (None, None) => unreachable!("a row has a text, or a codec vector, or both"),
         }
     });
     Tensor::cat(rows.collect(), 1)

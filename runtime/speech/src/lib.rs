@@ -8,10 +8,11 @@
 //! |---|---|
 //! | `request`, `plan` | the user's input; everything that the run will do |
 //! | `prompt` | the rows that the talker reads |
-//! | `voice` | the voice of a recording |
+//! | `segments` | long texts in segments |
+//! | `voice`, `kept`, `snapshot` | the voice of a recording; in a file; with the state before a text |
 //! | `frames`, `choose` | talker and code predictor, and their draws |
 //! | `sound` | frames to samples while they arrive |
-//! | `speak` | one text to speech |
+//! | `speak` | texts to speech |
 //! | `guard` | silence and loops |
 //! | `mel` | the spectrogram of a voice |
 //! | `networks`, `stage` | the networks and stages of speech |
@@ -21,6 +22,7 @@ mod error;
 #[doc(hidden)]
 pub mod frames;
 mod guard;
+mod kept;
 #[doc(hidden)]
 pub mod mel;
 mod networks;
@@ -28,6 +30,8 @@ mod plan;
 #[doc(hidden)]
 pub mod prompt;
 mod request;
+mod segments;
+mod snapshot;
 mod sound;
 mod speak;
 pub mod stage;
@@ -35,12 +39,14 @@ mod voice;
 
 pub use choose::{Filters, restrict};
 pub use error::SpeechError;
-pub use frames::{Ending, Frames};
+pub use frames::{Ending, Frames, Step};
 pub use guard::{Fault, Guard};
+pub use kept::KeptVoice;
 pub use networks::{CODEC_DECODER, CODEC_ENCODER, Networks, SPEAKER_ENCODER, TALKER};
 pub use plan::{Plan, check_request};
 pub use prompt::Prompt;
 pub use request::{Request, Sampling};
+pub use snapshot::{Prefix, Snapshot};
 pub use sound::{Decoding, SAMPLE_RATE};
-pub use speak::{Chunks, Ended, Spoken, Times, speak};
+pub use speak::{Chunks, Ended, Made, Options, Segment, Speaking, Spoken, Times, speak};
 pub use voice::{Context, Voice};

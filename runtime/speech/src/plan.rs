@@ -1,5 +1,7 @@
 //! Everything that a run will do; nothing is optional.
 
+use std::collections::VecDeque;
+
 use acestep_engine::{Error, Notice, check, nearest};
 use acestep_model::speech::qwen3_tts::{Files, GenerationConfig, ModelType};
 
@@ -7,18 +9,26 @@ use crate::{
     error::SpeechError,
     prompt::{Parts, Prompt, SpeakerRow},
     request::{Request, Sampling},
-    voice::Voice,
+    segments::segments,
+    voice::{Context, Voice},
 };
 
 /// Most rows of a prompt, with its frames; upstream's `max_position_embeddings`.
 const MOST_POSITIONS: usize = 32_768;
+/// Fewest tokens that a segment may be limited to.
+const LEAST_SEGMENT: u32 = 10;
 
-/// A planned run.
+/// Most tokens of a segment if the request has no limit: about two minutes of speech.
+const USUAL_SEGMENT: usize = 300;
+
+/// A planned run: the first segment of a text, and the texts that follow.
 #[derive(Debug, Clone)]
 pub struct Plan {
+    /// The text of the segment.
+    pub text: String,
     /// The prompt.
     pub prompt: Prompt,
-    /// The voice of a recording.
+    /// The voice of a recording, or of the first segment.
     pub voice: Option<Voice>,
     /// The sampling settings.
     pub sampling: GenerationConfig,
@@ -28,6 +38,9 @@ pub struct Plan {
     pub most_frames: usize,
     /// Notices for the user.
     pub notices: Vec<Notice>,
+    /// The texts after this one.
+    pub following: VecDeque<String>,
+    request: Request,
 }
 
 /// Checks a request for a model before its networks are read. `has_voice` is true if the voice of a
@@ -36,12 +49,7 @@ pub struct Plan {
 /// # Errors
 /// The errors of [`Plan::new`], except those about the voice itself and the length of the prompt.
 pub fn check_request(request: &Request, has_voice: bool, model: &dyn Files) -> Result<(), Error> {
-    let mut notices = Vec::new();
-    check::text("text", &request.text)?;
-    sampling(&request.sampling, model.generation_config())?;
-    speaker(request, has_voice, model, &mut notices)?;
-    instruct(request, model, &mut notices)?;
-    language(request, model).map(drop)
+    Rules::of(request, has_voice, model).map(drop)
 }
 
 impl Plan {
@@ -56,24 +64,64 @@ impl Plan {
         seed: u64,
         model: &dyn Files,
     ) -> Result<Self, Error> {
-        let config = model.config();
-        let mut notices = Vec::new();
-        check::text("text", &request.text)?;
-        let sampling = sampling(&request.sampling, model.generation_config())?;
-        let speaker = speaker(request, voice.is_some(), model, &mut notices)?;
+        let mut rules = Rules::of(request, voice.is_some(), model)?;
         if let Some(voice) = &voice {
-            let width = config.talker_config.layers.hidden_size;
+            let width = model.config().talker_config.layers.hidden_size;
             voice.check(width, &model.codec_config().decoder_config)?;
         }
-        let instruct = instruct(request, model, &mut notices)?;
-        check::text("instruct", &instruct)?;
-        let language = language(request, model)?;
+        let tokenizer = model.tokenizer().map_err(Error::Checkpoint)?;
+        let count = |text: &str| tokenizer.encode(text).len();
+        let mut segments: VecDeque<_> = segments(&request.text, rules.segment, &count).into();
+        if segments.len() > 1 {
+            let text = format!("the text is spoken in {} segments", segments.len());
+            rules.notices.push(Notice(text));
+        }
+        let text = segments.pop_front().unwrap_or_default();
+        let seed = request.seed.unwrap_or(seed);
+        Self::segment(text, segments, voice, seed, (request, rules), model)
+    }
+
+    /// Plans the segment after this one, with the next seed; `None` after the last one. `frames` are
+    /// those of this segment.
+    ///
+    /// A voice that is described in words would be another one in each segment. So the following
+    /// segments continue the sound of the first one, as that of a recording.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn next(&self, frames: &[Vec<u32>], model: &dyn Files) -> Result<Option<Self>, Error> {
+        let mut following = self.following.clone();
+        let Some(text) = following.pop_front() else { return Ok(None) };
+        let is_described = model.config().tts_model_type == ModelType::VoiceDesign;
+        let voice = match &self.voice {
+            None if is_described && !frames.is_empty() => {
+                let context = Context { transcript: self.text.clone(), frames: frames.to_vec() };
+                Some(Voice { speaker: Vec::new(), context: Some(context) })
+            }
+            voice => voice.clone(),
+        };
+        let request = &self.request;
+        let has_recording = voice.as_ref().is_some_and(|voice| !voice.speaker.is_empty());
+        let rules = Rules { notices: Vec::new(), ..Rules::of(request, has_recording, model)? };
+        let seed = self.seed.wrapping_add(1);
+        Self::segment(text, following, voice, seed, (request, rules), model).map(Some)
+    }
+
+    fn segment(
+        text: String,
+        following: VecDeque<String>,
+        voice: Option<Voice>,
+        seed: u64,
+        (request, rules): (&Request, Rules),
+        model: &dyn Files,
+    ) -> Result<Self, Error> {
+        let config = model.config();
         let context = voice.as_ref().and_then(|voice| voice.context.as_ref());
         let parts = Parts {
-            text: &request.text,
-            instruct: &instruct,
-            language,
-            speaker,
+            text: &text,
+            instruct: &rules.instruct,
+            language: rules.language,
+            speaker: rules.speaker,
             reference: context.map(|context| (&*context.transcript, context.frames.len())),
             // Upstream's defaults: clones get streamed text.
             non_streaming_mode: request
@@ -89,10 +137,50 @@ impl Plan {
         }
         // The last first code of the limit gets no frame.
         let own = request.sampling.max_new_tokens.map(|tokens| tokens as usize - 1);
-        let usual = usual_frames(tokenizer.encode(&request.text).len());
-        let limit = own.unwrap_or_else(|| usual.min(sampling.max_new_tokens - 1));
-        let seed = request.seed.unwrap_or(seed);
-        Ok(Self { prompt, voice, sampling, seed, most_frames: limit.min(most), notices })
+        let usual = usual_frames(tokenizer.encode(&text).len());
+        let limit = own.unwrap_or_else(|| usual.min(rules.sampling.max_new_tokens - 1));
+        Ok(Self {
+            text,
+            prompt,
+            voice,
+            sampling: rules.sampling,
+            seed,
+            most_frames: limit.min(most),
+            notices: rules.notices,
+            following,
+            request: Request { text: String::new(), ..request.clone() },
+        })
+    }
+}
+
+/// A request's settings for a model.
+struct Rules {
+    sampling: GenerationConfig,
+    speaker: SpeakerRow,
+    instruct: String,
+    language: Option<u32>,
+    /// Most tokens of a segment.
+    segment: usize,
+    notices: Vec<Notice>,
+}
+
+impl Rules {
+    fn of(request: &Request, has_voice: bool, model: &dyn Files) -> Result<Self, Error> {
+        let mut notices = Vec::new();
+        check::text("text", &request.text)?;
+        let segment = match request.max_text_tokens_per_segment {
+            None => USUAL_SEGMENT,
+            Some(most) => {
+                let field = "max_text_tokens_per_segment";
+                check::whole(field, most.into(), LEAST_SEGMENT, MOST_POSITIONS as u32)? as usize
+            }
+        };
+        let sampling = sampling(&request.sampling, model.generation_config())?;
+        let speaker = speaker(request, has_voice, model, &mut notices)?;
+        let instruct = instruct(request, model, &mut notices)?;
+        check::text("instruct", &instruct)?;
+        let language = language(request, model)?;
+        Ok(Self { sampling, speaker, instruct, language, segment, notices })
     }
 }
 

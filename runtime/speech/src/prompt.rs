@@ -9,10 +9,11 @@ use acestep_model::{
     Tokenizer,
     speech::qwen3_tts::{Config, TalkerConfig},
 };
+use serde::{Deserialize, Serialize};
 
 // ANCHOR: rows
 /// The codec side of a row.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Codec {
     /// An id of the codec table.
     Id(u32),
@@ -23,7 +24,7 @@ pub enum Codec {
 }
 
 /// A row of the prompt: the sum of a text token's vector and a codec vector.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Row {
     /// The text token.
     pub text: Option<u32>,
@@ -39,6 +40,8 @@ pub struct Prompt {
     pub rows: Vec<Row>,
     /// The text token that is added to frame 0, 1 and so on; after them, that for no text.
     pub trailing: Vec<u32>,
+    /// Number of first rows that do not depend on the text to speak; less than all.
+    pub shared: usize,
 }
 
 /// The content of the speaker's row.
@@ -98,6 +101,7 @@ impl Prompt {
             false => config.tts_pad_token_id,
         };
         rows.extend(codec.into_iter().enumerate().map(|(index, codec)| row(text(index), codec)));
+        let mut shared = rows.len();
         let (pad, bos) = (Codec::Id(talker.codec_pad_id), Codec::Id(talker.codec_bos_id));
         let no_text = config.tts_pad_token_id;
         let trailing = match parts.reference {
@@ -109,6 +113,10 @@ impl Prompt {
                 let words = [transcript, body, &end].concat();
                 let sound: Vec<_> =
                     [bos].into_iter().chain((0..frames).map(Codec::Frame)).collect();
+                shared += match parts.non_streaming_mode {
+                    true => transcript.len(),
+                    false => transcript.len().min(sound.len() - 1),
+                };
                 if parts.non_streaming_mode {
                     rows.extend(words.iter().map(|&word| row(word, pad)));
                     rows.extend(sound.iter().map(|&codec| row(no_text, codec)));
@@ -136,7 +144,7 @@ impl Prompt {
                 [rest, &[config.tts_eos_token_id]].concat()
             }
         };
-        Self { rows, trailing }
+        Self { rows, trailing, shared }
     }
 }
 

@@ -20,6 +20,9 @@ pub struct Request {
     /// True if the talker reads the whole text before the first frame.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub non_streaming_mode: Option<bool>,
+    /// Most tokens of a text that is spoken in one piece; a longer one is cut at sentences.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_text_tokens_per_segment: Option<u32>,
     /// The seed of the draws.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
@@ -59,7 +62,7 @@ pub struct Sampling {
     /// As `temperature`, for the code predictor.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subtalker_temperature: Option<f32>,
-    /// Limit on first codes: at most one frame less is made.
+    /// Limit on first codes of a segment: at most one frame less is made.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_new_tokens: Option<u32>,
 }

@@ -4,12 +4,16 @@ use std::rc::Rc;
 
 use acestep_engine::{Error, audio::loudness::require_finite, host::to_host};
 use acestep_model::{
-    Backend,
+    Backend, Place,
+    nn::ForeignState,
     speech::qwen3_tts::codec::{Decoder, DecoderState},
 };
 use burn::tensor::{Int, Tensor, TensorData};
 
-use crate::networks::Networks;
+use crate::{
+    networks::{CODEC_DECODER, Networks},
+    plan::Plan,
+};
 
 /// Samples per second of the sound.
 pub const SAMPLE_RATE: u32 = 24_000;
@@ -22,6 +26,7 @@ pub struct Decoding<B: Backend> {
     decoder: Rc<Decoder<B>>,
     state: DecoderState<B>,
     device: B::Device,
+    has_begun: bool,
 }
 
 impl<B: Backend> Decoding<B> {
@@ -33,12 +38,45 @@ impl<B: Backend> Decoding<B> {
     pub fn begin(before: &[Vec<u32>], networks: &Networks<'_, B>) -> Result<Self, Error> {
         let decoder = networks.codec_decoder()?;
         let (state, device) = (DecoderState::default(), networks.device().clone());
-        let mut decoding = Self { decoder, state, device };
+        let mut decoding = Self { decoder, state, device, has_begun: false };
         // Bounded pieces, because all their samples are in memory at once.
         for frames in before.chunks(64) {
             decoding.decode(frames)?;
         }
         Ok(decoding)
+    }
+
+    /// Begins the sound of a plan: after the recording of its voice, if it continues one.
+    ///
+    /// # Errors
+    /// As [`Self::begin`].
+    pub(crate) fn of_plan(plan: &Plan, networks: &Networks<'_, B>) -> Result<Self, Error> {
+        let context = plan.voice.as_ref().and_then(|voice| voice.context.as_ref());
+        Self::begin(context.map_or(&[][..], |context| &context.frames), networks)
+    }
+
+    /// Copies the state to the host; empty before the first frame.
+    pub(crate) fn to_data(&self, place: &Place<B>) -> Vec<TensorData> {
+        match self.has_begun {
+            true => self.decoder.state_to_data(&self.state, place),
+            false => Vec::new(),
+        }
+    }
+
+    /// Continues a state of [`Self::to_data`].
+    ///
+    /// # Errors
+    /// [`ForeignState`] inside `Ok` if it is from another codec; the errors of loading.
+    pub(crate) fn from_data(
+        tensors: Vec<TensorData>,
+        networks: &Networks<'_, B>,
+    ) -> Result<Result<Self, ForeignState>, Error> {
+        let fresh = Self::begin(&[], networks)?;
+        if tensors.is_empty() {
+            return Ok(Ok(fresh));
+        }
+        let state = fresh.decoder.state_from_data(tensors, &networks.place(CODEC_DECODER));
+        Ok(state.map(|state| Self { state, has_begun: true, ..fresh }))
     }
 
     /// Returns the samples of the next frames, from -1 to 1.
@@ -47,6 +85,7 @@ impl<B: Backend> Decoding<B> {
     /// [`Error::NotFinite`].
     pub fn decode(&mut self, frames: &[Vec<u32>]) -> Result<Vec<f32>, Error> {
         let Some(first) = frames.first() else { return Ok(Vec::new()) };
+        self.has_begun = true;
         let groups = first.len();
         let of_group = |group: usize| frames.iter().map(move |frame| frame[group] as i32);
         let codes: Vec<i32> = (0..groups).flat_map(of_group).collect();

@@ -1,15 +1,20 @@
-//! One text to speech: frames are decoded while they are written.
+//! Texts to speech: frames are decoded while they are written.
 
-use std::time::{Duration, Instant};
+use std::{
+    collections::VecDeque,
+    fmt,
+    time::{Duration, Instant},
+};
 
 use acestep_engine::{Audio, Error, Event, Notice, Observe, progress::check};
 use acestep_model::Backend;
 
 use crate::{
-    frames::{Ending, Frames},
+    frames::{Ending, Frames, Step},
     guard::{Fault, Guard},
     networks::Networks,
     plan::Plan,
+    snapshot::{Prefix, Snapshot},
     sound::{Decoding, SAMPLE_RATE},
     stage,
 };
@@ -29,6 +34,30 @@ impl Default for Chunks {
     }
 }
 
+/// Settings that change when sound comes, and never the sound.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Options {
+    /// Frames per chunk of sound.
+    pub chunks: Chunks,
+    /// Runs at once, at least 1: they share each pass over the weights.
+    pub batch_size: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { chunks: Chunks::default(), batch_size: 8 }
+    }
+}
+
+/// A result of some runs.
+#[derive(Debug, Clone)]
+pub enum Made {
+    /// The next samples of a run.
+    Samples(Vec<f32>),
+    /// The end of a run.
+    Done(Spoken),
+}
+
 /// The result of a run.
 #[derive(Debug, Clone)]
 pub struct Spoken {
@@ -36,13 +65,38 @@ pub struct Spoken {
     pub audio: Audio,
     /// The codes, one list per frame.
     pub frames: Vec<Vec<u32>>,
-    /// The reason of the end.
-    pub ended: Ended,
+    /// The segments of the text.
+    pub segments: Vec<Segment>,
     /// The time that was taken.
     pub times: Times,
 }
 
-/// The reason of the end of a run.
+/// A spoken segment of a text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Segment {
+    /// The text.
+    pub text: String,
+    /// The seed of its draws.
+    pub seed: u64,
+    /// Its number of frames.
+    pub frames: usize,
+    /// The reason of its end.
+    pub ended: Ended,
+}
+
+impl Spoken {
+    /// Returns a notice for each segment that the talker did not end by itself.
+    pub fn notices(&self) -> Vec<Notice> {
+        let one = self.segments.len() == 1;
+        let of = |(index, segment): (usize, &Segment)| {
+            let why = segment.ended.problem()?;
+            Some(Notice(if one { why } else { format!("segment {}: {why}", index + 1) }))
+        };
+        self.segments.iter().enumerate().filter_map(of).collect()
+    }
+}
+
+/// The reason of an end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
     /// The talker wrote its end, or the limit was reached.
@@ -52,22 +106,21 @@ pub enum Ended {
 }
 
 impl Ended {
-    /// Returns a notice, unless the talker ended by itself.
-    pub fn notice(self) -> Option<Notice> {
-        let why = match self {
-            Self::Frames(Ending::Finished) => return None,
-            Self::Frames(Ending::Limit) => {
-                "the talker did not end within `max_new_tokens`: the speech may be cut".to_owned()
-            }
+    /// Returns the problem, unless the talker ended by itself.
+    fn problem(self) -> Option<String> {
+        match self {
+            Self::Frames(Ending::Finished) => None,
+            Self::Frames(Ending::Limit) => Some(
+                "the talker did not end within `max_new_tokens`: the speech may be cut".to_owned(),
+            ),
             Self::Fault(fault) => {
-                format!("{fault}: the speech ends there; another `seed` may help")
+                Some(format!("{fault}: the speech ends there; another `seed` may help"))
             }
-        };
-        Some(Notice(why))
+        }
     }
 }
 
-/// The time of each part of a run.
+/// The time of each part of a run. Runs side by side share the time of talker and code predictor.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Times {
     /// From the start to the first samples, loading included.
@@ -83,66 +136,261 @@ pub struct Times {
 }
 
 /// Speaks a plan. `sink` receives the samples of each chunk as soon as it is decoded; the run waits
-/// for it.
+/// for it. `snapshot` is that of the plan's voice, if it is known.
 ///
 /// # Errors
-/// The errors of loading, of the device and of `sink`; [`Error::Cancelled`];
-/// [`Error::NotFinite`].
+/// The errors of [`Speaking`] and of `sink`.
 pub fn speak<B: Backend>(
     plan: &Plan,
+    snapshot: Option<&Snapshot<B>>,
     networks: &Networks<'_, B>,
     chunks: Chunks,
     observe: &dyn Observe,
     sink: &mut dyn FnMut(&[f32]) -> Result<(), Error>,
 ) -> Result<Spoken, Error> {
-    let start = Instant::now();
-    let mut times = Times::default();
-    check(observe)?;
-    observe.event(Event::Loading(stage::TALKER));
-    let (mut frames, mut decoding) = networks.attempt(stage::TALKER, || {
-        let context = plan.voice.as_ref().and_then(|voice| voice.context.as_ref());
-        let before = context.map_or(&[][..], |context| &context.frames);
-        Ok((Frames::begin(plan, networks)?, Decoding::begin(before, networks)?))
-    })?;
-    times.prompt = start.elapsed();
-    let advanced = |done: usize| {
-        observe.event(Event::Advanced { stage: stage::TALKER, done, total: plan.most_frames });
-    };
-    advanced(0);
-    let (mut made, mut samples, mut guard) = (Vec::new(), Vec::new(), Guard::default());
-    let ended = loop {
-        let size = if made.is_empty() { chunks.first } else { chunks.others }.max(1);
-        let begin = Instant::now();
-        let mut chunk = Vec::with_capacity(size);
-        while chunk.len() < size {
-            check(observe)?;
-            match networks.attempt(stage::TALKER, || frames.next().transpose())? {
-                Some(frame) => chunk.push(frame),
-                None => break,
-            }
-            advanced(made.len() + chunk.len());
+    let options = Options { chunks, batch_size: 1 };
+    for made in Speaking::begin(vec![plan.clone()], snapshot, networks, options, observe)? {
+        match made? {
+            (_, Made::Samples(samples)) => sink(&samples)?,
+            (_, Made::Done(spoken)) => return Ok(spoken),
         }
-        times.frames += begin.elapsed();
+    }
+    unreachable!("a run ends with its result or an error")
+}
+
+/// Speaks several plans, some of them side by side: an iterator over samples and results, with the
+/// number of the plan.
+///
+/// Nothing is computed before it is asked for. An error, such as [`Error::Cancelled`], ends all runs.
+pub struct Speaking<'a, 'n, B: Backend> {
+    networks: &'a Networks<'n, B>,
+    observe: &'a dyn Observe,
+    snapshot: Option<&'a Snapshot<B>>,
+    options: Options,
+    frames: Frames<B>,
+    waiting: VecDeque<(usize, Plan)>,
+    runs: Vec<Run<B>>,
+    made: VecDeque<(usize, Made)>,
+    start: Instant,
+    has_failed: bool,
+    /// Frames so far, and about the most.
+    progress: [usize; 2],
+}
+
+/// A run that has begun.
+struct Run<B: Backend> {
+    id: usize,
+    plan: Plan,
+    decoding: Decoding<B>,
+    guard: Guard,
+    /// Frames without sound yet.
+    chunk: Vec<Vec<u32>>,
+    frames: Vec<Vec<u32>>,
+    samples: Vec<f32>,
+    segments: Vec<Segment>,
+    start: Instant,
+    times: Times,
+}
+
+impl<B: Backend> fmt::Debug for Speaking<'_, '_, B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { options, progress, .. } = self;
+        f.debug_struct("Speaking").field("options", options).field("progress", progress).finish()
+    }
+}
+
+impl<'a, 'n, B: Backend> Speaking<'a, 'n, B> {
+    /// Loads the networks. `snapshot` is that of the voice of all plans, if it is known.
+    ///
+    /// # Errors
+    /// The errors of loading and of the device; [`Error::Cancelled`].
+    pub fn begin(
+        plans: Vec<Plan>,
+        snapshot: Option<&'a Snapshot<B>>,
+        networks: &'a Networks<'n, B>,
+        options: Options,
+        observe: &'a dyn Observe,
+    ) -> Result<Self, Error> {
+        let start = Instant::now();
+        check(observe)?;
+        observe.event(Event::Loading(stage::TALKER));
+        let rows = options.batch_size.clamp(1, plans.len().max(1));
+        let frames = networks.attempt(stage::TALKER, || Frames::new(rows, networks))?;
+        let most = |plan: &Plan| plan.most_frames * (1 + plan.following.len());
+        let progress = [0, plans.iter().map(most).sum()];
+        let waiting = plans.into_iter().enumerate().collect();
+        let (runs, made) = (Vec::new(), VecDeque::new());
+        let has_failed = false;
+        let speaking = Self {
+            networks,
+            observe,
+            snapshot,
+            options: Options { batch_size: rows, ..options },
+            frames,
+            waiting,
+            runs,
+            made,
+            start,
+            has_failed,
+            progress,
+        };
+        speaking.advanced();
+        Ok(speaking)
+    }
+
+    /// Takes a step of all runs. Returns false if there is none.
+    fn step(&mut self) -> Result<bool, Error> {
+        check(self.observe)?;
+        while self.runs.len() < self.options.batch_size
+            && let Some((id, plan)) = self.waiting.pop_front()
+        {
+            self.add(id, plan)?;
+        }
+        if self.runs.is_empty() {
+            let elapsed = self.start.elapsed();
+            self.observe.event(Event::Finished { stage: stage::TALKER, elapsed });
+            return Ok(false);
+        }
         let begin = Instant::now();
-        let sound = networks.attempt(stage::CODEC_DECODER, || decoding.decode(&chunk))?;
-        times.codec += begin.elapsed();
+        let Self { networks, frames, .. } = self;
+        let steps = networks.attempt(stage::TALKER, || frames.step())?;
+        let elapsed = begin.elapsed();
+        self.runs.iter_mut().for_each(|run| run.times.frames += elapsed);
+        for (id, step) in steps {
+            self.take(id, step)?;
+        }
+        self.advanced();
+        Ok(true)
+    }
+
+    /// Begins run `id`.
+    fn add(&mut self, id: usize, plan: Plan) -> Result<(), Error> {
+        // The first runs count the time of loading too.
+        let start = if self.progress[0] == 0 { self.start } else { Instant::now() };
+        let Self { networks, frames, snapshot, .. } = self;
+        let decoding = networks.attempt(stage::TALKER, || {
+            frames.begin(id, &plan, prefix(*snapshot));
+            match snapshot {
+                Some(snapshot) => Ok(snapshot.decoding.clone()),
+                None => Decoding::of_plan(&plan, networks),
+            }
+        })?;
+        let times = Times { prompt: start.elapsed(), ..Times::default() };
+        self.runs.push(Run {
+            id,
+            plan,
+            decoding,
+            guard: Guard::default(),
+            chunk: Vec::new(),
+            frames: Vec::new(),
+            samples: Vec::new(),
+            segments: Vec::new(),
+            start,
+            times,
+        });
+        Ok(())
+    }
+
+    /// Takes the step of run `id`.
+    fn take(&mut self, id: usize, step: Step) -> Result<(), Error> {
+        let index = self.runs.iter().position(|run| run.id == id).expect("a run that has begun");
+        let run = &mut self.runs[index];
+        let Chunks { first, others } = self.options.chunks;
+        let size = if run.frames.is_empty() { first } else { others }.max(1);
+        let ending = match step {
+            Step::Frame(frame) => {
+                run.chunk.push(frame);
+                self.progress[0] += 1;
+                None
+            }
+            Step::End(ending) => Some(ending),
+        };
+        let fault = match ending.is_some() || run.chunk.len() >= size {
+            true => self.decode(index)?,
+            false => None,
+        };
+        match (fault, ending) {
+            (Some(fault), _) => {
+                self.frames.end(id);
+                self.end_segment(index, Ended::Fault(fault))
+            }
+            (None, Some(ending)) => self.end_segment(index, Ended::Frames(ending)),
+            (None, None) => Ok(()),
+        }
+    }
+
+    /// Decodes the frames of a run that have no sound yet. Returns a fault if there is one.
+    fn decode(&mut self, index: usize) -> Result<Option<Fault>, Error> {
+        let run = &mut self.runs[index];
+        let begin = Instant::now();
+        let attempt = || run.decoding.decode(&run.chunk);
+        let sound = self.networks.attempt(stage::CODEC_DECODER, attempt)?;
+        run.times.codec += begin.elapsed();
+        let fault = run.guard.add(&run.chunk, &sound);
+        run.frames.append(&mut run.chunk);
         if !sound.is_empty() {
-            if samples.is_empty() {
-                times.first_sound = start.elapsed();
+            if run.samples.is_empty() {
+                run.times.first_sound = run.start.elapsed();
             }
-            sink(&sound)?;
+            run.samples.extend_from_slice(&sound);
+            self.made.push_back((run.id, Made::Samples(sound)));
         }
-        let fault = guard.add(&chunk, &sound);
-        made.append(&mut chunk);
-        samples.extend(sound);
-        match (fault, frames.ending()) {
-            (Some(fault), _) => break Ended::Fault(fault),
-            (None, Some(ending)) => break Ended::Frames(ending),
-            (None, None) => {}
+        Ok(fault)
+    }
+
+    /// Ends a segment: begins the next one, or ends the run.
+    fn end_segment(&mut self, index: usize, ended: Ended) -> Result<(), Error> {
+        let Self { networks, frames, snapshot, .. } = self;
+        let run = &mut self.runs[index];
+        let before: usize = run.segments.iter().map(|segment| segment.frames).sum();
+        let own = &run.frames[before..];
+        let following = match ended {
+            Ended::Fault(_) => None,
+            Ended::Frames(_) => run.plan.next(own, networks.checkpoint())?,
+        };
+        let (text, seed, own) = (run.plan.text.clone(), run.plan.seed, own.len());
+        run.segments.push(Segment { text, seed, frames: own, ended });
+        if let Some(plan) = following {
+            networks.attempt(stage::TALKER, || {
+                frames.begin(run.id, &plan, prefix(*snapshot));
+                Ok(())
+            })?;
+            run.plan = plan;
+            return Ok(());
         }
-    };
-    times.total = start.elapsed();
-    observe.event(Event::Finished { stage: stage::TALKER, elapsed: times.total });
-    let audio = Audio { channels: vec![samples], sample_rate: SAMPLE_RATE };
-    Ok(Spoken { audio, frames: made, ended, times })
+        let Run { id, frames, samples, segments, mut times, start, .. } = self.runs.remove(index);
+        times.total = start.elapsed();
+        let audio = Audio { channels: vec![samples], sample_rate: SAMPLE_RATE };
+        self.made.push_back((id, Made::Done(Spoken { audio, frames, segments, times })));
+        Ok(())
+    }
+
+    fn advanced(&self) {
+        let [done, most] = self.progress;
+        let total = most.max(done);
+        self.observe.event(Event::Advanced { stage: stage::TALKER, done, total });
+    }
+}
+
+fn prefix<B: Backend>(snapshot: Option<&Snapshot<B>>) -> Option<&Prefix<B>> {
+    snapshot.map(|snapshot| &snapshot.prefix)
+}
+
+impl<B: Backend> Iterator for Speaking<'_, '_, B> {
+    type Item = Result<(usize, Made), Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        while self.made.is_empty() && !self.has_failed {
+            match self.step() {
+                Ok(true) => {}
+                Ok(false) => return None,
+                Err(error) => {
+                    self.has_failed = true;
+                    self.made.clear();
+                    return Some(Err(error));
+                }
+            }
+        }
+        self.made.pop_front().map(Ok)
+    }
 }

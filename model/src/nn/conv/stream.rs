@@ -5,7 +5,10 @@
 
 use burn::tensor::Tensor;
 
-use super::{Conv1d, ConvTranspose1d};
+use super::{
+    super::{Archive, ForeignState},
+    Conv1d, ConvTranspose1d,
+};
 use crate::{
     Backend,
     kernel::{self, ConvGeometry},
@@ -40,6 +43,12 @@ impl<B: Backend> ConvState<B> {
             Some(past) => Tensor::cat(vec![past, x], 2),
             None => x,
         }
+    }
+
+    /// Visits the tensors of a state that has begun.
+    pub(crate) fn visit(&mut self, archive: &mut Archive<'_, B>) -> Result<(), ForeignState> {
+        self.has_begun = true;
+        archive.optional(&mut self.past)
     }
 
     /// Keeps the samples of `known` from `first` on.

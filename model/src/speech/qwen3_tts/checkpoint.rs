@@ -23,6 +23,13 @@ pub trait Files {
     /// If its files are missing or malformed.
     fn tokenizer(&self) -> Result<&dyn Tokenizer, CheckpointError>;
 
+    /// Returns a checksum of the weights of talker and codec, by which a state that was kept in a file
+    /// finds its model again.
+    ///
+    /// # Errors
+    /// If a file cannot be read any more.
+    fn fingerprint(&self) -> Result<String, CheckpointError>;
+
     /// Checks that the files of the networks did not change since they were opened.
     ///
     /// # Errors

@@ -8,7 +8,7 @@ use burn::{module::Module, tensor::Tensor};
 use super::causal::{causal, causal_transposed};
 use crate::{
     Backend, kernel,
-    nn::{Conv1d, ConvState, ConvTranspose1d, SnakeBeta},
+    nn::{Archive, Conv1d, ConvState, ConvTranspose1d, ForeignState, SnakeBeta},
 };
 
 /// A stage: `S` samples of `2 channels` become `rate S` samples of `channels`.
@@ -33,6 +33,13 @@ struct ResidualUnit<B: Backend> {
 pub(super) struct BlockState<B: Backend> {
     conv: ConvState<B>,
     units: [ConvState<B>; 3],
+}
+
+impl<B: Backend> BlockState<B> {
+    pub(super) fn visit(&mut self, archive: &mut Archive<'_, B>) -> Result<(), ForeignState> {
+        self.conv.visit(archive)?;
+        self.units.iter_mut().try_for_each(|unit| unit.visit(archive))
+    }
 }
 
 impl<B: Backend> Block<B> {

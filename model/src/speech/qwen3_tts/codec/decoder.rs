@@ -7,7 +7,7 @@
 
 use burn::{
     module::Module,
-    tensor::{DType, Int, Tensor},
+    tensor::{DType, Int, Tensor, TensorData},
 };
 
 use super::{
@@ -19,8 +19,8 @@ use super::{
     upsample::{Upsample, UpsampleState},
 };
 use crate::{
-    Backend, NoTap, Tap, kernel,
-    nn::{Conv1d, ConvState, SnakeBeta},
+    Backend, NoTap, Place, Tap, kernel,
+    nn::{Archive, Conv1d, ConvState, ForeignState, SnakeBeta},
 };
 
 /// The decoder.
@@ -82,6 +82,46 @@ impl<B: Backend> Decoder<B> {
             conv_out: self.conv_out.prepacked(),
             ..self
         }
+    }
+
+    /// Returns the tensors of a state that is not fresh, on the host.
+    pub fn state_to_data(&self, state: &DecoderState<B>, place: &Place<B>) -> Vec<TensorData> {
+        let mut archive = Archive::Write(Vec::new());
+        let visited = self.visit(&mut state.clone(), place, &mut archive);
+        visited.expect("writing has no errors");
+        archive.written()
+    }
+
+    /// Returns a state from the tensors of [`Self::state_to_data`].
+    ///
+    /// # Errors
+    /// [`ForeignState`] if they are from a decoder of other sizes.
+    pub fn state_from_data(
+        &self,
+        tensors: Vec<TensorData>,
+        place: &Place<B>,
+    ) -> Result<DecoderState<B>, ForeignState> {
+        let mut state = DecoderState::default();
+        let mut archive = Archive::Read { tensors: tensors.into(), device: &place.device };
+        self.visit(&mut state, place, &mut archive)?;
+        archive.finish()?;
+        Ok(state)
+    }
+
+    fn visit(
+        &self,
+        state: &mut DecoderState<B>,
+        place: &Place<B>,
+        archive: &mut Archive<'_, B>,
+    ) -> Result<(), ForeignState> {
+        state.upsample.resize_with(self.upsample.len(), UpsampleState::default);
+        state.blocks.resize_with(self.blocks.len(), BlockState::default);
+        state.pre_conv.visit(archive)?;
+        self.pre_transformer.visit(&mut state.pre_transformer, place, archive)?;
+        state.upsample.iter_mut().try_for_each(|state| state.visit(archive))?;
+        state.conv_in.visit(archive)?;
+        state.blocks.iter_mut().try_for_each(|state| state.visit(archive))?;
+        state.conv_out.visit(archive)
     }
 
     /// Decodes the next frames of a signal. Frames in chunks of any sizes give the samples of all

@@ -9,7 +9,8 @@ use super::DecoderConfig;
 use crate::{
     Backend, Place,
     nn::{
-        Cache, Layer, LayerShape, LayerSpec, Linear, Positions, RmsNorm, forward_cached, place_of,
+        Archive, Cache, ForeignState, Layer, LayerShape, LayerSpec, Linear, Positions, RmsNorm,
+        forward_cached, place_of,
     },
 };
 
@@ -67,6 +68,16 @@ impl<B: Backend> Transformer<B> {
             self.output_proj.forward(self.norm.forward(hidden))
         });
         Tensor::cat(chunks.collect(), 1).swap_dims(1, 2)
+    }
+
+    /// Visits the tensors of `past`, which has begun.
+    pub(super) fn visit(
+        &self,
+        past: &mut Past<B>,
+        place: &Place<B>,
+        archive: &mut Archive<'_, B>,
+    ) -> Result<(), ForeignState> {
+        archive.cache(past.get_or_insert_with(|| self.cache(place)))
     }
 
     fn cache(&self, place: &Place<B>) -> Cache<B> {

@@ -12,7 +12,7 @@ use super::causal::{causal, causal_transposed};
 use crate::{
     Backend,
     kernel::{self, ConvGeometry},
-    nn::{Conv1d, ConvState, ConvTranspose1d, Linear, ones, random},
+    nn::{Archive, Conv1d, ConvState, ConvTranspose1d, ForeignState, Linear, ones, random},
 };
 
 /// Epsilon of the layer norm, a constant of the reference.
@@ -51,6 +51,13 @@ struct LayerNorm<B: Backend> {
 pub(super) struct UpsampleState<B: Backend> {
     conv: ConvState<B>,
     dwconv: ConvState<B>,
+}
+
+impl<B: Backend> UpsampleState<B> {
+    pub(super) fn visit(&mut self, archive: &mut Archive<'_, B>) -> Result<(), ForeignState> {
+        self.conv.visit(archive)?;
+        self.dwconv.visit(archive)
+    }
 }
 
 impl<B: Backend> Upsample<B> {

@@ -7,7 +7,7 @@ use acestep_model::{
     speech::qwen3_tts::{CodePredictor, Files, Talker},
 };
 use acestep_speech::{
-    Context, Frames, Networks, Plan, Request, Sampling, TALKER, Voice, frames::embedded,
+    Context, Frames, Networks, Plan, Request, Sampling, Step, TALKER, Voice, frames::embedded,
 };
 use anyhow::{Result, anyhow};
 use burn::tensor::{Int, Tensor, TensorData};
@@ -30,6 +30,7 @@ pub(super) fn request(note: &Value, row: usize) -> Request {
     let number = |key: &str| note[key].as_f64().map(|number| number as f32);
     let whole = |key: &str| note[key].as_u64().map(|number| number as u32);
     Request {
+        max_text_tokens_per_segment: None,
         text: text("text").unwrap_or_default(),
         voice: text("speaker"),
         language: text("language"),
@@ -126,7 +127,7 @@ fn call<B: Backend>(
     for row in 0..rows {
         let voice = voice(sheet, tag, note, row, &networks)?;
         let plan = Plan::new(&request(note, row), voice, 0, model)?;
-        let prompt = to_host(embedded(&talker, &plan.prompt, plan.voice.as_ref(), device));
+        let prompt = to_host(embedded(&talker, &plan.prompt.rows, plan.voice.as_ref(), device));
         // Shorter rows have zeros on the left.
         let end = (row + 1) * length * width;
         prompts[end - prompt.len()..end].copy_from_slice(&prompt);
@@ -136,7 +137,7 @@ fn call<B: Backend>(
         }
         let pad = talker.text(&[model.config().tts_pad_token_id], device);
         sheet.close(&format!("{tag}.tts_pad_embed"), pad);
-        let frames = Frames::begin(&plan, &networks)?.collect::<Result<Vec<_>, Error>>()?;
+        let frames = frames(&plan, &networks)?;
         let [of_talker, of_predictor] = scores(sheet, tag, &plan, &frames, &networks)?;
         logits.extend(of_talker);
         predicted.extend(of_predictor);
@@ -156,6 +157,18 @@ fn call<B: Backend>(
     Ok(())
 }
 
+/// Returns the frames of a run.
+fn frames<B: Backend>(plan: &Plan, networks: &Networks<'_, B>) -> Result<Vec<Vec<u32>>> {
+    let mut run = Frames::new(1, networks)?;
+    run.begin(0, plan, None);
+    let steps = run.collect::<Result<Vec<_>, Error>>()?;
+    let frame = |(_, step): (usize, Step)| match step {
+        Step::Frame(frame) => Some(frame),
+        Step::End(_) => None,
+    };
+    Ok(steps.into_iter().flatten().filter_map(frame).collect())
+}
+
 /// The logits before each of the first codes, as many as are stored, and those of the code predictor
 /// for the first frame.
 fn scores<B: Backend>(
@@ -170,7 +183,7 @@ fn scores<B: Backend>(
     let place = networks.place(TALKER);
     let steps = sheet.golden.shape(&format!("{tag}.logits"))?[1];
     let mut cache = Talker::cache(config, 1, plan.prompt.rows.len() + steps, &place);
-    let prompt = embedded(&talker, &plan.prompt, plan.voice.as_ref(), device);
+    let prompt = embedded(&talker, &plan.prompt.rows, plan.voice.as_ref(), device);
     let mut hidden = talker.read(prompt, 0..1, &mut cache);
     let (mut logits, mut predicted) = (to_host(talker.scores(hidden.clone())), Vec::new());
     if let Some(frame) = frames.first() {

@@ -9,6 +9,9 @@ use acestep_speech::{
 };
 use burn_flex::{Flex, FlexDevice};
 
+mod kept;
+mod many;
+
 fn model() -> Qwen3Tts {
     Qwen3Tts::find(Some(TINY_SPEECH), &Layout::new([])).expect("it is part of the program")
 }
@@ -37,7 +40,8 @@ fn spoken(model: &Qwen3Tts, request: &Request, seed: u64, chunks: Chunks) -> Spo
         streamed.extend_from_slice(samples);
         Ok(())
     };
-    let spoken = speak(&plan, &networks(model), chunks, &Unobserved, &mut sink).expect("speech");
+    let spoken =
+        speak(&plan, None, &networks(model), chunks, &Unobserved, &mut sink).expect("speech");
     assert_eq!(spoken.audio.channels, [streamed]);
     spoken
 }
@@ -114,8 +118,9 @@ fn the_limit_ends_a_run_and_is_said() {
     request.sampling.max_new_tokens = Some(4);
     request.sampling.do_sample = Some(false);
     let spoken = spoken(&model, &request, 0, Chunks::default());
-    assert_eq!((spoken.frames.len(), spoken.ended), (3, Ended::Frames(Ending::Limit)));
-    assert!(spoken.ended.notice().is_some_and(|notice| notice.0.contains("max_new_tokens")));
+    assert_eq!(spoken.frames.len(), 3);
+    assert_eq!(spoken.segments[0].ended, Ended::Frames(Ending::Limit));
+    assert!(spoken.notices()[0].0.contains("max_new_tokens"), "{:?}", spoken.notices());
 }
 
 /// Each speaks: no text of a user is refused, except one that is too long.
@@ -143,9 +148,17 @@ fn every_text_speaks() {
     }
     let long = "word ".repeat(2_000);
     let plan = Plan::new(&request(&long), None, 0, &model).expect("10,000 characters");
-    assert!(plan.prompt.rows.len() > 2_000);
-    let error = Plan::new(&request(&"word ".repeat(100_000)), None, 0, &model);
-    assert!(error.expect_err("too long").family::<SpeechError>().is_some());
+    let following: usize = plan.following.iter().map(|text| text.split(' ').count()).sum();
+    assert_eq!(plan.text.split(' ').count() + following, 2_000);
+    assert!(plan.following.len() > 5 && plan.following.len() < 20, "{}", plan.following.len());
+    let whole = |words| {
+        let most = Some(32_768);
+        let request = request(&"word ".repeat(words));
+        Plan::new(&Request { max_text_tokens_per_segment: most, ..request }, None, 0, &model)
+    };
+    assert!(whole(2_000).expect("10,000 characters").prompt.rows.len() > 2_000);
+    let error = whole(20_000).expect_err("too long");
+    assert!(matches!(error.family(), Some(SpeechError::TooLong { .. })), "{error}");
 }
 
 #[test]
@@ -212,7 +225,7 @@ fn a_voice_with_its_words_is_continued_and_without_them_only_imitated() {
     assert_ne!(alone.prompt, whole.prompt);
     for plan in [alone, whole] {
         let mut sink = |_: &[f32]| Ok(());
-        let spoken = speak(&plan, &networks, Chunks::default(), &Unobserved, &mut sink);
+        let spoken = speak(&plan, None, &networks, Chunks::default(), &Unobserved, &mut sink);
         assert_eq!(spoken.expect("speech").audio.sample_rate, 24_000);
     }
 }
@@ -251,7 +264,7 @@ fn a_cancelled_run_ends_within_a_frame() {
     let model = model();
     let plan = Plan::new(&request("fine"), None, 0, &model).expect("a plan");
     let mut sink = |_: &[f32]| panic!("no sound");
-    let spoken = speak(&plan, &networks(&model), Chunks::default(), &Cancelled, &mut sink);
+    let spoken = speak(&plan, None, &networks(&model), Chunks::default(), &Cancelled, &mut sink);
     assert!(matches!(spoken, Err(Error::Cancelled)));
 }
 
@@ -261,6 +274,6 @@ fn an_error_of_the_receiver_ends_the_run() {
     let model = model();
     let plan = Plan::new(&request("fine"), None, 0, &model).expect("a plan");
     let mut sink = |_: &[f32]| Err(Error::Conflict("full".into()));
-    let spoken = speak(&plan, &networks(&model), Chunks::default(), &Unobserved, &mut sink);
+    let spoken = speak(&plan, None, &networks(&model), Chunks::default(), &Unobserved, &mut sink);
     assert!(matches!(spoken, Err(Error::Conflict(_))));
 }

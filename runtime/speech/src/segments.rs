@@ -1,0 +1,132 @@
+//! Long texts in segments that end where a reader would pause.
+//!
+//! A text is cut at sentences (Unicode UAX #29); a sentence that is too long, after a comma or the like;
+//! a clause that is too long, between words; a word that is too long, between characters.
+
+use unicode_segmentation::UnicodeSegmentation as _;
+
+/// Marks after which a sentence may be cut, in several scripts.
+const CLAUSE_MARKS: [char; 16] = [
+    ',', ';', ':', '\u{2013}', '\u{2014}', '、', '，', '；', '：', '،', '؛', '।', '…', ')', '）',
+    '」',
+];
+
+/// The places where a text may be cut, from the best to the worst.
+#[derive(Debug, Clone, Copy)]
+enum Cut {
+    Sentences,
+    Clauses,
+    Words,
+    Characters,
+}
+
+impl Cut {
+    fn units(self, text: &str) -> Vec<&str> {
+        match self {
+            Self::Sentences => text.split_sentence_bounds().collect(),
+            Self::Clauses => text.split_inclusive(CLAUSE_MARKS).collect(),
+            Self::Words => text.split_word_bounds().collect(),
+            Self::Characters => text.graphemes(true).collect(),
+        }
+    }
+
+    fn worse(self) -> Option<Self> {
+        match self {
+            Self::Sentences => Some(Self::Clauses),
+            Self::Clauses => Some(Self::Words),
+            Self::Words => Some(Self::Characters),
+            Self::Characters => None,
+        }
+    }
+}
+
+/// Cuts `text` into segments of at most `most` tokens; `count` returns the number of tokens of a text.
+///
+/// A short text is one segment, unchanged. Other segments have no blanks at their ends. Tokens are
+/// counted once for each unit, so that a book takes no longer than its length; a segment may have
+/// fewer. A single character may have more tokens than `most`.
+pub(crate) fn segments(text: &str, most: usize, count: &dyn Fn(&str) -> usize) -> Vec<String> {
+    if count(text) <= most {
+        return vec![text.to_owned()];
+    }
+    let mut segments = Vec::new();
+    add(&mut segments, text, Cut::Sentences, most, count);
+    segments.iter().map(|text| text.trim().to_owned()).filter(|text| !text.is_empty()).collect()
+}
+
+/// Adds `text`, cut at `cut`, to `segments`.
+fn add(
+    segments: &mut Vec<String>,
+    text: &str,
+    cut: Cut,
+    most: usize,
+    count: &dyn Fn(&str) -> usize,
+) {
+    let (mut segment, mut tokens) = (String::new(), 0);
+    for unit in cut.units(text) {
+        let own = count(unit.trim());
+        if tokens + own > most && !segment.is_empty() {
+            segments.push(std::mem::take(&mut segment));
+            tokens = 0;
+        }
+        match cut.worse() {
+            Some(worse) if own > most => add(segments, unit, worse, most, count),
+            _ => {
+                segment.push_str(unit);
+                tokens += own;
+            }
+        }
+    }
+    if !segment.is_empty() {
+        segments.push(segment);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Segments with one token for each word.
+    fn cut(text: &str, most: usize) -> Vec<String> {
+        segments(text, most, &|text| text.split_whitespace().count())
+    }
+
+    #[test]
+    fn a_short_text_stays_as_it_is() {
+        assert_eq!(cut(" One two. Three. \n", 3), [" One two. Three. \n"]);
+        assert_eq!(cut("", 3), [""]);
+    }
+
+    #[test]
+    fn sentences_are_joined_as_long_as_they_fit() {
+        let text = "One two. Three four five! Six?\nSeven eight nine ten. Eleven.";
+        assert_eq!(
+            cut(text, 5),
+            ["One two. Three four five!", "Six?\nSeven eight nine ten.", "Eleven."]
+        );
+    }
+
+    #[test]
+    fn a_long_sentence_is_cut_after_commas_and_a_long_clause_between_words() {
+        let text = "Start. One two, three four, five six seven eight nine ten. End.";
+        assert_eq!(
+            cut(text, 4),
+            ["Start.", "One two, three four,", "five six seven eight", "nine ten.", "End."]
+        );
+    }
+
+    #[test]
+    fn a_word_without_end_is_cut_between_characters_and_none_is_lost() {
+        let count = |text: &str| text.chars().count();
+        let text = format!("{}e\u{301}{}", "a".repeat(9), "b".repeat(9));
+        let made = segments(&text, 10, &count);
+        // The accent stays with its letter.
+        assert_eq!(made, [&"a".repeat(9), &format!("e\u{301}{}", "b".repeat(8)), "b"]);
+        assert_eq!(segments("你好。再见。", 3, &count), ["你好。", "再见。"]);
+    }
+
+    #[test]
+    fn a_character_of_many_tokens_is_a_segment() {
+        assert_eq!(segments("ab", 1, &|text| 5 * text.len()), ["a", "b"]);
+    }
+}

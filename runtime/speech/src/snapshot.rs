@@ -1,0 +1,96 @@
+//! The state after the part of a prompt that does not depend on the text, so that a kept voice speaks
+//! without reading its recording again.
+//!
+//! A run with a snapshot gives the same samples as one without: both read that part of the prompt
+//! apart from the rest.
+
+use acestep_engine::Error;
+use acestep_model::{Backend, nn::ForeignState, speech::qwen3_tts::Talker};
+use burn::tensor::{Tensor, TensorData};
+
+use crate::{
+    frames::Frames,
+    networks::{CODEC_DECODER, Networks, TALKER},
+    plan::Plan,
+    prompt::Row,
+    sound::Decoding,
+};
+
+/// The talker's keys and values of the first rows of a prompt.
+#[derive(Debug, Clone)]
+pub struct Prefix<B: Backend> {
+    /// The rows.
+    pub(crate) rows: Vec<Row>,
+    /// Keys and values of every layer, `[1, kv_heads, rows, D]`.
+    pub(crate) keys_values: Vec<[Tensor<B, 4>; 2]>,
+}
+
+/// The state of talker and codec before a text.
+#[derive(Debug, Clone)]
+pub struct Snapshot<B: Backend> {
+    pub(crate) prefix: Prefix<B>,
+    /// The codec after the frames of the recording.
+    pub(crate) decoding: Decoding<B>,
+}
+
+/// A snapshot on the host.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct SnapshotData {
+    pub(crate) rows: Vec<Row>,
+    pub(crate) keys_values: Vec<TensorData>,
+    /// Empty if the codec has decoded nothing.
+    pub(crate) codec: Vec<TensorData>,
+}
+
+impl<B: Backend> Snapshot<B> {
+    /// Computes the snapshot of a plan with a voice.
+    ///
+    /// # Errors
+    /// The errors of loading; [`Error::NotFinite`].
+    pub fn new(plan: &Plan, networks: &Networks<'_, B>) -> Result<Self, Error> {
+        let prefix = Frames::new(1, networks)?.prefix(plan);
+        Ok(Self { prefix, decoding: Decoding::of_plan(plan, networks)? })
+    }
+
+    /// Copies the snapshot to the host.
+    pub(crate) fn to_data(&self, networks: &Networks<'_, B>) -> SnapshotData {
+        let keys_values = self.prefix.keys_values.iter().flatten();
+        SnapshotData {
+            rows: self.prefix.rows.clone(),
+            keys_values: keys_values.map(Tensor::to_data).collect(),
+            codec: self.decoding.to_data(&networks.place(CODEC_DECODER)),
+        }
+    }
+
+    /// Copies a snapshot to the device.
+    ///
+    /// # Errors
+    /// [`ForeignState`] inside `Ok` if it is from another model; the errors of loading.
+    pub(crate) fn from_data(
+        data: &SnapshotData,
+        networks: &Networks<'_, B>,
+    ) -> Result<Result<Self, ForeignState>, Error> {
+        let place = networks.place(TALKER);
+        let tensor = |data: &TensorData| {
+            let is_one = data.shape.len() == 4 && data.dtype.is_float();
+            let dtype = data.dtype;
+            is_one.then(|| Tensor::<B, 4>::from_data(data.clone(), (&place.device, dtype)))
+        };
+        let pairs = data.keys_values.chunks(2).map(|pair| match pair {
+            [k, v] => Some([tensor(k)?, tensor(v)?]),
+            _ => None,
+        });
+        let Some(keys_values) = pairs.collect::<Option<Vec<_>>>() else {
+            return Ok(Err(ForeignState));
+        };
+        let rows = data.rows.clone();
+        let config = networks.checkpoint().config();
+        let is_of_talker = Talker::cache(config, 1, rows.len(), &place).takes(&keys_values)
+            && keys_values.first().is_some_and(|[k, _]| k.dims()[2] == rows.len());
+        if !is_of_talker {
+            return Ok(Err(ForeignState));
+        }
+        let decoding = Decoding::from_data(data.codec.clone(), networks)?;
+        Ok(decoding.map(|decoding| Self { prefix: Prefix { rows, keys_values }, decoding }))
+    }
+}
