@@ -35,6 +35,7 @@ pub(crate) mod speak;
 pub(crate) mod thinking;
 pub(crate) mod train;
 pub(crate) mod values;
+pub(crate) mod voice;
 
 /// Parses `words` as the flags of `generate`.
 ///

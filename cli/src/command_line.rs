@@ -34,6 +34,8 @@ pub(crate) enum Command {
     Generate(Box<args::generate::Args>),
     /// Speak a text with a named voice or the voice of a recording.
     Speak(Box<args::speak::Speak>),
+    /// Keep voices of recordings: make, list, show, remove.
+    Voice(args::voice::Args),
     /// Let the language model plan a song: metadata, text, audio codes.
     Plan(Box<args::plan::Plan>),
     /// Let the language model write a song's text from a description.
@@ -173,7 +175,7 @@ pub(crate) fn command() -> clap::Command {
 /// The commands, grouped by purpose.
 const GROUPS: [(&str, &[&str]); 6] = [
     ("Make songs", &["generate", "plan", "inspire", "format"]),
-    ("Make speech", &["speak"]),
+    ("Make speech", &["speak", "voice"]),
     ("Hear and see them", &["play", "plot", "understand", "codec"]),
     ("Models", &["model", "adapter", "train"]),
     ("This machine", &["doctor", "config", "warmup", "completions", "man"]),

@@ -24,4 +24,5 @@ pub(crate) mod text;
 pub(crate) mod train;
 pub(crate) mod understand;
 pub(crate) mod verify;
+pub(crate) mod voice;
 pub(crate) mod warmup;

@@ -85,6 +85,7 @@ fn run(cli: &Cli) -> anyhow::Result<ExitCode> {
     match &cli.command {
         Command::Generate(args) => commands::generate::run((**args).clone(), global),
         Command::Speak(args) => commands::speak::run(args, global),
+        Command::Voice(args) => commands::voice::run(args, global),
         Command::Plan(args) => commands::plan::plan(args, global),
         Command::Inspire(args) => commands::plan::inspire(args, global),
         Command::Format(args) => commands::plan::format(args, global),

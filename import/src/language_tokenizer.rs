@@ -37,8 +37,12 @@ impl LanguageTokenizer {
     ///
     /// # Errors
     /// As [`Self::open`], without audio codes.
-    pub(crate) fn open_of_talker(directory: &Directory, rows: usize) -> Result<Self, Error> {
-        Self::open_as(directory, Owner::Talker, rows, None)
+    pub(crate) fn open_of_talker(
+        directory: &Directory,
+        rows: usize,
+        fix_mistral_regex: bool,
+    ) -> Result<Self, Error> {
+        Self::open_as(directory, Owner::Talker { fix_mistral_regex }, rows, None)
     }
 
     /// Reads the tokenizer of `owner`, which must have the token `needed`.

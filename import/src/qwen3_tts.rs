@@ -49,6 +49,7 @@ pub struct Qwen3Tts {
     model: WeightsDir<Config>,
     codec: WeightsDir<codec::Config>,
     generation: GenerationConfig,
+    fix_mistral_regex: bool,
     tokenizer: OnceLock<LanguageTokenizer>,
 }
 
@@ -126,7 +127,14 @@ impl Qwen3Tts {
         let networks = [decoder_names(&codec_config), encoder_names(&codec_config)];
         let unused = names::unused_of_codec(&codec_config);
         let codec = WeightsDir::open(codec, codec_config, "speech tokenizer", &networks, &unused)?;
-        Ok(Self { name, model, codec, generation, tokenizer: OnceLock::new() })
+        let (fix_mistral_regex, tokenizer) = (false, OnceLock::new());
+        Ok(Self { name, model, codec, generation, fix_mistral_regex, tokenizer })
+    }
+
+    /// Splits texts before merging as upstream does for a local directory (`fix_mistral_regex`), and
+    /// not as Qwen's own tokenizer. Ordinary prose has the same ids; `iPhone` has others.
+    pub fn with_fix_mistral_regex(self, fix_mistral_regex: bool) -> Self {
+        Self { fix_mistral_regex, tokenizer: OnceLock::new(), ..self }
     }
 
     /// Returns the path of the directory.
@@ -181,7 +189,8 @@ impl Qwen3Tts {
             return Ok(tokenizer);
         }
         let rows = self.model.config().talker_config.text_vocab_size;
-        let tokenizer = LanguageTokenizer::open_of_talker(self.model.directory(), rows)?;
+        let directory = self.model.directory();
+        let tokenizer = LanguageTokenizer::open_of_talker(directory, rows, self.fix_mistral_regex)?;
         Ok(self.tokenizer.get_or_init(|| tokenizer))
     }
 }

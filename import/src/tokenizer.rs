@@ -109,7 +109,7 @@ pub(crate) enum Owner {
     /// Appends nothing, and has as many audio codes as the embedding table has `rows` for.
     LanguageModel { rows: usize },
     /// Appends nothing. Its added tokens are listed in `tokenizer_config.json`.
-    Talker,
+    Talker { fix_mistral_regex: bool },
 }
 
 impl Owner {
@@ -118,7 +118,7 @@ impl Owner {
         let part = match self {
             Self::TextEncoder => Network::TextEncoder.name(),
             Self::LanguageModel { .. } => Network::LanguageModel.name(),
-            Self::Talker => "talker",
+            Self::Talker { .. } => "talker",
         };
         Error::BadTokenizer { path, part, reason }
     }

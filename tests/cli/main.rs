@@ -42,6 +42,7 @@ mod together;
 mod train;
 mod understand;
 mod verify;
+mod voice;
 
 use std::{
     ffi::{OsStr, OsString},

@@ -9,7 +9,7 @@ fn speak(place: &Place, args: &[&str]) -> Run {
     place.run(&[&short[..], args].concat())
 }
 
-fn base() -> String {
+pub(crate) fn base() -> String {
     let base = "../tests/goldens/checkpoints_qwen3_tts/Qwen3-TTS-12Hz-0.6B-Base";
     Path::new(env!("CARGO_MANIFEST_DIR")).join(base).display().to_string()
 }
@@ -117,6 +117,69 @@ fn a_recording_is_a_voice() {
     of(&["--reference", "no.wav", "-o", "c.wav"]).failed(1).says("cannot read `no.wav`");
     let refused = place.run(&["speak", "fine", "--model", "tiny-speech", "--reference", "me.wav"]);
     refused.failed(2).says("takes no `--reference`");
+}
+
+/// Each line is as if it were spoken alone, with its own seed.
+#[test]
+fn each_line_becomes_a_file() {
+    let place = Place::new();
+    place.write("lines.txt", "Hello there.\r\n\r\n  One two.  \nfine");
+    let ryan = ["--voice", "ryan"];
+    let lines = ["@lines.txt", "--lines", "-o", "line.wav", "--batch-size", "2"];
+    let run = speak(&place, &[&lines[..], &ryan].concat()).succeeded();
+    assert_eq!(run.text(), "line_1.wav\nline_2.wav\nline_3.wav\n");
+    run.says(" s of speech in ");
+    for (index, text) in ["Hello there.", "One two.", "fine"].into_iter().enumerate() {
+        let seed = (4 + index).to_string();
+        let alone = ["speak", text, "--model", "tiny-speech", "--max-new-tokens", "8"];
+        let alone = [&alone[..], &ryan, &["--seed", &seed, "-o", "a.wav", "--force"]].concat();
+        place.run(&alone).succeeded();
+        let line = samples(&place.path(&format!("line_{}.wav", index + 1)));
+        assert_eq!(samples(&place.path("a.wav")), line, "{text}");
+    }
+    let json =
+        speak(&place, &["@lines.txt", "--lines", "--json", "-o", "j.flac"]).succeeded().json();
+    let lines = json["lines"].as_array().expect("a list");
+    assert_eq!(lines.len(), 3);
+    assert_eq!((&lines[2]["seed"], &lines[2]["output"]), (&6.into(), &"j_3.flac".into()));
+    assert_eq!(lines[1]["segments"][0]["text"], "One two.");
+
+    place.write("empty.txt", "\n \n");
+    speak(&place, &["@empty.txt", "--lines"]).failed(2).says("no line that is not empty");
+    let stdout = speak(&place, &["@lines.txt", "--lines", "-o", "-"]).failed(2);
+    stdout.says("several lines cannot all go to standard output");
+    speak(&place, &["fine", "--batch-size", "2"]).failed(2).says("--lines");
+    // Nothing is written if one of the files is there.
+    place.write("late_3.wav", "");
+    speak(&place, &["@lines.txt", "--lines", "-o", "late.wav"]).failed(1).says("late_3.wav");
+    assert!(!place.path("late_1.wav").exists());
+}
+
+#[test]
+fn a_long_text_is_spoken_in_segments_of_one_file() {
+    let place = Place::new();
+    let text = "The sea is calm tonight. The tide is full, the moon lies fair.";
+    let most = ["--max-text-tokens-per-segment", "12", "--json", "--voice", "ryan"];
+    let run = speak(&place, &[&[text], &most[..]].concat()).succeeded();
+    let json = run.json();
+    let segments = json["segments"].as_array().expect("a list");
+    assert!(segments.len() > 1, "{segments:?}");
+    let frames: u64 = segments.iter().filter_map(|segment| segment["frames"].as_u64()).sum();
+    assert_eq!(json["frames"], frames);
+    let made = samples(&place.path("speech.wav")).len();
+    assert_eq!(made as u64, frames * 1920);
+    run.says("note: the text is spoken in ");
+    speak(&place, &["a", "--max-text-tokens-per-segment", "9", "-o", "b.wav"])
+        .failed(2)
+        .says("`--max-text-tokens-per-segment 9` is out of range");
+}
+
+#[test]
+#[cfg(not(feature = "play"))]
+fn a_build_that_plays_nothing_says_so_before_it_speaks() {
+    let place = Place::new();
+    speak(&place, &["fine", "--play"]).failed(1).says("plays nothing").says("-o - | aplay");
+    assert!(!place.path("speech.wav").exists());
 }
 
 #[test]

@@ -7,6 +7,10 @@ use clap::ValueHint;
 
 use super::{device::Where, files::Files, values::seed};
 
+/// Most texts that are spoken side by side: more would be computed by other kernels, whose results
+/// differ in the last digits.
+const MOST_AT_ONCE: i64 = 16;
+
 /// Shown under the long help.
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -20,6 +24,11 @@ Examples:
       speaks with the voice of a recording; with its words, also in its manner
   acestep speak \"Good morning.\" --model qwen3-tts-1.7b-design --instruct \"An old sailor, hoarse.\"
       speaks with a voice described in words
+  acestep voice make me --reference me.wav --transcript @me.txt --model qwen3-tts-0.6b-base
+  acestep speak @letter.txt --voice me --model qwen3-tts-0.6b-base
+      keeps the voice of a recording, and speaks with it: it is read once
+  acestep speak @lines.txt --lines --voice ryan -o line.wav
+      speaks each line of a file to a file of its own, line_1.wav and so on
   echo \"Good morning.\" | acestep speak - -o - | aplay
       writes the sound while it is made";
 
@@ -27,13 +36,29 @@ Examples:
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Speak {
     /// Text to speak; @FILE reads a file, - standard input.
+    ///
+    /// A long text is spoken in segments that end with sentences, in one file.
     #[arg(value_name = "TEXT")]
     pub(crate) text: String,
+
+    /// Speak each line of the text to a file of its own: speech_1.wav, speech_2.wav, ..
+    ///
+    /// Empty lines are left out. Line N has the seed of the first one plus N - 1.
+    #[arg(long)]
+    pub(crate) lines: bool,
 
     /// Speech model: a name of `acestep model list`, a directory, or tiny-speech [default: the first
     /// installed one].
     #[arg(long, value_name = "NAME|DIR", help_heading = "Model and device")]
     pub(crate) model: Option<String>,
+
+    /// Texts of --lines that are spoken side by side [default: 8].
+    ///
+    /// They share each pass over the weights, and each is as if it were spoken alone.
+    #[arg(long, value_name = "NUMBER", hide_short_help = true)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=MOST_AT_ONCE))]
+    #[arg(help_heading = "Model and device", requires = "lines")]
+    pub(crate) batch_size: Option<u32>,
 
     #[command(flatten)]
     pub(crate) place: Where,
@@ -52,8 +77,9 @@ pub(crate) struct Speak {
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Voice")]
 pub(crate) struct Voice {
-    /// Named speaker, for a model that has some [default: the model's first].
-    #[arg(long, value_name = "NAME")]
+    /// Named speaker, for a model that has some [default: the model's first]; for a base model, a voice
+    /// of `acestep voice list`.
+    #[arg(long, value_name = "NAME", conflicts_with = "reference")]
     pub(crate) voice: Option<String>,
 
     /// Language of the text: english, chinese, .., or auto [default: auto].
@@ -128,6 +154,16 @@ pub(crate) struct Drawing {
     /// false for a base model, else true].
     #[arg(long, value_name = "BOOL", hide_short_help = true)]
     non_streaming_mode: Option<bool>,
+
+    /// Most tokens of a text that is spoken in one piece; a longer one is cut at sentences [default:
+    /// 300].
+    #[arg(long, value_name = "NUMBER", hide_short_help = true)]
+    max_text_tokens_per_segment: Option<u32>,
+
+    /// Split texts into tokens as upstream does for a local directory: `iPhone` becomes other tokens,
+    /// ordinary prose does not.
+    #[arg(long, hide_short_help = true)]
+    pub(crate) fix_mistral_regex: bool,
 }
 
 /// Flags about the sound.
@@ -150,6 +186,10 @@ pub(crate) struct Output {
     #[arg(long, value_name = "FRAMES", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) stream_chunk: Option<u32>,
 
+    /// Play the sound while it is made, in builds with the feature play.
+    #[arg(long)]
+    pub(crate) play: bool,
+
     #[command(flatten)]
     pub(crate) files: Files,
 }
@@ -163,6 +203,7 @@ impl Drawing {
             language: voice.language.clone(),
             instruct,
             non_streaming_mode: self.non_streaming_mode,
+            max_text_tokens_per_segment: self.max_text_tokens_per_segment,
             seed: self.seed,
             sampling: Sampling {
                 do_sample: self.do_sample,

@@ -2,7 +2,9 @@
 //!
 //! A group such as `model` shows the examples of all its subcommands; each of these shows its own.
 
-use crate::args::{adapter, after, codec, config, doctor, generate, model, plan, speak, train};
+use crate::args::{
+    adapter, after, codec, config, doctor, generate, model, plan, speak, train, voice,
+};
 
 /// Shown under the long help of the program.
 const PROGRAM: &str = "\
@@ -46,9 +48,10 @@ Examples:
   acestep check --only bench --preset turbo
       runs one part with one preset";
 
-const OF_COMMANDS: [(&str, &str); 20] = [
+const OF_COMMANDS: [(&str, &str); 21] = [
     ("generate", generate::EXAMPLES),
     ("speak", speak::EXAMPLES),
+    ("voice", voice::EXAMPLES),
     ("plan", plan::EXAMPLES),
     ("inspire", plan::INSPIRE_EXAMPLES),
     ("format", plan::FORMAT_EXAMPLES),

@@ -18,6 +18,10 @@ use crate::{
 /// Qwen's pattern to split text before merging; digits are split one by one.
 const SPLIT: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
 
+/// The pattern that upstream's `fix_mistral_regex` puts in its place: marks belong to words, and a
+/// capital letter inside a word begins another.
+const SPLIT_FIXED: &str = r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+";
+
 /// Qwen3's added tokens in the order of their ids, the first directly after the base vocabulary
 /// (151643 in the released one); true if the token is special.
 const ADDED: [(&str, bool); 26] = [
@@ -85,12 +89,12 @@ pub(super) fn tokenizer_json(directory: &Directory, owner: Owner) -> Result<Valu
     }
     let first = vocab.len();
     let codes = match owner {
-        Owner::TextEncoder | Owner::Talker => 0,
+        Owner::TextEncoder | Owner::Talker { .. } => 0,
         Owner::LanguageModel { rows } => rows.saturating_sub(first + ADDED.len()).min(AUDIO_CODES),
     };
     let codes = (0..codes).map(|code| (Cow::from(audio_code(code)), false));
     let fixed: Vec<(Cow<'_, str>, bool)> = match owner {
-        Owner::Talker => listed(directory, first, owner)?,
+        Owner::Talker { .. } => listed(directory, first, owner)?,
         _ => ADDED.map(|(content, special)| (content.into(), special)).into(),
     };
     let added = fixed.into_iter().chain(codes).zip(first..).map(|((content, special), id)| {
@@ -99,6 +103,10 @@ pub(super) fn tokenizer_json(directory: &Directory, owner: Owner) -> Result<Valu
     });
     let added: Vec<Value> = added.collect();
     let byte_level = json!({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": false, "use_regex": false});
+    let split = match owner {
+        Owner::Talker { fix_mistral_regex: true } => SPLIT_FIXED,
+        _ => SPLIT,
+    };
     let end = |type_id: u8| json!({"SpecialToken": {"id": END_OF_TEXT, "type_id": type_id}});
     let sequence = |id: &str, type_id: u8| json!({"Sequence": {"id": id, "type_id": type_id}});
     let post_processor = match owner {
@@ -113,14 +121,14 @@ pub(super) fn tokenizer_json(directory: &Directory, owner: Owner) -> Result<Valu
                 },
             },
         ]}),
-        Owner::LanguageModel { .. } | Owner::Talker => byte_level.clone(),
+        Owner::LanguageModel { .. } | Owner::Talker { .. } => byte_level.clone(),
     };
     Ok(json!({
         "version": "1.0",
         "added_tokens": added,
         "normalizer": {"type": "NFC"},
         "pre_tokenizer": {"type": "Sequence", "pretokenizers": [
-            {"type": "Split", "pattern": {"Regex": SPLIT}, "behavior": "Isolated", "invert": false},
+            {"type": "Split", "pattern": {"Regex": split}, "behavior": "Isolated", "invert": false},
             byte_level,
         ]},
         "post_processor": post_processor,

@@ -40,6 +40,8 @@ pub enum Action {
     Write,
     /// Creating.
     Create,
+    /// Deleting.
+    Delete,
 }
 
 impl std::fmt::Display for Action {
@@ -48,6 +50,7 @@ impl std::fmt::Display for Action {
             Self::Read => "read",
             Self::Write => "write",
             Self::Create => "create",
+            Self::Delete => "delete",
         })
     }
 }

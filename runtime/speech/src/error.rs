@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use acestep_engine::error::FamilyError;
+use acestep_engine::{error::FamilyError, nearest};
 
 /// An error of a speech request or model; inside [`acestep_engine::Error::Family`].
 #[derive(Debug, thiserror::Error)]
@@ -37,6 +37,20 @@ pub enum SpeechError {
     ForeignVoice {
         /// The difference.
         why: String,
+    },
+    /// A name that no kept voice can have.
+    #[error("`{name}` cannot be the name of a voice")]
+    VoiceName {
+        /// The name.
+        name: String,
+    },
+    /// No kept voice has this name.
+    #[error("no voice is called `{name}`")]
+    NoSuchVoice {
+        /// The name.
+        name: String,
+        /// All names.
+        names: Vec<String>,
     },
     /// A file that is not a kept voice.
     #[error("`{}` cannot be used as a voice: {why}", path.display())]
@@ -74,6 +88,17 @@ impl FamilyError for SpeechError {
             Self::NoVoice { .. } => {
                 "pass `reference` (a recording of the voice, and `transcript`, its words), or the \
                  name of a kept voice as `voice`"
+            }
+            Self::VoiceName { .. } => "use letters, digits, - and _, at most 100 bytes",
+            Self::NoSuchVoice { names, .. } if names.is_empty() => {
+                "no voice is kept yet: make one from a recording"
+            }
+            Self::NoSuchVoice { name, names } => {
+                let near = nearest(name, names.iter().map(String::as_str));
+                return Some(match near {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None => format!("it is one of {}", names.join(", ")),
+                });
             }
             Self::TooShort { .. } => "pass a recording of 3 to 15 seconds of clear speech",
             Self::ForeignVoice { .. } | Self::BadVoice { .. } => {

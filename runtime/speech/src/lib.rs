@@ -9,12 +9,14 @@
 //! | `request`, `plan` | the user's input; everything that the run will do |
 //! | `prompt` | the rows that the talker reads |
 //! | `segments` | long texts in segments |
-//! | `voice`, `kept`, `snapshot` | the voice of a recording; in a file; with the state before a text |
+//! | `voice`, `kept`, `voices` | the voice of a recording; in a file; the folder of files |
+//! | `snapshot` | the state before a text, which a kept voice restores |
 //! | `frames`, `choose` | talker and code predictor, and their draws |
 //! | `sound` | frames to samples while they arrive |
 //! | `speak` | texts to speech |
 //! | `guard` | silence and loops |
 //! | `mel` | the spectrogram of a voice |
+//! | `memory` | the memory that a run needs |
 //! | `networks`, `stage` | the networks and stages of speech |
 
 mod choose;
@@ -25,6 +27,7 @@ mod guard;
 mod kept;
 #[doc(hidden)]
 pub mod mel;
+pub mod memory;
 mod networks;
 mod plan;
 #[doc(hidden)]
@@ -36,6 +39,7 @@ mod sound;
 mod speak;
 pub mod stage;
 mod voice;
+mod voices;
 
 pub use choose::{Filters, restrict};
 pub use error::SpeechError;
@@ -50,3 +54,4 @@ pub use snapshot::{Prefix, Snapshot};
 pub use sound::{Decoding, SAMPLE_RATE};
 pub use speak::{Chunks, Ended, Made, Options, Segment, Speaking, Spoken, Times, speak};
 pub use voice::{Context, Voice};
+pub use voices::Voices;

@@ -10,9 +10,49 @@ use std::{
 use acestep_engine::audio::Audio;
 use anyhow::{Context, Result};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use rodio::{DeviceSinkBuilder, Player, buffer::SamplesBuffer};
+use rodio::{DeviceSinkBuilder, MixerDeviceSink, Player, buffer::SamplesBuffer};
 
 use crate::{error::CliError, interrupt, progress::Style, report::Report};
+
+/// The system's speakers.
+pub(in super::super) struct Speaker {
+    player: Player,
+    /// Playback ends when it is dropped.
+    _sink: MixerDeviceSink,
+}
+
+impl Speaker {
+    /// Checks that this build plays sound.
+    pub(in super::super) fn check() -> Result<()> {
+        Ok(())
+    }
+
+    /// Opens the default device.
+    ///
+    /// # Errors
+    /// If there is none, or it cannot be used.
+    pub(in super::super) fn open() -> Result<Self> {
+        let mut sink = DeviceSinkBuilder::open_default_sink().map_err(|error| {
+            CliError::new("no speaker can be used")
+                .because(error)
+                .hint("check the sound settings of the system, or leave the sound in its file")
+        })?;
+        sink.log_on_drop(false);
+        Ok(Self { player: Player::connect_new(sink.mixer()), _sink: sink })
+    }
+
+    /// Adds mono samples to those that are played.
+    pub(in super::super) fn play(&self, samples: &[f32], rate: u32) {
+        if let Some(rate) = NonZeroU32::new(rate) {
+            self.player.append(SamplesBuffer::new(NonZeroU16::MIN, rate, samples.to_vec()));
+        }
+    }
+
+    /// Waits until everything is played, or Ctrl-C.
+    pub(in super::super) fn wait(&self) {
+        interrupt::at_once(|| self.player.sleep_until_end());
+    }
+}
 
 /// Plays a song to its end.
 ///
@@ -23,16 +63,10 @@ pub(super) fn play(audio: &Audio, song: &Path, report: &Report) -> Result<()> {
     let channels = channels.with_context(|| format!("`{}` has no channels", song.display()))?;
     let rate = NonZeroU32::new(audio.sample_rate)
         .with_context(|| format!("`{}` has no sample rate", song.display()))?;
-    let mut sink = DeviceSinkBuilder::open_default_sink().map_err(|error| {
-        CliError::new("no speaker can be used")
-            .because(error)
-            .hint("check the sound settings of the system; the song is in its file all the same")
-    })?;
-    sink.log_on_drop(false);
+    let Speaker { player, .. } = &Speaker::open()?;
     let frames = 0..audio.samples();
     let samples: Vec<f32> =
         frames.flat_map(|i| audio.channels.iter().map(move |channel| channel[i])).collect();
-    let player = Player::connect_new(sink.mixer());
     player.append(SamplesBuffer::new(channels, rate, samples));
     report.line(&format!("playing {}", song.display()));
     let bar = (report.progress_style() == Style::Moving).then(|| {

@@ -6,25 +6,19 @@ use anyhow::Result;
 
 use crate::report;
 
-/// The sound on standard output, if it goes there.
+/// The sound on standard output.
 pub(super) struct Stream {
-    is_open: bool,
     /// The error that ended it.
     pub(super) failed: Option<report::Stdout>,
 }
 
 impl Stream {
-    /// Writes nothing.
-    pub(super) fn none() -> Self {
-        Self { is_open: false, failed: None }
-    }
-
     /// Writes the header, unless only samples are wanted.
     pub(super) fn begin(is_raw: bool) -> Result<Self> {
         if !is_raw {
             report::bytes(&header())?;
         }
-        Ok(Self { is_open: true, failed: None })
+        Ok(Self { failed: None })
     }
 
     /// Writes samples as 16-bit integers.
@@ -32,9 +26,6 @@ impl Stream {
     /// # Errors
     /// [`Error::Cancelled`], with the reason in `failed`.
     pub(super) fn write(&mut self, samples: &[f32]) -> Result<(), Error> {
-        if !self.is_open {
-            return Ok(());
-        }
         let integer = |x: f32| (f64::from(x) * 32768.0).round().clamp(-32768.0, 32767.0) as i16;
         let bytes: Vec<u8> =
             samples.iter().flat_map(|&sample| integer(sample).to_le_bytes()).collect();

@@ -1,0 +1,198 @@
+//! `acestep voice`: keeps voices of recordings.
+
+use std::process::ExitCode;
+
+use acestep_engine::{Engine, Error, Observe, audio::read, error::size};
+use acestep_import::Qwen3Tts;
+use acestep_model::speech::qwen3_tts::Files as _;
+use acestep_speech::{KeptVoice, Networks, Plan, Request, Voice, Voices, check_request};
+use anyhow::{Context, Result};
+use serde_json::{Value, json};
+
+use super::{
+    engine::{self, Started, on_engine},
+    speak::{LEAST_SECONDS, check_memory},
+    text::{Stdin, text_or_file},
+};
+use crate::{
+    args::{
+        Global,
+        voice::{Args, Command, List, Make, Remove, Show},
+    },
+    error::CliError,
+    fields, interrupt,
+    progress::Progress,
+    report::{self, Report},
+    settings,
+};
+
+/// Text of the prompt from which the state of a voice is taken; the state does not depend on it.
+const ANY_TEXT: &str = ".";
+
+/// Runs the command.
+///
+/// # Errors
+/// If a name, a recording, a model, the device or a file is unusable. Errors carry a hint.
+pub(crate) fn run(args: &Args, global: &Global) -> Result<ExitCode> {
+    let report = global.report();
+    match &args.command {
+        Command::Make(args) => make(args, &report),
+        Command::List(args) => list(args, &report),
+        Command::Show(args) => show(args, &report),
+        Command::Remove(args) => remove(args, &report),
+    }
+}
+
+/// Returns the folder of kept voices.
+pub(super) fn voices() -> Result<Voices, CliError> {
+    settings::voices_dir().map(Voices::new).ok_or_else(|| {
+        CliError::new("there is no home directory to keep voices in")
+            .hint("name a data directory with XDG_DATA_HOME")
+    })
+}
+
+fn make(args: &Make, report: &Report) -> Result<ExitCode> {
+    let voices = voices()?;
+    let path = voices.path(&args.name)?;
+    voices.create()?;
+    super::target::check(&path, &[], args.files.existing())?;
+    let mut stdin = Stdin::default();
+    let transcript = args.transcript.as_deref();
+    let transcript =
+        transcript.map(|text| text_or_file("--transcript", text, &mut stdin)).transpose()?;
+    let Started { engine, kernels, mut notices } = engine::start(&args.place)?;
+    let model = Qwen3Tts::find(args.model.as_deref(), &settings::layout())?;
+    let language = args.language.clone();
+    let request = Request { text: ANY_TEXT.to_owned(), language, ..Request::default() };
+    check_request(&request, true, &model)?;
+    check_memory(&model, engine, 1, 1000)?;
+    let (recording, more) = read::song(&args.reference, LEAST_SECONDS)?;
+    notices.extend(more);
+    report.notes(&notices);
+    report.line(&format!("{} on {engine}", model.name()));
+    let progress = Progress::new(*report);
+    let kept = kept(&model, engine, &request, (&recording, transcript.as_deref()), &progress)?;
+    engine::remember(&kernels, engine, &[model.name().to_owned()]);
+    notices.extend(progress.finish().notices);
+    let existing = args.files.existing();
+    let path = interrupt::whole(|| voices.write(&args.name, &kept, existing))?;
+    if args.files.json {
+        let mut object = object(&args.name, &kept, &voices)?;
+        object["notices"] = json!(fields::texts(&notices));
+        report.output(&format!("{object:#}"))?;
+    } else {
+        report::path(&path)?;
+    }
+    report.line(&line(&args.name, &kept));
+    Ok(ExitCode::SUCCESS)
+}
+
+fn kept(
+    model: &Qwen3Tts,
+    engine: Engine,
+    request: &Request,
+    (recording, transcript): (&acestep_engine::Audio, Option<&str>),
+    observe: &dyn Observe,
+) -> Result<KeptVoice> {
+    on_engine!(engine,
+    for<'a>(
+        model: &'a Qwen3Tts,
+        request: &'a Request,
+        recording: &'a acestep_engine::Audio,
+        transcript: Option<&'a str>,
+        observe: &'a dyn Observe,
+    ) -> Result<KeptVoice, Error>,
+    |place: B| {
+        model.check::<B>(&place.device).map_err(Error::checkpoint)?;
+        let networks = Networks::<B>::new(model, place);
+        let voice = Voice::of_recording(recording, transcript, &networks, observe)?;
+        let plan = Plan::new(request, Some(voice), 0, model)?;
+        let language = request.language.as_deref().unwrap_or("auto");
+        KeptVoice::new(&plan, language, recording.seconds(), &networks)
+    })?
+    .context("cannot make the voice")
+}
+
+fn list(args: &List, report: &Report) -> Result<ExitCode> {
+    let voices = voices()?;
+    let (mut objects, mut lines) = (Vec::new(), Vec::new());
+    for name in voices.names()? {
+        match voices.read(&name) {
+            Ok(kept) => {
+                objects.push(object(&name, &kept, &voices)?);
+                lines.push(line(&name, &kept));
+            }
+            // One damaged file does not hide the others.
+            Err(error) => {
+                report.note(&error.to_string());
+                objects.push(json!({ "name": name, "error": error.to_string() }));
+            }
+        }
+    }
+    if args.json {
+        let folder = voices.folder();
+        report.output(&format!("{:#}", json!({ "voices_dir": folder, "voices": objects })))?;
+    } else if lines.is_empty() {
+        report.line("no voice is kept yet; `acestep voice make` makes one");
+    } else {
+        report.output(&lines.join("\n"))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn show(args: &Show, report: &Report) -> Result<ExitCode> {
+    let voices = voices()?;
+    let kept = voices.read(&args.name)?;
+    let object = object(&args.name, &kept, &voices)?;
+    if args.json {
+        report.output(&format!("{object:#}"))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let text = |key: &str| object[key].as_str().unwrap_or("none").to_owned();
+    let rows = [
+        ("name", args.name.clone()),
+        ("model", text("model")),
+        ("language", text("language")),
+        ("recording", format!("{:.1} s", kept.seconds)),
+        ("words", text("transcript")),
+        ("file", text("path")),
+        ("size", size(object["bytes"].as_u64().unwrap_or_default())),
+    ];
+    let rows = rows.map(|(name, value)| format!("{name:<10} {value}"));
+    report.output(&rows.join("\n"))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn remove(args: &Remove, report: &Report) -> Result<ExitCode> {
+    let voices = voices()?;
+    // All names are checked before the first file is deleted.
+    for name in &args.names {
+        voices.existing(name)?;
+    }
+    for name in &args.names {
+        voices.remove(name)?;
+        report.line(&format!("{name} is deleted"));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn object(name: &str, kept: &KeptVoice, voices: &Voices) -> Result<Value> {
+    let path = voices.path(name)?;
+    let context = kept.voice.context.as_ref();
+    Ok(json!({
+        "name": name,
+        "model": kept.model,
+        "language": kept.language,
+        "seconds": kept.seconds,
+        "transcript": context.map(|context| &context.transcript),
+        "frames": context.map_or(0, |context| context.frames.len()),
+        "path": path,
+        "bytes": path.metadata().map_or(0, |file| file.len()),
+    }))
+}
+
+fn line(name: &str, kept: &KeptVoice) -> String {
+    let words = if kept.voice.context.is_some() { "with its words" } else { "without words" };
+    let KeptVoice { model, seconds, .. } = kept;
+    format!("{name:<16} {seconds:>5.1} s of recording, {words}, by {model}")
+}

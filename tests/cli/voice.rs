@@ -1,0 +1,94 @@
+//! `voice`: voices of recordings that are kept.
+
+use std::fs;
+
+use crate::{Place, Run, speak::base};
+
+/// A place with a recording.
+fn place() -> Place {
+    let place = Place::new();
+    place.tiny(&["rain", "-o", "me.wav"]).succeeded();
+    place
+}
+
+/// Runs the program with a data directory in `place`.
+fn run(place: &Place, args: &[&str]) -> Run {
+    let mut command = place.command(args);
+    command.env("XDG_DATA_HOME", place.path("data"));
+    Run::from(command.output().expect("the program starts"))
+}
+
+fn make(place: &Place, name: &str, more: &[&str]) -> Run {
+    let model = base();
+    let make = ["voice", "make", name, "--reference", "me.wav", "--model", &model];
+    run(place, &[&make[..], more].concat())
+}
+
+fn speak(place: &Place, more: &[&str]) -> Run {
+    let model = base();
+    let short = ["speak", "fine", "--model", &model, "--max-new-tokens", "6", "--seed", "4"];
+    run(place, &[&short[..], more].concat())
+}
+
+/// The same samples as with the recording, without it.
+#[test]
+fn a_kept_voice_speaks_as_its_recording() {
+    let place = place();
+    for (name, words) in [("plain", &[][..]), ("whole", &["--transcript", "the rain"])] {
+        let [file, kept] = ["a", "b"].map(|own| format!("{name}_{own}.wav"));
+        let reference = [&["--reference", "me.wav", "-o", &file], words].concat();
+        speak(&place, &reference).succeeded();
+        let run = make(&place, name, words).succeeded();
+        let path = run.text();
+        assert!(path.ends_with(&format!("voices/{name}.safetensors\n")), "{path}");
+        let run = speak(&place, &["--voice", name, "-o", &kept]).succeeded();
+        assert!(!run.stderr.contains("read anew"), "{}", run.stderr);
+        let bytes = |name: &str| fs::read(place.path(name)).expect("a sound");
+        assert_eq!(bytes(&file), bytes(&kept), "{name}");
+    }
+    let other = speak(&place, &["--voice", "whole", "--dtype", "f32", "-o", "c.wav"]).succeeded();
+    other.says("note: the state of the voice cannot be used").says("read anew");
+    let other = speak(&place, &["--voice", "whole", "--language", "french", "-o", "d.wav"]);
+    other.succeeded().says("it was made for another language");
+}
+
+#[test]
+fn voices_are_listed_shown_and_removed() {
+    let place = place();
+    run(&place, &["voice", "list"]).succeeded().says("no voice is kept yet");
+    make(&place, "me", &["--transcript", "the rain", "--language", "french"]).succeeded();
+    let list = run(&place, &["voice", "list"]).succeeded().text().to_owned();
+    assert!(list.starts_with("me ") && list.contains("with its words"), "{list}");
+    let show = run(&place, &["voice", "show", "me", "--json"]).succeeded().json();
+    assert_eq!((&show["language"], &show["transcript"]), (&"french".into(), &"the rain".into()));
+    assert!(show["frames"].as_u64().is_some_and(|frames| frames > 1), "{show}");
+    make(&place, "me", &[]).failed(1).says("exists already").says("--force");
+    make(&place, "me", &["--force"]).succeeded();
+    let show = run(&place, &["voice", "show", "me"]).succeeded().text().to_owned();
+    assert!(show.contains("words      none"), "{show}");
+    run(&place, &["voice", "remove", "me", "you"]).failed(2).says("no voice is called `you`");
+    run(&place, &["voice", "remove", "me"]).succeeded().says("me is deleted");
+    run(&place, &["voice", "show", "me"]).failed(2).says("no voice is called `me`");
+}
+
+#[test]
+fn wrong_names_models_and_files_are_refused() {
+    let place = place();
+    for name in ["a/b", "", "..", "a b"] {
+        make(&place, name, &[]).failed(2).says("cannot be the name of a voice");
+    }
+    let named = ["voice", "make", "me", "--reference", "me.wav", "--model", "tiny-speech"];
+    run(&place, &named).failed(2).says("takes no `--reference`");
+    speak(&place, &["--voice", "me"]).failed(2).says("no voice is called `me`");
+    speak(&place, &["--voice", "me", "--reference", "me.wav"])
+        .failed(2)
+        .says("cannot be used with");
+    let path = make(&place, "me", &[]).succeeded().text().to_owned();
+    let path = path.trim();
+    let bytes = fs::read(path).expect("the voice");
+    fs::write(path, &bytes[..bytes.len() / 2]).expect("a cut voice");
+    speak(&place, &["--voice", "me"]).failed(1).says("cannot be used as a voice").says("hint: ");
+    run(&place, &["voice", "list"]).succeeded().says("note: ").says("cannot be used as a voice");
+    make(&place, "me", &["--force"]).succeeded();
+    speak(&place, &["--voice", "mee"]).failed(2).says("did you mean `me`?");
+}
