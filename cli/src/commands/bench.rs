@@ -1,6 +1,6 @@
 //! `acestep bench`: measures the speed of each stage alone, at full size, with random weights.
 
-use std::{path::PathBuf, process::ExitCode};
+use std::{path::PathBuf, process::ExitCode, time::Duration};
 
 use acestep_engine::device::dtype;
 use acestep_proof::{
@@ -33,6 +33,12 @@ pub(crate) struct Args {
     /// Length of the song in seconds, for codes, steps and sound.
     #[arg(long, value_name = "SECONDS", default_value = "10")]
     duration: f64,
+
+    /// Speak for so long instead, without a pause: frames a second, real-time factors, memory.
+    ///
+    /// For presets of speech. The weights are random.
+    #[arg(long, value_name = "MINUTES", conflicts_with_all = ["stage", "model", "page"])]
+    stress: Option<f64>,
 
     /// Use random weights: the default, and the only kind so far.
     #[arg(long)]
@@ -80,6 +86,9 @@ fn stage() -> impl TypedValueParser<Value = &'static Stage> {
 /// Runs the command.
 pub(crate) fn run(args: Args, global: &Global) -> Result<ExitCode> {
     let report = global.report();
+    if let Some(minutes) = args.stress {
+        return stress(&args, minutes, report);
+    }
     // Read these files before the minutes of measuring.
     let peers = args.peers.iter().map(|path| Peer::read(path)).collect::<Result<Vec<_>>>()?;
     let runs = if args.from.is_empty() {
@@ -104,6 +113,30 @@ pub(crate) fn run(args: Args, global: &Global) -> Result<ExitCode> {
         bench::write(path, &runs, &peers, &report)?;
         report.line(&format!("written: {}", path.display()));
     }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Measures a sustained load.
+fn stress(args: &Args, minutes: f64, report: Report) -> Result<ExitCode> {
+    /// The longest load: a day.
+    const LONGEST: f64 = 1440.0;
+    if !(0.01..=LONGEST).contains(&minutes) {
+        let message = format!("`--stress {minutes}` is out of range: 0.01 to {LONGEST} minutes");
+        return Err(CliError::usage(message).hint("five minutes say most").into());
+    }
+    let (engine, notices) = engine::open(&args.place)?;
+    report.notes(&notices);
+    let length = Duration::from_secs_f64(minutes * 60.0);
+    let Some(result) = args.preset.stress(length, engine, &report) else {
+        let message = format!("the preset {} does not speak", args.preset.name);
+        return Err(CliError::usage(message).hint("pass --preset qwen3-tts-0.6b").into());
+    };
+    let result = result?;
+    let text = match args.json {
+        true => serde_json::to_string_pretty(&result)? + "\n",
+        false => result.text(),
+    };
+    report::bytes(text.as_bytes())?;
     Ok(ExitCode::SUCCESS)
 }
 

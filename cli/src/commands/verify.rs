@@ -6,12 +6,19 @@ use std::{
 };
 
 use acestep_engine::Device;
-use acestep_proof::verify::{self, Case, Given, Report};
+use acestep_import::Qwen3Tts;
+use acestep_proof::{
+    families,
+    verify::{self, Case, Given, Report},
+};
 use anyhow::Result;
 
 use super::engine;
 use crate::{
-    args::{Global, device::OnDevice},
+    args::{
+        Global,
+        device::{OnDevice, Where},
+    },
     error::CliError,
     exit,
     fields::as_flags,
@@ -37,6 +44,23 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIR")]
     tokenizer: Option<PathBuf>,
 
+    /// Compare a speech model in a narrower type with itself in f32 instead: a name of `acestep model
+    /// list`, a directory, or tiny-speech.
+    ///
+    /// Both read the same frames. It prints how often they choose the same code, for each codebook,
+    /// and how far logits and sound are apart.
+    #[arg(long, value_name = "NAME|DIR", conflicts_with_all = ["goldens", "models", "tokenizer"])]
+    model: Option<String>,
+
+    /// The narrower type: bf16, f16 or q8 [default: bf16].
+    #[arg(long, value_name = "TYPE", requires = "model")]
+    dtype: Option<String>,
+
+    /// Frames of 80 ms that are compared.
+    #[arg(long, value_name = "NUMBER", default_value = "50", requires = "model")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=1000))]
+    frames: u32,
+
     #[command(flatten)]
     place: OnDevice,
 
@@ -51,6 +75,9 @@ pub(crate) struct Args {
 
 /// Runs the command: exit code 1 if a case fails.
 pub(crate) fn run(args: Args, global: &Global) -> Result<ExitCode> {
+    if let Some(model) = &args.model {
+        return agreement(model, &args, global.report());
+    }
     let (engine, notices) = engine::open(&args.place.in_f32())?;
     let given = Given {
         goldens: args.goldens.as_deref(),
@@ -83,6 +110,21 @@ pub(crate) fn run(args: Args, global: &Global) -> Result<ExitCode> {
         return Err(refusal.hint("pass --models DIR, the checkpoints of these goldens").into());
     }
     Ok(ExitCode::from(if found.failed == 0 { exit::OK } else { exit::FAILED }))
+}
+
+/// Compares a speech model in a narrower type with itself in f32.
+fn agreement(model: &str, args: &Args, host: report::Report) -> Result<ExitCode> {
+    let dtype = args.dtype.clone().unwrap_or_else(|| "bf16".to_owned());
+    let (engine, notices) = engine::open(&Where { dtype, ..args.place.clone().in_f32() })?;
+    host.notes(&notices);
+    let model = Qwen3Tts::find(Some(model), &settings::layout())?;
+    let found = families::agreement(&model, engine, args.frames as usize, &host)?;
+    let text = match args.json {
+        true => serde_json::to_string_pretty(&found)? + "\n",
+        false => found.text(),
+    };
+    report::bytes(text.as_bytes())?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Returns the command of a process that computes cases on a GPU.

@@ -5,8 +5,9 @@
 mod acestep;
 mod qwen3_tts;
 
-use std::sync::LazyLock;
+use std::{sync::LazyLock, time::Duration};
 
+use acestep_engine::Engine;
 use acestep_import::{Layout, Network};
 use acestep_model::{Backend, Place};
 use anyhow::Result;
@@ -19,8 +20,13 @@ pub(crate) use acestep::{
     songs, types,
 };
 pub(crate) use qwen3_tts::SpeechModels;
+pub use qwen3_tts::{
+    agreement::{Agreement, agreement},
+    stress::Stress,
+};
 
 use crate::{
+    Host,
     golden::{page::Page, set::Set, sheet::Sheet, tolerance::Bounds},
     measure::{LOAD, Run, Stage},
 };
@@ -49,6 +55,14 @@ impl Work {
         match self {
             Self::Song(work) => work.run(seconds, place),
             Self::Speech(work) => work.run(place),
+        }
+    }
+
+    /// Returns the sizes for a sustained load, if the work is that of speech.
+    fn sizes(self) -> Option<qwen3_tts::speed::Sizes> {
+        match self {
+            Self::Speech(work) => work.sizes(),
+            Self::Song(_) => None,
         }
     }
 
@@ -155,6 +169,20 @@ impl Preset {
     /// If it is not installed or its files do not fit.
     pub fn open(&self, choice: &str, layout: &Layout) -> Result<Model, acestep_import::Error> {
         Model::open(choice, self.parts, layout)
+    }
+
+    /// Speaks for `length` with random weights; `None` if the preset is not one of speech.
+    ///
+    /// # Errors
+    /// If the device fails, or the run is cancelled.
+    pub fn stress(
+        &self,
+        length: Duration,
+        engine: Engine,
+        host: &dyn Host,
+    ) -> Option<Result<Stress>> {
+        let sizes = self.stages.iter().find_map(|(_, work)| work.sizes())?;
+        Some(qwen3_tts::stress::stress(self.name, sizes, length, engine, host))
     }
 
     /// Returns the work of a stage, if the preset has it.

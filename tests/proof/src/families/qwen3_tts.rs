@@ -1,9 +1,11 @@
 //! Qwen3-TTS: its goldens, its presets and stages.
 
+pub(super) mod agreement;
 mod codec;
 mod language;
 mod runs;
 pub(crate) mod speed;
+pub(super) mod stress;
 mod texts;
 
 use std::path::Path;

@@ -158,7 +158,7 @@ fn call<B: Backend>(
 }
 
 /// Returns the frames of a run.
-fn frames<B: Backend>(plan: &Plan, networks: &Networks<'_, B>) -> Result<Vec<Vec<u32>>> {
+pub(super) fn frames<B: Backend>(plan: &Plan, networks: &Networks<'_, B>) -> Result<Vec<Vec<u32>>> {
     let mut run = Frames::new(1, networks)?;
     run.begin(0, plan, None);
     let steps = run.collect::<Result<Vec<_>, Error>>()?;

@@ -36,11 +36,19 @@ pub(crate) enum Sizes {
 }
 
 /// Rows that the talker has read before: a prompt and some seconds.
-const BEFORE: usize = 64;
+pub(super) const BEFORE: usize = 64;
 /// Frames per second.
-const FRAMES_PER_SECOND: f64 = 12.5;
+pub(super) const FRAMES_PER_SECOND: f64 = 12.5;
 
 impl Work {
+    /// Returns the sizes of the model.
+    pub(crate) fn sizes(self) -> Option<Sizes> {
+        match self {
+            Self::Talker(sizes) | Self::Predictor(sizes) => Some(sizes),
+            Self::Codec(_) => None,
+        }
+    }
+
     /// Measures the work; its weights are freed afterwards.
     ///
     /// # Errors
@@ -179,7 +187,7 @@ fn codec_cost(config: &codec::DecoderConfig, frames: usize) -> Cost {
 
 impl Sizes {
     /// Returns the released configuration, without the speaker encoder.
-    fn config(self) -> Result<Config> {
+    pub(super) fn config(self) -> Result<Config> {
         let config = self.values().to_string();
         Config::from_json(&config).context("the released configuration cannot be read")
     }
@@ -223,7 +231,7 @@ impl Sizes {
 }
 
 /// Returns the released configuration of the codec.
-fn codec_config() -> Result<codec::Config> {
+pub(super) fn codec_config() -> Result<codec::Config> {
     let config = json!({
         "encoder_valid_num_quantizers": 16, "input_sample_rate": 24_000,
         "output_sample_rate": 24_000, "encode_downsample_rate": 1920,
