@@ -22,7 +22,6 @@ use crate::{
     networks::{Networks, TALKER},
     plan::Plan,
     prompt::{Codec, Row},
-    snapshot::Prefix,
     voice::Voice,
 };
 
@@ -73,6 +72,15 @@ struct Run<B: Backend> {
     /// A frame that the talker has not read yet.
     unread: Option<Vec<u32>>,
     frames: usize,
+}
+
+/// The talker's keys and values of the first rows of a prompt.
+#[derive(Debug, Clone)]
+pub struct Prefix<B: Backend> {
+    /// The rows.
+    pub(crate) rows: Vec<Row>,
+    /// Keys and values of every layer, `[1, kv_heads, rows, D]`.
+    pub(crate) keys_values: Vec<[Tensor<B, 4>; 2]>,
 }
 
 /// The result of a step for one run.

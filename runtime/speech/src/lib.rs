@@ -43,14 +43,14 @@ mod voices;
 
 pub use choose::{Filters, restrict};
 pub use error::SpeechError;
-pub use frames::{Ending, Frames, Step};
+pub use frames::{Ending, Frames, Prefix, Step};
 pub use guard::{Fault, Guard};
 pub use kept::KeptVoice;
 pub use networks::{CODEC_DECODER, CODEC_ENCODER, Networks, SPEAKER_ENCODER, TALKER};
 pub use plan::{Plan, check_request};
 pub use prompt::Prompt;
 pub use request::{Request, Sampling};
-pub use snapshot::{Prefix, Snapshot};
+pub use snapshot::Snapshot;
 pub use sound::{Decoding, SAMPLE_RATE};
 pub use speak::{Chunks, Ended, Made, Options, Segment, Speaking, Spoken, Times, speak};
 pub use voice::{Context, Voice};

@@ -9,22 +9,14 @@ use acestep_model::{Backend, nn::ForeignState, speech::qwen3_tts::Talker};
 use burn::tensor::{Tensor, TensorData};
 
 use crate::{
-    frames::Frames,
+    frames::{Frames, Prefix},
     networks::{CODEC_DECODER, Networks, TALKER},
     plan::Plan,
     prompt::Row,
     sound::Decoding,
 };
 
-/// The talker's keys and values of the first rows of a prompt.
-#[derive(Debug, Clone)]
-pub struct Prefix<B: Backend> {
-    /// The rows.
-    pub(crate) rows: Vec<Row>,
-    /// Keys and values of every layer, `[1, kv_heads, rows, D]`.
-    pub(crate) keys_values: Vec<[Tensor<B, 4>; 2]>,
-}
-
+// ANCHOR: snapshot
 /// The state of talker and codec before a text.
 #[derive(Debug, Clone)]
 pub struct Snapshot<B: Backend> {
@@ -32,6 +24,7 @@ pub struct Snapshot<B: Backend> {
     /// The codec after the frames of the recording.
     pub(crate) decoding: Decoding<B>,
 }
+// ANCHOR_END: snapshot
 
 /// A snapshot on the host.
 #[derive(Debug, Clone, PartialEq)]

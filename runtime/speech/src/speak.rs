@@ -10,11 +10,11 @@ use acestep_engine::{Audio, Error, Event, Notice, Observe, progress::check};
 use acestep_model::Backend;
 
 use crate::{
-    frames::{Ending, Frames, Step},
+    frames::{Ending, Frames, Prefix, Step},
     guard::{Fault, Guard},
     networks::Networks,
     plan::Plan,
-    snapshot::{Prefix, Snapshot},
+    snapshot::Snapshot,
     sound::{Decoding, SAMPLE_RATE},
     stage,
 };
