@@ -86,10 +86,17 @@ pub(crate) fn require_plain(
 ) -> Result<(), ConfigError> {
     require(!attention_bias, "attention_bias", true, "only projections without bias")?;
     require(hidden_act == "silu", "hidden_act", hidden_act, "only silu")?;
-    let plain = rope_scaling.is_none();
-    require(plain, "rope_scaling", rope_scaling, "only unscaled positions (null)")?;
+    let is_plain = |scaling: &Value| scaling["rope_type"] == "default";
+    let why = "only unscaled positions (null or rope_type default)";
+    require(rope_scaling.as_ref().is_none_or(is_plain), "rope_scaling", rope_scaling, why)?;
     let even = head_dim.is_multiple_of(2);
     require(even, "head_dim", head_dim, "rotary positions turn pairs of halves")
+}
+
+/// Returns an error unless query heads can share `kv_heads` heads of keys and values.
+pub(crate) fn require_groups(heads: usize, kv_heads: usize) -> Result<(), ConfigError> {
+    let divides = heads.is_multiple_of(kv_heads);
+    require(divides, "num_key_value_heads", kv_heads, "must divide num_attention_heads")
 }
 
 #[cfg(test)]

@@ -6,7 +6,10 @@ use serde::Deserialize;
 
 use crate::{
     ConfigError,
-    config::{Ignored, OF_TRANSFORMERS, Rest, parse, refuse_unknown, require, require_plain, silu},
+    config::{
+        Ignored, OF_TRANSFORMERS, Rest, parse, refuse_unknown, require, require_groups,
+        require_plain, silu,
+    },
     limits::{layers, positive, sizes},
     nn::LayerShape,
 };
@@ -84,9 +87,7 @@ impl Config {
         let full = |types: &Vec<String>| types.iter().all(|kind| kind == "full_attention");
         let types = &config.layer_types;
         require(types.as_ref().is_none_or(full), "layer_types", types, "only full_attention")?;
-        let (heads, kv_heads) = (config.num_attention_heads, config.num_key_value_heads);
-        let divides = heads.is_multiple_of(kv_heads);
-        require(divides, "num_key_value_heads", kv_heads, "must divide num_attention_heads")?;
+        require_groups(config.num_attention_heads, config.num_key_value_heads)?;
         Ok(config)
     }
 

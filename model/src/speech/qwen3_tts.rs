@@ -22,7 +22,8 @@ mod talker;
 pub use checkpoint::{Checkpoint, Files};
 pub use code_predictor::CodePredictor;
 pub use config::{
-    CodePredictorConfig, Config, LayersConfig, ModelType, SpeakerEncoderConfig, TalkerConfig,
+    CodePredictorConfig, Config, LayersConfig, ModelType, SPECIAL_IDS, SpeakerEncoderConfig,
+    TalkerConfig,
 };
 pub use generation::GenerationConfig;
 pub use speaker_encoder::SpeakerEncoder;

@@ -6,12 +6,10 @@
 //! Source: transformers 4.57 `generation/logits_process.py`, with upstream's `suppress_tokens`.
 
 use acestep_engine::sampling::{Draws, ScoreError, Scores, Tokens, keep_top_k, penalise, softmax};
-use acestep_model::speech::qwen3_tts::GenerationConfig;
+use acestep_model::speech::qwen3_tts::{GenerationConfig, SPECIAL_IDS};
 
 /// First codes that are written before the end is allowed.
 const LEAST_TOKENS: usize = 2;
-/// Ids at the end of the talker's codec table that are not codes.
-const SPECIAL_IDS: usize = 1024;
 
 /// Settings of one draw.
 #[derive(Debug, Clone, Copy, PartialEq)]

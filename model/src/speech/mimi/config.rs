@@ -7,7 +7,7 @@ use serde::Deserialize;
 use super::super::inherited::{INHERITED, without};
 use crate::{
     ConfigError,
-    config::{Rest, refuse_unknown, require},
+    config::{Rest, refuse_unknown, require, require_groups},
     limits::{layers, positive, sizes},
     nn::LayerShape,
 };
@@ -125,9 +125,7 @@ impl Config {
         let why = "from 1 to less than num_quantizers";
         let is_usual = (1..self.num_quantizers).contains(&semantic);
         require(is_usual, "num_semantic_quantizers", semantic, why)?;
-        let (heads, kv_heads) = (self.num_attention_heads, self.num_key_value_heads);
-        let divides = heads.is_multiple_of(kv_heads);
-        require(divides, "num_key_value_heads", kv_heads, "must divide num_attention_heads")?;
+        require_groups(self.num_attention_heads, self.num_key_value_heads)?;
         let even = self.head_dim.is_multiple_of(2);
         require(even, "head_dim", self.head_dim, "rotary positions turn pairs of halves")?;
         let ratios = &self.upsampling_ratios;

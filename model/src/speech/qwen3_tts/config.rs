@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::super::inherited::{INHERITED, without};
 use crate::{
     ConfigError,
-    config::{Rest, parse, refuse_unknown, require},
+    config::{Rest, parse, refuse_unknown, require, require_groups, require_plain},
     limits::{layers, positive, sizes},
     nn::LayerShape,
 };
@@ -301,7 +301,7 @@ impl TalkerConfig {
 }
 
 /// Ids of the codec table that are not codes: marks, languages, speakers. They are its last rows.
-pub(crate) const SPECIAL_IDS: usize = 1024;
+pub const SPECIAL_IDS: usize = 1024;
 
 impl LayersConfig {
     fn check(&self) -> Result<(), ConfigError> {
@@ -315,22 +315,13 @@ impl LayersConfig {
         layers("num_hidden_layers", self.num_hidden_layers)?;
         positive("rms_norm_eps", self.rms_norm_eps)?;
         positive("rope_theta", self.rope_theta)?;
-        require(!self.attention_bias, "attention_bias", true, "only projections without bias")?;
-        require(self.hidden_act == "silu", "hidden_act", &self.hidden_act, "only silu")?;
+        require_plain(self.attention_bias, &self.hidden_act, &self.rope_scaling, self.head_dim)?;
         let window = &self.sliding_window;
         require(window.is_none(), "sliding_window", window, "only full attention (null)")?;
-        let is_plain = |scaling: &Value| scaling["rope_type"] == "default";
-        let scaling = &self.rope_scaling;
-        let why = "only unscaled positions (null or rope_type default)";
-        require(scaling.as_ref().is_none_or(is_plain), "rope_scaling", scaling, why)?;
         let full = |types: &Vec<String>| types.iter().all(|kind| kind == "full_attention");
         let types = &self.layer_types;
         require(types.as_ref().is_none_or(full), "layer_types", types, "only full_attention")?;
-        let (heads, kv_heads) = (self.num_attention_heads, self.num_key_value_heads);
-        let divides = heads.is_multiple_of(kv_heads);
-        require(divides, "num_key_value_heads", kv_heads, "must divide num_attention_heads")?;
-        let even = self.head_dim.is_multiple_of(2);
-        require(even, "head_dim", self.head_dim, "rotary positions turn pairs of halves")
+        require_groups(self.num_attention_heads, self.num_key_value_heads)
     }
 
     /// Returns the sizes of every layer.

@@ -10,7 +10,7 @@ use super::super::super::{
 };
 use crate::{
     ConfigError,
-    config::{Rest, parse, refuse_unknown, require},
+    config::{Rest, parse, refuse_unknown, require, require_groups, require_plain},
     limits::{layers, positive, sizes},
     nn::LayerShape,
 };
@@ -141,16 +141,10 @@ impl DecoderConfig {
         layers("num_hidden_layers", self.num_hidden_layers)?;
         positive("rms_norm_eps", self.rms_norm_eps)?;
         positive("rope_theta", self.rope_theta)?;
-        require(!self.attention_bias, "attention_bias", true, "only projections without bias")?;
-        require(self.hidden_act == "silu", "hidden_act", &self.hidden_act, "only silu")?;
-        let (heads, kv_heads) = (self.num_attention_heads, self.num_key_value_heads);
-        let divides = heads.is_multiple_of(kv_heads);
-        require(divides, "num_key_value_heads", kv_heads, "must divide num_attention_heads")?;
-        let even = |size: usize| size.is_multiple_of(2);
-        let why = "rotary positions turn pairs of halves";
-        require(even(self.head_dim), "head_dim", self.head_dim, why)?;
-        let why = "a codebook has half of its width";
-        require(even(self.codebook_dim), "codebook_dim", self.codebook_dim, why)?;
+        require_plain(self.attention_bias, &self.hidden_act, &None, self.head_dim)?;
+        require_groups(self.num_attention_heads, self.num_key_value_heads)?;
+        let (halves, why) = (self.codebook_dim, "a codebook has half of its width");
+        require(halves.is_multiple_of(2), "codebook_dim", halves, why)?;
         let groups = self.num_quantizers;
         require((2..=64).contains(&groups), "num_quantizers", groups, "from 2 to 64")?;
         for (key, rates) in [
