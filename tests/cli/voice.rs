@@ -90,5 +90,7 @@ fn wrong_names_models_and_files_are_refused() {
     speak(&place, &["--voice", "me"]).failed(1).says("cannot be used as a voice").says("hint: ");
     run(&place, &["voice", "list"]).succeeded().says("note: ").says("cannot be used as a voice");
     make(&place, "me", &["--force"]).succeeded();
+    let named = ["speak", "fine", "--model", "tiny-speech", "--voice", "me"];
+    run(&place, &named).failed(2).says("`me` is a kept voice").says("--model");
     speak(&place, &["--voice", "mee"]).failed(2).says("did you mean `me`?");
 }

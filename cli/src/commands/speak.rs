@@ -89,7 +89,7 @@ pub(crate) fn run(args: &Speak, global: &Global) -> Result<ExitCode> {
     let made = spoken(&model, engine, run, &progress, &mut output);
     let elapsed = begin.elapsed();
     output.failed()?;
-    let planned = made?;
+    let planned = made.inspect_err(|_| output.note_finished())?;
     output.wait();
     engine::remember(&kernels, engine, &models);
     let mut more = planned;

@@ -138,6 +138,15 @@ impl<'a> Output<'a> {
         failed.map_or(Ok(()), |failed| Err(failed.into()))
     }
 
+    /// Says which part of a run that was ended is written.
+    pub(super) fn note_finished(&self) {
+        let finished = self.done.iter().flatten().count();
+        if finished > 0 {
+            let all = self.done.len();
+            self.report.note(&format!("{finished} of {all} lines are written"));
+        }
+    }
+
     /// Waits until everything is played.
     pub(super) fn wait(&self) {
         if let Some(speaker) = &self.speaker {

@@ -7,7 +7,7 @@ use acestep_speech::{KeptVoice, Networks, Snapshot, Voice};
 use anyhow::Result;
 
 use super::{super::voice::voices, LEAST_SECONDS};
-use crate::args;
+use crate::{args, error::CliError};
 
 /// The source of a voice.
 pub(super) enum Source {
@@ -39,6 +39,18 @@ impl Source {
                 let language = args.language.as_deref().unwrap_or("auto");
                 let is_other = !language.eq_ignore_ascii_case(&kept.language);
                 Ok(Self::Kept(Box::new(kept), is_other))
+            }
+            Some(name)
+                if !model.config().talker_config.spk_id.contains_key(&name.to_lowercase()) =>
+            {
+                // Another model speaks with a kept voice: say so before the speakers are listed.
+                if voices().is_ok_and(|voices| voices.existing(name).is_ok()) {
+                    let message =
+                        format!("`{name}` is a kept voice, and `{}` takes none", model.name());
+                    let hint = "pass the --model that made it; `acestep voice list` names it";
+                    return Err(CliError::usage(message).hint(hint).into());
+                }
+                Ok(Self::Model)
             }
             _ => Ok(Self::Model),
         }
