@@ -12,7 +12,11 @@ use anyhow::{Context, Result};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use rodio::{DeviceSinkBuilder, MixerDeviceSink, Player, buffer::SamplesBuffer};
 
-use crate::{error::CliError, interrupt, progress::Style, report::Report};
+use crate::{
+    error::CliError,
+    interrupt,
+    report::{Report, Style},
+};
 
 /// The system's speakers.
 pub(in super::super) struct Speaker {
