@@ -340,46 +340,56 @@ impl<B: Backend> Run<B> {
 }
 
 /// Returns the vectors of rows of a prompt, `[1, rows, H]`.
+///
+/// Each row is a sum of two vectors of one list, in which the last is zero. So the operations do not
+/// depend on the number of rows, for which a GPU would compile them anew.
 pub fn embedded<B: Backend>(
     talker: &Talker<B>,
     rows: &[Row],
     voice: Option<&Voice>,
     device: &B::Device,
 ) -> Tensor<B, 3> {
-    let ids: Vec<u32> = rows.iter().filter_map(|row| row.text).collect();
-    let texts = talker.text(&ids, device);
+    let texts: Vec<u32> = rows.iter().filter_map(|row| row.text).collect();
     let codes: Vec<u32> = rows.iter().filter_map(|row| id_of(row.codec)).collect();
-    let codes = (!codes.is_empty()).then(|| talker.codec(&codes, device));
-    let speaker = voice.filter(|voice| !voice.speaker.is_empty()).map(|voice| {
-        let data = TensorData::new(voice.speaker.clone(), [1, 1, voice.speaker.len()]);
-        Tensor::from_data(data, (device, texts.dtype()))
-    });
     let context = voice.and_then(|voice| voice.context.as_ref());
-    let frames = context
-        .filter(|context| !context.frames.is_empty())
-        .map(|context| talker.frames(&context.frames, device));
-    let (mut text, mut code) = (0, 0);
-    let next = |from: &Tensor<B, 3>, at: &mut usize| {
-        *at += 1;
-        from.clone().narrow(1, *at - 1, 1)
-    };
-    let rows = rows.iter().map(|row| {
-        let words = row.text.map(|_| next(&texts, &mut text));
-        let sound = row.codec.map(|codec| match codec {
-            Codec::Id(_) => next(codes.as_ref().expect("a row has an id"), &mut code),
-            Codec::Speaker => speaker.clone().expect("a prompt with a voice has its vector"),
-            Codec::Frame(frame) => {
-                let frames = frames.as_ref().expect("a prompt with frames has a recording");
-                frames.clone().narrow(1, frame, 1)
-            }
-        });
-        match (words, sound) {
-            (Some(words), Some(sound)) => words + sound,
-            (Some(one), None) | (None, Some(one)) => one,
-            (None, None) => unreachable!("a row has a text, or a codec vector, or both"),
+    let frames = context.map_or(&[][..], |context| &context.frames);
+    let speaker = voice.map_or(&[][..], |voice| &voice.speaker);
+    let mut vectors = vec![talker.text(&texts, device)];
+    let (dtype, width) = (vectors[0].dtype(), vectors[0].dims()[2]);
+    if !codes.is_empty() {
+        vectors.push(talker.codec(&codes, device));
+    }
+    if !frames.is_empty() {
+        vectors.push(talker.frames(frames, device));
+    }
+    if !speaker.is_empty() {
+        let data = TensorData::new(speaker.to_vec(), [1, 1, width]);
+        vectors.push(Tensor::from_data(data, (device, dtype)));
+    }
+    vectors.push(Tensor::zeros([1, 1, width], (device, dtype)));
+    let first_frame = texts.len() + codes.len();
+    let of_speaker = first_frame + frames.len();
+    let zero = of_speaker + usize::from(!speaker.is_empty());
+    let (mut text, mut code) = (0..texts.len(), texts.len()..first_frame);
+    let of_text = |row: &Row| row.text.and_then(|_| text.next()).unwrap_or(zero);
+    let of_codec = |row: &Row| match row.codec {
+        None => zero,
+        Some(Codec::Id(_)) => code.next().unwrap_or(zero),
+        Some(Codec::Speaker) => {
+            assert!(!speaker.is_empty(), "a prompt with a voice has its vector");
+            of_speaker
         }
-    });
-    Tensor::cat(rows.collect(), 1)
+        Some(Codec::Frame(frame)) => {
+            assert!(frame < frames.len(), "a prompt with frames has a recording");
+            first_frame + frame
+        }
+    };
+    let vectors = Tensor::cat(vectors, 1);
+    let chosen = |indices: Vec<usize>| {
+        let indices: Vec<i32> = indices.into_iter().map(|index| index as i32).collect();
+        vectors.clone().select(1, Tensor::from_data(&*indices, device))
+    };
+    chosen(rows.iter().map(of_text).collect()) + chosen(rows.iter().map(of_codec).collect())
 }
 
 fn id_of(codec: Option<Codec>) -> Option<u32> {
