@@ -25,13 +25,16 @@ pub(crate) enum Source {
     Plain(String),
     /// A weight-norm pair: names of `g` and `v`.
     WeightNorm(String, String),
+    /// Ones, which the file leaves out.
+    Ones,
 }
 
 impl Source {
-    /// Returns the tensor's name for messages; this tensor has the parameter's shape.
-    fn name(&self) -> &str {
+    /// Returns the name of the tensor that has the parameter's shape, if the file has one.
+    fn name(&self) -> Option<&str> {
         match self {
-            Self::Plain(name) | Self::WeightNorm(_, name) => name,
+            Self::Plain(name) | Self::WeightNorm(_, name) => Some(name),
+            Self::Ones => None,
         }
     }
 
@@ -40,6 +43,7 @@ impl Source {
         match self {
             Self::Plain(name) => [Some(name.as_str()), None],
             Self::WeightNorm(g, v) => [Some(g.as_str()), Some(v.as_str())],
+            Self::Ones => [None, None],
         }
         .into_iter()
         .flatten()
@@ -76,6 +80,7 @@ impl Source {
                 let data = TensorData::new(weight, shape);
                 Ok(if dtype == DType::F32 { data } else { data.convert_dtype(dtype) })
             }
+            Self::Ones => Ok(TensorData::ones::<f32, _>(shape).convert_dtype(dtype)),
         }
     }
 }
@@ -89,7 +94,8 @@ pub(crate) fn sources(
     tensors: &Tensors,
     names: &TensorNames,
 ) -> Result<BTreeMap<String, Source>, Error> {
-    let mut sources = BTreeMap::<String, Source>::new();
+    let ones = names.ones.iter().map(|path| (path.clone(), Source::Ones));
+    let mut sources: BTreeMap<String, Source> = ones.collect();
     for name in tensors.names() {
         let Some(mut path) = names.path_of(name) else { continue };
         tensors.check_dtype(name)?;
@@ -112,10 +118,10 @@ pub(crate) fn sources(
         } else {
             Source::Plain(name.to_owned())
         };
-        let second = source.name().to_owned();
-        if let Some(first) = sources.insert(path, source) {
-            let (path, first) = (tensors.path().to_owned(), first.name().to_owned());
-            return Err(Error::SameParameter { path, first, second });
+        let second = source.name().unwrap_or(name).to_owned();
+        if let Some(first) = sources.insert(path.clone(), source) {
+            let first = first.name().map_or(path, str::to_owned);
+            return Err(Error::SameParameter { path: tensors.path().to_owned(), first, second });
         }
     }
     Ok(sources)
@@ -137,7 +143,8 @@ fn check_g(tensors: &Tensors, g: &str, v: &str) -> Result<(), Error> {
 pub(crate) fn size(tensors: &Tensors, names: &TensorNames) -> Result<PartSize, Error> {
     let mut size = PartSize { parameters: 0, file_bytes: 0 };
     for source in sources(tensors, names)?.values() {
-        size.parameters += tensors.shape(source.name())?.iter().product::<usize>() as u64;
+        let Some(name) = source.name() else { continue };
+        size.parameters += tensors.shape(name)?.iter().product::<usize>() as u64;
         size.file_bytes += source.names().map(|name| tensors.bytes(name)).sum::<u64>();
     }
     Ok(size)
@@ -219,8 +226,10 @@ fn check<B: Backend, M: Module<B>>(
     }
     for (path, source) in sources {
         let expected = &expected[path].shape;
-        if !tensors.fits(source.name(), expected)? {
-            return Err(tensors.wrong_shape(source.name(), expected.clone()));
+        if let Some(name) = source.name()
+            && !tensors.fits(name, expected)?
+        {
+            return Err(tensors.wrong_shape(name, expected.clone()));
         }
     }
     Ok(expected)
@@ -232,10 +241,10 @@ pub(crate) fn shapes(
     names: &TensorNames,
 ) -> Result<Vec<(String, Vec<usize>)>, Error> {
     let shape = |(path, source): (String, Source)| {
-        let shape = tensors.shape(source.name())?.to_vec();
-        Ok((path, shape))
+        let shape = tensors.shape(source.name()?).map(<[usize]>::to_vec);
+        Some(shape.map(|shape| (path, shape)))
     };
-    sources(tensors, names)?.into_iter().map(shape).collect()
+    sources(tensors, names)?.into_iter().filter_map(shape).collect()
 }
 
 /// Merges the adapted weights of the network with these `names` to measure the change of `adapters` in `dtype`.
@@ -248,7 +257,7 @@ pub(crate) fn measure(
     let sources = sources(tensors, names)?;
     let mut changed = sources.iter().filter(|(path, _)| adapters.change(path));
     changed.try_for_each(|(path, source)| {
-        let weight = source.read(tensors, tensors.shape(source.name())?.to_vec(), DType::F32)?;
+        let weight = source.read(tensors, shape_of(source, tensors)?, DType::F32)?;
         let others = |path: &str| values(&sources[path], tensors);
         adapters.merge(path, weight, dtype, &others).map(drop)
     })
@@ -256,8 +265,13 @@ pub(crate) fn measure(
 
 /// The values of `source` in f32.
 fn values(source: &Source, tensors: &Tensors) -> Result<Vec<f32>, Error> {
-    let shape = tensors.shape(source.name())?.to_vec();
+    let shape = shape_of(source, tensors)?;
     Ok(source.read(tensors, shape, DType::F32)?.to_vec().expect("it was read as f32"))
+}
+
+/// The shape of `source` in the file; no adapter changes a parameter that the file leaves out.
+fn shape_of(source: &Source, tensors: &Tensors) -> Result<Vec<usize>, Error> {
+    Ok(source.name().map(|name| tensors.shape(name)).transpose()?.unwrap_or_default().to_vec())
 }
 
 /// Compares the names and shapes of `module`'s parameters with the tensors of the network with these `names`.

@@ -25,7 +25,7 @@ pub enum Format {
     Released,
     /// Built into the program.
     BuiltIn,
-    /// A GGUF file in acestep.cpp's form.
+    /// GGUF files in the form of acestep.cpp or qwentts.cpp.
     Gguf,
     /// A single safetensors file in ComfyUI's form.
     Single,
@@ -56,7 +56,7 @@ pub trait StandIn: fmt::Debug + Send + Sync {
     /// Returns notices for its use: lower case, no full stop.
     fn notices(&self) -> &[String];
 
-    /// Returns its tensors under the names of the released layout.
+    /// Returns its tensors, under the names that the tables of its family have for its format.
     fn tensors(&self) -> &Tensors;
 
     /// Returns the actual path of the text file that a released directory calls `file`.

@@ -13,8 +13,7 @@ use acestep::Kind;
 pub struct Release {
     /// Name for the fields `model` and `lm_model`, and for downloads.
     pub name: &'static str,
-    /// The network that it is searched as among other programs' files; `None` if only its own
-    /// directory is read.
+    /// The network that it is searched as among other programs' files; `None` for a speech model.
     pub kind: Option<Kind>,
     /// Its directory in the models directory.
     pub directory: &'static str,
@@ -66,6 +65,13 @@ impl Release {
 pub(crate) fn all() -> impl Iterator<Item = &'static Release> {
     use acestep::{COMPANIONS, LANGUAGE_MODELS, MODELS};
     MODELS.iter().chain(&LANGUAGE_MODELS).chain(&COMPANIONS).chain(&qwen3_tts::MODELS)
+}
+
+/// Returns a noun phrase for the network in a GGUF file of this `architecture`, of any family.
+pub(crate) fn of_architecture(architecture: &str) -> Option<&'static str> {
+    let songs = acestep::ARCHITECTURES.map(|(own, kind)| (own, kind.name()));
+    let all = songs.into_iter().chain(qwen3_tts::gguf::ARCHITECTURES);
+    all.into_iter().find(|(own, _)| *own == architecture).map(|(_, noun)| noun)
 }
 
 #[cfg(test)]

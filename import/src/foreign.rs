@@ -3,6 +3,7 @@
 //! | format | recognised by | module |
 //! |---|---|---|
 //! | GGUF of acestep.cpp | its first four bytes, `general.architecture` | `gguf` |
+//! | GGUF of qwentts.cpp | the same | `gguf::qwentts` |
 //! | safetensors of ComfyUI | the header's names | `comfy` |
 //! | directory of diffusers | `model_index.json` | `diffusers` |
 //!
@@ -172,6 +173,20 @@ pub(crate) fn recognise(path: &Path) -> Result<Option<Format>, Error> {
         [_, _, _, _, _, _, 0, 0, b'{'] => Some(Format::Single),
         _ => None,
     })
+}
+
+/// Opens the talker at `path`, a GGUF file or a directory with one, and its codec, which is searched
+/// beside it and in `places`. Returns `None` for other formats.
+///
+/// # Errors
+/// Any file that is missing, truncated, of another kind or unsupported; the message names it.
+pub(crate) fn speech(path: &Path, places: &[PathBuf]) -> Result<Option<[Directory; 2]>, Error> {
+    gguf::qwentts::open(path, places)
+}
+
+/// Returns the GGUF file in `place` of the talker whose released directory is called `name`.
+pub(crate) fn talker(place: &Path, name: &str) -> Option<PathBuf> {
+    gguf::qwentts::talker_called(place, name)
 }
 
 /// True if there is a GGUF file at `path`.

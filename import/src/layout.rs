@@ -24,6 +24,7 @@ use crate::{
     Error, built_in,
     error::{Places, Unknown},
     families::{Release, acestep::Kind},
+    foreign,
     hub::{Hub, is_whole},
 };
 
@@ -82,9 +83,8 @@ impl Layout {
         self.models_dirs.iter().map(move |dir| dir.join(name))
     }
 
-    /// Returns the possible places of `choice`, a network of `kind` or of no kind that other programs
-    /// store; `known` is the released model
-    /// with that name, if there is one.
+    /// Returns the possible places of `choice`, a network of `kind`, or a speech model without one;
+    /// `known` is the released model with that name, if there is one.
     fn candidates(
         &self,
         choice: &str,
@@ -103,7 +103,11 @@ impl Layout {
             let directory = known.map_or(choice, |model| model.directory);
             for dir in &self.models_dirs {
                 candidates.push(dir.join(directory));
-                candidates.extend(kind.and_then(|kind| files::gguf(dir, directory, kind)));
+                candidates.extend(match (kind, known) {
+                    (Some(kind), _) => files::gguf(dir, directory, kind),
+                    (None, Some(_)) => foreign::talker(dir, directory),
+                    (None, None) => None,
+                });
                 if known.is_none() && !choice.is_empty() {
                     let more =
                         ["checkpoints", "diffusion_models"].map(|own| dir.join(own).join(choice));

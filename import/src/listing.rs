@@ -1,9 +1,15 @@
-//! Files of a directory of the disk.
+//! Files of a directory of the disk, and the types in their names.
 
 use std::{
     fs,
     path::{Path, PathBuf},
 };
+
+/// Type suffixes of GGUF files, from most to least precise.
+const TYPES: [&str; 18] = [
+    "F32", "BF16", "F16", "Q8_0", "Q6_K", "Q5_K_M", "Q5_K_S", "Q5_1", "Q5_0", "Q4_K_M", "Q4_K_S",
+    "Q4_1", "Q4_0", "Q3_K_L", "Q3_K_M", "Q3_K_S", "Q2_K", "Q4_K",
+];
 
 /// Returns the files of `place` with that extension, in alphabetical order.
 pub(crate) fn files_in(place: &Path, ending: &str) -> Vec<PathBuf> {
@@ -15,4 +21,9 @@ pub(crate) fn files_in(place: &Path, ending: &str) -> Vec<PathBuf> {
         .collect();
     paths.sort();
     paths
+}
+
+/// Returns the place of `kind`, a type in a name, among all from the most precise on.
+pub(crate) fn rank(kind: &str) -> Option<usize> {
+    TYPES.iter().position(|known| known.eq_ignore_ascii_case(kind))
 }

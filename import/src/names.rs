@@ -14,6 +14,8 @@ pub(crate) struct TensorNames {
     pub(crate) published: Vec<(Cow<'static, str>, Cow<'static, str>)>,
     /// The same, for other spellings that are read and never written.
     pub(crate) others: Vec<(Cow<'static, str>, Cow<'static, str>)>,
+    /// Paths of parameters that the file leaves out because all their values are one.
+    pub(crate) ones: Vec<String>,
 }
 
 impl TensorNames {

@@ -1,5 +1,5 @@
-//! The directory of a Qwen3-TTS model: talker, speaker encoder, tokenizer, and the codec in
-//! `speech_tokenizer/`.
+//! The files of a Qwen3-TTS model: a directory with talker, speaker encoder, tokenizer, and the codec
+//! in `speech_tokenizer/`; or two GGUF files.
 
 use std::{
     path::{Path, PathBuf},
@@ -7,19 +7,24 @@ use std::{
 };
 
 use crate::{
-    Directory, Error, LanguageTokenizer, Layout, Origin, PartSize,
+    Directory, Error, Format, LanguageTokenizer, Layout, Origin, PartSize,
     built_in::{TINY_SPEECH, tiny_speech_directories},
-    families::qwen3_tts as names,
+    families::qwen3_tts::{self as names, gguf},
+    foreign,
     hub::checksum,
     kind, name_of,
     names::TensorNames,
+    origin,
     weights::WeightsDir,
 };
 use acestep_model::{
     Backend, CheckpointError, Place, Tokenizer,
     speech::{
         mimi,
-        qwen3_tts::{Checkpoint, Config, Files, GenerationConfig, SpeakerEncoder, Talker, codec},
+        qwen3_tts::{
+            Checkpoint, Config, Files, GenerationConfig, SpeakerEncoder, SpeakerEncoderConfig,
+            Talker, codec,
+        },
     },
 };
 use sha2::{Digest as _, Sha256};
@@ -42,7 +47,7 @@ pub enum Qwen3TtsNetwork {
     CodecEncoder,
 }
 
-/// A model's networks, read from the released directory layout.
+/// A model's networks, read from the released directory layout or from GGUF files.
 #[derive(Debug)]
 pub struct Qwen3Tts {
     name: String,
@@ -54,12 +59,20 @@ pub struct Qwen3Tts {
 }
 
 impl Qwen3Tts {
-    /// Opens the directory at `path`: parses the configurations and the headers. The tokenizer and
-    /// the weights are read on first use.
+    /// Opens the directory or the talker's GGUF file at `path`: parses the configurations and the
+    /// headers. The tokenizer and the weights are read on first use.
     ///
     /// # Errors
     /// If something is missing, cut, contradictory or of another kind; the message names the file.
     pub fn open(path: &Path) -> Result<Self, Error> {
+        Self::open_among(path, &[])
+    }
+
+    /// [`Self::open`] that also searches `places` for the codec of a GGUF file.
+    fn open_among(path: &Path, places: &[PathBuf]) -> Result<Self, Error> {
+        if let Some([model, codec]) = foreign::speech(path, places)? {
+            return Self::from_directories(name_of(model.root()), model, codec);
+        }
         let model = Directory::Disk(path.to_owned());
         let (own, beside) = (path.join(CODEC), path.with_file_name(PUBLISHED_CODEC));
         let codec = if !own.is_dir() && beside.is_dir() { beside } else { own };
@@ -76,7 +89,7 @@ impl Qwen3Tts {
             let [model, codec] = tiny_speech_directories();
             return Self::from_directories(TINY_SPEECH.to_owned(), model, codec);
         }
-        Self::open(&layout.resolve_speech_model(choice)?)
+        Self::open_among(&layout.resolve_speech_model(choice)?, layout.dirs())
     }
 
     /// Opens two directories, which may be built into the program.
@@ -121,11 +134,14 @@ impl Qwen3Tts {
         let codes = talker.code_predictor_config.vocab_size;
         agree("vocab_size", codes, "codebook_size", decoder.codebook_size)?;
 
-        let mut networks = vec![names::talker()];
-        networks.extend(config.speaker_encoder_config.is_some().then(names::speaker_encoder));
+        let spelling = Spelling(model.format());
+        let mut networks = vec![spelling.talker(&config)];
+        networks
+            .extend(config.speaker_encoder_config.as_ref().map(|c| spelling.speaker_encoder(c)));
         let model = WeightsDir::open(model, config, "speech model", &networks, &[])?;
-        let networks = [decoder_names(&codec_config), encoder_names(&codec_config)];
-        let unused = names::unused_of_codec(&codec_config);
+        let spelling = Spelling(codec.format());
+        let networks = [spelling.decoder(&codec_config), spelling.encoder(&codec_config)];
+        let unused = spelling.unused(&codec_config);
         let codec = WeightsDir::open(codec, codec_config, "speech tokenizer", &networks, &unused)?;
         let (fix_mistral_regex, tokenizer) = (false, OnceLock::new());
         Ok(Self { name, model, codec, generation, fix_mistral_regex, tokenizer })
@@ -158,11 +174,43 @@ impl Qwen3Tts {
     /// None after a successful [`Self::open`], which checks the same.
     pub fn size(&self, network: Qwen3TtsNetwork) -> Result<PartSize, Error> {
         match network {
-            Qwen3TtsNetwork::Talker => self.model.size(&names::talker()),
-            Qwen3TtsNetwork::SpeakerEncoder => self.model.size(&names::speaker_encoder()),
-            Qwen3TtsNetwork::CodecDecoder => self.codec.size(&decoder_names(self.codec.config())),
-            Qwen3TtsNetwork::CodecEncoder => self.codec.size(&encoder_names(self.codec.config())),
+            Qwen3TtsNetwork::Talker => self.model.size(&self.talker_names()),
+            Qwen3TtsNetwork::SpeakerEncoder => match &self.config().speaker_encoder_config {
+                Some(config) => self.model.size(&self.of_model().speaker_encoder(config)),
+                None => Ok(PartSize { parameters: 0, file_bytes: 0 }),
+            },
+            Qwen3TtsNetwork::CodecDecoder => self.codec.size(&self.decoder_names()),
+            Qwen3TtsNetwork::CodecEncoder => self.codec.size(&self.encoder_names()),
         }
+    }
+
+    /// Returns notices about the files: lower case, no full stop.
+    pub fn notices(&self) -> Vec<String> {
+        let (talker, codec) = (self.origin(), self.codec.origin());
+        origin::notices([
+            ("talker", &talker, self.model.directory()),
+            ("codec", &codec, self.codec.directory()),
+        ])
+    }
+
+    fn of_model(&self) -> Spelling {
+        Spelling(self.model.directory().format())
+    }
+
+    fn of_codec(&self) -> Spelling {
+        Spelling(self.codec.directory().format())
+    }
+
+    fn talker_names(&self) -> TensorNames {
+        self.of_model().talker(self.model.config())
+    }
+
+    fn decoder_names(&self) -> TensorNames {
+        self.of_codec().decoder(self.codec.config())
+    }
+
+    fn encoder_names(&self) -> TensorNames {
+        self.of_codec().encoder(self.codec.config())
     }
 
     /// Compares the headers of all files with the networks, so that errors are found before the
@@ -172,15 +220,15 @@ impl Qwen3Tts {
     /// Names the missing, unused or mismatched tensors.
     pub fn check<B: Backend>(&self, device: &B::Device) -> Result<(), Error> {
         let config = self.model.config();
-        self.model.compare::<B, _>(&Talker::init(config, device), &names::talker())?;
+        self.model.compare::<B, _>(&Talker::init(config, device), &self.talker_names())?;
         if let Some(encoder) = &config.speaker_encoder_config {
             let module = SpeakerEncoder::init(encoder, device);
-            self.model.compare::<B, _>(&module, &names::speaker_encoder())?;
+            self.model.compare::<B, _>(&module, &self.of_model().speaker_encoder(encoder))?;
         }
         let config = self.codec.config();
         let decoder = codec::Decoder::init(&config.decoder_config, device);
-        self.codec.compare::<B, _>(&decoder, &decoder_names(config))?;
-        self.codec.compare::<B, _>(&encoder_of(config, device), &encoder_names(config))?;
+        self.codec.compare::<B, _>(&decoder, &self.decoder_names())?;
+        self.codec.compare::<B, _>(&encoder_of(config, device), &self.encoder_names())?;
         self.language_tokenizer().map(drop)
     }
 
@@ -195,12 +243,43 @@ impl Qwen3Tts {
     }
 }
 
-fn decoder_names(config: &codec::Config) -> TensorNames {
-    names::codec_decoder(&config.decoder_config)
-}
+/// The names of tensors in files of a format.
+#[derive(Clone, Copy)]
+struct Spelling(Format);
 
-fn encoder_names(config: &codec::Config) -> TensorNames {
-    names::codec_encoder(&config.encoder_config, config.encoder_valid_num_quantizers)
+impl Spelling {
+    fn is_gguf(self) -> bool {
+        self.0 == Format::Gguf
+    }
+
+    fn talker(self, config: &Config) -> TensorNames {
+        if self.is_gguf() { gguf::talker(config) } else { names::talker() }
+    }
+
+    fn speaker_encoder(self, config: &SpeakerEncoderConfig) -> TensorNames {
+        if self.is_gguf() { gguf::speaker_encoder(config) } else { names::speaker_encoder() }
+    }
+
+    fn decoder(self, config: &codec::Config) -> TensorNames {
+        let config = &config.decoder_config;
+        if self.is_gguf() { gguf::codec_decoder(config) } else { names::codec_decoder(config) }
+    }
+
+    fn encoder(self, config: &codec::Config) -> TensorNames {
+        let (config, count) = (&config.encoder_config, config.encoder_valid_num_quantizers);
+        match self.is_gguf() {
+            true => gguf::codec_encoder(config, count),
+            false => names::codec_encoder(config, count),
+        }
+    }
+
+    /// Returns the tensors of the codec's files that no network uses.
+    fn unused(self, config: &codec::Config) -> Vec<String> {
+        match self.is_gguf() {
+            true => gguf::UNUSED_OF_CODEC.map(str::to_owned).into(),
+            false => names::unused_of_codec(config),
+        }
+    }
 }
 
 fn encoder_of<B: Backend>(config: &codec::Config, device: &B::Device) -> mimi::Encoder<B> {
@@ -244,7 +323,7 @@ impl Files for Qwen3Tts {
 impl<B: Backend> Checkpoint<B> for Qwen3Tts {
     fn talker(&self, place: &Place<B>) -> Result<Talker<B>, CheckpointError> {
         let module = Talker::init(self.model.config(), &place.device);
-        Ok(self.model.load(module, &names::talker(), place, None)?)
+        Ok(self.model.load(module, &self.talker_names(), place, None)?)
     }
 
     fn speaker_encoder(&self, place: &Place<B>) -> Result<SpeakerEncoder<B>, CheckpointError> {
@@ -253,19 +332,20 @@ impl<B: Backend> Checkpoint<B> for Qwen3Tts {
             return Err(Error::NoNetwork { path, network: "speaker encoder" }.into());
         };
         let module = SpeakerEncoder::init(config, &place.device);
-        Ok(self.model.load(module, &names::speaker_encoder(), place, None)?)
+        let names = self.of_model().speaker_encoder(config);
+        Ok(self.model.load(module, &names, place, None)?)
     }
 
     fn codec_decoder(&self, place: &Place<B>) -> Result<codec::Decoder<B>, CheckpointError> {
         let config = self.codec.config();
         let module = codec::Decoder::init(&config.decoder_config, &place.device);
-        let decoder = self.codec.load(module, &decoder_names(config), place, None)?;
+        let decoder = self.codec.load(module, &self.decoder_names(), place, None)?;
         Ok(decoder.prepacked())
     }
 
     fn codec_encoder(&self, place: &Place<B>) -> Result<mimi::Encoder<B>, CheckpointError> {
         let config = self.codec.config();
         let module = encoder_of(config, &place.device);
-        Ok(self.codec.load(module, &encoder_names(config), place, None)?)
+        Ok(self.codec.load(module, &self.encoder_names(), place, None)?)
     }
 }

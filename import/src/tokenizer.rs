@@ -7,7 +7,14 @@
 
 use std::path::PathBuf;
 
-use tokenizers::Tokenizer;
+use tokenizers::{
+    SplitDelimiterBehavior, Tokenizer,
+    pre_tokenizers::{
+        byte_level::ByteLevel,
+        sequence::Sequence,
+        split::{Split, SplitPattern},
+    },
+};
 
 use crate::{Directory, Error, Network};
 
@@ -147,6 +154,13 @@ pub(crate) fn read(directory: &Directory, owner: Owner) -> Result<(PathBuf, Toke
     // Ignore truncation and padding of the file; the caller decides about lengths.
     inner.with_padding(None);
     inner.with_truncation(None).map_err(|error| bad(error.to_string()))?;
+    if let Owner::Talker { fix_mistral_regex: true } = owner {
+        let pattern = SplitPattern::Regex(assemble::SPLIT_FIXED.to_owned());
+        let split = Split::new(pattern, SplitDelimiterBehavior::Isolated, false)
+            .map_err(|error| bad(error.to_string()))?;
+        let bytes = ByteLevel::new(false, false, false);
+        inner.with_pre_tokenizer(Some(Sequence::new(vec![split.into(), bytes.into()])));
+    }
     Ok((path, inner))
 }
 

@@ -37,6 +37,7 @@ mod shell;
 mod songs;
 mod sound;
 mod speak;
+mod speech_files;
 mod thinking;
 mod together;
 mod train;

@@ -18,5 +18,6 @@ mod prompts;
 mod residency;
 mod sampler;
 mod seeds;
+mod speech_files;
 mod tasks;
 mod vae;

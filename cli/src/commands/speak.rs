@@ -60,6 +60,7 @@ pub(crate) fn run(args: &Speak, global: &Global) -> Result<ExitCode> {
         let text = "tiny-speech is a random network: it makes noise, to prove the program";
         notices.push(Notice(text.into()));
     }
+    notices.extend(model.notices().into_iter().map(Notice));
     let source = Source::of(&args.voice, transcript, &model, &mut notices)?;
     let first = args.drawing.request(String::new(), &args.voice, instruct);
     let first_seed = first.seed.unwrap_or_else(|| u64::from(rand::random::<u32>()));

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use acestep_engine::{Engine, Error, Observe, audio::read, error::size};
+use acestep_engine::{Engine, Error, Notice, Observe, audio::read, error::size};
 use acestep_import::Qwen3Tts;
 use acestep_model::speech::qwen3_tts::Files as _;
 use acestep_speech::{KeptVoice, Networks, Plan, Request, Voice, Voices, check_request};
@@ -62,6 +62,7 @@ fn make(args: &Make, report: &Report) -> Result<ExitCode> {
         transcript.map(|text| text_or_file("--transcript", text, &mut stdin)).transpose()?;
     let Started { engine, kernels, mut notices } = engine::start(&args.place)?;
     let model = Qwen3Tts::find(args.model.as_deref(), &settings::layout())?;
+    notices.extend(model.notices().into_iter().map(Notice));
     let language = args.language.clone();
     let request = Request { text: ANY_TEXT.to_owned(), language, ..Request::default() };
     check_request(&request, true, &model)?;

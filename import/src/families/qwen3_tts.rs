@@ -1,5 +1,6 @@
 //! Qwen3-TTS, as data.
 
+pub(crate) mod gguf;
 mod names;
 mod releases;
 

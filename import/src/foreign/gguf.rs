@@ -24,11 +24,20 @@ use super::{
     pieces::{self, near},
     sizes,
 };
-use crate::{Directory, Error, Tensors, families::acestep::Kind, silence, tokenizer::END_OF_TEXT};
+use crate::{
+    Directory, Error, Tensors,
+    families::{
+        acestep::{ARCHITECTURES, Kind},
+        of_architecture,
+    },
+    silence,
+    tokenizer::END_OF_TEXT,
+};
 use header::Header;
 use reader::Value;
 
 mod header;
+pub(super) mod qwentts;
 mod reader;
 
 const ARCHITECTURE: &str = "general.architecture";
@@ -39,14 +48,6 @@ const IS_TURBO: &str = "acestep.is_turbo";
 const TOKENS: &str = "tokenizer.ggml.tokens";
 const MERGES: &str = "tokenizer.ggml.merges";
 const SILENCE: &str = "silence_latent";
-
-/// (Architecture of the file, kind.)
-const ARCHITECTURES: [(&str, Kind); 4] = [
-    ("acestep-dit", Kind::Dit),
-    ("acestep-lm", Kind::LanguageModel),
-    ("acestep-text-enc", Kind::TextEncoder),
-    ("acestep-vae", Kind::Vae),
-];
 
 /// Opens the file at `path`, which must be of the kind `wanted`; `places` are searched for its
 /// pieces, if it was converted without them.
@@ -165,9 +166,12 @@ fn kind(path: &Path, architecture: Option<&str>) -> Result<Kind, Error> {
     let architecture = architecture.unwrap_or_default();
     kind_of(architecture).ok_or_else(|| Error::Foreign {
         path: path.to_owned(),
-        reason: format!(
-            "its architecture is `{architecture}`, which is no network of ACE-Step 1.5"
-        ),
+        reason: match of_architecture(architecture) {
+            Some(noun) => format!("it holds {noun}, which makes no songs"),
+            None => {
+                format!("its architecture is `{architecture}`, which is no network of ACE-Step 1.5")
+            }
+        },
         remedy: format!(
             "take files that acestep.cpp made, whose architecture is one of {}",
             ARCHITECTURES.map(|(name, _)| name).join(", ")

@@ -14,14 +14,8 @@ use crate::{
     },
     foreign,
     hub::name_of_snapshot,
-    listing::files_in,
+    listing::{files_in, rank},
 };
-
-/// Type suffixes of GGUF files, from most to least precise.
-const TYPES: [&str; 18] = [
-    "F32", "BF16", "F16", "Q8_0", "Q6_K", "Q5_K_M", "Q5_K_S", "Q5_1", "Q5_0", "Q4_K_M", "Q4_K_S",
-    "Q4_1", "Q4_0", "Q3_K_L", "Q3_K_M", "Q3_K_S", "Q2_K", "Q4_K",
-];
 
 /// Returns the model's name: a directory's name, or a file's name without extension and type.
 pub(crate) fn stem(path: &Path) -> String {
@@ -73,10 +67,6 @@ pub(super) fn gguf(place: &Path, name: &str, wanted: Kind) -> Option<PathBuf> {
 /// True if `name` is the name of a published directory.
 fn is_known(name: &str) -> bool {
     families::all().any(|release| release.directory == name)
-}
-
-fn rank(kind: &str) -> Option<usize> {
-    TYPES.iter().position(|known| known.eq_ignore_ascii_case(kind))
 }
 
 /// Result of the search for a network in a place.

@@ -18,9 +18,9 @@ use crate::{
 /// Qwen's pattern to split text before merging; digits are split one by one.
 const SPLIT: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
 
-/// The pattern that upstream's `fix_mistral_regex` puts in its place: marks belong to words, and a
+/// The pattern that upstream's `fix_mistral_regex` puts in place of Qwen's: marks belong to words, and a
 /// capital letter inside a word begins another.
-const SPLIT_FIXED: &str = r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+";
+pub(super) const SPLIT_FIXED: &str = r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+";
 
 /// Qwen3's added tokens in the order of their ids, the first directly after the base vocabulary
 /// (151643 in the released one); true if the token is special.
@@ -103,10 +103,6 @@ pub(super) fn tokenizer_json(directory: &Directory, owner: Owner) -> Result<Valu
     });
     let added: Vec<Value> = added.collect();
     let byte_level = json!({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": false, "use_regex": false});
-    let split = match owner {
-        Owner::Talker { fix_mistral_regex: true } => SPLIT_FIXED,
-        _ => SPLIT,
-    };
     let end = |type_id: u8| json!({"SpecialToken": {"id": END_OF_TEXT, "type_id": type_id}});
     let sequence = |id: &str, type_id: u8| json!({"Sequence": {"id": id, "type_id": type_id}});
     let post_processor = match owner {
@@ -128,7 +124,7 @@ pub(super) fn tokenizer_json(directory: &Directory, owner: Owner) -> Result<Valu
         "added_tokens": added,
         "normalizer": {"type": "NFC"},
         "pre_tokenizer": {"type": "Sequence", "pretokenizers": [
-            {"type": "Split", "pattern": {"Regex": split}, "behavior": "Isolated", "invert": false},
+            {"type": "Split", "pattern": {"Regex": SPLIT}, "behavior": "Isolated", "invert": false},
             byte_level,
         ]},
         "post_processor": post_processor,

@@ -1,4 +1,4 @@
-//! GGUF files in the format of acestep.cpp.
+//! GGUF files: the container, and the format of acestep.cpp.
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -9,6 +9,8 @@ use super::{Stack, Stored, read, released, save, silence, text};
 pub enum Weights {
     /// Unchanged.
     F32,
+    /// Rounded to 11 bits.
+    F16,
     /// The upper half of each f32, like acestep.cpp's converter.
     Bf16,
     /// One scale for 32 values, if the row length is a multiple of 32.
@@ -20,6 +22,7 @@ impl Weights {
     pub fn name(self) -> &'static str {
         match self {
             Self::F32 => "F32",
+            Self::F16 => "F16",
             Self::Bf16 => "BF16",
             Self::Q8_0 => "Q8_0",
         }
@@ -88,7 +91,31 @@ pub fn value_text(text: &str) -> Vec<u8> {
     [&8_u32.to_le_bytes()[..], &bytes_of_text(text)].concat()
 }
 
-fn value_texts(texts: &[String]) -> Vec<u8> {
+/// Encodes a u32 value.
+pub fn value_number(number: u32) -> Vec<u8> {
+    [4_u32.to_le_bytes(), number.to_le_bytes()].concat()
+}
+
+/// Encodes an f32 value.
+pub fn value_float(number: f32) -> Vec<u8> {
+    [6_u32.to_le_bytes(), number.to_le_bytes()].concat()
+}
+
+/// Encodes a bool value.
+pub fn value_bool(is_on: bool) -> Vec<u8> {
+    [&7_u32.to_le_bytes()[..], &[u8::from(is_on)]].concat()
+}
+
+/// Encodes an array of i32.
+pub fn value_numbers(numbers: &[i32]) -> Vec<u8> {
+    let mut bytes = [9_u32.to_le_bytes(), 5_u32.to_le_bytes()].concat();
+    bytes.extend((numbers.len() as u64).to_le_bytes());
+    numbers.iter().for_each(|number| bytes.extend(number.to_le_bytes()));
+    bytes
+}
+
+/// Encodes an array of strings.
+pub fn value_texts(texts: &[String]) -> Vec<u8> {
     let mut bytes = [9_u32.to_le_bytes(), 8_u32.to_le_bytes()].concat();
     bytes.extend((texts.len() as u64).to_le_bytes());
     texts.iter().for_each(|text| bytes.extend(bytes_of_text(text)));
@@ -114,6 +141,9 @@ pub fn write_gguf(
         let (kind, stored_bytes) = match weights(name, stored) {
             Weights::F32 => {
                 (0_u32, stored.values.iter().flat_map(|value| value.to_le_bytes()).collect())
+            }
+            Weights::F16 => {
+                (1, stored.values.iter().flat_map(|value| half(*value).to_le_bytes()).collect())
             }
             Weights::Bf16 => {
                 let upper = |value: &f32| ((value.to_bits() >> 16) as u16).to_le_bytes();
@@ -148,4 +178,42 @@ fn block(values: &[f32]) -> Vec<u8> {
     let bits = ((exponent + 15) as u16) << 10;
     let numbers = values.iter().map(|value| ((value / scale).round() as i8).cast_unsigned());
     bits.to_le_bytes().into_iter().chain(numbers).collect()
+}
+
+/// Returns the values that `stored` has in a file as `weights`.
+pub(super) fn rounded(stored: &Stored, weights: Weights) -> Stored {
+    let values = stored.values.iter();
+    let values = match weights {
+        Weights::F32 => stored.values.clone(),
+        Weights::F16 => values.map(|value| widened(half(*value))).collect(),
+        Weights::Bf16 => values.map(|v| f32::from_bits(v.to_bits() & 0xffff_0000)).collect(),
+        Weights::Q8_0 => stored.values.chunks_exact(32).flat_map(of_block).collect(),
+    };
+    Stored { shape: stored.shape.clone(), values }
+}
+
+/// Returns the values of a block.
+fn of_block(values: &[f32]) -> Vec<f32> {
+    let block = block(values);
+    let scale = widened(u16::from_le_bytes([block[0], block[1]]));
+    block[2..].iter().map(|byte| f32::from(byte.cast_signed()) * scale).collect()
+}
+
+/// Returns the f16 nearest to `value`, whose size is below 65504; the even one of two.
+fn half(value: f32) -> u16 {
+    let sign = if value.is_sign_negative() { 0x8000 } else { 0 };
+    // Steps of 2^-24 below 2^-14, and 2^10 steps for each power of two above.
+    let exponent = (value.abs().log2().floor()).clamp(-14.0, 15.0) as i32;
+    let steps = (f64::from(value.abs()) * 2_f64.powi(10 - exponent)).round_ties_even() as u16;
+    sign | ((((exponent + 14) as u16) << 10) + steps)
+}
+
+/// Returns the value of an f16 that is finite.
+fn widened(bits: u16) -> f32 {
+    let (exponent, steps) = (i32::from(bits >> 10 & 31), f64::from(bits & 0x3ff));
+    let size = match exponent {
+        0 => steps * 2_f64.powi(-24),
+        _ => (steps + 1024.0) * 2_f64.powi(exponent - 25),
+    };
+    if bits & 0x8000 == 0 { size as f32 } else { -size as f32 }
 }

@@ -13,10 +13,18 @@ use serde_json::{Value, json};
 mod comfy;
 mod diffusers;
 mod gguf;
+mod qwentts;
 
 pub use comfy::{write_comfy_checkpoint, write_comfy_split};
 pub use diffusers::write_diffusers;
-pub use gguf::{Weights, value_text, write_gguf, write_gguf_models};
+pub use gguf::{
+    Weights, value_bool, value_float, value_number, value_numbers, value_text, value_texts,
+    write_gguf, write_gguf_models,
+};
+pub use qwentts::{
+    Entry, qwentts_codec, qwentts_talker, write_qwentts, write_qwentts_codec, write_qwentts_talker,
+    write_rounded_release,
+};
 
 /// Returns the folder in the released layout. All other formats are made from it.
 pub fn released() -> PathBuf {
@@ -35,7 +43,7 @@ pub struct Stored {
 /// Tensors by name.
 pub type Stack = BTreeMap<String, Stored>;
 
-/// Reads the tensors of a safetensors file, all f32.
+/// Reads the tensors of a safetensors file, all f32 or bf16.
 pub fn read(path: &Path) -> Stack {
     let bytes = fs::read(path).expect("a golden");
     let length = u64::from_le_bytes(bytes[..8].try_into().expect("8 bytes")) as usize;
@@ -45,10 +53,14 @@ pub fn read(path: &Path) -> Stack {
     let tensors = header.into_iter().filter(|(name, _)| name != "__metadata__");
     tensors
         .map(|(name, value)| {
-            assert_eq!(value["dtype"], "F32", "{name}");
             let shape = value["shape"].as_array().expect("sizes").iter().map(number).collect();
             let [begin, end] = [0, 1].map(|at| 8 + length + number(&value["data_offsets"][at]));
-            (name, Stored { shape, values: floats(&bytes[begin..end]) })
+            let values = match value["dtype"].as_str() {
+                Some("F32") => floats(&bytes[begin..end]),
+                Some("BF16") => upper_halves(&bytes[begin..end]),
+                other => panic!("{name} is {other:?}"),
+            };
+            (name, Stored { shape, values })
         })
         .collect()
 }
@@ -73,6 +85,12 @@ pub fn write(path: &Path, tensors: &Stack) {
 fn floats(bytes: &[u8]) -> Vec<f32> {
     let words = bytes.chunks_exact(4);
     words.map(|word| f32::from_le_bytes(word.try_into().expect("4 bytes"))).collect()
+}
+
+/// Reads values that are the upper halves of f32.
+fn upper_halves(bytes: &[u8]) -> Vec<f32> {
+    let value = |half: &[u8]| f32::from_bits(u32::from_le_bytes([0, 0, half[0], half[1]]));
+    bytes.chunks_exact(2).map(value).collect()
 }
 
 fn save(path: &Path, bytes: &[u8]) {

@@ -27,6 +27,14 @@ impl Kind {
     }
 }
 
+/// (Architecture of a GGUF file, kind.)
+pub(crate) const ARCHITECTURES: [(&str, Kind); 4] = [
+    ("acestep-dit", Kind::Dit),
+    ("acestep-lm", Kind::LanguageModel),
+    ("acestep-text-enc", Kind::TextEncoder),
+    ("acestep-vae", Kind::Vae),
+];
+
 /// Returns the declared kind of a config, or a description of what it declares instead. A language
 /// model declares the same as the text encoder.
 pub(crate) fn declared(config: &Value) -> Result<Kind, String> {

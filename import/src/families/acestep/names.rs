@@ -58,6 +58,7 @@ pub(crate) fn tensor_names(network: Network) -> TensorNames {
         noun: network.name(),
         published: rows(published).collect(),
         others: rows(others).collect(),
+        ones: Vec::new(),
     }
 }
 

@@ -1,4 +1,4 @@
-//! The tensors of each network of Qwen3-TTS.
+//! The tensors of each network of Qwen3-TTS in the released files.
 //!
 //! | network | file | tensors |
 //! |---|---|---|
@@ -16,15 +16,19 @@ use acestep_model::speech::{mimi, qwen3_tts::codec};
 
 use crate::names::TensorNames;
 
-type Rows = Vec<(Cow<'static, str>, Cow<'static, str>)>;
+pub(super) type Rows = Vec<(Cow<'static, str>, Cow<'static, str>)>;
 
 /// Adds a row.
-fn add(rows: &mut Rows, file: impl Into<Cow<'static, str>>, module: impl Into<Cow<'static, str>>) {
+pub(super) fn add(
+    rows: &mut Rows,
+    file: impl Into<Cow<'static, str>>,
+    module: impl Into<Cow<'static, str>>,
+) {
     rows.push((file.into(), module.into()));
 }
 
 fn names(noun: &'static str, published: Rows) -> TensorNames {
-    TensorNames { noun, published, others: Vec::new() }
+    TensorNames { noun, published, others: Vec::new(), ones: Vec::new() }
 }
 
 /// Talker and code predictor.

@@ -46,6 +46,14 @@ impl Header {
             _ => None,
         }
     }
+
+    /// Returns the integers at `key`.
+    pub(super) fn numbers(&self, key: &str) -> Option<&[u64]> {
+        match self.values.get(key)? {
+            Value::Numbers(numbers) => Some(numbers),
+            _ => None,
+        }
+    }
 }
 
 /// Parses the header of the file with content `bytes`.

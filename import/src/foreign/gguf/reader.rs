@@ -8,10 +8,13 @@ const DEPTH: usize = 4;
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Value {
     Unsigned(u64),
+    Float(f64),
     Bool(bool),
     Text(String),
     Texts(Vec<String>),
-    /// A negative number, a fraction, or another array.
+    /// An array of integers, none of which is negative.
+    Numbers(Vec<u64>),
+    /// A negative number, or another array.
     Other,
 }
 
@@ -69,23 +72,15 @@ impl<'a> Reader<'a> {
     /// Reads a value of type `kind`, inside `depth` arrays.
     pub(super) fn value(&mut self, kind: u32, depth: usize) -> Result<Value, String> {
         Ok(match kind {
-            0 => Value::Unsigned(self.take(1)?[0].into()),
-            2 => {
-                let bytes = self.take(2)?;
-                Value::Unsigned(u16::from_le_bytes([bytes[0], bytes[1]]).into())
-            }
-            4 => Value::Unsigned(self.u32()?.into()),
-            10 => Value::Unsigned(self.u64()?),
-            5 => u64::try_from(self.u32()?.cast_signed()).map_or(Value::Other, Value::Unsigned),
-            11 => u64::try_from(self.u64()?.cast_signed()).map_or(Value::Other, Value::Unsigned),
+            6 => Value::Float(widened(f32::from_bits(self.u32()?))),
             7 => Value::Bool(self.take(1)?[0] != 0),
             8 => Value::Text(self.text()?),
             9 => self.array(depth)?,
+            12 => Value::Float(f64::from_bits(self.u64()?)),
             _ => {
                 let size =
                     size_of_number(kind).ok_or_else(|| format!("type {kind} is not known"))?;
-                self.take(size)?;
-                Value::Other
+                unsigned(kind, self.take(size)?).map_or(Value::Other, Value::Unsigned)
             }
         })
     }
@@ -109,12 +104,31 @@ impl<'a> Reader<'a> {
             }
             (_, Some(size)) => {
                 self.expect(count, size as u64, "numbers")?;
-                self.take(count as usize * size)?;
-                Ok(Value::Other)
+                let numbers = self.take(count as usize * size)?.chunks_exact(size);
+                let numbers = numbers.map(|bytes| unsigned(kind, bytes)).collect::<Option<_>>();
+                Ok(numbers.map_or(Value::Other, Value::Numbers))
             }
             (_, None) => Err(format!("an array of type {kind}, which is not known")),
         }
     }
+}
+
+/// Returns the integer of type `kind` in `bytes`; `None` if it is negative, or no integer.
+fn unsigned(kind: u32, bytes: &[u8]) -> Option<u64> {
+    let low = bytes.iter().rev().fold(0, |number, &byte| number << 8 | u64::from(byte));
+    let is_signed = match kind {
+        0 | 2 | 4 | 10 => false,
+        1 | 3 | 5 | 11 => true,
+        _ => return None,
+    };
+    let is_negative = is_signed && bytes.last().is_some_and(|&byte| byte & 0x80 != 0);
+    (!is_negative).then_some(low)
+}
+
+/// Returns the shortest decimal number that rounds to `value`: 1e-5 for the f32 of 1e-5. A
+/// configuration has that number.
+fn widened(value: f32) -> f64 {
+    value.to_string().parse().unwrap_or_else(|_| f64::from(value))
 }
 
 /// Returns the bytes of a number or bool of type `kind`.
@@ -126,4 +140,32 @@ fn size_of_number(kind: u32) -> Option<usize> {
         10..=12 => 8,
         _ => return None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_the_decimals_that_were_written() {
+        let value = |kind, bytes: &[u8]| Reader::of(bytes).value(kind, 0).expect("a value");
+        assert_eq!(value(6, &1e-5_f32.to_le_bytes()), Value::Float(1e-5));
+        assert_eq!(value(12, &0.1_f64.to_le_bytes()), Value::Float(0.1));
+        assert_eq!(value(3, &(-2_i16).to_le_bytes()), Value::Other);
+        assert_eq!(value(3, &258_i16.to_le_bytes()), Value::Unsigned(258));
+        assert_eq!(value(11, &i64::MAX.to_le_bytes()), Value::Unsigned(u64::MAX >> 1));
+    }
+
+    #[test]
+    fn an_array_is_kept_if_all_its_numbers_are_integers_from_zero() {
+        let array = |kind: u32, numbers: &[i32]| {
+            let mut bytes = kind.to_le_bytes().to_vec();
+            bytes.extend((numbers.len() as u64).to_le_bytes());
+            numbers.iter().for_each(|number| bytes.extend(number.to_le_bytes()));
+            Reader::of(&bytes).value(9, 0).expect("a value")
+        };
+        assert_eq!(array(5, &[8, 0, 5]), Value::Numbers(vec![8, 0, 5]));
+        assert_eq!(array(5, &[8, -1]), Value::Other);
+        assert_eq!(array(6, &[8]), Value::Other);
+    }
 }

@@ -1,0 +1,146 @@
+//! Values of a header under one prefix, as the values of a configuration.
+
+use serde_json::{Map, Value as Json, json};
+
+use super::super::{Header, Value};
+
+/// Returns the values of an object.
+pub(super) fn constants(object: Json) -> Map<String, Json> {
+    match object {
+        Json::Object(map) => map,
+        _ => Map::new(),
+    }
+}
+
+/// The values of a header whose keys begin with a prefix and a dot.
+pub(super) struct Values<'a> {
+    pub(super) header: &'a Header,
+    pub(super) prefix: &'static str,
+}
+
+impl Values<'_> {
+    /// Returns the value at `key`.
+    pub(super) fn get(&self, key: &str) -> Option<&Value> {
+        self.header.values.get(&format!("{}.{key}", self.prefix))
+    }
+
+    /// Returns the reason why the value at `key` cannot be used.
+    fn lacks(&self, key: &str, kind: &str) -> String {
+        format!("it has no {kind} `{}.{key}`", self.prefix)
+    }
+
+    /// Returns the whole number at `key`.
+    pub(super) fn number(&self, key: &str) -> Result<Json, String> {
+        match self.get(key) {
+            Some(Value::Unsigned(number)) => Ok((*number).into()),
+            _ => Err(self.lacks(key, "whole number")),
+        }
+    }
+
+    /// Returns the number at `key`.
+    pub(super) fn float(&self, key: &str) -> Result<Json, String> {
+        match self.get(key) {
+            Some(Value::Float(number)) => Ok((*number).into()),
+            Some(Value::Unsigned(number)) => Ok((*number).into()),
+            _ => Err(self.lacks(key, "number")),
+        }
+    }
+
+    /// Returns the text at `key`.
+    pub(super) fn text(&self, key: &str) -> Result<&str, String> {
+        match self.get(key) {
+            Some(Value::Text(text)) => Ok(text),
+            _ => Err(self.lacks(key, "text")),
+        }
+    }
+
+    fn numbers(&self, key: &str) -> Result<&[u64], String> {
+        match self.get(key) {
+            Some(Value::Numbers(numbers)) => Ok(numbers),
+            _ => Err(self.lacks(key, "list of whole numbers")),
+        }
+    }
+
+    fn texts(&self, key: &str) -> Result<&[String], String> {
+        match self.get(key) {
+            Some(Value::Texts(texts)) => Ok(texts),
+            _ => Err(self.lacks(key, "list of texts")),
+        }
+    }
+
+    /// Returns the keys of `part`, which have the names of config.json.
+    pub(super) fn part(
+        &self,
+        part: &str,
+        numbers: &[&str],
+        floats: &[&str],
+        lists: &[&str],
+    ) -> Result<Map<String, Json>, String> {
+        let mut config = Map::new();
+        for key in numbers {
+            config.insert((*key).into(), self.number(&format!("{part}.{key}"))?);
+        }
+        for key in floats {
+            config.insert((*key).into(), self.float(&format!("{part}.{key}"))?);
+        }
+        for key in lists {
+            config.insert((*key).into(), self.numbers(&format!("{part}.{key}"))?.into());
+        }
+        Ok(config)
+    }
+
+    /// Returns the keys of the layers of `part`.
+    pub(super) fn layers(&self, part: &str) -> Result<Map<String, Json>, String> {
+        let mut config = constants(json!({ "attention_bias": false, "hidden_act": "silu" }));
+        for (key, from) in [
+            ("hidden_size", "embedding_length"),
+            ("intermediate_size", "feed_forward_length"),
+            ("num_hidden_layers", "block_count"),
+            ("num_attention_heads", "attention.head_count"),
+            ("num_key_value_heads", "attention.head_count_kv"),
+            ("head_dim", "attention.key_length"),
+        ] {
+            config.insert(key.into(), self.number(&format!("{part}.{from}"))?);
+        }
+        for (key, from) in
+            [("rope_theta", "rope.freq_base"), ("rms_norm_eps", "attention.layer_norm_rms_epsilon")]
+        {
+            config.insert(key.into(), self.float(&format!("{part}.{from}"))?);
+        }
+        Ok(config)
+    }
+
+    /// Returns the map of two lists: `stem` with `_names` and with `_ids`.
+    pub(super) fn table(&self, stem: &str) -> Result<Map<String, Json>, String> {
+        let (names, ids) = (format!("{stem}_names"), format!("{stem}_ids"));
+        let (names, ids) = (self.texts(&names)?, self.numbers(&ids)?);
+        if names.len() != ids.len() {
+            let prefix = self.prefix;
+            return Err(format!(
+                "`{prefix}.{stem}_names` has {} names, but `{prefix}.{stem}_ids` has {} ids",
+                names.len(),
+                ids.len()
+            ));
+        }
+        Ok(names.iter().cloned().zip(ids.iter().map(|&id| id.into())).collect())
+    }
+
+    /// Returns the dialect of each named speaker; an empty text is none.
+    pub(super) fn dialects(&self) -> Result<Map<String, Json>, String> {
+        let (stem, prefix) = ("codec.speaker", self.prefix);
+        let names = self.texts(&format!("{stem}_names"))?;
+        let dialects = self.texts(&format!("{stem}_dialects"))?;
+        if names.len() != dialects.len() {
+            return Err(format!(
+                "`{prefix}.{stem}_names` has {} names, but `{prefix}.{stem}_dialects` has {}",
+                names.len(),
+                dialects.len()
+            ));
+        }
+        let dialect = |name: &String| match name.as_str() {
+            "" => Json::from(false),
+            name => name.into(),
+        };
+        Ok(names.iter().cloned().zip(dialects.iter().map(dialect)).collect())
+    }
+}

@@ -1,0 +1,400 @@
+//! Speech models of another program speak as those of the released layout.
+
+use std::path::{Path, PathBuf};
+
+use acestep_engine::{Audio, Unobserved};
+use acestep_import::{Format, Layout, Qwen3Tts, Qwen3TtsNetwork};
+use acestep_model::{
+    CheckpointError,
+    speech::qwen3_tts::{Checkpoint, Files},
+};
+use acestep_speech::{Chunks, Networks, Plan, Request, Sampling, Spoken, Voice, speak};
+use acestep_tests::{
+    Cpu, DEVICE,
+    foreign::{
+        Entry, Stack, Weights, qwentts_codec, qwentts_talker, value_number, value_text,
+        value_texts, write_gguf, write_gguf_models, write_qwentts, write_qwentts_codec,
+        write_qwentts_talker, write_rounded_release,
+    },
+    place, root,
+};
+use burn::{
+    module::{Module, ModuleVisitor, Param},
+    tensor::Tensor,
+};
+use tempfile::TempDir;
+
+const KINDS: [&str; 2] = ["CustomVoice", "Base"];
+
+fn temporary() -> TempDir {
+    tempfile::tempdir().expect("a temporary directory")
+}
+
+fn released(kind: &str) -> Qwen3Tts {
+    let goldens = root().join("tests/goldens/checkpoints_qwen3_tts");
+    Qwen3Tts::open(&goldens.join(format!("Qwen3-TTS-12Hz-0.6B-{kind}"))).expect("a golden")
+}
+
+/// Writes a talker and the codec.
+fn written(kind: &str, weights: Weights) -> TempDir {
+    let dir = temporary();
+    write_qwentts_talker(dir.path(), kind, weights);
+    write_qwentts_codec(dir.path(), weights);
+    dir
+}
+
+fn find(choice: &str, dir: &Path) -> Qwen3Tts {
+    Qwen3Tts::find(Some(choice), &Layout::new([dir.to_owned()])).expect("a model")
+}
+
+/// The values of every parameter, in the order of the module.
+struct Values(Vec<Vec<f32>>);
+
+impl ModuleVisitor<Cpu> for Values {
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<Cpu, D>>) {
+        self.0.push(param.val().into_data().to_vec().expect("f32"));
+    }
+}
+
+fn values<M: Module<Cpu>>(network: Result<M, CheckpointError>) -> Vec<Vec<f32>> {
+    let mut values = Values(Vec::new());
+    network.expect("a network").visit(&mut values);
+    assert!(!values.0.is_empty());
+    values.0
+}
+
+/// Speaks with the likeliest codes; a base model has the voice of a recording.
+fn spoken(model: &Qwen3Tts) -> Spoken {
+    let networks = Networks::<Cpu>::new(model, place());
+    let is_base = model.config().speaker_encoder_config.is_some();
+    let sampling = Sampling {
+        do_sample: Some(false),
+        subtalker_dosample: Some(false),
+        max_new_tokens: Some(10),
+        ..Sampling::default()
+    };
+    let request = Request {
+        text: "The sea is calm.".into(),
+        voice: (!is_base).then(|| "dylan".into()),
+        language: (!is_base).then(|| "chinese".into()),
+        sampling,
+        ..Request::default()
+    };
+    let sample = |i: usize| (i as f32 * 0.0371).sin() * 0.4 + (i as f32 * 0.31).sin() * 0.05;
+    let recording = Audio { channels: vec![(0..9_700).map(sample).collect()], sample_rate: 24_000 };
+    let voice = is_base.then(|| {
+        Voice::of_recording(&recording, Some("Il fait beau."), &networks, &Unobserved)
+            .expect("a voice")
+    });
+    let plan = Plan::new(&request, voice, 0, model).expect("a good request");
+    let mut sink = |_: &[f32]| Ok(());
+    speak(&plan, &networks, Chunks::default(), &Unobserved, &mut sink).expect("speech")
+}
+
+/// Asserts that codes and sound are the same.
+fn is_the_same(model: &Qwen3Tts, other: &Qwen3Tts) {
+    model.check::<Cpu>(&DEVICE).expect("whole");
+    let (own, expected) = (spoken(model), spoken(other));
+    assert!(expected.frames.len() > 5, "{} frames", expected.frames.len());
+    assert_eq!(own.frames, expected.frames);
+    assert!(own.audio == expected.audio, "other sound");
+}
+
+#[test]
+fn gguf_files_speak_exactly_as_the_release_that_they_were_made_of() {
+    for (kind, name) in KINDS.into_iter().zip(["qwen3-tts-0.6b-custom", "qwen3-tts-0.6b-base"]) {
+        let (dir, expected) = (written(kind, Weights::F32), released(kind));
+        // By its short name, in a models directory; as a directory; as a file.
+        let named = find(name, dir.path());
+        let file = dir.path().join(format!("qwen-talker-0.6b-{}-F32.gguf", kind.to_lowercase()));
+        let alone = Qwen3Tts::open(dir.path()).expect("a directory");
+        for model in [&named, &alone, &Qwen3Tts::open(&file).expect("a file")] {
+            assert_eq!(model.path(), file);
+            assert_eq!(
+                model.name(),
+                file.file_stem().expect("one").to_string_lossy().replace("-F32", "")
+            );
+            assert_eq!(model.origin().to_string(), "GGUF, F32");
+            assert_eq!(model.origin().format, Format::Gguf);
+            assert_eq!(model.notices(), [""; 0]);
+        }
+        is_the_same(&named, &expected);
+
+        let place = place();
+        let talker = |model: &Qwen3Tts| values(Checkpoint::<Cpu>::talker(model, &place));
+        assert!(talker(&named) == talker(&expected), "{kind}: another talker");
+        assert_eq!(named.generation_config(), expected.generation_config());
+        let json =
+            |model: &Qwen3Tts| format!("{:?}", model.config().talker_config.codec_language_id);
+        assert_eq!(json(&named), json(&expected));
+        let dialect =
+            |model: &Qwen3Tts| model.config().talker_config.dialect_of("dylan").map(str::to_owned);
+        assert_eq!(dialect(&named), dialect(&expected));
+        let size = |model: &Qwen3Tts, network| model.size(network).expect("a size").parameters;
+        for network in [Qwen3TtsNetwork::Talker, Qwen3TtsNetwork::SpeakerEncoder] {
+            assert_eq!(size(&named, network), size(&expected, network), "{network:?}");
+        }
+        let (own, other) = (named.tokenizer().expect("one"), expected.tokenizer().expect("one"));
+        for text in ["<|im_start|>assistant\nThe sea ## 你好<|im_end|>", "Grüße\u{301} \n\n", ""]
+        {
+            assert_eq!(own.encode(text), other.encode(text));
+        }
+        assert_eq!(own.vocabulary(), other.vocabulary());
+    }
+}
+
+/// The released talker is in bf16, so that this type loses nothing; its codes are the same.
+#[test]
+fn gguf_files_in_halves_of_f32_make_the_same_codes() {
+    for kind in KINDS {
+        let dir = written(kind, Weights::Bf16);
+        let model = Qwen3Tts::open(dir.path()).expect("a directory");
+        assert_eq!(model.origin().to_string(), "GGUF, BF16");
+        model.check::<Cpu>(&DEVICE).expect("whole");
+        let place = place();
+        let talker = |model: &Qwen3Tts| values(Checkpoint::<Cpu>::talker(model, &place));
+        assert!(talker(&model) == talker(&released(kind)), "{kind}: another talker");
+        if kind == "CustomVoice" {
+            assert_eq!(spoken(&model).frames, spoken(&released(kind)).frames);
+        }
+    }
+}
+
+/// The rounded values, in a released directory in f32, make the same speech to the sample.
+#[test]
+fn gguf_files_in_any_type_speak_as_their_values_in_the_released_layout() {
+    for kind in KINDS {
+        for weights in [Weights::Bf16, Weights::F16, Weights::Q8_0] {
+            let (dir, other) = (written(kind, weights), temporary());
+            write_rounded_release(other.path(), kind, weights);
+            let rounded = Qwen3Tts::open(other.path()).expect("a directory");
+            is_the_same(&Qwen3Tts::open(dir.path()).expect("a directory"), &rounded);
+        }
+    }
+}
+
+#[test]
+fn a_quantised_file_is_said_and_the_finest_of_several_is_taken() {
+    let dir = written("CustomVoice", Weights::Q8_0);
+    let open = || Qwen3Tts::open(dir.path()).expect("a directory");
+    let model = open();
+    assert_eq!(model.origin().to_string(), "GGUF, Q8_0");
+    let notices = model.notices();
+    assert!(notices[0].starts_with("the talker is quantised (Q8_0)"), "{notices:?}");
+    assert!(notices[1].starts_with("the codec is quantised (Q8_0)"), "{notices:?}");
+    write_qwentts_talker(dir.path(), "CustomVoice", Weights::Bf16);
+    write_qwentts_codec(dir.path(), Weights::F32);
+    let model = open();
+    assert_eq!(model.origin().to_string(), "GGUF, BF16");
+    assert!(model.files()[1].ends_with("qwen-tokenizer-12hz-F32.gguf"));
+    let named = find("qwen3-tts-0.6b-custom", dir.path());
+    assert_eq!(named.path(), model.path());
+
+    // Another model beside it.
+    write_qwentts_talker(dir.path(), "Base", Weights::F32);
+    let error = Qwen3Tts::open(dir.path()).expect_err("two models");
+    let text = error.to_string();
+    assert!(text.contains("can be any of several files"), "{text}");
+    assert!(text.contains("qwen-talker-0.6b-base-F32.gguf"), "{text}");
+    assert_eq!(error.hint().as_deref(), Some("pass the file itself as `model`"));
+    assert_eq!(find("qwen3-tts-0.6b-custom", dir.path()).path(), model.path());
+}
+
+#[test]
+fn the_codec_may_lie_among_the_models() {
+    let (dir, models) = (temporary(), temporary());
+    write_qwentts_talker(dir.path(), "CustomVoice", Weights::F32);
+    write_qwentts_codec(models.path(), Weights::F32);
+    let choice = dir.path().to_string_lossy();
+    let model = find(&choice, models.path());
+    model.check::<Cpu>(&DEVICE).expect("whole");
+    assert!(model.files()[1].starts_with(models.path()));
+}
+
+/// Returns message and remedy of a model that cannot be opened or checked.
+fn refused(path: &Path) -> (String, String) {
+    let model = Qwen3Tts::open(path).and_then(|model| model.check::<Cpu>(&DEVICE));
+    let error = model.expect_err("refused");
+    (error.to_string(), error.hint().unwrap_or_default())
+}
+
+#[test]
+fn a_missing_half_is_said_with_what_to_do() {
+    let dir = temporary();
+    write_qwentts_talker(dir.path(), "CustomVoice", Weights::F32);
+    let (text, hint) = refused(dir.path());
+    assert!(text.contains("custom"), "{text}");
+    assert!(text.contains("holds no codec, and none that fits was found"), "{text}");
+    assert!(text.contains("qwen-tokenizer-12hz-*.gguf"), "{text}");
+    assert!(
+        hint.contains("put the codec of qwentts.cpp, `qwen-tokenizer-12hz-F32.gguf`"),
+        "{hint}"
+    );
+    assert!(hint.contains(&dir.path().display().to_string()), "{hint}");
+
+    let dir = temporary();
+    write_qwentts_codec(dir.path(), Weights::F32);
+    let (text, hint) = refused(dir.path());
+    assert!(text.contains("holds no talker"), "{text}");
+    assert!(text.contains("it holds the codec of Qwen3-TTS"), "{text}");
+    assert!(hint.contains("put a talker of qwentts.cpp there"), "{hint}");
+    let (text, hint) = refused(&dir.path().join("qwen-tokenizer-12hz-F32.gguf"));
+    assert!(text.contains("it holds the codec of Qwen3-TTS, and no talker"), "{text}");
+    assert!(hint.contains("such as `qwen-talker-0.6b-base-Q8_0.gguf`"), "{hint}");
+}
+
+#[test]
+fn songs_and_speech_are_not_taken_for_each_other() {
+    let dir = written("CustomVoice", Weights::F32);
+    let talker = dir.path().join("qwen-talker-0.6b-customvoice-F32.gguf");
+    for file in [&talker, &dir.path().join("qwen-tokenizer-12hz-F32.gguf")] {
+        let error = acestep_import::open(&file.to_string_lossy(), &Layout::new([]));
+        let error = error.expect_err("no songs");
+        assert!(error.to_string().contains("which makes no songs"), "{error}");
+        assert!(error.hint().expect("a hint").contains("acestep-dit"), "{error}");
+    }
+    let songs = temporary();
+    write_gguf_models(songs.path(), Weights::F32);
+    let (text, _) = refused(&songs.path().join("acestep-v15-turbo-F32.gguf"));
+    assert!(
+        text.contains("it holds a diffusion transformer of ACE-Step 1.5, and no talker"),
+        "{text}"
+    );
+    let (text, hint) = refused(songs.path());
+    assert!(text.contains("holds no talker"), "{text}");
+    assert!(text.contains("it holds the Oobleck audio autoencoder"), "{text}");
+    assert!(hint.contains("talker of qwentts.cpp"), "{hint}");
+    let other = songs.path().join("llama.gguf");
+    let llama = [("general.architecture", value_text("llama"))];
+    write_gguf(&other, &llama, &Stack::new(), |_, _| Weights::F32);
+    let (text, _) = refused(&other);
+    assert!(
+        text.contains("its architecture is `llama`, which is no network of Qwen3-TTS"),
+        "{text}"
+    );
+}
+
+/// A talker with changed values and tensors, and the codec.
+struct Changed {
+    dir: TempDir,
+    values: Vec<Entry>,
+    tensors: Stack,
+}
+
+impl Changed {
+    fn new(kind: &str) -> Self {
+        let (dir, (values, tensors)) = (temporary(), qwentts_talker(kind));
+        write_qwentts_codec(dir.path(), Weights::F32);
+        Self { dir, values, tensors }
+    }
+
+    fn write(&self) -> PathBuf {
+        let path = self.dir.path().join("talker.gguf");
+        write_qwentts(&path, &self.values, &self.tensors, Weights::F32);
+        path
+    }
+
+    fn set(&mut self, key: &str, value: Vec<u8>) {
+        let entry = self.values.iter_mut().find(|(own, _)| own == key);
+        entry.unwrap_or_else(|| panic!("{key}")).1 = value;
+    }
+
+    fn refused(&self) -> (String, String) {
+        self.write();
+        refused(self.dir.path())
+    }
+}
+
+#[test]
+fn tensors_are_neither_left_over_nor_missing_nor_of_another_shape() {
+    let mut file = Changed::new("Base");
+    let norm = file.tensors["talker.output_norm.weight"].clone();
+    for name in ["talker.blk.3.attn_q.weight", "talker.blk.0.attn_q.bias", "vision.weight"] {
+        file.tensors.insert(name.into(), norm.clone());
+        let (text, hint) = file.refused();
+        assert!(text.contains(&format!("does not use: `{name}`")), "{text}");
+        assert!(hint.contains("fetch them again"), "{hint}");
+        file.tensors.remove(name);
+    }
+    for name in ["talker.output_norm.weight", "code_pred.lm_head.14.weight", "spk_enc.fc.bias"] {
+        let stored = file.tensors.remove(name).expect("a tensor");
+        let (text, _) = file.refused();
+        assert!(text.contains(&format!("has no tensor `{name}`")), "{text}");
+        file.tensors.insert(name.into(), stored);
+    }
+    let stored = file.tensors.get_mut("talker.blk.0.attn_q.weight").expect("a tensor");
+    stored.shape[0] -= 1;
+    stored.values.truncate(stored.shape.iter().product());
+    let (text, _) = file.refused();
+    assert!(text.contains("but by the values of its header it is [64, 48]"), "{text}");
+
+    let (values, mut tensors) = qwentts_codec();
+    let dir = temporary();
+    write_qwentts_talker(dir.path(), "Base", Weights::F32);
+    let path = dir.path().join("codec.gguf");
+    tensors.remove("tok_dec.vq_rest.3.codebook");
+    write_qwentts(&path, &values, &tensors, Weights::F32);
+    let (text, _) = refused(dir.path());
+    assert!(
+        text.contains("has no tensor `tok_dec.vq_rest.3.codebook`, which the codec decoder"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_value_that_is_missing_or_contradicts_another_is_named() {
+    let key = "qwen3-tts.talker.block_count";
+    let mut file = Changed::new("CustomVoice");
+    file.set(key, value_text("three"));
+    let (text, hint) = file.refused();
+    assert!(text.contains(&format!("it has no whole number `{key}`")), "{text}");
+    assert!(hint.contains("convert.py of qwentts.cpp"), "{hint}");
+    file.set(key, value_number(3));
+    file.set("qwen3-tts.codec.speaker_dialects", value_texts(&["".to_owned()]));
+    let (text, _) = file.refused();
+    assert!(
+        text.contains("names` has 9 names, but `qwen3-tts.codec.speaker_dialects` has 1"),
+        "{text}"
+    );
+
+    let mut file = Changed::new("CustomVoice");
+    file.values.retain(|(key, _)| !key.starts_with("tokenizer.ggml"));
+    let (text, _) = file.refused();
+    assert!(
+        text.contains("it has no list `tokenizer.ggml.tokens` or `tokenizer.ggml.merges`"),
+        "{text}"
+    );
+    let mut file = Changed::new("CustomVoice");
+    file.set("tokenizer.ggml.merges", value_texts(&["Ġ a".to_owned()]));
+    let (text, _) = file.refused();
+    assert!(text.contains("`tokenizer.ggml.merges` has no merge for `he`"), "{text}");
+}
+
+#[test]
+fn cut_files_and_other_types_are_refused() {
+    let dir = written("CustomVoice", Weights::F32);
+    let path = dir.path().join("qwen-talker-0.6b-customvoice-F32.gguf");
+    let bytes = std::fs::read(&path).expect("a file");
+    for (length, says) in
+        [(bytes.len() - 1, "is cut: it has"), (3000, "is broken"), (40, "is broken")]
+    {
+        std::fs::write(&path, &bytes[..length]).expect("written");
+        let (text, hint) = refused(dir.path());
+        assert!(text.contains("qwen-talker") && text.contains(says), "{length}: {text}");
+        assert!(hint.contains("fetch the file again"), "{hint}");
+    }
+    // The type of the first tensor: after its name, its dimensions and its sizes.
+    let name = b"code_pred.blk.0.attn_k.weight";
+    let at = bytes.windows(name.len()).position(|own| own == name).expect("a tensor") + name.len();
+    let mut other = bytes.clone();
+    other[at + 4 + 16..at + 8 + 16].copy_from_slice(&20_u32.to_le_bytes());
+    std::fs::write(&path, &other).expect("written");
+    let (text, hint) = refused(dir.path());
+    assert!(text.contains("tensor `code_pred.blk.0.attn_k.weight` is IQ4_NL"), "{text}");
+    assert!(hint.contains("take the file in F32, F16, BF16, Q8_0"), "{hint}");
+    let pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 4790000000\n";
+    std::fs::write(&path, pointer).expect("written");
+    let (text, hint) = refused(dir.path());
+    assert!(text.contains("it is a Git LFS pointer"), "{text}");
+    assert!(hint.contains("git lfs pull"), "{hint}");
+}
