@@ -88,7 +88,7 @@ fn spoken(model: &Qwen3Tts) -> Spoken {
     });
     let plan = Plan::new(&request, voice, 0, model).expect("a good request");
     let mut sink = |_: &[f32]| Ok(());
-    speak(&plan, &networks, Chunks::default(), &Unobserved, &mut sink).expect("speech")
+    speak(&plan, None, &networks, Chunks::default(), &Unobserved, &mut sink).expect("speech")
 }
 
 /// Asserts that codes and sound are the same.

@@ -58,7 +58,7 @@ impl Agreement {
             ("code predictor's logits", predictor_logits),
             ("sound of the same codes", sound),
         ] {
-            lines.push(format!("{name:<24} {:>8}  relative rms", percent(distance)));
+            lines.push(format!("{name:<24} {distance:>8.1e}  relative rms"));
         }
         lines.join("\n") + "\n"
     }
