@@ -23,7 +23,7 @@ use burn::tensor::TensorData;
 
 use crate::{
     Directory, Error, Format, Network, Tensors, directory::StandIn, error::Places,
-    families::acestep::Kind, pointer, silence,
+    families::acestep::Kind, listing::files_in, pointer, silence,
 };
 
 mod comfy;
@@ -187,6 +187,16 @@ pub(crate) fn speech(path: &Path, places: &[PathBuf]) -> Result<Option<[Director
 /// Returns the GGUF file in `place` of the talker whose released directory is called `name`.
 pub(crate) fn talker(place: &Path, name: &str) -> Option<PathBuf> {
     gguf::qwentts::talker_called(place, name)
+}
+
+/// Returns a description of the GGUF files in the directory `place`, after "holds".
+pub(crate) fn ggufs_in(place: &Path) -> Option<String> {
+    let files = files_in(place, "gguf");
+    let known = files.iter().find_map(|path| {
+        let noun = gguf::noun(path)?;
+        Some(format!("GGUF files (`{}` is {noun})", path.file_name()?.display()))
+    });
+    known.or_else(|| (!files.is_empty()).then(|| "GGUF files of other programs".to_owned()))
 }
 
 /// True if there is a GGUF file at `path`.

@@ -309,6 +309,7 @@ impl Files for Qwen3Tts {
 
     fn fingerprint(&self) -> Result<String, CheckpointError> {
         let mut hash = Sha256::new();
+        hash.update(format!("{:?} {:?}", self.model.config(), self.codec.config()));
         self.model.tensors().sample(&mut hash)?;
         self.codec.tensors().sample(&mut hash)?;
         Ok(checksum::hex(hash.finalize()))

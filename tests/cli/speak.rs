@@ -144,6 +144,12 @@ fn each_line_becomes_a_file() {
     assert_eq!((&lines[2]["seed"], &lines[2]["output"]), (&6.into(), &"j_3.flac".into()));
     assert_eq!(lines[1]["segments"][0]["text"], "One two.");
 
+    // One line has a number too, so that a script need not count.
+    place.write("one.txt", "fine\n");
+    let one = speak(&place, &["@one.txt", "--lines", "--json", "-o", "one.wav"]).succeeded().json();
+    assert_eq!(one["lines"][0]["output"], "one_1.wav");
+    assert!(place.path("one_1.wav").exists());
+
     place.write("empty.txt", "\n \n");
     speak(&place, &["@empty.txt", "--lines"]).failed(2).says("no line that is not empty");
     let stdout = speak(&place, &["@lines.txt", "--lines", "-o", "-"]).failed(2);

@@ -65,7 +65,11 @@ fn songs_and_speech_in_gguf_files_are_told_apart() {
     song("speech/qwen-talker-0.6b-customvoice-F32.gguf")
         .says("it holds the talker of a Qwen3-TTS model, which makes no songs")
         .says("acestep-dit");
-    song("./speech").says("speech` holds");
+    song("./speech")
+        .says(
+            "speech` holds GGUF files (`qwen-talker-0.6b-customvoice-F32.gguf` is the talker of a",
+        )
+        .says("not a model");
     std::fs::remove_file(place.path("speech/qwen-tokenizer-12hz-F32.gguf")).expect("removed");
     speak("./speech")
         .says("holds no codec, and none that fits was found")

@@ -49,7 +49,7 @@ fn a_kept_voice_speaks_as_its_recording() {
     let other = speak(&place, &["--voice", "whole", "--dtype", "f32", "-o", "c.wav"]).succeeded();
     other.says("note: the state of the voice cannot be used").says("read anew");
     let other = speak(&place, &["--voice", "whole", "--language", "french", "-o", "d.wav"]);
-    other.succeeded().says("it was made for another language");
+    other.succeeded().says("it was made for language auto");
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn voices_are_listed_shown_and_removed() {
     let show = run(&place, &["voice", "show", "me"]).succeeded().text().to_owned();
     assert!(show.contains("words      none"), "{show}");
     run(&place, &["voice", "remove", "me", "you"]).failed(2).says("no voice is called `you`");
-    run(&place, &["voice", "remove", "me"]).succeeded().says("me is deleted");
+    run(&place, &["voice", "remove", "me", "me"]).succeeded().says("me is deleted");
     run(&place, &["voice", "show", "me"]).failed(2).says("no voice is called `me`");
 }
 
@@ -88,7 +88,8 @@ fn wrong_names_models_and_files_are_refused() {
     let bytes = fs::read(path).expect("the voice");
     fs::write(path, &bytes[..bytes.len() / 2]).expect("a cut voice");
     speak(&place, &["--voice", "me"]).failed(1).says("cannot be used as a voice").says("hint: ");
-    run(&place, &["voice", "list"]).succeeded().says("note: ").says("cannot be used as a voice");
+    let list = run(&place, &["voice", "list"]).succeeded();
+    assert!(list.text().contains("cannot be used as a voice"), "{}", list.text());
     make(&place, "me", &["--force"]).succeeded();
     let named = ["speak", "fine", "--model", "tiny-speech", "--voice", "me"];
     run(&place, &named).failed(2).says("`me` is a kept voice").says("--model");

@@ -7,8 +7,8 @@ use clap::ValueHint;
 
 use super::{device::Where, files::Files, values::seed};
 
-/// Most texts that are spoken side by side: more would be computed by other kernels, whose results
-/// differ in the last digits.
+/// Most texts that are spoken side by side: on a CPU more would be computed by other kernels, whose
+/// results differ in the last digits.
 const MOST_AT_ONCE: i64 = 16;
 
 /// Shown under the long help.
@@ -26,7 +26,7 @@ Examples:
       speaks with a voice described in words
   acestep voice make me --reference me.wav --transcript @me.txt --model qwen3-tts-0.6b-base
   acestep speak @letter.txt --voice me --model qwen3-tts-0.6b-base
-      keeps the voice of a recording, and speaks with it: it is read once
+      keeps the voice of a recording, and speaks with it
   acestep speak @lines.txt --lines --voice ryan -o line.wav
       speaks each line of a file to a file of its own, line_1.wav and so on
   echo \"Good morning.\" | acestep speak - -o - | aplay
@@ -49,12 +49,12 @@ pub(crate) struct Speak {
 
     /// Speech model: a name of `acestep model list`, a directory, or tiny-speech [default: the first
     /// installed one].
-    #[arg(long, value_name = "NAME|DIR", help_heading = "Model and device")]
+    #[arg(long, value_name = "NAME|DIR|FILE", help_heading = "Model and device")]
     pub(crate) model: Option<String>,
 
-    /// Texts of --lines that are spoken side by side [default: 8].
+    /// Texts of --lines that are spoken side by side [default: 8 on a CPU, 4 on a GPU].
     ///
-    /// They share each pass over the weights, and each is as if it were spoken alone.
+    /// They share each pass over the weights. On a CPU each has the samples that it would have alone.
     #[arg(long, value_name = "NUMBER", hide_short_help = true)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=MOST_AT_ONCE))]
     #[arg(help_heading = "Model and device", requires = "lines")]
@@ -145,8 +145,8 @@ pub(crate) struct Drawing {
     #[arg(long, value_name = "BOOL", hide_short_help = true)]
     subtalker_dosample: Option<bool>,
 
-    /// Limit on first codes; a frame of 80 ms has one, and the last has no frame [default: about two
-    /// seconds, and half a second for each token of the text].
+    /// Limit on first codes of a segment; a frame of 80 ms has one, and the last has no frame [default:
+    /// about two seconds, and half a second for each token of the text].
     #[arg(long, value_name = "NUMBER", hide_short_help = true)]
     max_new_tokens: Option<u32>,
 
@@ -186,7 +186,7 @@ pub(crate) struct Output {
     #[arg(long, value_name = "FRAMES", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) stream_chunk: Option<u32>,
 
-    /// Play the sound while it is made, in builds with the feature play.
+    /// Play the sound while it is made, in builds with the feature play; lines one after the other.
     #[arg(long)]
     pub(crate) play: bool,
 

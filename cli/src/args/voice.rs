@@ -11,16 +11,18 @@ pub(crate) const EXAMPLES: &str = "\
 Examples:
   acestep voice make me --reference me.wav --transcript \"These are my words.\"
       keeps the voice of a recording, with its words also its manner
-  acestep speak \"Good morning.\" --voice me --model qwen3-tts-0.6b-base
-      speaks with it; the recording is not needed any more
+  acestep speak \"Good morning.\" --voice me
+      speaks with it, and with the model that made it; the recording is not needed any more
   acestep voice list
       shows the kept voices
+  acestep voice show me
+      shows its model, its words and its file
   acestep voice remove me
       deletes one
 
-A voice is one file in acestep/voices of the data directory (XDG_DATA_HOME). It holds the voice's
-vector, the codes of the recording, and the state of the model after its prompt. Other models of the
-same size can use it too, but read the prompt anew.";
+A voice is one file in acestep/voices of the user's data directory, on Linux ~/.local/share. It holds
+the voice's vector, the codes of the recording, and the state of the model after the rows of its prompt
+that do not depend on the text. Other models of the same size can use it too, but read the prompt anew.";
 
 /// Flags of `voice`.
 #[derive(Debug, Clone, clap::Args)]
@@ -64,8 +66,8 @@ pub(crate) struct Make {
     pub(crate) language: Option<String>,
 
     /// Base model that makes it: a name of `acestep model list` or a directory [default: the first
-    /// installed one].
-    #[arg(long, value_name = "NAME|DIR", help_heading = "Model and device")]
+    /// installed base model].
+    #[arg(long, value_name = "NAME|DIR|FILE", help_heading = "Model and device")]
     pub(crate) model: Option<String>,
 
     #[command(flatten)]

@@ -26,7 +26,9 @@ Examples:
   acestep verify
       compares the built-in networks with the reference, on the device that makes songs
   acestep verify --device cpu --json
-      tests the CPU, with output for a program";
+      tests the CPU, with output for a program
+  acestep verify --model qwen3-tts-0.6b-base --dtype q8
+      shows how often a speech model in int8 chooses the codes that it chooses in f32";
 
 /// Shown under the long help of `bench`.
 const BENCH: &str = "\
@@ -36,7 +38,9 @@ Examples:
   acestep bench --preset base --duration 30 --dtype q8
       measures other networks, a longer song, another weight type
   acestep bench --stage dit --stage vae --json > mine.json
-      measures two stages, with output for a program";
+      measures two stages, with output for a program
+  acestep bench --preset qwen3-tts-0.6b --dtype q8 --stress 5
+      speaks for five minutes: real-time factors, frames a second, memory";
 
 /// Shown under the long help of `check`.
 const CHECK: &str = "\

@@ -11,7 +11,7 @@ mod voice;
 
 use std::{process::ExitCode, time::Instant};
 
-use acestep_engine::{Engine, Error, Notice, Observe, device::memory::Widths};
+use acestep_engine::{Engine, Error, Notice, Observe};
 use acestep_import::{Qwen3Tts, Qwen3TtsNetwork, TINY_SPEECH};
 use acestep_model::speech::qwen3_tts::Files as _;
 use acestep_speech::{
@@ -28,13 +28,16 @@ use crate::{
     args::{Global, speak::Speak},
     error::CliError,
     progress::Progress,
-    settings,
 };
 use output::{Output, Outputs};
 use voice::Source;
 
 /// The shortest recording that is read, in seconds; the networks may need more.
 pub(super) const LEAST_SECONDS: f64 = 0.05;
+/// Prompt rows and frames of a run whose recording is not encoded yet.
+const USUAL_POSITIONS: usize = 2500;
+/// Texts that a GPU speaks side by side by default: kernels for few rows take no more.
+const AT_ONCE_ON_GPU: usize = 4;
 
 /// Runs the command.
 ///
@@ -54,8 +57,7 @@ pub(crate) fn run(args: &Speak, global: &Global) -> Result<ExitCode> {
     stdin.check()?;
     let outputs = Outputs::of(args, texts.len())?;
     let Started { engine, kernels, mut notices } = engine::start(&args.place)?;
-    let model = Qwen3Tts::find(args.model.as_deref(), &settings::layout())?
-        .with_fix_mistral_regex(args.drawing.fix_mistral_regex);
+    let model = voice::model(args)?.with_fix_mistral_regex(args.drawing.fix_mistral_regex);
     if model.name() == TINY_SPEECH {
         let text = "tiny-speech is a random network: it makes noise, to prove the program";
         notices.push(Notice(text.into()));
@@ -73,11 +75,9 @@ pub(crate) fn run(args: &Speak, global: &Global) -> Result<ExitCode> {
             Request { text, seed, voice, ..first.clone() }
         })
         .collect();
-    requests
-        .iter()
-        .try_for_each(|request| check_request(request, source.is_recording(), &model))?;
-    let options = options(args, requests.len());
-    check_memory(&model, engine, options.batch_size, 1000)?;
+    let options = options(args, engine, requests.len());
+    let positions = positions(&requests, &source, &model)?;
+    check_memory(&model, engine, options, positions)?;
     let models = [model.name().to_owned()];
     notices.extend(engine::first_run(&kernels, engine, &models));
     report.notes(&notices);
@@ -85,19 +85,16 @@ pub(crate) fn run(args: &Speak, global: &Global) -> Result<ExitCode> {
 
     let progress = Progress::new(report);
     let mut output = Output::begin(&outputs, &report)?;
-    let run = Run { requests: &requests, source: &source, options };
-    let begin = Instant::now();
+    let run = Run { requests: &requests, source: &source, options, lines: args.lines };
     let made = spoken(&model, engine, run, &progress, &mut output);
-    let elapsed = begin.elapsed();
     output.failed()?;
     let planned = made.inspect_err(|_| output.note_finished())?;
-    output.wait();
     engine::remember(&kernels, engine, &models);
     let mut more = planned;
     more.extend(progress.finish().notices);
     report.notes(&more);
     notices.extend(more);
-    output.finish(first_seed, elapsed, notices)
+    output.finish(first_seed, notices)
 }
 
 /// Returns the texts to speak: one, or each line that is not empty.
@@ -114,32 +111,68 @@ fn texts(text: String, lines: bool) -> Result<Vec<String>, CliError> {
     Ok(texts)
 }
 
-fn options(args: &Speak, texts: usize) -> Options {
+fn options(args: &Speak, engine: Engine, texts: usize) -> Options {
     let usual = Options::default();
     let others = args.output.stream_chunk.map_or(usual.chunks.others, |frames| frames as usize);
-    let batch_size = args.batch_size.map_or(usual.batch_size, |rows| rows as usize);
-    Options { chunks: Chunks { others, ..usual.chunks }, batch_size: batch_size.min(texts) }
+    let at_once = if engine.device.is_card() { AT_ONCE_ON_GPU } else { usual.batch_size };
+    let rows = args.batch_size.map_or(at_once, |rows| rows as usize);
+    // Lines are played one after the other.
+    let batch_size = if args.output.play { 1 } else { rows.min(texts) };
+    Options { chunks: Chunks { others, ..usual.chunks }, batch_size, since: Some(Instant::now()) }
 }
 
-/// Refuses a model that does not fit into memory, with `rows` runs of about `positions` prompt rows
-/// and frames.
+/// Checks all requests, and returns the most prompt rows and frames of a run.
+///
+/// # Errors
+/// The errors of [`Plan::new`]. With several lines they name the line.
+fn positions(requests: &[Request], source: &Source, model: &Qwen3Tts) -> Result<usize> {
+    let mut most = USUAL_POSITIONS;
+    if !matches!(source, Source::Recording(..)) {
+        most = 0;
+    }
+    for (index, request) in requests.iter().enumerate() {
+        let named = || format!("line {} cannot be spoken", index + 1);
+        let checked = || -> Result<usize, Error> {
+            check_request(request, source.is_recording(), model)?;
+            if matches!(source, Source::Recording(..)) {
+                return Ok(0);
+            }
+            let plan = Plan::new(request, source.kept(), 0, model)?;
+            Ok(plan.prompt.rows.len() + plan.most_frames)
+        };
+        let checked = checked();
+        most = most.max(if requests.len() > 1 { checked.with_context(named)? } else { checked? });
+    }
+    Ok(most)
+}
+
+/// Refuses a model that does not fit into memory, with as many runs as `options` have, of at most
+/// `positions` prompt rows and frames.
 ///
 /// # Errors
 /// Too little memory: the error names the need, the available memory, and a remedy.
 pub(super) fn check_memory(
     model: &Qwen3Tts,
     engine: Engine,
-    rows: usize,
+    options: Options,
     positions: usize,
 ) -> Result<()> {
-    let widths: Widths = engine.widths();
+    let (widths, rows) = (engine.widths(), options.batch_size);
     let size = |network| model.size(network).map(|size| size.parameters);
     let (talker, decoder) = (size(Qwen3TtsNetwork::Talker)?, size(Qwen3TtsNetwork::CodecDecoder)?);
+    let config = &model.codec_config().decoder_config;
     let needs = [
         memory::talker(model.config(), talker, rows, positions, widths),
-        memory::codec_decoder(&model.codec_config().decoder_config, decoder, widths),
+        memory::codec_decoder(config, decoder, options.chunks.others, widths),
     ];
-    room::check(&needs, true, engine)
+    room::check(&needs, true, engine).map_err(|error| {
+        CliError::new(error.to_string())
+            .hint(
+                "pass `--dtype q8`, `--batch-size 1`, a smaller `--max-new-tokens`, or a smaller \
+                 model",
+            )
+            .into()
+    })
 }
 
 /// The arguments of a run.
@@ -147,6 +180,7 @@ struct Run<'a> {
     requests: &'a [Request],
     source: &'a Source,
     options: Options,
+    lines: bool,
 }
 
 /// Speaks, and returns the notices of the plans.
@@ -167,12 +201,14 @@ fn spoken(
     |place: B| {
         model.check::<B>(&place.device).map_err(Error::checkpoint)?;
         let networks = Networks::<B>::new(model, place);
-        let mut notices = Vec::new();
-        let (voice, snapshot) = run.source.voice(&networks, observe, &mut notices)?;
+        let (voice, snapshot) = run.source.voice(&networks, observe)?;
         let plan = |request| Plan::new(request, voice.clone(), 0, model);
         let plans = run.requests.iter().map(plan).collect::<Result<Vec<_>, _>>()?;
-        let of_plans = plans.iter().flat_map(|plan| plan.notices.clone());
-        of_plans.for_each(|notice| if !notices.contains(&notice) { notices.push(notice) });
+        let mut notices: Vec<Notice> =
+            run.source.unused(snapshot.as_ref(), &plans).into_iter().collect();
+        for (index, plan) in plans.iter().enumerate() {
+            notices.extend(plan.notices.iter().map(|notice| of_line(notice, index, run.lines)));
+        }
         let runs = Speaking::begin(plans, snapshot.as_ref(), &networks, run.options, observe)?;
         for made in runs {
             match made? {
@@ -183,6 +219,14 @@ fn spoken(
         Ok(notices)
     })?
     .context("cannot speak the text")
+}
+
+/// Returns a notice that names its line, if there are lines.
+fn of_line(notice: &Notice, index: usize, lines: bool) -> Notice {
+    match lines {
+        true => Notice(format!("line {}: {}", index + 1, notice.0)),
+        false => notice.clone(),
+    }
 }
 
 /// A receiver of sound.

@@ -1,11 +1,11 @@
 //! `acestep voice`: keeps voices of recordings.
 
-use std::process::ExitCode;
+use std::{collections::BTreeSet, process::ExitCode};
 
 use acestep_engine::{Engine, Error, Notice, Observe, audio::read, error::size};
-use acestep_import::Qwen3Tts;
+use acestep_import::{Qwen3Tts, SPEECH_MODELS};
 use acestep_model::speech::qwen3_tts::Files as _;
-use acestep_speech::{KeptVoice, Networks, Plan, Request, Voice, Voices, check_request};
+use acestep_speech::{KeptVoice, Networks, Options, Plan, Request, Voice, Voices, check_request};
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
@@ -28,6 +28,9 @@ use crate::{
 
 /// Text of the prompt from which the state of a voice is taken; the state does not depend on it.
 const ANY_TEXT: &str = ".";
+
+/// The longest recording of a kept voice: its state grows with it.
+const MOST_SECONDS: f64 = 120.0;
 
 /// Runs the command.
 ///
@@ -61,14 +64,24 @@ fn make(args: &Make, report: &Report) -> Result<ExitCode> {
     let transcript =
         transcript.map(|text| text_or_file("--transcript", text, &mut stdin)).transpose()?;
     let Started { engine, kernels, mut notices } = engine::start(&args.place)?;
-    let model = Qwen3Tts::find(args.model.as_deref(), &settings::layout())?;
+    let model = match &args.model {
+        Some(name) => Qwen3Tts::find(Some(name), &settings::layout())?,
+        None => first_base()?,
+    };
     notices.extend(model.notices().into_iter().map(Notice));
     let language = args.language.clone();
     let request = Request { text: ANY_TEXT.to_owned(), language, ..Request::default() };
     check_request(&request, true, &model)?;
-    check_memory(&model, engine, 1, 1000)?;
+    let options = Options { batch_size: 1, ..Options::default() };
+    check_memory(&model, engine, options, MOST_SECONDS as usize * 13)?;
     let (recording, more) = read::song(&args.reference, LEAST_SECONDS)?;
     notices.extend(more);
+    if recording.seconds() > MOST_SECONDS {
+        let seconds = recording.seconds();
+        let message =
+            format!("{seconds:.0} s of recording are too long: {MOST_SECONDS} s is the most");
+        return Err(CliError::new(message).hint("pass 3 to 15 seconds of clear speech").into());
+    }
     report.notes(&notices);
     report.line(&format!("{} on {engine}", model.name()));
     let progress = Progress::new(*report);
@@ -86,6 +99,18 @@ fn make(args: &Make, report: &Report) -> Result<ExitCode> {
     }
     report.line(&line(&args.name, &kept));
     Ok(ExitCode::SUCCESS)
+}
+
+/// Opens the first installed base model.
+fn first_base() -> Result<Qwen3Tts> {
+    let layout = settings::layout();
+    let base = SPEECH_MODELS.iter().filter(|model| model.name.ends_with("-base"));
+    let mut installed = base.filter_map(|model| Qwen3Tts::find(Some(model.name), &layout).ok());
+    match installed.next() {
+        Some(model) => Ok(model),
+        // The error says how to get one.
+        None => Ok(Qwen3Tts::find(Some("qwen3-tts-0.6b-base"), &layout)?),
+    }
 }
 
 fn kept(
@@ -125,13 +150,13 @@ fn list(args: &List, report: &Report) -> Result<ExitCode> {
             }
             // One damaged file does not hide the others.
             Err(error) => {
-                report.note(&error.to_string());
+                lines.push(format!("{name:<16} {error}"));
                 objects.push(json!({ "name": name, "error": error.to_string() }));
             }
         }
     }
     if args.json {
-        let folder = voices.folder();
+        let folder = voices.folder().display().to_string();
         report.output(&format!("{:#}", json!({ "voices_dir": folder, "voices": objects })))?;
     } else if lines.is_empty() {
         report.line("no voice is kept yet; `acestep voice make` makes one");
@@ -167,10 +192,11 @@ fn show(args: &Show, report: &Report) -> Result<ExitCode> {
 fn remove(args: &Remove, report: &Report) -> Result<ExitCode> {
     let voices = voices()?;
     // All names are checked before the first file is deleted.
-    for name in &args.names {
+    let names: BTreeSet<&String> = args.names.iter().collect();
+    for name in &names {
         voices.existing(name)?;
     }
-    for name in &args.names {
+    for name in names {
         voices.remove(name)?;
         report.line(&format!("{name} is deleted"));
     }
@@ -187,7 +213,7 @@ fn object(name: &str, kept: &KeptVoice, voices: &Voices) -> Result<Value> {
         "seconds": kept.seconds,
         "transcript": context.map(|context| &context.transcript),
         "frames": context.map_or(0, |context| context.frames.len()),
-        "path": path,
+        "path": path.display().to_string(),
         "bytes": path.metadata().map_or(0, |file| file.len()),
     }))
 }

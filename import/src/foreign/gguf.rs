@@ -128,6 +128,13 @@ pub(super) fn name(path: &Path) -> Option<String> {
     name
 }
 
+/// Returns a noun phrase for the network of any family in the file at `path`.
+pub(super) fn noun(path: &Path) -> Option<&'static str> {
+    let bytes = Directory::open_file(path).ok()?;
+    let [architecture] = header::first_texts(path, bytes.all(), [ARCHITECTURE]).ok()?;
+    of_architecture(&architecture?)
+}
+
 /// Tells if the file at `path` is an adapter of llama.cpp, and which network of this model it is.
 pub(super) fn says(path: &Path) -> Option<(bool, Option<Kind>)> {
     let bytes = Directory::open_file(path).ok()?;

@@ -68,7 +68,8 @@ impl Layout {
                 false => Error::WrongDirectory {
                     path: dit.clone(),
                     wanted: "a model",
-                    found: format!("neither {}", SAYS_SO.join(" nor ")),
+                    found: foreign::ggufs_in(&dit)
+                        .unwrap_or_else(|| format!("neither {}", SAYS_SO.join(" nor "))),
                 },
             })
         };

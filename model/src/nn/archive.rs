@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use burn::tensor::{Tensor, TensorData};
 
 use super::Cache;
-use crate::Backend;
+use crate::{Backend, Place};
 
 /// The list was written by another network or is damaged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -18,7 +18,7 @@ pub struct ForeignState;
 #[derive(Debug)]
 pub(crate) enum Archive<'a, B: Backend> {
     Write(Vec<TensorData>),
-    Read { tensors: VecDeque<TensorData>, device: &'a B::Device },
+    Read { tensors: VecDeque<TensorData>, place: &'a Place<B> },
 }
 
 impl<B: Backend> Archive<'_, B> {
@@ -38,53 +38,51 @@ impl<B: Backend> Archive<'_, B> {
         }
     }
 
-    /// Visits a tensor that may be absent.
-    pub(crate) fn optional<const D: usize>(
+    /// Visits the past of a convolution, which has `dims`; it is `None` if it has no samples.
+    pub(crate) fn past(
         &mut self,
-        tensor: &mut Option<Tensor<B, D>>,
+        tensor: &mut Option<Tensor<B, 3>>,
+        dims: [usize; 3],
     ) -> Result<(), ForeignState> {
+        let is_empty = dims[2] == 0;
         match self {
-            Self::Write(tensors) => tensors.push(match tensor {
-                Some(tensor) => tensor.to_data(),
-                None => TensorData::new(Vec::<f32>::new(), [0]),
-            }),
-            Self::Read { tensors, device } => {
-                let data = tensors.pop_front().ok_or(ForeignState)?;
-                let dtype = data.dtype;
-                *tensor = match data.shape.len() {
-                    1 if data.shape.num_elements() == 0 => None,
-                    rank if rank == D && dtype.is_float() => {
-                        Some(Tensor::from_data(data, (*device, dtype)))
-                    }
-                    _ => return Err(ForeignState),
-                };
-            }
+            Self::Write(tensors) => tensors.extend(tensor.as_ref().map(Tensor::to_data)),
+            Self::Read { .. } if is_empty => *tensor = None,
+            Self::Read { .. } => *tensor = Some(self.next(dims)?),
         }
         Ok(())
+    }
+
+    /// Reads the next tensor, which must have `dims`.
+    fn next<const D: usize>(&mut self, dims: [usize; D]) -> Result<Tensor<B, D>, ForeignState> {
+        let Self::Read { tensors, place } = self else { return Err(ForeignState) };
+        let data = tensors.pop_front().ok_or(ForeignState)?;
+        let dtype = place.computes_in();
+        match data.shape[..] == dims[..] && data.dtype == dtype {
+            true => Ok(Tensor::from_data(data, (&place.device, dtype))),
+            false => Err(ForeignState),
+        }
     }
 
     /// Visits row 0 of a cache.
     pub(crate) fn cache(&mut self, cache: &mut Cache<B>) -> Result<(), ForeignState> {
         match self {
             Self::Write(tensors) => {
-                tensors.push(TensorData::from([cache.dropped(0) as i64]));
+                let [dropped, length] = [cache.dropped(0), cache.length(0)];
+                tensors.push(TensorData::from([dropped as i64, length as i64]));
                 let content = cache.row(0).into_iter().flatten();
                 tensors.extend(content.map(|tensor| tensor.to_data()));
             }
             Self::Read { tensors, .. } => {
                 let dropped = tensors.pop_front().ok_or(ForeignState)?;
                 let dropped = dropped.to_vec::<i64>().map_err(|_| ForeignState)?;
-                let [dropped] = dropped[..] else { return Err(ForeignState) };
-                let dropped = usize::try_from(dropped).map_err(|_| ForeignState)?;
-                let layers = cache.layers();
-                let mut content = Vec::with_capacity(layers);
-                for _ in 0..layers {
-                    let (mut k, mut v) = (None, None);
-                    self.optional(&mut k)?;
-                    self.optional(&mut v)?;
-                    content.push([k.ok_or(ForeignState)?, v.ok_or(ForeignState)?]);
-                }
-                if !cache.takes(&content) {
+                let [dropped, length] = dropped[..] else { return Err(ForeignState) };
+                let whole = |number| usize::try_from(number).map_err(|_| ForeignState);
+                let (dropped, length) = (whole(dropped)?, whole(length)?);
+                let dims = cache.dims_of_row(length);
+                let content = dims.iter().map(|&dims| Ok([self.next(dims)?, self.next(dims)?]));
+                let content = content.collect::<Result<Vec<_>, ForeignState>>()?;
+                if length > cache.capacity() {
                     return Err(ForeignState);
                 }
                 cache.set_row_from(0, content, dropped);

@@ -63,9 +63,13 @@ impl<B: Backend> Cache<B> {
         self.capacity
     }
 
-    /// Returns the number of layers.
-    pub(super) fn layers(&self) -> usize {
-        self.layers.len()
+    /// Returns the dimensions of the keys of each layer of a row with `length` positions.
+    pub(super) fn dims_of_row(&self, length: usize) -> Vec<[usize; 4]> {
+        let of = |layer: &KeysValues<B>| {
+            let [_, heads, _, width] = layer.k.dims();
+            [1, heads, length, width]
+        };
+        self.layers.iter().map(of).collect()
     }
 
     /// Returns the width of one head; 0 without layers.
@@ -145,13 +149,11 @@ impl<B: Backend> Cache<B> {
     /// True if `content` can be a row: see [`Self::set_row`].
     pub fn takes(&self, content: &[[Tensor<B, 4>; 2]]) -> bool {
         let length = content.first().map_or(0, |[k, _]| k.dims()[2]);
-        let fits = |(layer, tensors): (&KeysValues<B>, &[Tensor<B, 4>; 2])| {
-            let [_, heads, _, width] = layer.k.dims();
-            tensors.iter().all(|tensor| tensor.dims() == [1, heads, length, width])
+        let dims = self.dims_of_row(length);
+        let fits = |(dims, tensors): (&[usize; 4], &[Tensor<B, 4>; 2])| {
+            tensors.iter().all(|tensor| tensor.dims() == *dims)
         };
-        content.len() == self.layers.len()
-            && length <= self.capacity
-            && self.layers.iter().zip(content).all(fits)
+        content.len() == dims.len() && length <= self.capacity && dims.iter().zip(content).all(fits)
     }
 
     /// Returns the slots for the next token of each of `rows`.

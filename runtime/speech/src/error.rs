@@ -104,7 +104,9 @@ impl FamilyError for SpeechError {
             Self::ForeignVoice { .. } | Self::BadVoice { .. } => {
                 "make the voice again with this model"
             }
-            Self::TooLong { .. } => "split the text",
+            Self::TooLong { .. } => {
+                "pass a shorter recording or instruction, or lower `max_text_tokens_per_segment`"
+            }
             Self::Scores { .. } => {
                 "the weights are damaged, or the type is too narrow: pass `dtype: f32`"
             }

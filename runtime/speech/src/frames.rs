@@ -305,7 +305,7 @@ impl<B: Backend> State<B> {
 
 /// Returns the number of rows that are read before the others, because a kept voice knows them. The
 /// result must not depend on whether it is kept, so they are always read apart.
-fn known_rows(plan: &Plan) -> usize {
+pub(crate) fn known_rows(plan: &Plan) -> usize {
     if plan.voice.is_some() { plan.prompt.shared } else { 0 }
 }
 

@@ -47,20 +47,22 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// Adds frames with their samples. Returns a fault if there is one.
-    pub fn add(&mut self, frames: &[Vec<u32>], samples: &[f32]) -> Option<Fault> {
+    /// Adds frames with their samples. Returns the first fault, and the number of frames up to it: what
+    /// comes after it is not kept, so that the speech does not depend on the sizes of chunks.
+    pub fn add(&mut self, frames: &[Vec<u32>], samples: &[f32]) -> Option<(usize, Fault)> {
         let per_frame = samples.len() / frames.len().max(1);
-        for (frame, samples) in frames.iter().zip(samples.chunks(per_frame.max(1))) {
+        let frames = frames.iter().zip(samples.chunks(per_frame.max(1)));
+        for (number, (frame, samples)) in (1..).zip(frames) {
             let code = frame.first().copied();
             self.same = if code == self.code { self.same + 1 } else { 1 };
             self.code = code;
             let is_silent = samples.iter().all(|sample| sample.abs() < SILENT);
             self.silent = if is_silent { self.silent + 1 } else { 0 };
             if let (Some(code), LOOP..) = (code, self.same) {
-                return Some(Fault::Loop { code, frames: self.same });
+                return Some((number, Fault::Loop { code, frames: self.same }));
             }
             if self.silent >= SILENCE {
-                return Some(Fault::Silence { frames: self.silent });
+                return Some((number, Fault::Silence { frames: self.silent }));
             }
         }
         None
@@ -80,7 +82,7 @@ mod tests {
             assert_eq!(guard.add(&frame(7), &loud), None, "{index}");
         }
         assert_eq!(guard.clone().add(&frame(8), &loud), None);
-        assert_eq!(guard.add(&frame(7), &loud), Some(Fault::Loop { code: 7, frames: LOOP }));
+        assert_eq!(guard.add(&frame(7), &loud), Some((1, Fault::Loop { code: 7, frames: LOOP })));
 
         let mut guard = Guard::default();
         let quiet = [1e-4, 0.0];
@@ -88,7 +90,7 @@ mod tests {
             assert_eq!(guard.add(&frame(index), &quiet), None, "{index}");
         }
         assert_eq!(guard.clone().add(&frame(99), &loud), None);
-        assert_eq!(guard.add(&frame(99), &quiet), Some(Fault::Silence { frames: SILENCE }));
+        assert_eq!(guard.add(&frame(99), &quiet), Some((1, Fault::Silence { frames: SILENCE })));
     }
 
     #[test]
@@ -96,6 +98,9 @@ mod tests {
         let mut guard = Guard::default();
         let frames: Vec<Vec<u32>> = (0..100).map(|code| vec![code]).collect();
         let samples = vec![0.0; 200];
-        assert_eq!(guard.add(&frames, &samples), Some(Fault::Silence { frames: SILENCE }));
+        assert_eq!(
+            guard.add(&frames, &samples),
+            Some((SILENCE, Fault::Silence { frames: SILENCE }))
+        );
     }
 }

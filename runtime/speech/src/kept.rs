@@ -52,6 +52,8 @@ pub struct KeptVoice {
 /// The model, types and backend of a snapshot.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct MadeBy {
+    /// Version of the program: another one may compute otherwise.
+    version: String,
     weights: String,
     talker: String,
     codec: String,
@@ -63,7 +65,8 @@ impl MadeBy {
         let weights = networks.checkpoint().fingerprint().map_err(Error::Checkpoint)?;
         let of = |network| format!("{:?}", networks.place(network).dtype);
         let backend = B::name(networks.device());
-        Ok(Self { weights, talker: of(TALKER), codec: of(CODEC_DECODER), backend })
+        let version = env!("CARGO_PKG_VERSION").to_owned();
+        Ok(Self { version, weights, talker: of(TALKER), codec: of(CODEC_DECODER), backend })
     }
 }
 
@@ -102,7 +105,7 @@ impl KeptVoice {
     /// Returns the snapshot if it is of these networks.
     ///
     /// # Errors
-    /// [`SpeechError::ForeignVoice`] if it says so and has other sizes; the errors of loading.
+    /// The errors of loading.
     pub fn snapshot<B: Backend>(
         &self,
         networks: &Networks<'_, B>,
@@ -110,10 +113,7 @@ impl KeptVoice {
         if self.made_by != MadeBy::of(networks)? {
             return Ok(None);
         }
-        match Snapshot::from_data(&self.snapshot, networks)? {
-            Ok(snapshot) => Ok(Some(snapshot)),
-            Err(why) => Err(SpeechError::ForeignVoice { why: why.to_string() }.into()),
-        }
+        Ok(Snapshot::from_data(&self.snapshot, networks)?.ok())
     }
 
     /// Writes the file, which appears whole or not at all.
@@ -131,8 +131,11 @@ impl KeptVoice {
             made_by: self.made_by.clone(),
         };
         let voice = serde_json::to_string(&metadata).expect("texts and numbers");
-        let sha256 =
-            checksum(tensors.iter().map(|(name, data)| (&**name, data.as_bytes())), &voice);
+        let parts = tensors.iter().map(|(name, data)| {
+            let shape = data.shape.to_vec();
+            (format!("{name} {:?} {shape:?}", file_type(data.dtype)), data.as_bytes())
+        });
+        let sha256 = checksum(parts, &voice);
         let metadata = [("format", FORMAT.to_owned()), ("voice", voice), ("sha256", sha256)];
         let metadata = metadata.map(|(key, value)| (key.to_owned(), value));
         let views = tensors.iter().map(|(name, data)| {
@@ -168,9 +171,10 @@ impl KeptVoice {
         let mut tensors = tensors.tensors();
         // As they were written: see `tensors`.
         tensors.sort_by(|(a, _), (b, _)| a.cmp(b));
-        if checksum(tensors.iter().map(|(name, view)| (&**name, view.data())), of("voice"))
-            != of("sha256")
-        {
+        let parts = tensors.iter().map(|(name, view)| {
+            (format!("{name} {:?} {:?}", view.dtype(), view.shape()), view.data())
+        });
+        if checksum(parts, of("voice")) != of("sha256") {
             return Err(bad("its checksum differs: it is damaged"));
         }
         let metadata: Metadata =
@@ -228,11 +232,11 @@ impl KeptVoice {
     }
 }
 
-/// Returns the SHA-256 of names, bytes and metadata.
-fn checksum<'a>(tensors: impl Iterator<Item = (&'a str, &'a [u8])>, metadata: &str) -> String {
+/// Returns the SHA-256 of descriptions and bytes of tensors, and of metadata.
+fn checksum<'a>(tensors: impl Iterator<Item = (String, &'a [u8])>, metadata: &str) -> String {
     let mut hash = Sha256::new();
-    for (name, bytes) in tensors {
-        hash.update(name);
+    for (description, bytes) in tensors {
+        hash.update(description + "\n");
         hash.update(bytes);
     }
     hash.update(metadata);

@@ -9,8 +9,8 @@ use crate::stage;
 
 /// Rows of a prompt that count as work memory.
 const PROMPT: usize = 512;
-/// Frames that the codec decodes at once at most, as [`crate::Chunks`] has them by default.
-const CHUNK: usize = 8;
+/// Frames of a recording that the codec decodes at once.
+const RECORDING: usize = 64;
 
 /// Computes the needs of talker and code predictor for `rows` runs at once of at most `positions`
 /// prompt rows and frames.
@@ -41,10 +41,15 @@ pub fn talker(
     }
 }
 
-/// Computes the needs of the codec's decoder.
-pub fn codec_decoder(config: &DecoderConfig, parameters: u64, widths: Widths) -> MemoryNeed {
+/// Computes the needs of the codec's decoder for chunks of `frames`.
+pub fn codec_decoder(
+    config: &DecoderConfig,
+    parameters: u64,
+    frames: usize,
+    widths: Widths,
+) -> MemoryNeed {
     // The last stage is the widest: all its samples in a few channels, several times.
-    let samples = CHUNK * config.samples_per_frame();
+    let samples = frames.max(RECORDING) * config.samples_per_frame();
     let narrow = config.decoder_dim >> config.upsample_rates.len();
     let widest = product(&[samples, narrow]) * widths.number;
     MemoryNeed {
@@ -81,7 +86,7 @@ mod tests {
         assert_eq!(of(1, 100).weights, 4 * parameters);
         let decoder = size(Qwen3TtsNetwork::CodecDecoder);
         let config = &model.codec_config().decoder_config;
-        let decoder = codec_decoder(config, decoder, Widths::all(DType::F32));
+        let decoder = codec_decoder(config, decoder, 8, Widths::all(DType::F32));
         let together = peak(&[of(1, 100), decoder], true);
         assert!(together > of(1, 100).weights + decoder.weights);
     }

@@ -21,6 +21,9 @@ const LEAST_SEGMENT: u32 = 10;
 /// Most tokens of a segment if the request has no limit: about two minutes of speech.
 const USUAL_SEGMENT: usize = 300;
 
+/// Most tokens of the segment that all others of a described voice continue: about 15 seconds.
+const DESCRIBED: usize = 40;
+
 /// A planned run: the first segment of a text, and the texts that follow.
 #[derive(Debug, Clone)]
 pub struct Plan {
@@ -71,14 +74,20 @@ impl Plan {
         }
         let tokenizer = model.tokenizer().map_err(Error::Checkpoint)?;
         let count = |text: &str| tokenizer.encode(text).len();
-        let mut segments: VecDeque<_> = segments(&request.text, rules.segment, &count).into();
-        if segments.len() > 1 {
-            let text = format!("the text is spoken in {} segments", segments.len());
+        let mut texts: VecDeque<_> = segments(&request.text, rules.segment, &count).into();
+        if model.config().tts_model_type == ModelType::VoiceDesign && texts.len() > 1 {
+            // The first segment becomes the recording that all others continue.
+            let first = texts.pop_front().unwrap_or_default();
+            let parts = segments(&first, DESCRIBED, &count);
+            parts.into_iter().rev().for_each(|part| texts.push_front(part));
+        }
+        if texts.len() > 1 {
+            let text = format!("the text is spoken in {} segments", texts.len());
             rules.notices.push(Notice(text));
         }
-        let text = segments.pop_front().unwrap_or_default();
+        let text = texts.pop_front().unwrap_or_default();
         let seed = request.seed.unwrap_or(seed);
-        Self::segment(text, segments, voice, seed, (request, rules), model)
+        Self::segment(text, texts, voice, seed, (request, rules), model)
     }
 
     /// Plans the segment after this one, with the next seed; `None` after the last one. `frames` are

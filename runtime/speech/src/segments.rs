@@ -5,11 +5,10 @@
 
 use unicode_segmentation::UnicodeSegmentation as _;
 
-/// Marks after which a sentence may be cut, in several scripts.
-const CLAUSE_MARKS: [char; 16] = [
-    ',', ';', ':', '\u{2013}', '\u{2014}', '、', '，', '；', '：', '،', '؛', '।', '…', ')', '）',
-    '」',
-];
+/// Marks after which a sentence may be cut if a blank follows: `1,234` and `12:30` stay whole.
+const SPACED_MARKS: [char; 6] = [',', ';', ':', ')', '\u{2013}', '\u{2014}'];
+/// Marks of other scripts after which a sentence may be cut.
+const CLAUSE_MARKS: [char; 10] = ['、', '，', '；', '：', '،', '؛', '।', '…', '）', '」'];
 
 /// The places where a text may be cut, from the best to the worst.
 #[derive(Debug, Clone, Copy)]
@@ -24,7 +23,7 @@ impl Cut {
     fn units(self, text: &str) -> Vec<&str> {
         match self {
             Self::Sentences => text.split_sentence_bounds().collect(),
-            Self::Clauses => text.split_inclusive(CLAUSE_MARKS).collect(),
+            Self::Clauses => clauses(text),
             Self::Words => text.split_word_bounds().collect(),
             Self::Characters => text.graphemes(true).collect(),
         }
@@ -38,6 +37,23 @@ impl Cut {
             Self::Characters => None,
         }
     }
+}
+
+/// Cuts `text` after marks of clauses.
+fn clauses(text: &str) -> Vec<&str> {
+    let mut clauses = Vec::new();
+    let mut start = 0;
+    let mut characters = text.char_indices().peekable();
+    while let Some((index, mark)) = characters.next() {
+        let is_spaced = characters.peek().is_some_and(|(_, next)| next.is_whitespace());
+        if CLAUSE_MARKS.contains(&mark) || SPACED_MARKS.contains(&mark) && is_spaced {
+            let end = index + mark.len_utf8();
+            clauses.push(&text[start..end]);
+            start = end;
+        }
+    }
+    clauses.push(&text[start..]);
+    clauses
 }
 
 /// Cuts `text` into segments of at most `most` tokens; `count` returns the number of tokens of a text.
@@ -64,6 +80,13 @@ fn add(
 ) {
     let (mut segment, mut tokens) = (String::new(), 0);
     for unit in cut.units(text) {
+        if unit.trim().is_empty() {
+            // Blanks count as nothing, so many of them would make a segment of any length.
+            if !segment.is_empty() && !segment.ends_with(char::is_whitespace) {
+                segment.push_str(if unit.contains('\n') { "\n" } else { " " });
+            }
+            continue;
+        }
         let own = count(unit.trim());
         if tokens + own > most && !segment.is_empty() {
             segments.push(std::mem::take(&mut segment));
@@ -113,6 +136,17 @@ mod tests {
             cut(text, 4),
             ["Start.", "One two, three four,", "five six seven eight", "nine ten.", "End."]
         );
+    }
+
+    #[test]
+    fn numbers_and_times_stay_whole_and_blanks_do_not_add_up() {
+        let text = "It cost 1,234 and 1,235: at 12:30 (no, 12:31) it was sold.";
+        for segment in cut(text, 3) {
+            assert!(!segment.ends_with("1,") && !segment.ends_with("12:"), "{segment}");
+        }
+        let text = format!("One two.{}Three four five.", "\n\n".repeat(5_000));
+        assert_eq!(cut(&text, 4), ["One two.", "Three four five."]);
+        assert_eq!(cut(&text, 5)[0].len(), text.len());
     }
 
     #[test]

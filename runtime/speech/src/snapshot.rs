@@ -1,5 +1,5 @@
-//! The state after the part of a prompt that does not depend on the text, so that a kept voice speaks
-//! without reading its recording again.
+//! The state after the rows of a prompt that do not depend on the text, and after the sound of a
+//! recording, so that a kept voice need not compute them again.
 //!
 //! A run with a snapshot gives the same samples as one without: both read that part of the prompt
 //! apart from the rest.
@@ -9,7 +9,7 @@ use acestep_model::{Backend, nn::ForeignState, speech::qwen3_tts::Talker};
 use burn::tensor::{Tensor, TensorData};
 
 use crate::{
-    frames::{Frames, Prefix},
+    frames::{Frames, Prefix, known_rows},
     networks::{CODEC_DECODER, Networks, TALKER},
     plan::Plan,
     prompt::Row,
@@ -45,6 +45,11 @@ impl<B: Backend> Snapshot<B> {
         Ok(Self { prefix, decoding: Decoding::of_plan(plan, networks)? })
     }
 
+    /// True if the prompt of `plan` begins with the rows of the snapshot, so that it is used.
+    pub fn serves(&self, plan: &Plan) -> bool {
+        self.prefix.rows == plan.prompt.rows[..known_rows(plan)]
+    }
+
     /// Copies the snapshot to the host.
     pub(crate) fn to_data(&self, networks: &Networks<'_, B>) -> SnapshotData {
         let keys_values = self.prefix.keys_values.iter().flatten();
@@ -64,9 +69,9 @@ impl<B: Backend> Snapshot<B> {
         networks: &Networks<'_, B>,
     ) -> Result<Result<Self, ForeignState>, Error> {
         let place = networks.place(TALKER);
+        let dtype = place.computes_in();
         let tensor = |data: &TensorData| {
-            let is_one = data.shape.len() == 4 && data.dtype.is_float();
-            let dtype = data.dtype;
+            let is_one = data.shape.len() == 4 && data.dtype == dtype;
             is_one.then(|| Tensor::<B, 4>::from_data(data.clone(), (&place.device, dtype)))
         };
         let pairs = data.keys_values.chunks(2).map(|pair| match pair {

@@ -41,11 +41,13 @@ pub struct Options {
     pub chunks: Chunks,
     /// Runs at once, at least 1: they share each pass over the weights.
     pub batch_size: usize,
+    /// Beginning of the work that the times count, if it is before the run: a voice may be read first.
+    pub since: Option<Instant>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { chunks: Chunks::default(), batch_size: 8 }
+        Self { chunks: Chunks::default(), batch_size: 8, since: None }
     }
 }
 
@@ -65,8 +67,10 @@ pub struct Spoken {
     pub audio: Audio,
     /// The codes, one list per frame.
     pub frames: Vec<Vec<u32>>,
-    /// The segments of the text.
+    /// The segments of the text that were spoken.
     pub segments: Vec<Segment>,
+    /// Number of segments that were not spoken, because of a fault in the one before.
+    pub unspoken: usize,
     /// The time that was taken.
     pub times: Times,
 }
@@ -90,6 +94,13 @@ impl Spoken {
         let one = self.segments.len() == 1;
         let of = |(index, segment): (usize, &Segment)| {
             let why = segment.ended.problem()?;
+            let left = match self.unspoken {
+                unspoken if unspoken > 0 && index + 1 == self.segments.len() => {
+                    format!("; {unspoken} segments after it are not spoken")
+                }
+                _ => String::new(),
+            };
+            let why = format!("{why}{left}");
             Some(Notice(if one { why } else { format!("segment {}: {why}", index + 1) }))
         };
         self.segments.iter().enumerate().filter_map(of).collect()
@@ -123,9 +134,9 @@ impl Ended {
 /// The time of each part of a run. Runs side by side share the time of talker and code predictor.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Times {
-    /// From the start to the first samples, loading included.
+    /// From the start of all runs to the first samples of this one, loading included.
     pub first_sound: Duration,
-    /// Loading and the prompt.
+    /// Loading, the voice and the prompt.
     pub prompt: Duration,
     /// Talker and code predictor.
     pub frames: Duration,
@@ -148,7 +159,7 @@ pub fn speak<B: Backend>(
     observe: &dyn Observe,
     sink: &mut dyn FnMut(&[f32]) -> Result<(), Error>,
 ) -> Result<Spoken, Error> {
-    let options = Options { chunks, batch_size: 1 };
+    let options = Options { chunks, batch_size: 1, since: None };
     for made in Speaking::begin(vec![plan.clone()], snapshot, networks, options, observe)? {
         match made? {
             (_, Made::Samples(samples)) => sink(&samples)?,
@@ -172,7 +183,8 @@ pub struct Speaking<'a, 'n, B: Backend> {
     runs: Vec<Run<B>>,
     made: VecDeque<(usize, Made)>,
     start: Instant,
-    has_failed: bool,
+    failed: Option<Error>,
+    is_over: bool,
     /// Frames so far, and about the most.
     progress: [usize; 2],
 }
@@ -211,7 +223,7 @@ impl<'a, 'n, B: Backend> Speaking<'a, 'n, B> {
         options: Options,
         observe: &'a dyn Observe,
     ) -> Result<Self, Error> {
-        let start = Instant::now();
+        let start = options.since.unwrap_or_else(Instant::now);
         check(observe)?;
         observe.event(Event::Loading(stage::TALKER));
         let rows = options.batch_size.clamp(1, plans.len().max(1));
@@ -220,7 +232,7 @@ impl<'a, 'n, B: Backend> Speaking<'a, 'n, B> {
         let progress = [0, plans.iter().map(most).sum()];
         let waiting = plans.into_iter().enumerate().collect();
         let (runs, made) = (Vec::new(), VecDeque::new());
-        let has_failed = false;
+        let (failed, is_over) = (None, false);
         let speaking = Self {
             networks,
             observe,
@@ -231,7 +243,8 @@ impl<'a, 'n, B: Backend> Speaking<'a, 'n, B> {
             runs,
             made,
             start,
-            has_failed,
+            failed,
+            is_over,
             progress,
         };
         speaking.advanced();
@@ -324,18 +337,22 @@ impl<'a, 'n, B: Backend> Speaking<'a, 'n, B> {
         let run = &mut self.runs[index];
         let begin = Instant::now();
         let attempt = || run.decoding.decode(&run.chunk);
-        let sound = self.networks.attempt(stage::CODEC_DECODER, attempt)?;
+        let mut sound = self.networks.attempt(stage::CODEC_DECODER, attempt)?;
         run.times.codec += begin.elapsed();
         let fault = run.guard.add(&run.chunk, &sound);
+        if let Some((frames, _)) = fault {
+            sound.truncate(sound.len() / run.chunk.len() * frames);
+            run.chunk.truncate(frames);
+        }
         run.frames.append(&mut run.chunk);
         if !sound.is_empty() {
             if run.samples.is_empty() {
-                run.times.first_sound = run.start.elapsed();
+                run.times.first_sound = self.start.elapsed();
             }
             run.samples.extend_from_slice(&sound);
             self.made.push_back((run.id, Made::Samples(sound)));
         }
-        Ok(fault)
+        Ok(fault.map(|(_, fault)| fault))
     }
 
     /// Ends a segment: begins the next one, or ends the run.
@@ -358,10 +375,12 @@ impl<'a, 'n, B: Backend> Speaking<'a, 'n, B> {
             run.plan = plan;
             return Ok(());
         }
-        let Run { id, frames, samples, segments, mut times, start, .. } = self.runs.remove(index);
+        let Run { id, plan, frames, samples, segments, mut times, start, .. } =
+            self.runs.remove(index);
         times.total = start.elapsed();
         let audio = Audio { channels: vec![samples], sample_rate: SAMPLE_RATE };
-        self.made.push_back((id, Made::Done(Spoken { audio, frames, segments, times })));
+        let unspoken = plan.following.len();
+        self.made.push_back((id, Made::Done(Spoken { audio, frames, segments, unspoken, times })));
         Ok(())
     }
 
@@ -380,17 +399,16 @@ impl<B: Backend> Iterator for Speaking<'_, '_, B> {
     type Item = Result<(usize, Made), Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        while self.made.is_empty() && !self.has_failed {
+        while self.made.is_empty() && !self.is_over {
             match self.step() {
-                Ok(true) => {}
-                Ok(false) => return None,
-                Err(error) => {
-                    self.has_failed = true;
-                    self.made.clear();
-                    return Some(Err(error));
-                }
+                Ok(goes_on) => self.is_over = !goes_on,
+                Err(error) => (self.failed, self.is_over) = (Some(error), true),
             }
         }
-        self.made.pop_front().map(Ok)
+        // Results that were complete before an error come first.
+        match self.made.pop_front() {
+            Some(made) => Some(Ok(made)),
+            None => self.failed.take().map(Err),
+        }
     }
 }

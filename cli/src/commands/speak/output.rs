@@ -3,7 +3,7 @@
 use std::{
     path::{Path, PathBuf},
     process::ExitCode,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use acestep_engine::{
@@ -18,7 +18,11 @@ use acestep_engine::{
 use acestep_speech::{SAMPLE_RATE, Spoken};
 use anyhow::Result;
 
-use super::{Sink, result, stream::Stream};
+use super::{
+    Sink, of_line,
+    result::{self, Done},
+    stream::Stream,
+};
 use crate::{
     args::speak::Speak,
     commands::{formats::is_stdout, play::Speaker, target},
@@ -33,6 +37,7 @@ pub(super) struct Outputs {
     existing: Existing,
     json: bool,
     play: bool,
+    lines: bool,
 }
 
 enum Place {
@@ -59,14 +64,19 @@ impl Outputs {
             true => Self::stdout(args, texts)?,
             false => {
                 let encoding = encoding(output, args.output.audio_format.as_deref())?;
-                let paths = target::numbered(output, texts);
+                // With --lines, one line has a number too.
+                let mut paths = match args.lines {
+                    true => target::numbered(output, texts.max(2)),
+                    false => vec![output.to_owned()],
+                };
+                paths.truncate(texts);
                 let reference = args.voice.reference.as_deref();
                 let inputs: Vec<&Path> = reference.into_iter().collect();
                 paths.iter().try_for_each(|path| target::check(path, &inputs, existing))?;
                 Place::Files(paths, encoding)
             }
         };
-        Ok(Self { place, existing, json, play })
+        Ok(Self { place, existing, json, play, lines: args.lines })
     }
 
     fn stdout(args: &Speak, texts: usize) -> Result<Place, CliError> {
@@ -74,7 +84,7 @@ impl Outputs {
             let message = "the sound and the JSON object are both to go to standard output";
             return Err(CliError::usage(message).hint("give --output a file"));
         }
-        if texts > 1 {
+        if args.lines && texts > 1 {
             let message = "the sounds of several lines cannot all go to standard output";
             return Err(CliError::usage(message).hint("give --output a file"));
         }
@@ -114,7 +124,9 @@ pub(super) struct Output<'a> {
     report: &'a Report,
     stream: Option<Stream>,
     speaker: Option<Speaker>,
-    done: Vec<Option<Spoken>>,
+    done: Vec<Option<Done>>,
+    begin: Instant,
+    first_sound: Option<Duration>,
 }
 
 impl<'a> Output<'a> {
@@ -129,7 +141,9 @@ impl<'a> Output<'a> {
             Place::Files(paths, _) => paths.len(),
             Place::Stdout { .. } => 1,
         };
-        Ok(Self { outputs, report, stream, speaker, done: vec![None; texts] })
+        let done = (0..texts).map(|_| None).collect();
+        let (begin, first_sound) = (Instant::now(), None);
+        Ok(Self { outputs, report, stream, speaker, done, begin, first_sound })
     }
 
     /// Returns the error of standard output, which ended the run.
@@ -138,73 +152,80 @@ impl<'a> Output<'a> {
         failed.map_or(Ok(()), |failed| Err(failed.into()))
     }
 
-    /// Says which part of a run that was ended is written.
+    /// Prints the paths of a run that an error ended: these files are written.
     pub(super) fn note_finished(&self) {
-        let finished = self.done.iter().flatten().count();
-        if finished > 0 {
-            let all = self.done.len();
-            self.report.note(&format!("{finished} of {all} lines are written"));
+        let written = self.written();
+        if !written.is_empty() {
+            let (written, all) = (written.len(), self.done.len());
+            self.report.note(&format!("{written} of {all} lines are written"));
+        }
+        if !self.outputs.json {
+            // The error that ended the run is the one to report.
+            let _ = written.into_iter().try_for_each(report::path);
         }
     }
 
-    /// Waits until everything is played.
-    pub(super) fn wait(&self) {
-        if let Some(speaker) = &self.speaker {
-            speaker.wait();
-        }
+    /// Returns the paths that are written.
+    fn written(&self) -> Vec<&Path> {
+        let Place::Files(paths, _) = &self.outputs.place else { return Vec::new() };
+        let done = self.done.iter().zip(paths);
+        let is_written = |done: &Option<Done>| done.as_ref().is_some_and(|done| !done.is_silent());
+        done.filter(|(done, _)| is_written(done)).map(|(_, path)| &**path).collect()
     }
 
-    /// Prints the paths or the JSON object, and the figures.
+    /// Prints the paths or the JSON object, and the figures; then waits until everything is played.
     ///
     /// # Errors
     /// A text without sound.
-    pub(super) fn finish(
-        self,
-        first_seed: u64,
-        elapsed: Duration,
-        notices: Vec<Notice>,
-    ) -> Result<ExitCode> {
-        let Self { outputs, report, done, .. } = self;
-        let paths: Vec<Option<&Path>> = match &outputs.place {
-            Place::Files(paths, _) => paths.iter().map(|path| Some(&**path)).collect(),
-            Place::Stdout { .. } => vec![None],
+    pub(super) fn finish(self, first_seed: u64, mut notices: Vec<Notice>) -> Result<ExitCode> {
+        let elapsed = self.begin.elapsed();
+        let lines = self.outputs.lines;
+        let done: Vec<&Done> = self.done.iter().flatten().collect();
+        let of_runs = |(index, done): (usize, &&Done)| {
+            let of = move |notice: &Notice| of_line(notice, index, lines);
+            done.notices.iter().map(of).collect::<Vec<_>>()
         };
-        let spoken: Vec<&Spoken> = done.iter().flatten().collect();
-        let of_runs: Vec<Notice> = spoken.iter().flat_map(|spoken| spoken.notices()).collect();
-        report.notes(&of_runs);
-        let silent = |spoken: &&&Spoken| spoken.audio.samples() == 0;
-        let silent = spoken.iter().filter(silent).count();
-        if outputs.json {
-            let notices = [notices, of_runs].concat();
-            let seeds = (0u64..).map(|index| first_seed.wrapping_add(index));
-            let all = spoken.iter().zip(&paths).zip(seeds);
-            let all = all.map(|((spoken, path), seed)| result::object(spoken, *path, seed));
-            report.output(&format!("{:#}", result::together(all.collect(), &notices)))?;
-        } else if silent < spoken.len() {
-            let sounding =
-                spoken.iter().zip(&paths).filter(|(spoken, _)| spoken.audio.samples() > 0);
-            for path in sounding.filter_map(|(_, path)| *path) {
-                report::path(path)?;
-            }
+        let of_runs: Vec<Notice> = done.iter().enumerate().flat_map(of_runs).collect();
+        self.report.notes(&of_runs);
+        notices.extend(of_runs);
+        let silent = done.iter().filter(|done| done.is_silent()).count();
+        if self.outputs.json {
+            let path = |index: usize| match &self.outputs.place {
+                Place::Files(paths, _) => Some(&*paths[index]),
+                Place::Stdout { .. } => None,
+            };
+            let seed = |index: usize| first_seed.wrapping_add(index as u64);
+            let object = |(index, done): (usize, &&Done)| done.object(path(index), seed(index));
+            let objects = done.iter().enumerate().map(object).collect();
+            let object = result::together(objects, lines, &notices);
+            self.report.output(&format!("{object:#}"))?;
+        } else {
+            self.written().into_iter().try_for_each(report::path)?;
         }
         if silent > 0 {
-            let message = match spoken.len() {
-                1 => {
+            let message = match lines {
+                false => {
                     "the talker ended before the first frame: there is nothing to write".to_owned()
                 }
-                all => {
+                true => {
+                    let all = done.len();
                     format!("the talker ended before the first frame in {silent} of {all} lines")
                 }
             };
             return Err(CliError::new(message).hint("try another --seed or text").into());
         }
-        report.line(&result::line(&spoken, elapsed, first_seed));
+        let first_sound = self.first_sound.unwrap_or_default();
+        self.report.line(&result::line(&done, elapsed, first_sound, first_seed));
+        if let Some(speaker) = &self.speaker {
+            speaker.wait();
+        }
         Ok(ExitCode::SUCCESS)
     }
 }
 
 impl Sink for Output<'_> {
     fn samples(&mut self, samples: &[f32]) -> Result<(), Error> {
+        self.first_sound.get_or_insert_with(|| self.begin.elapsed());
         if let Some(speaker) = &self.speaker {
             speaker.play(samples, SAMPLE_RATE);
         }
@@ -218,7 +239,7 @@ impl Sink for Output<'_> {
             let (path, existing) = (&paths[index], self.outputs.existing);
             interrupt::whole(|| write::save(path, &spoken.audio, encoding, None, existing))?;
         }
-        self.done[index] = Some(spoken);
+        self.done[index] = Some(Done::of(spoken, self.outputs.json));
         Ok(())
     }
 }

@@ -3,31 +3,68 @@
 use std::{path::Path, time::Duration};
 
 use acestep_engine::Notice;
-use acestep_speech::{Ended, Ending, Segment, Spoken};
+use acestep_speech::{Ended, Ending, Segment, Spoken, Times};
 use serde_json::{Value, json};
 
 use crate::{fields, progress};
 
-/// Returns one text as JSON.
-pub(super) fn object(spoken: &Spoken, path: Option<&Path>, seed: u64) -> Value {
-    let (times, seconds) = (spoken.times, spoken.audio.seconds());
-    json!({
-        "output": path.map(|path| path.display().to_string()),
-        "seconds": seconds,
-        "frames": spoken.frames.len(),
-        "sample_rate": spoken.audio.sample_rate,
-        "seed": seed,
-        "real_time_factor": factor(times.total, seconds),
-        "elapsed": {
-            "total": times.total.as_secs_f64(),
-            "first_sound": times.first_sound.as_secs_f64(),
-            "prompt": times.prompt.as_secs_f64(),
-            "frames": times.frames.as_secs_f64(),
-            "codec": times.codec.as_secs_f64(),
-        },
-        "segments": spoken.segments.iter().map(segment).collect::<Vec<_>>(),
-        "codes": spoken.frames,
-    })
+/// The figures of a text. Its sound is written, and not kept.
+pub(super) struct Done {
+    seconds: f64,
+    sample_rate: u32,
+    frames: usize,
+    codes: Option<Vec<Vec<u32>>>,
+    segments: Vec<Segment>,
+    unspoken: usize,
+    times: Times,
+    pub(super) notices: Vec<Notice>,
+}
+
+impl Done {
+    /// Keeps the figures of `spoken`, and its codes if `with_codes`.
+    pub(super) fn of(spoken: Spoken, with_codes: bool) -> Self {
+        let notices = spoken.notices();
+        let Spoken { audio, frames, segments, unspoken, times } = spoken;
+        Self {
+            seconds: audio.seconds(),
+            sample_rate: audio.sample_rate,
+            frames: frames.len(),
+            codes: with_codes.then_some(frames),
+            segments,
+            unspoken,
+            times,
+            notices,
+        }
+    }
+
+    /// True if there is no sound.
+    pub(super) fn is_silent(&self) -> bool {
+        self.frames == 0
+    }
+
+    /// Returns the text as JSON; `path` is its file.
+    pub(super) fn object(&self, path: Option<&Path>, seed: u64) -> Value {
+        let Self { seconds, times, .. } = self;
+        let path = path.filter(|_| !self.is_silent());
+        json!({
+            "output": path.map(|path| path.display().to_string()),
+            "seconds": seconds,
+            "frames": self.frames,
+            "sample_rate": self.sample_rate,
+            "seed": seed,
+            "real_time_factor": factor(times.total, *seconds),
+            "elapsed": {
+                "total": times.total.as_secs_f64(),
+                "first_sound": times.first_sound.as_secs_f64(),
+                "prompt": times.prompt.as_secs_f64(),
+                "frames": times.frames.as_secs_f64(),
+                "codec": times.codec.as_secs_f64(),
+            },
+            "segments": self.segments.iter().map(segment).collect::<Vec<_>>(),
+            "unspoken_segments": self.unspoken,
+            "codes": self.codes,
+        })
+    }
 }
 
 fn segment(segment: &Segment) -> Value {
@@ -40,34 +77,30 @@ fn segment(segment: &Segment) -> Value {
     json!({ "text": text, "seed": seed, "frames": frames, "ended": ended })
 }
 
-/// Returns the object of one text with `notices`, or that of several.
-pub(super) fn together(mut objects: Vec<Value>, notices: &[Notice]) -> Value {
+/// Returns the object of one text with `notices`, or that of `lines`.
+pub(super) fn together(mut objects: Vec<Value>, lines: bool, notices: &[Notice]) -> Value {
     let notices = json!(fields::texts(notices));
-    if objects.len() == 1 {
-        let mut object = objects.remove(0);
-        object["notices"] = notices;
-        return object;
+    if lines {
+        return json!({ "lines": objects, "notices": notices });
     }
-    json!({ "lines": objects, "notices": notices })
+    let mut object = objects.pop().unwrap_or_default();
+    object["notices"] = notices;
+    object
 }
 
-/// Returns the last line: seconds of speech and taken, real-time factor, first sound, seed. Several
-/// texts took `elapsed`: they are spoken side by side, so their times cannot be added.
-pub(super) fn line(spoken: &[&Spoken], elapsed: Duration, seed: u64) -> String {
-    let seconds: f64 = spoken.iter().map(|spoken| spoken.audio.seconds()).sum();
-    let total = match spoken {
-        [one] => one.times.total,
-        _ => elapsed,
-    };
-    let first = spoken.iter().map(|spoken| spoken.times.first_sound).min().unwrap_or_default();
+/// Returns the last line: seconds of speech, seconds that everything took, real-time factor, first
+/// sound, seed.
+pub(super) fn line(done: &[&Done], elapsed: Duration, first_sound: Duration, seed: u64) -> String {
+    let seconds: f64 = done.iter().map(|done| done.seconds).sum();
     format!(
         "{seconds:.2} s of speech in {} · real-time factor {:.2} · first sound after {} · seed {seed}",
-        progress::seconds(total),
-        factor(total, seconds),
-        progress::seconds(first),
+        progress::seconds(elapsed),
+        factor(elapsed, seconds).unwrap_or_default(),
+        progress::seconds(first_sound),
     )
 }
 
-fn factor(time: Duration, seconds: f64) -> f64 {
-    time.as_secs_f64() / seconds.max(f64::MIN_POSITIVE)
+/// Returns the real-time factor; `None` without sound.
+fn factor(time: Duration, seconds: f64) -> Option<f64> {
+    (seconds > 0.0).then(|| time.as_secs_f64() / seconds)
 }

@@ -45,12 +45,6 @@ impl<B: Backend> ConvState<B> {
         }
     }
 
-    /// Visits the tensors of a state that has begun.
-    pub(crate) fn visit(&mut self, archive: &mut Archive<'_, B>) -> Result<(), ForeignState> {
-        self.has_begun = true;
-        archive.optional(&mut self.past)
-    }
-
     /// Keeps the samples of `known` from `first` on.
     fn keep(&mut self, known: &Tensor<B, 3>, first: usize) {
         let rest = known.dims()[2] - first;
@@ -64,6 +58,18 @@ fn nothing<B: Backend>(x: &Tensor<B, 3>, channels: usize) -> Tensor<B, 3> {
 }
 
 impl<B: Backend> Conv1d<B> {
+    /// Visits the state of one signal that has begun, of a convolution with a stride of 1.
+    pub(crate) fn visit(
+        &self,
+        state: &mut ConvState<B>,
+        archive: &mut Archive<'_, B>,
+    ) -> Result<(), ForeignState> {
+        let (weight, _, geometry) = self.parts();
+        let [_, inputs, taps] = weight.dims();
+        state.has_begun = true;
+        archive.past(&mut state.past, [1, inputs * geometry.groups, geometry.reach(taps) - 1])
+    }
+
     /// Computes the outputs that the next chunk of a signal completes. All chunks together give
     /// [`Self::forward`] of the whole signal.
     ///
@@ -94,6 +100,19 @@ impl<B: Backend> Conv1d<B> {
 }
 
 impl<B: Backend> ConvTranspose1d<B> {
+    /// Visits the state of one signal that has begun.
+    pub(crate) fn visit(
+        &self,
+        state: &mut ConvState<B>,
+        archive: &mut Archive<'_, B>,
+    ) -> Result<(), ForeignState> {
+        let (weight, _, geometry) = self.parts();
+        let [inputs, _, taps] = weight.dims();
+        state.has_begun = true;
+        let before = (geometry.reach(taps) - 1) / geometry.stride;
+        archive.past(&mut state.past, [1, inputs, before])
+    }
+
     /// Computes the outputs of the next chunk of a signal. All chunks together give
     /// [`Self::forward`] of the whole signal.
     ///

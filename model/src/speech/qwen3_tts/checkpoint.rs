@@ -23,8 +23,8 @@ pub trait Files {
     /// If its files are missing or malformed.
     fn tokenizer(&self) -> Result<&dyn Tokenizer, CheckpointError>;
 
-    /// Returns a checksum of the weights of talker and codec, by which a state that was kept in a file
-    /// finds its model again.
+    /// Returns a checksum of the configurations and of samples of all weights of talker and codec. A
+    /// state that was kept in a file finds its model again by it.
     ///
     /// # Errors
     /// If a file cannot be read any more.

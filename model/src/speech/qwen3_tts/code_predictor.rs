@@ -106,6 +106,7 @@ impl<B: Backend> CodePredictor<B> {
         let hidden = stack::forward((layers, norm), *rope_theta, x, rows, cache);
         self.lm_head[group - 1].forward(hidden).cast(DType::F32)
     }
+
     /// Computes the hidden states of a whole frame, after the final norm, without a cache; taps
     /// `layer{i}.self_attn.out` and `layer{i}.out`.
     ///

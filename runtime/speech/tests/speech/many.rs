@@ -1,18 +1,24 @@
 //! Several runs side by side, and texts of several segments.
 
+use std::{fs, path::Path};
+
 use acestep_engine::{Error, Unobserved};
-use acestep_speech::{Chunks, Made, Options, Plan, Request, Sampling, Speaking, Spoken};
+use acestep_speech::{
+    Chunks, Ended, Fault, Made, Options, Plan, Request, Sampling, Speaking, Spoken,
+};
 
 use super::{base, model, networks, recording, request, spoken};
 use acestep_import::Qwen3Tts;
 use acestep_speech::Voice;
+use safetensors::SafeTensors;
 
 /// Speaks `plans` with `batch_size` rows. The samples of each run must be those of its result.
 fn together(model: &Qwen3Tts, plans: Vec<Plan>, batch_size: usize) -> Vec<Spoken> {
     let mut streamed = vec![Vec::new(); plans.len()];
     let mut done: Vec<Option<Spoken>> = vec![None; plans.len()];
     let networks = networks(model);
-    let options = Options { batch_size, chunks: Chunks { first: 1, others: 3 } };
+    let chunks = Chunks { first: 1, others: 3 };
+    let options = Options { batch_size, chunks, since: None };
     let runs = Speaking::begin(plans, None, &networks, options, &Unobserved).expect("networks");
     for made in runs {
         match made.expect("speech") {
@@ -86,6 +92,83 @@ fn a_long_text_is_its_segments_one_after_the_other() {
     assert_eq!(other_chunks.audio, whole.audio);
     let plan = Plan::new(&long(), None, 5, &model).expect("a plan");
     assert!(plan.notices[0].0.ends_with("segments"), "{:?}", plan.notices);
+}
+
+/// Runs of several segments begin again while others go on.
+#[test]
+fn long_texts_side_by_side_are_those_of_each_alone() {
+    let model = model();
+    let texts = ["Hi.", &long().text, "It rains.", &long().text];
+    let requests: Vec<_> = texts.map(|text| Request { text: text.into(), ..long() }).into();
+    let plan = |(request, seed)| Plan::new(request, None, seed, &model).expect("a plan");
+    let plans = requests.iter().zip(3..).map(plan).collect();
+    for ((run, request), seed) in together(&model, plans, 2).iter().zip(&requests).zip(3..) {
+        let alone = spoken(&model, request, seed, Chunks::default());
+        assert_eq!((&run.frames, &run.segments), (&alone.frames, &alone.segments));
+        assert_eq!(run.audio, alone.audio);
+    }
+}
+
+/// A model of named speakers that says it is one of described voices.
+fn described(folder: &Path) -> Qwen3Tts {
+    let goldens = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/goldens/checkpoints_qwen3_tts");
+    for name in ["Qwen3-TTS-12Hz-0.6B-CustomVoice", "Qwen3-TTS-Tokenizer-12Hz"] {
+        fs::create_dir(folder.join(name)).expect("a folder");
+        for entry in fs::read_dir(Path::new(goldens).join(name)).expect("the goldens") {
+            let from = entry.expect("an entry").path();
+            let to = folder.join(name).join(from.file_name().expect("a name"));
+            fs::copy(&from, to).expect("a copy");
+        }
+    }
+    let path = folder.join("Qwen3-TTS-12Hz-0.6B-CustomVoice");
+    let config = fs::read_to_string(path.join("config.json")).expect("a configuration");
+    let config = config.replace("custom_voice", "voice_design");
+    fs::write(path.join("config.json"), config).expect("a configuration");
+    Qwen3Tts::open(&path).expect("a model")
+}
+
+/// The first segment of a described voice is short, and the others continue its sound.
+#[test]
+fn a_described_voice_is_carried_from_its_first_segment() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let model = described(folder.path());
+    let instruct = Some("An old sailor.".into());
+    let request = Request { voice: None, instruct, ..long() };
+    let plan = Plan::new(&request, None, 0, &model).expect("a plan");
+    assert_eq!(plan.voice, None);
+    let frames = vec![vec![3; 16], vec![5; 16]];
+    let next = plan.next(&frames, &model).expect("a plan").expect("a second segment");
+    let context = next.voice.as_ref().and_then(|voice| voice.context.as_ref()).expect("a sound");
+    assert_eq!((&context.frames, &context.transcript), (&frames, &plan.text));
+    let third = next.next(&[vec![7; 16]], &model).expect("a plan").expect("a third segment");
+    assert_eq!(third.voice, next.voice);
+}
+
+/// A talker whose logits are all equal writes the first code for ever. The kept part of its speech does
+/// not depend on the chunks.
+#[test]
+fn a_loop_ends_after_the_same_frame_for_all_chunks() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = described(folder.path()).path().join("model.safetensors");
+    let mut bytes = fs::read(&path).expect("weights");
+    let (header, tensors) = SafeTensors::read_metadata(&bytes).expect("a header");
+    let (from, to) = tensors.info("talker.codec_head.weight").expect("a head").data_offsets;
+    bytes[8 + header..][from..to].fill(0);
+    fs::write(&path, bytes).expect("weights");
+    let model = Qwen3Tts::open(path.parent().expect("a folder")).expect("a model");
+    let sampling = Sampling { do_sample: Some(false), ..Sampling::default() };
+    let request = Request { text: "Hello there.".into(), sampling, ..Request::default() };
+    let request = Request { instruct: Some("Loud.".into()), ..request };
+    let of = |others| spoken(&model, &request, 0, Chunks { first: 1, others });
+    let first = of(1);
+    assert_eq!(first.frames.len(), 50);
+    let fault = Ended::Fault(Fault::Loop { code: 0, frames: 50 });
+    assert_eq!(first.segments[0].ended, fault);
+    for others in [7, 8, 100] {
+        let other = of(others);
+        assert_eq!((&other.frames, &other.segments), (&first.frames, &first.segments));
+        assert_eq!(other.audio, first.audio);
+    }
 }
 
 #[test]

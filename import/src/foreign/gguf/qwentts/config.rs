@@ -76,7 +76,7 @@ pub(super) fn of_talker(
     if values.get("spk_enc.embedding_length").is_some() {
         config["speaker_encoder_config"] = speaker_encoder(&values, tensors)?;
     }
-    let generation = generation(header);
+    let generation = generation(header)?;
     Ok([("config.json", config.to_string()), ("generation_config.json", generation.to_string())])
 }
 
@@ -110,7 +110,7 @@ fn speaker_encoder(values: &Values<'_>, tensors: &Tensors) -> Result<Json, Strin
 }
 
 /// Returns generation_config.json, whose keys may be missing in a release too.
-fn generation(header: &Header) -> Json {
+fn generation(header: &Header) -> Result<Json, String> {
     let mut config = Map::new();
     for (key, from) in [
         ("do_sample", "do_sample"),
@@ -128,11 +128,12 @@ fn generation(header: &Header) -> Json {
             Some(Value::Unsigned(number)) => Json::from(*number),
             Some(Value::Float(number)) => Json::from(*number),
             Some(Value::Bool(is_on)) => Json::from(*is_on),
-            _ => continue,
+            None => continue,
+            Some(_) => return Err(format!("`generation.{from}` is no number of this kind")),
         };
         config.insert(key.into(), value);
     }
-    config.into()
+    Ok(config.into())
 }
 
 /// Returns config.json of the codec's file.

@@ -35,14 +35,17 @@ pub(super) struct BlockState<B: Backend> {
     units: [ConvState<B>; 3],
 }
 
-impl<B: Backend> BlockState<B> {
-    pub(super) fn visit(&mut self, archive: &mut Archive<'_, B>) -> Result<(), ForeignState> {
-        self.conv.visit(archive)?;
-        self.units.iter_mut().try_for_each(|unit| unit.visit(archive))
-    }
-}
-
 impl<B: Backend> Block<B> {
+    pub(super) fn visit(
+        &self,
+        state: &mut BlockState<B>,
+        archive: &mut Archive<'_, B>,
+    ) -> Result<(), ForeignState> {
+        self.conv.visit(&mut state.conv, archive)?;
+        let mut units = self.units.iter().zip(&mut state.units);
+        units.try_for_each(|(unit, state)| unit.conv1.visit(state, archive))
+    }
+
     /// Creates a stage from `wide` channels to half of them.
     pub(super) fn init(wide: usize, rate: usize, device: &B::Device) -> Self {
         let (channels, taps) = (wide / 2, 2 * rate);

@@ -102,7 +102,7 @@ impl<B: Backend> Decoder<B> {
         place: &Place<B>,
     ) -> Result<DecoderState<B>, ForeignState> {
         let mut state = DecoderState::default();
-        let mut archive = Archive::Read { tensors: tensors.into(), device: &place.device };
+        let mut archive = Archive::Read { tensors: tensors.into(), place };
         self.visit(&mut state, place, &mut archive)?;
         archive.finish()?;
         Ok(state)
@@ -116,12 +116,14 @@ impl<B: Backend> Decoder<B> {
     ) -> Result<(), ForeignState> {
         state.upsample.resize_with(self.upsample.len(), UpsampleState::default);
         state.blocks.resize_with(self.blocks.len(), BlockState::default);
-        state.pre_conv.visit(archive)?;
+        self.pre_conv.visit(&mut state.pre_conv, archive)?;
         self.pre_transformer.visit(&mut state.pre_transformer, place, archive)?;
-        state.upsample.iter_mut().try_for_each(|state| state.visit(archive))?;
-        state.conv_in.visit(archive)?;
-        state.blocks.iter_mut().try_for_each(|state| state.visit(archive))?;
-        state.conv_out.visit(archive)
+        let mut stages = self.upsample.iter().zip(&mut state.upsample);
+        stages.try_for_each(|(stage, state)| stage.visit(state, archive))?;
+        self.conv_in.visit(&mut state.conv_in, archive)?;
+        let mut blocks = self.blocks.iter().zip(&mut state.blocks);
+        blocks.try_for_each(|(block, state)| block.visit(state, archive))?;
+        self.conv_out.visit(&mut state.conv_out, archive)
     }
 
     /// Decodes the next frames of a signal. Frames in chunks of any sizes give the samples of all

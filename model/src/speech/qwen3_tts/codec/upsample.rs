@@ -53,14 +53,16 @@ pub(super) struct UpsampleState<B: Backend> {
     dwconv: ConvState<B>,
 }
 
-impl<B: Backend> UpsampleState<B> {
-    pub(super) fn visit(&mut self, archive: &mut Archive<'_, B>) -> Result<(), ForeignState> {
-        self.conv.visit(archive)?;
-        self.dwconv.visit(archive)
-    }
-}
-
 impl<B: Backend> Upsample<B> {
+    pub(super) fn visit(
+        &self,
+        state: &mut UpsampleState<B>,
+        archive: &mut Archive<'_, B>,
+    ) -> Result<(), ForeignState> {
+        self.conv.visit(&mut state.conv, archive)?;
+        self.convnext.dwconv.visit(&mut state.dwconv, archive)
+    }
+
     pub(super) fn init(channels: usize, factor: usize, device: &B::Device) -> Self {
         let depthwise = ConvGeometry { groups: channels, ..causal(TAPS, 1) };
         let geometry = causal_transposed(factor, factor);

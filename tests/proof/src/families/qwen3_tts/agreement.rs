@@ -4,14 +4,17 @@
 //! A code is a choice: one that differs makes everything after it another sentence. So both read the
 //! same frames, which the model in f32 has written, and only the next choice is compared.
 
-use acestep_engine::{Audio, Engine, Error, Job, Unobserved, device::dtype, host::to_host};
+use acestep_engine::{
+    Audio, Engine, Error, Job, Unobserved, audio::loudness::require_finite, device::dtype,
+    host::to_host,
+};
 use acestep_import::Qwen3Tts;
 use acestep_model::{
     Backend, Place,
     speech::qwen3_tts::{CodePredictor, Files as _, ModelType, Talker},
 };
 use acestep_speech::{
-    Decoding, Networks, Plan, Request, Sampling, TALKER, Voice, frames::embedded,
+    Decoding, Networks, Plan, Request, Sampling, TALKER, Voice, frames::embedded, restrict,
 };
 use anyhow::Result;
 use burn::tensor::{DType, Tensor};
@@ -173,17 +176,22 @@ impl Choices {
         let mut hidden = talker.read(x, 0..1, &mut cache);
         let mut made =
             Self { codes: vec![], logits: vec![], predictor_logits: vec![], sound: vec![] };
+        let mut history = Vec::new();
         for (index, frame) in frames.iter().enumerate() {
             if host.is_cancelled() {
                 return Err(Error::Cancelled.into());
             }
-            let logits = to_host(talker.scores(hidden.clone()));
+            let mut logits = to_host(talker.scores(hidden.clone()));
+            require_finite("the talker", &logits)?;
+            made.logits.extend_from_slice(&logits);
+            restrict(&mut logits, &history, 1.0, config.talker_config.codec_eos_token_id);
+            history.push(frame[0]);
             let mut codes = vec![likeliest(&logits)];
-            made.logits.extend(logits);
             of_frame.truncate(0, 0);
             let mut x = Tensor::cat(vec![hidden, talker.codec(&frame[..1], device)], 1);
             for group in 1..predictor.groups() {
                 let logits = to_host(predictor.scores(x, group, 0..1, &mut of_frame));
+                require_finite("the code predictor", &logits)?;
                 codes.push(likeliest(&logits));
                 made.predictor_logits.extend(logits);
                 x = predictor.codes(group, &frame[group..=group], device);
@@ -202,7 +210,8 @@ impl Choices {
     }
 }
 
-fn likeliest(logits: &[f32]) -> usize {
+/// Returns the index of the largest value; all are finite or negative infinity.
+pub(super) fn likeliest(logits: &[f32]) -> usize {
     (0..logits.len()).max_by(|&a, &b| logits[a].total_cmp(&logits[b])).unwrap_or(0)
 }
 

@@ -30,7 +30,8 @@ pub(super) fn request(note: &Value, row: usize) -> Request {
     let number = |key: &str| note[key].as_f64().map(|number| number as f32);
     let whole = |key: &str| note[key].as_u64().map(|number| number as u32);
     Request {
-        max_text_tokens_per_segment: None,
+        // The reference speaks every text in one piece.
+        max_text_tokens_per_segment: Some(32_768),
         text: text("text").unwrap_or_default(),
         voice: text("speaker"),
         language: text("language"),

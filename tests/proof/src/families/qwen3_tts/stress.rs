@@ -5,7 +5,7 @@
 
 use std::time::{Duration, Instant};
 
-use acestep_engine::{Engine, Error, Job, device::dtype, host::to_host};
+use acestep_engine::{Engine, Job, device::dtype, host::to_host};
 use acestep_model::{
     Backend, Place, cast,
     speech::qwen3_tts::{
@@ -18,7 +18,10 @@ use burn::tensor::{Int, Tensor, TensorData};
 use serde::Serialize;
 use sysinfo::{Pid, ProcessRefreshKind, ProcessesToUpdate, System};
 
-use super::speed::{BEFORE, FRAMES_PER_SECOND, Sizes, codec_config};
+use super::{
+    agreement::likeliest,
+    speed::{BEFORE, FRAMES_PER_SECOND, Sizes, codec_config},
+};
 use crate::Host;
 
 /// Frames of one speech: 20 s.
@@ -65,7 +68,7 @@ pub struct Distribution {
 /// Resident memory of the process in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Memory {
-    /// Before the first frame, with all weights.
+    /// After the first chunk, with all weights.
     pub model: u64,
     /// The most after a chunk.
     pub peak: u64,
@@ -97,7 +100,7 @@ impl Stress {
 /// Speaks for `length` with random weights of `sizes`.
 ///
 /// # Errors
-/// If a released configuration cannot be read; [`Error::Cancelled`].
+/// If a released configuration cannot be read.
 pub(crate) fn stress(
     preset: &'static str,
     sizes: Sizes,
@@ -129,7 +132,9 @@ impl Job for Work<'_> {
         let (mut factors, mut peak, mut last) = (Vec::new(), model, model);
         while start.elapsed() < length {
             if host.is_cancelled() {
-                return Err(Error::Cancelled.into());
+                // What was measured until then is a result too.
+                host.note("the run was stopped before its end");
+                break;
             }
             let begin = Instant::now();
             speaker.chunk();
@@ -165,6 +170,8 @@ struct Speaker<B: Backend> {
     of_frame: acestep_model::nn::Cache<B>,
     state: DecoderState<B>,
     frame: Vec<u32>,
+    /// Codes of a codebook.
+    codes: usize,
     place: Place<B>,
 }
 
@@ -180,6 +187,7 @@ impl<B: Backend> Speaker<B> {
             of_frame: CodePredictor::cache(&config.talker_config, 1, place),
             state: DecoderState::default(),
             frame: vec![5; config.talker_config.num_code_groups],
+            codes: config.talker_config.code_predictor_config.vocab_size,
             place: place.clone(),
             talker,
             decoder,
@@ -207,29 +215,26 @@ impl<B: Backend> Speaker<B> {
             let prompt = self.talker.codec(&[7; BEFORE], &self.place.device);
             let _ = self.talker.read(prompt, 0..1, &mut self.cache);
         }
-        let Self { talker, cache, of_frame, frame, place, .. } = self;
+        let Self { talker, cache, of_frame, frame, place, codes, .. } = self;
         let (talker, device) = (&*talker, &place.device);
         *frame = B::on_pool(|| {
             let hidden = talker.read(talker.frames(&[frame.clone()], device), 0..1, cache);
             // Marks at the end of the table are no codes.
             let mut logits = to_host(talker.scores(hidden.clone()));
-            logits.truncate(2048);
-            let mut next = vec![likeliest(&logits)];
+            logits.truncate(*codes);
+            let mut next = vec![likeliest(&logits) as u32];
             of_frame.truncate(0, 0);
             let mut x = Tensor::cat(vec![hidden, talker.codec(&next, device)], 1);
             let predictor = talker.code_predictor();
             for group in 1..predictor.groups() {
-                next.push(likeliest(&to_host(predictor.scores(x, group, 0..1, of_frame))));
+                let logits = to_host(predictor.scores(x, group, 0..1, of_frame));
+                next.push(likeliest(&logits) as u32);
                 x = predictor.codes(group, &next[group..], device);
             }
             next
         });
         self.frame.clone()
     }
-}
-
-fn likeliest(logits: &[f32]) -> u32 {
-    (0..logits.len()).max_by(|&a, &b| logits[a].total_cmp(&logits[b])).unwrap_or(0) as u32
 }
 
 /// Returns the resident memory of this process.
