@@ -18,7 +18,6 @@ Examples:
   acestep doctor
       shows what this machine has, and tests whether it works";
 
-/// Shown under the long help of `verify`.
 const VERIFY: &str = "\
 Examples:
   acestep verify
@@ -26,7 +25,6 @@ Examples:
   acestep verify --device cpu --json
       tests the CPU, with output for a program";
 
-/// Shown under the long help of `bench`.
 const BENCH: &str = "\
 Examples:
   acestep bench
@@ -36,7 +34,6 @@ Examples:
   acestep bench --stage dit --stage vae --json > mine.json
       measures two stages, with output for a program";
 
-/// Shown under the long help of `check`.
 const CHECK: &str = "\
 Examples:
   acestep check --device cuda --out report
