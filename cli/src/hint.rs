@@ -23,7 +23,7 @@ pub(crate) fn of(error: &anyhow::Error) -> Option<String> {
             return of_proof(error);
         }
         if let Some(error) = cause.downcast_ref::<acestep_train::Error>() {
-            return error.hint().map(as_flags);
+            return of_training(error);
         }
         match cause.downcast_ref::<Error>()? {
             // The runtime does not know the type of the error that it carries.
@@ -90,6 +90,14 @@ fn of_proof(error: &acestep_proof::Error) -> Option<String> {
         acestep_proof::Error::NothingFinished(_) => {
             format!("`acestep doctor` tests the device; {hint}")
         }
+        _ => hint,
+    })
+}
+
+fn of_training(error: &acestep_train::Error) -> Option<String> {
+    let hint = as_flags(error.hint()?);
+    Some(match error {
+        acestep_train::Error::Dataset { .. } => format!("{hint}: `acestep train lora --help`"),
         _ => hint,
     })
 }

@@ -1,4 +1,4 @@
-//! How much of a released model is on this machine.
+//! Presence of released models on this machine.
 
 use std::{io, path::Path};
 
