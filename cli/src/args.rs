@@ -38,9 +38,6 @@ pub(crate) mod values;
 pub(crate) mod voice;
 
 /// Parses `words` as the flags of `generate`.
-///
-/// # Errors
-/// If they are not valid flags.
 pub(crate) fn generate_args(words: Vec<OsString>) -> Result<generate::Args, clap::Error> {
     let command = clap::Command::new("generate").bin_name("acestep generate").no_binary_name(true);
     let matches =

@@ -19,7 +19,7 @@ mod mistakes;
 /// Make music and speech on your own machine.
 #[derive(Debug, Parser)]
 #[command(name = "acestep", version, max_term_width = 100, arg_required_else_help = true)]
-#[command(subcommand_required = true, disable_help_subcommand = true)]
+#[command(subcommand_required = true)]
 pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) global: Global,
@@ -45,17 +45,21 @@ pub(crate) enum Command {
     /// Describe a song from its sound: caption, metadata and lyrics.
     Understand(Box<args::plan::Understand>),
     /// Manage models: list, pull, show, verify, remove.
-    Model(args::model::Args),
+    #[command(subcommand)]
+    Model(args::model::Command),
     /// Inspect a LoRA or similar adapter, and check if it fits a model.
-    Adapter(args::adapter::Args),
+    #[command(subcommand)]
+    Adapter(args::adapter::Command),
     /// Draw a sound file: waveform, spectrogram, lines.
     Plot(Box<args::after::Plot>),
     /// Play sound files.
     Play(args::after::Play),
     /// Encode a sound to latents, or decode latents to a sound.
-    Codec(args::codec::Codec),
+    #[command(subcommand)]
+    Codec(args::codec::Way),
     /// Train an adapter from a folder of songs.
-    Train(args::train::Train),
+    #[command(subcommand)]
+    Train(args::train::What),
     /// Compare this machine's results with the reference.
     Verify(commands::verify::Args),
     /// Measure the speed of each stage.
@@ -63,7 +67,8 @@ pub(crate) enum Command {
     /// Show what this machine has, and test whether it works.
     Doctor(args::doctor::Doctor),
     /// Show the settings and their sources, or write a settings file.
-    Config(args::config::Args),
+    #[command(subcommand)]
+    Config(args::config::Command),
     /// Compile and tune a GPU's kernels before a song needs them.
     Warmup(args::doctor::Warmup),
     /// Check a GPU: results, kernels, lengths, speed; write a report.
@@ -89,7 +94,7 @@ impl Command {
     pub(crate) fn is_configured(&self) -> bool {
         match self {
             Self::Completions(_) | Self::Man(_) => false,
-            Self::Config(args) => matches!(args.command, args::config::Command::Show(_)),
+            Self::Config(command) => matches!(command, args::config::Command::Show { .. }),
             _ => true,
         }
     }

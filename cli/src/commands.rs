@@ -5,7 +5,6 @@ pub(crate) mod bench;
 pub(crate) mod check;
 pub(crate) mod codec;
 pub(crate) mod config;
-pub(crate) mod disk;
 pub(crate) mod doctor;
 pub(crate) mod engine;
 pub(crate) mod formats;

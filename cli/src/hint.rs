@@ -22,6 +22,9 @@ pub(crate) fn of(error: &anyhow::Error) -> Option<String> {
         if let Some(error) = cause.downcast_ref::<acestep_proof::Error>() {
             return of_proof(error);
         }
+        if let Some(error) = cause.downcast_ref::<acestep_train::Error>() {
+            return of_training(error);
+        }
         match cause.downcast_ref::<Error>()? {
             // The runtime does not know the type of the error that it carries.
             Error::Checkpoint(inner) => of_model(inner.downcast_ref()?),
@@ -34,6 +37,9 @@ pub(crate) fn of(error: &anyhow::Error) -> Option<String> {
 pub(crate) fn of_engine(error: &Error) -> Option<String> {
     if let Error::Elsewhere { cause, .. } = error {
         return of_engine(cause);
+    }
+    if let Some(SongError::Unusable { source, .. }) = error.family() {
+        return of_engine(source);
     }
     let hint = error.hint()?;
     // These repeat a key of the request file, or a value.
@@ -84,6 +90,14 @@ fn of_proof(error: &acestep_proof::Error) -> Option<String> {
         acestep_proof::Error::NothingFinished(_) => {
             format!("`acestep doctor` tests the device; {hint}")
         }
+        _ => hint,
+    })
+}
+
+fn of_training(error: &acestep_train::Error) -> Option<String> {
+    let hint = as_flags(error.hint()?);
+    Some(match error {
+        acestep_train::Error::Dataset { .. } => format!("{hint}: `acestep train lora --help`"),
         _ => hint,
     })
 }

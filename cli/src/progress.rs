@@ -44,6 +44,13 @@ struct State {
 }
 
 impl State {
+    /// Removes the progress line.
+    fn clear(&mut self) {
+        if let Some(bar) = self.bar.take() {
+            bar.finish_and_clear();
+        }
+    }
+
     fn outcome(&mut self, request: usize) -> &mut Outcome {
         if self.outcomes.len() <= request {
             self.outcomes.resize_with(request + 1, Outcome::default);
@@ -106,9 +113,7 @@ impl Progress {
 
     /// Prints and remembers a notice, for example that a stage starts again.
     fn again(&self, state: &mut State, request: usize, notice: Notice) {
-        if let Some(bar) = state.bar.take() {
-            bar.finish_and_clear();
-        }
+        state.clear();
         state.steps = None;
         self.report.notes([&notice]);
         state.outcome(request).notices.push(notice);
@@ -186,9 +191,7 @@ impl Progress {
             Event::Finished { stage, elapsed } => {
                 let text = over(stage, state.steps.take(), elapsed);
                 let text = line(stage, &text);
-                if let Some(bar) = state.bar.take() {
-                    bar.finish_and_clear();
-                }
+                state.clear();
                 match self.style {
                     Style::Silent => (),
                     Style::Json => self.report.event(&json!({
@@ -227,9 +230,7 @@ impl Observe for Of<'_> {
 impl Drop for State {
     /// Removes the progress line when a run ends, also after an error.
     fn drop(&mut self) {
-        if let Some(bar) = self.bar.take() {
-            bar.finish_and_clear();
-        }
+        self.clear();
     }
 }
 

@@ -11,7 +11,7 @@ use acestep_engine::Notice;
 use acestep_import::{
     Layout,
     acestep::MODELS,
-    hub::{Access, Hub},
+    hub::{Access, Environment, Hub},
 };
 use acestep_music::Request;
 use anyhow::Context;
@@ -100,46 +100,24 @@ pub(crate) fn layout() -> Layout {
     }
 }
 
-/// Returns the cache of the Hugging Face hub, found as its other programs find it: HF_HUB_CACHE,
-/// else `hub` in HF_HOME, else `huggingface` in the user's cache directory. `None` if the user has
-/// no home.
+/// Returns the hub's places and access, as its other programs find them.
+fn hub_environment() -> Environment<'static> {
+    Environment { variable: &set, home: home() }
+}
+
+/// Returns the cache of the Hugging Face hub. `None` if the user has no home.
 pub(crate) fn hub() -> Option<Hub> {
-    let cache = path("HF_HUB_CACHE")
-        .or_else(|| Some(hf_home()?.join("hub")))
-        .and_then(|cache| std::path::absolute(cache).ok())?;
+    let environment = hub_environment();
     // A user without a home may set a data directory or a models directory.
     let base = etcetera::choose_base_strategy().ok();
-    let data = base.map(|base| base.data_dir()).or_else(|| path("XDG_DATA_HOME"));
+    let data = base.map(|base| base.data_dir()).or_else(|| environment.path("XDG_DATA_HOME"));
     let data = data.map(|data| data.join("acestep")).or_else(models_dir)?;
-    Some(Hub::new(cache, data))
+    Some(Hub::new(environment.cache()?, data))
 }
 
-fn hf_home() -> Option<PathBuf> {
-    path("HF_HOME").or_else(|| {
-        // Like the Python library, do not use the native cache directories of macOS and Windows.
-        let caches = path("XDG_CACHE_HOME").or_else(|| Some(home()?.join(".cache")))?;
-        Some(caches.join("huggingface"))
-    })
-}
-
-/// Reads a path variable as programs of the hub do: `~` is the home directory.
-fn path(name: &str) -> Option<PathBuf> {
-    let path = PathBuf::from(set(name)?);
-    match (path.strip_prefix("~"), home()) {
-        (Ok(below), Some(home)) => Some(home.join(below)),
-        _ => Some(path),
-    }
-}
-
-/// Returns the hub server and the token: HF_ENDPOINT, and HF_TOKEN or the file of `hf auth login`.
+/// Returns the hub's server and the user's token.
 pub(crate) fn access() -> Access {
-    let text = |name| Some(set(name)?.to_str()?.trim().to_owned());
-    let token = || {
-        let file = path("HF_TOKEN_PATH").or_else(|| Some(hf_home()?.join("token")))?;
-        let token = std::fs::read_to_string(file).ok()?.trim().to_owned();
-        (!token.is_empty()).then_some(token)
-    };
-    Access { endpoint: text("HF_ENDPOINT"), token: text("HF_TOKEN").or_else(token) }
+    hub_environment().access()
 }
 
 /// Returns the setting that forbids all network requests, if there is one.

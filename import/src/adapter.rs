@@ -17,11 +17,13 @@
 //! | `place` | parameters, each with the module that changes it |
 //! | `merge` | [`Adapters`]: several adapters on a model, and their sum |
 //! | `delta` | the arithmetic |
+//! | `describe` | an adapter in words |
 //!
 //! An adapter costs nothing during generation: the network keeps its shapes, and each weight is
 //! changed on its way from the file into the network.
 
 mod delta;
+mod describe;
 mod file;
 mod fit;
 mod fused;

@@ -9,6 +9,7 @@
 //!
 //! | module | contents |
 //! |---|---|
+//! | `environment` | the places and the access that the user chose for all its programs |
 //! | `pins` | the pulled commits, so that another program cannot change a song's model |
 //! | `remote` | queries to the hub, with hf-hub |
 //! | `transfer` | the download of one file |
@@ -23,6 +24,7 @@
 use std::path::{Path, PathBuf};
 
 pub use checksum::Checksum;
+pub use environment::Environment;
 pub use error::HubError;
 pub use local::{Installed, Removed, State, Verified};
 pub use pins::{Pin, Pins};
@@ -32,6 +34,7 @@ pub use wanted::Wanted;
 
 pub(crate) mod checksum;
 mod disk;
+mod environment;
 mod error;
 mod local;
 mod pins;

@@ -15,6 +15,7 @@
 //! | `language` | a language model |
 //! | `speech` | a speech model |
 //! | `files` | files that replace a missing directory |
+//! | `presence` | what of a released model is here |
 //!
 //! The last place is the cache of the hub, which holds pulled models: see [`crate::hub`].
 
@@ -31,7 +32,10 @@ use crate::{
 pub(crate) mod files;
 pub(crate) mod language;
 pub(crate) mod model;
+mod presence;
 mod speech;
+
+pub use presence::{Presence, model_files};
 
 /// The directories that hold models.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -80,7 +80,7 @@ pub use families::{
 };
 pub use language::{LanguageModelDir, open_tiny_language_model};
 pub use language_tokenizer::LanguageTokenizer;
-pub use layout::{Layout, language::LanguagePath, model::ModelPaths};
+pub use layout::{Layout, Presence, language::LanguagePath, model::ModelPaths, model_files};
 pub use mapped::Bytes;
 pub use origin::Origin;
 pub use qwen3_tts::{Qwen3Tts, Qwen3TtsNetwork};

@@ -79,7 +79,7 @@ fn a_state_of_something_else_is_refused_and_force_starts_again() {
     fs::remove_file(place.path(config)).expect("a file");
     learn(&["--rank", "2"]).succeeded();
     fs::remove_file(place.path(config)).expect("a file");
-    learn(&["--rank", "3"]).failed(1).says("other settings").says("start again with --force");
+    learn(&["--rank", "3"]).failed(1).says("other settings").says("start again with `--force`");
     place.write("songs-lora/training/state.bin", "damaged");
     learn(&["--rank", "2"]).failed(1).says("no state of a training run");
     learn(&["--rank", "3", "--force"]).succeeded();
@@ -111,7 +111,7 @@ fn songs_that_changed_since_are_named_and_not_mixed_with_what_was_learned() {
     learn(&[])
         .failed(1)
         .says("other data (changed: sound of `a.wav`)")
-        .says("start again with --force");
+        .says("start again with `--force`");
     place.write("songs/a.wav", &sound);
     place.write("songs/b.caption.txt", "drums in the sun");
     learn(&[]).failed(1).says("(changed: texts of `b.wav`)");

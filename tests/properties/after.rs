@@ -257,7 +257,7 @@ fn the_language_model_s_judgement_is_what_its_scores_say() {
     };
     let lyrics = "[Verse]\nIt rains";
     let scale = 0.5;
-    let subject = Subject { codes: &codes, metadata: &metadata, lyrics, scale };
+    let subject = Subject { codes: &codes, metadata: metadata.clone(), lyrics, scale };
     let request = Request::default();
     let settings = request.language.plan(&request.words, &[1], &mut vec![]).expect("defaults");
     let found =

@@ -1,6 +1,6 @@
 //! Errors of training.
 
-use std::path::PathBuf;
+use std::{io::ErrorKind, path::PathBuf};
 
 /// A reason why training stopped.
 #[derive(Debug, thiserror::Error)]
@@ -57,4 +57,29 @@ pub enum Error {
         /// Number of completed steps.
         step: usize,
     },
+}
+
+/// Remedy if there are no usable songs.
+const SONGS: &str = "name a folder of songs, each with a text beside it, or give all of them one \
+                     with `caption`";
+
+impl Error {
+    /// Returns the remedy in one sentence, if one is known.
+    pub fn hint(&self) -> Option<&'static str> {
+        Some(match self {
+            Self::State { .. } => "start again with `force: true`",
+            Self::Diverged { .. } => "use a smaller `learning_rate`",
+            Self::Dataset { .. } => SONGS,
+            Self::Read { source, .. } => match source.kind() {
+                ErrorKind::NotFound | ErrorKind::NotADirectory => SONGS,
+                _ => "check its permissions, and the disk",
+            },
+            Self::Write { .. } => {
+                "check its permissions and the free space, or name another folder with `output`"
+            }
+            Self::File(_) | Self::Checkpoint(_) | Self::Config(_) | Self::Vocabulary(_) => {
+                return None;
+            }
+        })
+    }
 }

@@ -9,6 +9,7 @@
 mod dataset;
 mod examples;
 mod export;
+mod learn;
 mod sidecar;
 mod song;
 mod twins;
@@ -24,6 +25,7 @@ use rand_pcg::Pcg64;
 pub use dataset::{Entry, read};
 pub use examples::{Examples, Times};
 pub use export::write;
+pub use learn::{Losses, Settings, check_dtype, learn};
 pub use song::{Common, Song, prepare};
 pub use twins::twins;
 

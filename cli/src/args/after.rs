@@ -2,9 +2,6 @@
 
 use std::path::PathBuf;
 
-use clap::ValueHint;
-
-/// Shown under the long help of `plot`.
 pub(crate) const PLOT_EXAMPLES: &str = "\
 Examples:
   acestep plot song.wav
@@ -60,7 +57,6 @@ impl After {
     }
 }
 
-/// Shown under the long help of `play`.
 pub(crate) const PLAY_EXAMPLES: &str = "\
 Examples:
   acestep play song.wav
@@ -72,7 +68,7 @@ Examples:
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Play {
     /// Sound files: WAV, FLAC, MP3, Ogg, M4A, AIFF.
-    #[arg(value_name = "SONG", required = true, value_hint = ValueHint::FilePath)]
+    #[arg(value_name = "SONG", required = true)]
     pub(crate) songs: Vec<PathBuf>,
 }
 
@@ -80,7 +76,7 @@ pub(crate) struct Play {
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Plot {
     /// Sound file: WAV, FLAC, MP3, Ogg, M4A, AIFF.
-    #[arg(value_name = "SONG", value_hint = ValueHint::FilePath)]
+    #[arg(value_name = "SONG")]
     pub(crate) song: PathBuf,
 
     /// File to write [default: the song's name with .png].
@@ -99,7 +95,7 @@ pub(crate) struct Plot {
     pub(crate) show: bool,
 
     /// Title above the picture [default: the song's name].
-    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    #[arg(long, value_name = "TEXT")]
     pub(crate) title: Option<String>,
 
     /// Replace an existing file.

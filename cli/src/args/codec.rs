@@ -4,11 +4,10 @@ use std::path::PathBuf;
 
 use acestep_engine::Error;
 use acestep_music::latents::Format;
-use clap::{Subcommand, ValueHint};
+use clap::Subcommand;
 
 use super::{device::Where, files::Files, sound::Sound, values::seed};
 
-/// Shown under the long help.
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   acestep codec encode song.flac
@@ -17,13 +16,6 @@ Examples:
       writes them in acestep.cpp's format, a quarter of the size
   acestep codec decode song.nac8 -o song.wav
       decodes them to a sound";
-
-/// Flags of `codec`.
-#[derive(Debug, Clone, clap::Args)]
-pub(crate) struct Codec {
-    #[command(subcommand)]
-    pub(crate) way: Way,
-}
 
 /// Direction of the codec.
 #[derive(Debug, Clone, Subcommand)]
@@ -41,7 +33,7 @@ pub(crate) struct Encode {
     ///
     /// Samples after the last whole frame (40 ms in the released models) are dropped; --json gives
     /// their number.
-    #[arg(value_name = "SOUND", value_hint = ValueHint::FilePath)]
+    #[arg(value_name = "SOUND")]
     pub(crate) input: PathBuf,
 
     /// safetensors, vae, nac8 or nac4 [default: as --output ends, else safetensors].
@@ -66,7 +58,7 @@ pub(crate) struct Encode {
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Decode {
     /// Latents: .safetensors, or acestep.cpp's .vae, .nac8 and .nac4, detected by their content.
-    #[arg(value_name = "LATENTS", value_hint = ValueHint::FilePath)]
+    #[arg(value_name = "LATENTS")]
     pub(crate) input: PathBuf,
 
     #[command(flatten)]

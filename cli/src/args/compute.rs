@@ -2,12 +2,10 @@
 
 use std::path::Path;
 
-use acestep_engine::Residency;
-use acestep_music::request;
-use clap::ValueHint;
-
 use super::{device::Where, values::put_all};
 use crate::cli_error::CliError;
+use acestep_engine::Residency;
+use acestep_music::request;
 
 /// Networks, and their device.
 #[derive(Debug, Clone, clap::Args)]
@@ -29,13 +27,7 @@ pub(crate) struct Compute {
     /// A .safetensors file, a directory as PEFT writes it, or a name in `adapters/` of the models
     /// directory. A number after a colon is its strength: voice.safetensors:0.8; 1 is as it was
     /// trained. These adapters replace the ones of a request file. --lora is the same.
-    #[arg(
-        long,
-        value_name = "PATH[:SCALE]",
-        alias = "lora",
-        hide_short_help = true,
-        value_hint = ValueHint::AnyPath
-    )]
+    #[arg(long, value_name = "PATH[:SCALE]", alias = "lora", hide_short_help = true)]
     pub(crate) adapter: Vec<String>,
 
     /// Strength of adapters, -10 to 10: one number for all, or one for each [default: 1].
@@ -72,9 +64,6 @@ impl Compute {
     }
 
     /// Puts the typed flags over those of a request, except the model.
-    ///
-    /// # Errors
-    /// If scales are given in two ways.
     pub(crate) fn put_over(&self, request: &mut request::Compute) -> Result<(), CliError> {
         put_all!(self => request; vae_chunk, vae_overlap);
         let Self { adapter, adapter_scale, no_adapter, .. } = self;

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use clap::{Subcommand, ValueEnum};
 use clap_complete::Shell;
 
-/// Shown under the long help of `config`.
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   acestep config show
@@ -21,14 +20,12 @@ A flag has priority over a variable, a variable over the file, and the file over
 default. The keys below [request] in the file have the names of a request file. They are the
 defaults of every song that is made without --request.";
 
-/// Shown under the long help of `completions`.
 pub(crate) const COMPLETIONS_EXAMPLES: &str = "\
 Examples:
   acestep completions bash > ~/.local/share/bash-completion/completions/acestep
   acestep completions zsh > ~/.zfunc/_acestep
   acestep completions fish > ~/.config/fish/completions/acestep.fish";
 
-/// Shown under the long help of `man`.
 pub(crate) const MAN_EXAMPLES: &str = "\
 Examples:
   acestep man | man -l -
@@ -38,40 +35,23 @@ Examples:
   acestep man --output ~/.local/share/man/man1
       writes a page for each command";
 
-/// Flags of `config`.
-#[derive(Debug, Clone, clap::Args)]
-#[command(arg_required_else_help = true, subcommand_required = true)]
-#[command(disable_help_subcommand = true)]
-pub(crate) struct Args {
-    #[command(subcommand)]
-    pub(crate) command: Command,
-}
-
 /// Actions on settings.
 #[derive(Debug, Clone, Subcommand)]
 pub(crate) enum Command {
     /// Show the settings and their sources.
-    Show(Show),
+    Show {
+        /// Print one JSON object on standard output.
+        #[arg(long)]
+        json: bool,
+    },
     /// Show the path of the file.
     Path,
     /// Write a file with every key, for you to change.
-    Init(Init),
-}
-
-/// Flags of `config show`.
-#[derive(Debug, Clone, clap::Args)]
-pub(crate) struct Show {
-    /// Print one JSON object on standard output.
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-/// Flags of `config init`.
-#[derive(Debug, Clone, clap::Args)]
-pub(crate) struct Init {
-    /// Replace an existing file.
-    #[arg(long)]
-    pub(crate) force: bool,
+    Init {
+        /// Replace an existing file.
+        #[arg(long)]
+        force: bool,
+    },
 }
 
 /// Flags of `completions`.

@@ -2,7 +2,6 @@
 
 use super::device::Where;
 
-/// Shown under the long help of `doctor`.
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   acestep doctor
@@ -10,7 +9,6 @@ Examples:
   acestep doctor --device cuda:0 --json
       tests one device, with output for a program";
 
-/// Shown under the long help of `warmup`.
 pub(crate) const WARMUP_EXAMPLES: &str = "\
 Examples:
   acestep warmup --model turbo --duration 60

@@ -102,9 +102,6 @@ pub(crate) struct Editing {
 
 impl Editing {
     /// Overwrites values of `request` with values of the command line.
-    ///
-    /// # Errors
-    /// If a path is not UTF-8, as a request cannot hold it.
     pub(crate) fn put_over(&self, request: &mut Request) -> Result<(), CliError> {
         let source = &mut request.source;
         put_all!(self => source; task_type, audio_cover_strength, track_name);

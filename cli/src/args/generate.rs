@@ -12,7 +12,6 @@ use super::{
     sampling::Sampling, sound::Sound, thinking::Thinking, values::put_all,
 };
 
-/// Shown under the long help.
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   acestep generate \"a slow charming waltz, accordion\" --instrumental --model demo
@@ -68,8 +67,7 @@ pub(crate) struct Words {
         long,
         value_name = "TEXT",
         conflicts_with = "positional_caption",
-        hide_short_help = true,
-        allow_hyphen_values = true
+        hide_short_help = true
     )]
     pub(crate) caption: Option<String>,
 
@@ -77,7 +75,7 @@ pub(crate) struct Words {
     ///
     /// @- is standard input; a text that begins with @ needs a second @ before it. Mark sections
     /// with [Verse], [Chorus] and the like.
-    #[arg(long, value_name = "TEXT|@FILE", allow_hyphen_values = true)]
+    #[arg(long, value_name = "TEXT|@FILE")]
     pub(crate) lyrics: Option<String>,
 
     /// Song without a voice.
@@ -124,7 +122,7 @@ pub(crate) struct Song {
     /// The song's outline as audio codes, five per second; @FILE reads them from a file.
     ///
     /// Either `<|audio_code_17|><|audio_code_4|>` or `17,4`; they set the length.
-    #[arg(long, value_name = "CODES|@FILE", hide_short_help = true, allow_hyphen_values = true)]
+    #[arg(long, value_name = "CODES|@FILE", hide_short_help = true)]
     pub(crate) audio_codes: Option<String>,
 }
 

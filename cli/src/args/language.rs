@@ -86,7 +86,7 @@ pub(crate) struct Outline {
     lm_cfg_scale: Option<f64>,
 
     /// Text that the guidance leads away from.
-    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    #[arg(long, value_name = "TEXT")]
     lm_negative_prompt: Option<String>,
 
     /// Prompt style: open, closed, upstream or acestep.cpp [default: open].
@@ -122,9 +122,6 @@ impl Drawing {
     }
 
     /// Returns `settings` with the typed limits of tokens.
-    ///
-    /// # Errors
-    /// [`Error::OutOfRange`]
     pub(crate) fn bound(&self, settings: Settings) -> Result<Settings, Error> {
         settings.bounded(self.max_tokens, self.max_seq)
     }

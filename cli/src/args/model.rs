@@ -2,7 +2,6 @@
 
 use clap::Subcommand;
 
-/// Shown under the long help.
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   acestep model list
@@ -22,84 +21,55 @@ Models are downloaded from the Hugging Face hub into the cache that its other pr
 HF_HOME sets the place of the cache, HF_ENDPOINT another server, HF_TOKEN the access token, and
 HTTPS_PROXY a proxy; HF_HUB_OFFLINE=1 has the effect of --offline.";
 
-/// Flags of `model`.
-#[derive(Debug, Clone, clap::Args)]
-#[command(arg_required_else_help = true, subcommand_required = true)]
-#[command(disable_help_subcommand = true)]
-pub(crate) struct Args {
-    #[command(subcommand)]
-    pub(crate) command: Command,
-}
-
 /// Actions on models.
 #[derive(Debug, Clone, Subcommand)]
 pub(crate) enum Command {
     /// List the released models and what is installed of them.
-    List(List),
+    List {
+        /// Print one JSON object on standard output.
+        #[arg(long)]
+        json: bool,
+    },
     /// Fetch models: all that they need, verified, at one commit.
-    Pull(Pull),
+    Pull {
+        /// Names, as `acestep model list` shows them.
+        #[arg(value_name = "NAME", required = true)]
+        names: Vec<String>,
+
+        /// Branch, tag or commit of the model's repository [default: main].
+        ///
+        /// The pulled version stays in use until the next pull, even if the branch changes.
+        #[arg(long, value_name = "REVISION")]
+        revision: Option<String>,
+
+        /// Show what would be downloaded, and download nothing.
+        #[arg(long)]
+        dry_run: bool,
+    },
     /// Show a model's parts, their place, and their commit.
-    Show(Show),
+    Show {
+        /// Name, as `acestep model list` shows it.
+        #[arg(value_name = "NAME")]
+        name: String,
+
+        /// Print one JSON object on standard output.
+        #[arg(long)]
+        json: bool,
+    },
     /// Compare every file of models with its checksum.
-    Verify(Verify),
+    Verify {
+        /// Names, as `acestep model list` shows them [default: all installed].
+        #[arg(value_name = "NAME")]
+        names: Vec<String>,
+
+        /// Print one JSON object on standard output.
+        #[arg(long)]
+        json: bool,
+    },
     /// Delete models.
-    Remove(Remove),
-}
-
-/// Flags of `model list`.
-#[derive(Debug, Clone, clap::Args)]
-pub(crate) struct List {
-    /// Print one JSON object on standard output.
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-/// Flags of `model pull`.
-#[derive(Debug, Clone, clap::Args)]
-pub(crate) struct Pull {
-    /// Names, as `acestep model list` shows them.
-    #[arg(value_name = "NAME", required = true)]
-    pub(crate) names: Vec<String>,
-
-    /// Branch, tag or commit of the model's repository [default: main].
-    ///
-    /// The pulled version stays in use until the next pull, even if the branch changes.
-    #[arg(long, value_name = "REVISION")]
-    pub(crate) revision: Option<String>,
-
-    /// Show what would be downloaded, and download nothing.
-    #[arg(long)]
-    pub(crate) dry_run: bool,
-}
-
-/// Flags of `model show`.
-#[derive(Debug, Clone, clap::Args)]
-pub(crate) struct Show {
-    /// Name, as `acestep model list` shows it.
-    #[arg(value_name = "NAME")]
-    pub(crate) name: String,
-
-    /// Print one JSON object on standard output.
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-/// Flags of `model verify`.
-#[derive(Debug, Clone, clap::Args)]
-pub(crate) struct Verify {
-    /// Names, as `acestep model list` shows them [default: all installed].
-    #[arg(value_name = "NAME")]
-    pub(crate) names: Vec<String>,
-
-    /// Print one JSON object on standard output.
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-/// Flags of `model remove`.
-#[derive(Debug, Clone, clap::Args)]
-pub(crate) struct Remove {
-    /// Names, as `acestep model list` shows them.
-    #[arg(value_name = "NAME", required = true)]
-    pub(crate) names: Vec<String>,
+    Remove {
+        /// Names, as `acestep model list` shows them.
+        #[arg(value_name = "NAME", required = true)]
+        names: Vec<String>,
+    },
 }

@@ -11,7 +11,6 @@ use super::{
     values::seed,
 };
 
-/// Shown under the long help of `plan`.
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   acestep plan \"upbeat pop, female voice\" --lyrics @song.txt -o pop.json
@@ -23,7 +22,6 @@ Examples:
   acestep plan --system \"Write a song in the style of a sea shanty\" --user \"about a lighthouse\"
       uses your own instruction";
 
-/// Shown under the long help of `inspire`.
 pub(crate) const INSPIRE_EXAMPLES: &str = "\
 Examples:
   acestep inspire \"a soft love song for a quiet evening\" -o love.json
@@ -35,7 +33,6 @@ Examples:
   acestep inspire \"a lullaby\" --vocal-language bn --model tiny
       tests that everything works, without a download; the lyrics are nonsense";
 
-/// Shown under the long help of `format`.
 pub(crate) const FORMAT_EXAMPLES: &str = "\
 Examples:
   acestep format \"latin pop, reggaeton\" --lyrics @draft.txt -o song.json
@@ -45,7 +42,6 @@ Examples:
   acestep format --request song.json --bpm 96 -o - | acestep generate --request - -o song.wav
       both in one line, at a tempo of your own";
 
-/// Shown under the long help of `understand`.
 pub(crate) const UNDERSTAND_EXAMPLES: &str = "\
 Examples:
   acestep understand song.mp3
@@ -97,19 +93,12 @@ pub(crate) struct Plan {
         value_name = "TEXT",
         requires = "user",
         conflicts_with_all = ["positional_caption", "caption", "lyrics"],
-        allow_hyphen_values = true,
         help_heading = "Song"
     )]
     pub(crate) system: Option<String>,
 
     /// Input for that instruction.
-    #[arg(
-        long,
-        value_name = "TEXT",
-        requires = "system",
-        allow_hyphen_values = true,
-        help_heading = "Song"
-    )]
+    #[arg(long, value_name = "TEXT", requires = "system", help_heading = "Song")]
     pub(crate) user: Option<String>,
 
     /// Write no audio codes, only metadata and text.
@@ -207,13 +196,7 @@ pub(crate) struct Understand {
     pub(crate) song: Option<PathBuf>,
 
     /// Audio codes in place of a song's sound; @FILE reads them from a file.
-    #[arg(
-        long,
-        value_name = "CODES|@FILE",
-        conflicts_with = "song",
-        allow_hyphen_values = true,
-        help_heading = "Song"
-    )]
+    #[arg(long, value_name = "CODES|@FILE", conflicts_with = "song", help_heading = "Song")]
     pub(crate) audio_codes: Option<String>,
 
     /// Seed; the same seed gives the same answer [default: random].

@@ -95,11 +95,11 @@ pub(crate) struct Sampler {
     no_flow_edit_morph: bool,
 
     /// Caption of the source.
-    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    #[arg(long, value_name = "TEXT")]
     flow_edit_source_caption: Option<String>,
 
     /// Lyrics of the source; @FILE reads them from a file.
-    #[arg(long, value_name = "TEXT|@FILE", allow_hyphen_values = true)]
+    #[arg(long, value_name = "TEXT|@FILE")]
     flow_edit_source_lyrics: Option<String>,
 
     /// Share of the steps after which the edit begins [default: 0].

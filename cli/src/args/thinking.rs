@@ -62,26 +62,24 @@ impl Thinking {
 impl Decisions {
     /// Puts the typed flags over `request`.
     pub(crate) fn put_over(&self, request: &mut request::Language) {
-        put(&mut request.use_cot_metas, self.metas().as_ref());
-        put(&mut request.use_cot_caption, self.caption().as_ref());
-        put(&mut request.use_cot_language, self.language().as_ref());
+        let [metas, caption, language] = self.typed();
+        put(&mut request.use_cot_metas, metas.as_ref());
+        put(&mut request.use_cot_caption, caption.as_ref());
+        put(&mut request.use_cot_language, language.as_ref());
     }
 
     /// True if a flag asks the model for a value by name, even if it does not plan the song.
     pub(crate) fn asks_by_name(&self) -> bool {
-        [self.metas(), self.caption(), self.language()].contains(&Some(true))
+        self.typed().contains(&Some(true))
     }
 
-    fn metas(&self) -> Option<bool> {
-        pair(self.use_cot_metas, self.no_use_cot_metas)
-    }
-
-    fn caption(&self) -> Option<bool> {
-        pair(self.use_cot_caption, self.no_use_cot_caption)
-    }
-
-    fn language(&self) -> Option<bool> {
-        pair(self.use_cot_language, self.no_use_cot_language)
+    /// Returns the typed choices about metadata, caption and language.
+    fn typed(&self) -> [Option<bool>; 3] {
+        [
+            pair(self.use_cot_metas, self.no_use_cot_metas),
+            pair(self.use_cot_caption, self.no_use_cot_caption),
+            pair(self.use_cot_language, self.no_use_cot_language),
+        ]
     }
 }
 
@@ -95,12 +93,6 @@ mod tests {
     struct Typed {
         #[command(flatten)]
         thinking: Thinking,
-        #[command(flatten)]
-        decisions: Decisions,
-    }
-
-    fn typed(flags: &[&str]) -> Typed {
-        Typed::try_parse_from([&["acestep"], flags].concat()).expect("flags")
     }
 
     #[test]
@@ -112,15 +104,8 @@ mod tests {
             (&["--thinking", "--no-thinking"], Some(false)),
             (&["--thinking", "--no-thinking", "--thinking"], Some(true)),
         ] {
-            assert_eq!(typed(flags).thinking.typed(), expected, "{flags:?}");
+            let typed = Typed::try_parse_from([&["acestep"], flags].concat()).expect("flags");
+            assert_eq!(typed.thinking.typed(), expected, "{flags:?}");
         }
-    }
-
-    #[test]
-    fn only_what_is_to_be_decided_is_asked_by_name() {
-        assert!(typed(&["--use-cot-metas"]).decisions.asks_by_name());
-        assert!(typed(&["--no-use-cot-caption", "--use-cot-language"]).decisions.asks_by_name());
-        assert!(!typed(&["--no-use-cot-metas"]).decisions.asks_by_name());
-        assert!(!typed(&[]).decisions.asks_by_name());
     }
 }

@@ -3,11 +3,10 @@
 use std::path::PathBuf;
 
 use acestep_train::lora::TARGETS;
-use clap::{Subcommand, ValueHint, builder::PossibleValuesParser};
+use clap::{Subcommand, builder::PossibleValuesParser};
 
 use super::{device::Where, values::fixed_seed};
 
-/// Shown under the long help.
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   acestep train lora songs/ --model turbo
@@ -19,13 +18,6 @@ Examples:
 
 `song.caption.txt`, `song.lyrics.txt` and `song.json` (caption, lyrics, bpm, keyscale, timesignature
 and language) may lie beside `song.flac`. Every song needs a caption, or give --caption for all.";
-
-/// Flags of `train`.
-#[derive(Debug, Clone, clap::Args)]
-pub(crate) struct Train {
-    #[command(subcommand)]
-    pub(crate) what: What,
-}
 
 /// Kinds of training.
 #[derive(Debug, Clone, Subcommand)]
@@ -41,7 +33,7 @@ pub(crate) enum What {
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Lora {
     /// Folder of songs, with their captions and metadata beside them.
-    #[arg(value_name = "SONGS", value_hint = ValueHint::DirPath)]
+    #[arg(value_name = "SONGS")]
     pub(crate) songs: PathBuf,
 
     /// Folder of the adapter [default: the songs' name and `-lora`, beside them].

@@ -20,7 +20,6 @@ Examples:
   acestep doctor
       shows what this machine has, and tests whether it works";
 
-/// Shown under the long help of `verify`.
 const VERIFY: &str = "\
 Examples:
   acestep verify
@@ -30,7 +29,6 @@ Examples:
   acestep verify --model qwen3-tts-0.6b-base --dtype q8
       shows how often a speech model in int8 chooses the codes that it chooses in f32";
 
-/// Shown under the long help of `bench`.
 const BENCH: &str = "\
 Examples:
   acestep bench
@@ -42,7 +40,6 @@ Examples:
   acestep bench --preset qwen3-tts-0.6b --dtype q8 --stress 5
       speaks for five minutes: real-time factors, frames a second, memory";
 
-/// Shown under the long help of `check`.
 const CHECK: &str = "\
 Examples:
   acestep check --device cuda --out report

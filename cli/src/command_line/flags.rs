@@ -16,6 +16,7 @@ const LARGE_GROUPS: [(&str, &[&str]); 6] = [
 
 /// Completes the flags of `command` and of its subcommands.
 pub(super) fn completed(command: Command) -> Command {
+    let command = command.disable_help_subcommand(true);
     command.mut_args(complete).mut_subcommands(completed)
 }
 
@@ -25,14 +26,17 @@ fn complete(mut arg: Arg) -> Arg {
         arg = arg.aliases(upstreams);
     }
     if arg.get_action().takes_values() {
-        let hint = match arg.get_value_names() {
-            Some([name]) if name == "FILE" => Some(ValueHint::FilePath),
-            Some([name]) if name == "DIR" => Some(ValueHint::DirPath),
-            _ => None,
+        let name = arg.get_value_names().and_then(<[_]>::first).map(ToString::to_string);
+        arg = match name.as_deref() {
+            Some("FILE" | "SONG" | "SOUND" | "LATENTS") => arg.value_hint(ValueHint::FilePath),
+            Some("DIR" | "SONGS") => arg.value_hint(ValueHint::DirPath),
+            Some("PATH" | "PATH[:SCALE]") => arg.value_hint(ValueHint::AnyPath),
+            // A text may begin with a dash.
+            Some("TEXT" | "TEXT|@FILE" | "CODES|@FILE") if !arg.is_positional() => {
+                arg.allow_hyphen_values(true)
+            }
+            _ => arg,
         };
-        if let Some(hint) = hint {
-            arg = arg.value_hint(hint);
-        }
         if is_number(&arg) {
             // Else `--bpm -3` would be read as a flag, and the user not told the range.
             arg = arg.allow_negative_numbers(true);

@@ -83,7 +83,6 @@ fn stage() -> impl TypedValueParser<Value = &'static Stage> {
     proof::by_name(STAGES.iter().map(|&stage| (stage.name, stage.about, stage)).collect())
 }
 
-/// Runs the command.
 pub(crate) fn run(args: Args, global: &Global) -> Result<ExitCode> {
     let report = global.report();
     if let Some(minutes) = args.stress {

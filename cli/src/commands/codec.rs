@@ -1,10 +1,6 @@
 //! `acestep codec`: the autoencoder alone, sound to latents and back.
 
-use std::{
-    path::{Path, PathBuf},
-    process::ExitCode,
-    time::Instant,
-};
+use std::{path::Path, process::ExitCode, time::Instant};
 
 use acestep_engine::{
     Engine, Error, Notice, Residency,
@@ -31,24 +27,23 @@ use serde_json::{Value, json};
 use super::{
     engine::{self, Started, on_engine},
     formats::{self, is_stdout},
-    memory, target,
+    memory,
+    target::{self, Target},
 };
 use crate::{
     args::{
         Global,
-        codec::{Codec, Common, Decode, Encode, Way},
+        codec::{Common, Decode, Encode, Way},
     },
-    error::CliError,
-    fields, interrupt,
+    fields,
     progress::{self, Progress},
     report::{self, Report},
     settings,
 };
 
-/// Runs the command.
-pub(crate) fn run(args: &Codec, global: &Global) -> Result<ExitCode> {
+pub(crate) fn run(way: &Way, global: &Global) -> Result<ExitCode> {
     let report = global.report();
-    match &args.way {
+    match way {
         Way::Encode(args) => encode(args, &report)?,
         Way::Decode(args) => decode(args, &report)?,
     }
@@ -121,10 +116,8 @@ fn encode(args: &Encode, report: &Report) -> Result<()> {
     let tiling = tiling(common, Tiling::ENCODE, frames, &mut notices)?;
     let mut ready = Ready::start(common, folder)?;
     ready.started.notices.extend(notices);
-    let needs =
-        memory::listening(&ready.folder, frames, ready.engine()).map_err(Error::checkpoint)?;
-    // The first need is the encoder's; no codes are made.
-    memory::check(&needs[..1], false, ready.engine())?;
+    let need = memory::sizes(&ready.folder, ready.engine()).encoder(frames)?;
+    memory::check(&[need], false, ready.engine())?;
 
     let seed = args.sample.then(|| args.seed.unwrap_or_else(|| u64::from(rand::random::<u32>())));
     let how = codec::Encode { tiling, draw: seed.map(|seed| (NoiseSource::default(), seed)) };
@@ -134,14 +127,8 @@ fn encode(args: &Encode, report: &Report) -> Result<()> {
     let made = to_latents(&audio, how, &ready, &progress)?
         .context("cannot turn the sound into latents")?;
     let [_, frames, channels] = made.shape;
-    match &output {
-        None => report::bytes(&latents::to_bytes(&made, format, per_second)?)?,
-        Some(path) => {
-            interrupt::whole(|| {
-                latents::save(path, &made, format, per_second, common.files.existing())
-            })?;
-        }
-    }
+    let bytes = latents::to_bytes(&made, format, per_second)?;
+    output.write(&bytes, common.files.existing())?;
     let notices = ready.finish(progress);
     let object = json!({
         "format": format.name(),
@@ -154,7 +141,7 @@ fn encode(args: &Encode, report: &Report) -> Result<()> {
     });
     let drawn = seed.map_or_else(String::new, |seed| format!("seed {seed} · "));
     let what = format!("{drawn}{frames} frames of {channels} numbers");
-    finish(common, output.as_deref(), object, &notices, &what, start, report)
+    finish(common, &output, object, &notices, &what, start, report)
 }
 
 fn decode(args: &Decode, report: &Report) -> Result<()> {
@@ -172,8 +159,7 @@ fn decode(args: &Decode, report: &Report) -> Result<()> {
     let frames = stored.shape[1];
     let tiling = tiling(common, Tiling::default(), frames, &mut notices)?;
     let mut ready = Ready::start(common, folder)?;
-    let need =
-        memory::sounding(&ready.folder, frames, ready.engine()).map_err(Error::checkpoint)?;
+    let need = memory::sizes(&ready.folder, ready.engine()).decoder(frames)?;
     memory::check(&[need], false, ready.engine())?;
     // A codec must not change the loudness by default.
     if request.output.enable_normalization.is_none() {
@@ -190,14 +176,7 @@ fn decode(args: &Decode, report: &Report) -> Result<()> {
         .context("cannot turn the latents into sound")?;
     let said = finished(&mut audio, &changes, format);
     report.notes(&said);
-    match &output {
-        None => report::bytes(&write::to_bytes(&audio, &encoding, None)?)?,
-        Some(path) => {
-            interrupt::whole(|| {
-                write::save(path, &audio, &encoding, None, common.files.existing())
-            })?;
-        }
-    }
+    output.write(&write::to_bytes(&audio, &encoding, None)?, common.files.existing())?;
     let mut notices = ready.finish(progress);
     notices.extend(said);
     let object = json!({
@@ -209,7 +188,7 @@ fn decode(args: &Decode, report: &Report) -> Result<()> {
         "seconds": audio.seconds(),
     });
     let what = format!("{:.1} s of audio", audio.seconds());
-    finish(common, output.as_deref(), object, &notices, &what, start, report)
+    finish(common, &output, object, &notices, &what, start, report)
 }
 
 /// Applies loudness and fades. Float output is kept as decoded, even above full scale.
@@ -226,18 +205,14 @@ fn finished(audio: &mut Audio, changes: &OutputPlan, format: Format) -> Option<N
     said
 }
 
-/// The checked output path; `None` is standard output.
-fn destination(common: &Common, input: &Path, extension: &str) -> Result<Option<PathBuf>> {
+/// Returns the output, which can be written.
+fn destination(common: &Common, input: &Path, extension: &str) -> Result<Target> {
     let path = common.output.clone().unwrap_or_else(|| input.with_extension(extension));
-    if is_stdout(&path) {
-        if common.files.json {
-            let message = "`--output -` and `--json` both want standard output";
-            return Err(CliError::usage(message).hint("name a file with --output").into());
-        }
-        return Ok(None);
+    let output = Target::new(path, common.files.json)?;
+    if let Some(path) = output.file() {
+        target::check(path, &[input], common.files.existing())?;
     }
-    target::check(&path, &[input], common.files.existing())?;
-    Ok(Some(path))
+    Ok(output)
 }
 
 /// The tiles for `frames` if the command line sets them; otherwise `None`.
@@ -256,23 +231,22 @@ fn tiling(
 /// Reports the result and the path of the output.
 fn finish(
     common: &Common,
-    output: Option<&Path>,
+    output: &Target,
     mut object: Value,
     notices: &[Notice],
     what: &str,
     start: Instant,
     report: &Report,
 ) -> Result<()> {
-    let name = output.map_or("-".to_owned(), |path| path.display().to_string());
     if common.files.json {
-        object["path"] = name.clone().into();
+        object["path"] = json!(output);
         object["notices"] = fields::texts(notices).into();
         object["elapsed"] = start.elapsed().as_secs_f64().into();
         report.output(&format!("{object:#}"))?;
-    } else if let Some(path) = output {
+    } else if let Some(path) = output.file() {
         report::path(path)?;
     }
-    report.line(&format!("{what} in {} · {name}", progress::seconds(start.elapsed())));
+    report.line(&format!("{what} in {} · {output}", progress::seconds(start.elapsed())));
     Ok(())
 }
 

@@ -7,11 +7,7 @@ use serde_json::{Value, json};
 
 use super::text::write_text;
 use crate::{
-    args::{
-        Global,
-        config::{Args, Command, Show},
-        files::existing,
-    },
+    args::{Global, config::Command, files::existing},
     environment,
     error::CliError,
     report::{self, Report},
@@ -21,15 +17,14 @@ use crate::{
     },
 };
 
-/// Runs the command.
-pub(crate) fn run(args: &Args, global: &Global) -> Result<ExitCode> {
+pub(crate) fn run(command: &Command, global: &Global) -> Result<ExitCode> {
     let report = global.report();
-    match &args.command {
-        Command::Show(args) => show(args, &report)?,
+    match command {
+        Command::Show { json } => show(*json, &report)?,
         Command::Path => report::path(&file(global)?)?,
-        Command::Init(args) => {
+        Command::Init { force } => {
             let path = file(global)?;
-            let existing = existing(args.force);
+            let existing = existing(*force);
             if let Some(directory) = path.parent() {
                 std::fs::create_dir_all(directory).map_err(|error| {
                     let message = format!("cannot make the directory `{}`", directory.display());
@@ -52,7 +47,7 @@ fn file(global: &Global) -> Result<PathBuf, CliError> {
 }
 
 /// Prints all keys with value and origin, and the configured defaults of requests.
-fn show(args: &Show, report: &Report) -> Result<()> {
+fn show(json: bool, report: &Report) -> Result<()> {
     let loaded = settings::loaded();
     let mut rows: Vec<(String, Value, Origin)> = Vec::new();
     for key in &KEYS {
@@ -76,7 +71,7 @@ fn show(args: &Show, report: &Report) -> Result<()> {
     }
     // Check now that the defaults form a valid request, not at the next song.
     loaded.request()?;
-    if args.json {
+    if json {
         let settings: Vec<_> = rows
             .iter()
             .map(|(key, value, origin)| json!({ "key": key, "value": value, "origin": origin.to_string() }))

@@ -11,9 +11,10 @@ use std::process::ExitCode;
 
 use acestep_engine::{
     Device,
-    device::{BUILT_IN, Dtype, listing::Listing},
+    device::{BUILT_IN, Dtype, dtype::Supported, listing::Listing},
 };
 use anyhow::Result;
+use burn::tensor::DType;
 use serde::Serialize;
 use serde_json::json;
 
@@ -122,8 +123,9 @@ pub(crate) fn run(args: &Doctor, global: &Global) -> Result<ExitCode> {
     }
     if !args.no_song {
         for device in song::devices(&listing, chosen) {
-            let types = machine::types(device, &listing);
-            let lacked = dtype.named().filter(|dtype| !types.contains(dtype));
+            let types = Supported::listed(device, &listing);
+            let has = |dtype: &DType| types.as_ref().is_some_and(|of| of.all.contains(dtype));
+            let lacked = dtype.named().filter(|dtype| !has(dtype));
             checks.add(match lacked {
                 // A user who chose the device wants to see the reason.
                 Some(dtype) if chosen.is_none() => song::impossible(device, dtype),

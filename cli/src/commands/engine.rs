@@ -5,11 +5,9 @@ use acestep_engine::{
     device::{
         Dtype, dtype,
         kernels::{self, Kernels},
-        memory::MemoryInfo,
     },
 };
 use anyhow::Result;
-use sysinfo::{MemoryRefreshKind, RefreshKind, System};
 
 use crate::{args::device::Where, settings};
 
@@ -100,36 +98,6 @@ pub(crate) fn first_run(
 /// Records that `models` have completed a run.
 pub(crate) fn remember(kernels: &Kernels, engine: Engine, models: &[impl AsRef<str>]) {
     models.iter().for_each(|model| kernels.remember(model.as_ref(), engine.dtype));
-}
-
-/// Returns the memory of `device`.
-pub(crate) fn room(device: Device) -> MemoryInfo {
-    match device {
-        Device::Cpu => MemoryInfo { total: Some(machine().total), ..MemoryInfo::default() },
-        card => MemoryInfo::of(card),
-    }
-}
-
-/// Main memory of the machine, in bytes.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Machine {
-    /// Memory that is available to programs now.
-    pub(crate) available: u64,
-    /// Memory plus swap.
-    pub(crate) total: u64,
-    /// Memory without swap.
-    pub(crate) memory: u64,
-}
-
-/// Asks the operating system for the memory.
-pub(crate) fn machine() -> Machine {
-    let wanted = RefreshKind::nothing().with_memory(MemoryRefreshKind::everything());
-    let system = System::new_with_specifics(wanted);
-    Machine {
-        available: system.available_memory(),
-        total: system.total_memory() + system.total_swap(),
-        memory: system.total_memory(),
-    }
 }
 
 #[cfg(test)]

@@ -17,7 +17,6 @@ mod after;
 mod composition;
 mod describe;
 mod ending;
-mod inputs;
 mod make;
 mod memory;
 mod outputs;
@@ -37,7 +36,6 @@ use serde_json::Value;
 
 pub(crate) use crate::args::generate::Args;
 use crate::{args::Global, commands::language, progress::Progress, report::Report};
-pub(crate) use describe::counted;
 use make::Run;
 use requests::Requests;
 use resolve::resolve;
@@ -89,9 +87,6 @@ fn show(resolved: &Resolved, json: bool, report: &Report) -> Result<Value> {
 }
 
 /// Makes songs and discards them, with all loading and computing of a real run.
-///
-/// # Errors
-/// Errors of [`run()`].
 pub(crate) fn rehearse(args: &Args, report: Report) -> Result<()> {
     let mut resolved = resolve(args, &report)?;
     memory::check(&resolved)?;

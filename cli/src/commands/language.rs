@@ -21,9 +21,6 @@ use crate::{progress, settings as environment};
 
 /// Opens the language model: `choice`, else the one of the built-in `model`, else the configured
 /// one, else the first that is installed. Compares its headers with the network; reads no weight.
-///
-/// # Errors
-/// If it is absent, truncated, or of another kind.
 pub(crate) fn open(
     choice: Option<&str>,
     model: &str,
@@ -81,9 +78,6 @@ pub(crate) fn label(folder: &LanguageModelDir) -> String {
 
 /// Completes many requests, each with its own observer; loads the model once. A failed request does
 /// not stop the others.
-///
-/// # Errors
-/// [`Error::NoDevice`].
 pub(crate) fn compose_all(
     jobs: &[(compose::Job<'_>, progress::Of<'_>)],
     folder: &LanguageModelDir,
@@ -123,9 +117,6 @@ pub(crate) fn understand(
 }
 
 /// Reads genres, one per line; empty lines and `# comments` are skipped.
-///
-/// # Errors
-/// If the file cannot be read, or names no genre.
 pub(crate) fn read_genres(path: &Path) -> Result<Arc<GenreVocabulary>> {
     let text = utf8(read_file(path)?, &format!("`{}`", path.display()))?;
     let genres = GenreVocabulary::parse(&text);

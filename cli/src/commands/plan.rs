@@ -17,7 +17,8 @@ use acestep_music::{
         settings::{self, Settings},
     },
     lyrics::is_sung,
-    plan::VOICE_AND_NONE,
+    needs,
+    plan::{VOICE_AND_NONE, of_seeds},
     request::{Words, singing},
 };
 use anyhow::Result;
@@ -141,12 +142,12 @@ fn run(
             "tiny is a random network: what it writes is nonsense, made to prove the program";
         task.notices.push(Notice(text.into()));
     }
-    let needs = task.needs(&folder, &settings, writes_codes, engine).map_err(Error::checkpoint)?;
+    let needs = task.needs(&folder, &settings, writes_codes, engine)?;
     memory::check(&needs, false, engine)?;
     let label = language::label(&folder);
     task.notices.extend(engine::first_run(&kernels, engine, &[&label]));
     report.notes(&task.notices);
-    report.line(&format!("{} on {engine} · {}", folder.name(), listed("seed", &seeds)));
+    report.line(&format!("{} on {engine} · {}", folder.name(), of_seeds(&seeds)));
 
     let start = Instant::now();
     let progress = Progress::new(report);
@@ -184,7 +185,7 @@ fn run(
     }
     report.line(&format!(
         "{} · {} tokens of text, {} codes in {} · {}",
-        listed("seed", &seeds),
+        of_seeds(&seeds),
         composed.timing.text_tokens,
         composed.request.source.audio_codes.iter().flatten().map(Vec::len).sum::<usize>(),
         progress::seconds(elapsed),
@@ -196,12 +197,6 @@ fn run(
 /// Returns the request for `generate`, without keys that only steer the language model.
 fn finished(composed: &Composed, seeds: &[u64]) -> Request {
     composed.request.without_language_model().with(|r| r.noise.seed = Some(seeds.to_vec()))
-}
-
-fn listed(what: &str, seeds: &[u64]) -> String {
-    let many = if seeds.len() == 1 { "" } else { "s" };
-    let seeds: Vec<_> = seeds.iter().map(u64::to_string).collect();
-    format!("{what}{many} {}", seeds.join(", "))
 }
 
 impl Task<'_> {
@@ -220,14 +215,14 @@ impl Task<'_> {
         settings: &Settings,
         writes_codes: bool,
         engine: Engine,
-    ) -> Result<Vec<MemoryNeed>, acestep_import::Error> {
+    ) -> Result<Vec<MemoryNeed>, Error> {
         let Words { caption, lyrics, duration, .. } = &self.request.words;
         let own = match &self.ask {
             Ask::Custom { system, user } => system.len() + user.len(),
             Ask::Plan | Ask::Inspire | Ask::Format => 0,
         };
         let words: usize = [caption, lyrics].into_iter().flatten().map(String::len).sum();
-        let prompt = memory::prompt_tokens(words + own);
+        let prompt = needs::prompt_tokens(words + own);
         memory::language(folder, settings, prompt, *duration, writes_codes, engine)
     }
 

@@ -23,7 +23,6 @@ use crate::{
     report::{self, Report},
 };
 
-/// Runs the command.
 pub(crate) fn run(args: &Plot, global: &Global) -> Result<ExitCode> {
     let report = global.report();
     let existing = existing(args.force);

@@ -32,9 +32,6 @@ pub(crate) fn completions(args: &Completions, mut command: clap::Command) -> Res
 }
 
 /// Prints one page of the manual, or writes all pages.
-///
-/// # Errors
-/// An unknown command; a directory that cannot be written.
 pub(crate) fn man(args: &Man, global: &Global, mut root: clap::Command) -> Result<ExitCode> {
     // Adds full names of subcommands and the global flags.
     root.build();

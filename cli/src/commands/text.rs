@@ -118,12 +118,7 @@ fn from_file(path: &Path, stdin: &mut Stdin) -> Result<(Request, Vec<Notice>)> {
 /// Resolves the file names of a request relative to the request's folder, to absolute paths.
 fn beside(request: &mut Request, file: &Path) {
     let folder = file.parent().unwrap_or(Path::new(""));
-    let names =
-        [&mut request.source.src_audio, &mut request.source.src_latents].into_iter().flatten();
-    let lists = [&mut request.source.reference_audio, &mut request.source.ref_latents]
-        .into_iter()
-        .flatten();
-    for name in names.chain(lists.flatten()) {
+    for name in request.source.files_mut() {
         // An absolute path stays as it is.
         if let Some(path) = folder.join(&*name).to_str() {
             *name = anywhere(path);

@@ -13,9 +13,9 @@ use acestep_engine::{
     files::check_target,
 };
 use acestep_import::{AceStep, Layout, Network, TINY};
-use acestep_music::{Networks, Request, codes, listen, lm::compose::Understood};
+use acestep_music::{Networks, Request, codes, listen, lm::compose::Understood, needs};
 use anyhow::{Context, Result};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{
     engine::{self, Started, on_engine},
@@ -29,7 +29,6 @@ use crate::{
     report, settings,
 };
 
-/// Runs the command.
 pub(crate) fn run(args: &Understand, global: &Global) -> Result<ExitCode> {
     let report = global.report();
     let existing = args.files.existing();
@@ -60,10 +59,9 @@ pub(crate) fn run(args: &Understand, global: &Global) -> Result<ExitCode> {
         let text = "tiny is a random network: what it hears is nonsense, made to prove the program";
         notices.push(Notice(text.into()));
     }
-    let (mut needs, length) = source.needs(engine).map_err(Error::checkpoint)?;
-    let prompt = memory::prompt_tokens(0) + length;
-    let answer = memory::language(&folder, &settings, prompt, None, false, engine);
-    needs.extend(answer.map_err(Error::checkpoint)?);
+    let (mut needs, length) = source.needs(engine)?;
+    let prompt = needs::prompt_tokens(0) + length;
+    needs.extend(memory::language(&folder, &settings, prompt, None, false, engine)?);
     memory::check(&needs, false, engine)?;
     let models: Vec<String> =
         source.model().map(str::to_owned).into_iter().chain([language::label(&folder)]).collect();
@@ -79,7 +77,9 @@ pub(crate) fn run(args: &Understand, global: &Global) -> Result<ExitCode> {
     notices.extend(progress.finish().notices);
 
     if args.files.json {
-        let mut object = to_json(&understood);
+        // The first keys are those of upstream's object.
+        let mut object = json!(understood.metadata);
+        object["lyrics"] = understood.lyrics.clone().into();
         object["audio_codes"] = codes::to_list(&codes).into();
         object["text"] = understood.text.clone().into();
         object["seed"] = seed.into();
@@ -90,7 +90,7 @@ pub(crate) fn run(args: &Understand, global: &Global) -> Result<ExitCode> {
         report::bytes(printable(&text(&understood)).as_bytes())?;
     }
     if let Some(path) = &args.output {
-        write_text(path, &request_of(&understood, &codes).to_json(), existing)?;
+        write_text(path, &understood.to_request(&codes).to_json(), existing)?;
         report.line(&format!("request {}", path.display()));
     }
     Ok(ExitCode::SUCCESS)
@@ -135,7 +135,7 @@ impl Source {
     }
 
     /// The memory needed to make the codes, and the number of codes.
-    fn needs(&self, engine: Engine) -> Result<(Vec<MemoryNeed>, usize), acestep_import::Error> {
+    fn needs(&self, engine: Engine) -> Result<(Vec<MemoryNeed>, usize), Error> {
         match self {
             Self::Codes(codes) => Ok((vec![], codes.len())),
             Self::Sound { audio, folder } => {
@@ -143,7 +143,7 @@ impl Source {
                 let samples = audio.seconds() * f64::from(configs.vae.sampling_rate);
                 let frames = (samples / configs.vae.hop() as f64).ceil() as usize;
                 let codes = frames.div_ceil(configs.dit.pool_window_size);
-                Ok((memory::listening(folder, frames, engine)?, codes))
+                Ok((memory::sizes(folder, engine).listening(frames)?, codes))
             }
         }
     }
@@ -169,30 +169,9 @@ impl Source {
     }
 }
 
-/// The song as a request, with only those values that `generate` accepts.
-fn request_of(understood: &Understood, codes: &[u32]) -> Request {
-    let usable = understood.metadata.usable();
-    Request::default().with(|r| {
-        r.words.caption = understood.metadata.caption.clone();
-        r.words.lyrics = Some(understood.lyrics.clone());
-        r.words.bpm = usable.bpm.map(i64::from);
-        r.words.keyscale = usable.keyscale;
-        r.words.timesignature = usable.timesignature;
-        r.words.vocal_language = usable.vocal_language.map(str::to_owned);
-        r.source.audio_codes = Some(vec![codes.to_vec()]);
-    })
-}
-
 /// `text` without control characters, which could move a terminal's cursor.
 fn printable(text: &str) -> String {
     text.chars().filter(|&c| c == '\n' || !c.is_control()).collect()
-}
-
-/// The same JSON object as upstream.
-fn to_json(understood: &Understood) -> Value {
-    let mut object = json!(understood.metadata);
-    object["lyrics"] = understood.lyrics.clone().into();
-    object
 }
 
 /// One value per line, the lyrics last.
@@ -217,41 +196,7 @@ fn text(understood: &Understood) -> String {
 
 #[cfg(test)]
 mod tests {
-    use acestep_music::lm::{
-        compose::Timing,
-        metadata::{Metadata, Scalar},
-    };
-
     use super::*;
-
-    fn heard(bpm: i64, keyscale: &str, timesignature: &str, language: &str) -> Request {
-        let metadata = Metadata {
-            bpm: Some(Scalar::Whole(bpm)),
-            keyscale: Some(keyscale.into()),
-            timesignature: Some(timesignature.into()),
-            language: Some(language.into()),
-            ..Metadata::default()
-        };
-        let (lyrics, text, timing) = (String::new(), String::new(), Timing::default());
-        request_of(&Understood { metadata, lyrics, text, timing }, &[5])
-    }
-
-    #[test]
-    fn a_request_has_only_values_that_make_a_song() {
-        let good = heard(300, "F♯ minor", "6/8", "yue");
-        assert_eq!((good.words.bpm, good.words.keyscale.as_deref()), (Some(300), Some("F♯ minor")));
-        assert_eq!(good.words.timesignature.as_deref(), Some("6/8"));
-        assert_eq!(good.words.vocal_language.as_deref(), Some("yue"));
-        let bad = heard(301, "H minor", "5", "klingon");
-        let expected = Request::default().with(|r| {
-            r.words.lyrics = Some(String::new());
-            r.source.audio_codes = Some(vec![vec![5]]);
-        });
-        assert_eq!(bad, expected);
-        for key in ["", "C", "♯ major", "é minor", "C  major"] {
-            assert_eq!(heard(300, key, "4", "en").words.keyscale, None, "{key}");
-        }
-    }
 
     #[test]
     fn what_a_model_says_cannot_move_the_cursor() {

@@ -20,7 +20,6 @@ use crate::{
     progress, settings,
 };
 
-/// Runs the command.
 pub(crate) fn run(args: &Warmup, global: &Global) -> Result<ExitCode> {
     let report = global.report();
     let Started { engine, kernels: kept, notices } = engine::start(&args.place)?;

@@ -3,6 +3,7 @@
 mod family;
 mod fault;
 mod hint;
+mod numbers;
 mod problem;
 mod scores;
 mod types;
@@ -13,6 +14,7 @@ use burn::tensor::DType;
 
 pub use family::{Family, FamilyError};
 pub use fault::Fault;
+pub use numbers::{counted, short, size};
 pub use problem::Problem;
 pub use scores::ScoreError;
 pub use types::dtype_name;
@@ -271,19 +273,6 @@ impl Error {
         }
         self
     }
-}
-
-/// Formats a size as `4.80 GB`, with decimal units and three digits.
-pub fn size(bytes: u64) -> String {
-    let (unit, name) = match bytes {
-        0..1_000 => return format!("{bytes} B"),
-        1_000..1_000_000 => (1e3, "kB"),
-        1_000_000..1_000_000_000 => (1e6, "MB"),
-        _ => (1e9, "GB"),
-    };
-    let value = bytes as f64 / unit;
-    let digits = if value < 9.995 { 2 } else { usize::from(value < 99.95) };
-    format!("{value:.digits$} {name}")
 }
 
 /// Returns the end of a language model's text, formatted for a message.

@@ -18,7 +18,7 @@
 //! | `audio` | sound files of many formats in and out, rates, loudness, tags |
 //! | `files`, `texts` | files that are written whole; text files of any program |
 //! | `check` | checks of ranges and choices |
-//! | `process` | memory of this process |
+//! | `process`, `machine` | memory of this process; memory and disks of the machine |
 //! | `error`, [`nearest`] | errors and how to fix them; suggestions for misspelt names |
 
 #[doc(hidden)]
@@ -33,6 +33,8 @@ pub mod error;
 pub mod files;
 #[doc(hidden)]
 pub mod host;
+#[doc(hidden)]
+pub mod machine;
 #[doc(hidden)]
 pub mod networks;
 #[doc(hidden)]

@@ -50,6 +50,29 @@ pub enum SongError {
     /// A task that the model was not trained for.
     #[error("{model} cannot do `{task}`: only base and sft models were trained for it")]
     WrongModel { task: &'static str, model: String },
+    /// A source or reference song that the model cannot use.
+    #[error("`{path}` cannot be used as the {role}")]
+    Unusable {
+        path: String,
+        role: &'static str,
+        #[source]
+        source: Box<acestep_engine::Error>,
+    },
+    /// A variant of noise that has no seed.
+    #[error("`retake_variance` turns the noise of the seed, but the noise is from a file")]
+    RetakeOfFile,
+    /// An edit of noise that has no seed.
+    #[error("`flow_edit_morph` draws its noise anew for each step, from a seed")]
+    EditOfFile,
+    /// A condition for a shorter song.
+    #[error("`{path}` holds {frames} latent frames, but {seconds} s need {wanted}")]
+    ShortConditioning { path: PathBuf, frames: usize, seconds: f64, wanted: usize },
+    /// Noise for another song.
+    #[error(
+        "the noise of `{path}` is {shape:?}, but this song needs {wanted:?} (songs, latent frames, \
+         channels)"
+    )]
+    NoiseShape { path: PathBuf, shape: [usize; 3], wanted: [usize; 3] },
     /// The attention heads that follow the lyrics are not known for this model.
     #[error("where the lyrics are sung in a song of this model cannot be found")]
     NoAlignment(#[source] acestep_model::ConfigError),
@@ -85,6 +108,15 @@ impl FamilyError for SongError {
                  model's config.json"
                     .into()
             }
+            Self::Unusable { source, .. } => return source.hint(),
+            Self::RetakeOfFile => "leave one of them out".into(),
+            Self::EditOfFile => "leave `noise` and `conditioning` out".into(),
+            Self::ShortConditioning { .. } => "leave `duration` out".into(),
+            Self::NoiseShape { .. } => {
+                "choose `duration` and `batch_size` to fit it; songs below 128 frames (5.12 s) are \
+                 sampled with 128"
+                    .into()
+            }
             Self::Snapshot { .. } => "let the language model read the prompt again".into(),
             Self::BadCode { .. } => return None,
         };
@@ -100,6 +132,8 @@ impl FamilyError for SongError {
                 | Self::NoSource { .. }
                 | Self::NoTrack { .. }
                 | Self::WrongModel { .. }
+                | Self::RetakeOfFile
+                | Self::EditOfFile
         )
     }
 }

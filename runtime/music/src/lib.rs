@@ -80,7 +80,9 @@
 //! | `align`, `plot` | after the song: times of the lines, scores, a picture |
 //! | `codec` | sound to latents and back |
 //! | `pipeline` | all stages in sequence |
-//! | `stage`, `networks`, `memory` | stages and networks of a song, and the memory they need |
+//! | `stage`, `networks` | stages and networks of a song |
+//! | `memory`, `needs` | the memory of a stage, and of a run |
+//! | `inputs` | noise, a condition and songs that are read in place of what is computed |
 //! | `exchange` | conditioning in and out as files |
 //! | `latents` | latents in and out as files, also acestep.cpp's |
 //! | `error` | errors that only songs have |
@@ -100,6 +102,8 @@ pub mod exchange;
 #[doc(hidden)]
 pub mod flow;
 #[doc(hidden)]
+pub mod inputs;
+#[doc(hidden)]
 pub mod latents;
 #[doc(hidden)]
 pub mod listen;
@@ -107,9 +111,10 @@ pub mod listen;
 pub mod lm;
 #[doc(hidden)]
 pub mod lyrics;
-#[doc(hidden)]
-pub mod memory;
+mod memory;
 mod model_info;
+#[doc(hidden)]
+pub mod needs;
 #[doc(hidden)]
 pub mod networks;
 #[doc(hidden)]

@@ -18,7 +18,7 @@ use crate::stage;
 pub(crate) const SCORED_AT_ONCE: usize = 32;
 
 /// Computes the needs of a Qwen3 trunk that reads `tokens` at once.
-pub fn text_encoder(
+pub(crate) fn text_encoder(
     config: &qwen3::Config,
     parameters: u64,
     tokens: usize,
@@ -40,7 +40,7 @@ pub fn text_encoder(
 }
 
 /// Computes the needs of the condition encoders for `tokens` tokens in total.
-pub fn conditioner(
+pub(crate) fn conditioner(
     config: &acestep::Config,
     parameters: u64,
     tokens: usize,
@@ -61,7 +61,7 @@ pub fn conditioner(
 /// Computes the needs of the diffusion transformer for `frames` latent frames and `rows` rows
 /// (songs, doubled by guidance). Keys and values of the condition's `tokens` are cached for
 /// every layer.
-pub fn diffusion(
+pub(crate) fn diffusion(
     config: &acestep::Config,
     parameters: u64,
     rows: usize,
@@ -85,7 +85,7 @@ pub fn diffusion(
 
 /// Computes the needs of the attention maps of some `heads` of the diffusion transformer, for a
 /// condition of `tokens` and a finished song of `frames` latent frames.
-pub fn alignment(
+pub(crate) fn alignment(
     config: &acestep::Config,
     parameters: u64,
     heads: &[Heads],
@@ -112,7 +112,7 @@ pub fn alignment(
 }
 
 /// Computes the needs of a language model for `rows` rows of at most `positions` tokens.
-pub fn language_model(
+pub(crate) fn language_model(
     config: &qwen3::Config,
     parameters: u64,
     rows: usize,
@@ -141,7 +141,7 @@ pub fn language_model(
 
 /// Computes the needs of a language model that scores songs, with at most `positions` tokens of
 /// prompt and answer.
-pub fn judge(
+pub(crate) fn judge(
     config: &qwen3::Config,
     parameters: u64,
     positions: usize,
@@ -153,7 +153,7 @@ pub fn judge(
 }
 
 /// Computes the needs of the VAE encoder for `frames` frames, `tiling.chunk` of them at a time.
-pub fn vae_encoder(
+pub(crate) fn vae_encoder(
     config: &oobleck::Config,
     parameters: u64,
     frames: usize,
@@ -177,7 +177,7 @@ pub fn vae_encoder(
 
 /// Computes the needs of the VAE decoder for `batch` songs of `frames`, `tiling.chunk` at a
 /// time.
-pub fn vae(
+pub(crate) fn vae(
     config: &oobleck::Config,
     parameters: u64,
     batch: usize,

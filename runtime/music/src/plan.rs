@@ -8,6 +8,7 @@
 mod json;
 #[cfg(test)]
 mod tests;
+mod text;
 
 use acestep_engine::{
     Error, Notice,
@@ -19,6 +20,7 @@ use serde::Serialize;
 use crate::{
     ModelInfo, Request,
     flow::{self, schedule::Schedule, solver::Solver},
+    networks::Network,
     request::{
         Language, Words, compute::of_tiling, length::Length, noise::NoisePlan, output::OutputPlan,
         repaint::RepaintPlan, sampler::SamplerPlan, sampling::SamplingPlan, source::SourcePlan,
@@ -26,6 +28,8 @@ use crate::{
     },
     sounds::{Sound, Sounds},
 };
+
+pub use text::of_seeds;
 
 pub use crate::{
     flow::guidance::{Guidance, GuidanceMode},
@@ -161,6 +165,29 @@ impl Plan {
         }
     }
 
+    /// True if the song is made with `network`. `has_condition` is true if its condition is given and
+    /// not computed.
+    pub fn uses(&self, network: Network, has_condition: bool) -> bool {
+        match network {
+            Network::TextEncoder => !has_condition,
+            // With a given condition, guidance still encodes the unconditional input.
+            Network::Conditioner => !has_condition || self.sampling.guidance.is_some(),
+            Network::AudioCodec => self.source.has_codes() || self.source.is_cover(),
+            Network::Dit | Network::VaeDecoder => true,
+            Network::VaeEncoder => self.encoded_frames().is_some(),
+            Network::LanguageModel => false,
+        }
+    }
+
+    /// Returns the latent frames of the longest sound to encode, if there is one.
+    pub fn encoded_frames(&self) -> Option<usize> {
+        let hop = self.length.hop;
+        let source =
+            self.source.sound.iter().filter(|of| of.is_audio()).map(|_| self.length.frames);
+        let references = self.source.references.iter().filter(|of| of.is_audio());
+        source.chain(references.map(|sound| sound.samples(hop) / hop)).max()
+    }
+
     /// Returns `asked` with every open value decided, so that it makes this plan again; given values
     /// stay. The language model is not used again.
     pub fn to_request(&self, asked: &Request) -> Request {
@@ -183,6 +210,40 @@ impl Plan {
             output: asked.output.decided(&self.output),
             compute: asked.compute.decided(&self.tiling),
         }
+    }
+
+    /// As [`Self::to_request`], for song `index` alone: its seeds and its codes.
+    pub fn to_request_of(&self, asked: &Request, index: usize) -> Request {
+        // All songs share a value, or each has its own.
+        fn own<T: Clone>(values: &mut Vec<T>, index: usize) {
+            *values = values.get(index).or(values.last()).cloned().into_iter().collect();
+        }
+        self.to_request(asked).with(|r| {
+            r.noise.batch_size = Some(1);
+            r.noise.seed.iter_mut().for_each(|seeds| own(seeds, index));
+            r.noise.retake_seed.iter_mut().for_each(|seeds| own(seeds, index));
+            r.source.audio_codes.iter_mut().for_each(|lists| own(lists, index));
+        })
+    }
+
+    /// Refuses a song whose inputs cannot be written as a conditioning folder.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] for a second condition, a source or an edit.
+    pub fn check_conditioning(&self) -> Result<(), Error> {
+        let why = if self.words.non_cover_prompt.is_some() {
+            "conditioning files hold one condition, but this song has a second one for the steps \
+             that leave its codes: `dump_conditioning` needs `audio_cover_strength: 1`"
+        } else if self.repaint.region.is_some()
+            || self.edit.is_some()
+            || self.source.cover_noise_strength > 0.0
+        {
+            "conditioning files hold nothing of a song that is started from: leave \
+             `dump_conditioning` out"
+        } else {
+            return Ok(());
+        };
+        Err(Error::Conflict(why.into()))
     }
 
     /// Returns the number of latent frames per second: 25.

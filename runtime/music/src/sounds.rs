@@ -37,6 +37,13 @@ pub struct Sounds {
     pub references: Vec<Sound>,
 }
 
+impl Sounds {
+    /// True if the VAE has to encode one of them.
+    pub fn have_audio(&self) -> bool {
+        self.source.iter().chain(&self.references).any(Sound::is_audio)
+    }
+}
+
 impl Sound {
     /// Converts a sound of any rate and any number of channels for `model`.
     ///
@@ -77,6 +84,11 @@ impl Sound {
             return Err(Error::Conflict(why));
         }
         Ok(Self::Latents(Arc::new(latents)))
+    }
+
+    /// True if it is a sound that the VAE has to encode.
+    pub fn is_audio(&self) -> bool {
+        matches!(self, Self::Audio(_))
     }
 
     /// Samples per channel, with `hop` samples per latent frame.

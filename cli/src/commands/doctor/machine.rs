@@ -9,15 +9,12 @@ use acestep_engine::{
         listing::{Adapter, AdapterKind, Card, Cuda, Listing},
     },
     error::size,
+    machine::{free_at, main_memory},
 };
-use burn::tensor::DType;
 use serde_json::json;
 
 use super::{Check, State};
-use crate::{
-    commands::{disk::free_at, engine},
-    settings,
-};
+use crate::settings;
 
 /// Compute capability of the first NVIDIA GPUs with tensor cores (Volta).
 const TENSOR_CORES_SINCE: (u32, u32) = (7, 0);
@@ -54,7 +51,7 @@ pub(super) fn devices(listing: &Listing, chosen: Option<Device>) -> Vec<Check> {
 
 fn processor() -> Check {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let machine = engine::machine();
+    let machine = main_memory();
     let names: Vec<&str> = Supported::cpu().all.into_iter().map(dtype::name).collect();
     let detail = format!(
         "{}, {threads} threads, {} of memory, {} free; {}",
@@ -122,7 +119,7 @@ fn card(index: usize, card: &Card) -> Check {
 
 fn adapter(index: usize, adapter: &Adapter) -> Check {
     let name = Device::Wgpu(index).to_string();
-    let types: Vec<_> = types_of_adapter(adapter).into_iter().map(dtype::name).collect();
+    let types: Vec<_> = Supported::wgpu(adapter).all.into_iter().map(dtype::name).collect();
     let memory = match (adapter.total_bytes, adapter.free_bytes) {
         (Some(total), Some(free)) => format!(", {} of memory, {} free", size(total), size(free)),
         (Some(total), None) => format!(", {} of memory", size(total)),
@@ -149,27 +146,6 @@ fn adapter(index: usize, adapter: &Adapter) -> Check {
         "dtypes": types,
         "matrix_units": adapter.has_matrix_units,
     }))
-}
-
-/// Some GPUs store and convert bf16, but none computes in it.
-fn types_of_adapter(adapter: &Adapter) -> Vec<DType> {
-    if adapter.has_f16 { vec![DType::F32, DType::F16] } else { vec![DType::F32] }
-}
-
-/// Returns the types that `device` supports, without starting it: a crashing driver must only end
-/// the song's process.
-pub(super) fn types(device: Device, listing: &Listing) -> Vec<DType> {
-    match device {
-        Device::Cpu => Supported::cpu().all,
-        Device::Cuda(index) => {
-            let card = listing.cuda.as_ref().and_then(|cuda| cuda.cards.get(index));
-            card.map_or_else(Vec::new, |card| Supported::cuda(card.capability).all)
-        }
-        Device::Wgpu(index) => {
-            let adapter = listing.wgpu.as_ref().and_then(|adapters| adapters.get(index));
-            adapter.map_or_else(Vec::new, types_of_adapter)
-        }
-    }
 }
 
 /// Checks the working directory, where songs are written by default, and the folder of kernels.

@@ -1,9 +1,9 @@
 //! Checks which released models are installed, found as `generate` finds them.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use acestep_import::{
-    Error, Format, Origin, Qwen3Tts, SPEECH_MODELS,
+    Error, Format, Layout, Origin, Qwen3Tts, Release, SPEECH_MODELS,
     acestep::{LANGUAGE_MODELS, MODELS},
 };
 use serde_json::json;
@@ -16,33 +16,13 @@ pub(super) fn all() -> Vec<Check> {
     let (dir, layout) = (settings::models_dir(), settings::layout());
     let mut checks = Vec::new();
     let mut absent = Vec::new();
-    for model in &MODELS {
+    for model in MODELS.iter().chain(&LANGUAGE_MODELS).chain(&SPEECH_MODELS) {
         if !layout.has(model) {
             absent.push(model.name);
             continue;
         }
-        checks.push(match acestep_import::open(model.name, &layout) {
-            Ok(folder) => found(model.name, folder.path(), &folder.origin()),
-            Err(error) => broken(model.name, &error),
-        });
-    }
-    for model in &LANGUAGE_MODELS {
-        if !layout.has(model) {
-            absent.push(model.name);
-            continue;
-        }
-        checks.push(match acestep_import::open_language_model(Some(model.name), &layout) {
-            Ok(folder) => found(model.name, folder.directory().root(), &folder.origin()),
-            Err(error) => broken(model.name, &error),
-        });
-    }
-    for model in &SPEECH_MODELS {
-        if !layout.has(model) {
-            absent.push(model.name);
-            continue;
-        }
-        checks.push(match Qwen3Tts::find(Some(model.name), &layout) {
-            Ok(found) => self::found(model.name, found.path(), &found.origin()),
+        checks.push(match open(model, &layout) {
+            Ok((path, origin)) => found(model.name, &path, &origin),
             Err(error) => broken(model.name, &error),
         });
     }
@@ -56,6 +36,19 @@ pub(super) fn all() -> Vec<Check> {
         checks.push(check.hint(hint));
     }
     checks
+}
+
+fn open(model: &Release, layout: &Layout) -> Result<(PathBuf, Origin), Error> {
+    if LANGUAGE_MODELS.contains(model) {
+        let folder = acestep_import::open_language_model(Some(model.name), layout)?;
+        return Ok((folder.directory().root().to_owned(), folder.origin()));
+    }
+    if SPEECH_MODELS.contains(model) {
+        let folder = Qwen3Tts::find(Some(model.name), layout)?;
+        return Ok((folder.path().to_owned(), folder.origin()));
+    }
+    let folder = acestep_import::open(model.name, layout)?;
+    Ok((folder.path().to_owned(), folder.origin()))
 }
 
 fn found(name: &str, path: &Path, origin: &Origin) -> Check {

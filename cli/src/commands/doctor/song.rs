@@ -9,10 +9,7 @@ use std::{
 
 use acestep_engine::{
     Device, Error,
-    device::{
-        choice, dtype,
-        listing::{AdapterKind, Listing},
-    },
+    device::{choice, dtype, listing::Listing},
 };
 use anyhow::{Context, Result};
 use burn::tensor::DType;
@@ -28,19 +25,11 @@ const PATIENCE_WITH_CARDS: Duration = Duration::from_secs(600);
 
 /// Returns the devices to test: the chosen one, else all that `auto` could use.
 pub(super) fn devices(listing: &Listing, chosen: Option<Device>) -> Vec<Device> {
-    if let Some(device) = chosen {
-        return if choice::check(device, listing).is_ok() { vec![device] } else { vec![] };
+    match chosen {
+        Some(device) if choice::check(device, listing).is_ok() => vec![device],
+        Some(_) => vec![],
+        None => choice::usable(listing),
     }
-    let mut devices = Vec::new();
-    if listing.cpu {
-        devices.push(Device::Cpu);
-    }
-    let cards = listing.cuda.iter().flat_map(|cuda| 0..cuda.cards.len()).map(Device::Cuda);
-    devices.extend(cards.filter(|&card| choice::check(card, listing).is_ok()));
-    let adapters = listing.wgpu.iter().flatten().enumerate();
-    let real = adapters.filter(|(_, adapter)| adapter.kind != AdapterKind::Software);
-    devices.extend(real.map(|(index, _)| Device::Wgpu(index)));
-    devices
 }
 
 /// Returns the line that is printed before the song is made.
@@ -57,9 +46,6 @@ pub(super) fn impossible(device: Device, dtype: DType) -> Check {
 }
 
 /// Makes the song and returns its check, with the time it took.
-///
-/// # Errors
-/// If this program cannot be started, or the user asked to stop.
 pub(super) fn make(device: Device, dtype: &str) -> Result<Check> {
     let folder = tempfile::tempdir().context("cannot make a folder for the song")?;
     let name = device.to_string();
@@ -137,33 +123,7 @@ fn judge(name: &str, status: Option<ExitStatus>, said: &str, elapsed: Duration) 
 mod tests {
     use std::process::Command;
 
-    use acestep_engine::device::listing::Adapter;
-
     use super::*;
-
-    #[test]
-    fn songs_are_made_at_real_devices_or_where_it_was_asked_for() {
-        let adapter = |kind| Adapter {
-            name: "a card".into(),
-            kind,
-            number: 0,
-            api: "Vulkan".into(),
-            driver: String::new(),
-            total_bytes: None,
-            free_bytes: None,
-            largest_bytes: 1,
-            has_f16: false,
-            has_matrix_units: false,
-        };
-        let listing = Listing {
-            cpu: true,
-            cuda: None,
-            wgpu: Some(vec![adapter(AdapterKind::Discrete), adapter(AdapterKind::Software)]),
-        };
-        assert_eq!(devices(&listing, None), [Device::Cpu, Device::Wgpu(0)]);
-        assert_eq!(devices(&listing, Some(Device::Wgpu(1))), [Device::Wgpu(1)]);
-        assert_eq!(devices(&listing, Some(Device::Wgpu(2))), []);
-    }
 
     #[test]
     fn what_a_song_died_of_is_in_its_detail() {

@@ -3,19 +3,13 @@
 use std::path::absolute;
 
 use acestep_engine::Notice;
-use acestep_import::{AceStep, Adapter, Fitted, Layout};
+use acestep_import::{AceStep, Adapter, Adapters, Fitted, Layout};
 use acestep_music::Request;
 use anyhow::Result;
 use serde_json::{Value, json};
 
-use super::describe::counted;
-use crate::commands::adapter::kind;
-
 /// Opens the adapters of `request` and applies them to `folder`. The request then names them by
 /// absolute paths.
-///
-/// # Errors
-/// Errors of the files; an adapter that does not fit the model.
 pub(super) fn fit(
     request: &mut Request,
     folder: &mut AceStep,
@@ -55,53 +49,22 @@ pub(super) fn names(folder: &AceStep) -> String {
 pub(super) fn lines(folder: &AceStep) -> Vec<String> {
     let line = |fitted: &Fitted| {
         let (matched, all) = fitted.matched();
-        let change = fitted.change().map(|x| format!(", {}", by(x))).unwrap_or_default();
+        let change = fitted.effect().map(|effect| format!(", {effect}")).unwrap_or_default();
         format!(
             "{} ({}): {}, scale {}, {matched} of {all} weights{change}",
             fitted.adapter().name(),
             fitted.path().display(),
-            kind(fitted.adapter()),
+            fitted.adapter().description(),
             fitted.scale()
         )
     };
     list(folder).iter().map(line).collect()
 }
 
-/// Returns a text such as `changed by 1.23 %`.
-fn by(change: f64) -> String {
-    if change == 0.0 {
-        return "not changed at all".to_owned();
-    }
-    let percent = 100.0 * change;
-    let digits = if percent < 0.1 { 4 } else { 2 };
-    format!("changed by {percent:.digits$} %")
-}
-
 /// Returns the effect of each adapter after the network was loaded, and notices about problems.
 pub(super) fn outcome(folder: &AceStep) -> (Vec<String>, Vec<Notice>) {
-    let mut said = Vec::new();
-    let mut notices = Vec::new();
-    for fitted in list(folder) {
-        let Some(change) = fitted.change() else { continue };
-        let name = fitted.adapter().name();
-        let matched = fitted.matched().0;
-        said.push(format!("adapter {name}: {} {}", counted(matched, "weight"), by(change)));
-        // What its own settings make of it was said before.
-        if change == 0.0 && fitted.scale() != 0.0 && !fitted.adapter().is_silent() {
-            notices.push(Notice(format!(
-                "the adapter {name} changes nothing: all its changes are zero, as before training"
-            )));
-        }
-    }
-    // If less than half of the change survives, the result is not the trained adapter.
-    if let Some(arrived) = folder.adapters().and_then(|of| of.arrived()).filter(|of| *of < 0.5) {
-        notices.push(Notice(format!(
-            "only {:.0} % of the adapters' change survives the rounding of this type; with \
-             --dtype f32 all of it does",
-            100.0 * arrived
-        )));
-    }
-    (said, notices)
+    let (said, notices) = folder.adapters().map(Adapters::outcome).unwrap_or_default();
+    (said, notices.into_iter().map(Notice).collect())
 }
 
 /// Returns the adapters as a list; `change` is null until the network was loaded.
@@ -123,16 +86,4 @@ pub(super) fn to_json(folder: &AceStep) -> Value {
         })
     };
     list(folder).iter().map(object).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_change_is_said_in_percent() {
-        assert_eq!(by(0.0123), "changed by 1.23 %");
-        assert_eq!(by(0.000_123), "changed by 0.0123 %");
-        assert_eq!(by(0.0), "not changed at all");
-    }
 }

@@ -20,7 +20,6 @@ use acestep_music::{
     lm::{
         Held,
         judge::{self, Subject},
-        metadata::{Metadata, Scalar},
         pmi::{LanguageScore, SCALE},
         settings::Settings,
     },
@@ -31,7 +30,7 @@ use serde_json::{Map, Value, json};
 
 use super::{Args, Resolved, request::ResolvedRequest, resolved::Setup, written::Written};
 use crate::{
-    commands::{engine::on_engine, language, text::write_bytes},
+    commands::{engine::on_engine, language, target::Target, text::write_bytes},
     error::CliError,
     progress::Of,
 };
@@ -54,9 +53,6 @@ impl After {
     }
 
     /// Decides the extra outputs, and refuses impossible ones.
-    ///
-    /// # Errors
-    /// Files that cannot be written; a model whose alignment heads are unknown.
     pub(super) fn decide(
         args: &Args,
         named: &Named<'_>,
@@ -89,9 +85,6 @@ impl After {
 }
 
 /// Opens the language model that scores the codes of the request, if there are codes.
-///
-/// # Errors
-/// If there is a language model that cannot be read, or its settings are invalid.
 pub(super) fn judge(
     args: &Args,
     asked: &mut ResolvedRequest,
@@ -131,17 +124,11 @@ pub(super) struct Found {
 
 impl Found {
     /// Creates the results from the alignment.
-    ///
-    /// # Errors
-    /// The error of the alignment.
     pub(super) fn of(aligned: Result<Vec<Aligned>, Error>) -> Result<Self> {
         Ok(Self { aligned: aligned?, judged: vec![], unjudged: None })
     }
 
     /// Adds the language model's scores; a song that is too long for it is no error.
-    ///
-    /// # Errors
-    /// Any other error.
     pub(super) fn take_judged(
         &mut self,
         judged: Result<Vec<LanguageScore>, Error>,
@@ -196,9 +183,6 @@ impl Resolved {
     }
 
     /// Scores the songs with the language model in `held`.
-    ///
-    /// # Errors
-    /// Errors of [`judge::judge`].
     fn scores<B: Backend>(
         &self,
         held: &Held<'_, B>,
@@ -206,13 +190,9 @@ impl Resolved {
         of: &Of<'_>,
     ) -> Result<Vec<LanguageScore>, Error> {
         let Some((_, settings)) = self.judge() else { return Ok(vec![]) };
-        let subject = Subject {
-            codes: &self.plan.source.codes,
-            metadata: &self.expected_metadata(),
-            // Includes `[Instrumental]`, because the model would write it for such a song.
-            lyrics: self.plan.words.lyrics.trim(),
-            scale: self.setup.after.scale,
-        };
+        let Self { plan, request, decided, setup, .. } = self;
+        let decided = decided.as_ref().map(|(metadata, _)| metadata);
+        let subject = Subject::of(plan, request, decided, setup.after.scale);
         let mut scores = judge::judge::<B>(&subject, settings, held, place, of)?;
         // All songs may share one list of codes.
         if let [one] = &scores[..] {
@@ -222,16 +202,13 @@ impl Resolved {
     }
 
     /// Writes the extra files of the songs, and adds each to `written`.
-    ///
-    /// # Errors
-    /// If a file cannot be written.
     pub(super) fn write_after(&self, songs: &[Song], written: &mut Written) -> Result<()> {
         for (index, song) in songs.iter().enumerate() {
             let lines = written.found.aligned.get(index).map_or(&[][..], |aligned| &aligned.lines);
             for (kind, path) in self.setup.after.files.of_song(index) {
                 let bytes = match kind {
                     "plot" => {
-                        let title = written.songs[index].target.title();
+                        let title = title(&written.songs[index].target);
                         let subject = plot::Subject { audio: &song.audio, title: &title, lines };
                         plot::draw(&subject).to_png()?
                     }
@@ -264,24 +241,12 @@ impl Resolved {
         }
         notices
     }
+}
 
-    /// Returns the expected metadata: the language model's decisions, else the user's values.
-    fn expected_metadata(&self) -> Metadata {
-        let Self { request, plan, decided, .. } = self;
-        let decided = decided.as_ref().map(|(metadata, _)| metadata.clone()).unwrap_or_default();
-        let word = |word: &Option<String>| word.clone().filter(|word| !word.trim().is_empty());
-        let caption = Some(plan.words.caption.clone()).filter(|caption| !caption.trim().is_empty());
-        let duration = request.words.duration.map(|seconds| Scalar::Whole(seconds as i64));
-        Metadata {
-            bpm: decided.bpm.or(request.words.bpm.map(Scalar::Whole)),
-            caption: decided.caption.or(caption),
-            duration: decided.duration.or(duration),
-            keyscale: decided.keyscale.or(word(&request.words.keyscale)),
-            language: decided.language.or(word(&request.words.vocal_language)),
-            timesignature: decided.timesignature.or(word(&request.words.timesignature)),
-            genres: decided.genres,
-        }
-    }
+/// Returns the title for a picture of a song.
+fn title(song: &Target) -> String {
+    let path = song.file().unwrap_or(Path::new("song"));
+    path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into())
 }
 
 /// Result of scoring, and the time from the start of the run.
@@ -289,9 +254,6 @@ type Scored = (Result<Vec<LanguageScore>, Error>, Duration);
 
 /// Scores the songs of many requests with the language model of the first, which is loaded once. A
 /// failure does not stop the others. `start` is the start of the run.
-///
-/// # Errors
-/// [`Error::NoDevice`].
 pub(super) fn judge_all(
     songs: &[(&Resolved, Of<'_>)],
     start: Instant,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use acestep_engine::{Engine, Notice, device::memory::MemoryNeed};
+use acestep_engine::{Engine, Error, Notice, device::memory::MemoryNeed};
 use acestep_import::{LanguageModelDir, Layout, TINY};
 use acestep_music::{
     Plan, Request,
@@ -11,6 +11,7 @@ use acestep_music::{
         constrain::genres::GenreVocabulary,
         settings::{self, Settings, Thinking},
     },
+    needs,
     request::{Language, Words},
 };
 use anyhow::Result;
@@ -36,10 +37,6 @@ pub(super) struct Composition {
 impl Composition {
     /// Decides whether the language model is used, and checks its task. `plan` is the song without
     /// it, and `model` the model of the sound.
-    ///
-    /// # Errors
-    /// Values out of range; songs that could differ in length; a language model or a genre file
-    /// that cannot be read.
     pub(super) fn decide(
         args: &Args,
         asked: &mut ResolvedRequest,
@@ -87,16 +84,13 @@ impl Composition {
     }
 
     /// Returns its memory needs.
-    ///
-    /// # Errors
-    /// None after the model was opened.
     pub(super) fn needs(
         &self,
         request: &Request,
         plan: &Plan,
         engine: Engine,
-    ) -> Result<Vec<MemoryNeed>, acestep_import::Error> {
-        let prompt = memory::prompt_tokens(plan.words.caption.len() + plan.words.lyrics.len());
+    ) -> Result<Vec<MemoryNeed>, Error> {
+        let prompt = needs::prompt_tokens(plan.words.caption.len() + plan.words.lyrics.len());
         let (seconds, codes) = (request.words.duration, self.writes_codes);
         memory::language(&self.folder, &self.settings, prompt, seconds, codes, engine)
     }

@@ -1,7 +1,6 @@
 //! Description of a decided run, as text and as JSON.
 
 mod json;
-mod sampler;
 
 use acestep_engine::{
     Device, Residency,
@@ -9,16 +8,17 @@ use acestep_engine::{
         dtype,
         memory::{self, MemoryNeed, bytes_of_weights},
     },
-    error::size,
+    error::{counted, short, size},
+    machine,
 };
-use acestep_music::{Network, Plan};
+use acestep_music::{Network, Plan, plan::of_seeds};
 use anyhow::Result;
 use burn::tensor::DType;
 
 pub(super) use json::to_json;
 
-use super::{Resolved, adapters, outputs::Target, resolved::Setup, run, sounds};
-use crate::commands::{engine, language};
+use super::{Resolved, adapters, resolved::Setup, run, sounds};
+use crate::commands::{language, target::Target};
 
 /// Costs of a run that are cheap to compute before it.
 pub(super) struct Resources {
@@ -61,25 +61,13 @@ impl Used {
 
 impl Resources {
     /// Measures the resources of a run; the `widened` networks were run again in f32.
-    ///
-    /// # Errors
-    /// If there is no tokenizer.
     pub(super) fn of(resolved: &Resolved, widened: &[&str]) -> Result<Self> {
         let Resolved { plan, folder, setup, .. } = resolved;
         let Setup { engine, residency, composition, inputs, .. } = &**setup;
-        let guided = plan.sampling.guidance.is_some();
-        let conditioned = inputs.conditioning.is_some();
-        let is_used = |network: &Network| match network {
-            Network::TextEncoder => !conditioned,
-            Network::Conditioner => !conditioned || guided,
-            Network::AudioCodec => plan.source.has_codes() || plan.source.is_cover(),
-            Network::Dit | Network::VaeDecoder => true,
-            Network::VaeEncoder => run::needs_encoder(&inputs.sounds),
-            Network::LanguageModel => false,
-        };
         let used = |network, parameters| Used::of(network, parameters, engine.dtype, widened);
         let mut networks = Vec::new();
-        for network in Network::ALL.into_iter().filter(is_used) {
+        let has_condition = inputs.conditioning.is_some();
+        for network in Network::ALL.into_iter().filter(|&of| plan.uses(of, has_condition)) {
             networks.push(used(network, folder.size(network)?.parameters));
         }
         let bytes = networks.iter().map(Used::bytes);
@@ -102,7 +90,7 @@ impl Resources {
             weights_bytes,
             peak_bytes: memory::peak(&needs, *residency == Residency::Kept),
             needs,
-            free_bytes: engine::room(engine.device).free,
+            free_bytes: machine::memory_of(engine.device).free,
             caption_tokens,
             lyric_tokens,
         })
@@ -198,7 +186,7 @@ pub(super) fn text(resolved: &Resolved, resources: &Resources) -> String {
     let of_model = adapters::lines(folder).into_iter().map(|line| ("adapter", line));
     lines.splice(1..1, of_model);
     lines.extend(sounds::lines(&resolved.request, plan));
-    lines.extend(sampler::lines(plan));
+    lines.extend(plan.lines());
     if plan.source.has_codes() {
         let codes = counted(plan.source.codes_per_song(), "code");
         let each = if plan.source.codes.len() > 1 { " for each song" } else { "" };
@@ -228,11 +216,6 @@ pub(super) fn text(resolved: &Resolved, resources: &Resources) -> String {
     lines.into_iter().map(|(what, text)| format!("{what:<10}{text}\n")).collect()
 }
 
-/// Returns a count such as `1 step` or `2 steps`.
-pub(crate) fn counted(n: usize, what: &str) -> String {
-    if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
-}
-
 fn lyrics(plan: &Plan, resources: &Resources) -> String {
     let language = &plan.words.vocal_language;
     let tokens = resources.lyric_tokens;
@@ -250,48 +233,4 @@ fn first_line(text: &str) -> String {
         return line.to_owned();
     }
     line.chars().take(SHOWN).chain("...".chars()).collect()
-}
-
-/// Returns a text such as `seed 7` or `seeds 7, 8`.
-fn of_seeds(seeds: &[u64]) -> String {
-    let listed = seeds.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
-    if seeds.len() == 1 { format!("seed {listed}") } else { format!("seeds {listed}") }
-}
-
-/// Formats a number with three digits: `91.0 k`, `2.39 G`.
-fn short(n: u64) -> String {
-    let (unit, name) = match n {
-        0..1_000_000 => (1e3, "k"),
-        1_000_000..1_000_000_000 => (1e6, "M"),
-        _ => (1e9, "G"),
-    };
-    let value = n as f64 / unit;
-    let digits = if value < 9.995 { 2 } else { usize::from(value < 99.95) };
-    format!("{value:.digits$} {name}")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn large_numbers_have_three_digits() {
-        for (n, text) in [
-            (35_300, "35.3 k"),
-            (363_840, "364 k"),
-            (999, "1.00 k"),
-            (1_113_408, "1.11 M"),
-            (2_394_000_000, "2.39 G"),
-            (12_345_000_000, "12.3 G"),
-        ] {
-            assert_eq!(short(n), text);
-        }
-        assert_eq!(size(4_800_000_000), "4.80 GB");
-    }
-
-    #[test]
-    fn one_step_is_no_steps() {
-        assert_eq!(counted(1, "step"), "1 step");
-        assert_eq!(counted(8, "step"), "8 steps");
-    }
 }

@@ -3,7 +3,11 @@
 use std::{path::PathBuf, process::ExitCode, rc::Rc, time::Duration};
 
 use acestep_engine::{
-    Error, Notice, Stage, error::size, files::Existing, process, retry, tiling::Tiling,
+    Error, Notice, Stage,
+    error::{counted, size},
+    files::Existing,
+    process, retry,
+    tiling::Tiling,
 };
 use acestep_import::AceStep;
 use acestep_music::{Plan, lm};
@@ -303,7 +307,7 @@ fn summary_line(resolved: &Resolved, songs: &[WrittenSong], elapsed: Duration) -
     format!(
         "{} · {} · {seconds:.1} s of audio in {}{} · {}",
         describe::origin(resolved),
-        describe::counted(resolved.plan.steps(), "step"),
+        counted(resolved.plan.steps(), "step"),
         progress::seconds(elapsed),
         process::peak().map_or(String::new(), |bytes| format!(", {} of memory", size(bytes))),
         targets.join(", ")

@@ -176,10 +176,6 @@ impl Run {
 impl Job {
     /// Takes the language model's decisions, and saves the request at once if that is wanted: the
     /// song may still fail or be interrupted.
-    ///
-    /// # Errors
-    /// An error of the language model; invalid decisions; a song that does not fit into memory,
-    /// because it is longer now; errors of writing.
     fn complete(&mut self, composed: Result<Composed, Error>, report: &Report) -> Result<()> {
         self.resolved = self.resolved.completed(composed?, report)?;
         memory::check(&self.resolved)?;

@@ -18,9 +18,6 @@ pub(super) struct Requests {
 
 impl Requests {
     /// Splits the flags of the command line: one set for each request file.
-    ///
-    /// # Errors
-    /// Flags that only work with one request.
     pub(super) fn of(args: &Args) -> Result<Self, CliError> {
         let files = &args.song.words.request;
         if let [_, _, ..] = &files[..] {
@@ -87,9 +84,6 @@ impl Requests {
     }
 
     /// Refuses two outputs with the same path, and outputs that would overwrite requests.
-    ///
-    /// # Errors
-    /// The conflicting file.
     pub(super) fn check_outputs(&self, resolved: &[Resolved]) -> Result<(), CliError> {
         let files = self.args.iter().flat_map(|args| &args.song.words.request);
         let requests: Vec<_> = files.filter_map(|path| path.canonicalize().ok()).collect();

@@ -6,18 +6,17 @@ use std::{
 };
 
 use acestep_engine::{
-    Engine, Error, Notice, Residency,
+    Engine, Notice, Residency,
     audio::format::{Encoding, Format},
 };
 use acestep_import::{AceStep, DEMO, Network, TINY};
-use acestep_music::{ModelInfo, Plan, Request, plan, request::singing};
+use acestep_music::{ModelInfo, Plan, Request, inputs::Inputs, plan, request::singing};
 use anyhow::Result;
 
 use super::{
     Args, adapters,
     after::{self, After, Named},
     composition::Composition,
-    inputs::Inputs,
     memory,
     outputs::{self, Outputs},
     request::ResolvedRequest,
@@ -29,6 +28,7 @@ use crate::{
     commands::{
         engine::{self, Started},
         formats, language,
+        target::Target,
     },
     error::CliError,
     report::Report,
@@ -54,8 +54,11 @@ pub(super) fn resolve(args: &Args, report: &Report) -> Result<Resolved> {
         acestep_import::open(&asked.model, &layout).map_err(|error| asked.no_model(error))?;
     asked.notices.extend(adapters::fit(&mut asked.request, &mut folder, &layout)?);
     let info = run::model_info(&folder, engine)?;
-    let inputs = Inputs::read(args, &mut asked, &info)?;
-    if run::needs_encoder(&inputs.sounds) {
+    let Sampling { noise, conditioning, .. } = &args.sampling;
+    let ResolvedRequest { request, notices, .. } = &mut asked;
+    let (noise, conditioning) = (noise.as_deref(), conditioning.as_deref());
+    let inputs = Inputs::read(noise, conditioning, request, &info, notices)?;
+    if inputs.sounds.have_audio() {
         run::check_encoder(&folder, engine)?;
     }
     let residency = args.compute.residency();
@@ -129,19 +132,16 @@ fn planned(
     residency: Residency,
     report: &Report,
 ) -> Result<(Plan, Vec<Notice>)> {
-    let plan = |request: &Request| Plan::with_sounds(request, info, &inputs.sounds);
-    let (mut first, notices) = plan(&asked.request).inspect_err(|_| {
+    let (mut plan, notices) = inputs.plan(&asked.request, info).inspect_err(|_| {
         // The notices may explain the error.
         report.notes(&asked.notices);
     })?;
-    let chosen = memory::tiling(&mut asked.request, &first, folder, engine, residency);
-    if let Some(notice) = chosen.map_err(Error::checkpoint)? {
-        (first, _) =
-            plan(&asked.request.clone().with(|r| r.noise.seed = Some(first.noise.seeds.clone())))?;
+    if let Some(notice) = memory::tiling(&mut asked.request, &plan, folder, engine, residency)? {
+        let seeded = asked.request.clone().with(|r| r.noise.seed = Some(plan.noise.seeds.clone()));
+        (plan, _) = inputs.plan(&seeded, info)?;
         asked.notices.push(notice);
     }
-    inputs.fit(&mut first)?;
-    Ok((first, notices))
+    Ok((plan, notices))
 }
 
 /// Names the files of the songs, and checks that they can be written.
@@ -173,18 +173,7 @@ fn outputs(
 /// Refuses conditioning files that could not hold this song's conditions, or could not be written.
 fn check_dump(args: &Args, plan: &Plan) -> Result<()> {
     let Some(folder) = &args.sampling.dump_conditioning else { return Ok(()) };
-    if plan.words.non_cover_prompt.is_some() {
-        let message = "conditioning files hold one condition, but this song has a second one for \
-                       the steps that leave its codes";
-        return Err(CliError::usage(message).hint("pass --audio-cover-strength 1").into());
-    }
-    if plan.repaint.region.is_some()
-        || plan.edit.is_some()
-        || plan.source.cover_noise_strength > 0.0
-    {
-        let message = "conditioning files hold nothing of the song that is started from";
-        return Err(CliError::usage(message).hint("leave --dump-conditioning out").into());
-    }
+    plan.check_conditioning()?;
     Ok(outputs::check_conditioning(folder, args.output.existing())?)
 }
 
@@ -208,11 +197,8 @@ fn of_built_in(folder: &AceStep, request: &Request) -> Option<Notice> {
 
 /// Refuses invalid combinations of flags that the parser does not detect.
 fn check_combination(args: &Args) -> Result<(), CliError> {
-    let to_stdout = args.output.output.as_deref().is_some_and(formats::is_stdout);
-    if to_stdout && args.output.json {
-        return Err(CliError::usage("`--output -` and `--json` both want standard output")
-            .hint("name a file with --output"));
-    }
+    let output = args.output.output.clone().map(|path| Target::new(path, args.output.json));
+    let to_stdout = output.transpose()? == Some(Target::Stdout);
     if to_stdout && args.output.save_request {
         return Err(CliError::usage("`--save-request` writes beside the song, which has no place")
             .hint("name a file with --output"));

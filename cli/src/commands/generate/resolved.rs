@@ -8,6 +8,7 @@ use acestep_engine::{
 use acestep_import::{AceStep, LanguageModelDir};
 use acestep_music::{
     ModelInfo, Plan, Request,
+    inputs::Inputs,
     lm::{
         compose::{Composed, Timing},
         metadata::Metadata,
@@ -16,7 +17,7 @@ use acestep_music::{
 };
 use anyhow::Result;
 
-use super::{after::After, composition::Composition, inputs::Inputs, outputs::Outputs};
+use super::{after::After, composition::Composition, outputs::Outputs};
 use crate::{
     commands::{engine, language},
     report::Report,
@@ -81,17 +82,11 @@ impl Resolved {
     }
 
     /// Returns the song with the decisions of the language model, which are printed.
-    ///
-    /// # Errors
-    /// Invalid decisions.
     pub(super) fn completed(&self, composed: Composed, report: &Report) -> Result<Self> {
         report.notes(&composed.changes);
         // Keep the random seeds, because the songs' file names contain them.
         let request = composed.request.with(|r| r.noise.seed = Some(self.plan.noise.seeds.clone()));
-        let inputs = &self.setup.inputs;
-        let (mut plan, plan_notices) =
-            Plan::with_sounds(&request, &self.setup.info, &inputs.sounds)?;
-        inputs.fit(&mut plan)?;
+        let (plan, plan_notices) = self.setup.inputs.plan(&request, &self.setup.info)?;
         Ok(Self {
             setup: self.setup.clone(),
             folder: self.folder.clone(),

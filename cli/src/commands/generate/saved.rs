@@ -4,7 +4,7 @@ use std::path::Path;
 
 use acestep_engine::{Error, files::Existing};
 use acestep_import::{Format, acestep::MODELS, built_in};
-use acestep_music::{Plan, Request, request::Source};
+use acestep_music::Request;
 
 use super::Resolved;
 use crate::commands::text::{self, write_text};
@@ -19,7 +19,11 @@ impl Resolved {
             true => setup.model.clone(),
             false => folder.path().display().to_string(),
         };
-        let saved = anywhere(request, plan).with(|r| r.compute.model = Some(model));
+        let saved = plan.to_request(request).with(|r| {
+            r.compute.model = Some(model);
+            // It makes the song again from any folder.
+            r.source.files_mut().for_each(|path| *path = text::anywhere(path));
+        });
         write_text(path, &saved.to_json(), existing)
     }
 
@@ -36,39 +40,11 @@ impl Resolved {
                 *path = name.to_string_lossy().into_owned();
             }
         };
-        anywhere(request, plan).with(|r| {
+        plan.to_request_of(request, index).with(|r| {
             r.compute.model = Some(model);
-            r.noise.seed = plan.noise.seeds.get(index).map(|&seed| vec![seed]);
-            r.noise.batch_size = Some(1);
-            // All songs share the seed or the codes, or each has its own.
-            if let Some(seeds) = &mut r.noise.retake_seed {
-                *seeds = one_of(seeds, index);
-            }
-            if let Some(lists) = &mut r.source.audio_codes {
-                *lists = one_of(lists, index);
-            }
-            let Source { src_audio, src_latents, reference_audio, ref_latents, .. } = &mut r.source;
-            [src_audio, src_latents].into_iter().flatten().for_each(name);
-            let lists = [reference_audio, ref_latents, &mut r.compute.adapter];
-            lists.into_iter().flatten().flatten().for_each(name);
+            r.source.files_mut().chain(r.compute.adapter.iter_mut().flatten()).for_each(name);
         })
     }
-}
-
-/// Returns the value of `index`, or the last one.
-fn one_of<T: Clone>(values: &[T], index: usize) -> Vec<T> {
-    values.get(index).or(values.last()).cloned().into_iter().collect()
-}
-
-/// Returns the request that makes `plan` again from any folder.
-fn anywhere(request: &Request, plan: &Plan) -> Request {
-    plan.to_request(request).with(|r| {
-        let Source { src_audio, src_latents, reference_audio, ref_latents, .. } = &mut r.source;
-        let songs = [src_audio, src_latents].into_iter().flatten();
-        for path in songs.chain([reference_audio, ref_latents].into_iter().flatten().flatten()) {
-            *path = text::anywhere(path);
-        }
-    })
 }
 
 /// True if `name` means the same model on every machine.

@@ -1,87 +1,11 @@
-//! The source and reference songs of a request: reading and describing their files.
+//! The files of a request's source and reference songs: checked and described.
 
 use std::path::{Path, PathBuf};
 
-use acestep_engine::{
-    Error, Notice,
-    audio::{Audio, read},
-};
-use acestep_music::{
-    ModelInfo, Plan, Request, latents,
-    plan::Task,
-    sounds::{Sound, Sounds},
-};
-use anyhow::Result;
+use acestep_music::{Plan, Request, plan::Task};
 use serde_json::{Value, json};
 
-use crate::{error::CliError, hint};
-
-/// Reads the songs that `request` names, in the form that `model` needs.
-///
-/// # Errors
-/// The errors of [`read::song`] and [`latents::read`], and an error if a song is silent, too
-/// short or encoded by another model.
-pub(super) fn read(
-    request: &Request,
-    model: &ModelInfo,
-    notices: &mut Vec<Notice>,
-) -> Result<Sounds> {
-    // A source that the task does not use is not read; a notice says so.
-    request.source.task()?;
-    let follows = request.follows_source() && !request.source.has_codes();
-    let mut sounds = Sounds::default();
-    if request.source.src_audio.is_some() && request.source.src_latents.is_some() {
-        let why = "the request has both `src_audio` and `src_latents`: leave one of them out";
-        return Err(Error::Conflict(why.into()).into());
-    }
-    if let Some(path) = request.source.src_audio.as_deref().filter(|_| follows) {
-        let source = heard(path, model, notices)?;
-        let source =
-            Sound::heard(&source, model).map_err(|error| unusable(path, "source", error))?;
-        sounds.source = Some(source);
-    } else if let Some(path) = request.source.src_latents.as_deref().filter(|_| follows) {
-        sounds.source = Some(encoded(path, "source", model)?);
-    } else if request.source.src_audio.is_some() || request.source.src_latents.is_some() {
-        let why = match request.source.has_codes() {
-            true => "there are audio codes, which win",
-            false => "text2music starts from none; did you mean --task cover?",
-        };
-        notices.push(Notice(format!("the source is not used: {why}")));
-    }
-    for path in request.source.reference_audio.iter().flatten() {
-        let reference = Sound::reference(&heard(path, model, notices)?, model)
-            .map_err(|error| unusable(path, "reference", error))?;
-        sounds.references.push(reference);
-    }
-    for path in request.source.ref_latents.iter().flatten() {
-        let reference = encoded(path, "reference", model)?
-            .excerpt(model.timbre_frames, model.hop)
-            .map_err(|error| unusable(path, "reference", error))?;
-        sounds.references.push(reference);
-    }
-    Ok(sounds)
-}
-
-fn heard(path: &str, model: &ModelInfo, notices: &mut Vec<Notice>) -> Result<Audio> {
-    let frame = model.hop as f64 / f64::from(model.sample_rate);
-    let (audio, more) = read::song(Path::new(path), frame)?;
-    notices.extend(more);
-    Ok(audio)
-}
-
-fn encoded(path: &str, what: &str, model: &ModelInfo) -> Result<Sound> {
-    let latents = latents::read(Path::new(path), model.channels)?;
-    Sound::latents(latents, model).map_err(|error| unusable(path, what, error))
-}
-
-fn unusable(path: &str, what: &str, error: Error) -> anyhow::Error {
-    let refusal = CliError::new(format!("`{path}` cannot be used as the {what}"));
-    let refusal = match hint::of_engine(&error) {
-        Some(hint) => refusal.hint(hint),
-        None => refusal,
-    };
-    refusal.because(error).into()
-}
+use crate::error::CliError;
 
 /// Refuses to save a request if an output would overwrite one of its source songs.
 pub(super) fn check_saved<'a>(
@@ -89,10 +13,8 @@ pub(super) fn check_saved<'a>(
     outputs: impl Iterator<Item = &'a Path>,
 ) -> Result<(), CliError> {
     let real = |path: &Path| path.canonicalize().ok();
-    let source =
-        request.source.src_audio.iter().chain(&request.source.src_latents).map(String::as_str);
     let inputs: Vec<PathBuf> =
-        source.chain(reference_paths(request)).filter_map(|path| real(Path::new(path))).collect();
+        request.source.files().filter_map(|path| real(Path::new(path))).collect();
     for path in outputs {
         if real(path).is_some_and(|path| inputs.contains(&path)) {
             let message = format!(

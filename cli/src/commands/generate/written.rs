@@ -8,13 +8,17 @@ use std::{
 use acestep_engine::{
     Error,
     audio::{tags::Tags, write},
+    error::counted,
 };
 use acestep_music::{Song, exchange::Array3, latents, lm::pmi::LanguageScore, pipeline::Rendered};
 use anyhow::Result;
 use serde::Serialize;
 
-use super::{Resolved, after::Found, describe, outputs::Target};
-use crate::{interrupt, report};
+use super::{Resolved, after::Found};
+use crate::{
+    commands::{target::Target, text::write_bytes},
+    interrupt, report,
+};
 
 /// Written files of a request, and results for its songs.
 #[derive(Default)]
@@ -63,9 +67,6 @@ impl Written {
     }
 
     /// Adds the language model's scores, which end the work after the time `after`.
-    ///
-    /// # Errors
-    /// The error of scoring.
     pub(super) fn judged(
         &mut self,
         judged: Result<Vec<LanguageScore>, Error>,
@@ -79,12 +80,9 @@ impl Written {
 
     /// Prints the paths, songs first.
     fn print_paths(&self) -> Result<()> {
-        let song = |song: &WrittenSong| match &song.target {
-            Target::File(path) => Some(path.clone()),
-            Target::Stdout => None,
-        };
-        let songs: Vec<_> = self.songs.iter().filter_map(song).collect();
-        Ok(songs.iter().chain(&self.files).try_for_each(|path| report::path(path))?)
+        let songs = self.songs.iter().filter_map(|song| song.target.file());
+        let files = self.files.iter().map(PathBuf::as_path);
+        Ok(songs.chain(files).try_for_each(report::path)?)
     }
 }
 
@@ -138,7 +136,7 @@ impl Resolved {
         let Some((paths, format)) = &self.setup.outputs.latents else { return Ok(()) };
         let (rate, existing) = (self.plan.frames_per_second(), self.setup.existing);
         for (path, song) in paths.iter().zip(songs) {
-            interrupt::whole(|| latents::save(path, song, *format, rate, existing))?;
+            write_bytes(path, &latents::to_bytes(song, *format, rate)?, existing)?;
             files.push(path.clone());
         }
         Ok(())
@@ -153,16 +151,7 @@ impl Resolved {
             }
             let audio = &song.audio;
             let tags = self.setup.is_tagged.then(|| self.tags(index));
-            match target {
-                Target::File(path) => {
-                    interrupt::whole(|| {
-                        write::save(path, audio, encoding, tags.as_ref(), existing)
-                    })?;
-                }
-                Target::Stdout => {
-                    report::bytes(&write::to_bytes(audio, encoding, tags.as_ref())?)?;
-                }
-            }
+            target.write(&write::to_bytes(audio, encoding, tags.as_ref())?, existing)?;
             written.push(WrittenSong {
                 target: target.clone(),
                 seed: self.seeds().map(|_| song.seed),
@@ -188,7 +177,7 @@ impl Resolved {
                 plan.words.caption,
                 seed.unwrap_or_default(),
                 self.folder.name(),
-                describe::counted(plan.steps(), "step"),
+                counted(plan.steps(), "step"),
             ),
             software: concat!("acestep ", env!("CARGO_PKG_VERSION")).to_owned(),
             // A request cannot contain the data of other files.

@@ -53,9 +53,13 @@ impl Bar {
 
     /// Prints `text` above the bar.
     pub(super) fn say(&self, text: &str) {
+        self.above(|| self.report.note(text));
+    }
+
+    fn above(&self, print: impl FnOnce()) {
         match &self.bar {
-            Some(bar) => bar.suspend(|| self.report.note(text)),
-            None => self.report.note(text),
+            Some(bar) => bar.suspend(print),
+            None => print(),
         }
     }
 
@@ -102,10 +106,7 @@ impl Bar {
             return;
         }
         self.tell(Duration::ZERO);
-        match &self.bar {
-            Some(bar) => bar.suspend(|| self.report.line(text)),
-            None => self.report.line(text),
-        }
+        self.above(|| self.report.line(text));
     }
 
     /// Shows an event of a pull.
@@ -126,11 +127,9 @@ impl Bar {
             Event::WasDamaged(file) => {
                 self.say(&format!("`{}` is damaged: it is downloaded again", file.path));
             }
-            Event::Whole { file, fetched: true } => {
-                self.done(&format!("{} · {}", file.path, size(file.size)));
-            }
-            Event::Whole { file, fetched: false } => {
-                self.done(&format!("{} · {} · was here", file.path, size(file.size)));
+            Event::Whole { file, fetched } => {
+                let was_here = if *fetched { "" } else { " · was here" };
+                self.done(&format!("{} · {}{was_here}", file.path, size(file.size)));
             }
         }
     }

@@ -3,29 +3,27 @@
 use std::process::ExitCode;
 
 use acestep_engine::error::size;
-use acestep_import::{BUILT_IN_MODELS, tiny_speech};
+use acestep_import::{BUILT_IN_MODELS, Presence, Release, model_files, tiny_speech};
 use anyhow::Result;
 use serde_json::json;
 
-use super::{Here, all, files, here};
-use crate::{args::model::List, report::Report, settings};
+use crate::{report::Report, settings};
 
-/// Runs the command.
-pub(super) fn run(args: &List, report: &Report) -> Result<ExitCode> {
-    let (layout, hub) = (settings::layout(), settings::hub());
+pub(super) fn run(json: bool, report: &Report) -> Result<ExitCode> {
+    let layout = settings::layout();
     let mut objects = Vec::new();
     let mut lines = vec![line("name", "size", "here", "")];
-    for model in all() {
-        let (is_here, lacks) = here(model, &layout, hub.as_ref());
-        let path = layout.place(model).filter(|_| is_here != Here::No);
+    for model in Release::all() {
+        let presence = layout.presence(model);
+        let path = layout.place(model).filter(|_| presence != Presence::Absent);
         let bytes: Option<u64> = path
             .as_ref()
-            .and_then(|path| files(path).ok())
+            .and_then(|path| model_files(path).ok())
             .map(|files| files.iter().map(|(_, bytes)| bytes).sum());
-        let shown = match is_here {
-            Here::No => "-",
-            Here::Part => "in part",
-            Here::Yes => "yes",
+        let (shown, lacks) = match &presence {
+            Presence::Absent => ("-", &[][..]),
+            Presence::Partial(lacks) => ("in part", &lacks[..]),
+            Presence::Whole => ("yes", &[][..]),
         };
         let about = match lacks.is_empty() {
             true => model.about.to_owned(),
@@ -36,7 +34,7 @@ pub(super) fn run(args: &List, report: &Report) -> Result<ExitCode> {
         objects.push(json!({
             "name": model.name, "about": model.about, "repo": model.repo,
             "directory": model.directory, "gigabytes": model.gigabytes, "bytes": bytes,
-            "here": is_here == Here::Yes, "lacks": lacks, "path": path,
+            "here": presence == Presence::Whole, "lacks": lacks, "path": path,
         }));
     }
     let mut built_in = Vec::new();
@@ -45,9 +43,9 @@ pub(super) fn run(args: &List, report: &Report) -> Result<ExitCode> {
         lines.push(line(name, &size(bytes), "built in", about));
         built_in.push(json!({ "name": name, "about": about, "bytes": bytes }));
     }
-    if args.json {
+    if json {
         let places = json!({
-            "models_dir": settings::models_dir(), "hub": hub.map(|hub| hub.cache().to_owned()),
+            "models_dir": settings::models_dir(), "hub": layout.hub().map(|hub| hub.cache()),
             "models": objects, "built_in": built_in,
         });
         report.output(&format!("{places:#}"))?;

@@ -6,7 +6,7 @@ use acestep_engine::error::size;
 use acestep_import::{Error, Release};
 use anyhow::Result;
 
-use super::{hub, pull, to_fetch};
+use super::{hub, pull};
 use crate::{interrupt, report::Report, settings};
 
 /// Pulls the model that `error` reports as missing, if the user agrees. Returns true if it did, so
@@ -16,8 +16,7 @@ pub(crate) fn offer(error: &anyhow::Error, report: &Report) -> Result<bool> {
     if settings::offline().is_some() || hub().is_err() {
         return Ok(false);
     }
-    let layout = settings::layout();
-    let bytes = size(to_fetch(model, &layout));
+    let bytes = size(settings::layout().missing_bytes(model));
     if !settings::yes()
         && !ask(report, &format!("{} is not on this machine. Pull it, some {bytes}?", model.name))?
     {

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use acestep_engine::error::size;
+use acestep_engine::{error::size, machine};
 use acestep_import::{
     Release,
     hub::{Event, Here, Hub, Pull, Remote, State},
@@ -11,8 +11,6 @@ use anyhow::Result;
 
 use super::{bar::Bar, hub, named};
 use crate::{
-    args::model::Pull as Args,
-    commands::disk,
     error::CliError,
     interrupt,
     report::{self, Report},
@@ -22,25 +20,26 @@ use crate::{
 /// Free space to keep on the disk, for a song, its request and the system.
 const SPARE: u64 = 500_000_000;
 
-/// Runs the command.
-///
-/// # Errors
-/// Errors of the hub and of the disk; unknown names; too little space.
-pub(super) fn run(args: &Args, report: &Report) -> Result<ExitCode> {
-    let models = named(&args.names, "to fetch")?;
-    if let Some(revision) = &args.revision {
+pub(super) fn run(
+    names: &[String],
+    revision: Option<&str>,
+    dry_run: bool,
+    report: &Report,
+) -> Result<ExitCode> {
+    let models = named(names, "to fetch")?;
+    if let Some(revision) = revision {
         let is_plain = |letter: char| letter.is_alphanumeric() || "._-/".contains(letter);
         if revision.is_empty() || !revision.chars().all(is_plain) {
             let message = format!("`--revision {revision}` is no branch, tag or commit");
             return Err(CliError::usage(message).hint("leave it out for the newest").into());
         }
     }
-    if args.revision.is_some() && models.len() > 1 {
+    if revision.is_some() && models.len() > 1 {
         let message = "`--revision` is of one repository, but several models are named";
         return Err(CliError::usage(message).hint("run it once for each").into());
     }
-    pull(&models, args.revision.as_deref(), args.dry_run, report)?;
-    if !args.dry_run {
+    pull(&models, revision, dry_run, report)?;
+    if !dry_run {
         for model in models {
             if let Some(path) = settings::layout().place(model) {
                 report::path(&path)?;
@@ -51,9 +50,6 @@ pub(super) fn run(args: &Args, report: &Report) -> Result<ExitCode> {
 }
 
 /// Downloads `models` and all they need, or shows what a download would do.
-///
-/// # Errors
-/// Errors of the hub and of the disk; too little space; offline mode.
 pub(super) fn pull(
     models: &[&'static Release],
     revision: Option<&str>,
@@ -115,7 +111,7 @@ fn tell(pull: &Pull, hub: &Hub, remote: &Remote, missing: u64, report: &Report) 
         report.line(&format!("{:<26} stays as it is{place}", kept.directory));
     }
     if missing > 0 {
-        let free = disk::free_at(hub.cache());
+        let free = machine::free_at(hub.cache());
         let free = free.map_or(String::new(), |free| format!(", where {} are free", size(free)));
         let (from, to) = (remote.endpoint(), hub.cache().display());
         report.line(&format!("{} from {from} into {to}{free}", size(missing)));
@@ -123,7 +119,7 @@ fn tell(pull: &Pull, hub: &Hub, remote: &Remote, missing: u64, report: &Report) 
 }
 
 fn check_room(hub: &Hub, missing: u64) -> Result<(), CliError> {
-    let free = disk::free_at(hub.cache());
+    let free = machine::free_at(hub.cache());
     let Some(free) = free.filter(|&free| missing > 0 && free < missing.saturating_add(SPARE))
     else {
         return Ok(());

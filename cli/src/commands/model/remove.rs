@@ -4,29 +4,22 @@ use std::process::ExitCode;
 
 use acestep_engine::error::size;
 use acestep_import::{
-    Release,
+    Presence, Release,
     acestep::{COMPANIONS, MODELS},
     hub::{Removed, State},
+    model_files,
 };
 use anyhow::Result;
 
 use super::{
-    Here, all as known_models, files, here, hub, named,
+    hub, named,
     offer::{ask, can_ask},
 };
-use crate::{
-    args::{Global, model::Remove},
-    error::CliError,
-    interrupt, settings,
-};
+use crate::{error::CliError, interrupt, report::Report, settings};
 
-/// Runs the command.
-///
-/// # Errors
-/// Names that are unknown, not installed, or not in the hub's cache; a failed deletion.
-pub(super) fn run(args: &Remove, global: &Global) -> Result<ExitCode> {
-    let (report, layout, hub) = (global.report(), settings::layout(), hub()?);
-    let models = named(&args.names, "to delete")?;
+pub(super) fn run(names: &[String], report: &Report) -> Result<ExitCode> {
+    let (layout, hub) = (settings::layout(), hub()?);
+    let models = named(names, "to delete")?;
     let mut places = Vec::new();
     for model in &models {
         match hub.state(model) {
@@ -48,11 +41,11 @@ pub(super) fn run(args: &Remove, global: &Global) -> Result<ExitCode> {
         }
     }
     let leaving = |model: &Release| models.contains(&model);
-    let stays = |model: &Release| !leaving(model) && here(model, &layout, Some(&hub)).0 != Here::No;
+    let stays = |model: &Release| !leaving(model) && layout.presence(model) != Presence::Absent;
     // The companions are deleted with the last model that needs them.
     let is_last = models.iter().any(|model| MODELS.contains(model))
         && !MODELS.iter().any(stays)
-        && !has_others();
+        && !layout.has_nameless();
     for model in &COMPANIONS {
         if let (true, false, State::Whole(of) | State::Broken(of, _)) =
             (is_last, leaving(model), hub.state(model))
@@ -62,16 +55,16 @@ pub(super) fn run(args: &Remove, global: &Global) -> Result<ExitCode> {
     }
     let mut names = Vec::new();
     for (path, model) in &places {
-        let bytes = files(path).unwrap_or_default().iter().map(|(_, bytes)| bytes).sum();
+        let bytes = model_files(path).unwrap_or_default().iter().map(|(_, bytes)| bytes).sum();
         report.line(&format!("{:<17} {:>9}  {}", model.name, size(bytes), path.display()));
         names.push(model.name);
     }
     if !settings::yes() {
-        if !can_ask(&report) {
+        if !can_ask(report) {
             let message = "nobody is there to say whether that is to be deleted";
             return Err(CliError::usage(message).hint("pass --yes").into());
         }
-        if !ask(&report, &format!("Delete {}?", names.join(", ")))? {
+        if !ask(report, &format!("Delete {}?", names.join(", ")))? {
             report.line("nothing was deleted");
             return Ok(ExitCode::SUCCESS);
         }
@@ -87,18 +80,4 @@ pub(super) fn run(args: &Remove, global: &Global) -> Result<ExitCode> {
     }
     report.line(&format!("{} are free again", size(all.bytes)));
     Ok(ExitCode::SUCCESS)
-}
-
-/// True if the models directory has models without a short name, which may need the companions.
-fn has_others() -> bool {
-    let Some(Ok(entries)) = settings::models_dir().map(std::fs::read_dir) else { return false };
-    entries.flatten().any(|entry| {
-        let path = entry.path();
-        let known = |model: &Release| entry.file_name() == model.directory;
-        let is_model = path.join("config.json").is_file()
-            || path.extension().is_some_and(|ending| ending == "gguf" || ending == "safetensors")
-            || path.join("model_index.json").is_file();
-        is_model && !known_models().any(known)
-            || ["checkpoints", "diffusion_models"].iter().any(|own| path.ends_with(own))
-    })
 }

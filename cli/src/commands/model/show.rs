@@ -4,37 +4,43 @@ use std::process::ExitCode;
 
 use acestep_engine::error::size;
 use acestep_import::{
-    Release, SPEECH_MODELS,
+    Presence, Release, SPEECH_MODELS,
     acestep::{COMPANIONS, LANGUAGE_MODELS, MODELS},
     hub::{Installed, State},
+    model_files,
 };
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
-use super::{Here, files, find, here, to_fetch};
-use crate::{args::model::Show, report::Report, settings};
+use super::find;
+use crate::{report::Report, settings};
 
-/// Runs the command.
-pub(super) fn run(args: &Show, report: &Report) -> Result<ExitCode> {
-    let model = find(&args.name, "to fetch")?;
-    let (layout, hub) = (settings::layout(), settings::hub());
-    let (is_here, lacks) = here(model, &layout, hub.as_ref());
+pub(super) fn run(name: &str, json: bool, report: &Report) -> Result<ExitCode> {
+    let model = find(name, "to fetch")?;
+    let layout = settings::layout();
+    let presence = layout.presence(model);
+    let lacks = match &presence {
+        Presence::Partial(lacks) => &lacks[..],
+        Presence::Absent | Presence::Whole => &[],
+    };
     let installed = installed(model);
     let broken = installed.as_ref().map(|of| of.path.clone()).filter(|path| path.is_dir());
-    let path = layout.place(model).or(broken).filter(|_| is_here != Here::No);
+    let path = layout.place(model).or(broken).filter(|_| presence != Presence::Absent);
     let found = match path.as_deref() {
-        Some(path) => files(path).with_context(|| format!("cannot read `{}`", path.display()))?,
+        Some(path) => {
+            model_files(path).with_context(|| format!("cannot read `{}`", path.display()))?
+        }
         None => vec![],
     };
     let installed = installed.filter(|of| Some(&of.path) == path.as_ref());
     let needs: Vec<_> = model.needs.iter().map(|of| of.name).collect();
-    if args.json {
+    if json {
         let files: Vec<Value> =
             found.iter().map(|(name, bytes)| json!({ "name": name, "bytes": bytes })).collect();
         let object = json!({
             "name": model.name, "about": model.about, "repo": model.repo,
             "directory": model.directory, "gigabytes": model.gigabytes, "needs": needs,
-            "here": is_here == Here::Yes, "lacks": lacks, "path": path,
+            "here": presence == Presence::Whole, "lacks": lacks, "path": path,
             "revision": installed.as_ref().map(|of| &of.revision),
             "pulled": installed.as_ref().is_some_and(|of| of.pinned),
             "files": files,
@@ -51,7 +57,8 @@ pub(super) fn run(args: &Show, report: &Report) -> Result<ExitCode> {
     }
     match &path {
         None => {
-            lines.push(("here", format!("no, some {} to fetch", size(to_fetch(model, &layout)))));
+            lines
+                .push(("here", format!("no, some {} to fetch", size(layout.missing_bytes(model)))));
             lines.push(("get it", format!("acestep model pull {}", model.name)));
         }
         Some(path) => {

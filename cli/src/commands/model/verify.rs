@@ -4,26 +4,23 @@ use std::{io, process::ExitCode};
 
 use acestep_engine::error::size;
 use acestep_import::{
-    Layout, Release,
+    Layout, Presence, Release,
     hub::{Hub, Published, Remote, Verified},
+    model_files,
 };
 use anyhow::Result;
 use serde_json::json;
 
-use super::{Here, all, bar::Bar, files, here, hub, named};
-use crate::{args::model::Verify, error::CliError, exit, interrupt, report::Report, settings};
+use super::{bar::Bar, hub, named};
+use crate::{error::CliError, exit, interrupt, report::Report, settings};
 
 /// Runs the command: exit code 1 if a file differs from the published one.
-///
-/// # Errors
-/// Names that are unknown or not installed; files that cannot be read; errors of the hub, if its
-/// checksums are needed.
-pub(super) fn run(args: &Verify, report: &Report) -> Result<ExitCode> {
+pub(super) fn run(names: &[String], json: bool, report: &Report) -> Result<ExitCode> {
     let (layout, hub) = (settings::layout(), hub()?);
-    let is_here = |model: &Release| here(model, &layout, Some(&hub)).0 != Here::No;
-    let models: Vec<_> = match args.names.is_empty() {
-        true => all().filter(|model| is_here(model)).collect(),
-        false => named(&args.names, "to compare")?,
+    let is_here = |model: &Release| layout.presence(model) != Presence::Absent;
+    let models: Vec<_> = match names.is_empty() {
+        true => Release::all().filter(|model| is_here(model)).collect(),
+        false => named(names, "to compare")?,
     };
     if let Some(absent) = models.iter().find(|model| !is_here(model)) {
         let message = format!("`{}` is not on this machine", absent.name);
@@ -54,7 +51,7 @@ pub(super) fn run(args: &Verify, report: &Report) -> Result<ExitCode> {
             (0, _) => format!("{unknown} of {count} files have no checksum that is known here"),
             (bad, _) => format!("{bad} of {count} files damaged or gone"),
         };
-        if !args.json {
+        if !json {
             let mark = match (bad.len(), unknown) {
                 (0, 0) => "ok",
                 (0, _) => "unknown",
@@ -69,7 +66,7 @@ pub(super) fn run(args: &Verify, report: &Report) -> Result<ExitCode> {
             damaged.push(model);
         }
     }
-    if args.json {
+    if json {
         report.output(&format!("{:#}", json!({ "models": objects })))?;
     }
     if damaged.is_empty() {
@@ -93,7 +90,8 @@ pub(super) fn run(args: &Verify, report: &Report) -> Result<ExitCode> {
 /// Verifies every file of the model's own directory.
 fn verify(model: &Release, layout: &Layout, hub: &Hub, report: &Report) -> Result<Vec<Verified>> {
     let place = layout.place(model);
-    let found = place.as_deref().map(files).transpose().unwrap_or_default().unwrap_or_default();
+    let found =
+        place.as_deref().map(model_files).transpose().unwrap_or_default().unwrap_or_default();
     let bar = Bar::new(*report, found.iter().map(|(_, bytes)| bytes).sum());
     bar.of(model.name);
     let mut read = |bytes| {

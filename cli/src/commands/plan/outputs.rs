@@ -15,7 +15,7 @@ use anyhow::Result;
 use crate::{
     args::plan::Common,
     commands::{
-        target::numbered,
+        target::{Target, numbered},
         text::{check_new_folder, is_absent, write_text},
     },
     error::CliError,
@@ -28,8 +28,7 @@ const FIELDS: [&str; 7] =
 
 /// All files that will be written.
 pub(super) struct Outputs {
-    /// `None` is standard output.
-    request: Option<PathBuf>,
+    request: Target,
     /// One file for each song.
     codes: Vec<PathBuf>,
     fields: Option<PathBuf>,
@@ -41,12 +40,7 @@ impl Outputs {
     /// its `verb`, so that the three commands do not conflict.
     pub(super) fn decide(common: &Common, verb: &str, songs: usize) -> Result<Self> {
         let output = common.output.clone().unwrap_or_else(|| format!("{verb}.json").into());
-        let to_stdout = output == Path::new("-");
-        if to_stdout && common.files.json {
-            return Err(CliError::usage("`--output -` and `--json` both want standard output")
-                .hint("name a file with --output")
-                .into());
-        }
+        let request = Target::new(output, common.files.json)?;
         for (flag, path) in [
             ("--output-codes", &common.output_codes),
             ("--output-text", &common.output_text),
@@ -67,7 +61,7 @@ impl Outputs {
             None => vec![],
         };
         let this = Self {
-            request: (!to_stdout).then_some(output),
+            request,
             codes,
             fields: common.output_dir.clone(),
             text: common.output_text.clone(),
@@ -92,8 +86,9 @@ impl Outputs {
     /// Returns every file that will be written.
     fn files(&self) -> Vec<PathBuf> {
         let fields = self.fields.iter().flat_map(|folder| FIELDS.map(|name| folder.join(name)));
-        let files = self.request.iter().chain(&self.codes).chain(&self.text).cloned();
-        files.chain(fields).collect()
+        let files = self.codes.iter().chain(&self.text).cloned();
+        let request = self.request.file().map(Path::to_owned);
+        request.into_iter().chain(files).chain(fields).collect()
     }
 
     /// Refuses files that could not be written.
@@ -124,7 +119,7 @@ impl Outputs {
     ) -> Result<Composed> {
         if let (Some(path), Some(text)) = (&self.text, error.written()) {
             write_text(path, text, existing)?;
-            if !json && self.request.is_some() {
+            if !json && self.request != Target::Stdout {
                 report::path(path)?;
             }
         }
@@ -142,14 +137,14 @@ impl Outputs {
         let mut files = Vec::new();
         let result = self.write_all(request, composed, existing, &mut files);
         // Print paths even if a later file failed: these files exist.
-        if !json && self.request.is_some() {
+        if !json && self.request != Target::Stdout {
             files.iter().try_for_each(|path| report::path(path))?;
         }
         result?;
         let mut names: Vec<_> = files.iter().map(|path| path.display().to_string()).collect();
-        if self.request.is_none() {
-            report::bytes(request.to_json().as_bytes())?;
-            names.insert(0, "-".into());
+        if self.request == Target::Stdout {
+            self.request.write(request.to_json().as_bytes(), existing)?;
+            names.insert(0, self.request.to_string());
         }
         Ok(names)
     }
@@ -174,7 +169,7 @@ impl Outputs {
                 source,
             })?;
         }
-        if let Some(path) = &self.request {
+        if let Some(path) = self.request.file() {
             put(path, &request.to_json())?;
         }
         for (path, list) in self.codes.iter().zip(request.source.audio_codes.iter().flatten()) {

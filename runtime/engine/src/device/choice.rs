@@ -40,6 +40,16 @@ pub fn best(listing: &Listing, notices: &mut Vec<Notice>) -> Result<Device, Erro
     Err(Error::NoDevice { device: "auto".into(), why })
 }
 
+/// Returns all devices that [`best`] could choose.
+pub fn usable(listing: &Listing) -> Vec<Device> {
+    let cpu = listing.cpu.then_some(Device::Cpu);
+    let cards = listing.cuda.iter().flat_map(|cuda| 0..cuda.cards.len()).map(Device::Cuda);
+    let cards = cards.filter(|&card| check(card, listing).is_ok());
+    let adapters = listing.wgpu.iter().flatten().enumerate();
+    let real = adapters.filter(|(_, adapter)| adapter.kind != AdapterKind::Software);
+    cpu.into_iter().chain(cards).chain(real.map(|(index, _)| Device::Wgpu(index))).collect()
+}
+
 /// Returns an error if a device is missing or not usable.
 ///
 /// # Errors
@@ -135,6 +145,7 @@ mod tests {
         assert_eq!(auto(&listing).0, "cpu");
         listing.wgpu = Some(vec![adapter(AdapterKind::Integrated), adapter(AdapterKind::Software)]);
         assert_eq!(auto(&listing).0, "wgpu:0");
+        assert_eq!(usable(&listing), [Device::Cpu, Device::Wgpu(0)]);
         listing.cuda = Some(cuda(vec![card((8, 6), 20), card((9, 0), 10), card((9, 0), 12)]));
         assert_eq!(auto(&listing).0, "cuda:2");
         listing.cuda = Some(cuda(vec![card((9, 0), 10), card((9, 0), 10)]));

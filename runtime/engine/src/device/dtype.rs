@@ -13,7 +13,10 @@ use std::str::FromStr;
 use acestep_model::{Backend, Place};
 use burn::tensor::DType;
 
-use super::{Device, Job, listing};
+use super::{
+    Device, Job,
+    listing::{self, Adapter, Listing},
+};
 pub use crate::error::dtype_name as name;
 use crate::{Error, check::one_of, error::shortened, suggest::nearest};
 
@@ -64,6 +67,25 @@ impl Supported {
             all.push(DType::BF16);
         }
         Self { all, best: if has_bf16 { DType::BF16 } else { DType::F32 } }
+    }
+
+    /// Returns the types of a Vulkan or Metal GPU. Some store and convert bf16, but none computes in
+    /// it.
+    pub fn wgpu(adapter: &Adapter) -> Self {
+        let types = [DType::F32, DType::F16];
+        Self { all: types[..1 + usize::from(adapter.has_f16)].to_vec(), best: DType::F32 }
+    }
+
+    /// Returns the types of `device` in `listing`, without starting it; `None` if it is not there.
+    pub fn listed(device: Device, listing: &Listing) -> Option<Self> {
+        match device {
+            Device::Cpu => Some(Self::cpu()),
+            Device::Cuda(index) => {
+                let card = listing.cuda.as_ref()?.cards.get(index)?;
+                Some(Self::cuda(card.capability))
+            }
+            Device::Wgpu(index) => listing.wgpu.as_ref()?.get(index).map(Self::wgpu),
+        }
     }
 
     /// Returns the types of `device`. This starts a Vulkan or Metal GPU.

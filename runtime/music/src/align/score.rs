@@ -2,6 +2,8 @@
 //!
 //! Source: upstream `MusicLyricScorer`.
 
+use serde::Serialize;
+
 use super::{Matrix, dtw::cheapest_path};
 
 /// A word counts as sung if its attention exceeds this in some frame.
@@ -14,16 +16,16 @@ const FAINT: f64 = 0.01;
 const OVERLAP: f64 = 9.0;
 
 /// Three measures from 0 to 1, and their total.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Alignment {
+    /// `coverage^2 monotonicity^2 confidence`, rounded to four decimals.
+    pub score: f64,
     /// Share of the words with enough attention in some frame.
     pub coverage: f64,
     /// Share of the words that follow the word before them.
     pub monotonicity: f64,
     /// Mean attention along the best path through the song.
     pub confidence: f64,
-    /// `coverage^2 monotonicity^2 confidence`, rounded to four decimals.
-    pub score: f64,
 }
 
 /// Returns one flag per token: true if it is sung, false inside `[brackets]`.

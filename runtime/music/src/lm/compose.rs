@@ -402,6 +402,22 @@ pub struct Understood {
     pub timing: Timing,
 }
 
+impl Understood {
+    /// Returns the request for a song like it, with its `codes`; it has only values that can be used.
+    pub fn to_request(&self, codes: &[u32]) -> Request {
+        let usable = self.metadata.usable();
+        Request::default().with(|r| {
+            r.words.caption = self.metadata.caption.clone();
+            r.words.lyrics = Some(self.lyrics.clone());
+            r.words.bpm = usable.bpm.map(i64::from);
+            r.words.keyscale = usable.keyscale;
+            r.words.timesignature = usable.timesignature;
+            r.words.vocal_language = usable.vocal_language.map(str::to_owned);
+            r.source.audio_codes = Some(vec![codes.to_vec()]);
+        })
+    }
+}
+
 /// Describes the song of the audio codes `codes`.
 ///
 /// # Errors

@@ -24,19 +24,41 @@ use super::{
     session,
     settings::Settings,
 };
-use crate::{memory::SCORED_AT_ONCE, stage};
+use crate::{Plan, Request, memory::SCORED_AT_ONCE, request::Words, stage};
 
 /// Songs to judge, and their expected properties.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Subject<'a> {
     /// The codes of each song.
     pub codes: &'a [Vec<u32>],
     /// Caption and metadata; absent fields are not judged.
-    pub metadata: &'a Metadata,
+    pub metadata: Metadata,
     /// The lyrics; empty = not judged.
     pub lyrics: &'a str,
     /// Difference in nats per token that counts as large.
     pub scale: f64,
+}
+
+impl<'a> Subject<'a> {
+    /// Returns the songs of `plan`, which are expected to have the values that the language model
+    /// `decided`, else those of the user's `request`.
+    pub fn of(plan: &'a Plan, request: &Request, decided: Option<&Metadata>, scale: f64) -> Self {
+        let decided = decided.cloned().unwrap_or_default();
+        let word = |word: &Option<String>| word.clone().filter(|word| !word.trim().is_empty());
+        let Words { bpm, duration, keyscale, vocal_language, timesignature, .. } = &request.words;
+        let metadata = Metadata {
+            bpm: decided.bpm.or(bpm.map(Scalar::Whole)),
+            caption: decided.caption.or(word(&Some(plan.words.caption.clone()))),
+            duration: decided.duration.or(duration.map(|seconds| Scalar::Whole(seconds as i64))),
+            keyscale: decided.keyscale.or(word(keyscale)),
+            language: decided.language.or(word(vocal_language)),
+            timesignature: decided.timesignature.or(word(timesignature)),
+            genres: decided.genres,
+        };
+        // The lyrics include `[Instrumental]`, because the model would write it for such a song.
+        let lyrics = plan.words.lyrics.trim();
+        Self { codes: &plan.source.codes, metadata, lyrics, scale }
+    }
 }
 
 /// Judges songs one after the other.
@@ -94,7 +116,7 @@ impl Answers {
         codes: &[u32],
         subject: &Subject<'_>,
     ) -> Result<Self, Error> {
-        let metadata = subject.metadata;
+        let metadata = &subject.metadata;
         let caption = metadata
             .caption
             .as_ref()

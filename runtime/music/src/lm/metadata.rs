@@ -171,6 +171,30 @@ mod tests {
     }
 
     #[test]
+    fn only_values_that_make_a_song_are_usable() {
+        let usable = |bpm, keyscale: &str, timesignature: &str, language: &str| {
+            let metadata = Metadata {
+                bpm: Some(Scalar::Whole(bpm)),
+                keyscale: Some(keyscale.into()),
+                timesignature: Some(timesignature.into()),
+                language: Some(language.into()),
+                ..Metadata::default()
+            };
+            metadata.usable()
+        };
+        let good = usable(300, "F♯ minor", "6/8", "yue");
+        assert_eq!((good.bpm, good.keyscale.as_deref()), (Some(300), Some("F♯ minor")));
+        assert_eq!(
+            (good.timesignature.as_deref(), good.vocal_language),
+            (Some("6/8"), Some("yue"))
+        );
+        assert_eq!(usable(301, "H minor", "5", "klingon"), SongMetadata::default());
+        for key in ["", "C", "♯ major", "é minor", "C  major"] {
+            assert_eq!(usable(300, key, "4", "en").keyscale, None, "{key}");
+        }
+    }
+
+    #[test]
     fn json_has_the_keys_that_are_present_and_the_kind_of_each_number() {
         let json = json!({"bpm": 90, "duration": 61.5, "keyscale": "A minor"});
         let metadata: Metadata = serde_json::from_value(json.clone()).expect("metadata");

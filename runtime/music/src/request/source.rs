@@ -126,6 +126,20 @@ impl Source {
         self.audio_codes.iter().flatten().any(|list| !list.is_empty())
     }
 
+    /// Returns the names of all files.
+    pub fn files(&self) -> impl Iterator<Item = &String> {
+        let Self { src_audio, src_latents, reference_audio, ref_latents, .. } = self;
+        let lists = [reference_audio, ref_latents].into_iter().flatten().flatten();
+        [src_audio, src_latents].into_iter().flatten().chain(lists)
+    }
+
+    /// Returns the names of all files, to change them.
+    pub fn files_mut(&mut self) -> impl Iterator<Item = &mut String> {
+        let Self { src_audio, src_latents, reference_audio, ref_latents, .. } = self;
+        let lists = [reference_audio, ref_latents].into_iter().flatten().flatten();
+        [src_audio, src_latents].into_iter().flatten().chain(lists)
+    }
+
     /// Decides task and material; `is_edit` is true if the request edits its source.
     pub(crate) fn plan(
         &self,

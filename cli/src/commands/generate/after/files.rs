@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 use acestep_engine::files::{Existing, check_target};
 use anyhow::Result;
 
-use super::super::outputs::{Outputs, Target, names};
+use super::super::outputs::{Outputs, names};
 use crate::{
     args::after::After as Flags,
     commands::{
         formats::is_stdout,
-        target::{self, check_distinct},
+        target::{self, Target, check_distinct},
     },
     error::CliError,
 };
@@ -33,9 +33,6 @@ pub(in super::super) struct Files {
 
 impl Files {
     /// Names the files.
-    ///
-    /// # Errors
-    /// Invalid names, existing files, or the same name twice.
     pub(super) fn decide(flags: &Flags, named: &Named<'_>) -> Result<Self> {
         let Named { outputs, existing, .. } = named;
         let picture = flags.output_plot.as_deref();

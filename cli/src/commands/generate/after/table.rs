@@ -78,14 +78,6 @@ pub(in super::super) fn ranking(found: &Found, written: &[WrittenSong]) -> Value
 
 /// Returns all scores of a song as JSON.
 pub(super) fn to_json(judged: Option<&LanguageScore>, words: Option<Scores>) -> Value {
-    let alignment = |of: acestep_music::align::score::Alignment| {
-        json!({
-            "score": of.score,
-            "coverage": of.coverage,
-            "monotonicity": of.monotonicity,
-            "confidence": of.confidence,
-        })
-    };
     let judged = judged.map(|of| {
         let metadata: serde_json::Map<String, Value> =
             of.metadata.iter().map(|&(key, score)| (key.to_owned(), score.into())).collect();
@@ -98,8 +90,8 @@ pub(super) fn to_json(judged: Option<&LanguageScore>, words: Option<Scores>) -> 
     });
     json!({
         "language_model": judged,
-        "words": words.map(|words| alignment(words.song)),
-        "words_in_outline": words.map(|words| alignment(words.outline)),
+        "words": words.map(|words| words.song),
+        "words_in_outline": words.map(|words| words.outline),
     })
 }
 
@@ -115,7 +107,8 @@ mod tests {
 
     use acestep_music::align::{Aligned, score::Alignment};
 
-    use super::{super::super::outputs::Target, *};
+    use super::*;
+    use crate::commands::target::Target;
 
     fn words(score: f64) -> Aligned {
         let of = Alignment { coverage: 1.0, monotonicity: 1.0, confidence: score, score };

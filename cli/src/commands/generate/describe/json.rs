@@ -7,10 +7,13 @@ use acestep_engine::{
 use serde_json::{Value, json};
 
 use super::{
-    super::{Resolved, adapters, outputs::Target, sounds},
+    super::{Resolved, adapters, sounds},
     Resources, Used,
 };
-use crate::{commands::language, fields};
+use crate::{
+    commands::{language, target::Target},
+    fields,
+};
 
 /// Describes the whole run as an object: `plan`, `outputs`, `request`, `notices`. The notices of
 /// the plan come before the `late` ones.

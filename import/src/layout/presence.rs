@@ -1,0 +1,114 @@
+//! Presence of released models on this machine.
+
+use std::{io, path::Path};
+
+use super::Layout;
+use crate::{
+    Error, Release,
+    families::{
+        acestep::{COMPANIONS, LANGUAGE_MODELS, MODELS},
+        qwen3_tts::MODELS as SPEECH_MODELS,
+    },
+    hub::State,
+};
+
+/// Presence of a released model.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Presence {
+    /// Nothing of it is here.
+    Absent,
+    /// A file of the model, or a model that it needs, is missing. The names are empty if a download
+    /// was begun.
+    Partial(Vec<String>),
+    /// All of it is here.
+    Whole,
+}
+
+impl Release {
+    /// Returns every model with a name: songs, their language models and companions, speech.
+    pub fn all() -> impl Iterator<Item = &'static Self> {
+        MODELS.iter().chain(&LANGUAGE_MODELS).chain(&COMPANIONS).chain(&SPEECH_MODELS)
+    }
+
+    /// Returns the model that is called `name`: by its short name, its directory or its repository.
+    pub fn named(name: &str) -> Option<&'static Self> {
+        Self::all().find(|model| {
+            let size = model.name.strip_prefix("lm-");
+            [Some(model.name), size, Some(model.directory), Some(model.repo)]
+                .into_iter()
+                .flatten()
+                .any(|own| own.eq_ignore_ascii_case(name))
+        })
+    }
+}
+
+impl Layout {
+    /// Returns how much of `model` is here.
+    pub fn presence(&self, model: &Release) -> Presence {
+        let own = self.own(model);
+        if let (Some(State::Broken(_, files)), None) = (self.hub().map(|of| of.state(model)), own) {
+            return Presence::Partial(files);
+        }
+        if !self.has(model) {
+            let is_begun =
+                model.prefix.is_empty() && self.hub().is_some_and(|hub| hub.begun(model.repo) > 0);
+            return if is_begun { Presence::Partial(vec![]) } else { Presence::Absent };
+        }
+        if !MODELS.contains(model) {
+            return Presence::Whole;
+        }
+        // Resolve it the same way as a song does.
+        match self.resolve(model.name) {
+            Err(Error::Absent { known: Some(lacked), .. }) => {
+                Presence::Partial(vec![lacked.name.to_owned()])
+            }
+            Ok(_) | Err(_) => Presence::Whole,
+        }
+    }
+
+    /// Returns the approximate bytes of the missing parts of `model`; only the hub knows the exact
+    /// number.
+    pub fn missing_bytes(&self, model: &'static Release) -> u64 {
+        let is_here = |own: &Release| {
+            self.own(own).is_some() || self.hub().is_some_and(|hub| hub.find(own).is_some())
+        };
+        let missing = model.with_needs().filter(|own| !is_here(own));
+        missing.map(|own| (f64::from(own.gigabytes) * 1e9) as u64).sum()
+    }
+
+    /// True if a models directory has models without a short name, which may need the companions.
+    pub fn has_nameless(&self) -> bool {
+        let entries = self.dirs().iter().filter_map(|dir| std::fs::read_dir(dir).ok()).flatten();
+        entries.flatten().any(|entry| {
+            let path = entry.path();
+            let is_model = path.join("config.json").is_file()
+                || path.extension().is_some_and(|of| of == "gguf" || of == "safetensors")
+                || path.join("model_index.json").is_file();
+            is_model && !Release::all().any(|model| entry.file_name() == model.directory)
+                || ["checkpoints", "diffusion_models"].iter().any(|own| path.ends_with(own))
+        })
+    }
+}
+
+/// Returns the files of a model with their sizes; links are followed.
+///
+/// # Errors
+/// If the directory cannot be read.
+pub fn model_files(place: &Path) -> io::Result<Vec<(String, u64)>> {
+    let named = |path: &Path| -> io::Result<(String, u64)> {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        Ok((name, path.metadata()?.len()))
+    };
+    if place.is_file() {
+        return Ok(vec![named(place)?]);
+    }
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(place)? {
+        let path = entry?.path();
+        if path.is_file() {
+            files.push(named(&path)?);
+        }
+    }
+    files.sort();
+    Ok(files)
+}
