@@ -232,7 +232,7 @@ impl Tensors {
             FileType::Bf16 => dtype == DType::BF16,
             FileType::Block(_) => false,
         };
-        let part = Part { bytes: Arc::clone(bytes), range };
+        let part = TensorBytes { bytes: Arc::clone(bytes), range };
         // Kernels read bf16 in pairs of 4 bytes.
         let is_aligned = part.as_ref().as_ptr().addr().is_multiple_of(size_of::<u32>());
         let fits = is_same && is_aligned && cfg!(target_endian = "little");
@@ -333,18 +333,18 @@ impl Tensors {
 }
 
 /// A range of a file that a tensor uses.
-struct Part {
+struct TensorBytes {
     bytes: Arc<Bytes>,
     range: Range<usize>,
 }
 
-impl AsRef<[u8]> for Part {
+impl AsRef<[u8]> for TensorBytes {
     fn as_ref(&self) -> &[u8] {
         &self.bytes.all()[self.range.clone()]
     }
 }
 
-impl Drop for Part {
+impl Drop for TensorBytes {
     fn drop(&mut self) {
         self.bytes.forget(self.range.clone());
     }

@@ -6,7 +6,7 @@ use acestep_engine::{
     tiling::Tiling,
 };
 use acestep_import::{AceStep, Error, LanguageModelDir, Network};
-use acestep_music::{listen::CODES_AT_ONCE, lm::settings::Settings, stage};
+use acestep_music::{lm::settings::Settings, stage, tokenize::CODES_AT_ONCE};
 use anyhow::Result;
 
 use super::engine;

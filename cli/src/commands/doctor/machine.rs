@@ -6,7 +6,7 @@ use acestep_engine::{
         choice,
         dtype::{self, Supported},
         kernels,
-        listing::{Adapter, AdapterKind, Card, Cuda, Listing},
+        listing::{Adapter, AdapterKind, Cuda, Gpu, Listing},
     },
     error::size,
 };
@@ -32,7 +32,7 @@ pub(super) fn devices(listing: &Listing, chosen: Option<Device>) -> Vec<Check> {
     }
     if let Some(found) = &listing.cuda {
         checks.push(cuda(found));
-        checks.extend(found.cards.iter().enumerate().map(|(index, of)| card(index, of)));
+        checks.extend(found.gpus.iter().enumerate().map(|(index, of)| card(index, of)));
     }
     if let Some(adapters) = &listing.wgpu {
         if adapters.is_empty() {
@@ -85,7 +85,7 @@ fn cuda(found: &Cuda) -> Check {
     let check = match found.missing() {
         None => Check::new(State::Ok, "cuda", "libraries", has.join(", ")),
         // Without a GPU the libraries are not needed.
-        Some(why) if found.cards.is_empty() && !found.driver_fails => {
+        Some(why) if found.gpus.is_empty() && !found.driver_fails => {
             Check::new(State::Missing, "cuda", "libraries", why)
         }
         Some(why) => Check::new(State::Broken, "cuda", "libraries", why),
@@ -93,7 +93,7 @@ fn cuda(found: &Cuda) -> Check {
     check.with(figures)
 }
 
-fn card(index: usize, card: &Card) -> Check {
+fn card(index: usize, card: &Gpu) -> Check {
     let name = Device::Cuda(index).to_string();
     if let Some(problem) = &card.problem {
         let detail = format!("{}: {problem}", card.name);
@@ -162,7 +162,7 @@ pub(super) fn types(device: Device, listing: &Listing) -> Vec<DType> {
     match device {
         Device::Cpu => Supported::cpu().all,
         Device::Cuda(index) => {
-            let card = listing.cuda.as_ref().and_then(|cuda| cuda.cards.get(index));
+            let card = listing.cuda.as_ref().and_then(|cuda| cuda.gpus.get(index));
             card.map_or_else(Vec::new, |card| Supported::cuda(card.capability).all)
         }
         Device::Wgpu(index) => {

@@ -35,7 +35,7 @@ pub(super) fn devices(listing: &Listing, chosen: Option<Device>) -> Vec<Device> 
     if listing.cpu {
         devices.push(Device::Cpu);
     }
-    let cards = listing.cuda.iter().flat_map(|cuda| 0..cuda.cards.len()).map(Device::Cuda);
+    let cards = listing.cuda.iter().flat_map(|cuda| 0..cuda.gpus.len()).map(Device::Cuda);
     devices.extend(cards.filter(|&card| choice::check(card, listing).is_ok()));
     let adapters = listing.wgpu.iter().flatten().enumerate();
     let real = adapters.filter(|(_, adapter)| adapter.kind != AdapterKind::Software);
@@ -46,7 +46,7 @@ pub(super) fn devices(listing: &Listing, chosen: Option<Device>) -> Vec<Device> 
 /// Returns the line that is printed before the song is made.
 pub(super) fn announcement(device: Device) -> String {
     let first = "; the first time this takes minutes, as kernels are compiled";
-    let more = if device.is_card() { first } else { "" };
+    let more = if device.is_gpu() { first } else { "" };
     format!("making a second of a song on {device}{more}")
 }
 

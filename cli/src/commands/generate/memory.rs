@@ -9,9 +9,9 @@ use acestep_import::{AceStep, Network};
 use acestep_music::{
     Plan, Request,
     align::attention_maps,
-    listen::CODES_AT_ONCE,
     stage,
     text::{CAPTION_TOKENS, LYRIC_TOKENS},
+    tokenize::CODES_AT_ONCE,
 };
 use anyhow::Result;
 

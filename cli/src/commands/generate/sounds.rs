@@ -37,7 +37,7 @@ pub(super) fn read(
     if let Some(path) = request.source.src_audio.as_deref().filter(|_| follows) {
         let source = heard(path, model, notices)?;
         let source =
-            Sound::heard(&source, model).map_err(|error| unusable(path, "source", error))?;
+            Sound::from_audio(&source, model).map_err(|error| unusable(path, "source", error))?;
         sounds.source = Some(source);
     } else if let Some(path) = request.source.src_latents.as_deref().filter(|_| follows) {
         sounds.source = Some(encoded(path, "source", model)?);

@@ -1,14 +1,14 @@
 //! The state machine.
 
 use super::{
-    Field, Grammar, Phase, Rules, State, caption::Caption, genres::is_space, tries::Place,
+    Field, Grammar, Phase, Rules, State, caption::Caption, genres::is_space, tries::NodeRef,
 };
 use crate::lm::sample::{Scores, Tokens};
 
 /// Progress within the value of a field.
 #[derive(Debug, Clone)]
 struct Value {
-    place: Place,
+    place: NodeRef,
     /// True after the first token.
     begun: bool,
     /// Text so far, used for genres only.
@@ -21,7 +21,7 @@ struct Value {
 impl Value {
     fn new() -> Self {
         let (text, caption) = (String::new(), Caption::default());
-        Self { place: Place::ROOT, begun: false, text, digits: 0, caption }
+        Self { place: NodeRef::ROOT, begun: false, text, digits: 0, caption }
     }
 }
 
