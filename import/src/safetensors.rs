@@ -77,9 +77,6 @@ impl Tensors {
     }
 
     /// Combines the tensors of `all`, with `path` for messages.
-    ///
-    /// # Errors
-    /// [`Error::InTwoShards`].
     pub(crate) fn together(path: PathBuf, all: Vec<Self>) -> Result<Self, Error> {
         let mut files = Vec::<(PathBuf, Arc<Bytes>)>::new();
         let mut entries = BTreeMap::<String, (usize, Entry)>::new();
@@ -116,9 +113,6 @@ impl Tensors {
     }
 
     /// True if tensor `name` has the shape `expected`.
-    ///
-    /// # Errors
-    /// [`Error::MissingTensors`].
     pub(crate) fn fits(&self, name: &str, expected: &[usize]) -> Result<bool, Error> {
         let found = self.shape(name)?;
         let long = |sizes: &[usize]| -> Vec<usize> {

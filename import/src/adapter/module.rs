@@ -46,9 +46,6 @@ enum Dora {
 
 impl Module {
     /// Builds the changes of weight and bias of module `name` from its tensors, by their roles.
-    ///
-    /// # Errors
-    /// [`AdapterError::Broken`].
     pub(super) fn of_group(
         name: &str,
         group: &BTreeMap<Role, String>,
