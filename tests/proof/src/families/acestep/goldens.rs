@@ -5,7 +5,7 @@
 //! | [`checkpoints`], [`built_in`] | the checkpoints of a set; the set inside the program |
 //! | [`networks`], [`language`] | single networks with stored inputs |
 //! | [`replay`], [`constrained`] | stored runs of the language model, and of its constraints |
-//! | [`sampling`], [`e2e`] | sampling runs; whole songs |
+//! | [`sampling`], [`e2e`], [`prompts`] | sampling runs; whole songs; their prompts |
 //! | [`noise`] | random numbers |
 //! | [`texts`], [`tokenizers`] | texts as token ids of the real vocabulary |
 
@@ -16,6 +16,7 @@ mod e2e;
 mod language;
 mod networks;
 mod noise;
+mod prompts;
 mod replay;
 mod sampling;
 mod texts;
