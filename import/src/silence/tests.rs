@@ -4,7 +4,7 @@ use safetensors::Dtype::F32;
 use zip::{ZipWriter, write::SimpleFileOptions};
 
 use super::*;
-use crate::testing::{directory, file, goldens, stored};
+use crate::testing::{directory, file, stored};
 
 /// Creates a zip archive with `entries`.
 fn archive(entries: &[(&str, &[u8])]) -> Vec<u8> {
@@ -163,17 +163,4 @@ fn a_compressed_entry_is_told() {
     bytes[central + 10] = 8;
     let message = message(bytes);
     assert!(message.contains("entry `x/data.pkl` is compressed"), "{message}");
-}
-
-#[test]
-fn a_file_cut_anywhere_is_an_error() -> Result<(), Error> {
-    let path = goldens().join("checkpoints_a/acestep-v15-turbo").join(PT);
-    let whole = std::fs::read(&path).map_err(|source| Error::Io { path, source })?;
-    for part in 0..64 {
-        let cut = whole[..whole.len() * part / 64].to_vec();
-        let (_temporary, directory) = directory(&[(PT, cut)]);
-        let error = read(&directory, 16).expect_err("cut");
-        assert!(matches!(error, Error::BadSilence { .. }), "{part}: {error}");
-    }
-    Ok(())
 }
