@@ -98,16 +98,6 @@ impl AceStep {
         &self.dit
     }
 
-    /// Returns the opened directory of the text encoder.
-    pub fn text_encoder_dir(&self) -> &TextEncoderDir {
-        &self.text_encoder
-    }
-
-    /// Returns the opened directory of the autoencoder.
-    pub fn vae_dir(&self) -> &VaeDir {
-        &self.vae
-    }
-
     /// Returns the path of the diffusion transformer's directory.
     pub fn path(&self) -> &Path {
         self.dit.directory().root()

@@ -153,9 +153,6 @@ impl Directory {
     }
 
     /// Maps the content of the file at `path` into memory.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
     pub(crate) fn open_file(path: &Path) -> Result<Bytes, Error> {
         let mapped = Mapped::open(path);
         mapped.map(Bytes::Mapped).map_err(|source| Error::Io { path: path.to_owned(), source })

@@ -32,6 +32,31 @@ pub struct Release {
 }
 
 impl Release {
+    /// A whole repository, `owner/directory`, that is read only from its own directory.
+    pub(crate) const fn whole(
+        name: &'static str,
+        repo: &'static str,
+        gigabytes: f32,
+        about: &'static str,
+    ) -> Self {
+        let mut slash = 0;
+        while repo.as_bytes()[slash] != b'/' {
+            slash += 1;
+        }
+        let directory = repo.split_at(slash + 1).1;
+        Self {
+            name,
+            kind: None,
+            directory,
+            repo,
+            prefix: "",
+            folders: &[],
+            gigabytes,
+            about,
+            needs: &[],
+        }
+    }
+
     /// Returns it and all that it needs.
     pub fn with_needs(&'static self) -> impl Iterator<Item = &'static Self> {
         [self].into_iter().chain(self.needs)
@@ -94,10 +119,5 @@ mod tests {
         ] {
             assert_eq!(speech.name_of(path), name, "{path}");
         }
-        let [song, ..] = &acestep::MODELS;
-        let of_song = |path| song.name_of(path);
-        assert_eq!(of_song("acestep-v15-turbo/config.json"), Some("config.json"));
-        assert_eq!(of_song("acestep-v15-turbo/speech_tokenizer/config.json"), None);
-        assert_eq!(of_song("config.json"), None);
     }
 }

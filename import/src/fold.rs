@@ -29,21 +29,3 @@ pub(crate) fn fold(g: &[f32], v: &mut [f32]) -> bool {
     // ANCHOR_END: fold
     finite
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// By hand: |(3, 4)| = 5, so g = 10 doubles the row; |(0, -2)| = 2, so g = 1 halves it.
-    #[test]
-    fn each_row_gets_the_length_that_g_gives() {
-        let mut v = [3.0, 4.0, 0.0, -2.0];
-        assert!(fold(&[10.0, 1.0], &mut v));
-        assert_eq!(v, [6.0, 8.0, 0.0, -1.0]);
-    }
-
-    #[test]
-    fn a_row_of_zeros_is_not_finite() {
-        assert!(!fold(&[1.0, 1.0], &mut [1.0, 1.0, 0.0, 0.0]));
-    }
-}

@@ -156,9 +156,6 @@ pub(crate) fn directory(path: &Path, wanted: Kind, places: &[PathBuf]) -> Result
 }
 
 /// Returns the format at `path`; `None` for a file of another kind.
-///
-/// # Errors
-/// [`Error::Io`].
 pub(crate) fn recognise(path: &Path) -> Result<Option<Format>, Error> {
     let unreadable = |source| Error::Io { path: path.to_owned(), source };
     if !path.is_file() {

@@ -65,9 +65,6 @@ impl Mapped {
     }
 
     /// Checks that the file at `path`, which is this one, has not changed since it was opened.
-    ///
-    /// # Errors
-    /// [`Error::Changed`], [`Error::Io`].
     pub(crate) fn check(&self, path: &Path) -> Result<(), Error> {
         let now =
             Stamp::of(&self.file).map_err(|source| Error::Io { path: path.to_owned(), source })?;

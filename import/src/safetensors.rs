@@ -78,9 +78,6 @@ impl Tensors {
     }
 
     /// Combines the tensors of `all`, with `path` for messages.
-    ///
-    /// # Errors
-    /// [`Error::InTwoShards`].
     pub(crate) fn together(path: PathBuf, all: Vec<Self>) -> Result<Self, Error> {
         let mut files = Vec::<(PathBuf, Arc<Bytes>)>::new();
         let mut entries = BTreeMap::<String, (usize, Entry)>::new();
@@ -117,9 +114,6 @@ impl Tensors {
     }
 
     /// True if tensor `name` has the shape `expected`.
-    ///
-    /// # Errors
-    /// [`Error::MissingTensors`].
     pub(crate) fn fits(&self, name: &str, expected: &[usize]) -> Result<bool, Error> {
         let found = self.shape(name)?;
         let long = |sizes: &[usize]| -> Vec<usize> {
@@ -233,7 +227,7 @@ impl Tensors {
             FileType::Bf16 => dtype == DType::BF16,
             FileType::Block(_) => false,
         };
-        let part = Part { bytes: Arc::clone(bytes), range };
+        let part = TensorBytes { bytes: Arc::clone(bytes), range };
         // Kernels read bf16 in pairs of 4 bytes.
         let is_aligned = part.as_ref().as_ptr().addr().is_multiple_of(size_of::<u32>());
         let fits = is_same && is_aligned && cfg!(target_endian = "little");
@@ -352,18 +346,18 @@ impl Tensors {
 }
 
 /// A range of a file that a tensor uses.
-struct Part {
+struct TensorBytes {
     bytes: Arc<Bytes>,
     range: Range<usize>,
 }
 
-impl AsRef<[u8]> for Part {
+impl AsRef<[u8]> for TensorBytes {
     fn as_ref(&self) -> &[u8] {
         &self.bytes.all()[self.range.clone()]
     }
 }
 
-impl Drop for Part {
+impl Drop for TensorBytes {
     fn drop(&mut self) {
         self.bytes.forget(self.range.clone());
     }

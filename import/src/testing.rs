@@ -71,6 +71,21 @@ pub(crate) fn stored(dtype: Dtype, shape: &[usize], values: &[f32]) -> Stored {
     Stored { dtype, shape: shape.to_vec(), bytes }
 }
 
+#[track_caller]
+pub(crate) fn assert_starts(text: &str, start: &str) {
+    assert!(text.starts_with(start), "{text}");
+}
+
+#[track_caller]
+pub(crate) fn assert_contains(text: &str, part: &str) {
+    assert!(text.contains(part), "{text}");
+}
+
+#[track_caller]
+pub(crate) fn assert_ends(text: &str, end: &str) {
+    assert!(text.ends_with(end), "{text}");
+}
+
 /// Returns a safetensors file with `tensors`.
 pub(crate) fn file(tensors: &[(&str, Stored)]) -> Vec<u8> {
     serialize(tensors.iter().cloned(), None).expect("a well-formed test file")

@@ -132,9 +132,6 @@ impl Owner {
 }
 
 /// Reads the tokenizer in `directory`, and returns it with the path of its file.
-///
-/// # Errors
-/// [`Error::MissingFile`]; [`Error::BadTokenizer`].
 pub(crate) fn read(directory: &Directory, owner: Owner) -> Result<(PathBuf, Tokenizer), Error> {
     let (file, inner) = if directory.has("tokenizer.json") {
         let file = "tokenizer.json";

@@ -72,9 +72,6 @@ impl<C> WeightsDir<C> {
     }
 
     /// Checks that its files have not changed since they were opened: networks use them in place.
-    ///
-    /// # Errors
-    /// [`Error::Changed`], [`Error::Io`].
     pub(crate) fn unchanged(&self) -> Result<(), Error> {
         self.tensors.unchanged()
     }

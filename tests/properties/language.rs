@@ -1,4 +1,4 @@
-//! The language model: runs of the reference, and properties of every run.
+//! Properties of every run of the language model.
 
 use acestep_engine::{Error, Unobserved, files::Existing};
 use acestep_import::LanguageModelDir;
@@ -6,54 +6,32 @@ use acestep_model::{CheckpointError, LanguageCheckpoint, LanguageFiles, Place, T
 use acestep_music::{
     Plan, Request,
     lm::{
-        compose::{Ask, Composed, Job, compose},
+        compose::{Ask, Job, compose},
         constrain::{Grammar, Phase, Rules},
         generate::{Prompts, Writer},
         prompt::{self, PromptStyle},
-        replay::{self, Replay},
         sample::Sampler,
         snapshot,
         vocabulary::Vocabulary,
     },
 };
-use acestep_tests::{Cpu, DEVICE, place, root};
+use acestep_tests::{Cpu, DEVICE, place};
 use burn::{
     module::{Module, ModuleMapper, Param},
     tensor::Tensor,
 };
-use serde_json::{Value, json};
 
 fn tokenizer(language: &LanguageModelDir) -> &dyn Tokenizer {
     LanguageFiles::tokenizer(language).expect("it is part of the program")
 }
 
-/// Golden: `lm_e2e.json`, every token of every phase.
-#[test]
-fn the_reference_s_runs_come_out_token_by_token() {
-    let language = acestep_import::open_tiny_language_model().expect("it is part of the program");
-    let text = std::fs::read_to_string(root().join("tests/goldens/a/lm_e2e.json")).expect("golden");
-    let golden: Value = serde_json::from_str(&text).expect("JSON");
-    let cases = golden["cases"].as_array().expect("cases");
-    assert_eq!(cases.len(), 6);
-    for case in cases {
-        let name = &case["name"];
-        let replay = Replay::new(&case["args"]);
-        let composed: Composed =
-            compose::<Cpu>(&replay.job(), &language, &place(), &Unobserved).expect("composed");
-        let calls = case["calls"].as_array().expect("calls");
-        assert_eq!(composed.calls.len(), calls.len(), "{name}");
-        for (ours, theirs) in composed.calls.iter().zip(calls) {
-            // The reference left-pads the shorter prompt of a pair.
-            let longest = ours.prompts.iter().map(Vec::len).max().unwrap_or(0);
-            let pad = tokenizer(&language).id_of("<|endoftext|>").expect("a special token");
-            let padded = |ids: &Vec<u32>| [vec![pad; longest - ids.len()], ids.clone()].concat();
-            let prompts: Vec<_> = ours.prompts.iter().map(padded).collect();
-            assert_eq!(json!(prompts), theirs["prompt_ids"], "{name}");
-            assert_eq!(json!(ours.written[0]), theirs["generated"], "{name}");
-        }
-        let result = replay::result(&composed, |ids| tokenizer(&language).decode(ids));
-        assert_eq!(result, case["result"], "{name}");
-    }
+/// Calls `work` with the task of a greedy plan.
+pub(super) fn with_greedy_plan<T>(work: impl FnOnce(&Job<'_>) -> T) -> T {
+    let request = Request::default().with(|r| r.words.caption = Some("rain".into()));
+    let mut settings = request.language.plan(&request.words, &[0], &mut vec![]).expect("defaults");
+    (settings.temperature, settings.cfg_scale) = (0.0, 1.0);
+    let (ask, settings) = (Ask::Plan, &settings);
+    work(&Job { request: &request, ask, writes_codes: false, settings, genres: None })
 }
 
 /// Calls `work` with a writer of the built-in model, for tests of single phases.
@@ -214,9 +192,9 @@ impl LanguageCheckpoint<Cpu> for Overwritten {
 #[test]
 fn a_plan_of_weights_that_changed_meanwhile_is_thrown_away() {
     let language = acestep_import::open_tiny_language_model().expect("it is part of the program");
-    let replay = Replay::new(&json!({"caption": "rain", "lyrics": "", "infer_type": "dit"}));
-    let error = compose::<Cpu>(&replay.job(), &Overwritten(language), &place(), &Unobserved)
-        .expect_err("it has changed");
+    let made =
+        with_greedy_plan(|job| compose::<Cpu>(job, &Overwritten(language), &place(), &Unobserved));
+    let error = made.expect_err("it has changed");
     let Error::Checkpoint(cause) = &error else { panic!("{error}") };
     assert_eq!(cause.to_string(), "`lm.safetensors` was written to while it was in use");
 }
@@ -224,9 +202,9 @@ fn a_plan_of_weights_that_changed_meanwhile_is_thrown_away() {
 #[test]
 fn scores_that_are_no_numbers_are_an_error_that_names_the_step() {
     let language = acestep_import::open_tiny_language_model().expect("it is part of the program");
-    let replay = Replay::new(&json!({"caption": "rain", "lyrics": "", "infer_type": "dit"}));
-    let error = compose::<Cpu>(&replay.job(), &Damaged(language), &place(), &Unobserved)
-        .expect_err("no numbers");
+    let made =
+        with_greedy_plan(|job| compose::<Cpu>(job, &Damaged(language), &place(), &Unobserved));
+    let error = made.expect_err("no numbers");
     // The tokens before the first value are forced, so they need no logits.
     let Error::Scores { step: 4, .. } = &error else { panic!("{error}") };
     let text = error.to_string();

@@ -10,8 +10,8 @@ use acestep_model::{Checkpoint, oobleck::Encoder};
 use acestep_music::{
     Networks, SongError,
     flow::noise::NoiseSource,
-    listen::{codes_of, codes_of_latents, latents_of},
     stage,
+    tokenize::{codes_of, codes_of_latents, latents_of},
     vae::encode,
 };
 use acestep_tests::{Cpu, DEVICE, Golden, largest_difference, place, turbo};

@@ -11,9 +11,9 @@ use acestep_import::AceStep;
 use acestep_music::{
     Networks, Plan, Request, Song, SongError,
     exchange::Array3,
-    listen::{codes_of, latents_of},
     pipeline::{denoise, prepare},
     sounds::{Sound, Sounds},
+    tokenize::{codes_of, latents_of},
 };
 use acestep_tests::{Cpu, base, difference, info, largest_difference, place, songs, turbo};
 
@@ -32,7 +32,7 @@ fn song(seconds: f64) -> Audio {
 }
 
 fn given(model: &AceStep, audio: &Audio) -> Sounds {
-    let source = Sound::heard(audio, &info(model)).expect("a sound");
+    let source = Sound::from_audio(audio, &info(model)).expect("a sound");
     Sounds { source: Some(source), references: vec![] }
 }
 
@@ -203,7 +203,7 @@ fn a_reference_changes_the_sound_and_two_are_both_heard() {
 fn a_silent_source_and_a_silent_reference_are_refused() {
     let silent = Audio { channels: vec![vec![0.0; 96_000]], sample_rate: RATE };
     let model = turbo();
-    let error = Sound::heard(&silent, &info(&model)).expect_err("silence");
+    let error = Sound::from_audio(&silent, &info(&model)).expect_err("silence");
     assert!(matches!(error.family(), Some(SongError::SilentSource)));
     // The reference is not silent as a whole, but the excerpts that are used are.
     let mut odd = vec![0.0; 200 * 48_000];

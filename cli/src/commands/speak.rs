@@ -114,7 +114,7 @@ fn texts(text: String, lines: bool) -> Result<Vec<String>, CliError> {
 fn options(args: &Speak, engine: Engine, texts: usize) -> Options {
     let usual = Options::default();
     let others = args.output.stream_chunk.map_or(usual.chunks.others, |frames| frames as usize);
-    let at_once = if engine.device.is_card() { AT_ONCE_ON_GPU } else { usual.batch_size };
+    let at_once = if engine.device.is_gpu() { AT_ONCE_ON_GPU } else { usual.batch_size };
     let rows = args.batch_size.map_or(at_once, |rows| rows as usize);
     // Lines are played one after the other.
     let batch_size = if args.output.play { 1 } else { rows.min(texts) };

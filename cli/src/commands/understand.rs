@@ -13,7 +13,7 @@ use acestep_engine::{
     files::check_target,
 };
 use acestep_import::{AceStep, Layout, Network, TINY};
-use acestep_music::{Networks, Request, codes, listen, lm::compose::Understood, needs};
+use acestep_music::{Networks, Request, codes, lm::compose::Understood, needs, tokenize};
 use anyhow::{Context, Result};
 use serde_json::json;
 
@@ -161,7 +161,7 @@ impl Source {
                     folder.check::<B>(&place.device, &needed).map_err(Error::checkpoint)?;
                     let networks =
                         Networks::<B>::new(folder, place, Residency::WhileUsed);
-                    listen::codes_of(audio, &networks, observe)
+                    tokenize::codes_of(audio, &networks, observe)
                 })?
                 .context("cannot turn the sound into codes")
             }

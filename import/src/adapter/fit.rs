@@ -12,7 +12,7 @@ use super::{
     file::counted,
     fused,
     module::Module,
-    place::{self, Place},
+    place::{self, ModuleRows},
     target::{LAYERS_BEYOND, Targets},
 };
 use crate::{Error, error::Names};
@@ -23,7 +23,7 @@ pub struct Fitted {
     adapter: Adapter,
     scale: f64,
     /// Paths of parameters to their changes.
-    places: HashMap<String, Place>,
+    places: HashMap<String, ModuleRows>,
     /// Number of the network's weights that an adapter could change.
     targets: usize,
     /// Modules that the model does not have, and the network that they seem to belong to.
@@ -219,7 +219,9 @@ impl Fitted {
         weight: &[f32],
         read: Read<'_>,
     ) -> Result<Option<Vec<f32>>, Error> {
-        let Some((Place { rows, sharing, .. }, module)) = self.place(path) else { return Ok(None) };
+        let Some((ModuleRows { rows, sharing, .. }, module)) = self.place(path) else {
+            return Ok(None);
+        };
         let whole = || {
             let mut all = Vec::new();
             sharing.iter().try_for_each(|path| read(path).map(|values| all.extend(values)))?;
@@ -231,7 +233,7 @@ impl Fitted {
     }
 
     /// Returns the change of the parameter at `path`. None at scale 0, even with DoRA's lengths.
-    fn place(&self, path: &str) -> Option<(&Place, &Module)> {
+    fn place(&self, path: &str) -> Option<(&ModuleRows, &Module)> {
         let place = self.places.get(path).filter(|_| self.scale != 0.0)?;
         Some((place, self.adapter.list().get(place.module)?))
     }

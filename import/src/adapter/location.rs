@@ -31,9 +31,6 @@ pub(super) struct Found {
 /// Finds the adapter called `name`: a path, or a file or directory in `adapters/` of the models
 /// directory. The ending `.safetensors` is optional there. A directory without an adapter, such as
 /// one with recordings, is passed over if another one has it.
-///
-/// # Errors
-/// [`AdapterError::Absent`].
 pub(super) fn find(name: &str, layout: &Layout) -> Result<Found, Error> {
     let mut candidates = vec![PathBuf::from(name)];
     if !name.contains(['/', '\\']) && ![".", "..", ""].contains(&name) {

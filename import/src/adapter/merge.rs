@@ -38,9 +38,6 @@ struct Rounded {
 impl Adapters {
     /// Fits `adapters`, each with its scale, to the parameters (path and shape) of the transformer
     /// of `model`.
-    ///
-    /// # Errors
-    /// [`AdapterError::NoMatch`], [`AdapterError::WrongShape`], [`AdapterError::Twice`].
     pub(crate) fn fit(
         adapters: Vec<(Adapter, f64)>,
         model: &str,

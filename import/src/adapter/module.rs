@@ -6,7 +6,7 @@ use super::{
     AdapterError,
     delta::{self, Lengths},
     key::Role,
-    product::{Product, Whole, of_rows, shape_of},
+    product::{Product, Shaped, of_rows, shape_of},
     settings::{Scale, Settings},
 };
 use crate::{Error, Tensors};
@@ -46,9 +46,6 @@ enum Dora {
 
 impl Module {
     /// Builds the changes of weight and bias of module `name` from its tensors, by their roles.
-    ///
-    /// # Errors
-    /// [`AdapterError::Broken`].
     pub(super) fn of_group(
         name: &str,
         group: &BTreeMap<Role, String>,
@@ -68,7 +65,7 @@ impl Module {
         }
         let weight = Product::of_weight(group, tensors).map_err(broken)?;
         let bias = Product::of_bias(group, tensors);
-        let with = |whole: Whole, parameter| Self {
+        let with = |whole: Shaped, parameter| Self {
             name: name.to_owned(),
             parameter,
             product: whole.product,

@@ -6,7 +6,7 @@ use super::module::Module;
 
 /// The module that changes a parameter.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct ModuleRows {
     /// The index in the adapter's list of modules.
     pub(super) module: usize,
     /// The rows of that module that belong to the parameter.
@@ -32,7 +32,7 @@ pub(super) fn divided(
     place: usize,
     module: &Module,
     found: &[(&str, &[usize])],
-) -> Vec<(String, Place)> {
+) -> Vec<(String, ModuleRows)> {
     let sharing: Arc<[String]> = found.iter().map(|(path, _)| (*path).to_owned()).collect();
     let mut at = 0;
     let one = |(path, shape): &(&str, &[usize])| {
@@ -44,7 +44,7 @@ pub(super) fn divided(
         let start = at;
         at += rows;
         let sharing = Arc::clone(&sharing);
-        ((*path).to_owned(), Place { module: place, rows: start..start + rows, sharing })
+        ((*path).to_owned(), ModuleRows { module: place, rows: start..start + rows, sharing })
     };
     found.iter().map(one).collect()
 }
@@ -52,10 +52,11 @@ pub(super) fn divided(
 /// Among `places`, finds modules that combine several of the model's. Returns their number, the
 /// first one, and the order of the parts, such as `q_proj, k_proj, v_proj`.
 pub(super) fn of_several<'a>(
-    places: impl Iterator<Item = &'a Place>,
+    places: impl Iterator<Item = &'a ModuleRows>,
 ) -> Option<(usize, usize, String)> {
     let divided = places.filter(|place| place.sharing.len() > 1);
-    let modules: BTreeMap<usize, &Place> = divided.map(|place| (place.module, place)).collect();
+    let modules: BTreeMap<usize, &ModuleRows> =
+        divided.map(|place| (place.module, place)).collect();
     let mut orders: Vec<String> = Vec::new();
     for place in modules.values() {
         let order = place.sharing.iter().map(|path| leaf(path)).collect::<Vec<_>>().join(", ");

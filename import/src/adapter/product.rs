@@ -20,7 +20,7 @@ pub(super) enum Product {
 
 /// A product, with the shape and rank of its tensors.
 #[derive(Debug)]
-pub(super) struct Whole {
+pub(super) struct Shaped {
     pub(super) product: Product,
     /// `[out, in]` with the later sizes flattened; for a difference its own shape.
     pub(super) shape: Vec<usize>,
@@ -101,7 +101,7 @@ impl Product {
     pub(super) fn of_weight(
         group: &BTreeMap<Role, String>,
         tensors: &Tensors,
-    ) -> Result<Option<Whole>, String> {
+    ) -> Result<Option<Shaped>, String> {
         let any = |is: fn(&Role) -> bool| group.keys().any(is);
         let kinds = [
             ("a LoRA", any(|role| matches!(role, Role::Down | Role::Up))),
@@ -162,18 +162,18 @@ impl Product {
             [_, _, _, true] => return Ok(Self::difference(group, Role::Difference, tensors)),
             _ => return Ok(None),
         };
-        Ok(Some(Whole { product, shape: shape.to_vec(), rank }))
+        Ok(Some(Shaped { product, shape: shape.to_vec(), rank }))
     }
 
     /// Builds the change of a module's bias from its tensors, if there is one.
-    pub(super) fn of_bias(group: &BTreeMap<Role, String>, tensors: &Tensors) -> Option<Whole> {
+    pub(super) fn of_bias(group: &BTreeMap<Role, String>, tensors: &Tensors) -> Option<Shaped> {
         Self::difference(group, Role::BiasDifference, tensors)
     }
 
-    fn difference(group: &BTreeMap<Role, String>, role: Role, tensors: &Tensors) -> Option<Whole> {
+    fn difference(group: &BTreeMap<Role, String>, role: Role, tensors: &Tensors) -> Option<Shaped> {
         let name = group.get(&role)?;
         let product = Self::Difference(name.clone());
-        Some(Whole { product, shape: shape_of(tensors, name), rank: None })
+        Some(Shaped { product, shape: shape_of(tensors, name), rank: None })
     }
 
     /// Returns the names of its tensors.

@@ -24,8 +24,8 @@ use tempfile::TempDir;
 
 use super::{Adapter, AdapterError};
 use crate::{
-    AceStep, Error, open_tiny,
-    testing::{B, Stored, place, stored},
+    AceStep, Error, Fitted, open_tiny,
+    testing::{B, Stored, assert_contains, assert_ends, assert_starts, place, stored},
 };
 
 /// `[64, 64]`, `[32, 64]` and `[96, 64]`.
@@ -43,6 +43,11 @@ fn tensor(shape: &[usize], seed: f64) -> Stored {
     stored(Dtype::F32, shape, &numbers(shape.iter().product(), seed))
 }
 
+/// A tensor of one number.
+fn alpha(value: f32) -> Stored {
+    stored(Dtype::F32, &[], &[value])
+}
+
 /// A file of an adapter.
 struct File {
     folder: TempDir,
@@ -57,13 +62,34 @@ impl File {
         Self { folder, tensors, metadata: BTreeMap::new() }
     }
 
+    /// The tensors of one module, by their roles.
+    fn of<const N: usize>(module: &str, tensors: [(&str, Stored); N]) -> Self {
+        let add = |file: Self, (role, tensor)| file.with(&format!("{module}.{role}"), tensor);
+        tensors.into_iter().fold(Self::new([]), add)
+    }
+
     /// `A` and `B` of rank 4 for a weight `[out, 64]`.
     fn lora(module: &str, out: usize, seed: f64) -> Self {
-        let (a, b) = (format!("{module}.lora_A.weight"), format!("{module}.lora_B.weight"));
-        Self::new([
-            (a.as_str(), tensor(&[4, 64], seed)),
-            (b.as_str(), tensor(&[out, 4], seed + 0.1)),
-        ])
+        Self::new([]).and_lora(module, out, seed)
+    }
+
+    /// Adds another such module.
+    fn and_lora(self, module: &str, out: usize, seed: f64) -> Self {
+        self.with(&format!("{module}.lora_A.weight"), tensor(&[4, 64], seed))
+            .with(&format!("{module}.lora_B.weight"), tensor(&[out, 4], seed + 0.1))
+    }
+
+    /// The four factors of rank 2 for a weight `[out, 64]`.
+    fn loha(module: &str, out: usize) -> Self {
+        Self::of(
+            module,
+            [
+                ("hada_w1_a", tensor(&[out, 2], 0.1)),
+                ("hada_w1_b", tensor(&[2, 64], 0.2)),
+                ("hada_w2_a", tensor(&[out, 2], 0.3)),
+                ("hada_w2_b", tensor(&[2, 64], 0.4)),
+            ],
+        )
     }
 
     fn with(mut self, name: &str, tensor: Stored) -> Self {
@@ -98,6 +124,11 @@ impl File {
 
     fn adapter(&self) -> Adapter {
         self.open().expect("an adapter")
+    }
+
+    /// Returns the values of `lora_A` and `lora_B`.
+    fn a_b(&self) -> (Vec<f64>, Vec<f64>) {
+        (self.values("lora_A.weight"), self.values("lora_B.weight"))
     }
 
     /// Returns the values of a tensor.
@@ -139,23 +170,41 @@ fn refused(file: &File) -> String {
     folder.adapt(vec![(file.adapter(), 1.0)]).expect_err("it does not fit").to_string()
 }
 
+/// Returns the adapter that was fitted to the model of `folder`.
+fn fitted(folder: &AceStep) -> &Fitted {
+    &folder.adapters().expect("one").list()[0]
+}
+
+/// Returns the only one of `notices`.
+#[track_caller]
+fn only(notices: Vec<String>) -> String {
+    let [notice] = <[String; 1]>::try_from(notices).expect("one notice");
+    notice
+}
+
+/// Asserts that the parameters in `wanted` have these values and that all others are unchanged.
+#[track_caller]
+fn assert_are(found: &Weights, wanted: &[(String, Vec<f64>)]) {
+    let own = weights(vec![]);
+    assert_eq!(found.len(), own.len());
+    for (path, own) in &own {
+        match wanted.iter().find(|(changed, _)| changed == path) {
+            None => assert_eq!(&found[path], own, "{path}"),
+            Some((_, wanted)) => {
+                assert_ne!(&found[path], own, "{path}");
+                for (i, (&found, &wanted)) in found[path].iter().zip(wanted).enumerate() {
+                    let error = (f64::from(found) - wanted).abs();
+                    assert!(error < 2e-6 * (1.0 + wanted.abs()), "{path} {i}: {found}, {wanted}");
+                }
+            }
+        }
+    }
+}
+
 /// Asserts that `module` is `wanted` and that nothing else has changed.
 #[track_caller]
 fn assert_only(found: &Weights, module: &str, wanted: &[f64]) {
-    let own = weights(vec![]);
-    let name = format!("{module}.weight");
-    assert_eq!(found.len(), own.len());
-    for (path, values) in found {
-        if *path == name {
-            assert_ne!(values, &own[path]);
-            for (i, (&found, &wanted)) in values.iter().zip(wanted).enumerate() {
-                let error = (f64::from(found) - wanted).abs();
-                assert!(error < 2e-6 * (1.0 + wanted.abs()), "{i}: {found} and {wanted}");
-            }
-        } else {
-            assert_eq!(values, &own[path], "{path}");
-        }
-    }
+    assert_are(found, &[(format!("{module}.weight"), wanted.to_vec())]);
 }
 
 /// Returns `W + scale B A` in double precision.
@@ -167,6 +216,16 @@ fn with_lora(w: &[f32], a: &[f64], b: &[f64], rank: usize, scale: f64) -> Vec<f6
         f64::from(w[i]) + scale * sum
     };
     (0..w.len()).map(cell).collect()
+}
+
+/// Returns `W + (w1_a w1_b) ∘ (w2_a w2_b) / 2`.
+fn with_loha(w: &[f32], file: &File) -> Vec<f64> {
+    let product = |n: u8| {
+        let (a, b) = (file.values(&format!("w{n}_a")), file.values(&format!("w{n}_b")));
+        with_lora(&vec![0.0; w.len()], &b, &a, 2, 1.0)
+    };
+    let sum = w.iter().zip(product(1)).zip(product(2));
+    sum.map(|((&w, x), y)| f64::from(w) + x * y / 2.0).collect()
 }
 
 fn own(module: &str) -> Vec<f32> {

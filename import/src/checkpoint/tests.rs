@@ -152,16 +152,6 @@ fn configurations_that_do_not_fit_each_other_are_refused() {
 }
 
 #[test]
-fn an_unknown_key_of_a_config_is_refused_by_name() {
-    let copy = Copy::new();
-    edit_config(&copy.paths.dit, "logit_softcap", 30.into());
-    let error = AceStep::open(&copy.paths).expect_err("an unknown key");
-    assert!(matches!(error, Error::BadConfig { .. }), "{error}");
-    let source = std::error::Error::source(&error).expect("a source").to_string();
-    assert!(source.contains("`logit_softcap`"), "{source}");
-}
-
-#[test]
 fn a_check_finds_what_does_not_fit_in_any_part_before_a_weight_is_read() {
     let device = Default::default();
     let copy = Copy::new();

@@ -30,12 +30,12 @@ pub(super) struct Config {
 /// # Errors
 /// If neither is possible.
 pub(super) fn of(path: &Path, kind: Kind, tensors: &Tensors) -> Result<Config, Error> {
-    let told = sizes::told(kind, tensors)?;
+    let implied = sizes::implied(kind, tensors)?;
     let from = path.with_file_name(FILE);
     let notice = match beside(&from, kind) {
         Beside::Nothing => None,
         Beside::Broken(reason) => Some(reason),
-        Beside::Found(text, config) => match is_of_another(path, kind, &told, &config) {
+        Beside::Found(text, config) => match is_of_another(path, kind, &implied, &config) {
             None => {
                 let notice = contradicts_name(path, kind, &config).map(|said| {
                     format!("`{}` is used for `{}`: {said}", from.display(), name(path))
@@ -47,7 +47,7 @@ pub(super) fn of(path: &Path, kind: Kind, tensors: &Tensors) -> Result<Config, E
     };
     let notice = notice
         .map(|reason| format!("`{}` is not used for `{}`: {reason}", from.display(), name(path)));
-    let text = sizes::config(kind, tensors, told)?;
+    let text = sizes::config(kind, tensors, implied)?;
     Ok(Config { from: path.to_owned(), text, is_file: false, notice })
 }
 
@@ -86,14 +86,14 @@ fn beside(from: &Path, kind: Kind) -> Beside {
 }
 
 /// Returns the reason why `config` does not belong to the file at `path`, whose tensors imply
-/// `told`.
+/// `implied`.
 fn is_of_another(
     path: &Path,
     kind: Kind,
-    told: &Map<String, Value>,
+    implied: &Map<String, Value>,
     config: &Map<String, Value>,
 ) -> Option<String> {
-    if let Some((key, value, own)) = sizes::difference(told, config) {
+    if let Some((key, value, own)) = sizes::difference(implied, config) {
         return Some(format!(
             "its `{key}` is {value}, and by its tensors the file's is {own}; the sizes of the \
              tensors tell"

@@ -58,17 +58,17 @@ impl Sizes<'_> {
 ///
 /// # Errors
 /// If a required tensor is missing or of another rank.
-pub(super) fn told(kind: Kind, tensors: &Tensors) -> Result<Map<String, Value>, Error> {
+pub(super) fn implied(kind: Kind, tensors: &Tensors) -> Result<Map<String, Value>, Error> {
     let sizes = Sizes(tensors);
-    let told = match kind {
+    let implied = match kind {
         Kind::Dit => dit(&sizes)?,
         Kind::Vae => vae(&sizes)?,
         Kind::TextEncoder | Kind::LanguageModel => qwen3(&sizes)?,
     };
-    Ok(told.into_iter().map(|(key, value)| (key.to_owned(), value)).collect())
+    Ok(implied.into_iter().map(|(key, value)| (key.to_owned(), value)).collect())
 }
 
-/// Returns the config.json for `tensors`, from the keys of [`told`].
+/// Returns the config.json for `tensors`, from the keys of [`implied`].
 ///
 /// # Errors
 /// If the codebook is not the released one.
@@ -117,14 +117,14 @@ pub(super) fn config(
     Ok(Value::Object(config).to_string())
 }
 
-/// Returns the first difference between config.json and the values `told` by the tensors: key, its
+/// Returns the first difference between config.json and the values `implied` by the tensors: key, its
 /// value there, the tensors' value. A missing key is no difference.
 pub(super) fn difference(
-    told: &Map<String, Value>,
+    implied: &Map<String, Value>,
     config: &Map<String, Value>,
 ) -> Option<(String, Value, Value)> {
     let says = |key: &str| config.get(key).filter(|value| !value.is_null());
-    told.iter().find_map(|(key, own)| {
+    implied.iter().find_map(|(key, own)| {
         let value = match key.as_str() {
             DIMENSIONS => says("fsq_input_levels")?.as_array()?.len().into(),
             // Encoders without a separate width have the transformer's.
@@ -150,9 +150,9 @@ fn table(tensors: &Tensors) -> String {
 }
 
 /// Keys and their values from the sizes.
-type Told = Vec<(&'static str, Value)>;
+type Implied = Vec<(&'static str, Value)>;
 
-fn dit(sizes: &Sizes<'_>) -> Result<Told, Error> {
+fn dit(sizes: &Sizes<'_>) -> Result<Implied, Error> {
     let [heads, kv_heads, head_dim] = sizes.heads("decoder.layers.0.self_attn")?;
     let lyrics = "encoder.lyric_encoder.layers.0";
     let [encoder_heads, encoder_kv_heads, _] = sizes.heads(&format!("{lyrics}.self_attn"))?;
@@ -188,7 +188,7 @@ fn dit(sizes: &Sizes<'_>) -> Result<Told, Error> {
 }
 
 /// Reads the VAE's sizes; the tensors have their released names.
-fn vae(sizes: &Sizes<'_>) -> Result<Told, Error> {
+fn vae(sizes: &Sizes<'_>) -> Result<Implied, Error> {
     let first = "encoder.conv1.weight_v";
     let width = sizes.of(first, 0, 3)?;
     let stage = |index, at| sizes.of(&format!("encoder.block.{index}.conv1.weight_v"), at, 3);
@@ -207,7 +207,7 @@ fn vae(sizes: &Sizes<'_>) -> Result<Told, Error> {
 }
 
 /// Reads a Qwen3's sizes (text encoder or language model), with or without `model.`.
-fn qwen3(sizes: &Sizes<'_>) -> Result<Told, Error> {
+fn qwen3(sizes: &Sizes<'_>) -> Result<Implied, Error> {
     let table = table(sizes.0);
     let prefix = table.trim_end_matches("embed_tokens.weight");
     let [heads, kv_heads, head_dim] = sizes.heads(&format!("{prefix}layers.0.self_attn"))?;

@@ -9,11 +9,11 @@ use crate::{
 const REPO: &str = "ACE-Step/Ace-Step1.5";
 
 /// A cache and a models directory.
-struct Place {
+struct TestCache {
     directory: tempfile::TempDir,
 }
 
-impl Place {
+impl TestCache {
     fn new() -> Self {
         Self { directory: tempfile::tempdir().expect("a directory") }
     }
@@ -61,7 +61,7 @@ fn checksum(content: &str) -> Checksum {
 
 #[test]
 fn what_was_pulled_is_used_whatever_another_program_fetches_after_it() {
-    let (place, [vae, _]) = (Place::new(), COMPANIONS);
+    let (place, [vae, _]) = (TestCache::new(), COMPANIONS);
     let (hub, vae) = (place.hub(), vae);
     assert_eq!((hub.find(&vae), hub.state(&vae)), (None, State::Absent));
 
@@ -89,7 +89,7 @@ fn what_was_pulled_is_used_whatever_another_program_fetches_after_it() {
 
 #[test]
 fn a_model_of_the_cache_is_found_by_its_short_name_with_what_it_shares() {
-    let place = Place::new();
+    let place = TestCache::new();
     let base = &MODELS[1];
     for (repo, prefix) in [(base.repo, ""), (REPO, "vae/"), (REPO, "Qwen3-Embedding-0.6B/")] {
         place.file(repo, "aaa", &format!("{prefix}config.json"), r#"{"model_type":"acestep"}"#);
@@ -116,7 +116,7 @@ fn a_model_of_the_cache_is_found_by_its_short_name_with_what_it_shares() {
 
 #[test]
 fn a_directory_is_called_as_its_repository_where_it_is_all_of_it() {
-    let hub = Place::new().hub();
+    let hub = TestCache::new().hub();
     let name = |repo, below| name_of_snapshot(&hub.snapshot(repo, "aaa").join(below));
     assert_eq!(name("ACE-Step/acestep-v15-base", "").as_deref(), Some("acestep-v15-base"));
     assert_eq!(name(REPO, "vae"), None);
@@ -125,7 +125,7 @@ fn a_directory_is_called_as_its_repository_where_it_is_all_of_it() {
 
 #[test]
 fn files_that_no_other_name_leads_to_go_with_a_directory() {
-    let (place, [vae, text]) = (Place::new(), COMPANIONS);
+    let (place, [vae, text]) = (TestCache::new(), COMPANIONS);
     let (hub, vae, text) = (place.hub(), vae, text);
     for commit in ["aaa", "bbb"] {
         place.file(REPO, commit, "vae/config.json", "{}");
@@ -149,7 +149,7 @@ fn files_that_no_other_name_leads_to_go_with_a_directory() {
 /// Systems without symbolic links use a second name of the file.
 #[test]
 fn files_with_two_names_lose_both_unless_another_directory_was_pulled_with_them() {
-    let (place, [vae, text]) = (Place::new(), COMPANIONS);
+    let (place, [vae, text]) = (TestCache::new(), COMPANIONS);
     let (hub, vae, text) = (place.hub(), vae, text);
     for (path, content) in [
         ("vae/config.json", "{}"),
@@ -172,7 +172,7 @@ fn files_with_two_names_lose_both_unless_another_directory_was_pulled_with_them(
 
 #[test]
 fn every_file_is_compared_with_what_was_published() {
-    let (place, [vae, _]) = (Place::new(), COMPANIONS);
+    let (place, [vae, _]) = (TestCache::new(), COMPANIONS);
     let (hub, vae) = (place.hub(), vae);
     for (name, content) in [("config.json", "{}"), ("model.safetensors", "weights")] {
         place.file(REPO, "aaa", &format!("vae/{name}"), content);
@@ -193,7 +193,7 @@ fn every_file_is_compared_with_what_was_published() {
 
 #[test]
 fn what_was_pulled_has_to_be_told_by_a_file_that_can_be_read() {
-    let place = Place::new();
+    let place = TestCache::new();
     let data = place.hub().data;
     std::fs::create_dir_all(&data).expect("a directory");
     std::fs::write(data.join("pulled.json"), "[").expect("a file");
@@ -235,7 +235,7 @@ fn a_place_that_may_not_be_written_to_has_the_remedy_for_that_place() {
     let data = hint(HubError::Data { path, source: denied() });
     assert!(data.contains("XDG_DATA_HOME") && !data.contains("HF_HOME"), "{data}");
     // A file at the path of the data directory.
-    let place = Place::new();
+    let place = TestCache::new();
     std::fs::write(place.directory.path().join("data"), "").expect("a file");
     let hub = place.hub();
     assert!(matches!(Pins::change(&hub, |_| ()), Err(HubError::Data { .. })));

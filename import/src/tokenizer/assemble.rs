@@ -60,9 +60,6 @@ const BYTES: usize = 256;
 pub(crate) const ADDED_TOKENS: usize = ADDED.len();
 
 /// Returns the tokenizer.json of `owner` for `vocab.json` and `merges.txt`.
-///
-/// # Errors
-/// [`Error::BadTokenizer`].
 pub(super) fn tokenizer_json(directory: &Directory, owner: Owner) -> Result<Value, Error> {
     let bad = |file: &str, reason: String| owner.error(directory.path(file), reason);
     let vocab: serde_json::Map<String, Value> =

@@ -162,7 +162,7 @@ impl Device {
     }
 
     /// True for a GPU: it has its own memory, and a lack of it is an error of the device.
-    pub fn is_card(self) -> bool {
+    pub fn is_gpu(self) -> bool {
         self != Self::Cpu
     }
 
@@ -171,12 +171,12 @@ impl Device {
     pub(crate) fn behind<B: Backend>(device: &B::Device) -> Self {
         let device: &dyn Any = device;
         #[cfg(feature = "cuda")]
-        if let Some(card) = device.downcast_ref::<burn_cuda::CudaDevice>() {
-            return Self::Cuda(card.index);
+        if let Some(gpu) = device.downcast_ref::<burn_cuda::CudaDevice>() {
+            return Self::Cuda(gpu.index);
         }
         #[cfg(feature = "wgpu")]
-        if let Some(card) = device.downcast_ref::<burn_wgpu::WgpuDevice>() {
-            return Self::Wgpu(wgpu::index_of(card));
+        if let Some(gpu) = device.downcast_ref::<burn_wgpu::WgpuDevice>() {
+            return Self::Wgpu(wgpu::index_of(gpu));
         }
         let _ = device;
         Self::Cpu
@@ -249,8 +249,8 @@ impl FromStr for Device {
 fn near(text: &str, name: &str) -> Option<&'static str> {
     let near = nearest(text, ["auto"].into_iter().chain(BUILT_IN.iter().copied()));
     // "gpu" is similar to "cpu", but the user wants a GPU.
-    let wants_card = name.eq_ignore_ascii_case("gpu");
-    if wants_card && matches!(near, None | Some("cpu")) { Some("auto") } else { near }
+    let wants_gpu = name.eq_ignore_ascii_case("gpu");
+    if wants_gpu && matches!(near, None | Some("cpu")) { Some("auto") } else { near }
 }
 
 #[cfg(test)]
@@ -275,7 +275,7 @@ mod tests {
     fn the_device_behind_a_backend_is_found() {
         let device = Device::behind::<burn_flex::Flex>(&burn_flex::FlexDevice);
         assert_eq!(device, Device::Cpu);
-        assert!(!device.is_card() && Device::Cuda(0).is_card() && Device::Wgpu(0).is_card());
+        assert!(!device.is_gpu() && Device::Cuda(0).is_gpu() && Device::Wgpu(0).is_gpu());
     }
 
     #[test]

@@ -192,21 +192,6 @@ mod tests {
     }
 
     #[test]
-    fn an_existing_file_is_replaced_only_on_request() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("a");
-        write_whole(&path, Existing::Keep, bytes(b"one")).expect("the first write");
-        assert!(matches!(
-            write_whole(&path, Existing::Keep, bytes(b"two")),
-            Err(Error::AlreadyExists { .. })
-        ));
-        assert_eq!(std::fs::read(&path).expect("readable"), b"one");
-        write_whole(&path, Existing::Replace, bytes(b"two")).expect("a replacement");
-        assert_eq!(std::fs::read(&path).expect("readable"), b"two");
-        assert_eq!(names(folder.path()), ["a"]);
-    }
-
-    #[test]
     fn a_write_that_fails_leaves_nothing_behind() {
         let folder = tempfile::tempdir().expect("a folder");
         let result = write_whole(&folder.path().join("a"), Existing::Keep, |w| {
@@ -215,26 +200,6 @@ mod tests {
         });
         assert!(matches!(result, Err(Error::File { action: Action::Write, .. })));
         assert!(names(folder.path()).is_empty());
-    }
-
-    #[test]
-    fn a_directory_as_output_names_it_and_says_what_to_do() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let error =
-            write_whole(folder.path(), Existing::Replace, bytes(b"x")).expect_err("a directory");
-        assert_eq!(
-            error.to_string(),
-            format!("cannot write `{}`: it is a directory", folder.path().display())
-        );
-        assert!(error.hint().expect("a hint").ends_with("song.wav`"));
-    }
-
-    #[test]
-    fn a_missing_folder_is_told_before_any_work() {
-        let error = check_target(Path::new("/nonexistent/folder/a.wav"), Existing::Keep)
-            .expect_err("missing");
-        assert_eq!(error.to_string(), "cannot create `/nonexistent/folder/a.wav`");
-        assert_eq!(error.hint().as_deref(), Some("check the path; its folder must exist"));
     }
 
     /// Linux file systems accept these names; exFAT returns `InvalidInput`.

@@ -19,9 +19,10 @@ use burn::{
 use crate::{
     exchange::Array3,
     flow::noise::NoiseSource,
-    listen::latents_with,
     networks::{Networks, VAE_DECODER},
-    stage, vae,
+    stage,
+    tokenize::latents_with,
+    vae,
 };
 
 /// Options of [`encode`].

@@ -13,7 +13,7 @@ use crate::{SongError, python};
 const UPSTREAM_LAST: u32 = 63_999;
 
 pub(crate) const OPEN: &str = "<|audio_code_";
-pub(crate) const CLOSE: &str = "|>";
+const CLOSE: &str = "|>";
 
 /// Parses codes in either notation; does not check them against the size of a codebook.
 ///
@@ -46,7 +46,7 @@ pub fn parse_markup(text: &str) -> Vec<u32> {
 
 /// Returns the digits of every `<|audio_code_N|>` in `text` and skips any text between them, as
 /// upstream does. Digits of any script count, as in Python's `\d`.
-pub(crate) fn markup(text: &str) -> impl Iterator<Item = &str> {
+fn markup(text: &str) -> impl Iterator<Item = &str> {
     // Each piece after an opening begins with the number, if there is one.
     text.split(OPEN).skip(1).filter_map(|piece| {
         let (digits, _) = piece.split_once(CLOSE)?;

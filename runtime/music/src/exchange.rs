@@ -65,7 +65,8 @@ impl Array3 {
         Self { shape, data }
     }
 
-    fn to_bytes(&self) -> Vec<u8> {
+    /// Returns the values in little-endian order.
+    pub(crate) fn to_bytes(&self) -> Vec<u8> {
         self.data.iter().flat_map(|x| x.to_le_bytes()).collect()
     }
 }
@@ -271,7 +272,8 @@ fn finite(path: &Path, array: Array3) -> Result<Array3, Error> {
     }
 }
 
-fn floats(bytes: &[u8]) -> Vec<f32> {
+/// Reads little-endian values.
+pub(crate) fn floats(bytes: &[u8]) -> Vec<f32> {
     bytes.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect()
 }
 

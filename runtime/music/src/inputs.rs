@@ -191,7 +191,7 @@ fn read_sounds(
         }
         (Some(path), None) if follows => {
             let audio = listen(path, model, notices)?;
-            let sound = Sound::heard(&audio, model);
+            let sound = Sound::from_audio(&audio, model);
             sounds.source = Some(sound.map_err(|error| unusable(path, "source", error))?);
         }
         (None, Some(path)) if follows => sounds.source = Some(encoded(path, "source", model)?),

@@ -37,7 +37,7 @@ use safetensors::{Dtype, SafeTensors, tensor::TensorView};
 
 use crate::{
     SongError,
-    exchange::{Array3, foreign},
+    exchange::{Array3, floats, foreign},
 };
 
 /// Values per frame; the same for every released VAE.
@@ -84,11 +84,6 @@ impl Format {
     pub fn of(path: &Path) -> Option<Self> {
         let extension = path.extension()?.to_str()?;
         Self::ALL.into_iter().find(|format| extension.eq_ignore_ascii_case(format.name()))
-    }
-
-    /// True if reading returns exactly the written values.
-    pub fn is_exact(self) -> bool {
-        matches!(self, Self::Safetensors | Self::Vae)
     }
 }
 
@@ -208,13 +203,12 @@ pub fn to_bytes(
         return Err(Error::Conflict(format!("nac4 holds no frames of {channels} numbers")));
     }
     acestep_engine::audio::loudness::require_finite("the VAE", &latents.data)?;
-    let raw = || latents.data.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<u8>>();
     match format {
-        Format::Vae => Ok(raw()),
+        Format::Vae => Ok(latents.to_bytes()),
         Format::Nac8 => nac::write(&latents.data, channels, nac::EIGHT).map_err(Error::Conflict),
         Format::Nac4 => nac::write(&latents.data, channels, nac::FOUR).map_err(Error::Conflict),
         Format::Safetensors => {
-            let bytes = raw();
+            let bytes = latents.to_bytes();
             let metadata = HashMap::from([
                 ("format".to_owned(), "acestep latents".to_owned()),
                 ("frames_per_second".to_owned(), frames_per_second.to_string()),
@@ -252,8 +246,4 @@ fn from_safetensors(bytes: &[u8], channels: usize) -> Result<Vec<f32>, String> {
         Dtype::BF16 => Ok(pairs().map(|b| bf16::from_le_bytes(b).to_f32()).collect()),
         other => Err(format!("`{NAME}` is {other:?}, not F32, F16 or BF16")),
     }
-}
-
-fn floats(bytes: &[u8]) -> Vec<f32> {
-    bytes.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect()
 }

@@ -76,7 +76,7 @@
 //! | `lm` | the 5 Hz language model: prompts, plan, audio codes |
 //! | `flow` | timesteps, noise, guidance, solver |
 //! | `vae` | latents to sound and back, in tiles |
-//! | `listen` | sound to audio codes |
+//! | `tokenize` | sound to audio codes |
 //! | `align`, `plot` | after the song: times of the lines, scores, a picture |
 //! | `codec` | sound to latents and back |
 //! | `pipeline` | all stages in sequence |
@@ -105,8 +105,6 @@ pub mod flow;
 pub mod inputs;
 #[doc(hidden)]
 pub mod latents;
-#[doc(hidden)]
-pub mod listen;
 #[doc(hidden)]
 pub mod lm;
 #[doc(hidden)]
@@ -137,6 +135,8 @@ pub mod stage;
 #[doc(hidden)]
 pub mod text;
 #[doc(hidden)]
+pub mod tokenize;
+#[doc(hidden)]
 pub mod vae;
 
 #[cfg(test)]
@@ -147,7 +147,6 @@ pub use codec::Encode;
 pub use error::SongError;
 pub use exchange::{Array3, Conditioning};
 pub use flow::{noise::NoiseSource, schedule::Schedule, solver::Solver};
-pub use listen::codes_of;
 pub use lm::{
     compose::{Composed, Understood, compose},
     metadata::Metadata,
@@ -162,3 +161,4 @@ pub use pipeline::{
 pub use plan::{Plan, Task};
 pub use request::Request;
 pub use sounds::{Sound, Sounds};
+pub use tokenize::codes_of;

@@ -13,7 +13,6 @@
 //! | [`Held`] | a model that stays in memory between requests |
 //! | [`snapshot`] | the key-value cache as a file |
 //! | [`judge`], [`pmi`] | scores of how well codes match a request |
-//! | [`replay`] | replay of recorded runs of the reference |
 //! | [`vocabulary`] | special tokens |
 //! | [`constrain`] | rules for the next token |
 //! | [`sample`] | from logits to one token |
@@ -35,7 +34,6 @@ pub mod metadata;
 pub mod parse;
 pub mod pmi;
 pub mod prompt;
-pub mod replay;
 pub mod sample;
 mod session;
 pub mod settings;

@@ -24,11 +24,7 @@ pub(crate) fn text_encoder(
     tokens: usize,
     widths: Widths,
 ) -> MemoryNeed {
-    let sizes = LayerSizes {
-        hidden: config.hidden_size,
-        intermediate: config.intermediate_size,
-        heads: config.num_attention_heads * config.head_dim,
-    };
+    let sizes = trunk(config);
     MemoryNeed {
         stage: stage::TEXT_ENCODER,
         lifetime: Lifetime::Run,
@@ -121,11 +117,7 @@ pub(crate) fn language_model(
 ) -> MemoryNeed {
     /// A prompt is read in pieces of about this many tokens.
     const PIECE: usize = 512;
-    let sizes = LayerSizes {
-        hidden: config.hidden_size,
-        intermediate: config.intermediate_size,
-        heads: config.num_attention_heads * config.head_dim,
-    };
+    let sizes = trunk(config);
     let keys = config.num_key_value_heads * config.head_dim;
     let one = product(&[keys, positions, rows]) * widths.number;
     let scores = product(&[config.vocab_size, rows]) * 4;
@@ -209,6 +201,14 @@ fn sizes_of(
     LayerSizes {
         hidden: hidden.unwrap_or(config.hidden_size),
         intermediate: intermediate.unwrap_or(config.intermediate_size),
+        heads: config.num_attention_heads * config.head_dim,
+    }
+}
+
+fn trunk(config: &qwen3::Config) -> LayerSizes {
+    LayerSizes {
+        hidden: config.hidden_size,
+        intermediate: config.intermediate_size,
         heads: config.num_attention_heads * config.head_dim,
     }
 }

@@ -10,13 +10,13 @@ use acestep_model::{Configs, acestep::Network, qwen3};
 use crate::{
     Plan,
     align::{Extras, attention_maps},
-    listen::CODES_AT_ONCE,
     lm::settings::Settings,
     memory::{
         self, alignment, conditioner, diffusion, language_model, text_encoder, vae, vae_encoder,
     },
     stage,
     text::{CAPTION_TOKENS, LYRIC_TOKENS},
+    tokenize::CODES_AT_ONCE,
 };
 
 /// Sizes of a model's networks, and the device that they are for.

@@ -5,8 +5,6 @@
 //!
 //! Source: upstream `prompt_utils.py`, `metadata_utils.py`, `task_utils.py`, `constants.py`.
 
-use serde_json::Value;
-
 /// Instruction of text2music.
 pub const TEXT_TO_MUSIC: &str = "Fill the audio semantic mask based on the given conditions:";
 /// Instruction of covers and of songs from audio codes.
@@ -36,22 +34,6 @@ pub struct Metas {
 }
 
 impl Metas {
-    /// Reads a metadata object with any of upstream's key names. A key that is absent, null or of
-    /// another type counts as unknown.
-    pub fn from_json(metas: &Value) -> Self {
-        let first = |keys: &[&str]| keys.iter().map(|key| &metas[*key]).find(|v| !v.is_null());
-        let words = |keys: &[&str]| first(keys).and_then(Value::as_str).map(str::to_owned);
-        Self {
-            bpm: first(&["bpm", "tempo"]).and_then(Value::as_u64).map(|bpm| bpm as u32),
-            timesignature: words(&["timesignature", "time_signature"]),
-            keyscale: words(&["keyscale", "key", "scale"]),
-            duration: first(&["duration", "length"]).and_then(|value| match value.as_f64() {
-                Some(seconds) => Some(duration_text(seconds)),
-                None => value.as_str().map(str::to_owned),
-            }),
-        }
-    }
-
     /// Formats the four lines, each with its newline.
     pub fn to_text(&self) -> String {
         let bpm = match self.bpm {
@@ -95,32 +77,6 @@ pub fn lyric_head(language: &str) -> String {
     format!("# Languages\n{language}\n\n# Lyric\n")
 }
 
-/// Formats caption and lyric prompt from upstream's metadata: an object, a text or null.
-///
-/// An object's `caption` and `language`, if present, override the arguments. `instruction` defaults
-/// to [`TEXT_TO_MUSIC`]. This is upstream's `build_dit_inputs`.
-pub fn prompts_from_metas(
-    task_instruction: Option<&str>,
-    caption: &str,
-    lyrics: &str,
-    metas: &Value,
-    language: &str,
-) -> (String, String) {
-    let metas_text = match metas {
-        Value::String(text) => text.clone(),
-        metas => Metas::from_json(metas).to_text(),
-    };
-    let own = |key: &str| metas[key].as_str().filter(|text| !text.is_empty());
-    (
-        caption_prompt(
-            task_instruction.unwrap_or(TEXT_TO_MUSIC),
-            own("caption").unwrap_or(caption),
-            &metas_text,
-        ),
-        lyric_prompt(own("language").unwrap_or(language), lyrics),
-    )
-}
-
 /// Extracts the caption from a whole caption prompt; returns any other text unchanged.
 ///
 /// Users paste prompts of the training data as captions, and upstream unwraps them.
@@ -158,30 +114,13 @@ pub fn instruction(task: &str, track: Option<&str>, classes: &[&str]) -> String 
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::*;
     use crate::test_goldens::golden_json;
 
     fn text(value: &Value) -> &str {
         value.as_str().expect("a text")
-    }
-
-    /// Golden: `dit_prompts.json`, `build_dit_inputs`.
-    #[test]
-    fn both_prompts_equal_upstreams_byte_for_byte() {
-        let golden = golden_json("a/logic/dit_prompts.json");
-        let cases = golden["build_dit_inputs"].as_array().expect("cases");
-        assert_eq!(cases.len(), 22);
-        for case in cases {
-            let (caption, lyrics) = prompts_from_metas(
-                case["instruction"].as_str(),
-                text(&case["caption"]),
-                text(&case["lyrics"]),
-                &case["metas"],
-                text(&case["vocal_language"]),
-            );
-            assert_eq!(caption, text(&case["caption_input"]));
-            assert_eq!(lyrics, text(&case["lyrics_input"]));
-        }
     }
 
     /// Golden: `dit_prompts.json`, `_build_metadata_dict`.

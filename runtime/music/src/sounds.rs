@@ -50,7 +50,7 @@ impl Sound {
     /// # Errors
     /// [`Error::Conflict`] if it cannot be resampled; [`SongError::TooShort`] if it is shorter than a
     /// latent frame; [`SongError::SilentSource`] if it is silent.
-    pub fn heard(audio: &Audio, model: &ModelInfo) -> Result<Self, Error> {
+    pub fn from_audio(audio: &Audio, model: &ModelInfo) -> Result<Self, Error> {
         let audio = to_stereo(audio, model.sample_rate)?;
         if audio.samples() < model.hop {
             let least = model.hop as f64 / f64::from(model.sample_rate);
@@ -67,7 +67,7 @@ impl Sound {
     /// # Errors
     /// As [`Self::heard`]; also if the pieces are silent.
     pub fn reference(audio: &Audio, model: &ModelInfo) -> Result<Self, Error> {
-        Self::heard(audio, model)?.excerpt(model.timbre_frames, model.hop)
+        Self::from_audio(audio, model)?.excerpt(model.timbre_frames, model.hop)
     }
 
     /// Checks latents of `model`, `[1, T, C]`.

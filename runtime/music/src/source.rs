@@ -21,23 +21,23 @@ use burn::tensor::{Tensor, TensorData};
 use crate::{
     Plan,
     exchange::Array3,
-    listen,
     networks::Networks,
     plan::{Added, MaskMode},
     sounds::Sound,
+    tokenize,
 };
 
 /// Returns the latents of a sound, `[1, T, C]`.
 ///
 /// # Errors
-/// The errors of [`listen::latents_of`].
+/// The errors of [`tokenize::latents_of`].
 pub fn latents<B: Backend>(
     sound: &Sound,
     networks: &Networks<'_, B>,
     observe: &dyn Observe,
 ) -> Result<Tensor<B, 3>, Error> {
     match sound {
-        Sound::Audio(audio) => listen::latents_of(audio, networks, observe),
+        Sound::Audio(audio) => tokenize::latents_of(audio, networks, observe),
         Sound::Latents(latents) => {
             let Array3 { shape, data } = Array3::clone(latents);
             let data = TensorData::new(data, shape);

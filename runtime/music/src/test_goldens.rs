@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use acestep_model::Tokenizer;
 
+use crate::lm::sample::{Scores, Tokens};
+
 pub(crate) fn path(relative: &str) -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/goldens")).join(relative)
 }
@@ -18,20 +20,28 @@ pub(crate) fn golden_f32(file: &str, name: &str) -> Vec<f32> {
     view.data().chunks_exact(4).map(value).collect()
 }
 
-/// Reads one i64 tensor of a golden file, flat.
-pub(crate) fn golden_i64(file: &str, name: &str) -> Vec<i64> {
-    let bytes = std::fs::read(path(file)).expect("the goldens are in the repository");
-    let tensors = safetensors::SafeTensors::deserialize(&bytes).expect("a safetensors file");
-    let view = tensors.tensor(name).expect("the golden has this tensor");
-    assert_eq!(view.dtype(), safetensors::Dtype::I64, "{name}");
-    let value = |b: &[u8]| i64::from_le_bytes(b.try_into().expect("eight bytes"));
-    view.data().chunks_exact(8).map(value).collect()
-}
-
 /// Reads a golden JSON file.
 pub(crate) fn golden_json(file: &str) -> serde_json::Value {
     let text = std::fs::read_to_string(path(file)).expect("the goldens are in the repository");
     serde_json::from_str(&text).expect("JSON")
+}
+
+/// Returns the scores of step `step`: a hash of seed, step and token, from -8 to 8, exact in f32.
+pub(crate) fn hashed_scores(seed: u32, step: u32, vocabulary: usize) -> Scores {
+    let begin = seed
+        .wrapping_mul(0x9E37_79B1)
+        .wrapping_add(step.wrapping_mul(0x85EB_CA77))
+        .wrapping_add(0x27D4_EB2F);
+    let score = |token: u32| {
+        let mut x = begin.wrapping_add(token.wrapping_mul(0xC2B2_AE3D));
+        x ^= x >> 15;
+        x = x.wrapping_mul(0x2C1B_3C6D);
+        x ^= x >> 12;
+        x = x.wrapping_mul(0x297A_2D39);
+        x ^= x >> 15;
+        (x >> 8) as f32 / (1 << 20) as f32 - 8.0
+    };
+    Scores { logits: (0..vocabulary as u32).map(score).collect(), tokens: Tokens::All }
 }
 
 /// A plain `tokenizer.json`: nothing is appended, special tokens are decoded as text.

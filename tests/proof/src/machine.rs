@@ -71,19 +71,19 @@ fn generation() -> Option<&'static str> {
 }
 
 #[derive(Debug, Default, PartialEq)]
-struct Card {
+struct Gpu {
     name: Option<String>,
     memory_bytes: Option<u64>,
     driver: Option<String>,
 }
 
 /// Returns the data of a device in `listing`.
-fn card(device: Device, listing: &Listing, processor: &str) -> Card {
+fn card(device: Device, listing: &Listing, processor: &str) -> Gpu {
     match device {
-        Device::Cpu => Card { name: Some(processor.to_owned()), ..Card::default() },
-        Device::Cuda(index) => listing.cuda.as_ref().map_or_else(Card::default, |cuda| {
-            let found = cuda.cards.get(index);
-            Card {
+        Device::Cpu => Gpu { name: Some(processor.to_owned()), ..Gpu::default() },
+        Device::Cuda(index) => listing.cuda.as_ref().map_or_else(Gpu::default, |cuda| {
+            let found = cuda.gpus.get(index);
+            Gpu {
                 name: found.map(|card| card.name.clone()),
                 memory_bytes: found.map(|card| card.total_bytes),
                 driver: cuda.driver.clone(),
@@ -92,7 +92,7 @@ fn card(device: Device, listing: &Listing, processor: &str) -> Card {
         Device::Wgpu(index) => {
             let found = listing.wgpu.as_ref().and_then(|adapters| adapters.get(index));
             let name = |adapter: &Adapter| format!("{} ({})", adapter.name, adapter.kind);
-            Card {
+            Gpu {
                 name: found.map(name),
                 // Neither Vulkan nor Metal reports it here.
                 memory_bytes: None,
@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn a_card_is_the_one_of_its_number() {
-        let of = |name: &str| listing::Card {
+        let of = |name: &str| listing::Gpu {
             name: name.into(),
             capability: (9, 0),
             total_bytes: 143_771 << 20,
@@ -158,18 +158,18 @@ mod tests {
         };
         let cuda = listing::Cuda {
             driver: Some("570.86".into()),
-            cards: vec![of("NVIDIA T4"), of("NVIDIA H200")],
+            gpus: vec![of("NVIDIA T4"), of("NVIDIA H200")],
             ..listing::Cuda::default()
         };
         let listing = Listing { cuda: Some(cuda), ..Listing::default() };
         let found = card(Device::Cuda(1), &listing, "a processor");
-        let expected = Card {
+        let expected = Gpu {
             name: Some("NVIDIA H200".into()),
             memory_bytes: Some(143_771 << 20),
             driver: Some("570.86".into()),
         };
         assert_eq!(found, expected);
-        assert_eq!(card(Device::Wgpu(0), &listing, "a processor"), Card::default());
+        assert_eq!(card(Device::Wgpu(0), &listing, "a processor"), Gpu::default());
     }
 
     #[test]

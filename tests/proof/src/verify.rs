@@ -90,7 +90,7 @@ pub fn run(
         _ => Ok(()),
     };
     let read = Given::read(given)?;
-    if !device.is_card() {
+    if !device.is_gpu() {
         return read.compare(device, &Done::default(), host, &tell);
     }
     child::run(|| worker(given), host, &tell)

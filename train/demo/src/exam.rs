@@ -10,12 +10,12 @@ use acestep_import::{AceStep, DEMO, Directory, LanguageModelDir, ModelPaths, Vae
 use acestep_model::Place;
 use acestep_music::{
     ModelInfo, Networks, Plan, Request, generate,
-    listen::codes_of,
     lm::{
         compose::{Ask, Job, compose, understand},
         metadata::Metadata,
     },
     sounds::{Sound as SourceSound, Sounds},
+    tokenize::codes_of,
 };
 use burn::tensor::{Tensor, TensorData};
 use burn_flex::{Flex, FlexDevice};
@@ -246,7 +246,7 @@ impl Student {
 
     fn made_from(&self, piece: &Piece, request: &Request) -> Stereo {
         let audio = Audio { channels: piece.render().into(), sample_rate: 48_000 };
-        let source = SourceSound::heard(&audio, &info(&self.model)).expect("a sound");
+        let source = SourceSound::from_audio(&audio, &info(&self.model)).expect("a sound");
         let sounds = Sounds { source: Some(source), references: vec![] };
         let (plan, _) = Plan::with_sounds(request, &info(&self.model), &sounds).expect("a plan");
         self.made(&plan)

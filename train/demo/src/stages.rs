@@ -89,7 +89,7 @@ impl Setting<'_> {
         let has_bf16 = std::arch::is_x86_feature_detected!("avx512bf16");
         #[cfg(not(target_arch = "x86_64"))]
         let has_bf16 = false;
-        (!self.device.is_card()).then_some(if has_bf16 { DType::BF16 } else { DType::F32 })
+        (!self.device.is_gpu()).then_some(if has_bf16 { DType::BF16 } else { DType::F32 })
     }
 
     /// Creates and returns a folder in the folder of released files.

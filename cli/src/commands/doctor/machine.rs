@@ -6,7 +6,7 @@ use acestep_engine::{
         choice,
         dtype::{self, Supported},
         kernels,
-        listing::{Adapter, AdapterKind, Card, Cuda, Listing},
+        listing::{Adapter, AdapterKind, Cuda, Gpu, Listing},
     },
     error::size,
     machine::{free_at, main_memory},
@@ -29,7 +29,7 @@ pub(super) fn devices(listing: &Listing, chosen: Option<Device>) -> Vec<Check> {
     }
     if let Some(found) = &listing.cuda {
         checks.push(cuda(found));
-        checks.extend(found.cards.iter().enumerate().map(|(index, of)| card(index, of)));
+        checks.extend(found.gpus.iter().enumerate().map(|(index, of)| gpu(index, of)));
     }
     if let Some(adapters) = &listing.wgpu {
         if adapters.is_empty() {
@@ -82,7 +82,7 @@ fn cuda(found: &Cuda) -> Check {
     let check = match found.missing() {
         None => Check::new(State::Ok, "cuda", "libraries", has.join(", ")),
         // Without a GPU the libraries are not needed.
-        Some(why) if found.cards.is_empty() && !found.driver_fails => {
+        Some(why) if found.gpus.is_empty() && !found.driver_fails => {
             Check::new(State::Missing, "cuda", "libraries", why)
         }
         Some(why) => Check::new(State::Broken, "cuda", "libraries", why),
@@ -90,28 +90,28 @@ fn cuda(found: &Cuda) -> Check {
     check.with(figures)
 }
 
-fn card(index: usize, card: &Card) -> Check {
+fn gpu(index: usize, gpu: &Gpu) -> Check {
     let name = Device::Cuda(index).to_string();
-    if let Some(problem) = &card.problem {
-        let detail = format!("{}: {problem}", card.name);
+    if let Some(problem) = &gpu.problem {
+        let detail = format!("{}: {problem}", gpu.name);
         return Check::new(State::Broken, "device", name, detail);
     }
-    let (major, minor) = card.capability;
-    let types: Vec<_> = Supported::cuda(card.capability).all.into_iter().map(dtype::name).collect();
-    let has_tensor_cores = card.capability >= TENSOR_CORES_SINCE;
+    let (major, minor) = gpu.capability;
+    let types: Vec<_> = Supported::cuda(gpu.capability).all.into_iter().map(dtype::name).collect();
+    let has_tensor_cores = gpu.capability >= TENSOR_CORES_SINCE;
     let detail = format!(
         "{}, capability {major}.{minor}, {} of memory, {} free; {}{}",
-        card.name,
-        size(card.total_bytes),
-        size(card.free_bytes),
+        gpu.name,
+        size(gpu.total_bytes),
+        size(gpu.free_bytes),
         types.join(", "),
         if has_tensor_cores { ", tensor cores" } else { "" }
     );
     Check::new(State::Ok, "device", name, detail).with(json!({
-        "card": card.name,
+        "card": gpu.name,
         "capability": format!("{major}.{minor}"),
-        "total_bytes": card.total_bytes,
-        "free_bytes": card.free_bytes,
+        "total_bytes": gpu.total_bytes,
+        "free_bytes": gpu.free_bytes,
         "dtypes": types,
         "matrix_units": has_tensor_cores,
     }))

@@ -35,7 +35,7 @@ pub(super) fn devices(listing: &Listing, chosen: Option<Device>) -> Vec<Device> 
 /// Returns the line that is printed before the song is made.
 pub(super) fn announcement(device: Device) -> String {
     let first = "; the first time this takes minutes, as kernels are compiled";
-    let more = if device.is_card() { first } else { "" };
+    let more = if device.is_gpu() { first } else { "" };
     format!("making a second of a song on {device}{more}")
 }
 

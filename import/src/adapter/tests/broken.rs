@@ -4,23 +4,17 @@ use super::*;
 
 #[test]
 fn a_broken_file_is_refused_when_it_is_opened() {
-    let key = |role: &str| format!("{Q}.{role}");
-    let of = |tensors: &[(&str, Stored)]| {
-        let mut file = File::new([]);
-        file.tensors.extend(tensors.iter().map(|(role, of)| (key(role), of.clone())));
-        file
-    };
-    let lora_and = |role: &str, of: Stored| File::lora(Q, 64, 0.1).with(&key(role), of);
+    let lora_and = |role: &str, of: Stored| File::lora(Q, 64, 0.1).with(&format!("{Q}.{role}"), of);
     let some = |shape: &[usize]| tensor(shape, 0.1);
-    let pair = |a| of(&[("lora_A.weight", a), ("lora_B.weight", some(&[2, 1]))]);
+    let pair = |a| File::of(Q, [("lora_A.weight", a), ("lora_B.weight", some(&[2, 1]))]);
     for (file, says) in [
-        (of(&[("lora_A.weight", some(&[4, 64]))]), "its lora_B (lora_up) is missing"),
+        (File::of(Q, [("lora_A.weight", some(&[4, 64]))]), "its lora_B (lora_up) is missing"),
         (
             lora_and("lora_down.weight", some(&[4, 64])),
             "`layers.0.self_attn.q_proj.lora_A.weight` and `layers.0.self_attn.q_proj.lora_down.weight` are the same",
         ),
         (
-            of(&[("lora_A.weight", some(&[4, 64])), ("lora_B.weight", some(&[64, 3]))]),
+            File::of(Q, [("lora_A.weight", some(&[4, 64])), ("lora_B.weight", some(&[64, 3]))]),
             "[64, 3] and `layers.0.self_attn.q_proj.lora_A.weight` [4, 64] cannot be multiplied",
         ),
         (lora_and("alpha", some(&[2])), "its alpha is not one number"),
@@ -30,10 +24,10 @@ fn a_broken_file_is_refused_when_it_is_opened() {
         ),
         (lora_and("lokr_w1", some(&[8, 8])), "it is a LoRA and a LoKr at once"),
         (
-            of(&[("lokr_w1", some(&[8, 8])), ("lokr_w2_a", some(&[8, 2]))]),
+            File::of(Q, [("lokr_w1", some(&[8, 8])), ("lokr_w2_a", some(&[8, 2]))]),
             "one half of its lokr_w2 is missing",
         ),
-        (of(&[("alpha", stored(Dtype::F32, &[], &[1.0]))]), "it has no change beside"),
+        (File::of(Q, [("alpha", alpha(1.0))]), "it has no change beside"),
         (
             lora_and("lokr_t2", some(&[2, 2])),
             "has a Tucker decomposition (`lokr_t2`) in `layers.0.self_attn.q_proj.lokr_t2`, which this version cannot apply",
@@ -43,7 +37,7 @@ fn a_broken_file_is_refused_when_it_is_opened() {
             "has an AdaLoRA (`lora_E`) in `layers.0.self_attn.q_proj.lora_E`, which this version cannot apply",
         ),
         (
-            of(&[("oft_R.default.weight", some(&[16, 6]))]),
+            File::of(Q, [("oft_R.default.weight", some(&[16, 6]))]),
             "has an OFT (`oft_R`) in `layers.0.self_attn.q_proj.oft_R.default.weight`, which",
         ),
         (
@@ -84,14 +78,10 @@ fn an_empty_tensor_is_refused_whatever_its_other_sizes_are() {
     {
         let key = format!("{Q}.{role}");
         let a = tensor(&[4, 64], 0.1);
-        let file = File::new([
-            (&*format!("{K}.lora_A.weight"), a.clone()),
-            (&format!("{K}.lora_B.weight"), tensor(&[32, 4], 0.1)),
-            (&format!("{Q}.lora_A.weight"), a),
-            (&key, empty(&shape)),
-        ]);
+        let file =
+            File::lora(K, 32, 0.1).with(&format!("{Q}.lora_A.weight"), a).with(&key, empty(&shape));
         let error = message(file.open());
-        assert!(error.ends_with(&format!("`{key}` is {shape:?}: it is empty")), "{error}");
+        assert_ends(&error, &format!("`{key}` is {shape:?}: it is empty"));
     }
     // A tensor that is not the adapter's own is only counted.
     let file = File::lora(Q, 64, 0.1).with("note", empty(&[0, huge, huge]));

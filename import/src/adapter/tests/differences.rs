@@ -21,23 +21,6 @@ fn shape(path: &str) -> Vec<usize> {
     found.shape.to_vec()
 }
 
-/// Asserts that the parameters in `wanted` have these values and that all others are unchanged.
-#[track_caller]
-fn assert_are(found: &Weights, wanted: &[(String, Vec<f64>)]) {
-    for (path, own) in &weights(vec![]) {
-        match wanted.iter().find(|(changed, _)| changed == path) {
-            None => assert_eq!(&found[path], own, "{path}"),
-            Some((_, wanted)) => {
-                assert_ne!(&found[path], own, "{path}");
-                for (&found, &wanted) in found[path].iter().zip(wanted) {
-                    let error = (f64::from(found) - wanted).abs();
-                    assert!(error < 2e-6 * (1.0 + wanted.abs()), "{path}: {found} and {wanted}");
-                }
-            }
-        }
-    }
-}
-
 /// Returns `W + scale D`.
 fn with(path: &str, difference: &[f64], scale: f64) -> (String, Vec<f64>) {
     let own = weights(vec![]).remove(path).expect(path);
@@ -60,16 +43,15 @@ fn a_file_of_comfyuis_training_changes_weights_norms_and_biases() {
     .map(shape);
     let [inputs, rest @ ..] = &out_shape[..] else { panic!("{out_shape:?}") };
     let columns: usize = rest.iter().product();
-    let alpha = || stored(Dtype::F32, &[], &[1.0]);
     let file = File::new([
         (format!("{q}.lora_up.weight").as_str(), tensor(&[64, 4], 0.1)),
         (&format!("{q}.lora_down.weight"), tensor(&[4, 64], 0.2)),
-        (&format!("{q}.alpha"), alpha()),
+        (&format!("{q}.alpha"), alpha(1.0)),
         (&format!("{norm}.diff"), tensor(&norm_shape, 0.3)),
         (&format!("{time}.diff_b"), tensor(&bias_shape, 0.4)),
         (&format!("{out}.lora_up.weight"), tensor(&[*inputs, 2], 0.5)),
         (&format!("{out}.lora_down.weight"), tensor(&[2, columns], 0.6)),
-        (&format!("{out}.alpha"), alpha()),
+        (&format!("{out}.alpha"), alpha(1.0)),
         (&format!("{out}.diff_b"), tensor(&out_bias, 0.7)),
     ]);
     let values = |ending: &str| file.values(ending);
@@ -89,7 +71,7 @@ fn a_file_of_comfyuis_training_changes_weights_norms_and_biases() {
             with(&format!("{OUT}.bias"), &values("proj_out.1.diff_b"), scale),
         ];
         assert_are(&weights_in(&folder, &place()), &wanted);
-        let fitted = &folder.adapters().expect("one").list()[0];
+        let fitted = fitted(&folder);
         assert_eq!((fitted.matched().0, fitted.unmatched()), (5, 0));
         assert_eq!(fitted.matched().1, weights(vec![]).len());
         assert_eq!(fitted.notices(), [""; 0]);
@@ -127,32 +109,28 @@ fn a_difference_may_be_of_any_parameter() {
 fn a_difference_that_does_not_fit_is_an_error_or_named() {
     let file = File::new([(&*format!("{}.diff", comfy(NORM)), tensor(&[48], 0.3))]);
     let error = refused(&file);
-    assert!(error.contains(".self_attn_norm` as [48], but the model has it as [64]"), "{error}");
+    assert_contains(&error, ".self_attn_norm` as [48], but the model has it as [64]");
     // The transposed shape has the same number of elements.
     let sideways = File::new([(&*format!("{}.diff", comfy(UP)), tensor(&[64, 96], 0.3))]);
     let error = refused(&sideways);
-    assert!(error.contains("as [64, 96], but the model has it as [96, 64]"), "{error}");
+    assert_contains(&error, "as [64, 96], but the model has it as [96, 64]");
     // No projection of the attention has a bias, and the conditioner is another network.
     let file = File::lora(Q, 64, 0.3)
-        .with(&format!("{Q}.alpha"), stored(Dtype::F32, &[], &[4.0]))
+        .with(&format!("{Q}.alpha"), alpha(4.0))
         .with(&format!("{Q}.diff_b"), tensor(&[64], 0.1))
         .with("diffusion_model.encoder.lyric_encoder.norm.diff", tensor(&[64], 0.1));
     let folder = adapted(vec![(file.adapter(), 1.0)]);
-    let notices = folder.adapters().expect("one").list()[0].notices();
-    let [notice] = &notices[..] else { panic!("{notices:?}") };
-    assert!(notice.starts_with("2 modules of the adapter"), "{notice}");
-    assert!(
-        notice.contains("a network like this one with more parameters and the conditioner: "),
-        "{notice}"
-    );
-    assert!(notice.contains(&format!("`{Q}.bias`")), "{notice}");
+    let notice = only(fitted(&folder).notices());
+    assert_starts(&notice, "2 modules of the adapter");
+    assert_contains(&notice, "a network like this one with more parameters and the conditioner: ");
+    assert_contains(&notice, &format!("`{Q}.bias`"));
 }
 
 #[test]
 fn a_difference_beside_a_product_of_the_same_weight_is_refused() {
     let file = File::lora(Q, 64, 0.3).with(&format!("{Q}.diff"), tensor(&[64, 64], 0.1));
     let error = message(file.open());
-    assert!(error.ends_with("it is a LoRA and a whole difference at once"), "{error}");
+    assert_ends(&error, "it is a LoRA and a whole difference at once");
     let twice = File::lora(Q, 64, 0.3).with(
         &format!("diffusion_model.{}.diff", Q.replace("q_proj", "to_q")),
         tensor(&[64, 64], 0.1),
@@ -163,7 +141,7 @@ fn a_difference_beside_a_product_of_the_same_weight_is_refused() {
         (&format!("{Q}.dora_scale"), tensor(&[64, 1], 0.1)),
     ]);
     let error = message(file.open());
-    assert!(error.ends_with("it has no change beside its alpha or lengths"), "{error}");
+    assert_ends(&error, "it has no change beside its alpha or lengths");
 }
 
 /// Alpha scales only products.
@@ -171,12 +149,11 @@ fn a_difference_beside_a_product_of_the_same_weight_is_refused() {
 fn an_alpha_beside_a_difference_is_left_out_and_said() {
     let file = File::new([
         (&*format!("{NORM}.diff"), tensor(&[64], 0.3)),
-        (&format!("{NORM}.alpha"), stored(Dtype::F32, &[], &[8.0])),
+        (&format!("{NORM}.alpha"), alpha(8.0)),
     ]);
     let wanted = [with(&format!("{NORM}.weight"), &file.values("norm.diff"), 1.0)];
     let folder = adapted(vec![(file.adapter(), 1.0)]);
     assert_are(&weights_in(&folder, &place()), &wanted);
-    let notices = folder.adapters().expect("one").list()[0].notices();
-    let [notice] = &notices[..] else { panic!("{notices:?}") };
-    assert!(notice.ends_with(&format!("left out: `{NORM}.alpha`")), "{notice}");
+    let notice = only(fitted(&folder).notices());
+    assert_ends(&notice, &format!("left out: `{NORM}.alpha`"));
 }

@@ -5,14 +5,12 @@ use super::*;
 /// `m (W + s B A) / |W + s B A|`, row by row: each row of the result has the length `m`.
 #[test]
 fn dora_of_peft_gives_each_row_its_length() {
-    let file = File::lora(&format!("base_model.model.{Q}"), 64, 0.3).with(
-        &format!("base_model.model.{Q}.lora_magnitude_vector"),
-        {
-            let lengths: Vec<f32> = (0..64).map(|i| 0.5 + 0.1 * i as f32).collect();
-            stored(Dtype::F32, &[64], &lengths)
-        },
-    );
-    let (a, b) = (file.values("lora_A.weight"), file.values("lora_B.weight"));
+    let module = format!("base_model.model.{Q}");
+    let lengths: Vec<f32> = (0..64).map(|i| 0.5 + 0.1 * i as f32).collect();
+    let lengths = stored(Dtype::F32, &[64], &lengths);
+    let file =
+        File::lora(&module, 64, 0.3).with(&format!("{module}.lora_magnitude_vector"), lengths);
+    let (a, b) = file.a_b();
     let lengths = file.values("magnitude_vector");
     for scale in [1.0, 0.25] {
         let mut wanted = with_lora(&own(Q), &a, &b, 4, scale);
@@ -35,11 +33,10 @@ fn dora_of_lycoris_is_blended_by_the_scale() {
     for of_columns in [false, true] {
         let shape = if of_columns { [1, 64] } else { [64, 1] };
         let lengths: Vec<f32> = (0..64).map(|i| 2.0 + 0.1 * i as f32).collect();
-        let file = File::lora(&format!("lycoris_{}", Q.replace('.', "_")), 64, 0.3).with(
-            &format!("lycoris_{}.dora_scale", Q.replace('.', "_")),
-            stored(Dtype::F32, &shape, &lengths),
-        );
-        let (a, b) = (file.values("lora_A.weight"), file.values("lora_B.weight"));
+        let module = format!("lycoris_{}", Q.replace('.', "_"));
+        let file = File::lora(&module, 64, 0.3)
+            .with(&format!("{module}.dora_scale"), stored(Dtype::F32, &shape, &lengths));
+        let (a, b) = file.a_b();
         for user in [1.0, 0.3] {
             let sum = with_lora(&own(Q), &a, &b, 4, 1.0);
             let at = |line: usize, k: usize| if of_columns { k * 64 + line } else { line * 64 + k };
@@ -57,13 +54,15 @@ fn dora_of_lycoris_is_blended_by_the_scale() {
 /// `[64, 48, 2]`: one length for each of the 48 inputs, whose weights are two adjacent columns.
 #[test]
 fn dora_of_lycoris_by_the_inputs_of_a_convolution_takes_their_columns_together() {
-    let of = |role: &str| format!("diffusion_model.decoder.proj_in.1.{role}");
     let lengths: Vec<f32> = (0..48).map(|i| 2.0 + 0.1 * i as f32).collect();
-    let file = File::new([
-        (of("lora_down.weight").as_str(), tensor(&[4, 48, 2], 0.3)),
-        (&of("lora_up.weight"), tensor(&[64, 4, 1], 0.4)),
-        (&of("dora_scale"), stored(Dtype::F32, &[1, 48, 1], &lengths)),
-    ]);
+    let file = File::of(
+        "diffusion_model.decoder.proj_in.1",
+        [
+            ("lora_down.weight", tensor(&[4, 48, 2], 0.3)),
+            ("lora_up.weight", tensor(&[64, 4, 1], 0.4)),
+            ("dora_scale", stored(Dtype::F32, &[1, 48, 1], &lengths)),
+        ],
+    );
     let (a, b) = (file.values("lora_down.weight"), file.values("lora_up.weight"));
     let mut wanted = with_lora(&own("proj_in"), &a, &b, 4, 1.0);
     for (input, &length) in lengths.iter().enumerate() {

@@ -9,7 +9,7 @@ fn what_the_model_does_not_have_is_named_and_nothing_at_all_is_an_error() {
         .with("lora_te_layers_0_self_attn_q_proj.lora_up.weight", tensor(&[64, 4], 0.1))
         .with("note", stored(Dtype::I64, &[1], &[1.0]));
     let folder = adapted(vec![(file.adapter(), 1.0)]);
-    let fitted = &folder.adapters().expect("one").list()[0];
+    let fitted = fitted(&folder);
     assert_eq!((fitted.matched().0, fitted.unmatched(), fitted.change()), (1, 1, None));
     let notices = fitted.notices();
     assert!(notices[0].starts_with("1 tensor of the adapter"), "{notices:?}");
@@ -23,21 +23,19 @@ fn what_the_model_does_not_have_is_named_and_nothing_at_all_is_an_error() {
     assert!(notices[2].ends_with("does not say its alpha: it works as if that were its rank"));
 
     let error = refused(&File::lora("base_model.model.model.layers.0.self_attn.q_proj", 64, 0.3));
-    assert!(
-        error.ends_with(
-            "changes nothing of tiny, which has none of its 1 module: \
-             `base_model.model.model.layers.0.self_attn.q_proj`; they seem to be of a language model"
-        ),
-        "{error}"
+    assert_ends(
+        &error,
+        "changes nothing of tiny, which has none of its 1 module: \
+             `base_model.model.model.layers.0.self_attn.q_proj`; they seem to be of a language model",
     );
 }
 
 #[test]
 fn a_wrong_shape_says_both_shapes() {
     let error = refused(&File::lora(&format!("diffusion_model.{UP}"), 64, 0.3));
-    assert!(
-        error.ends_with("changes `diffusion_model.layers.0.mlp.up_proj` as [64, 64], but the model has it as [96, 64]"),
-        "{error}"
+    assert_ends(
+        &error,
+        "changes `diffusion_model.layers.0.mlp.up_proj` as [64, 64], but the model has it as [96, 64]",
     );
     // The same mismatch as between the released sizes.
     let mut folder = crate::Adapters::fit(
@@ -53,11 +51,9 @@ fn a_wrong_shape_says_both_shapes() {
         [("q.weight".to_owned(), vec![2048, 2048])],
     );
     let error = folder.as_mut().expect_err("too large").to_string();
-    assert!(
-        error.ends_with(
-            "has it as [2048, 2048]: it was trained on an XL model, and this is one of 2B"
-        ),
-        "{error}"
+    assert_ends(
+        &error,
+        "has it as [2048, 2048]: it was trained on an XL model, and this is one of 2B",
     );
 }
 
@@ -71,12 +67,12 @@ fn a_trained_module_beside_the_products_is_refused_and_a_foreign_tensor_is_not()
     ] {
         let file = File::lora(Q, 64, 0.3).with(tensor_name, tensor(&shape, 0.1));
         let error = refused(&file);
-        assert!(
-            error.ends_with(&format!(
+        assert_ends(
+            &error,
+            &format!(
                 "has 1 tensor of the model's modules that is no change of a known kind, as PEFT's \
                  `modules_to_save` is one: `{tensor_name}`, which this version cannot apply"
-            )),
-            "{error}"
+            ),
         );
     }
     let file = File::lora(Q, 64, 0.3).with("text_encoder.norm.weight", tensor(&[64], 0.1));
@@ -87,18 +83,14 @@ fn a_trained_module_beside_the_products_is_refused_and_a_foreign_tensor_is_not()
 #[test]
 fn modules_without_an_alpha_are_counted_where_others_have_one() {
     let file = File::lora(Q, 64, 0.3)
-        .with(&format!("{Q}.alpha"), stored(Dtype::F32, &[], &[8.0]))
-        .with(&format!("{K}.lora_A.weight"), tensor(&[4, 64], 0.1))
-        .with(&format!("{K}.lora_B.weight"), tensor(&[32, 4], 0.1))
+        .with(&format!("{Q}.alpha"), alpha(8.0))
+        .and_lora(K, 32, 0.1)
         .with("layers.0.self_attn_norm.diff", tensor(&[64], 0.1));
     let folder = adapted(vec![(file.adapter(), 1.0)]);
-    let notices = folder.adapters().expect("one").list()[0].notices();
-    let [notice] = &notices[..] else { panic!("{notices:?}") };
-    assert!(
-        notice.ends_with(
-            "does not say the alpha of 1 of its 2 modules: there it works as if that were the \
-             rank"
-        ),
-        "{notice}"
+    let notice = only(fitted(&folder).notices());
+    assert_ends(
+        &notice,
+        "does not say the alpha of 1 of its 2 modules: there it works as if that were the \
+             rank",
     );
 }

@@ -11,22 +11,16 @@ const MLP: &str = "layers.0.mlp";
 /// changed.
 #[track_caller]
 fn assert_split(found: &Weights, parent: &str, parts: &[&str], wanted: &[f64]) {
-    let own = weights(vec![]);
     let mut rest = wanted;
-    let names: Vec<_> = parts.iter().map(|part| format!("{parent}.{part}_proj.weight")).collect();
-    for name in &names {
-        let (wanted, after) = rest.split_at(own[name].len());
+    let mut rows_of = |part: &&str| {
+        let name = format!("{parent}.{part}_proj.weight");
+        let (rows, after) = rest.split_at(found[&name].len());
         rest = after;
-        assert_ne!(found[name], own[name], "{name}");
-        for (i, (&found, &wanted)) in found[name].iter().zip(wanted).enumerate() {
-            let error = (f64::from(found) - wanted).abs();
-            assert!(error < 2e-6 * (1.0 + wanted.abs()), "{name} {i}: {found} and {wanted}");
-        }
-    }
+        (name, rows.to_vec())
+    };
+    let wanted: Vec<_> = parts.iter().map(&mut rows_of).collect();
     assert!(rest.is_empty());
-    for (path, values) in found.iter().filter(|(path, _)| !names.contains(path)) {
-        assert_eq!(values, &own[path], "{path}");
-    }
+    assert_are(found, &wanted);
 }
 
 /// Returns the weights of `parts` of `parent`, stacked by rows.
@@ -58,23 +52,21 @@ fn every_tools_name_of_a_layer_of_several_is_split_by_rows() {
     ] {
         let weight = stacked(parent, parts);
         let rows = weight.len() / 64;
-        let file = File::lora(module, rows, 0.2)
-            .with(&format!("{module}.alpha"), stored(Dtype::F32, &[], &[6.0]));
-        let (a, b) = (file.values("lora_A.weight"), file.values("lora_B.weight"));
+        let file = File::lora(module, rows, 0.2).with(&format!("{module}.alpha"), alpha(6.0));
+        let (a, b) = file.a_b();
         let folder = adapted(vec![(file.adapter(), 0.5)]);
         let wanted = with_lora(&weight, &a, &b, 4, 0.5 * 6.0 / 4.0);
         assert_split(&weights_in(&folder, &place()), parent, parts, &wanted);
-        let fitted = &folder.adapters().expect("one").list()[0];
+        let fitted = fitted(&folder);
         assert_eq!((fitted.matched().0, fitted.unmatched()), (parts.len(), 0), "{module}");
-        let notices = fitted.notices();
-        let [notice] = &notices[..] else { panic!("{notices:?}") };
+        let notice = only(fitted.notices());
         let order: Vec<_> = parts.iter().map(|part| format!("{part}_proj")).collect();
         let ends = format!(
             "is several of the model's in one, as `{module}`; its rows are taken for those of {}, in \
              this order",
             order.join(", ")
         );
-        assert!(notice.ends_with(&ends), "{notice}");
+        assert_ends(&notice, &ends);
     }
 }
 
@@ -83,11 +75,9 @@ fn every_tools_name_of_a_layer_of_several_is_split_by_rows() {
 #[test]
 fn every_kind_of_change_of_several_is_split_by_rows() {
     let weight = stacked(SELF, QKV);
-    let of = |role: &str| format!("lycoris_layers_0_self_attn_qkv_proj.{role}");
-    let lokr = File::new([
-        (of("lokr_w1").as_str(), tensor(&[4, 8], 0.4)),
-        (&of("lokr_w2"), tensor(&[32, 8], 0.5)),
-    ]);
+    let module = "lycoris_layers_0_self_attn_qkv_proj";
+    let lokr =
+        File::of(module, [("lokr_w1", tensor(&[4, 8], 0.4)), ("lokr_w2", tensor(&[32, 8], 0.5))]);
     let (w1, w2) = (lokr.values("w1"), lokr.values("w2"));
     let cell = |i: usize| {
         let (row, column) = (i / 64, i % 64);
@@ -96,22 +86,11 @@ fn every_kind_of_change_of_several_is_split_by_rows() {
     let wanted: Vec<_> = (0..weight.len()).map(cell).collect();
     assert_split(&weights(vec![(lokr.adapter(), 1.0)]), SELF, QKV, &wanted);
 
-    let loha = File::new([
-        (of("hada_w1_a").as_str(), tensor(&[128, 2], 0.1)),
-        (&of("hada_w1_b"), tensor(&[2, 64], 0.2)),
-        (&of("hada_w2_a"), tensor(&[128, 2], 0.3)),
-        (&of("hada_w2_b"), tensor(&[2, 64], 0.4)),
-        (&of("alpha"), stored(Dtype::F32, &[], &[1.0])),
-    ]);
-    let product = |n: u8| {
-        let (a, b) = (loha.values(&format!("w{n}_a")), loha.values(&format!("w{n}_b")));
-        with_lora(&[0.0; 128 * 64], &b, &a, 2, 1.0)
-    };
-    let sum = weight.iter().zip(product(1)).zip(product(2));
-    let wanted: Vec<_> = sum.map(|((&w, x), y)| f64::from(w) + x * y / 2.0).collect();
+    let loha = File::loha(module, 128).with(&format!("{module}.alpha"), alpha(1.0));
+    let wanted = with_loha(&weight, &loha);
     assert_split(&weights(vec![(loha.adapter(), 1.0)]), SELF, QKV, &wanted);
 
-    let difference = File::new([(of("diff").as_str(), tensor(&[128, 64], 0.3))]);
+    let difference = File::of(module, [("diff", tensor(&[128, 64], 0.3))]);
     let sum = weight.iter().zip(difference.values("diff"));
     let wanted: Vec<_> = sum.map(|(&w, d)| f64::from(w) - 0.5 * d).collect();
     assert_split(&weights(vec![(difference.adapter(), -0.5)]), SELF, QKV, &wanted);
@@ -130,7 +109,7 @@ fn dora_of_several_has_its_lengths_of_rows_by_part_and_of_columns_through_all() 
         let lengths: Vec<f32> = (0..shape.iter().product()).map(|i| 2.0 + 0.1 * i as f32).collect();
         let file = File::lora(&module, 128, 0.3)
             .with(&format!("{module}.{role}"), stored(Dtype::F32, &shape, &lengths));
-        let (a, b) = (file.values("lora_A.weight"), file.values("lora_B.weight"));
+        let (a, b) = file.a_b();
         let mut wanted = with_lora(&weight, &a, &b, 4, 1.0);
         let places = |line: usize| -> Vec<usize> {
             let is_of = |i: &usize| if of_columns { i % 64 == line } else { i / 64 == line };
@@ -146,10 +125,10 @@ fn dora_of_several_has_its_lengths_of_rows_by_part_and_of_columns_through_all() 
         let folder = adapted(vec![(file.adapter(), 1.0)]);
         assert_split(&weights_in(&folder, &place()), SELF, QKV, &wanted);
         // Measuring without the network gives the same result.
-        let change = folder.adapters().expect("one").list()[0].change();
+        let change = fitted(&folder).change();
         let again = adapted(vec![(file.adapter(), 1.0)]);
         again.measure_adapters(DType::F32).expect("measured");
-        assert_eq!(again.adapters().expect("one").list()[0].change(), change);
+        assert_eq!(fitted(&again).change(), change);
     }
 }
 
@@ -157,25 +136,22 @@ fn dora_of_several_has_its_lengths_of_rows_by_part_and_of_columns_through_all() 
 fn a_layer_of_several_that_does_not_fit_or_comes_twice_is_an_error() {
     // The number of rows if there were as many key heads as query heads.
     let error = refused(&File::lora(&format!("{SELF}.qkv_proj"), 192, 0.3));
-    assert!(
-        error.ends_with(
-            "changes `layers.0.self_attn.qkv_proj` as [192, 64], but the model has it as [128, 64]"
-        ),
-        "{error}"
+    assert_ends(
+        &error,
+        "changes `layers.0.self_attn.qkv_proj` as [192, 64], but the model has it as [128, 64]",
     );
-    let twice = File::lora(&format!("{SELF}.qkv_proj"), 128, 0.3)
-        .with(&format!("{SELF}.k_proj.lora_A.weight"), tensor(&[4, 64], 0.1))
-        .with(&format!("{SELF}.k_proj.lora_B.weight"), tensor(&[32, 4], 0.1));
+    let twice = File::lora(&format!("{SELF}.qkv_proj"), 128, 0.3).and_lora(
+        &format!("{SELF}.k_proj"),
+        32,
+        0.1,
+    );
     let error = refused(&twice);
-    assert!(
-        error.contains("changes one weight twice, as `layers.0.self_attn.k_proj` and as"),
-        "{error}"
-    );
+    assert_contains(&error, "changes one weight twice, as `layers.0.self_attn.k_proj` and as");
     for name in ["layers.0.self_attn.query_key_value", "lora_unet_layers_0_self_attn_linear_qkv"] {
         let error = refused(&File::lora(name, 128, 0.3));
         let says = format!(
             "has a layer of queries, keys and values in one (`{name}`) whose rows may be in groups"
         );
-        assert!(error.contains(&says), "{error}");
+        assert_contains(&error, &says);
     }
 }

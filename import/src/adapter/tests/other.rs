@@ -35,8 +35,8 @@ fn a_network_of_a_model_is_called_what_it_is() {
     ] {
         let path = goldens().join("checkpoints_a").join(name);
         let (error, hint) = refusal(&path);
-        assert!(error.ends_with(&format!(".safetensors` is not an adapter: {what}")), "{error}");
-        assert!(hint.contains(remedy), "{hint}");
+        assert_ends(&error, &format!(".safetensors` is not an adapter: {what}"));
+        assert_contains(&hint, remedy);
     }
 }
 
@@ -142,6 +142,6 @@ fn a_directory_of_another_kind_is_called_what_it_is() {
         ("sharded", "it is a diffusion transformer of ACE-Step 1.5"),
     ] {
         let (error, _) = refusal(&folder.path().join(name));
-        assert!(error.ends_with(what), "{error}");
+        assert_ends(&error, what);
     }
 }

@@ -9,7 +9,7 @@ fn a_directory_of_peft_has_its_alpha_in_its_settings() {
     std::fs::create_dir(&folder).expect("a folder");
     std::fs::write(folder.join("adapter_model.safetensors"), file.bytes()).expect("written");
     let settings = folder.join("adapter_config.json");
-    let (a, b) = (file.values("lora_A.weight"), file.values("lora_B.weight"));
+    let (a, b) = file.a_b();
     for (text, scale) in [
         (r#"{"peft_type": "LORA", "r": 4, "lora_alpha": 8}"#, 2.0),
         (r#"{"peft_type": "LORA", "r": 4, "lora_alpha": 8, "use_rslora": true}"#, 4.0),
@@ -32,32 +32,25 @@ fn a_directory_of_peft_has_its_alpha_in_its_settings() {
     assert_only(&weights(vec![(voice, 1.0)]), Q, &with_lora(&own(Q), &a, &b, 4, 2.0));
     std::fs::write(&settings, r#"{"r": 4, "lora_alpha": 8, "use_dora": true}"#).expect("written");
     let error = message(Adapter::open(&folder));
-    assert!(
-        error.ends_with("`use_dora` is true, but no module has the lengths of DoRA"),
-        "{error}"
-    );
+    assert_ends(&error, "`use_dora` is true, but no module has the lengths of DoRA");
     std::fs::write(&settings, r#"{"r": 8, "lora_alpha": 8}"#).expect("written");
     let error = message(Adapter::open(&folder));
-    assert!(error.contains("its rank is 4, but the settings say 8"), "{error}");
+    assert_contains(&error, "its rank is 4, but the settings say 8");
     std::fs::write(&settings, r#"{"peft_type": "LOHA", "r": 4, "alpha": 8}"#).expect("written");
     let error = message(Adapter::open(&folder));
-    assert!(error.ends_with("`peft_type` is LOHA, but its tensors are those of LoRA"), "{error}");
+    assert_ends(&error, "`peft_type` is LOHA, but its tensors are those of LoRA");
     std::fs::remove_file(settings).expect("gone");
     let error = message(Adapter::open(&folder));
-    assert!(
-        error.ends_with(
-            "adapter_config.json, which says how strongly it works, is missing, and so is the alpha \
-             of its modules"
-        ),
-        "{error}"
+    assert_ends(
+        &error,
+        "adapter_config.json, which says how strongly it works, is missing, and so is the alpha \
+             of its modules",
     );
     let empty = tempfile::tempdir().expect("a folder");
     let error = message(Adapter::open(empty.path()));
-    assert!(
-        error.ends_with(
-            "holds no adapter: there is no adapter_config.json and no .safetensors file"
-        ),
-        "{error}"
+    assert_ends(
+        &error,
+        "holds no adapter: there is no adapter_config.json and no .safetensors file",
     );
 }
 
@@ -71,18 +64,16 @@ fn put(file: &File, path: &str) -> PathBuf {
 
 #[test]
 fn a_directory_of_peft_without_settings_may_have_its_alphas_in_its_tensors() {
-    let file = File::lora(Q, 64, 0.3).with(&format!("{Q}.alpha"), stored(Dtype::F32, &[], &[2.0]));
+    let file = File::lora(Q, 64, 0.3).with(&format!("{Q}.alpha"), alpha(2.0));
     let path = put(&file, "voice/adapter_model.safetensors");
-    let (a, b) = (file.values("lora_A.weight"), file.values("lora_B.weight"));
+    let (a, b) = file.a_b();
     let voice = Adapter::open(path.parent().expect("it")).expect("an adapter");
     assert_only(&weights(vec![(voice, 1.0)]), Q, &with_lora(&own(Q), &a, &b, 4, 0.5));
     // One of the two modules has no alpha.
-    let half = file
-        .with(&format!("{K}.lora_A.weight"), tensor(&[4, 64], 0.1))
-        .with(&format!("{K}.lora_B.weight"), tensor(&[32, 4], 0.1));
+    let half = file.and_lora(K, 32, 0.1);
     let path = put(&half, "voice/adapter_model.safetensors");
     let error = message(Adapter::open(path.parent().expect("it")));
-    assert!(error.ends_with("is missing, and so is the alpha of its modules"), "{error}");
+    assert_ends(&error, "is missing, and so is the alpha of its modules");
 }
 
 #[test]
@@ -106,10 +97,8 @@ fn the_only_file_of_a_directory_is_found_and_so_is_what_training_puts_in_it() {
     put(&file, "two/b.safetensors");
     let outer = put(&file, "two/a.safetensors");
     let error = message(Adapter::open(outer.parent().expect("it")));
-    assert!(
-        error.ends_with(
-            "there are several .safetensors files, `a.safetensors`, `b.safetensors`: name one of them"
-        ),
-        "{error}"
+    assert_ends(
+        &error,
+        "there are several .safetensors files, `a.safetensors`, `b.safetensors`: name one of them",
     );
 }

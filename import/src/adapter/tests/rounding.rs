@@ -18,10 +18,10 @@ fn an_adapter_of_zeros_or_at_scale_zero_changes_no_bit() {
         let own = bits(&weights_in(&open_tiny().expect("built in"), &place));
         let silent = adapted(vec![(zeros.adapter(), 1.0)]);
         assert_eq!(bits(&weights_in(&silent, &place)), own, "{dtype:?}");
-        assert_eq!(silent.adapters().expect("one").list()[0].change(), Some(0.0));
+        assert_eq!(fitted(&silent).change(), Some(0.0));
         let off = adapted(vec![(dora.adapter(), 0.0)]);
         assert_eq!(bits(&weights_in(&off, &place)), own, "{dtype:?}");
-        let notices = off.adapters().expect("one").list()[0].notices();
+        let notices = fitted(&off).notices();
         assert!(notices[0].ends_with("has the scale 0: it changes nothing"), "{notices:?}");
     }
 }

@@ -4,9 +4,7 @@ use super::*;
 
 /// Creates a file of PEFT with these settings.
 fn peft(settings: &str) -> (File, Adapter) {
-    let file = File::lora(Q, 64, 0.3)
-        .with(&format!("{K}.lora_A.weight"), tensor(&[4, 64], 0.1))
-        .with(&format!("{K}.lora_B.weight"), tensor(&[32, 4], 0.1));
+    let file = File::lora(Q, 64, 0.3).and_lora(K, 32, 0.1);
     let folder = file.folder.path().join("adapter");
     std::fs::create_dir_all(&folder).expect("a folder");
     std::fs::write(folder.join("adapter_model.safetensors"), file.bytes()).expect("written");
@@ -43,12 +41,11 @@ fn an_alpha_of_zero_is_called_that_wherever_it_stands() {
     }
     for adapter in adapters {
         assert!(adapter.is_silent());
-        let notices = adapter.unused();
-        let [notice] = &notices[..] else { panic!("{notices:?}") };
-        assert!(notice.contains("changes nothing by its own settings: its alpha is 0"), "{notice}");
+        let notice = only(adapter.unused());
+        assert_contains(&notice, "changes nothing by its own settings: its alpha is 0");
         let folder = adapted(vec![(adapter, 3.0)]);
         assert_eq!(weights_in(&folder, &place()), own);
-        assert_eq!(folder.adapters().expect("one").list()[0].change(), Some(0.0));
+        assert_eq!(fitted(&folder).change(), Some(0.0));
     }
 }
 
@@ -56,16 +53,15 @@ fn an_alpha_of_zero_is_called_that_wherever_it_stands() {
 fn modules_with_an_alpha_of_zero_beside_others_are_counted() {
     let (_, adapter) = peft(r#"{"r": 4, "lora_alpha": 8, "alpha_pattern": {"k_proj": 0}}"#);
     assert!(!adapter.is_silent());
-    let notices = adapter.unused();
-    let [notice] = &notices[..] else { panic!("{notices:?}") };
-    assert!(notice.starts_with("the alpha of 1 of the 2 modules of the adapter"), "{notice}");
+    let notice = only(adapter.unused());
+    assert_starts(&notice, "the alpha of 1 of the 2 modules of the adapter");
 }
 
 /// DoRA's lengths apply even if the product is 0.
 #[test]
 fn an_alpha_of_zero_beside_lengths_still_changes_the_weight() {
     let file = File::lora(Q, 64, 0.3)
-        .with(&format!("{Q}.alpha"), stored(Dtype::F32, &[], &[0.0]))
+        .with(&format!("{Q}.alpha"), alpha(0.0))
         .with(&format!("{Q}.lora_magnitude_vector"), stored(Dtype::F32, &[64], &[3.0; 64]));
     assert!(!file.adapter().is_silent());
     assert_eq!(file.adapter().unused(), [""; 0]);

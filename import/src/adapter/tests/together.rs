@@ -11,23 +11,12 @@ use crate::testing::{Copy, rewrite};
 
 /// A LoRA, a LoKr, a LoHa and a difference of several weights.
 fn files() -> [File; 4] {
-    let lokr = "lycoris_layers_0_mlp_up_proj";
-    let loha = format!("diffusion_model.{Q}");
+    let lokr = [("lokr_w1", tensor(&[6, 8], 0.4)), ("lokr_w2", tensor(&[16, 8], 0.5))];
     [
-        File::lora(Q, 64, 0.3)
-            .with(&format!("{K}.lora_A.weight"), tensor(&[4, 64], 0.1))
-            .with(&format!("{K}.lora_B.weight"), tensor(&[32, 4], 0.2)),
-        File::new([
-            (format!("{lokr}.lokr_w1").as_str(), tensor(&[6, 8], 0.4)),
-            (&format!("{lokr}.lokr_w2"), tensor(&[16, 8], 0.5)),
-        ]),
-        File::new([
-            (format!("{loha}.hada_w1_a").as_str(), tensor(&[64, 2], 0.1)),
-            (&format!("{loha}.hada_w1_b"), tensor(&[2, 64], 0.2)),
-            (&format!("{loha}.hada_w2_a"), tensor(&[64, 2], 0.3)),
-            (&format!("{loha}.hada_w2_b"), tensor(&[2, 64], 0.4)),
-        ]),
-        File::new([(format!("{K}.diff").as_str(), tensor(&[32, 64], 0.6))]),
+        File::lora(Q, 64, 0.3).and_lora(K, 32, 0.1),
+        File::of("lycoris_layers_0_mlp_up_proj", lokr),
+        File::loha(&format!("diffusion_model.{Q}"), 64),
+        File::of(K, [("diff", tensor(&[32, 64], 0.6))]),
     ]
 }
 

@@ -13,48 +13,23 @@ const MAIN_REPO: &str = "ACE-Step/Ace-Step1.5";
 /// The diffusion models, the default first.
 pub const MODELS: [Release; 9] = [
     Release {
-        repo: MAIN_REPO,
+        directory: "acestep-v15-turbo",
         prefix: "acestep-v15-turbo",
-        ..model("turbo", "acestep-v15-turbo", "", 4.8, "8 steps, no guidance")
+        ..model("turbo", MAIN_REPO, 4.8, "8 steps, no guidance")
     },
-    model("base", "acestep-v15-base", "ACE-Step/acestep-v15-base", 4.8, "50 steps, all tasks"),
-    model("sft", "acestep-v15-sft", "ACE-Step/acestep-v15-sft", 4.8, "50 steps, finer sound"),
-    model(
-        "turbo-shift1",
-        "acestep-v15-turbo-shift1",
-        "ACE-Step/acestep-v15-turbo-shift1",
-        4.8,
-        "turbo distilled at shift 1",
-    ),
-    model(
-        "turbo-shift3",
-        "acestep-v15-turbo-shift3",
-        "ACE-Step/acestep-v15-turbo-shift3",
-        4.8,
-        "turbo distilled at shift 3",
-    ),
+    model("base", "ACE-Step/acestep-v15-base", 4.8, "50 steps, all tasks"),
+    model("sft", "ACE-Step/acestep-v15-sft", 4.8, "50 steps, finer sound"),
+    model("turbo-shift1", "ACE-Step/acestep-v15-turbo-shift1", 4.8, "turbo distilled at shift 1"),
+    model("turbo-shift3", "ACE-Step/acestep-v15-turbo-shift3", 4.8, "turbo distilled at shift 3"),
     model(
         "turbo-continuous",
-        "acestep-v15-turbo-continuous",
         "ACE-Step/acestep-v15-turbo-continuous",
         4.8,
         "turbo distilled at shifts 1 to 5",
     ),
-    model(
-        "xl-turbo",
-        "acestep-v15-xl-turbo",
-        "ACE-Step/acestep-v15-xl-turbo",
-        10.0,
-        "the larger turbo",
-    ),
-    model(
-        "xl-base",
-        "acestep-v15-xl-base",
-        "ACE-Step/acestep-v15-xl-base",
-        10.0,
-        "the larger base",
-    ),
-    model("xl-sft", "acestep-v15-xl-sft", "ACE-Step/acestep-v15-xl-sft", 10.0, "the larger sft"),
+    model("xl-turbo", "ACE-Step/acestep-v15-xl-turbo", 10.0, "the larger turbo"),
+    model("xl-base", "ACE-Step/acestep-v15-xl-base", 10.0, "the larger base"),
+    model("xl-sft", "ACE-Step/acestep-v15-xl-sft", 10.0, "the larger sft"),
 ];
 
 /// Companions of the diffusion transformer, shared by all models.
@@ -66,20 +41,18 @@ pub const COMPANIONS: [Release; 2] = [
 /// The language models, the default first.
 pub const LANGUAGE_MODELS: [Release; 3] = [
     Release {
-        repo: MAIN_REPO,
+        directory: "acestep-5Hz-lm-1.7B",
         prefix: "acestep-5Hz-lm-1.7B",
-        ..language_model("lm-1.7b", "acestep-5Hz-lm-1.7B", "", 3.7, "language model: the default")
+        ..language_model("lm-1.7b", MAIN_REPO, 3.7, "language model: the default")
     },
     language_model(
         "lm-0.6b",
-        "acestep-5Hz-lm-0.6B",
         "ACE-Step/acestep-5Hz-lm-0.6B",
         1.3,
         "language model: smallest and fastest",
     ),
     language_model(
         "lm-4b",
-        "acestep-5Hz-lm-4B",
         "ACE-Step/acestep-5Hz-lm-4B",
         8.4,
         "language model: hears and copies melodies best",
@@ -104,13 +77,15 @@ pub(crate) const COMFY_FILES: [ComfyFile; 2] = [
 /// A model with a repository of its own.
 const fn model(
     name: &'static str,
-    directory: &'static str,
     repo: &'static str,
     gigabytes: f32,
     about: &'static str,
 ) -> Release {
-    let (kind, needs) = (Some(Kind::Dit), &COMPANIONS);
-    Release { name, kind, directory, repo, prefix: "", folders: &[], gigabytes, about, needs }
+    Release {
+        kind: Some(Kind::Dit),
+        needs: &COMPANIONS,
+        ..Release::whole(name, repo, gigabytes, about)
+    }
 }
 
 /// A directory of the main repository.
@@ -121,18 +96,17 @@ const fn companion(
     gigabytes: f32,
     about: &'static str,
 ) -> Release {
-    let (kind, repo, prefix) = (Some(kind), MAIN_REPO, directory);
-    Release { name, kind, directory, repo, prefix, folders: &[], gigabytes, about, needs: &[] }
+    let repo = Release::whole(name, MAIN_REPO, gigabytes, about);
+    Release { kind: Some(kind), directory, prefix: directory, ..repo }
 }
 
 /// A language model with a repository of its own.
 const fn language_model(
     name: &'static str,
-    directory: &'static str,
     repo: &'static str,
     gigabytes: f32,
     about: &'static str,
 ) -> Release {
-    let (kind, prefix) = (Some(Kind::LanguageModel), "");
-    Release { name, kind, directory, repo, prefix, folders: &[], gigabytes, about, needs: &[] }
+    let kind = Some(Kind::LanguageModel);
+    Release { kind, ..Release::whole(name, repo, gigabytes, about) }
 }

@@ -6,35 +6,30 @@ use crate::families::Release;
 pub const MODELS: [Release; 5] = [
     model(
         "qwen3-tts-0.6b-custom",
-        "Qwen3-TTS-12Hz-0.6B-CustomVoice",
         "Qwen/Qwen3-TTS-12Hz-0.6B-CustomVoice",
         2.5,
         "speech: nine named speakers",
     ),
     model(
         "qwen3-tts-0.6b-base",
-        "Qwen3-TTS-12Hz-0.6B-Base",
         "Qwen/Qwen3-TTS-12Hz-0.6B-Base",
         2.5,
         "speech: the voice of a recording",
     ),
     model(
         "qwen3-tts-1.7b-custom",
-        "Qwen3-TTS-12Hz-1.7B-CustomVoice",
         "Qwen/Qwen3-TTS-12Hz-1.7B-CustomVoice",
         4.5,
         "speech: nine named speakers, with instructions",
     ),
     model(
         "qwen3-tts-1.7b-base",
-        "Qwen3-TTS-12Hz-1.7B-Base",
         "Qwen/Qwen3-TTS-12Hz-1.7B-Base",
         4.5,
         "speech: the voice of a recording, larger",
     ),
     model(
         "qwen3-tts-1.7b-design",
-        "Qwen3-TTS-12Hz-1.7B-VoiceDesign",
         "Qwen/Qwen3-TTS-12Hz-1.7B-VoiceDesign",
         4.5,
         "speech: a voice described in words",
@@ -43,20 +38,9 @@ pub const MODELS: [Release; 5] = [
 
 const fn model(
     name: &'static str,
-    directory: &'static str,
     repo: &'static str,
     gigabytes: f32,
     about: &'static str,
 ) -> Release {
-    Release {
-        name,
-        kind: None,
-        directory,
-        repo,
-        prefix: "",
-        folders: &["speech_tokenizer"],
-        gigabytes,
-        about,
-        needs: &[],
-    }
+    Release { folders: &["speech_tokenizer"], ..Release::whole(name, repo, gigabytes, about) }
 }

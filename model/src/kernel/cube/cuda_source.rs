@@ -32,7 +32,7 @@ type B = CubeBackend<FakeCudaRuntime, f32, i32, u8>;
 ///
 /// # Panics
 /// If the compiler rejects one, with its message.
-fn compile(card: &FakeCuda, kernel: &str) -> usize {
+fn compile(gpu: &FakeCuda, kernel: &str) -> usize {
     // A kernel's name also holds its types, and this module is one of them. The name of a CUDA C++
     // kernel is the type of its sizes.
     let ours = |name: &str| {
@@ -47,13 +47,13 @@ fn compile(card: &FakeCuda, kernel: &str) -> usize {
         .flat_map(|path| [path.join("cccl"), path])
         .map(|path| path.to_string_lossy().into_owned())
         .collect();
-    let arch = match card.0 {
+    let arch = match gpu.0 {
         80 => "sm_80",
         90 => "sm_90a",
         other => panic!("which architecture is {other}?"),
     };
     let mut compiled = 0;
-    for (name, source) in sources(card).into_iter().filter(|(name, _)| ours(name)) {
+    for (name, source) in sources(gpu).into_iter().filter(|(name, _)| ours(name)) {
         let options = cudarc::nvrtc::CompileOptions {
             arch: Some(arch),
             include_paths: include_paths.clone(),
@@ -87,19 +87,19 @@ fn compiles_everywhere(kernels: &[&str], launches: impl Fn(&FakeCuda, DType)) {
         eprintln!("skipped: libnvrtc is not found");
         return;
     }
-    for card in [FakeCuda(80), FakeCuda(90)] {
+    for gpu in [FakeCuda(80), FakeCuda(90)] {
         for dtype in [DType::F32, DType::F16, DType::BF16] {
-            launches(&card, dtype);
+            launches(&gpu, dtype);
         }
         // Launches are recorded by a thread of the device; without this the last would be missing.
-        B::sync(&card).expect("the fake GPU does not fail");
+        B::sync(&gpu).expect("the fake GPU does not fail");
         for kernel in kernels {
-            let count = compile(&card, kernel);
+            let count = compile(&gpu, kernel);
             // Matrix units do not take f32.
             let least = if kernel.contains("tensor_cores") { 2 } else { 3 };
-            assert!(count >= least, "{kernel} was launched {count} times on {card:?}");
+            assert!(count >= least, "{kernel} was launched {count} times on {gpu:?}");
             // The type that songs use on these GPUs; the C++ kernel name includes it.
-            let texts = sources(&card);
+            let texts = sources(&gpu);
             let mut own = texts.iter().filter(|(name, _)| name.contains(kernel));
             assert!(own.any(|(_, text)| text.contains("_bf16_")), "{kernel} is not there in bf16");
         }
@@ -108,10 +108,10 @@ fn compiles_everywhere(kernels: &[&str], launches: impl Fn(&FakeCuda, DType)) {
 
 #[test]
 fn rms_norm() {
-    compiles_everywhere(&["rms_norm_kernel"], |card, dtype| {
+    compiles_everywhere(&["rms_norm_kernel"], |gpu, dtype| {
         for shape in [[3, 5], [375, 2048], [6000, 128]] {
-            let x = random::<B, 2>(shape, 1, dtype, card);
-            let weight = random::<B, 1>([shape[1]], 2, dtype, card);
+            let x = random::<B, 2>(shape, 1, dtype, gpu);
+            let weight = random::<B, 1>([shape[1]], 2, dtype, gpu);
             drop(kernel::rms_norm(x, weight, 1e-6));
         }
     });
@@ -127,11 +127,11 @@ fn layers() {
         "matvec_kernel",
         "cache_write_kernel",
     ];
-    compiles_everywhere(&kernels, |card, dtype| {
-        let x = |shape, seed| random::<B, 3>(shape, seed, dtype, card);
-        let vector = |width, seed| random::<B, 1>([width], seed, dtype, card);
-        let matrix = |shape, seed| random::<B, 2>(shape, seed, dtype, card);
-        let heads = |shape| random::<B, 4>(shape, 1, dtype, card);
+    compiles_everywhere(&kernels, |gpu, dtype| {
+        let x = |shape, seed| random::<B, 3>(shape, seed, dtype, gpu);
+        let vector = |width, seed| random::<B, 1>([width], seed, dtype, gpu);
+        let matrix = |shape, seed| random::<B, 2>(shape, seed, dtype, gpu);
+        let heads = |shape| random::<B, 4>(shape, 1, dtype, gpu);
         for width in [2048, 2560] {
             let [shift, scale] = [2, 3].map(|seed| x([1, 1, width], seed));
             let x = x([1, 375, width], 1);
@@ -161,12 +161,12 @@ fn codes_and_sound() {
         "columns_kernel",
         "place_kernel",
     ];
-    compiles_everywhere(&kernels, |card, dtype| {
-        let x = |shape, seed| random::<B, 3>(shape, seed, dtype, card);
-        let matrix = |shape, seed| random::<B, 2>(shape, seed, dtype, card);
-        let bias = |width| random::<B, 1>([width], 7, dtype, card);
+    compiles_everywhere(&kernels, |gpu, dtype| {
+        let x = |shape, seed| random::<B, 3>(shape, seed, dtype, gpu);
+        let matrix = |shape, seed| random::<B, 2>(shape, seed, dtype, gpu);
+        let bias = |width| random::<B, 1>([width], 7, dtype, gpu);
         let map = |weight: [usize; 2]| (matrix(weight, 5).into(), Some(bias(weight[0])));
-        let codes = Tensor::<B, 1, Int>::zeros([150], card);
+        let codes = Tensor::<B, 1, Int>::zeros([150], gpu);
         let levels = [8, 8, 8, 5, 5, 5];
         let places = matrix([5, 2048], 6);
         let (project, embed) = (map([2048, 6]), map([2048, 2048]));
@@ -209,7 +209,7 @@ fn attention() {
         "attention_join_kernel",
         "attention_tensor_cores_kernel",
     ];
-    compiles_everywhere(&kernels, |card, dtype| {
+    compiles_everywhere(&kernels, |gpu, dtype| {
         for ([heads, kv_heads, queries, keys, width], visibility) in [
             ([16, 8, 375, 375, 128], Visibility::Full),
             ([16, 8, 375, 375, 128], Visibility::Window(128)),
@@ -218,9 +218,9 @@ fn attention() {
             ([32, 8, 1, 60, 128], Visibility::Causal { first: 59 }),
             ([6, 2, 40, 40, 20], Visibility::Full),
         ] {
-            let q = random::<B, 4>([2, heads, queries, width], 1, dtype, card);
+            let q = random::<B, 4>([2, heads, queries, width], 1, dtype, gpu);
             let [k, v] =
-                [2, 3].map(|seed| random::<B, 4>([2, kv_heads, keys, width], seed, dtype, card));
+                [2, 3].map(|seed| random::<B, 4>([2, kv_heads, keys, width], seed, dtype, gpu));
             for keys in [None, Some(k.clone().narrow(1, 0, 1).narrow(3, 0, 1).equal_elem(0.0))] {
                 let keys = keys.map(|keys| keys.reshape([2, -1]));
                 let mask = Mask { visibility, keys };
@@ -237,16 +237,16 @@ fn compiles_for_hopper(kernel: &str, launches: impl Fn(&FakeCuda, DType)) {
         eprintln!("skipped: libnvrtc is not found");
         return;
     }
-    for card in [FakeCuda(80), FakeCuda(90)] {
+    for gpu in [FakeCuda(80), FakeCuda(90)] {
         for dtype in [DType::F32, DType::F16, DType::BF16] {
-            launches(&card, dtype);
+            launches(&gpu, dtype);
         }
-        B::sync(&card).expect("the fake GPU does not fail");
-        let count = compile(&card, kernel);
+        B::sync(&gpu).expect("the fake GPU does not fail");
+        let count = compile(&gpu, kernel);
         assert_eq!(
             count > 0,
-            card == FakeCuda(90),
-            "{kernel} was launched {count} times on {card:?}"
+            gpu == FakeCuda(90),
+            "{kernel} was launched {count} times on {gpu:?}"
         );
     }
 }
@@ -255,8 +255,8 @@ fn compiles_for_hopper(kernel: &str, launches: impl Fn(&FakeCuda, DType)) {
 /// tensors.
 #[test]
 fn hopper_attention() {
-    compiles_for_hopper("cuda::attention::", |card, dtype| {
-        let takes = *card == FakeCuda(90) && dtype == DType::BF16;
+    compiles_for_hopper("cuda::attention::", |gpu, dtype| {
+        let takes = *gpu == FakeCuda(90) && dtype == DType::BF16;
         for ([heads, kv_heads, queries, keys], visibility) in [
             ([16, 8, 750, 750], Visibility::Full),
             ([16, 8, 750, 750], Visibility::Window(128)),
@@ -266,14 +266,14 @@ fn hopper_attention() {
         ] {
             // Heads are interleaved, with keys and values in one tensor.
             let view = |heads, rows, seed| {
-                let x = random::<B, 4>([1, rows, heads + kv_heads, 128], seed, dtype, card);
+                let x = random::<B, 4>([1, rows, heads + kv_heads, 128], seed, dtype, gpu);
                 x.narrow(2, kv_heads, heads).swap_dims(1, 2)
             };
             let [q, k, v] =
                 [view(heads, queries, 1), view(kv_heads, keys, 2), view(kv_heads, keys, 3)];
             let tensors = [&q, &k, &v].map(|x| primitive(x.clone()));
             let [a, b, c] = &tensors;
-            assert_eq!(takes_attention([a, b, c], None, visibility), takes, "{card:?} {dtype:?}");
+            assert_eq!(takes_attention([a, b, c], None, visibility), takes, "{gpu:?} {dtype:?}");
             drop(kernel::attention(q, k, v, &Mask::by_position(visibility)));
         }
     });
@@ -303,15 +303,15 @@ fn hopper_attention_leaves_the_rest() {
 /// and other inputs.
 #[test]
 fn hopper_products() {
-    compiles_for_hopper("cuda::product::", |card, dtype| {
-        let takes = *card == FakeCuda(90) && dtype == DType::BF16;
-        let matrix = |shape, seed| random::<B, 2>(shape, seed, dtype, card);
-        let x = |shape, seed| random::<B, 3>(shape, seed, dtype, card);
-        let bias = |width| Some(random::<B, 1>([width], 3, dtype, card));
+    compiles_for_hopper("cuda::product::", |gpu, dtype| {
+        let takes = *gpu == FakeCuda(90) && dtype == DType::BF16;
+        let matrix = |shape, seed| random::<B, 2>(shape, seed, dtype, gpu);
+        let x = |shape, seed| random::<B, 3>(shape, seed, dtype, gpu);
+        let bias = |width| Some(random::<B, 1>([width], 3, dtype, gpu));
         for rows in [750, 125, 5] {
             let (x, weight) = (matrix([rows, 2048], 1), matrix([4096, 2048], 2));
             let [a, b] = [&x, &weight].map(|x| primitive(x.clone()));
-            assert_eq!(takes_product(&a, &b), takes, "{card:?} {dtype:?} {rows}");
+            assert_eq!(takes_product(&a, &b), takes, "{gpu:?} {dtype:?} {rows}");
             drop(kernel::linear(x, weight, None));
         }
         for sound in [x([1, 128, 500], 1), x([1, 500, 128], 1).swap_dims(1, 2)] {
@@ -323,7 +323,7 @@ fn hopper_products() {
             {
                 let [a, b] = [&sound, weight].map(|x| primitive(x.clone()));
                 let taken = takes_conv(&a, &b, geometry, is_transposed);
-                assert_eq!(taken, takes, "{card:?} {dtype:?} {geometry:?}");
+                assert_eq!(taken, takes, "{gpu:?} {dtype:?} {geometry:?}");
             }
             drop(kernel::conv1d(sound.clone(), weight, bias(128), same));
             drop(kernel::conv_transpose1d(sound, turned, bias(64), longer));
@@ -335,12 +335,12 @@ fn hopper_products() {
 /// one launch, or none if heads are narrower.
 #[test]
 fn hopper_decode() {
-    compiles_for_hopper("cuda::decode::", |card, dtype| {
+    compiles_for_hopper("cuda::decode::", |gpu, dtype| {
         for ([hidden, inner, heads, width], rows) in
             [([1024, 3072, 16, 128], 1), ([2560, 9728, 32, 128], 2), ([1024, 3072, 16, 64], 1)]
         {
-            let matrix = |output, input| random::<B, 2>([output, input], 1, dtype, card);
-            let vector = |width| random::<B, 1>([width], 2, dtype, card);
+            let matrix = |output, input| random::<B, 2>([output, input], 1, dtype, gpu);
+            let vector = |width| random::<B, 1>([width], 2, dtype, gpu);
             let weights = || LayerWeights {
                 input_layernorm: vector(hidden),
                 q_proj: matrix(heads * width, hidden).into(),
@@ -355,12 +355,12 @@ fn hopper_decode() {
                 down_proj: matrix(hidden, inner).into(),
                 epsilon: 1e-6,
             };
-            let cache = || random::<B, 4>([rows, 8, 64, width], 3, dtype, card);
+            let cache = || random::<B, 4>([rows, 8, 64, width], 3, dtype, gpu);
             let mut caches = [0, 1].map(|_| [cache(), cache()]);
             let slots: Vec<Slot> = (0..rows).map(|row| Slot { row, start: 20 + row }).collect();
             let new_tokens = NewTokens {
                 slots: &slots,
-                rope: Some([4, 5].map(|seed| random::<B, 2>([rows, width / 2], seed, dtype, card))),
+                rope: Some([4, 5].map(|seed| random::<B, 2>([rows, width / 2], seed, dtype, gpu))),
                 seen: 32,
                 window: None,
                 mask: Mask::by_position(Visibility::Full),
@@ -368,7 +368,7 @@ fn hopper_decode() {
             let layers = [0, 1].map(|_| Layer::from(weights()));
             let all = layers.iter().map(|layer| layer as &dyn CachingLayer<B>);
             let mut all = all.zip(caches.iter_mut().map(|caches| caches.each_mut()));
-            let x = random::<B, 3>([rows, 1, hidden], 6, dtype, card);
+            let x = random::<B, 3>([rows, 1, hidden], 6, dtype, gpu);
             let y = kernel::cached_layers(x, &mut all, &new_tokens);
             assert_eq!(y.dims(), [rows, 1, hidden]);
             drop(all);

@@ -75,10 +75,10 @@ pub(super) struct FakeCudaRuntime;
 static SOURCES: Mutex<BTreeMap<(u16, String), String>> = Mutex::new(BTreeMap::new());
 
 /// Returns the kernels that the fake GPU launched so far: `(name, CUDA C++)`.
-pub(super) fn sources(card: &FakeCuda) -> Vec<(String, String)> {
+pub(super) fn sources(gpu: &FakeCuda) -> Vec<(String, String)> {
     let sources = SOURCES.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    let of_card = sources.iter().filter(|((capability, _), _)| *capability == card.0);
-    of_card.map(|((_, source), name)| (name.clone(), source.clone())).collect()
+    let of_gpu = sources.iter().filter(|((capability, _), _)| *capability == gpu.0);
+    of_gpu.map(|((_, source), name)| (name.clone(), source.clone())).collect()
 }
 
 impl Runtime for FakeCudaRuntime {
@@ -187,10 +187,10 @@ fn properties(capability: u16) -> DeviceProperties {
         features.tma.insert(Tma::Base);
         features.cube_cluster = true;
     }
-    let card = CudaArchitecture { version: capability.into() };
-    let wmma = CudaWmmaCompiler::supported_wmma_combinations(&card);
+    let gpu = CudaArchitecture { version: capability.into() };
+    let wmma = CudaWmmaCompiler::supported_wmma_combinations(&gpu);
     cubecl_cpp::shared::register_wmma_features(wmma, &mut properties);
-    let mma = CudaWmmaCompiler::supported_mma_combinations(&card);
+    let mma = CudaWmmaCompiler::supported_mma_combinations(&gpu);
     cubecl_cpp::shared::register_mma_features(mma, &mut properties);
     properties
 }

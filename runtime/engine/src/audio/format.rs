@@ -159,22 +159,4 @@ mod tests {
             "`audio_format: midi` cannot be used: use wav16, wav24, wav32, flac, flac16, mp3 or opus"
         );
     }
-
-    #[test]
-    fn a_format_that_is_not_built_in_names_its_feature() {
-        for (format, feature, has) in [
-            (Format::Mp3, "mp3", cfg!(feature = "mp3")),
-            (Format::Opus, "opus", cfg!(feature = "opus")),
-        ] {
-            match format.require() {
-                Ok(_) => assert!(has, "{format}"),
-                Err(error) => {
-                    assert!(!has, "{format}");
-                    let hint = error.hint().expect("a hint");
-                    assert!(hint.contains(&format!("--features {feature}")), "{hint}");
-                }
-            }
-        }
-        assert_eq!(Format::Flac.require().expect("always"), Format::Flac);
-    }
 }

@@ -17,9 +17,6 @@ const FLUSH_BYTES: usize = 7_200;
 const QUIETER: [(u32, f32); 4] = [(256, 1.0), (224, 0.98), (192, 0.97), (0, 0.95)];
 
 /// Encodes an MP3 of `bitrate` kilobits per second, resampled to `sample_rate`.
-///
-/// # Errors
-/// [`Error::Encode`].
 pub(super) fn to_bytes(audio: &Audio, bitrate: u32, sample_rate: u32) -> Result<Vec<u8>, Error> {
     let failed = |why: String| Error::Encode { format: "MP3", why };
     check(audio).map_err(failed)?;

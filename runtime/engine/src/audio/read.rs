@@ -26,10 +26,10 @@
 //! The padding that encoders add before and after the sound is removed if the file states its
 //! length (MP3 with a LAME tag, Ogg). AAC keeps the encoder's delay of 20 to 50 ms, with a notice.
 
+mod decoded;
 mod decoding;
-mod heard;
-mod listening;
-mod mend;
+mod file_decoder;
+mod repair;
 mod sbr;
 mod song;
 mod source;
@@ -46,7 +46,7 @@ pub use self::song::SILENT;
 pub use self::song::song;
 use self::{
     decoding::Decoder,
-    listening::Listening,
+    file_decoder::FileDecoder,
     source::{Bytes, Source},
 };
 use super::{Audio, loudness};
@@ -78,7 +78,7 @@ fn read_all(path: &Path) -> Result<(Audio, Vec<Notice>, usize), Error> {
     }
     let name = path.display().to_string();
     let bytes = Bytes::open(file).map_err(file_error)?;
-    heard(bytes, &hint, &name).map_err(|failure| match failure {
+    decode(bytes, &hint, &name).map_err(|failure| match failure {
         Failure::Io(source) => file_error(source),
         Failure::Problem(problem) => Error::Unheard { path: path.to_owned(), problem },
     })
@@ -103,7 +103,7 @@ impl From<Problem> for Failure {
     }
 }
 
-fn heard(
+fn decode(
     mut bytes: Bytes,
     hint: &Hint,
     name: &str,
@@ -111,8 +111,8 @@ fn heard(
     if bytes.length() == 0 {
         return Err(Problem::Empty.into());
     }
-    let mended = mend::mend(&mut bytes)?;
-    let source = Source::new(bytes, mended.parts)?;
+    let repaired = repair::repair(&mut bytes)?;
+    let source = Source::new(bytes, repaired.parts)?;
     let tail = source.tail().to_vec();
     let stream = MediaSourceStream::new(Box::new(source), Default::default());
     let probe = symphonia::default::get_probe();
@@ -122,13 +122,13 @@ fn heard(
     let track = format.default_track(TrackType::Audio).ok_or(Problem::Empty)?.clone();
     let decoder = Decoder::of(&track, format.format_info().format)?;
 
-    let mut listening = Listening::new(format, decoder, track, mended.known, tail);
-    let ending = listening.run()?;
-    let mut notices = mended.notices;
-    notices.extend(listening.heard.check()?);
-    notices.extend(listening.habits());
-    notices.extend(listening.check_end(ending)?);
-    let (audio, channels) = (listening.heard.audio, listening.heard.channels);
+    let mut file_decoder = FileDecoder::new(format, decoder, track, repaired.known, tail);
+    let ending = file_decoder.run()?;
+    let mut notices = repaired.notices;
+    notices.extend(file_decoder.decoded.check()?);
+    notices.extend(file_decoder.properties());
+    notices.extend(file_decoder.check_end(ending)?);
+    let (audio, channels) = (file_decoder.decoded.audio, file_decoder.decoded.channels);
     if audio.samples() == 0 {
         return Err(Problem::Empty.into());
     }

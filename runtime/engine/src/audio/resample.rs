@@ -219,15 +219,6 @@ mod tests {
     }
 
     #[test]
-    fn one_channel_is_doubled_and_of_six_two_are_kept() {
-        let one = to_stereo(&mono(48_000, vec![0.5, 0.25]), 48_000).expect("sound");
-        assert_eq!(one.channels, [[0.5, 0.25], [0.5, 0.25]]);
-        let channels = (0..6).map(|i| vec![i as f32 / 10.0]).collect();
-        let six = to_stereo(&Audio { channels, sample_rate: 48_000 }, 48_000).expect("sound");
-        assert_eq!(six.channels, [[0.0], [0.1]]);
-    }
-
-    #[test]
     fn what_is_no_sound_is_an_error() {
         for (channels, rate) in
             [(vec![], 44_100), (vec![vec![0.0; 2], vec![0.0; 3]], 44_100), (vec![vec![0.0]], 0)]

@@ -14,15 +14,15 @@ use crate::{Error, Notice};
 /// [`Error::NoDevice`] if there is none.
 pub fn best(listing: &Listing, notices: &mut Vec<Notice>) -> Result<Device, Error> {
     if let Some(cuda) = &listing.cuda {
-        if let Some(card) = cuda.best() {
-            return Ok(Device::Cuda(card));
+        if let Some(gpu) = cuda.best() {
+            return Ok(Device::Cuda(gpu));
         }
         // A machine without a GPU needs no notice.
         if let (true, Some(why)) = (cuda.driver_fails, cuda.missing()) {
             notices.push(Notice(format!("NVIDIA GPUs are not used: {why}")));
-        } else if let (Some(card), why) = (cuda.cards.first(), cuda.missing()) {
-            let why = why.or(card.problem.clone()).unwrap_or_default();
-            notices.push(Notice(format!("{} is not used: {why}", card.name)));
+        } else if let (Some(gpu), why) = (cuda.gpus.first(), cuda.missing()) {
+            let why = why.or(gpu.problem.clone()).unwrap_or_default();
+            notices.push(Notice(format!("{} is not used: {why}", gpu.name)));
         }
     }
     let adapters = listing.wgpu.as_deref().unwrap_or_default();
@@ -43,11 +43,11 @@ pub fn best(listing: &Listing, notices: &mut Vec<Notice>) -> Result<Device, Erro
 /// Returns all devices that [`best`] could choose.
 pub fn usable(listing: &Listing) -> Vec<Device> {
     let cpu = listing.cpu.then_some(Device::Cpu);
-    let cards = listing.cuda.iter().flat_map(|cuda| 0..cuda.cards.len()).map(Device::Cuda);
-    let cards = cards.filter(|&card| check(card, listing).is_ok());
+    let gpus = listing.cuda.iter().flat_map(|cuda| 0..cuda.gpus.len()).map(Device::Cuda);
+    let gpus = gpus.filter(|&gpu| check(gpu, listing).is_ok());
     let adapters = listing.wgpu.iter().flatten().enumerate();
     let real = adapters.filter(|(_, adapter)| adapter.kind != AdapterKind::Software);
-    cpu.into_iter().chain(cards).chain(real.map(|(index, _)| Device::Wgpu(index))).collect()
+    cpu.into_iter().chain(gpus).chain(real.map(|(index, _)| Device::Wgpu(index))).collect()
 }
 
 /// Returns an error if a device is missing or not usable.
@@ -64,9 +64,9 @@ pub fn check(device: Device, listing: &Listing) -> Result<(), Error> {
             if let Some(why) = cuda.missing() {
                 return refuse(why);
             }
-            match cuda.cards.get(index) {
+            match cuda.gpus.get(index) {
                 None => refuse(format!("there is {}", found(listing))),
-                Some(card) => card.problem.clone().map_or(Ok(()), refuse),
+                Some(gpu) => gpu.problem.clone().map_or(Ok(()), refuse),
             }
         }
         Device::Wgpu(index) => match listing.wgpu.as_deref() {
@@ -88,23 +88,23 @@ pub(super) fn not_built_in(device: Device) -> Error {
 
 /// Lists the available GPUs: `cuda:0 (NVIDIA H100), wgpu:0 (..)`.
 fn found(listing: &Listing) -> String {
-    let cards = listing.cuda.iter().flat_map(|cuda| &cuda.cards).map(|card| card.name.clone());
+    let gpus = listing.cuda.iter().flat_map(|cuda| &cuda.gpus).map(|gpu| gpu.name.clone());
     let adapter = |a: &Adapter| format!("{}, {}", a.name, a.kind);
-    let cards = cards.enumerate().map(|(i, name)| format!("cuda:{i} ({name})"));
+    let gpus = gpus.enumerate().map(|(i, name)| format!("cuda:{i} ({name})"));
     let adapters = listing.wgpu.iter().flatten().map(adapter);
     let adapters = adapters.enumerate().map(|(i, name)| format!("wgpu:{i} ({name})"));
-    let all: Vec<_> = cards.chain(adapters).collect();
+    let all: Vec<_> = gpus.chain(adapters).collect();
     if all.is_empty() { "no GPU".into() } else { format!("only {}", all.join(", ")) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::listing::{Card, Cuda};
+    use crate::device::listing::{Cuda, Gpu};
 
-    fn card(capability: (u32, u32), free: u64) -> Card {
-        Card {
-            name: format!("card {}.{}", capability.0, capability.1),
+    fn gpu(capability: (u32, u32), free: u64) -> Gpu {
+        Gpu {
+            name: format!("gpu {}.{}", capability.0, capability.1),
             capability,
             total_bytes: 24 << 30,
             free_bytes: free << 30,
@@ -112,13 +112,13 @@ mod tests {
         }
     }
 
-    fn cuda(cards: Vec<Card>) -> Cuda {
-        Cuda { cards, has_nvrtc: true, headers: Some("include".into()), ..Cuda::default() }
+    fn cuda(gpus: Vec<Gpu>) -> Cuda {
+        Cuda { gpus, has_nvrtc: true, headers: Some("include".into()), ..Cuda::default() }
     }
 
     fn adapter(kind: AdapterKind) -> Adapter {
         Adapter {
-            name: "a card".into(),
+            name: "a gpu".into(),
             kind,
             number: 0,
             api: "Vulkan".into(),
@@ -146,24 +146,24 @@ mod tests {
         listing.wgpu = Some(vec![adapter(AdapterKind::Integrated), adapter(AdapterKind::Software)]);
         assert_eq!(auto(&listing).0, "wgpu:0");
         assert_eq!(usable(&listing), [Device::Cpu, Device::Wgpu(0)]);
-        listing.cuda = Some(cuda(vec![card((8, 6), 20), card((9, 0), 10), card((9, 0), 12)]));
+        listing.cuda = Some(cuda(vec![gpu((8, 6), 20), gpu((9, 0), 10), gpu((9, 0), 12)]));
         assert_eq!(auto(&listing).0, "cuda:2");
-        listing.cuda = Some(cuda(vec![card((9, 0), 10), card((9, 0), 10)]));
+        listing.cuda = Some(cuda(vec![gpu((9, 0), 10), gpu((9, 0), 10)]));
         assert_eq!(auto(&listing), ("cuda:0".into(), vec![]));
     }
 
     #[test]
     fn a_card_that_cannot_be_used_is_passed_over_with_a_word() {
-        let mut blocked = cuda(vec![card((9, 0), 10)]);
+        let mut blocked = cuda(vec![gpu((9, 0), 10)]);
         blocked.headers = None;
         let listing = Listing { cpu: true, cuda: Some(blocked), wgpu: None };
         let (device, notices) = auto(&listing);
         assert_eq!(device, "cpu");
-        assert!(notices[0].0.contains("card 9.0 is not used: the headers"), "{notices:?}");
-        let mut taken = card((9, 0), 10);
+        assert!(notices[0].0.contains("gpu 9.0 is not used: the headers"), "{notices:?}");
+        let mut taken = gpu((9, 0), 10);
         taken.problem = Some("it is another's".into());
         let listing =
-            Listing { cpu: true, cuda: Some(cuda(vec![taken, card((7, 5), 1)])), wgpu: None };
+            Listing { cpu: true, cuda: Some(cuda(vec![taken, gpu((7, 5), 1)])), wgpu: None };
         assert_eq!(auto(&listing), ("cuda:1".into(), vec![]));
         // The driver is installed but fails: it lists no GPU, so the user needs to know the reason.
         let problem = Some("the NVIDIA driver finds no GPU it can use: out of step".to_owned());
@@ -192,7 +192,7 @@ mod tests {
     fn a_device_that_is_not_there_is_refused_with_what_is() {
         let listing = Listing {
             cpu: true,
-            cuda: Some(cuda(vec![card((9, 0), 10)])),
+            cuda: Some(cuda(vec![gpu((9, 0), 10)])),
             wgpu: Some(vec![adapter(AdapterKind::Discrete)]),
         };
         for device in [Device::Cpu, Device::Cuda(0), Device::Wgpu(0)] {
@@ -202,13 +202,11 @@ mod tests {
             check(device, listing).expect_err("it is not there").to_string()
         };
         let message = refused(Device::Cuda(7), &listing);
-        assert!(
-            message.starts_with("device `cuda:7` is not available: there is only cuda:0 (card")
-        );
+        assert!(message.starts_with("device `cuda:7` is not available: there is only cuda:0 (gpu"));
         let message = refused(Device::Wgpu(1), &listing);
-        assert!(message.contains("wgpu:0 (a card, discrete GPU)"), "{message}");
+        assert!(message.contains("wgpu:0 (a gpu, discrete GPU)"), "{message}");
         let mut blind = listing.clone();
-        blind.cuda = Some(Cuda { has_nvrtc: false, ..cuda(vec![card((9, 0), 10)]) });
+        blind.cuda = Some(Cuda { has_nvrtc: false, ..cuda(vec![gpu((9, 0), 10)]) });
         assert!(refused(Device::Cuda(0), &blind).contains("LD_LIBRARY_PATH"));
         let bare = Listing::default();
         assert!(refused(Device::Cuda(0), &bare).contains("this build has only"));

@@ -4,7 +4,7 @@ use std::{path::Path, sync::Arc};
 
 use cudarc::driver::{CudaContext, sys::CUresult};
 
-use super::listing::{Card, Cuda};
+use super::listing::{Cuda, Gpu};
 
 /// Queries the driver, if there is one. Each GPU is opened briefly to read its free memory.
 pub(super) fn look() -> Cuda {
@@ -24,7 +24,7 @@ pub(super) fn look() -> Cuda {
     match cudarc::driver::result::init().and_then(|()| CudaContext::device_count()) {
         Ok(0) => found.problem = Some("the NVIDIA driver finds no GPU".into()),
         Ok(count) => {
-            found.cards = (0..usize::try_from(count).unwrap_or(0)).map(card).collect();
+            found.gpus = (0..usize::try_from(count).unwrap_or(0)).map(gpu).collect();
         }
         Err(error) => {
             found.driver_fails = error.0 != CUresult::CUDA_ERROR_NO_DEVICE;
@@ -34,12 +34,12 @@ pub(super) fn look() -> Cuda {
     found
 }
 
-fn card(index: usize) -> Card {
+fn gpu(index: usize) -> Gpu {
     let ask = || {
         let context: Arc<CudaContext> = CudaContext::new(index)?;
         let (major, minor) = context.compute_capability()?;
         let (free, total) = context.mem_get_info()?;
-        Ok::<_, cudarc::driver::DriverError>(Card {
+        Ok::<_, cudarc::driver::DriverError>(Gpu {
             name: context.name()?,
             capability: (major.unsigned_abs(), minor.unsigned_abs()),
             total_bytes: total as u64,
@@ -47,7 +47,7 @@ fn card(index: usize) -> Card {
             problem: None,
         })
     };
-    ask().unwrap_or_else(|error| Card {
+    ask().unwrap_or_else(|error| Gpu {
         name: format!("NVIDIA GPU {index}"),
         capability: (0, 0),
         total_bytes: 0,

@@ -81,7 +81,7 @@ impl Supported {
         match device {
             Device::Cpu => Some(Self::cpu()),
             Device::Cuda(index) => {
-                let card = listing.cuda.as_ref()?.cards.get(index)?;
+                let card = listing.cuda.as_ref()?.gpus.get(index)?;
                 Some(Self::cuda(card.capability))
             }
             Device::Wgpu(index) => listing.wgpu.as_ref()?.get(index).map(Self::wgpu),
@@ -97,8 +97,8 @@ impl Supported {
             Device::Cpu => Ok(Self::cpu()),
             Device::Cuda(index) => {
                 device.check()?;
-                let card = listing::cuda().and_then(|cuda| cuda.cards.get(index).cloned());
-                Ok(Self::cuda(card.map_or((0, 0), |card| card.capability)))
+                let gpu = listing::cuda().and_then(|cuda| cuda.gpus.get(index).cloned());
+                Ok(Self::cuda(gpu.map_or((0, 0), |gpu| gpu.capability)))
             }
             Device::Wgpu(_) => Ok(Self { all: device.run(DType::F32, Asked)?, best: DType::F32 }),
         }

@@ -142,8 +142,8 @@ fn device_name(device: Device) -> Option<String> {
     let text = match device {
         Device::Cpu => return None,
         Device::Cuda(index) => {
-            let card = super::listing::cuda()?.cards.get(index)?.clone();
-            format!("cuda {} sm {} {}", card.name, card.capability.0, card.capability.1)
+            let gpu = super::listing::cuda()?.gpus.get(index)?.clone();
+            format!("cuda {} sm {} {}", gpu.name, gpu.capability.0, gpu.capability.1)
         }
         Device::Wgpu(index) => {
             let adapter = super::listing::wgpu()?.get(index)?.clone();
@@ -204,7 +204,7 @@ mod tests {
     #[test]
     fn a_device_is_a_folder_of_plain_letters() {
         assert_eq!(slug("cuda NVIDIA H100 80GB HBM3 sm 9 0"), "cuda-nvidia-h100-80gb-hbm3-sm-9-0");
-        assert_eq!(slug("../../A card (R) / 1.0"), "a-card-r-1-0");
+        assert_eq!(slug("../../A gpu (R) / 1.0"), "a-gpu-r-1-0");
     }
 
     #[test]
@@ -215,7 +215,7 @@ mod tests {
     #[test]
     fn a_folder_is_new_until_something_is_in_it() {
         let root = tempfile::tempdir().expect("a folder");
-        let device = root.path().join("card");
+        let device = root.path().join("gpu");
         let first = prepare(&device);
         assert!(first.is_first && first.notice.is_none());
         let folder = first.folder.expect("it can be written");
@@ -228,7 +228,7 @@ mod tests {
     #[test]
     fn each_model_and_type_is_new_until_a_run_has_been_through_with_it() {
         let root = tempfile::tempdir().expect("a folder");
-        let kept = prepare(&root.path().join("card"));
+        let kept = prepare(&root.path().join("gpu"));
         let folder = kept.folder.clone().expect("it can be written");
         // A kernel of another model.
         std::fs::write(folder.join("kernel"), [1; 10]).expect("a file");
@@ -237,7 +237,7 @@ mod tests {
         assert!(!kept.lacks("turbo", DType::BF16));
         assert!(kept.lacks("turbo", DType::F32) && kept.lacks("base", DType::BF16));
         // The next run finds the marker, which is not counted as a kernel.
-        let next = prepare(&root.path().join("card"));
+        let next = prepare(&root.path().join("gpu"));
         assert!(!next.lacks("turbo", DType::BF16));
         assert_eq!(size(&folder), 10);
         // Without a cache, kernels are compiled on each run; a CPU compiles nothing.
@@ -250,7 +250,7 @@ mod tests {
     #[test]
     fn old_builds_are_forgotten() {
         let root = tempfile::tempdir().expect("a folder");
-        let device = root.path().join("card");
+        let device = root.path().join("gpu");
         for old in 0..5 {
             let folder = device.join(format!("old-{old}"));
             std::fs::create_dir_all(&folder).expect("a folder");
@@ -266,7 +266,7 @@ mod tests {
         let root = tempfile::tempdir().expect("a folder");
         let file = root.path().join("file");
         std::fs::write(&file, "").expect("a file");
-        let kept = prepare(&file.join("card"));
+        let kept = prepare(&file.join("gpu"));
         assert_eq!(kept.folder, None);
         let notice = kept.notice.expect("a notice").0;
         assert!(notice.starts_with("compiled kernels are not kept: cannot write to"), "{notice}");

@@ -24,7 +24,7 @@ pub struct Cuda {
     /// The driver's version, if reported.
     pub driver: Option<String>,
     /// The GPUs, in the driver's order.
-    pub cards: Vec<Card>,
+    pub gpus: Vec<Gpu>,
     /// The reason if there are no GPUs, or none is usable.
     pub problem: Option<String>,
     /// True if the driver is installed but fails: there may be GPUs, but it lists none.
@@ -37,7 +37,7 @@ pub struct Cuda {
 
 /// An NVIDIA GPU.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Card {
+pub struct Gpu {
     /// The name.
     pub name: String,
     /// Compute capability, e.g. (9, 0).
@@ -123,9 +123,9 @@ impl Cuda {
         if self.missing().is_some() {
             return None;
         }
-        let usable = self.cards.iter().enumerate().filter(|(_, card)| card.problem.is_none());
-        let rank = |card: &Card| (card.capability.0, card.free_bytes);
-        usable.rev().max_by_key(|(_, card)| rank(card)).map(|(number, _)| number)
+        let usable = self.gpus.iter().enumerate().filter(|(_, gpu)| gpu.problem.is_none());
+        let rank = |gpu: &Gpu| (gpu.capability.0, gpu.free_bytes);
+        usable.rev().max_by_key(|(_, gpu)| rank(gpu)).map(|(number, _)| number)
     }
 
     /// Returns the reason why no GPU is usable, with a fix.

@@ -56,7 +56,7 @@ impl MemoryInfo {
             Device::Cpu => Self::default(),
             Device::Cuda(index) => {
                 let cuda = Listing::of(device).cuda.unwrap_or_default();
-                let free = cuda.cards.get(index).map(|card| card.free_bytes);
+                let free = cuda.gpus.get(index).map(|gpu| gpu.free_bytes);
                 Self { free, ..Self::default() }
             }
             Device::Wgpu(index) => {

@@ -18,9 +18,9 @@ const WAITED: &str = "CallError";
 const MOST: usize = 64;
 
 /// The newest panics of this process.
-static HEARD: Mutex<Heard> = Mutex::new(Heard::new());
+static PANICS: Mutex<PanicLog> = Mutex::new(PanicLog::new());
 
-struct Heard {
+struct PanicLog {
     panics: Vec<Panic>,
     /// The number of the next panic.
     next: u64,
@@ -32,7 +32,7 @@ struct Panic {
     text: String,
 }
 
-impl Heard {
+impl PanicLog {
     const fn new() -> Self {
         Self { panics: Vec::new(), next: 0 }
     }
@@ -54,19 +54,19 @@ impl Heard {
     }
 }
 
-fn lock(heard: &Mutex<Heard>) -> MutexGuard<'_, Heard> {
-    heard.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock(log: &Mutex<PanicLog>) -> MutexGuard<'_, PanicLog> {
+    log.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Remembers the message of a panic; a program's panic hook should call it.
 pub fn hear(panic: &PanicHookInfo<'_>) {
     let text = panic.payload_as_str().unwrap_or("unknown").to_owned();
-    lock(&HEARD).add(thread::current().id(), text);
+    lock(&PANICS).add(thread::current().id(), text);
 }
 
 /// Forgets all messages: they were reported or are no longer relevant.
 pub(super) fn forget() {
-    lock(&HEARD).panics.clear();
+    lock(&PANICS).panics.clear();
 }
 
 /// Runs `work` and catches a panic in it.
@@ -75,18 +75,18 @@ pub(super) fn forget() {
 /// The reason of the panic, in one line: its own message. If it waited for another thread: the
 /// first message of other threads since `work` began.
 pub fn caught<T>(work: impl FnOnce() -> T) -> Result<T, String> {
-    caught_with(&HEARD, work)
+    caught_with(&PANICS, work)
 }
 
-/// As [`caught`], with the panics of `heard`.
-fn caught_with<T>(heard: &Mutex<Heard>, work: impl FnOnce() -> T) -> Result<T, String> {
-    let begin = lock(heard).next;
+/// As [`caught`], with the panics of `log`.
+fn caught_with<T>(log: &Mutex<PanicLog>, work: impl FnOnce() -> T) -> Result<T, String> {
+    let begin = lock(log).next;
     catch_unwind(AssertUnwindSafe(work)).map_err(|panic| {
         let text = panic.downcast_ref::<String>().map(String::as_str);
         let text = text.or(panic.downcast_ref::<&str>().copied()).unwrap_or("unknown");
-        let mut heard = lock(heard);
-        let reason = text.contains(WAITED).then(|| heard.reason(begin, thread::current().id()));
-        heard.panics.clear();
+        let mut log = lock(log);
+        let reason = text.contains(WAITED).then(|| log.reason(begin, thread::current().id()));
+        log.panics.clear();
         one_line(reason.flatten().as_deref().unwrap_or(text))
     })
 }
@@ -128,11 +128,11 @@ mod tests {
     /// The test has its own list of panics: other tests panic at the same time.
     #[test]
     fn whoever_waited_is_told_what_the_other_thread_said() {
-        let heard = Mutex::new(Heard::new());
+        let log = Mutex::new(PanicLog::new());
         let thread = thread::spawn(|| thread::current().id()).join().unwrap();
-        let other = |text: &str| lock(&heard).add(thread, text.to_owned());
+        let other = |text: &str| lock(&log).add(thread, text.to_owned());
         let waited = || {
-            caught_with::<()>(&heard, || {
+            caught_with::<()>(&log, || {
                 other("the pipeline is invalid");
                 other("there is nothing to read");
                 panic!("called `Result::unwrap()` on an `Err` value: CallError")
@@ -144,30 +144,30 @@ mod tests {
         assert_eq!(waited(), Err("the pipeline is invalid".into()));
         // A task that was queued before the work began.
         other("of the task before");
-        let late = caught_with::<()>(&heard, || panic!("CallError"));
+        let late = caught_with::<()>(&log, || panic!("CallError"));
         assert_eq!(late, Err("of the task before".into()));
-        let own = caught_with::<()>(&heard, || {
+        let own = caught_with::<()>(&log, || {
             other("that was mended");
             panic!("three is no even number")
         });
         assert_eq!(own, Err("three is no even number".into()));
-        assert_eq!(caught_with(&heard, || 1), Ok(1));
+        assert_eq!(caught_with(&log, || 1), Ok(1));
         // Without earlier messages: the message of the waiting thread.
-        assert_eq!(caught_with::<()>(&heard, || panic!("CallError")), Err("CallError".into()));
+        assert_eq!(caught_with::<()>(&log, || panic!("CallError")), Err("CallError".into()));
         // This thread's own earlier panic is no reason.
-        lock(&heard).add(thread::current().id(), "of this thread".into());
-        assert_eq!(caught_with::<()>(&heard, || panic!("CallError")), Err("CallError".into()));
+        lock(&log).add(thread::current().id(), "of this thread".into());
+        assert_eq!(caught_with::<()>(&log, || panic!("CallError")), Err("CallError".into()));
     }
 
     /// The lists keep the newest panics.
     #[test]
     fn of_many_panics_the_newest_are_kept() {
-        let mut heard = Heard::new();
+        let mut log = PanicLog::new();
         let thread = thread::spawn(|| thread::current().id()).join().unwrap();
-        (0..MOST + 2).for_each(|number| heard.add(thread, number.to_string()));
+        (0..MOST + 2).for_each(|number| log.add(thread, number.to_string()));
         let this = thread::current().id();
-        assert_eq!(heard.panics.len(), MOST);
-        assert_eq!(heard.reason(0, this), Some("2".into()));
-        assert_eq!(heard.reason(10, this), Some("10".into()));
+        assert_eq!(log.panics.len(), MOST);
+        assert_eq!(log.reason(0, this), Some("2".into()));
+        assert_eq!(log.reason(10, this), Some("10".into()));
     }
 }

@@ -29,7 +29,7 @@ pub fn attempt<T>(
     stage: Stage,
     work: impl FnOnce() -> Result<T, Error>,
 ) -> Result<T, Error> {
-    if !device.is_card() {
+    if !device.is_gpu() {
         return work();
     }
     panics::caught(work).unwrap_or_else(|why| {
@@ -68,7 +68,7 @@ pub fn in_tiles<T>(
 
 /// Waits for the work on `device` and releases its unused memory.
 pub fn free<B: Backend>(device: &B::Device) {
-    if !Device::behind::<B>(device).is_card() {
+    if !Device::behind::<B>(device).is_gpu() {
         return;
     }
     // Dropped tensors wait in a queue behind earlier work. A failure of that work has been reported
@@ -179,15 +179,15 @@ mod tests {
         type B = burn_wgpu::Wgpu<f32, i32>;
         let adapter = super::super::listing::wgpu().and_then(|all| all.into_iter().next());
         let most = adapter.expect("a driver").largest_bytes as usize;
-        let device = super::super::wgpu::device(0, Device::Wgpu(0)).expect("a card");
+        let device = super::super::wgpu::device(0, Device::Wgpu(0)).expect("a gpu");
         let sum = |bytes: usize| {
             let x = Tensor::<B, 1>::ones([bytes / 4], &device) + 1.0;
             let data = x.narrow(0, 0, 4).into_data();
             Ok(data.to_vec::<f32>().expect("f32"))
         };
-        let card = Device::Wgpu(0);
-        assert!(attempt(card, VAE, || sum(2 * most)).is_err());
-        let small = attempt(card, VAE, || sum(1 << 20)).expect("it fits");
+        let gpu = Device::Wgpu(0);
+        assert!(attempt(gpu, VAE, || sum(2 * most)).is_err());
+        let small = attempt(gpu, VAE, || sum(1 << 20)).expect("it fits");
         assert_eq!(small, [2.0; 4]);
     }
 }

@@ -10,7 +10,7 @@ use super::listing::AdapterKind;
 /// nothing yet.
 #[allow(
     unsafe_code,
-    reason = "wgpu does not show memory; the calls only read what the driver says of a card"
+    reason = "wgpu does not show memory; the calls only read what the driver says of a GPU"
 )]
 pub(super) fn memory(
     adapter: &wgpu::Adapter,

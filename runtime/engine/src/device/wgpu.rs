@@ -74,9 +74,6 @@ fn memory(_: &wgpu::Adapter, _: AdapterKind) -> (Option<u64>, Option<u64>) {
 }
 
 /// Returns the backend's name for the adapter at `index` of the listing.
-///
-/// # Errors
-/// [`Error::NoDevice`]
 pub(super) fn device(index: usize, asked: Device) -> Result<WgpuDevice, Error> {
     let adapters = listing::wgpu().unwrap_or_default();
     let Some(adapter) = adapters.get(index) else { return Err(choice::not_built_in(asked)) };

@@ -24,7 +24,8 @@ fn every_format_is_told_by_its_content() {
         assert_eq!(from_bytes(&bytes, CHANNELS).expect("latents").1, format);
         let back = read(&path, CHANNELS).expect("latents");
         assert_eq!(back.shape, [1, 3, 64]);
-        assert_eq!(back == wave(3), format.is_exact(), "{format}");
+        let is_exact = matches!(format, Format::Safetensors | Format::Vae);
+        assert_eq!(back == wave(3), is_exact, "{format}");
         assert_eq!(
             Format::of(Path::new(&format!("a.{}", format.name().to_uppercase()))),
             Some(format)

@@ -16,10 +16,9 @@ use acestep_engine::{
 use acestep_model::{Backend, LanguageCheckpoint, Place};
 
 use super::{
-    constrain::{Phase, Rules, UserValues, genres::GenreVocabulary},
+    constrain::{Field, Phase, Rules, UserValues, genres::GenreVocabulary},
     generate::{Answer, Prompts, Writer},
-    guard,
-    merge::{self, Given},
+    guard, merge,
     metadata::Metadata,
     parse,
     prompt::{self, PromptStyle},
@@ -75,7 +74,7 @@ pub struct Job<'a> {
 }
 
 /// Result of [`compose`].
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Composed {
     /// The completed request; with codes, it does not need the language model again.
     pub request: Request,
@@ -127,9 +126,13 @@ pub fn compose<B: Backend>(
     place: &Place<B>,
     observe: &dyn Observe,
 ) -> Result<Composed, Error> {
-    let given = Given::of(job.request, &job.ask, job.settings.prompt_style);
+    let given = merge::user_values(job.request, &job.ask, job.settings.prompt_style);
     let needs_text = needs_text(job, &given);
-    let mut begun = Composed::new(job.request.clone(), given.metadata());
+    let mut begun = Composed {
+        request: job.request.clone(),
+        metadata: merge::metadata(&given),
+        ..Composed::default()
+    };
     if job.writes_codes {
         // If the length is known, check it before the model is loaded.
         check_length(begun.request.words.duration, job.settings)?;
@@ -170,32 +173,19 @@ fn check_length(seconds: Option<f64>, settings: &Settings) -> Result<(), Error> 
     }
 }
 
-impl Composed {
-    fn new(request: Request, metadata: Metadata) -> Self {
-        Self {
-            request,
-            metadata,
-            changes: vec![],
-            text: String::new(),
-            calls: vec![],
-            timing: Timing::default(),
-        }
-    }
-}
-
 /// True if there is a text phase. As in upstream, a plan needs one only if a field is missing.
-fn needs_text(job: &Job<'_>, given: &Given) -> bool {
+fn needs_text(job: &Job<'_>, given: &UserValues) -> bool {
     let language = &job.request.language;
     let by_name = [language.use_cot_caption, language.use_cot_language].contains(&Some(true));
     match job.ask {
-        Ask::Plan => (job.settings.cot_metas || by_name) && !given.metadata().is_complete(),
+        Ask::Plan => (job.settings.cot_metas || by_name) && !merge::metadata(given).is_complete(),
         Ask::Inspire | Ask::Format | Ask::Custom { .. } => true,
     }
 }
 
 fn text_phase<B: Backend>(
     job: &Job<'_>,
-    given: &Given,
+    given: &UserValues,
     writer: &Writer<'_, B>,
     composed: &mut Composed,
 ) -> Result<(), Error> {
@@ -211,7 +201,7 @@ fn text_phase<B: Backend>(
         &mut composed.request,
     ));
     // The user's values stay in the plan, even if the model omitted or changed them.
-    composed.metadata = given.over(metadata);
+    composed.metadata = merge::over(given, metadata);
     composed.text = answer;
     Ok(())
 }
@@ -237,9 +227,9 @@ fn question(job: &Job<'_>) -> String {
 }
 
 /// Returns the rules for the answer of the text phase.
-fn rules(job: &Job<'_>, given: &Given) -> Rules {
+fn rules(job: &Job<'_>, given: &UserValues) -> Rules {
     let settings = job.settings;
-    let base = Rules { enabled: settings.constrained, user: given.user_values(), ..base(job) };
+    let base = Rules { enabled: settings.constrained, user: given.clone(), ..base(job) };
     match job.ask {
         Ask::Plan => Rules {
             skip_caption: !settings.cot_caption,
@@ -249,7 +239,7 @@ fn rules(job: &Job<'_>, given: &Given) -> Rules {
         },
         // Upstream skips the language if the user gave it.
         Ask::Format if settings.prompt_style != PromptStyle::AcestepCpp => {
-            Rules { skip_language: base.user.language.is_some(), ..base }
+            Rules { skip_language: base.user.contains_key(&Field::Language), ..base }
         }
         Ask::Inspire | Ask::Format | Ask::Custom { .. } => base,
     }
@@ -445,12 +435,11 @@ pub fn understand<B: Backend>(
         });
     }
     session::open(language, place, settings, stage::LM_TEXT, observe, |writer| {
-        let mut composed = Composed::new(Request::default(), Metadata::default());
+        let mut composed = Composed::default();
         let rules = Rules {
             enabled: settings.constrained,
             skip_genres: genres.is_none(),
             genres: genres.clone(),
-            user: UserValues::default(),
             ..Rules::new(Phase::Understand)
         };
         let text = write_text(writer, &prompt::understand(codes), rules, settings, &mut composed)?;

@@ -12,7 +12,6 @@
 //! | `grammar` | tables that are built once per vocabulary |
 //! | `fixed`, `tries` | names of fields; fields with few values |
 //! | `caption`, [`genres`] | fields with text values |
-//! | [`replay`] | replay of recorded runs of the reference |
 //!
 //! Source: upstream `constrained_logits_processor.py`. Its oddities are kept if a recorded result
 //! shows them, and comments name them. Two are not kept, because upstream cannot finish there: a
@@ -24,7 +23,6 @@ mod fixed;
 pub mod genres;
 mod grammar;
 mod machine;
-pub mod replay;
 mod rules;
 mod state;
 mod tries;

@@ -163,9 +163,9 @@ impl<B: Backend> Writer<'_, B> {
 
         let mut writing = Machine::new(self.grammar, rules.clone());
         writing.start(prompts.conditional);
-        let mut songs: Vec<Song<'_>> = seeds
+        let mut songs: Vec<SongState<'_>> = seeds
             .iter()
-            .map(|&seed| Song {
+            .map(|&seed| SongState {
                 machine: writing.clone(),
                 draws: Draws::new(seed, self.model.vocabulary()),
                 history: prompts.conditional.to_vec(),
@@ -210,7 +210,7 @@ impl<B: Backend> Writer<'_, B> {
                 return Ok(songs.into_iter().map(|song| song.answer).collect());
             }
             // A finished song is fed its end token again; the result is ignored.
-            let last = |song: &Song<'_>| song.history.last().copied().unwrap_or_default();
+            let last = |song: &SongState<'_>| song.history.last().copied().unwrap_or_default();
             let next: Vec<u32> = (0..rows).map(|row| last(&songs[row % items])).collect();
             hidden = self.model.step(&next, 0..rows, &mut cache, &self.place.device);
         }
@@ -333,7 +333,7 @@ impl<B: Backend> Writer<'_, B> {
 }
 
 /// State of one song of the batch in the codes phase.
-struct Song<'a> {
+struct SongState<'a> {
     machine: Machine<'a>,
     draws: Draws,
     history: Vec<u32>,

@@ -18,7 +18,7 @@ use super::{
     cot,
     generate::Writer,
     metadata::{Metadata, Scalar},
-    pmi::{LanguageScore, Reading, likelier, mean, read},
+    pmi::{LanguageScore, Likelihood, likelier, mean, read},
     prompt,
     sample::{Scores, Tokens},
     session,
@@ -85,7 +85,7 @@ pub fn judge<B: Backend>(
         for codes in subject.codes {
             advanced(1 + scores.len());
             let with = Answers::read(writer, codes, subject)?;
-            let than = |with: Option<Reading>, without: Option<Reading>| {
+            let than = |with: Option<Likelihood>, without: Option<Likelihood>| {
                 let [with, without] = [with?, without?].map(|reading| reading.log_probability);
                 Some(likelier(with, without, subject.scale))
             };
@@ -104,10 +104,10 @@ pub fn judge<B: Backend>(
 
 /// Probabilities of the expected answers after one prompt.
 struct Answers {
-    caption: Option<Reading>,
-    lyrics: Option<Reading>,
+    caption: Option<Likelihood>,
+    lyrics: Option<Likelihood>,
     /// Only for a song: empty without codes.
-    metadata: Vec<(&'static str, Reading)>,
+    metadata: Vec<(&'static str, Likelihood)>,
 }
 
 impl Answers {
@@ -178,7 +178,7 @@ fn answered<B: Backend>(
     prompt: &[u32],
     answer: &[u32],
     cache: &mut Cache<B>,
-) -> Result<Reading, Error> {
+) -> Result<Likelihood, Error> {
     let Writer { model, place, observe, .. } = writer;
     // Each token is predicted from the one before it, the first from the prompt's last token.
     cache.truncate(0, prompt.len() - 1);

@@ -6,93 +6,75 @@ use acestep_engine::Notice;
 
 use super::{
     compose::Ask,
-    constrain::UserValues,
+    constrain::{Field, UserValues},
     metadata::{Metadata, Scalar},
     prompt::PromptStyle,
     settings::Settings,
 };
 use crate::{Request, lyrics, prompt::INSTRUMENTAL, request::words::vocal_language};
 
-/// Metadata from the user.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Given {
-    bpm: Option<i64>,
-    /// Whole seconds, as in the model's plans.
-    duration: Option<u32>,
-    keyscale: Option<String>,
-    language: Option<String>,
-    timesignature: Option<String>,
+/// Returns the metadata of `request` in the format of the prompt. They are forced in the answer.
+///
+/// Later upstream does not use the language for [`Ask::Plan`]; in every other case it is used, so
+/// that the plan's language matches the sung one. Upstream and acestep.cpp keep the time signature
+/// as written.
+pub(super) fn user_values(request: &Request, ask: &Ask, style: PromptStyle) -> UserValues {
+    let words = &request.words;
+    let word = |text: &Option<String>| {
+        text.as_deref().map(str::trim).filter(|text| !text.is_empty()).map(str::to_owned)
+    };
+    let language = word(&words.vocal_language)
+        .filter(|_| style != PromptStyle::Upstream || *ask != Ask::Plan)
+        .and_then(|code| vocal_language(&code).ok())
+        .filter(|&code| code != "unknown")
+        .map(str::to_owned);
+    let timesignature = word(&words.timesignature).map(|metre| match style {
+        // The model writes beats per bar, without `/4`.
+        PromptStyle::Open | PromptStyle::Closed => {
+            metre.strip_suffix("/4").unwrap_or(&metre).to_owned()
+        }
+        PromptStyle::Upstream | PromptStyle::AcestepCpp => metre,
+    });
+    // Whole seconds, as in the model's plans.
+    let duration = words.duration.map(|seconds| (seconds as u32).max(1).to_string());
+    let values = [
+        (Field::Bpm, words.bpm.map(|bpm| bpm.to_string())),
+        (Field::Duration, duration),
+        (Field::Keyscale, word(&words.keyscale)),
+        (Field::Language, language),
+        (Field::Timesignature, timesignature),
+    ];
+    values.into_iter().filter_map(|(field, value)| Some((field, value?))).collect()
 }
 
-impl Given {
-    /// Returns the metadata of `request` in the format of the prompt.
-    ///
-    /// Later upstream does not use the language for [`Ask::Plan`]. Upstream and acestep.cpp keep
-    /// the time signature as written.
-    pub(super) fn of(request: &Request, ask: &Ask, style: PromptStyle) -> Self {
-        let word = |text: &Option<String>| {
-            text.as_deref().map(str::trim).filter(|text| !text.is_empty()).map(str::to_owned)
-        };
-        Self {
-            bpm: request.words.bpm,
-            duration: request.words.duration.map(|seconds| (seconds as u32).max(1)),
-            keyscale: word(&request.words.keyscale),
-            language: word(&request.words.vocal_language)
-                .filter(|_| style != PromptStyle::Upstream || *ask != Ask::Plan)
-                .and_then(|code| vocal_language(&code).ok())
-                .filter(|&code| code != "unknown")
-                .map(str::to_owned),
-            timesignature: word(&request.words.timesignature).map(|metre| match style {
-                // The model writes beats per bar, without `/4`.
-                PromptStyle::Open | PromptStyle::Closed => {
-                    metre.strip_suffix("/4").unwrap_or(&metre).to_owned()
-                }
-                PromptStyle::Upstream | PromptStyle::AcestepCpp => metre,
-            }),
-        }
+/// Returns the plan for codes without a text phase: upstream's user metadata.
+pub(super) fn metadata(given: &UserValues) -> Metadata {
+    let value = |field: Field| given.get(&field).cloned();
+    Metadata {
+        bpm: value(Field::Bpm).map(Scalar::Text),
+        duration: value(Field::Duration).map(Scalar::Text),
+        keyscale: value(Field::Keyscale),
+        language: value(Field::Language),
+        timesignature: value(Field::Timesignature),
+        ..Metadata::default()
     }
+}
 
-    /// Returns the plan for codes without a text phase: upstream's user metadata.
-    pub(super) fn metadata(&self) -> Metadata {
-        Metadata {
-            bpm: self.bpm.map(|bpm| Scalar::Text(bpm.to_string())),
-            duration: self.duration.map(|seconds| Scalar::Text(seconds.to_string())),
-            keyscale: self.keyscale.clone(),
-            language: self.language.clone(),
-            timesignature: self.timesignature.clone(),
-            ..Metadata::default()
-        }
-    }
-
-    /// Returns the model's plan with the user's values in place of the model's.
-    pub(super) fn over(&self, plan: Metadata) -> Metadata {
-        let own = self.metadata();
-        // If they agree, keep the model's type: a number instead of a text.
-        let number = |own: Option<Scalar>, plan: Option<Scalar>| match (own, plan) {
-            (Some(own), Some(plan)) if own.to_string() == plan.to_string() => Some(plan),
-            (own, plan) => own.or(plan),
-        };
-        Metadata {
-            bpm: number(own.bpm, plan.bpm),
-            duration: number(own.duration, plan.duration),
-            keyscale: own.keyscale.or(plan.keyscale),
-            language: own.language.or(plan.language),
-            timesignature: own.timesignature.or(plan.timesignature),
-            ..plan
-        }
-    }
-
-    /// Returns the values that are forced in the answer. Except with upstream's own prompts, this
-    /// includes the language, so that the plan's language matches the sung one.
-    pub(super) fn user_values(&self) -> UserValues {
-        UserValues {
-            bpm: self.bpm.map(|bpm| bpm.to_string()),
-            duration: self.duration.map(|seconds| seconds.to_string()),
-            keyscale: self.keyscale.clone(),
-            language: self.language.clone(),
-            timesignature: self.timesignature.clone(),
-            ..UserValues::default()
-        }
+/// Returns the model's plan with the user's values in place of the model's.
+pub(super) fn over(given: &UserValues, plan: Metadata) -> Metadata {
+    let own = metadata(given);
+    // If they agree, keep the model's type: a number instead of a text.
+    let number = |own: Option<Scalar>, plan: Option<Scalar>| match (own, plan) {
+        (Some(own), Some(plan)) if own.to_string() == plan.to_string() => Some(plan),
+        (own, plan) => own.or(plan),
+    };
+    Metadata {
+        bpm: number(own.bpm, plan.bpm),
+        duration: number(own.duration, plan.duration),
+        keyscale: own.keyscale.or(plan.keyscale),
+        language: own.language.or(plan.language),
+        timesignature: own.timesignature.or(plan.timesignature),
+        ..plan
     }
 }
 
@@ -237,6 +219,10 @@ mod tests {
         request.language.plan(&request.words, &[1], &mut vec![]).expect("defaults")
     }
 
+    fn request_of(json: &str) -> Request {
+        Request::from_json(json).expect(json).0
+    }
+
     fn decided() -> Metadata {
         Metadata {
             bpm: Some(Scalar::Whole(92)),
@@ -262,12 +248,8 @@ mod tests {
 
     #[test]
     fn what_the_user_gave_stays_and_what_is_open_is_filled_in_and_said() {
-        let given = Request::default().with(|r| {
-            r.words.caption = Some("soul".into());
-            r.words.lyrics = Some("la".into());
-            r.words.bpm = Some(70);
-            r.words.vocal_language = Some("fr".into());
-        });
+        let given =
+            request_of(r#"{"caption": "soul", "lyrics": "la", "bpm": 70, "vocal_language": "fr"}"#);
         let (request, said) = merged(&Ask::Plan, &decided(), "ignored", given.clone());
         let expected = given.with(|r| {
             r.words.caption = Some("slow soul".into());
@@ -305,12 +287,12 @@ mod tests {
 
     #[test]
     fn an_inspiration_writes_the_words_and_a_song_without_voice_stays_so() {
-        let query = Request::default().with(|r| r.words.caption = Some("a love song".into()));
+        let query = request_of(r#"{"caption": "a love song"}"#);
         let (request, said) = merged(&Ask::Inspire, &decided(), "la\n\nla la", query);
         assert_eq!(request.words.lyrics.as_deref(), Some("la\n\nla la"));
         assert!(said.contains("wrote 2 lines of lyrics"), "{said}");
 
-        let silent = Request::default().with(|r| r.words.instrumental = Some(true));
+        let silent = request_of(r#"{"instrumental": true}"#);
         let (request, _) = merged(&Ask::Inspire, &decided(), "", silent);
         assert_eq!(
             (request.words.lyrics.as_deref(), request.words.instrumental),
@@ -320,68 +302,61 @@ mod tests {
 
     #[test]
     fn the_users_words_and_a_song_without_voice_survive_an_inspiration() {
-        let own = Request::default().with(|r| r.words.lyrics = Some("my own".into()));
+        let own = request_of(r#"{"lyrics": "my own"}"#);
         let (request, said) = merged(&Ask::Inspire, &decided(), "la", own);
         assert_eq!(request.words.lyrics.as_deref(), Some("my own"));
         assert!(said.contains("the given ones stay"), "{said}");
 
-        let silent = Request::default().with(|r| r.words.instrumental = Some(true));
+        let silent = request_of(r#"{"instrumental": true}"#);
         let (request, said) = merged(&Ask::Format, &decided(), "la la", silent);
         assert_eq!(request.words.lyrics.as_deref(), Some(INSTRUMENTAL));
         assert!(said.contains("the song has no voice"), "{said}");
     }
 
-    fn given(request: &Request) -> Given {
-        Given::of(request, &Ask::Plan, PromptStyle::Open)
+    fn given(request: &Request) -> UserValues {
+        user_values(request, &Ask::Plan, PromptStyle::Open)
+    }
+
+    /// Returns the language and the time signature.
+    fn language_and_metre(values: &UserValues) -> (Option<&str>, Option<&str>) {
+        let value = |field: Field| values.get(&field).map(String::as_str);
+        (value(Field::Language), value(Field::Timesignature))
     }
 
     #[test]
     fn what_the_user_gave_stands_in_the_plan_that_codes_follow() {
-        let request = Request::default().with(|r| {
-            r.words.bpm = Some(120);
-            r.words.duration = Some(0.5);
-            r.words.vocal_language = Some("EN".into());
-        });
-        let plan = given(&request).over(Metadata { language: None, ..decided() });
+        let request = request_of(r#"{"bpm": 120, "duration": 0.5, "vocal_language": "EN"}"#);
+        let plan = over(&given(&request), Metadata { language: None, ..decided() });
         assert_eq!(plan.bpm, Some(Scalar::Text("120".into())));
         assert_eq!(plan.duration, Some(Scalar::Text("1".into())));
         assert_eq!(
             (plan.language.as_deref(), plan.keyscale.as_deref()),
             (Some("en"), Some("F# minor"))
         );
-        let agreed = given(&Request::default().with(|r| r.words.bpm = Some(92))).over(decided());
+        let agreed = over(&given(&request_of(r#"{"bpm": 92}"#)), decided());
         assert_eq!(agreed, decided());
     }
 
     #[test]
     fn a_metre_in_fourths_is_given_as_its_beats() {
-        let request = Request::default().with(|r| {
-            r.words.timesignature = Some("3/4".into());
-            r.words.duration = Some(33.7);
-            r.words.vocal_language = Some("unknown".into());
-        });
-        let values = given(&request).user_values();
-        assert_eq!(values.timesignature.as_deref(), Some("3"));
-        assert_eq!(values.duration.as_deref(), Some("33"));
-        assert_eq!(values.language, None);
+        let request = request_of(
+            r#"{"timesignature": "3/4", "duration": 33.7, "vocal_language": "unknown"}"#,
+        );
+        let values = given(&request);
+        assert_eq!(values[&Field::Duration], "33");
+        assert_eq!(language_and_metre(&values), (None, Some("3")));
     }
 
     /// Upstream `inference.py`, `user_metadata`: the language is used only for [`Ask::Format`].
     #[test]
     fn upstream_is_not_told_the_language_of_a_plan() {
-        let request = Request::default().with(|r| {
-            r.words.timesignature = Some("3/4".into());
-            r.words.vocal_language = Some("no".into());
-        });
-        let values = |ask: &Ask, style| Given::of(&request, ask, style).user_values();
-        assert_eq!(values(&Ask::Plan, PromptStyle::Upstream).language, None);
-        let formatted = values(&Ask::Format, PromptStyle::Upstream);
-        assert_eq!(formatted.language.as_deref(), Some("no"));
-        assert_eq!(formatted.timesignature.as_deref(), Some("3/4"));
-        let cpp = values(&Ask::Plan, PromptStyle::AcestepCpp);
-        assert_eq!(
-            (cpp.language.as_deref(), cpp.timesignature.as_deref()),
-            (Some("no"), Some("3/4"))
-        );
+        let request = request_of(r#"{"timesignature": "3/4", "vocal_language": "no"}"#);
+        for (ask, style, expected) in [
+            (Ask::Plan, PromptStyle::Upstream, (None, Some("3/4"))),
+            (Ask::Format, PromptStyle::Upstream, (Some("no"), Some("3/4"))),
+            (Ask::Plan, PromptStyle::AcestepCpp, (Some("no"), Some("3/4"))),
+        ] {
+            assert_eq!(language_and_metre(&user_values(&request, &ask, style)), expected);
+        }
     }
 }

@@ -103,11 +103,6 @@ pub fn codes(text: &str) -> Vec<u32> {
     codes::parse_markup(text)
 }
 
-/// Returns all audio codes of the text as text, concatenated.
-pub fn codes_as_text(text: &str) -> String {
-    codes::markup(text).map(|digits| format!("{}{digits}{}", codes::OPEN, codes::CLOSE)).collect()
-}
-
 /// Returns the lyrics after `</think>`, without the heading `# Lyric` and the end of the turn.
 pub fn lyrics(text: &str) -> String {
     let Some((_, after)) = text.split_once(THINK_END) else { return String::new() };

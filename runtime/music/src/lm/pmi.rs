@@ -18,7 +18,7 @@ const METADATA: f64 = 0.2;
 
 /// Measures of one true token under one row of logits.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Reading {
+pub struct Likelihood {
     /// 1 if it was the likeliest, less 0.1 for each likelier token; 0 from rank eleven on.
     pub recall: f64,
     /// Logarithm of its probability.
@@ -26,26 +26,26 @@ pub struct Reading {
 }
 
 /// Measures one row of logits; among equal logits the first counts as likelier.
-pub fn read(scores: &[f32], token: usize) -> Reading {
+pub fn read(scores: &[f32], token: usize) -> Likelihood {
     let own = scores[token];
     let before =
         scores.iter().enumerate().filter(|&(i, &x)| x > own || x == own && i < token).count();
     let most = scores.iter().copied().fold(f32::NEG_INFINITY, f32::max);
     let sum: f64 = scores.iter().map(|&x| f64::from(x - most).exp()).sum();
-    Reading {
+    Likelihood {
         recall: if before < MOST_RANK { 1.0 - before as f64 / MOST_RANK as f64 } else { 0.0 },
         log_probability: f64::from(own - most) - sum.ln(),
     }
 }
 
 /// Returns the mean over a text's tokens; 0 and minus infinity without tokens.
-pub fn mean(readings: &[Reading]) -> Reading {
+pub fn mean(readings: &[Likelihood]) -> Likelihood {
     let count = readings.len() as f64;
-    let of = |value: fn(&Reading) -> f64| readings.iter().map(value).sum::<f64>() / count;
+    let of = |value: fn(&Likelihood) -> f64| readings.iter().map(value).sum::<f64>() / count;
     if readings.is_empty() {
-        return Reading { recall: 0.0, log_probability: f64::NEG_INFINITY };
+        return Likelihood { recall: 0.0, log_probability: f64::NEG_INFINITY };
     }
-    Reading { recall: of(|r| r.recall), log_probability: of(|r| r.log_probability) }
+    Likelihood { recall: of(|r| r.recall), log_probability: of(|r| r.log_probability) }
 }
 
 /// Maps a likelihood gain to a score; 0.5 if the text is as likely with the codes as without.
@@ -92,7 +92,7 @@ mod tests {
             let scores: Vec<f32> = floats(&case["in"]).into_iter().map(|x| x as f32).collect();
             let rows = scores.chunks(width).zip(wholes(&case["targets"]));
             let readings: Vec<_> = rows.map(|(row, target)| read(row, target)).collect();
-            let Reading { recall, log_probability } = mean(&readings);
+            let Likelihood { recall, log_probability } = mean(&readings);
             let wanted = [&case["recall"], &case["log_probability"]].map(|x| x.as_f64());
             close(&[recall, log_probability], &wanted.map(|x| x.expect("a number")), 1e-6);
         }

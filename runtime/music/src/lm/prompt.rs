@@ -9,8 +9,6 @@
 //! template in the `tokenizer_config.json` of the checkpoints; acestep.cpp `prompt.h`. See
 //! [`PromptStyle`] for the differences.
 
-use serde_json::Value;
-
 use super::{cot::cot, metadata::Metadata};
 use crate::{Request, codes, prompt::INSTRUMENTAL, python::strip};
 
@@ -49,15 +47,6 @@ fn song(caption: &str, lyrics: &str) -> String {
 /// Returns the prompt for the plan of a song.
 pub fn plan(caption: &str, lyrics: &str) -> String {
     ask(GENERATE, &song(caption, lyrics))
-}
-
-/// Returns [`plan`] without the caption, or with a [meaningful](meaningful_negative) negative
-/// prompt in its place.
-pub fn plan_unconditional(lyrics: &str, negative: Option<&str>) -> String {
-    match negative.and_then(meaningful_negative) {
-        Some(negative) => plan(negative, lyrics),
-        None => ask(GENERATE, &format!("# Lyric\n{lyrics}\n")),
-    }
 }
 
 /// Returns the plan before the codes of a song, `<think>\n{lines}\n</think>`.
@@ -145,14 +134,6 @@ pub fn understand(codes: &[u32]) -> String {
     ask(UNDERSTAND, or_no_input(&markup))
 }
 
-/// Returns the unconditional prompt of [`inspire`], [`format()`] or [`understand`], by instruction.
-/// Upstream has it but never uses it: these tasks run without guidance.
-///
-/// Here [`NO_USER_INPUT`] has no special meaning; a blank text becomes empty.
-pub fn unconditional(instruction: &str, negative: &str) -> String {
-    ask(instruction, if strip(negative).is_empty() { "" } else { negative })
-}
-
 /// Replaces a blank query, or a blank caption for [`format()`], as upstream does.
 pub fn or_no_input(text: &str) -> &str {
     if strip(text).is_empty() { NO_USER_INPUT } else { text }
@@ -161,42 +142,6 @@ pub fn or_no_input(text: &str) -> &str {
 /// Replaces blank lyrics for [`format()`], as upstream does.
 pub fn or_instrumental(lyrics: &str) -> &str {
     if strip(lyrics).is_empty() { INSTRUMENTAL } else { lyrics }
-}
-
-/// Calls upstream's functions by name and arguments, as recorded in the goldens; `None` for an
-/// unknown name or a missing argument.
-///
-/// Codes follow a [closed](PromptStyle::Closed) turn here.
-pub fn by_upstreams_name(function: &str, args: &Value) -> Option<String> {
-    let text = |name: &str| args[name].as_str();
-    let is_set = |name: &str| args[name].as_bool().unwrap_or(false);
-    let negative = text("negative_prompt").unwrap_or(NO_USER_INPUT);
-    let lyrics = text("lyrics").unwrap_or_default();
-    Some(match (function, is_set("is_negative_prompt")) {
-        ("build_formatted_prompt", false) => plan(text("caption")?, lyrics),
-        ("build_formatted_prompt", true) => match text("generation_phase") {
-            None | Some("cot") => plan_unconditional(lyrics, Some(negative)),
-            // Upstream keeps this for older callers, but nothing calls it.
-            Some(_) => ask(GENERATE, text("caption")?),
-        },
-        ("build_formatted_prompt_with_cot", false) => {
-            codes(text("caption")?, lyrics, text("cot_text")?, PromptStyle::Closed)
-        }
-        ("build_formatted_prompt_with_cot", true) => {
-            codes_unconditional(text("caption")?, lyrics, Some(negative), PromptStyle::Closed)
-        }
-        ("build_formatted_prompt_for_inspiration", false) => {
-            inspire(text("query")?, is_set("instrumental"))
-        }
-        ("build_formatted_prompt_for_inspiration", true) => unconditional(INSPIRE, negative),
-        ("build_formatted_prompt_for_format", false) => format(text("caption")?, lyrics),
-        ("build_formatted_prompt_for_format", true) => unconditional(FORMAT, negative),
-        ("build_formatted_prompt_for_understanding", false) => {
-            understand(&codes::parse(text("audio_codes")?).ok()?)
-        }
-        ("build_formatted_prompt_for_understanding", true) => unconditional(UNDERSTAND, negative),
-        _ => return None,
-    })
 }
 
 #[cfg(test)]

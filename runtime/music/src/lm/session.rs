@@ -161,14 +161,14 @@ mod tests {
 
     #[test]
     fn a_card_that_fails_at_the_language_model_is_an_error_with_a_remedy() {
-        let card = target(Device::Cuda(0), None);
-        let error = opened(card, DType::F32, false, |_| Ok(())).expect_err("no room");
+        let gpu = target(Device::Cuda(0), None);
+        let error = opened(gpu, DType::F32, false, |_| Ok(())).expect_err("no room");
         assert_eq!(error.to_string(), "cuda:0 failed in the codes stage: can't allocate 1 byte");
         let hint = error.hint().expect("a remedy");
         for remedy in ["`dtype: bf16`", "`duration`", "smaller model", "close other programs"] {
             assert!(hint.contains(remedy), "{remedy}: {hint}");
         }
-        let error = opened(card, DType::F32, true, |_| panic!("no room")).expect_err("it failed");
+        let error = opened(gpu, DType::F32, true, |_| panic!("no room")).expect_err("it failed");
         assert!(matches!(error, Error::DeviceFailed { .. }), "{error}");
     }
 

@@ -96,11 +96,6 @@ impl<'a> Vocabulary<'a> {
         self.codes.clone()
     }
 
-    /// Returns the token of code `code`, if there is one.
-    pub fn token_of_code(&self, code: u32) -> Option<u32> {
-        (code < self.codes.len() as u32).then(|| self.codes.start + code)
-    }
-
     /// Returns the code of `token`, if it is a code.
     pub fn code_of_token(&self, token: u32) -> Option<u32> {
         self.codes.contains(&token).then(|| token - self.codes.start)
@@ -157,8 +152,6 @@ mod tests {
         assert_eq!((vocabulary.newline, vocabulary.end, vocabulary.pad), (198, 422, 420));
         assert_eq!(vocabulary.think_end.len(), 1);
         assert_eq!(vocabulary.codes(), 446..958);
-        assert_eq!(vocabulary.token_of_code(511), Some(957));
-        assert_eq!(vocabulary.token_of_code(512), None);
         assert_eq!(vocabulary.code_of_token(445), None);
         assert_eq!(vocabulary.code_of_token(449), Some(3));
     }

@@ -36,11 +36,22 @@ fn base() -> ModelInfo {
 
 /// A request that causes no notice.
 fn request() -> Request {
-    Request::default().with(|r| {
-        r.words.caption = Some("calm piano".into());
-        r.words.duration = Some(10.0);
-        r.noise.seed = Some(vec![7]);
-    })
+    request_of("{}")
+}
+
+/// The same with other keys, as in a request file; null = not given.
+fn request_of(keys: &str) -> Request {
+    let mut object = crate::request::object(keys).expect(keys);
+    let usual = [("caption", json!("calm piano")), ("duration", json!(10)), ("seed", json!(7))];
+    for (key, value) in usual {
+        object.entry(key).or_insert(value);
+    }
+    Request::from_object(object).expect(keys).0
+}
+
+/// A request with `count` codes for one song.
+fn with_codes(count: usize, keys: &str) -> Request {
+    request_of(keys).with(|r| r.source.audio_codes = Some(vec![vec![5; count]]))
 }
 
 fn resolve(request: Request, model: ModelInfo) -> (Plan, Vec<String>) {
@@ -54,11 +65,7 @@ fn refusal(request: Request) -> String {
 
 #[test]
 fn what_turbo_does_not_use_is_said() {
-    let asked = request().with(|r| {
-        r.sampling.inference_steps = Some(20);
-        r.sampling.guidance_scale = Some(4.5);
-        r.sampling.shift = Some(2.4);
-    });
+    let asked = request_of(r#"{"inference_steps": 20, "guidance_scale": 4.5, "shift": 2.4}"#);
     let (plan, notices) = resolve(asked, turbo());
     assert_eq!(
         (plan.sampling.timesteps[1], plan.sampling.shift),
@@ -76,14 +83,10 @@ fn what_turbo_does_not_use_is_said() {
 
 #[test]
 fn the_prompts_state_what_was_asked() {
-    let asked = request().with(|r| {
-        r.words.lyrics = Some("la".into());
-        r.words.bpm = Some(83);
-        r.words.keyscale = Some("G major".into());
-        r.words.timesignature = Some("4".into());
-        r.words.duration = Some(33.7);
-        r.words.vocal_language = Some("FR".into());
-    });
+    let asked = request_of(
+        r#"{"lyrics": "la", "bpm": 83, "keyscale": "G major", "timesignature": "4",
+            "duration": 33.7, "vocal_language": "FR"}"#,
+    );
     let (plan, _) = resolve(asked, turbo());
     assert_eq!(
         plan.words.caption_prompt,
@@ -95,19 +98,8 @@ fn the_prompts_state_what_was_asked() {
 }
 
 #[test]
-fn every_duration_from_1_to_60_seconds_has_its_frames_and_samples() {
-    for ms in (1000u64..=60_000).step_by(333) {
-        let asked = request().with(|r| r.words.duration = Some(ms as f64 / 1000.0));
-        let (plan, _) = resolve(asked, turbo());
-        let frames = (ms * 25 / 1000) as usize;
-        assert_eq!((plan.length.frames, plan.samples()), (frames, frames * 1920), "{ms} ms");
-        assert_eq!(plan.length.padded_frames, frames.max(128));
-    }
-}
-
-#[test]
 fn without_a_duration_it_is_half_a_minute_and_that_is_said() {
-    let (plan, notices) = resolve(request().with(|r| r.words.duration = None), turbo());
+    let (plan, notices) = resolve(request_of(r#"{"duration": null}"#), turbo());
     assert_eq!((plan.length.duration_s, plan.length.frames), (30.0, 750));
     assert_eq!(notices, ["no duration given, making 30 s"]);
 }
@@ -115,11 +107,7 @@ fn without_a_duration_it_is_half_a_minute_and_that_is_said() {
 /// The request of acestep.cpp's reference run: 434 codes and 88 s give 86.8 s.
 #[test]
 fn codes_win_over_the_duration() {
-    let asked = request().with(|r| {
-        r.source.audio_codes = Some(vec![vec![5; 434]]);
-        r.words.duration = Some(88.0);
-    });
-    let (plan, notices) = resolve(asked, turbo());
+    let (plan, notices) = resolve(with_codes(434, r#"{"duration": 88}"#), turbo());
     assert_eq!(
         (plan.length.duration_s, plan.length.frames, plan.samples()),
         (86.8, 2170, 4_166_400)
@@ -132,11 +120,7 @@ fn codes_win_over_the_duration() {
 
 #[test]
 fn codes_alone_decide_the_length_without_a_word() {
-    let asked = request().with(|r| {
-        r.source.audio_codes = Some(vec![vec![5; 50]]);
-        r.words.duration = None;
-    });
-    let (plan, notices) = resolve(asked, turbo());
+    let (plan, notices) = resolve(with_codes(50, r#"{"duration": null}"#), turbo());
     assert_eq!(plan.length.frames, 250);
     assert!(plan.words.caption_prompt.contains("- duration: 10 seconds\n"));
     assert!(notices.is_empty());
@@ -145,11 +129,7 @@ fn codes_alone_decide_the_length_without_a_word() {
 #[test]
 fn the_default_instruction_gives_way_to_codes_and_an_own_one_does_not() {
     let with = |instruction: &str| {
-        let instruction = Some(instruction.to_owned());
-        let asked = request().with(|r| {
-            r.source.audio_codes = Some(vec![vec![5; 50]]);
-            r.source.instruction = instruction;
-        });
+        let asked = with_codes(50, &json!({ "instruction": instruction }).to_string());
         resolve(asked, turbo()).0.source.instruction
     };
     assert_eq!(with(prompt::TEXT_TO_MUSIC), prompt::COVER);
@@ -158,11 +138,7 @@ fn the_default_instruction_gives_way_to_codes_and_an_own_one_does_not() {
 
 #[test]
 fn a_cover_strength_below_1_brings_a_second_prompt() {
-    let asked = request().with(|r| {
-        r.source.audio_codes = Some(vec![vec![5; 50]]);
-        r.source.audio_cover_strength = Some(0.3);
-    });
-    let (plan, _) = resolve(asked, turbo());
+    let (plan, _) = resolve(with_codes(50, r#"{"audio_cover_strength": 0.3}"#), turbo());
     assert_eq!(plan.cover_steps(), 2);
     assert!(plan.words.non_cover_prompt.expect("a prompt").contains(prompt::TEXT_TO_MUSIC));
     assert!(plan.words.caption_prompt.contains(prompt::COVER));
@@ -172,20 +148,15 @@ fn a_cover_strength_below_1_brings_a_second_prompt() {
 /// In f32 the strength 0.7 would be slightly less, and give 34 of 50 steps.
 #[test]
 fn a_cover_strength_is_not_rounded_on_its_way() {
-    let asked = request().with(|r| {
-        r.source.audio_codes = Some(vec![vec![5; 50]]);
-        r.source.audio_cover_strength = Some(0.7);
-    });
+    let asked = with_codes(50, r#"{"audio_cover_strength": 0.7}"#);
     assert_eq!(resolve(asked, base()).0.cover_steps(), 35);
 }
 
 #[test]
 fn codes_beyond_the_models_own_codebook_count_as_its_last() {
     let asked = || {
-        request().with(|r| {
-            r.source.audio_codes = Some(vec![vec![3, 64_000, 99, u32::MAX]]);
-            r.words.duration = None;
-        })
+        let codes = vec![vec![3, 64_000, 99, u32::MAX]];
+        request_of(r#"{"duration": null}"#).with(|r| r.source.audio_codes = Some(codes))
     };
     let (plan, notices) = resolve(asked(), turbo());
     assert_eq!(plan.source.codes, [[3, 63_999, 99, 63_999]]);
@@ -233,12 +204,10 @@ fn lyrics_that_cannot_be_sung_in_time_are_said() {
 
 #[test]
 fn tiles_that_are_cut_or_can_be_heard_are_said() {
-    let with = |chunk, overlap, duration| {
-        let asked = request().with(|r| {
-            r.compute.vae_chunk = Some(chunk);
-            r.compute.vae_overlap = Some(overlap);
-            r.words.duration = Some(duration);
-        });
+    let with = |chunk: u32, overlap: u32, duration: f64| {
+        let asked =
+            json!({ "vae_chunk": chunk, "vae_overlap": overlap, "duration": duration }).to_string();
+        let asked = request_of(&asked);
         let (plan, notices) = resolve(asked, turbo());
         (plan.tiling.chunk, plan.tiling.overlap, notices)
     };
@@ -254,16 +223,8 @@ fn tiles_that_are_cut_or_can_be_heard_are_said() {
 #[test]
 fn a_batch_counts_its_seeds_up_and_a_list_is_taken_as_it_is() {
     let seeds = |seed: Option<Vec<u64>>, batch_size| {
-        resolve(
-            request().with(|r| {
-                r.noise.seed = seed;
-                r.noise.batch_size = batch_size;
-            }),
-            turbo(),
-        )
-        .0
-        .noise
-        .seeds
+        let asked = Noise { seed, batch_size, ..Noise::default() };
+        resolve(Request { noise: asked, ..request() }, turbo()).0.noise.seeds
     };
     assert_eq!(seeds(Some(vec![41]), Some(3)), [41, 42, 43]);
     assert_eq!(seeds(Some(vec![u64::MAX]), Some(2)), [u64::MAX, 0]);
@@ -275,7 +236,7 @@ fn a_batch_counts_its_seeds_up_and_a_list_is_taken_as_it_is() {
 
 #[test]
 fn an_instrumental_has_its_marker_and_empty_lyrics_stay_empty() {
-    let (plan, _) = resolve(request().with(|r| r.words.instrumental = Some(true)), turbo());
+    let (plan, _) = resolve(request_of(r#"{"instrumental": true}"#), turbo());
     assert_eq!(plan.words.lyrics, "[Instrumental]");
     assert_eq!(resolve(request(), turbo()).0.words.lyrics, "");
 }
@@ -297,28 +258,23 @@ fn long_texts_and_odd_keys_are_said_but_taken() {
     );
 }
 
-#[test]
-fn one_request_and_seed_is_one_plan() {
-    assert_eq!(resolve(request(), base()), resolve(request(), base()));
-}
-
 /// A saved request decides every value: shift and steps of turbo, times, guidance, noise, sound.
 #[test]
 fn the_request_of_a_plan_makes_it_again() {
     let word = |text: &str| Some(text.to_owned());
     for (asked, model) in [
         (Request { noise: Noise::default(), ..request() }, turbo()),
-        (request().with(|r| r.sampling.shift = Some(1.7)), base()),
-        (request().with(|r| r.sampling.timesteps = Some(vec![1.0, 0.6, 0.0])), base()),
-        (request().with(|r| r.sampling.use_adg = Some(true)), base()),
+        (request_of(r#"{"shift": 1.7}"#), base()),
+        (request_of(r#"{"timesteps": [1, 0.6, 0]}"#), base()),
+        (request_of(r#"{"use_adg": true}"#), base()),
         (request().with(|r| r.sampler.infer_method = word("sde")), base()),
         (request().with(|r| r.sampler.solver = word("dpm3m")), turbo()),
         (request().with(|r| r.sampler.dcw_enabled = Some(true)), turbo()),
-        (request().with(|r| r.noise.retake_variance = Some(0.3)), turbo()),
+        (request_of(r#"{"retake_variance": 0.3}"#), turbo()),
         (request().with(|r| r.source.audio_codes = Some(vec![vec![5; 50]; 2])), turbo()),
-        (request().with(|r| r.output.enable_normalization = Some(false)), turbo()),
-        (request().with(|r| r.output.lufs = Some(-14.1)), turbo()),
-        (request().with(|r| r.compute.vae_chunk = Some(100)), turbo()),
+        (request_of(r#"{"enable_normalization": false}"#), turbo()),
+        (request_of(r#"{"lufs": -14.1}"#), turbo()),
+        (request_of(r#"{"vae_chunk": 100}"#), turbo()),
         (request().with(|r| r.words.lyrics = word("la\r\nla")), turbo()),
     ] {
         let (plan, _) = resolve(asked.clone(), model.clone());

@@ -135,15 +135,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_odd_length_up_to_a_minute_has_floor_of_25_a_second() {
-        // In milliseconds, so that the expectation is exact.
-        for ms in (1000u64..=60_000).step_by(7).chain((1000..=60_000).step_by(40)) {
-            let expected = (ms * 25 / 1000) as usize;
-            assert_eq!(frames_from_seconds(ms as f64 / 1000.0, 48_000, 1920), expected, "{ms} ms");
-        }
-    }
-
-    #[test]
     fn floating_point_dust_costs_no_frame() {
         assert_eq!(1.16 * 25.0, 28.999999999999996);
         assert_eq!(frames_from_seconds(1.16, 48_000, 1920), 29);

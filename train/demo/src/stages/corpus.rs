@@ -24,7 +24,7 @@ pub(super) fn read<B: Backend>(
         count: setting.pieces,
         latents: &setting.encoder()?.digest()?[..8],
     };
-    let at_once = !setting.device.is_card();
+    let at_once = !setting.device.is_gpu();
     Ok(of.read_or_make(&encoder, &place.device, at_once, &mut made)?)
 }
 

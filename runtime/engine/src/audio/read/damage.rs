@@ -3,7 +3,7 @@
 use std::f64::consts::TAU;
 
 use super::{
-    heard::Heard,
+    decoded::Decoded,
     tests::{noticed, problem},
     *,
 };
@@ -37,7 +37,7 @@ fn of_a_pipe() -> Vec<u8> {
     bytes
 }
 
-fn heard(bytes: &[u8]) -> (Audio, Vec<String>) {
+fn decoded(bytes: &[u8]) -> (Audio, Vec<String>) {
     noticed("a.flac", bytes)
 }
 
@@ -51,14 +51,14 @@ fn silent_in(mut whole: Audio, damaged: std::ops::Range<usize>) -> Audio {
 
 #[test]
 fn a_damaged_packet_is_silent_and_what_follows_stays_where_it_was() {
-    let (ideal, notices) = heard(&whole());
+    let (ideal, notices) = decoded(&whole());
     assert_eq!((ideal.samples(), notices.len()), (SAMPLES, 0));
     for (place, packet) in [(0.5, None), (0.0, Some(0))] {
         let mut bytes = whole();
         // After the stream's header and the first packet's header.
         let at = 42 + 600 + ((bytes.len() - 42) as f64 * place) as usize;
         bytes[at] ^= 0x55;
-        let (audio, notices) = heard(&bytes);
+        let (audio, notices) = decoded(&bytes);
         assert_eq!(notices, ["has 1 packet of 33 that cannot be decoded: it is silent"]);
         let is_silent = |i: &usize| audio.channels[0][i * BLOCK + 1..][..BLOCK / 2] == [0.0; 2048];
         let first = (0..32).find(is_silent).expect("a silent packet");
@@ -94,8 +94,8 @@ fn a_last_packet_that_is_missing_is_an_error() {
 fn other_samples_than_those_of_the_checksum_are_said() {
     let mut bytes = whole();
     bytes[CHECKSUM.start] ^= 1;
-    let (audio, notices) = heard(&bytes);
-    assert_eq!(audio, heard(&whole()).0);
+    let (audio, notices) = decoded(&bytes);
+    assert_eq!(audio, decoded(&whole()).0);
     let text = "has other samples than its checksum is of, but each of its packets is whole";
     assert_eq!(notices, [text]);
 }
@@ -103,8 +103,8 @@ fn other_samples_than_those_of_the_checksum_are_said() {
 #[test]
 fn a_flac_without_a_length_ends_with_a_whole_packet() {
     let bytes = of_a_pipe();
-    let (audio, notices) = heard(&bytes);
-    assert_eq!((&audio, notices.len()), (&heard(&whole()).0, 0));
+    let (audio, notices) = decoded(&bytes);
+    assert_eq!((&audio, notices.len()), (&decoded(&whole()).0, 0));
     let found = problem("a.flac", &bytes[..bytes.len() / 2]);
     let Problem::CutShort { seconds } = found else { panic!("{found}") };
     assert!((1.0..2.0).contains(&seconds), "{seconds}");
@@ -118,7 +118,7 @@ fn what_was_cut_out_of_a_longer_stream_begins_without_silence() {
     let is_second =
         |at: &usize| bytes[*at..at + 3] == bytes[start..start + 3] && bytes[at + 4] == 1;
     let second = (start + 5..bytes.len() - 4).find(is_second).expect("a second packet");
-    let (audio, notices) = heard(&[&bytes[..start], &bytes[second..]].concat());
+    let (audio, notices) = decoded(&[&bytes[..start], &bytes[second..]].concat());
     assert_eq!(audio.samples(), SAMPLES - BLOCK);
     let said = [notices.len(), usize::from(notices[0].contains("after the start of its stream"))];
     assert_eq!(said, [1, 1], "{notices:?}");
@@ -129,22 +129,22 @@ fn a_tag_behind_a_flac_is_no_sound_of_it() {
     let mut bytes = whole();
     bytes.extend(b"TAG");
     bytes.extend([b'x'; 125]);
-    let (audio, notices) = heard(&bytes);
+    let (audio, notices) = decoded(&bytes);
     assert_eq!((audio.samples(), notices.len()), (SAMPLES, 0));
 }
 
 #[test]
 fn what_is_said_counts_the_damaged() {
-    let heard = |packets, damaged| {
-        let mut heard = Heard::default();
-        (heard.packets, heard.damaged) = (packets, damaged);
-        heard.check()
+    let decoded = |packets, damaged| {
+        let mut decoded = Decoded::default();
+        (decoded.packets, decoded.damaged) = (packets, damaged);
+        decoded.check()
     };
-    assert_eq!(heard(100, 0), Ok(vec![]));
+    assert_eq!(decoded(100, 0), Ok(vec![]));
     let text = "has 5 packets of 100 that cannot be decoded: they are silent";
-    assert_eq!(heard(100, 5), Ok(vec![text.to_owned()]));
+    assert_eq!(decoded(100, 5), Ok(vec![text.to_owned()]));
     assert_eq!(
-        heard(100, 6),
+        decoded(100, 6),
         Err(Problem::Damaged("6 of its 100 packets cannot be decoded".into()))
     );
 }

@@ -19,7 +19,7 @@ use symphonia::core::{
 };
 
 use super::{
-    Failure, Problem, heard::Heard, listening::is_mpeg, mend::mpeg::Frame, sbr, unless_io,
+    Failure, Problem, decoded::Decoded, file_decoder::is_mpeg, repair::mpeg::Frame, sbr, unless_io,
 };
 
 /// Consecutive frames of another format that are accepted as a change, not as damage.
@@ -62,8 +62,8 @@ impl Decoder {
         })
     }
 
-    /// Decodes `packet` and appends it to `heard`, or keeps it until its format is certain.
-    pub(super) fn take(&mut self, packet: Packet, heard: &mut Heard) -> Result<(), Failure> {
+    /// Decodes `packet` and appends it to `decoded`, or keeps it until its format is certain.
+    pub(super) fn take(&mut self, packet: Packet, decoded: &mut Decoded) -> Result<(), Failure> {
         if self.is_aac {
             self.upper.look(&packet.data);
         }
@@ -72,7 +72,7 @@ impl Decoder {
         match form {
             Some(form) if form != own => {
                 if self.held.last().is_some_and(|last| Self::form_of(last) != Some(form)) {
-                    self.give_up(heard);
+                    self.give_up(decoded);
                 }
                 self.held.push(packet);
                 if self.held.len() < SURE {
@@ -80,11 +80,11 @@ impl Decoder {
                 }
                 self.form = Some(form);
                 self.inner = make(&self.track, self.options)?;
-                std::mem::take(&mut self.held).iter().try_for_each(|of| self.decode(of, heard))
+                std::mem::take(&mut self.held).iter().try_for_each(|of| self.decode(of, decoded))
             }
             _ => {
-                self.give_up(heard);
-                self.decode(&packet, heard)
+                self.give_up(decoded);
+                self.decode(&packet, decoded)
             }
         }
     }
@@ -94,14 +94,14 @@ impl Decoder {
     }
 
     /// Replaces the kept frames by silence: they were damage.
-    pub(super) fn give_up(&mut self, heard: &mut Heard) {
-        self.held.drain(..).for_each(|packet| heard.push_silence(&packet));
+    pub(super) fn give_up(&mut self, decoded: &mut Decoded) {
+        self.held.drain(..).for_each(|packet| decoded.push_silence(&packet));
     }
 
-    fn decode(&mut self, packet: &Packet, heard: &mut Heard) -> Result<(), Failure> {
+    fn decode(&mut self, packet: &Packet, decoded: &mut Decoded) -> Result<(), Failure> {
         match self.inner.decode(packet) {
-            Ok(sound) => heard.push(&sound)?,
-            Err(Decoding::DecodeError(_) | Decoding::IoError(_)) => heard.push_silence(packet),
+            Ok(sound) => decoded.push(&sound)?,
+            Err(Decoding::DecodeError(_) | Decoding::IoError(_)) => decoded.push_silence(packet),
             // Some unsupported features appear only in the middle of a file.
             Err(error) => return Err(unless_io(error, |why| undecoded(&self.track, &why))),
         }

@@ -72,7 +72,7 @@ mod tests {
     use super::*;
     use crate::audio::wav::{WavFormat, to_bytes};
 
-    fn heard(channels: Vec<Vec<f32>>) -> Result<Vec<String>, Problem> {
+    fn decoded(channels: Vec<Vec<f32>>) -> Result<Vec<String>, Problem> {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("a.wav");
         let audio = Audio { channels, sample_rate: 1_000 };
@@ -95,12 +95,12 @@ mod tests {
 
     #[test]
     fn silence_is_refused_and_what_is_nearly_silent_is_said() {
-        assert_eq!(heard(vec![vec![0.0; 100]; 2]), Err(Problem::Silent { channels: 2 }));
-        assert_eq!(heard(vec![vec![9e-7; 100]]), Err(Problem::Silent { channels: 1 }));
+        assert_eq!(decoded(vec![vec![0.0; 100]; 2]), Err(Problem::Silent { channels: 2 }));
+        assert_eq!(decoded(vec![vec![9e-7; 100]]), Err(Problem::Silent { channels: 1 }));
         let text = "its peak is at -80 dB";
-        let said = heard(vec![square(1e-4, 100)]).expect("a sound");
+        let said = decoded(vec![square(1e-4, 100)]).expect("a sound");
         assert!(said.len() == 1 && said[0].ends_with(text), "{said:?}");
-        assert_eq!(heard(vec![square(0.01, 100)]), Ok(vec![]));
+        assert_eq!(decoded(vec![square(0.01, 100)]), Ok(vec![]));
     }
 
     /// For example a film with sound only in the centre channel.
@@ -108,7 +108,7 @@ mod tests {
     fn two_silent_channels_of_six_are_refused_with_a_remedy() {
         let mut channels = vec![vec![0.0; 100]; 6];
         channels[2] = square(0.5, 100);
-        let problem = heard(channels).expect_err("silent");
+        let problem = decoded(channels).expect_err("silent");
         let text = "of its 6 channels the first two, which are read, are silent";
         assert_eq!(problem.to_string(), text);
         assert!(problem.hint().contains("-ac 2"));
@@ -116,19 +116,19 @@ mod tests {
 
     #[test]
     fn less_than_a_frame_is_refused() {
-        let problem = heard(vec![square(0.5, 39)]).expect_err("short");
+        let problem = decoded(vec![square(0.5, 39)]).expect_err("short");
         assert_eq!(problem, Problem::TooShort { seconds: 0.039, least: 0.04 });
-        assert_eq!(heard(vec![square(0.5, 40)]), Ok(vec![]));
+        assert_eq!(decoded(vec![square(0.5, 40)]), Ok(vec![]));
     }
 
     #[test]
     fn flat_tops_are_said_and_single_peaks_are_not() {
-        let said = heard(vec![square(1.0, 100), square(0.5, 100)]).expect("a sound");
+        let said = decoded(vec![square(1.0, 100), square(0.5, 100)]).expect("a sound");
         assert!(said.len() == 1, "{said:?}");
         assert!(said[0].ends_with("is clipped: 50.0 % of its samples lie at full scale"));
         let peaks = (0..100).map(|i| if i % 4 == 0 { 1.0 } else { -0.2 }).collect();
-        assert_eq!(heard(vec![peaks]), Ok(vec![]));
-        let above = heard(vec![square(1.5, 100)]).expect("a sound");
+        assert_eq!(decoded(vec![peaks]), Ok(vec![]));
+        let above = decoded(vec![square(1.5, 100)]).expect("a sound");
         assert!(above.len() == 1 && above[0].contains("above full scale"), "{above:?}");
     }
 }

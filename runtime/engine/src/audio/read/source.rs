@@ -67,14 +67,14 @@ impl Bytes {
 
 /// A part of the bytes to read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum Segment {
     /// Bytes that are not in the file.
     Own(Vec<u8>),
     /// Bytes of the file.
     File(Range<u64>),
 }
 
-impl Part {
+impl Segment {
     pub(super) fn length(&self) -> u64 {
         match self {
             Self::Own(bytes) => bytes.len() as u64,
@@ -86,7 +86,7 @@ impl Part {
 /// A reader of consecutive parts.
 pub(super) struct Source {
     bytes: Bytes,
-    parts: Vec<Part>,
+    parts: Vec<Segment>,
     tail: Vec<u8>,
     position: u64,
     length: u64,
@@ -94,8 +94,8 @@ pub(super) struct Source {
 
 impl Source {
     /// A reader of `parts` of `bytes`.
-    pub(super) fn new(bytes: Bytes, parts: Vec<Part>) -> io::Result<Self> {
-        let length = parts.iter().map(Part::length).sum();
+    pub(super) fn new(bytes: Bytes, parts: Vec<Segment>) -> io::Result<Self> {
+        let length = parts.iter().map(Segment::length).sum();
         let mut source = Self { bytes, parts, tail: vec![], position: 0, length };
         source.seek(SeekFrom::Start(length.saturating_sub(TAIL)))?;
         let mut tail = Vec::new();
@@ -124,12 +124,12 @@ impl Read for Source {
             let left = usize::try_from(length - within).unwrap_or(usize::MAX);
             let most = buffer.len().min(left);
             let read = match part {
-                Part::Own(bytes) => {
+                Segment::Own(bytes) => {
                     let from = bytes.len() - left;
                     buffer[..most].copy_from_slice(&bytes[from..from + most]);
                     most
                 }
-                Part::File(range) => {
+                Segment::File(range) => {
                     self.bytes.inner.seek(SeekFrom::Start(range.start + within))?;
                     self.bytes.inner.read(&mut buffer[..most])?
                 }
@@ -171,11 +171,11 @@ mod tests {
     fn what_is_read_after_a_jump_is_what_lies_there() {
         let file: Vec<u8> = (0..100_000u32).map(|i| (i * 7 / 3) as u8).collect();
         let parts = vec![
-            Part::File(10..10),
-            Part::Own(vec![1, 2, 3]),
-            Part::File(50_000..100_000),
-            Part::Own(vec![4]),
-            Part::File(0..9),
+            Segment::File(10..10),
+            Segment::Own(vec![1, 2, 3]),
+            Segment::File(50_000..100_000),
+            Segment::Own(vec![4]),
+            Segment::File(0..9),
         ];
         let bytes = [&[1, 2, 3], &file[50_000..], &[4], &file[..9]].concat();
         let mut source = Source::new(Bytes::of(&file), parts).expect("in memory");

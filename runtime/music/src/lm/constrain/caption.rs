@@ -63,7 +63,7 @@ impl Caption {
             Field::Language,
             Field::Timesignature,
         ];
-        let named = after.into_iter().find(|field| field.name().trim_end_matches(':') == name);
+        let named = after.into_iter().find(|field| field.key() == name);
         Some(named.map_or(State::Name(Field::Duration), State::Value))
     }
 }

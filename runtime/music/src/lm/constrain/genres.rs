@@ -7,7 +7,10 @@ use std::collections::HashMap;
 
 use acestep_model::Tokenizer;
 
-use crate::lm::vocabulary::Vocabulary;
+use crate::{
+    lm::vocabulary::Vocabulary,
+    python::{is_space, strip},
+};
 
 /// A list of genres.
 #[derive(Debug, Clone, Default)]
@@ -25,7 +28,7 @@ impl GenreVocabulary {
     /// Reads one genre per line; skips empty lines and lines that begin with `#`.
     pub fn parse(text: &str) -> Self {
         let mut this = Self { nodes: vec![Node::default()] };
-        for line in text.lines().map(|line| line.trim_matches(is_space)) {
+        for line in text.lines().map(strip) {
             if !line.is_empty() && !line.starts_with('#') {
                 this.insert(&line.to_lowercase());
             }
@@ -61,7 +64,7 @@ impl GenreVocabulary {
     /// continues the genre, and some vocabularies have none.
     pub(super) fn allowed(&self, vocabulary: &Vocabulary<'_>, written: &str) -> Vec<u32> {
         let written = written.to_lowercase();
-        let Some(at) = self.walk(0, written.trim_matches(is_space)) else {
+        let Some(at) = self.walk(0, strip(&written)) else {
             return vec![vocabulary.newline];
         };
         let Some(node) = self.nodes.get(at) else { return vec![vocabulary.newline] };
@@ -125,9 +128,4 @@ impl TokenTexts {
     fn text(&self, token: u32) -> &str {
         self.texts.get(token as usize).map_or("", |text| text)
     }
-}
-
-/// True for the blanks of Python's `str.strip`.
-pub(super) fn is_space(c: char) -> bool {
-    c.is_whitespace() || ('\x1c'..='\x1f').contains(&c)
 }

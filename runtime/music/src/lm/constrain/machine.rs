@@ -1,14 +1,15 @@
 //! The state machine.
 
-use super::{
-    Field, Grammar, Phase, Rules, State, caption::Caption, genres::is_space, tries::Place,
+use super::{Field, Grammar, Phase, Rules, State, caption::Caption, tries::NodeRef};
+use crate::{
+    lm::sample::{Scores, Tokens},
+    python::strip,
 };
-use crate::lm::sample::{Scores, Tokens};
 
 /// Progress within the value of a field.
 #[derive(Debug, Clone)]
 struct Value {
-    place: Place,
+    place: NodeRef,
     /// True after the first token.
     begun: bool,
     /// Text so far, used for genres only.
@@ -21,7 +22,7 @@ struct Value {
 impl Value {
     fn new() -> Self {
         let (text, caption) = (String::new(), Caption::default());
-        Self { place: Place::ROOT, begun: false, text, digits: 0, caption }
+        Self { place: NodeRef::ROOT, begun: false, text, digits: 0, caption }
     }
 }
 
@@ -212,7 +213,7 @@ impl<'a> Machine<'a> {
                 scores.allow_only(&list.allowed(vocabulary, written));
             }
             // Without a list, a value ends when the newline is the most likely token.
-            Some(_) | None if written.trim_matches(is_space).is_empty() => {
+            Some(_) | None if strip(written).is_empty() => {
                 scores.forbid(vocabulary.newline);
             }
             Some(_) | None if scores.best() == Some(vocabulary.newline) => {
@@ -265,7 +266,7 @@ impl<'a> Machine<'a> {
         }
         self.value.begun = true;
         self.value.text.push_str(&text);
-        let digits = text.trim_matches(is_space);
+        let digits = strip(&text);
         if digits.chars().all(|c| c.is_ascii_digit()) {
             self.value.digits += digits.len();
         }
@@ -305,7 +306,7 @@ impl<'a> Machine<'a> {
 
     /// Returns the user's value for `field`, if there is one.
     fn given(&self, field: Field) -> Option<Injection> {
-        let given = self.rules.user.of(field)?;
+        let given = self.rules.user.get(&field)?;
         // As upstream, tokenise the value alone, without its name.
         let tokens = self.grammar.vocabulary.tokenizer().encode(&format!(" {given}\n"));
         (!tokens.is_empty()).then(|| Injection { field, tokens: tokens.into_iter() })

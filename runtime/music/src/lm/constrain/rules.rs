@@ -1,6 +1,6 @@
 //! Requirements for an answer.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use super::{Field, genres::GenreVocabulary};
 
@@ -16,39 +16,7 @@ pub enum Phase {
 }
 
 /// Values from the user, which are forced into the answer.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct UserValues {
-    /// Beats per minute.
-    pub bpm: Option<String>,
-    /// Description of the sound.
-    pub caption: Option<String>,
-    /// Length in seconds.
-    pub duration: Option<String>,
-    /// Genres.
-    pub genres: Option<String>,
-    /// Key and mode.
-    pub keyscale: Option<String>,
-    /// Language of the vocals.
-    pub language: Option<String>,
-    /// Beats per bar.
-    pub timesignature: Option<String>,
-}
-
-impl UserValues {
-    /// Returns the value of `field`, if the user gave one.
-    pub fn of(&self, field: Field) -> Option<&str> {
-        match field {
-            Field::Bpm => &self.bpm,
-            Field::Caption => &self.caption,
-            Field::Duration => &self.duration,
-            Field::Genres => &self.genres,
-            Field::Keyscale => &self.keyscale,
-            Field::Language => &self.language,
-            Field::Timesignature => &self.timesignature,
-        }
-        .as_deref()
-    }
-}
+pub type UserValues = BTreeMap<Field, String>;
 
 /// Requirements for one answer.
 #[derive(Debug, Clone)]

@@ -46,6 +46,11 @@ impl Field {
         }
     }
 
+    /// Returns the name without its colon.
+    pub fn key(self) -> &'static str {
+        self.name().trim_end_matches(':')
+    }
+
     fn is_skipped(self, rules: &Rules) -> bool {
         match self {
             Self::Caption => rules.skip_caption,
@@ -106,30 +111,5 @@ impl State {
         [Self::ThinkTag, Self::NewlineAfterThink, Self::ThinkEndTag]
             .into_iter()
             .chain(Field::ALL.into_iter().map(Self::Name))
-    }
-
-    /// Returns upstream's name (`FSMState`).
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::ThinkTag => "THINK_TAG",
-            Self::NewlineAfterThink => "NEWLINE_AFTER_THINK",
-            Self::Name(Field::Bpm) => "BPM_NAME",
-            Self::Value(Field::Bpm) => "BPM_VALUE",
-            Self::Name(Field::Caption) => "CAPTION_NAME",
-            Self::Value(Field::Caption) => "CAPTION_VALUE",
-            Self::Name(Field::Duration) => "DURATION_NAME",
-            Self::Value(Field::Duration) => "DURATION_VALUE",
-            Self::Name(Field::Genres) => "GENRES_NAME",
-            Self::Value(Field::Genres) => "GENRES_VALUE",
-            Self::Name(Field::Keyscale) => "KEYSCALE_NAME",
-            Self::Value(Field::Keyscale) => "KEYSCALE_VALUE",
-            Self::Name(Field::Language) => "LANGUAGE_NAME",
-            Self::Value(Field::Language) => "LANGUAGE_VALUE",
-            Self::Name(Field::Timesignature) => "TIMESIG_NAME",
-            Self::Value(Field::Timesignature) => "TIMESIG_VALUE",
-            Self::ThinkEndTag => "THINK_END_TAG",
-            Self::Codes => "CODES_GENERATION",
-            Self::Completed => "COMPLETED",
-        }
     }
 }

@@ -3,14 +3,14 @@ use std::sync::Arc;
 use acestep_model::Tokenizer;
 use proptest::prelude::*;
 
-use super::{replay::Runs, tries::keyscales, *};
+use super::{tries::keyscales, *};
 use crate::{
     lm::{
         sample::{Draws, Sampler, Scores, Tokens},
         vocabulary::Vocabulary,
     },
     request::words::LANGUAGES,
-    test_goldens::{Json, golden_json, tokenizer},
+    test_goldens::{Json, golden_json, hashed_scores, tokenizer},
 };
 
 fn list(genres: &[&str]) -> Arc<genres::GenreVocabulary> {
@@ -38,21 +38,6 @@ fn write(machine: &mut Machine<'_>, tokenizer: &Json, text: &str, steps: usize) 
         tokens.push(token);
     }
     tokenizer.decode(&tokens)
-}
-
-/// Golden: `constrained_decoding.json`, the runs with the tiny vocabulary.
-#[test]
-fn every_stored_run_comes_out_again() {
-    let tokenizer = tokenizer();
-    let vocabulary = Vocabulary::new(&tokenizer).expect("complete");
-    let runs = golden_json("a/logic/constrained_decoding.json");
-    let runs: Runs = serde_json::from_value(runs).expect("runs");
-    let genres = Arc::new(genres::GenreVocabulary::parse(&runs.genres.join("\n")));
-    assert_eq!(runs.results["tiny"].len(), 53);
-    for run in &runs.results["tiny"] {
-        let trace = run.replay(&vocabulary, &genres).expect("complete");
-        assert_eq!(trace, run.trace, "{} {}", run.case.name, run.case.seed);
-    }
 }
 
 /// Golden: `prefix_trees_tiny.json`.
@@ -148,7 +133,7 @@ fn codes_alone_are_constrained_as_codes_among_all() {
     let sampler = Sampler { temperature: 0.9, top_k: None, top_p: None, repetition_penalty: 1.0 };
     let (mut draws, mut draws_of_few) = (Draws::new(3, 958), Draws::new(3, 958));
     for step in 0.. {
-        let mut scores = replay::scores(11, step, tokenizer.vocabulary());
+        let mut scores = hashed_scores(11, step, tokenizer.vocabulary());
         let picked = |token: u32| scores.of(token);
         let logits = std::iter::once(vocabulary.end).chain(codes.clone()).map(picked).collect();
         let mut scores_of_few = Scores { logits, tokens: few };
@@ -181,7 +166,7 @@ fn rows_that_belong_to_no_token_are_never_chosen() {
 
 /// Scores as from a broken network, of one of five kinds.
 fn noise(kind: u8, seed: u32, step: u32, size: usize) -> Scores {
-    let mut scores = replay::scores(seed, step, size);
+    let mut scores = hashed_scores(seed, step, size);
     let extremes = [f32::NEG_INFINITY, f32::MAX, f32::MIN, 0.0, -1e30, 1e-40];
     for (index, score) in scores.logits.iter_mut().enumerate() {
         *score = match kind {
@@ -208,7 +193,10 @@ fn rules() -> impl Strategy<Value = Rules> {
             skip_language,
             stop_at_reasoning,
             target_seconds,
-            user: UserValues { caption: given.clone(), genres: given, ..UserValues::default() },
+            user: given
+                .into_iter()
+                .flat_map(|given| [(Field::Caption, given.clone()), (Field::Genres, given)])
+                .collect(),
             genres: with_list.then(|| list(&["pop", "hip hop", "lo-fi, jazz"])),
             ..Rules::new(phase)
         }
@@ -296,7 +284,7 @@ proptest! {
         let mut draws = Draws::new(u64::from(seed), tokenizer.vocabulary());
         let mut tokens = Vec::new();
         while machine.state() != State::Completed {
-            let mut scores = replay::scores(seed, tokens.len() as u32, tokenizer.vocabulary());
+            let mut scores = hashed_scores(seed, tokens.len() as u32, tokenizer.vocabulary());
             machine.constrain(&mut scores);
             tokens.push(sampler.pick(&scores, &mut draws).expect("a token"));
             machine.advance(tokens[tokens.len() - 1]);

@@ -22,9 +22,9 @@ struct Node {
 
 /// A node in a [`Trie`]; `None` after a token outside the tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Place(Option<usize>);
+pub(super) struct NodeRef(Option<usize>);
 
-impl Place {
+impl NodeRef {
     pub(super) const ROOT: Self = Self(Some(0));
 }
 
@@ -73,22 +73,22 @@ impl Trie {
         self.nodes[at].complete = true;
     }
 
-    fn node(&self, place: Place) -> Option<&Node> {
+    fn node(&self, place: NodeRef) -> Option<&Node> {
         self.nodes.get(place.0?)
     }
 
     /// Returns the place after `token`.
-    pub(super) fn step(&self, place: Place, token: u32) -> Place {
-        Place(self.node(place).and_then(|node| node.children.get(&token).copied()))
+    pub(super) fn step(&self, place: NodeRef, token: u32) -> NodeRef {
+        NodeRef(self.node(place).and_then(|node| node.children.get(&token).copied()))
     }
 
     /// Returns the tokens that may follow, ascending, the newline last; empty outside the tree.
-    pub(super) fn allowed(&self, place: Place) -> &[u32] {
+    pub(super) fn allowed(&self, place: NodeRef) -> &[u32] {
         self.node(place).map_or(&[], |node| &node.allowed)
     }
 
     /// True if a value ends here.
-    pub(super) fn is_complete(&self, place: Place) -> bool {
+    pub(super) fn is_complete(&self, place: NodeRef) -> bool {
         self.node(place).is_some_and(|node| node.complete)
     }
 

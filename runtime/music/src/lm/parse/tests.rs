@@ -21,7 +21,6 @@ fn texts_are_read_as_upstream_reads_them() {
     for case in cases {
         let input = text(&case["text"]);
         assert_eq!(dictionary(input), case["metadata"], "{input}");
-        assert_eq!(codes_as_text(input), text(&case["codes"]), "{input}");
         assert_eq!(codes::to_markup(&codes(input)), text(&case["codes"]), "{input}");
         assert_eq!(lyrics(input), text(&case["lyrics"]), "{input}");
     }
@@ -80,10 +79,6 @@ fn numbers_without_end_stay_text() {
 #[test]
 fn codes_in_digits_of_any_script_are_codes() {
     assert_eq!(codes("<|audio_code_٣|><|audio_code_007|><|audio_code_²|>"), [3, 7]);
-    assert_eq!(
-        codes_as_text("<|audio_code_٣|>-<|audio_code_007|>"),
-        "<|audio_code_٣|><|audio_code_007|>"
-    );
 }
 
 #[test]
@@ -122,7 +117,6 @@ proptest! {
         let output = pieces.concat();
         let all = metadata(&output);
         prop_assert!(all.caption.is_none_or(|caption| !caption.contains('\n')));
-        prop_assert_eq!(codes(&output).len(), codes_as_text(&output).matches("|>").count());
         prop_assert!(codes(&output).iter().all(|&code| code <= 63_999));
         prop_assert!(output.contains(&lyrics(&output)));
     }

@@ -1,8 +1,5 @@
 use super::*;
-use crate::{
-    lm::constrain::replay,
-    test_goldens::{golden_f32, golden_i64, golden_json},
-};
+use crate::test_goldens::{golden_json, hashed_scores};
 
 const PLAIN: Sampler =
     Sampler { temperature: 1.0, top_k: None, top_p: None, repetition_penalty: 1.0 };
@@ -19,7 +16,7 @@ fn filters_are_those_of_the_reference() {
     let golden = golden_json("a/logic/lm_sampling.json");
     for case in golden["filters"].as_array().expect("cases") {
         let seed = case["seed"].as_u64().expect("a seed") as u32;
-        let logits = replay::scores(seed, 0, 40).logits;
+        let logits = hashed_scores(seed, 0, 40).logits;
         let numbers = |name: &str| -> Vec<f32> {
             let values = case[name].as_array().expect("numbers");
             values.iter().map(|v| v.as_f64().map_or(f32::NEG_INFINITY, |v| v as f32)).collect()
@@ -44,18 +41,6 @@ fn filters_are_those_of_the_reference() {
     }
 }
 
-/// Golden: `torch.manual_seed(99)` and 20 times `torch.multinomial(probs[None], 1)`.
-#[test]
-fn draws_are_those_of_torch() {
-    let probabilities = golden_f32("rng/rng.safetensors", "multinomial.probs");
-    let golden = golden_i64("rng/rng.safetensors", "multinomial.draws");
-    let mut draws = Draws::new(99 + (1 << 40), probabilities.len());
-    let runners = || probabilities.iter().zip(0..).map(|(&speed, token)| (token, speed));
-    let drawn: Vec<i64> =
-        golden.iter().map(|_| i64::from(draws.race(runners()).expect("a winner"))).collect();
-    assert_eq!(drawn, golden);
-}
-
 /// Computed with torch 2.15 on x86, one and two threads: `torch.manual_seed(7)`, then for each step
 /// `multinomial(softmax(scores(77, step) / 0.85))` over 217204 tokens; and the same with all but
 /// 64000 codes and the end token forbidden.
@@ -70,7 +55,7 @@ fn draws_from_a_whole_vocabulary_are_those_of_torch() {
         .zip([195_383, 189_490, 152_451, 166_899, 166_680, 167_029])
         .enumerate()
     {
-        let scores = replay::scores(77, step as u32, SIZE);
+        let scores = hashed_scores(77, step as u32, SIZE);
         assert_eq!(sampler.pick(&scores, &mut draws), Ok(of_all), "step {step}");
         let codes = first_code as usize..first_code as usize + 64_000;
         let logits = [&[scores.of(end)], &scores.logits[codes]].concat();

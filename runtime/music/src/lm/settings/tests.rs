@@ -3,6 +3,10 @@ use acestep_engine::Notice;
 use super::*;
 use crate::lm::prompt::PromptStyle;
 
+fn request_of(json: &str) -> Request {
+    Request::from_json(json).expect(json).0
+}
+
 fn resolve(request: &Request) -> (Settings, Vec<Notice>) {
     let mut notices = Vec::new();
     let settings = request.language.plan(&request.words, &[7, 8], &mut notices).expect("settings");
@@ -87,33 +91,27 @@ fn a_negative_prompt_without_guidance_is_said() {
 fn each_value_out_of_range_names_option_value_and_range() {
     let r = Request::default;
     for (asked, message) in [
-        (
-            r().with(|r| r.language.lm_temperature = Some(2.1)),
-            "`lm_temperature: 2.1` is out of range: 0 to 2",
-        ),
+        (request_of(r#"{"lm_temperature": 2.1}"#), "`lm_temperature: 2.1` is out of range: 0 to 2"),
         (
             r().with(|r| r.language.lm_temperature = Some(f64::NAN)),
             "`lm_temperature: NaN` is out of range: 0 to 2",
         ),
+        (request_of(r#"{"lm_cfg_scale": 0.5}"#), "`lm_cfg_scale: 0.5` is out of range: 1 to 10"),
         (
-            r().with(|r| r.language.lm_cfg_scale = Some(0.5)),
-            "`lm_cfg_scale: 0.5` is out of range: 1 to 10",
-        ),
-        (
-            r().with(|r| r.language.lm_top_k = Some(-2)),
+            request_of(r#"{"lm_top_k": -2}"#),
             "`lm_top_k: -2` is out of range: a whole number from 0 to 1000000",
         ),
-        (r().with(|r| r.language.lm_top_p = Some(1.1)), "`lm_top_p: 1.1` is out of range: 0 to 1"),
+        (request_of(r#"{"lm_top_p": 1.1}"#), "`lm_top_p: 1.1` is out of range: 0 to 1"),
         (
-            r().with(|r| r.language.lm_repetition_penalty = Some(0.0)),
+            request_of(r#"{"lm_repetition_penalty": 0}"#),
             "`lm_repetition_penalty: 0` is out of range: 0.1 to 2",
         ),
         (
-            r().with(|r| r.language.lm_prompt_style = Some("ajar".into())),
+            request_of(r#"{"lm_prompt_style": "ajar"}"#),
             "`lm_prompt_style: ajar` cannot be used: use open, closed, upstream or acestep.cpp",
         ),
         (
-            r().with(|r| r.words.bpm = Some(1000)),
+            request_of(r#"{"bpm": 1000}"#),
             "`bpm: 1000` is out of range: a whole number from 30 to 300",
         ),
         (
@@ -169,7 +167,7 @@ fn who_thinks_is_upstreams_rule() {
 
 #[test]
 fn the_mode_goes_before_what_is_left_open() {
-    let sung = Request::default().with(|r| r.words.lyrics = Some("la".into()));
+    let sung = request_of(r#"{"lyrics": "la"}"#);
     assert_eq!(ask(&sung).expect("a mode"), Ask::Plan);
     let mode = |mode: &str| ask(&sung.clone().with(|r| r.language.lm_mode = Some(mode.into())));
     assert_eq!(mode("generate").expect("a mode"), Ask::Plan);
@@ -188,10 +186,10 @@ fn several_songs_need_one_length() {
             request.language.plan(&request.words, seeds, &mut Vec::new()).expect("settings");
         settings.check_lengths(request, &ask).is_ok()
     };
-    let free = Request::default().with(|r| r.language.use_constrained_decoding = Some(false));
+    let free = request_of(r#"{"use_constrained_decoding": false}"#);
     assert!(check(&free, &[1], Ask::Plan));
     assert!(!check(&free, &[1, 2], Ask::Plan));
-    let open = Request::default().with(|r| r.language.use_cot_metas = Some(false));
+    let open = request_of(r#"{"use_cot_metas": false}"#);
     assert!(check(&open, &[1], Ask::Plan));
     assert!(!check(&open, &[1, 2], Ask::Plan));
     assert!(check(&open, &[1, 2], Ask::Inspire));

@@ -6,9 +6,9 @@ use burn::tensor::Tensor;
 
 use crate::{
     Plan,
-    listen::CODES_AT_ONCE,
     networks::{AUDIO_CODEC, Networks},
     stage,
+    tokenize::CODES_AT_ONCE,
 };
 
 /// Decodes the audio codes of a plan, `[1 or B, 5 N, C]`.

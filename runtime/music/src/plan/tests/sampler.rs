@@ -61,10 +61,7 @@ fn a_solver_has_upstreams_two_names_or_acestep_cpps_one() {
 #[test]
 fn settings_of_the_sampler_without_effect_are_said() {
     let said = |request: Request| resolve(request, base()).1;
-    let sde = request().with(|r| {
-        r.sampler.infer_method = Some("sde".into());
-        r.sampler.sampler_mode = Some("heun".into());
-    });
+    let sde = request_of(r#"{"infer_method": "sde", "sampler_mode": "heun"}"#);
     assert_eq!(said(sde), ["`sampler_mode: heun` has no effect with `infer_method: sde`"]);
     let substeps = |solver: Option<&str>, n| {
         said(request().with(|r| {
@@ -75,7 +72,7 @@ fn settings_of_the_sampler_without_effect_are_said() {
     assert_eq!(substeps(Some("stork4"), 10), Vec::<String>::new());
     assert!(substeps(Some("stork4"), 20)[0].contains("the exact integral"));
     assert!(substeps(None, 20)[0].contains("it belongs to the solver stork4"));
-    let retake = request().with(|r| r.noise.retake_seed = Some(vec![1]));
+    let retake = request_of(r#"{"retake_seed": [1]}"#);
     assert_eq!(said(retake), ["`retake_seed` has no effect without `retake_variance`"]);
     let both = |mode: &str| {
         request().with(|r| {
@@ -104,13 +101,10 @@ fn guidance_has_upstreams_names() {
             expected
         );
     }
-    assert_eq!(mode(request().with(|r| r.sampling.use_adg = Some(true))), GuidanceMode::Adg);
-    let named = request().with(|r| {
-        r.sampling.use_adg = Some(true);
-        r.sampling.guidance_mode = Some("cfg".into());
-    });
+    assert_eq!(mode(request_of(r#"{"use_adg": true}"#)), GuidanceMode::Adg);
+    let named = request_of(r#"{"use_adg": true, "guidance_mode": "cfg"}"#);
     assert_eq!(mode(named), GuidanceMode::Cfg);
-    let (plan, notices) = resolve(request().with(|r| r.sampling.use_adg = Some(true)), turbo());
+    let (plan, notices) = resolve(request_of(r#"{"use_adg": true}"#), turbo());
     assert_eq!(plan.sampling.guidance, None);
     assert!(notices[0].contains("`guidance_mode: adg` is not used"), "{notices:?}");
 }
@@ -219,19 +213,14 @@ fn a_kept_source_leaves_fewer_steps() {
 
 #[test]
 fn smoothing_and_the_adjustment_of_latents_are_off_at_upstreams_zeros() {
-    let zeros = request().with(|r| {
-        r.sampler.velocity_norm_threshold = Some(0.0);
-        r.sampler.velocity_ema_factor = Some(0.0);
-        r.output.latent_shift = Some(0.0);
-        r.output.latent_rescale = Some(1.0);
-    });
+    let zeros = request_of(
+        r#"{"velocity_norm_threshold": 0, "velocity_ema_factor": 0, "latent_shift": 0,
+            "latent_rescale": 1}"#,
+    );
     let (plan, _) = resolve(zeros, base());
     assert_eq!(plan.sampler.smoothing, Smoothing::default());
     assert_eq!((plan.output.latent_rescale, plan.output.latent_shift), (1.0, 0.0));
-    let set = request().with(|r| {
-        r.sampler.velocity_norm_threshold = Some(2.0);
-        r.sampler.velocity_ema_factor = Some(0.1);
-    });
+    let set = request_of(r#"{"velocity_norm_threshold": 2, "velocity_ema_factor": 0.1}"#);
     let (plan, _) = resolve(set, base());
     let expected = Smoothing { norm_threshold: Some(2.0), ema_factor: Some(0.1) };
     assert_eq!((plan.sampler.smoothing, plan.steps_to_take().smoothing), (expected, expected));
@@ -261,7 +250,7 @@ fn a_model_may_say_which_guidance_it_is_made_for() {
 
 #[test]
 fn a_guidance_of_1_is_none() {
-    let (plan, _) = resolve(request().with(|r| r.sampling.guidance_scale = Some(1.0)), base());
+    let (plan, _) = resolve(request_of(r#"{"guidance_scale": 1}"#), base());
     assert_eq!(plan.sampling.guidance, None);
 }
 
@@ -287,12 +276,12 @@ fn guidance_that_is_not_there_has_no_interval() {
         of_base,
         ["`guidance_scale: 1` is no guidance: its mode and interval have no effect"]
     );
-    assert_eq!(said(request().with(|r| r.sampling.guidance_scale = Some(1.0)), base()), [""; 0]);
+    assert_eq!(said(request_of(r#"{"guidance_scale": 1}"#), base()), [""; 0]);
 }
 
 #[test]
 fn own_times_of_base_end_where_they_say_and_of_turbo_snap() {
-    let asked = || request().with(|r| r.sampling.timesteps = Some(vec![0.97, 0.5, 0.2]));
+    let asked = || request_of(r#"{"timesteps": [0.97, 0.5, 0.2]}"#);
     let (plan, notices) = resolve(asked(), base());
     assert_eq!(
         (plan.sampling.timesteps, plan.sampling.terminal, plan.sampling.shift),

@@ -18,11 +18,10 @@ fn given(seconds: f64) -> Sounds {
 
 #[test]
 fn own_times_of_an_edit_end_at_zero_whatever_they_say() {
-    let edit = request().with(|r| {
-        r.sampling.timesteps = Some(vec![0.97, 0.5, 0.2]);
-        r.edit.flow_edit_morph = Some(true);
-        r.edit.flow_edit_source_caption = Some("rain".into());
-    });
+    let edit = request_of(
+        r#"{"timesteps": [0.97, 0.5, 0.2], "flow_edit_morph": true,
+            "flow_edit_source_caption": "rain"}"#,
+    );
     let (plan, notices) = Plan::with_sounds(&edit, &base(), &given(10.0)).expect("a plan");
     assert_eq!((plan.sampling.timesteps, plan.sampling.terminal), (vec![0.97, 0.5, 0.2], 0.0));
     let text = "an edit ends at time 0: a step from 0.2 is added";
@@ -30,10 +29,12 @@ fn own_times_of_an_edit_end_at_zero_whatever_they_say() {
     assert!(!notices.iter().any(|notice| notice.0.contains("sampling stops")));
 }
 
-fn task(name: &str) -> Request {
-    request().with(|r| {
+/// A request for the task `name` with these keys, as long as its source.
+fn task(name: &str, keys: &str) -> Request {
+    let (given, _) = Request::from_json(keys).expect(keys);
+    request_of(keys).with(|r| {
         r.source.task_type = Some(name.into());
-        r.words.duration = None;
+        r.words.duration = given.words.duration;
     })
 }
 
@@ -44,7 +45,7 @@ fn planned(request: &Request, model: ModelInfo, seconds: f64) -> (Plan, Vec<Stri
 
 #[test]
 fn the_source_decides_the_length_and_the_prompt_states_it() {
-    let asked = task("cover").with(|r| r.words.duration = Some(30.0));
+    let asked = task("cover", r#"{"duration": 30}"#);
     let (plan, notices) = planned(&asked, turbo(), 7.97);
     assert_eq!((plan.source.task, plan.length.frames, plan.samples()), (Task::Cover, 199, 382_080));
     assert!(
@@ -53,7 +54,7 @@ fn the_source_decides_the_length_and_the_prompt_states_it() {
     assert!(plan.words.caption_prompt.contains("- duration: 7 seconds\n"));
     assert_eq!(notices, ["the source decides the length: 7.97 s instead of 30 s"]);
     assert!(plan.source.is_cover() && plan.output.loudness == Loudness::Peak(-1.0));
-    let (plan, _) = planned(&task("cover_nofsq"), turbo(), 7.97);
+    let (plan, _) = planned(&task("cover_nofsq", "{}"), turbo(), 7.97);
     assert!(plan.source.task == Task::CoverNofsq && !plan.source.is_cover());
     assert!(plan.source.instruction.starts_with("Generate audio semantic tokens"));
 }
@@ -61,10 +62,7 @@ fn the_source_decides_the_length_and_the_prompt_states_it() {
 /// Golden `e2e.repaint`: 1.2 s to 3.4 s of 5.3 s are frames 30 to 85.
 #[test]
 fn a_region_is_cut_to_whole_frames() {
-    let asked = task("repaint").with(|r| {
-        r.repaint.repainting_start = Some(1.2);
-        r.repaint.repainting_end = Some(3.4);
-    });
+    let asked = task("repaint", r#"{"repainting_start": 1.2, "repainting_end": 3.4}"#);
     let (plan, notices) = planned(&asked, turbo(), 5.3);
     assert_eq!(notices, Vec::<String>::new());
     assert_eq!((plan.length.frames, plan.length.padded_frames), (132, 132));
@@ -83,10 +81,7 @@ fn a_region_is_cut_to_whole_frames() {
 
 #[test]
 fn a_region_beyond_the_ends_makes_the_song_longer() {
-    let asked = task("repaint").with(|r| {
-        r.repaint.repainting_start = Some(-2.5);
-        r.repaint.repainting_end = Some(0.0);
-    });
+    let asked = task("repaint", r#"{"repainting_start": -2.5, "repainting_end": 0}"#);
     let (plan, _) = planned(&asked, turbo(), 6.0);
     assert_eq!(plan.repaint.added, Added { before: 120_000, after: 0 });
     assert_eq!((plan.length.frames, plan.length.duration_s), (212, 8.5));
@@ -94,10 +89,7 @@ fn a_region_beyond_the_ends_makes_the_song_longer() {
     assert_eq!(plan.seam().map(|(seam, _)| seam.region), Some(0..120_000));
     assert!(plan.words.caption_prompt.contains("- duration: 6 seconds\n"));
 
-    let asked = task("repaint").with(|r| {
-        r.repaint.repainting_start = Some(6.0);
-        r.repaint.repainting_end = Some(9.0);
-    });
+    let asked = task("repaint", r#"{"repainting_start": 6, "repainting_end": 9}"#);
     let (plan, notices) = planned(&asked, turbo(), 6.0);
     assert_eq!(plan.repaint.added, Added { before: 0, after: 144_000 });
     assert_eq!(plan.repaint.region.as_ref().map(|region| region.frames.clone()), Some(150..225));
@@ -109,22 +101,19 @@ fn a_region_beyond_the_ends_makes_the_song_longer() {
 
 #[test]
 fn a_repaint_without_a_region_makes_everything_anew_and_says_so() {
-    let (plan, notices) = planned(&task("repaint"), turbo(), 6.0);
+    let (plan, notices) = planned(&task("repaint", "{}"), turbo(), 6.0);
     assert_eq!(plan.repaint.region.as_ref().map(|region| region.frames.clone()), Some(0..150));
     assert!(notices[0].starts_with("the whole song is generated"), "{notices:?}");
     // Nothing is kept, so the default loudness applies.
     assert_eq!(plan.output.loudness, Loudness::Peak(-1.0));
-    let asked = task("repaint").with(|r| {
-        r.repaint.repainting_start = Some(3.0);
-        r.repaint.repainting_end = Some(2.0);
-    });
+    let asked = task("repaint", r#"{"repainting_start": 3, "repainting_end": 2}"#);
     let error = Plan::with_sounds(&asked, &turbo(), &given(6.0)).expect_err("no region");
     assert_eq!(
         error.to_string(),
         "the region ends at 2 s, but begins at 3 s: let `repainting_end` lie behind \
          `repainting_start`"
     );
-    let asked = task("repaint").with(|r| r.repaint.repainting_end = Some(599.9));
+    let asked = task("repaint", r#"{"repainting_end": 599.9}"#);
     let asked = asked.with(|r| r.repaint.repainting_start = Some(-10.0));
     let error = Plan::with_sounds(&asked, &turbo(), &given(6.0)).expect_err("too long");
     assert_eq!(error.to_string(), "the song would be 609.9 s long, but 600 s is the most");
@@ -133,7 +122,7 @@ fn a_repaint_without_a_region_makes_everything_anew_and_says_so() {
 #[test]
 fn a_region_has_a_frame_at_least_and_an_end_that_is_one() {
     let refused = |start: f64, end: f64| {
-        let asked = task("repaint").with(|r| {
+        let asked = task("repaint", "{}").with(|r| {
             r.repaint.repainting_start = Some(start);
             r.repaint.repainting_end = Some(end);
         });
@@ -144,7 +133,7 @@ fn a_region_has_a_frame_at_least_and_an_end_that_is_one() {
     assert!(refused(5.48, 5.5).contains("no whole latent frame"));
     for first in 0..137 {
         let (start, end) = (f64::from(first) / 25.0, f64::from(first + 1) / 25.0);
-        let asked = task("repaint").with(|r| {
+        let asked = task("repaint", "{}").with(|r| {
             r.repaint.repainting_start = Some(start);
             r.repaint.repainting_end = Some(end);
         });
@@ -156,19 +145,19 @@ fn a_region_has_a_frame_at_least_and_an_end_that_is_one() {
     assert!(refused(1.0, -2.0).starts_with("`repainting_end: -2` is out of range"));
     assert!(refused(1.0, f64::NAN).starts_with("`repainting_end: NaN` is out of range"));
     // An end beyond the last whole frame is no error.
-    let asked = task("repaint").with(|r| r.repaint.repainting_start = Some(1.16));
+    let asked = task("repaint", r#"{"repainting_start": 1.16}"#);
     let (plan, _) = planned(&asked, turbo(), 5.5);
     assert_eq!(plan.repaint.region.as_ref().map(|region| region.frames.clone()), Some(29..137));
     assert_eq!(plan.heard_samples(), 137 * 1920);
-    let asked = task("repaint").with(|r| r.repaint.repainting_end = Some(5.48));
+    let asked = task("repaint", r#"{"repainting_end": 5.48}"#);
     assert_eq!(planned(&asked, turbo(), 5.5).0.heard_samples(), 264_000);
 }
 
 #[test]
 fn settings_of_a_repaint_are_checked_and_said_whatever_the_task() {
-    let asked = task("cover").with(|r| r.repaint.repaint_mode = Some("bogus".into()));
+    let asked = task("cover", r#"{"repaint_mode": "bogus"}"#);
     assert!(Plan::with_sounds(&asked, &turbo(), &given(6.0)).is_err());
-    let asked = task("cover").with(|r| r.repaint.repaint_strength = Some(0.9));
+    let asked = task("cover", r#"{"repaint_strength": 0.9}"#);
     let (_, notices) = planned(&asked, turbo(), 6.0);
     assert_eq!(notices, ["how a repaint meets its surroundings has no effect on `cover`"]);
 }
@@ -176,7 +165,7 @@ fn settings_of_a_repaint_are_checked_and_said_whatever_the_task() {
 #[test]
 fn modes_of_a_repaint_are_upstreams() {
     let of = |mode: &str, strength: f64| {
-        let asked = task("repaint").with(|r| {
+        let asked = task("repaint", "{}").with(|r| {
             r.repaint.repaint_mode = Some(mode.into());
             r.repaint.repaint_strength = Some(strength);
             r.repaint.repaint_latent_crossfade_frames = Some(7);
@@ -198,7 +187,7 @@ fn modes_of_a_repaint_are_upstreams() {
 
 #[test]
 fn tracks_need_a_base_model_a_source_and_a_name() {
-    let asked = task("extract").with(|r| r.source.track_name = Some("Drums".into()));
+    let asked = task("extract", r#"{"track_name": "Drums"}"#);
     let refused = |request: &Request, model: ModelInfo, sounds: &Sounds| {
         Plan::with_sounds(request, &model, sounds).expect_err("a refusal").to_string()
     };
@@ -211,7 +200,7 @@ fn tracks_need_a_base_model_a_source_and_a_name() {
         "`task_type: extract` needs a song to start from"
     );
     assert_eq!(
-        refused(&task("lego"), base(), &given(6.0)),
+        refused(&task("lego", "{}"), base(), &given(6.0)),
         "`task_type: lego` needs the name of a track"
     );
     let (plan, notices) = planned(&asked, base(), 6.0);
@@ -222,7 +211,7 @@ fn tracks_need_a_base_model_a_source_and_a_name() {
     assert_eq!(instruction, "Extract the BACKING_VOCALS track from the audio:");
     let odd = asked.with(|r| r.source.track_name = Some("theremin".into()));
     assert!(planned(&odd, base(), 6.0).1[0].contains("does not know the track `theremin`"));
-    let both = task("complete").with(|r| r.source.track_name = Some("drums | bass".into()));
+    let both = task("complete", r#"{"track_name": "drums | bass"}"#);
     let (plan, notices) = planned(&both, base(), 6.0);
     assert_eq!(plan.source.instruction, "Complete the input track with DRUMS | BASS:");
     assert_eq!(notices, Vec::<String>::new());
@@ -230,7 +219,7 @@ fn tracks_need_a_base_model_a_source_and_a_name() {
 
 #[test]
 fn lego_has_a_region_only_if_it_is_asked_for() {
-    let asked = task("lego").with(|r| r.source.track_name = Some("bass".into()));
+    let asked = task("lego", r#"{"track_name": "bass"}"#);
     let whole = asked.clone().with(|r| {
         r.repaint.repainting_start = Some(0.0);
         r.repaint.repainting_end = Some(-1.0);
@@ -243,7 +232,8 @@ fn lego_has_a_region_only_if_it_is_asked_for() {
 
 #[test]
 fn codes_win_over_a_source_and_go_with_no_region() {
-    let coded = |name: &str| task(name).with(|r| r.source.audio_codes = Some(vec![vec![7; 10]]));
+    let coded =
+        |name: &str| task(name, "{}").with(|r| r.source.audio_codes = Some(vec![vec![7; 10]]));
     let (plan, notices) = planned(&coded("cover"), turbo(), 6.0);
     assert!(plan.source.sound.is_none() && plan.source.has_codes() && plan.length.frames == 50);
     assert_eq!(notices, ["the source is not used: there are audio codes, which win"]);
@@ -253,7 +243,7 @@ fn codes_win_over_a_source_and_go_with_no_region() {
 
 #[test]
 fn text2music_takes_no_source_and_says_so() {
-    let asked = task("text2music").with(|r| r.words.duration = Some(10.0));
+    let asked = task("text2music", r#"{"duration": 10}"#);
     let (plan, notices) = planned(&asked, turbo(), 6.0);
     assert!(plan.source.sound.is_none() && plan.length.frames == 250);
     assert!(notices[0].starts_with("the source is not used: text2music takes none"));
@@ -280,7 +270,7 @@ fn latents_are_a_source_without_a_seam() {
     let latents = Array3::new([1, 200, 64], vec![0.5; 200 * 64]);
     let source = Sound::latents(latents, &turbo()).expect("turbo's");
     let sounds = Sounds { source: Some(source), references: vec![] };
-    let asked = task("repaint").with(|r| r.repaint.repainting_start = Some(4.0));
+    let asked = task("repaint", r#"{"repainting_start": 4}"#);
     let (plan, _) = Plan::with_sounds(&asked, &turbo(), &sounds).expect("a plan");
     assert_eq!((plan.length.frames, plan.seam()), (200, None));
     assert_eq!(plan.repaint.region.map(|region| region.frames), Some(100..200));

@@ -4,16 +4,20 @@
 //! |---|---|
 //! | [`checkpoints`], [`built_in`] | the checkpoints of a set; the set inside the program |
 //! | [`networks`], [`language`] | single networks with stored inputs |
-//! | [`sampling`], [`e2e`] | sampling runs; whole songs |
+//! | [`replay`], [`constrained`] | stored runs of the language model, and of its constraints |
+//! | [`sampling`], [`e2e`], [`prompts`] | sampling runs; whole songs; their prompts |
 //! | [`noise`] | random numbers |
 //! | [`texts`], [`tokenizers`] | texts as token ids of the real vocabulary |
 
 pub(crate) mod built_in;
 pub(crate) mod checkpoints;
+mod constrained;
 mod e2e;
 mod language;
 mod networks;
 mod noise;
+mod prompts;
+mod replay;
 mod sampling;
 mod texts;
 pub(crate) mod tokenizers;

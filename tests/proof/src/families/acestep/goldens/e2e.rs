@@ -18,7 +18,7 @@ use acestep_music::{
         solver::Solver,
     },
     plan::{LEAST_FRAMES, MaskMode},
-    prompt::{TEXT_TO_MUSIC, prompts_from_metas},
+    prompt::TEXT_TO_MUSIC,
     source,
     text::{CAPTION_TOKENS, LYRIC_TOKENS, Tokens},
     vae,
@@ -27,7 +27,7 @@ use anyhow::{Context, Result, anyhow};
 use burn::tensor::{Tensor, TensorData};
 use serde_json::Value;
 
-use super::networks::every_nth;
+use super::{networks::every_nth, prompts::prompts_from_metas};
 use crate::golden::sheet::Sheet;
 
 /// `e2e`: every case that the manifest describes.

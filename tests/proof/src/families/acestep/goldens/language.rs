@@ -5,13 +5,13 @@ use acestep_import::LanguageModelDir;
 use acestep_model::{Backend, Place, Tokenizer, qwen3::Causal};
 use acestep_music::lm::{
     compose::{Call, Composed, compose},
-    replay::{self, Replay},
     sample::{Scores, Tokens, guide},
 };
 use anyhow::{Context, Result, ensure};
 use burn::tensor::{Int, Tensor, TensorData};
 use serde_json::{Value, json};
 
+use super::replay::{self, Replay};
 use crate::golden::{
     Lacks,
     page::Page,

@@ -9,7 +9,7 @@ use acestep_import::TextTokenizer;
 use acestep_model::Tokenizer;
 use acestep_music::{
     lm::{
-        constrain::{Field, Grammar, genres::GenreVocabulary, replay::Runs},
+        constrain::{Field, Grammar, genres::GenreVocabulary},
         vocabulary::Vocabulary,
     },
     text::{CAPTION_TOKENS, LYRIC_TOKENS},
@@ -17,7 +17,7 @@ use acestep_music::{
 use anyhow::{Context, Result, anyhow};
 use serde_json::{Value, json};
 
-use super::checkpoints::Checkpoints;
+use super::{checkpoints::Checkpoints, constrained::Runs};
 use crate::golden::page::Page;
 
 /// The name of the real vocabulary in the files.
@@ -130,16 +130,10 @@ pub(crate) fn constrained(page: Page<'_>, content: &Value, of: &Checkpoints) -> 
             OUTPUTS.iter().for_each(|output| page.skip(case(output), of.why_no_tokenizer()));
             continue;
         };
-        let ours = run.replay(vocabulary, &genres)?;
-        let ours = json!({
-            "tokens": ours.tokens,
-            "finite_counts": ours.finite_counts,
-            "state_path": ours.state_path,
-            "final_state": ours.final_state,
-            "text": ours.text,
-        });
+        let [ours, stored] =
+            [&run.replay(vocabulary, &genres)?, &run.trace].map(|trace| json!(trace));
         for output in OUTPUTS {
-            page.equal(case(output), &ours[output], &content["results"][FULL][i][output]);
+            page.equal(case(output), &ours[output], &stored[output]);
         }
     }
     Ok(())
@@ -156,8 +150,7 @@ pub(crate) fn trees(page: Page<'_>, content: &Value, of: &Checkpoints) -> Result
     let vocabulary = Vocabulary::new(tokenizer)?;
     let grammar = Grammar::new(&vocabulary, 600)?;
     for (case, stored) in stored {
-        let field =
-            |name: &str| Field::ALL.into_iter().find(|f| f.name().trim_end_matches(':') == name);
+        let field = |name: &str| Field::ALL.into_iter().find(|field| field.key() == name);
         let ours = match (case.as_str(), case.strip_suffix("_nodes")) {
             ("newline", _) => json!(vocabulary.newline),
             ("audio_tokens", _) => json!(vocabulary.codes().len()),

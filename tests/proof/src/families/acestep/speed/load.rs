@@ -6,7 +6,7 @@ use std::any::Any;
 
 use acestep_engine::device::dtype::of_others;
 use acestep_import::{AceStep, Error, LanguageModelDir, Layout, Network, PartSize};
-use acestep_model::{Backend, Place};
+use acestep_model::{Backend, Checkpoint, CheckpointError, LanguageCheckpoint, Place};
 use anyhow::Result;
 use burn::tensor::DType;
 
@@ -55,7 +55,7 @@ impl Model {
             Self::Language(folder) => folder.size()?,
         };
         // Errors occur on the first load.
-        drop(self.load::<B>(part, place)?);
+        drop(self.load::<B>(part, place).map_err(acestep_engine::Error::checkpoint)?);
         let time = clock::time(|| self.load::<B>(part, place), || wait::<B>(&place.device));
         let gigabytes = file_bytes as f64 / 1e9;
         Ok(Run {
@@ -68,28 +68,25 @@ impl Model {
     }
 
     /// Loads a network.
-    fn load<B: Backend>(&self, part: Network, place: &Place<B>) -> Result<Box<dyn Any>, Error> {
-        Ok(match (self, part) {
-            (Self::Song(folder), Network::TextEncoder) => {
-                Box::new(folder.text_encoder_dir().model(place)?)
-            }
-            (Self::Song(folder), Network::Conditioner) => {
-                Box::new(folder.dit_dir().conditioner(place)?)
-            }
-            (Self::Song(folder), Network::AudioCodec) => {
-                Box::new(folder.dit_dir().audio_codec(place)?)
-            }
-            (Self::Song(folder), Network::Dit) => Box::new(folder.dit_dir().dit(place)?),
+    fn load<B: Backend>(
+        &self,
+        part: Network,
+        place: &Place<B>,
+    ) -> Result<Box<dyn Any>, CheckpointError> {
+        let folder: &dyn Checkpoint<B> = match self {
+            Self::Song(folder) => &**folder,
+            Self::Language(folder) => return Ok(Box::new(folder.language_model(place)?)),
+        };
+        Ok(match part {
+            Network::TextEncoder => Box::new(folder.text_encoder(place)?),
+            Network::Conditioner => Box::new(folder.conditioner(place)?),
+            Network::AudioCodec => Box::new(folder.audio_codec(place)?),
+            Network::Dit => Box::new(folder.dit(place)?),
             // Prepacked, as for songs.
-            (Self::Song(folder), Network::VaeDecoder) => {
-                Box::new(folder.vae_dir().decoder(place)?.prepacked())
-            }
-            (Self::Song(folder), Network::VaeEncoder) => {
-                Box::new(folder.vae_dir().encoder(place)?.prepacked())
-            }
-            (Self::Language(folder), _) => Box::new(folder.model(place)?),
+            Network::VaeDecoder => Box::new(folder.vae_decoder(place)?.prepacked()),
+            Network::VaeEncoder => Box::new(folder.vae_encoder(place)?.prepacked()),
             // A folder for songs has no language model.
-            (Self::Song(_), Network::LanguageModel) => Box::new(()),
+            Network::LanguageModel => Box::new(()),
         })
     }
 }

@@ -5,8 +5,8 @@
 use std::{io, ops::Range};
 
 use super::{
-    super::source::{Bytes, Part},
-    Mended, be32,
+    super::source::{Bytes, Segment},
+    Repaired, be32,
 };
 
 /// A box, or atom.
@@ -68,7 +68,7 @@ fn follows(bytes: &mut Bytes, at: u64) -> io::Result<bool> {
 }
 
 /// Returns the file without its tags.
-pub(super) fn mend(bytes: &mut Bytes, region: Range<u64>) -> io::Result<Mended> {
+pub(super) fn repair(bytes: &mut Bytes, region: Range<u64>) -> io::Result<Repaired> {
     let mut changes = Vec::new();
     let all = boxes(bytes, region.clone())?;
     changes.extend(all.iter().filter_map(ends_with_file));
@@ -84,12 +84,12 @@ pub(super) fn mend(bytes: &mut Bytes, region: Range<u64>) -> io::Result<Mended> 
     changes.sort();
     let (mut parts, mut at) = (Vec::new(), region.start);
     for (place, change) in changes {
-        parts.push(Part::File(at..place));
+        parts.push(Segment::File(at..place));
         at = place + change.len() as u64;
-        parts.push(Part::Own(change));
+        parts.push(Segment::Own(change));
     }
-    parts.push(Part::File(at..region.end));
-    Ok(Mended::of(parts))
+    parts.push(Segment::File(at..region.end));
+    Ok(Repaired::of(parts))
 }
 
 /// The position and the new length of an `mdat` box that is longer than the file, so that the

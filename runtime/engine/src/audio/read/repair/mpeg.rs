@@ -5,8 +5,8 @@
 use std::{io, ops::Range};
 
 use super::{
-    super::source::{Bytes, Part},
-    Mended, be32, goes_on as goes_on_longer,
+    super::source::{Bytes, Segment},
+    Repaired, be32, goes_on as goes_on_longer,
 };
 use crate::audio::read::MOST_SECONDS;
 
@@ -136,33 +136,33 @@ fn adts_chain(bytes: &mut Bytes, mut at: u64, end: u64) -> io::Result<usize> {
 }
 
 /// Returns the file, with a corrected frame count in its tag if it has more frames than stated.
-pub(super) fn mend(bytes: &mut Bytes, region: Range<u64>) -> io::Result<Mended> {
-    let mut mended = Mended::nothing(region.clone());
-    let Some(first) = frame(bytes, region.start)? else { return Ok(mended) };
+pub(super) fn repair(bytes: &mut Bytes, region: Range<u64>) -> io::Result<Repaired> {
+    let mut repaired = Repaired::nothing(region.clone());
+    let Some(first) = frame(bytes, region.start)? else { return Ok(repaired) };
     let mut head = bytes.at(region.start, first.size.min(LONGEST))?;
     let place = first.tag_place();
     let (true, Some(said)) = (is_tag(&head, place), be32(&head, place + 8)) else {
-        return Ok(mended);
+        return Ok(repaired);
     };
     // A flag says whether the tag has a frame count.
     if head[place + 7] & 1 == 0 {
-        return Ok(mended);
+        return Ok(repaired);
     }
     let begin = region.start + head.len() as u64;
     let has = count(bytes, begin..region.end, first)?;
     // Encoders may or may not count the frame with the tag.
     if has <= u64::from(said) + 1 {
-        return Ok(mended);
+        return Ok(repaired);
     }
     let has = u32::try_from(has).unwrap_or(u32::MAX);
     head[place + 8..place + 12].copy_from_slice(&has.to_be_bytes());
     fill_nothing_up(&mut head, place);
     let seconds = |frames: u32| frames as f64 * first.samples as f64 / f64::from(first.rate);
     if said > 0 {
-        mended.notices.push(goes_on_longer(seconds(said), seconds(has)));
+        repaired.notices.push(goes_on_longer(seconds(said), seconds(has)));
     }
-    mended.parts = vec![Part::Own(head), Part::File(begin..region.end)];
-    Ok(mended)
+    repaired.parts = vec![Segment::Own(head), Segment::File(begin..region.end)];
+    Ok(repaired)
 }
 
 fn is_tag(head: &[u8], place: usize) -> bool {

@@ -7,9 +7,9 @@ use std::ops::Range;
 use super::{
     super::{
         Failure, Problem,
-        source::{Bytes, Part},
+        source::{Bytes, Segment},
     },
-    Mended,
+    Repaired,
     chunks::{Chunk, Length, Order, Reader},
     ends_early, goes_on, le16, le32, mpeg,
 };
@@ -31,7 +31,7 @@ struct Format {
 }
 
 /// Returns a WAV with only a format and the sound.
-pub(super) fn mend(bytes: &mut Bytes, region: Range<u64>) -> Result<Mended, Failure> {
+pub(super) fn repair(bytes: &mut Bytes, region: Range<u64>) -> Result<Repaired, Failure> {
     let reader =
         Reader { order: Order::Little, sound: b"data", before: 0, long: long(bytes, &region)? };
     let chunks = reader.all(bytes, region.start + 12..region.end)?;
@@ -44,19 +44,19 @@ pub(super) fn mend(bytes: &mut Bytes, region: Range<u64>) -> Result<Mended, Fail
     let format = bytes.at(format.body.start, format.said.min(MOST_FORMAT))?;
     let tag = tag(&format).ok_or_else(|| Problem::Header("its format is cut short".into()))?;
     if tag == 0x50 || tag == 0x55 {
-        return Ok(mpeg::mend(bytes, first.body.clone())?);
+        return Ok(mpeg::repair(bytes, first.body.clone())?);
     }
     let format = Format::of(tag, &format)?;
     let frame = u64::from(format.frame());
     let whole = |range: &Range<u64>| range.start..range.end - (range.end - range.start) % frame;
     let sounds: Vec<_> = sounds.iter().map(|chunk| whole(&chunk.body)).collect();
     let length = sounds.iter().map(|range| range.end - range.start).sum();
-    let mut parts = vec![Part::Own(format.header(length))];
-    parts.extend(sounds.into_iter().map(Part::File));
-    let mut mended = Mended::of(parts);
+    let mut parts = vec![Segment::Own(format.header(length))];
+    parts.extend(sounds.into_iter().map(Segment::File));
+    let mut repaired = Repaired::of(parts);
     let seconds = |bytes: u64| (bytes / frame) as f64 / f64::from(format.rate.max(1));
-    mended.notices.extend(said(&reader, bytes, first, region.end, seconds)?);
-    Ok(mended)
+    repaired.notices.extend(said(&reader, bytes, first, region.end, seconds)?);
+    Ok(repaired)
 }
 
 /// A notice if a sound chunk states a wrong length.

@@ -7,9 +7,9 @@ use std::{io, ops::Range};
 use super::{
     super::{
         Failure, Problem,
-        source::{Bytes, Part},
+        source::{Bytes, Segment},
     },
-    FAR, Mended,
+    FAR, Repaired,
 };
 
 /// Bytes of the STREAMINFO block.
@@ -32,7 +32,7 @@ struct Frame {
 
 /// Returns a FLAC with only STREAMINFO and the frames. Its length is left unknown; the stated
 /// length is compared with the decoded sound later.
-pub(super) fn mend(bytes: &mut Bytes, region: Range<u64>) -> Result<Mended, Failure> {
+pub(super) fn repair(bytes: &mut Bytes, region: Range<u64>) -> Result<Repaired, Failure> {
     let (stream, frames) = blocks(bytes, &region)?;
     let from = region.start + 4;
     let until = region.end.min(from + (1 << 24) + FAR);
@@ -51,10 +51,10 @@ pub(super) fn mend(bytes: &mut Bytes, region: Range<u64>) -> Result<Mended, Fail
     describe(&mut stream, frame)?;
     let mut head = b"fLaC\x80\0\0\x22".to_vec();
     head.extend(stream);
-    let mut mended = Mended::of(vec![Part::Own(head), Part::File(first..region.end)]);
-    mended.known.promised = (promised > 0).then_some(promised);
-    mended.known.begins = if is_damaged { 0 } else { frame.begins() };
-    Ok(mended)
+    let mut repaired = Repaired::of(vec![Segment::Own(head), Segment::File(first..region.end)]);
+    repaired.known.promised = (promised > 0).then_some(promised);
+    repaired.known.begins = if is_damaged { 0 } else { frame.begins() };
+    Ok(repaired)
 }
 
 /// The STREAMINFO block, and the position of the first frame according to the blocks.

@@ -7,9 +7,9 @@ use std::ops::Range;
 use super::{
     super::{
         Failure, Problem,
-        source::{Bytes, Part},
+        source::{Bytes, Segment},
     },
-    Mended, be16,
+    Repaired, be16,
     chunks::{Order, Reader},
     wav::said,
 };
@@ -18,7 +18,7 @@ use super::{
 const BEFORE: u64 = 8;
 
 /// Returns an AIFF with only a format and the sound.
-pub(super) fn mend(bytes: &mut Bytes, region: Range<u64>) -> Result<Mended, Failure> {
+pub(super) fn repair(bytes: &mut Bytes, region: Range<u64>) -> Result<Repaired, Failure> {
     let reader = Reader { order: Order::Big, sound: b"SSND", before: BEFORE, long: None };
     let form = bytes.at(region.start + 8, 4)?;
     let chunks = reader.all(bytes, region.start + 12..region.end)?;
@@ -63,10 +63,12 @@ pub(super) fn mend(bytes: &mut Bytes, region: Range<u64>) -> Result<Mended, Fail
         own.extend([0, 0]);
     }
     let seconds = |bytes: u64| (bytes / frame) as f64 / rate_of(rate);
-    let mut mended =
-        Mended::of(vec![Part::Own(header(&form, &own, length)), Part::File(begin..begin + length)]);
-    mended.notices.extend(said(&reader, bytes, chunk, region.end, seconds)?);
-    Ok(mended)
+    let mut repaired = Repaired::of(vec![
+        Segment::Own(header(&form, &own, length)),
+        Segment::File(begin..begin + length),
+    ]);
+    repaired.notices.extend(said(&reader, bytes, chunk, region.end, seconds)?);
+    Ok(repaired)
 }
 
 /// The header before `length` bytes of sound.

@@ -57,12 +57,13 @@ fn another_tag_that_counts_no_frames_stops_no_sound() {
 }
 
 #[test]
-fn a_tag_before_the_sound_may_say_anything_of_its_length() {
+fn a_tag_before_the_sound_is_stepped_over_whatever_it_says_of_its_length() {
     let whole = noticed("a.mp3", &mp3());
     let tag = |version: u8, length: [u8; 4], body: &[u8]| {
         [&b"ID3"[..], &[version, 0, 0], &length, body, &mp3()].concat()
     };
     for (what, bytes) in [
+        ("of its length", tag(4, [0, 0, 23, 56], &[0; 3_000])),
         ("past the end", tag(4, [127; 4], &[0; 20])),
         ("into the sound", tag(4, [0, 0, 8, 0], &[0; 20])),
         ("too short", tag(4, [0, 0, 0, 5], &[0; 2_000])),

@@ -17,7 +17,7 @@ use std::{io, ops::Range};
 
 use super::{
     Failure,
-    source::{Bytes, Part},
+    source::{Bytes, Segment},
 };
 
 /// The largest distance of the sound from the beginning of the file.
@@ -25,8 +25,8 @@ const FAR: u64 = 1 << 20;
 
 /// The bytes that are read instead of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Mended {
-    pub(super) parts: Vec<Part>,
+pub(super) struct Repaired {
+    pub(super) parts: Vec<Segment>,
     /// Notices, without the file's name.
     pub(super) notices: Vec<String>,
     pub(super) known: Known,
@@ -47,14 +47,14 @@ pub(super) struct Known {
     pub(super) is_open: bool,
 }
 
-impl Mended {
-    fn of(parts: Vec<Part>) -> Self {
+impl Repaired {
+    fn of(parts: Vec<Segment>) -> Self {
         Self { parts, notices: vec![], known: Known::default() }
     }
 
     /// The file unchanged.
     fn nothing(region: Range<u64>) -> Self {
-        Self::of(vec![Part::File(region)])
+        Self::of(vec![Segment::File(region)])
     }
 }
 
@@ -95,20 +95,20 @@ fn kind(bytes: &mut Bytes, position: u64, end: u64) -> io::Result<Option<Kind>> 
 ///
 /// # Errors
 /// If the codec is not supported, a header lacks something, or reading from disk fails.
-pub(super) fn mend(bytes: &mut Bytes) -> Result<Mended, Failure> {
+pub(super) fn repair(bytes: &mut Bytes) -> Result<Repaired, Failure> {
     let region = 0..bytes.length();
     let Some((kind, start)) = tags::beginning(bytes, &region)? else {
-        return Ok(Mended::nothing(region));
+        return Ok(Repaired::nothing(region));
     };
     let region = start..tags::end(bytes, kind, &region)?;
     match kind {
-        Kind::Wav => wav::mend(bytes, region),
-        Kind::Aiff => aiff::mend(bytes, region),
-        Kind::Flac => flac::mend(bytes, region),
-        Kind::Ogg => ogg::mend(bytes, region),
-        Kind::Mp4 => Ok(mp4::mend(bytes, region)?),
-        Kind::Mpeg => Ok(mpeg::mend(bytes, region)?),
-        Kind::Adts => Ok(Mended::nothing(region)),
+        Kind::Wav => wav::repair(bytes, region),
+        Kind::Aiff => aiff::repair(bytes, region),
+        Kind::Flac => flac::repair(bytes, region),
+        Kind::Ogg => ogg::repair(bytes, region),
+        Kind::Mp4 => Ok(mp4::repair(bytes, region)?),
+        Kind::Mpeg => Ok(mpeg::repair(bytes, region)?),
+        Kind::Adts => Ok(Repaired::nothing(region)),
     }
 }
 

@@ -13,7 +13,7 @@ const DAMAGE: usize = 20;
 
 /// The decoded sound.
 #[derive(Debug)]
-pub(super) struct Heard {
+pub(super) struct Decoded {
     pub(super) audio: Audio,
     /// Channels of the file; at most two are kept.
     pub(super) channels: usize,
@@ -29,7 +29,7 @@ pub(super) struct Heard {
     planes: usize,
 }
 
-impl Default for Heard {
+impl Default for Decoded {
     fn default() -> Self {
         let audio = Audio { channels: Vec::new(), sample_rate: 0 };
         Self {
@@ -45,7 +45,7 @@ impl Default for Heard {
     }
 }
 
-impl Heard {
+impl Decoded {
     pub(super) fn push(&mut self, sound: &GenericAudioBufferRef<'_>) -> Result<(), Problem> {
         let (rate, planes) = (sound.spec().rate(), sound.num_planes().min(2));
         if self.audio.channels.is_empty() {

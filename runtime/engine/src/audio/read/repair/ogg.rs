@@ -7,9 +7,9 @@ use std::ops::Range;
 use super::{
     super::{
         Failure, Problem,
-        source::{Bytes, Part},
+        source::{Bytes, Segment},
     },
-    Known, Mended, find, le16, le32,
+    Known, Repaired, find, le16, le32,
 };
 
 /// The largest page: its header and 255 segments of 255 bytes.
@@ -108,8 +108,8 @@ impl Page {
 }
 
 /// Returns the file with empty comments and with an end mark.
-pub(super) fn mend(bytes: &mut Bytes, region: Range<u64>) -> Result<Mended, Failure> {
-    let as_it_is = Mended::nothing(region.clone());
+pub(super) fn repair(bytes: &mut Bytes, region: Range<u64>) -> Result<Repaired, Failure> {
+    let as_it_is = Repaired::nothing(region.clone());
     let Some(first) = Page::at(bytes, region.start, region.end)? else { return Ok(as_it_is) };
     let head = bytes.of_range(&first.body)?;
     if head.starts_with(b"Speex   ") {
@@ -122,15 +122,15 @@ pub(super) fn mend(bytes: &mut Bytes, region: Range<u64>) -> Result<Mended, Fail
     }
     let skip = if head.starts_with(b"OpusHead") { le16(&head, SKIP).unwrap_or(0) } else { 0 };
     let mut parts = vec![match skip {
-        0 => Part::File(region.start..first.body.end),
-        _ => Part::Own(unskipped(&first, &head)),
+        0 => Segment::File(region.start..first.body.end),
+        _ => Segment::Own(unskipped(&first, &head)),
     }];
     let mut sound = first.body.end..region.end;
     if let Some((comments, count)) = comments(&head)
         && let Some((headers, begin)) = headers(bytes, &first, &sound, count)?
     {
         let packets: Vec<_> = std::iter::once(comments).chain(headers).collect();
-        parts.push(Part::Own(pages(&first, &packets)));
+        parts.push(Segment::Own(pages(&first, &packets)));
         sound = begin..region.end;
     }
     let mut notices = Vec::new();
@@ -139,18 +139,18 @@ pub(super) fn mend(bytes: &mut Bytes, region: Range<u64>) -> Result<Mended, Fail
         Some(page) => {
             let ends = page.flags() & ENDS != 0;
             is_open = !page.has_time(sound.end);
-            parts.push(Part::File(sound.start..page.start()));
-            parts.push(Part::Own(page.closed(bytes, is_open)?));
+            parts.push(Segment::File(sound.start..page.start()));
+            parts.push(Segment::Own(page.closed(bytes, is_open)?));
             if !ends {
                 notices.push("does not say that it ends: it may be a piece of a longer one".into());
             }
         }
-        None => parts.push(Part::File(sound)),
+        None => parts.push(Segment::File(sound)),
     }
     let gain = if head.starts_with(b"OpusHead") { le16(&head, GAIN).unwrap_or(0) } else { 0 };
     let gain = gain.cast_signed();
     let known = Known { skip: skip.into(), gain, is_open, ..Known::default() };
-    Ok(Mended { notices, parts, known })
+    Ok(Repaired { notices, parts, known })
 }
 
 /// The first page of Opus with a pre-skip of 0. The decoder would remove the pre-skip from its

@@ -1,18 +1,19 @@
-//! Replay of the reference's recorded runs of both phases, for tests and `acestep verify`.
+//! Replay of the reference's recorded runs of both phases of the language model.
 
-use serde_json::Value;
-
-use super::{
-    compose::{Ask, Composed, Job},
-    parse,
-    prompt::{self, PromptStyle},
-    settings::Settings,
+use acestep_music::{
+    Request, codes,
+    lm::{
+        compose::{Ask, Composed, Job},
+        parse,
+        prompt::{self, PromptStyle},
+        settings::Settings,
+    },
 };
-use crate::Request;
+use serde_json::Value;
 
 /// Arguments of upstream's `generate_with_stop_condition`: greedy, with closed turns.
 #[derive(Debug, Clone)]
-pub struct Replay {
+pub(super) struct Replay {
     request: Request,
     settings: Settings,
     writes_codes: bool,
@@ -20,7 +21,7 @@ pub struct Replay {
 
 impl Replay {
     /// Reads the arguments as recorded in the goldens.
-    pub fn new(args: &Value) -> Self {
+    pub(super) fn new(args: &Value) -> Self {
         let text = |key: &str| args[key].as_str().map(str::to_owned);
         let user = &args["user_metadata"];
         let word = |key: &str| user[key].as_str().map(str::to_owned);
@@ -59,7 +60,7 @@ impl Replay {
     }
 
     /// Returns the job to run.
-    pub fn job(&self) -> Job<'_> {
+    pub(super) fn job(&self) -> Job<'_> {
         Job {
             request: &self.request,
             ask: Ask::Plan,
@@ -71,13 +72,13 @@ impl Replay {
 }
 
 /// Returns metadata and codes of a run in the format of upstream.
-pub fn result(composed: &Composed, text_of: impl Fn(&[u32]) -> String) -> Value {
-    let codes =
+pub(super) fn result(composed: &Composed, text_of: impl Fn(&[u32]) -> String) -> Value {
+    let call =
         composed.request.source.audio_codes.is_some().then(|| composed.calls.last()).flatten();
-    let written = codes.and_then(|call| call.written.first());
+    let written = call.and_then(|call| call.written.first());
     serde_json::json!({
         "metadata": composed.metadata,
-        "audio_codes": written.map(|tokens| parse::codes_as_text(&text_of(tokens))).unwrap_or_default(),
+        "audio_codes": written.map(|tokens| codes::to_markup(&parse::codes(&text_of(tokens)))).unwrap_or_default(),
         "success": true,
         "error": null,
     })

@@ -1,48 +1,46 @@
-//! Replay of recorded runs of the reference.
+//! Replay of the reference's recorded runs of constrained decoding.
 //!
 //! A recorded run has a request and its result. Its scores come from a hash that both sides can
-//! compute, not from a network, so a replay needs only a tokenizer. `acestep verify` and the tests
-//! use it.
+//! compute, not from a network, so a replay needs only a tokenizer.
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use serde::Deserialize;
-
-use super::{Grammar, Machine, Phase, Rules, UserValues, genres::GenreVocabulary};
-use crate::lm::{
+use acestep_music::lm::{
+    constrain::{Field, Grammar, Machine, Phase, Rules, State, genres::GenreVocabulary},
     sample::{Scores, Tokens},
     vocabulary::{Vocabulary, VocabularyError},
 };
+use serde::{Deserialize, Serialize};
 
 /// File of recorded runs, `constrained_decoding.json`.
 #[derive(Debug, Clone, Deserialize)]
-pub struct Runs {
+pub(super) struct Runs {
     /// Default list of genres of the runs.
-    pub genres: Vec<String>,
+    pub(super) genres: Vec<String>,
     /// Runs by vocabulary: `tiny`, `full`.
-    pub results: BTreeMap<String, Vec<Run>>,
+    pub(super) results: BTreeMap<String, Vec<Run>>,
 }
 
 /// One recorded run.
 #[derive(Debug, Clone, Deserialize)]
-pub struct Run {
+pub(super) struct Run {
     /// Input of the run.
-    pub case: Case,
+    pub(super) case: Case,
     /// Tokens that the scores favour, one after the other.
     wish_ids: Vec<u32>,
     /// Result of the run.
     #[serde(flatten)]
-    pub trace: Trace,
+    pub(super) trace: Trace,
 }
 
 /// Input of a run.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(default)]
-pub struct Case {
+pub(super) struct Case {
     /// Name of the case.
-    pub name: String,
+    pub(super) name: String,
     /// Seed of the scores.
-    pub seed: u32,
+    pub(super) seed: u32,
     max_steps: usize,
     prompt: String,
     phase: String,
@@ -84,18 +82,18 @@ impl Default for Case {
 }
 
 /// Result of a run.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub struct Trace {
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Trace {
     /// The tokens, each the most likely allowed one.
-    pub tokens: Vec<u32>,
+    pub(super) tokens: Vec<u32>,
     /// Number of allowed tokens at each step.
-    pub finite_counts: Vec<usize>,
+    pub(super) finite_counts: Vec<usize>,
     /// States in order, with upstream's names.
-    pub state_path: Vec<String>,
+    pub(super) state_path: Vec<String>,
     /// State after the last token.
-    pub final_state: String,
+    pub(super) final_state: String,
     /// The tokens as text.
-    pub text: String,
+    pub(super) text: String,
 }
 
 impl Run {
@@ -103,7 +101,7 @@ impl Run {
     ///
     /// # Errors
     /// If the tokenizer lacks a required token.
-    pub fn replay(
+    pub(super) fn replay(
         &self,
         vocabulary: &Vocabulary<'_>,
         genres: &Arc<GenreVocabulary>,
@@ -113,13 +111,7 @@ impl Run {
         let mut machine = Machine::new(&grammar, case.rules(genres));
         machine.start(&vocabulary.tokenizer().encode(&case.prompt));
 
-        let mut trace = Trace {
-            tokens: Vec::new(),
-            finite_counts: Vec::new(),
-            state_path: Vec::new(),
-            final_state: String::new(),
-            text: String::new(),
-        };
+        let mut trace = Trace::default();
         let mut wishes = self.wish_ids.iter().copied().peekable();
         for step in 0..case.max_steps {
             let mut scores = scores(case.seed, step as u32, vocabulary.size() as usize);
@@ -127,9 +119,9 @@ impl Run {
                 scores.logits[index] += 20.0;
             }
             machine.constrain(&mut scores);
-            let state = machine.state().name();
-            if trace.state_path.last().is_none_or(|last| last != state) {
-                trace.state_path.push(state.to_owned());
+            let state = name(machine.state());
+            if trace.state_path.last().is_none_or(|last| *last != state) {
+                trace.state_path.push(state);
             }
             trace.finite_counts.push(scores.logits.iter().filter(|s| s.is_finite()).count());
             // As argmax over only minus infinity.
@@ -141,7 +133,7 @@ impl Run {
                 break;
             }
         }
-        trace.final_state = machine.state().name().to_owned();
+        trace.final_state = name(machine.state());
         trace.text = vocabulary.tokenizer().decode(&trace.tokens);
         Ok(trace)
     }
@@ -149,7 +141,7 @@ impl Run {
 
 impl Case {
     fn rules(&self, genres: &Arc<GenreVocabulary>) -> Rules {
-        let given = |field: &str| self.user_metadata.get(field).cloned();
+        let given = |field: Field| Some((field, self.user_metadata.get(field.key())?.clone()));
         Rules {
             phase: match self.phase.as_str() {
                 "codes" => Phase::Codes,
@@ -162,15 +154,7 @@ impl Case {
             skip_language: self.skip_language,
             stop_at_reasoning: self.stop_at_reasoning,
             target_seconds: self.target_duration,
-            user: UserValues {
-                bpm: given("bpm"),
-                caption: given("caption"),
-                duration: given("duration"),
-                genres: given("genres"),
-                keyscale: given("keyscale"),
-                language: given("language"),
-                timesignature: given("timesignature"),
-            },
+            user: Field::ALL.into_iter().filter_map(given).collect(),
             metadata_temperature: self.metadata_temperature,
             codes_temperature: self.codes_temperature,
             genres: self.genres_vocab.is_some().then(|| Arc::clone(genres)),
@@ -178,8 +162,25 @@ impl Case {
     }
 }
 
+/// Returns upstream's name of a state (`FSMState`).
+fn name(state: State) -> String {
+    let field = |field: Field| match field {
+        Field::Timesignature => "TIMESIG".to_owned(),
+        field => field.key().to_uppercase(),
+    };
+    match state {
+        State::ThinkTag => "THINK_TAG".to_owned(),
+        State::NewlineAfterThink => "NEWLINE_AFTER_THINK".to_owned(),
+        State::Name(of) => field(of) + "_NAME",
+        State::Value(of) => field(of) + "_VALUE",
+        State::ThinkEndTag => "THINK_END_TAG".to_owned(),
+        State::Codes => "CODES_GENERATION".to_owned(),
+        State::Completed => "COMPLETED".to_owned(),
+    }
+}
+
 /// Returns the scores of step `step`: a hash of seed, step and token, from -8 to 8, exact in f32.
-pub fn scores(seed: u32, step: u32, vocabulary: usize) -> Scores {
+fn scores(seed: u32, step: u32, vocabulary: usize) -> Scores {
     let begin = seed
         .wrapping_mul(0x9E37_79B1)
         .wrapping_add(step.wrapping_mul(0x85EB_CA77))
@@ -194,4 +195,28 @@ pub fn scores(seed: u32, step: u32, vocabulary: usize) -> Scores {
         (x >> 8) as f32 / (1 << 20) as f32 - 8.0
     };
     Scores { logits: (0..vocabulary as u32).map(score).collect(), tokens: Tokens::All }
+}
+
+#[cfg(test)]
+mod tests {
+    use acestep_import::open_tiny_language_model;
+    use acestep_model::LanguageFiles;
+
+    use super::*;
+
+    /// Golden: `constrained_decoding.json`, the runs with the tiny vocabulary.
+    #[test]
+    fn every_stored_run_comes_out_again() {
+        let model = open_tiny_language_model().expect("built in");
+        let tokenizer = LanguageFiles::tokenizer(&model).expect("built in");
+        let vocabulary = Vocabulary::new(tokenizer).expect("complete");
+        let runs = include_str!("../../../../../goldens/a/logic/constrained_decoding.json");
+        let runs: Runs = serde_json::from_str(runs).expect("runs");
+        let genres = Arc::new(GenreVocabulary::parse(&runs.genres.join("\n")));
+        assert_eq!(runs.results["tiny"].len(), 53);
+        for run in &runs.results["tiny"] {
+            let trace = run.replay(&vocabulary, &genres).expect("complete");
+            assert_eq!(trace, run.trace, "{} {}", run.case.name, run.case.seed);
+        }
+    }
 }

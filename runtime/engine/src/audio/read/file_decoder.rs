@@ -16,9 +16,9 @@ use symphonia::core::{
 
 use super::{
     Failure, MOST_SECONDS, Problem,
+    decoded::Decoded,
     decoding::{Decoder, is_aac},
-    heard::Heard,
-    mend::{Known, ends_early, goes_on},
+    repair::{Known, ends_early, goes_on},
     sbr, unless_io,
 };
 
@@ -42,13 +42,13 @@ pub(super) enum Ending {
 }
 
 /// A file that is being decoded.
-pub(super) struct Listening<'a> {
+pub(super) struct FileDecoder<'a> {
     format: Box<dyn FormatReader + 'a>,
     decoder: Decoder,
     track: Track,
     /// The statements of the file's own headers.
     known: Known,
-    pub(super) heard: Heard,
+    pub(super) decoded: Decoded,
     /// The file's last bytes.
     tail: Vec<u8>,
     /// True if the last packet contains these bytes.
@@ -58,7 +58,7 @@ pub(super) struct Listening<'a> {
     longest: u64,
 }
 
-impl<'a> Listening<'a> {
+impl<'a> FileDecoder<'a> {
     pub(super) fn new(
         format: Box<dyn FormatReader + 'a>,
         decoder: Decoder,
@@ -66,13 +66,13 @@ impl<'a> Listening<'a> {
         known: Known,
         tail: Vec<u8>,
     ) -> Self {
-        let heard = Heard::default();
+        let decoded = Decoded::default();
         Self {
             format,
             decoder,
             track,
             known,
-            heard,
+            decoded,
             tail,
             reaches_tail: false,
             end: i64::try_from(known.begins).unwrap_or(i64::MAX),
@@ -82,12 +82,12 @@ impl<'a> Listening<'a> {
 
     pub(super) fn run(&mut self) -> Result<Ending, Failure> {
         let ending = self.run_to_end()?;
-        self.decoder.give_up(&mut self.heard);
+        self.decoder.give_up(&mut self.decoded);
         if self.decoder.lacks_upper_half() {
             return Err(sbr::problem().into());
         }
-        self.heard.skip(self.known.skip);
-        self.heard.amplify(self.known.gain);
+        self.decoded.skip(self.known.skip);
+        self.decoded.amplify(self.known.gain);
         Ok(ending)
     }
 
@@ -110,9 +110,9 @@ impl<'a> Listening<'a> {
                 continue;
             }
             self.place(&packet)?;
-            self.heard.packets += 1;
-            self.decoder.take(packet, &mut self.heard)?;
-            if self.heard.is_long() {
+            self.decoded.packets += 1;
+            self.decoder.take(packet, &mut self.decoded)?;
+            if self.decoded.is_long() {
                 return Ok(Ending::Long);
             }
         }
@@ -124,7 +124,7 @@ impl<'a> Listening<'a> {
         let (begin, lasts) = (packet.pts.get(), packet.dur.get());
         self.longest = self.longest.max(lasts);
         if self.container() == FORMAT_ID_FLAC && begin > self.end {
-            self.heard.push_gap(begin.abs_diff(self.end), self.longest)?;
+            self.decoded.push_gap(begin.abs_diff(self.end), self.longest)?;
         }
         self.end = begin.saturating_add_unsigned(lasts);
         self.reaches_tail = packet.data.ends_with(&self.tail) || self.tail.ends_with(&packet.data);
@@ -136,10 +136,10 @@ impl<'a> Listening<'a> {
     }
 
     /// Notices about properties of sound that is read as it is.
-    pub(super) fn habits(&self) -> Vec<String> {
+    pub(super) fn properties(&self) -> Vec<String> {
         let mut notices = vec![];
-        let (channels, rate) = (self.heard.channels, self.heard.audio.sample_rate);
-        notices.extend(self.heard.changes());
+        let (channels, rate) = (self.decoded.channels, self.decoded.audio.sample_rate);
+        notices.extend(self.decoded.changes());
         if self.known.begins > 0 {
             let seconds = self.known.begins as f64 / f64::from(rate);
             notices.push(format!(
@@ -161,7 +161,7 @@ impl<'a> Listening<'a> {
     /// Checks the file's end.
     pub(super) fn check_end(&mut self, ending: Ending) -> Result<Option<String>, Problem> {
         let container = self.container();
-        let (samples, rate) = (self.heard.audio.samples() as u64, self.heard.audio.sample_rate);
+        let (samples, rate) = (self.decoded.audio.samples() as u64, self.decoded.audio.sample_rate);
         let (promised, exact) = promised(&self.track, container);
         let promised = self.known.promised.or(promised.filter(|_| !self.known.is_open));
         // Without any packet the rate is 0.
@@ -198,7 +198,7 @@ impl<'a> Listening<'a> {
             return Ok(Some(goes_on(in_seconds(promised), in_seconds(ends))));
         }
         // Missing or silent samples change the checksum.
-        let is_whole = self.heard.damaged == 0 && self.known.begins == 0;
+        let is_whole = self.decoded.damaged == 0 && self.known.begins == 0;
         let notice = "has other samples than its checksum is of, but each of its packets is whole";
         Ok((is_whole && !self.decoder.is_verified()).then(|| notice.into()))
     }
