@@ -1,7 +1,8 @@
 //! Requests for weights that will be read soon.
 //!
-//! The CPU's own prefetcher begins anew at every page and keeps too few lines on the way. With
-//! these requests one core reads about twice as many weights per second.
+//! The CPU's own prefetcher works within a page of 4 KB and keeps few lines on the way. With these
+//! requests two cores of an Intel Xeon read 1.15 times as much bf16 and 1.35 times as much int8 from
+//! memory, and twice as much from the last cache.
 
 /// Bytes between what is read and what is requested.
 const DISTANCE: usize = 2048;
