@@ -45,7 +45,7 @@ pub use layers::{CachedLayer, CachingLayer, LayerWeights, NewTokens, cached_laye
 pub use plain::{elu, gelu, gelu_tanh, layer_norm};
 pub use products::{gated_linear, linear_added};
 pub use residual::{Convolution, SnakeParams, UnitTensors, residual_units};
-pub use weight::{Packed, Weight, pack_filter, quantize_q8};
+pub use weight::{Packed, Packing, Weight, pack_filter, quantize_q8};
 
 use burn::tensor::{Bool, DType, Int, Tensor, TensorPrimitive, ops::FloatTensor};
 

@@ -6,8 +6,8 @@ use burn::tensor::{
 };
 
 use super::{
-    CachedLayer, ConvGeometry, Mask, NewTokens, Packed, Slot, SnakeParams, UnitTensors, Visibility,
-    primitive, reference, tensor,
+    CachedLayer, ConvGeometry, Mask, NewTokens, Packed, Packing, Slot, SnakeParams, UnitTensors,
+    Visibility, primitive, reference, tensor,
 };
 
 /// Burn's backend with this project's own operations.
@@ -42,12 +42,8 @@ pub trait Backend: burn::tensor::backend::Backend {
     /// Returns the words of a prepacked filter, `[rows, words]`, see
     /// [`pack_filter`](super::pack_filter); `None` if the kernels of this backend read the filter as
     /// it is.
-    fn pack_filter(
-        weight: FloatTensor<Self>,
-        stride: usize,
-        is_transposed: bool,
-    ) -> Option<IntTensor<Self>> {
-        let _ = (weight, stride, is_transposed);
+    fn pack_filter(weight: FloatTensor<Self>, packing: Packing) -> Option<IntTensor<Self>> {
+        let _ = (weight, packing);
         None
     }
 

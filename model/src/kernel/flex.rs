@@ -24,7 +24,7 @@ use burn::tensor::{
 use burn_flex::{Flex, FlexTensor};
 
 use super::{
-    Backend, CachedLayer, ConvGeometry, NewTokens, Packed, Slot, Visibility,
+    Backend, CachedLayer, ConvGeometry, NewTokens, Packed, Packing, Slot, Visibility,
     residual::{SnakeParams, UnitTensors},
 };
 use eight::Q8;
@@ -52,12 +52,8 @@ impl Backend for Flex {
         eight::quantize_q8(weight)
     }
 
-    fn pack_filter(
-        weight: FloatTensor<Self>,
-        stride: usize,
-        is_transposed: bool,
-    ) -> Option<IntTensor<Self>> {
-        conv::pack_filter(weight, stride, is_transposed)
+    fn pack_filter(weight: FloatTensor<Self>, packing: Packing) -> Option<IntTensor<Self>> {
+        conv::pack_filter(weight, packing)
     }
 
     fn packed_embedding(weight: Packed<Self, 2>, ids: IntTensor<Self>) -> FloatTensor<Self> {

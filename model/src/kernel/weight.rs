@@ -37,11 +37,19 @@ pub(super) enum Form {
     Filter {
         /// The type in which it is multiplied.
         dtype: DType,
-        /// Stride of the convolution.
-        stride: usize,
-        /// True for a transposed convolution.
-        is_transposed: bool,
+        packing: Packing,
     },
+}
+
+/// The packing of a filter, see [`pack_filter`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Packing {
+    /// Stride of the convolution.
+    pub stride: usize,
+    /// True for a transposed convolution.
+    pub is_transposed: bool,
+    /// True if sums may have another order than with plain weights, which is faster on some CPUs.
+    pub in_any_order: bool,
 }
 
 impl<B: Backend, const D: usize> From<Tensor<B, D>> for Weight<B, D> {
@@ -147,19 +155,15 @@ pub fn quantize_q8<B: Backend, const D: usize>(weight: Tensor<B, D>) -> Weight<B
     Weight::Packed(Packed { words, shape, form: Form::Q8 })
 }
 
-/// Prepacks the filter of a convolution with this stride, once and not in every call, if the
-/// backend's kernel reads packed filters. [`super::conv1d`] and [`super::residual_units`] read the
-/// result, or [`super::conv_transpose1d`] if `is_transposed`.
+/// Prepacks the filter of a convolution, once and not in every call, if the backend's kernel reads
+/// packed filters. [`super::conv1d`] and [`super::residual_units`] read the result, or
+/// [`super::conv_transpose1d`] if it is transposed.
 ///
 /// # Shapes
-/// - `weight`, output: `[out, in, k]`, or `[in, out, k]` if `is_transposed`
-pub fn pack_filter<B: Backend>(
-    weight: Tensor<B, 3>,
-    stride: usize,
-    is_transposed: bool,
-) -> Weight<B, 3> {
-    let form = Form::Filter { dtype: weight.dtype(), stride, is_transposed };
-    match B::pack_filter(primitive(weight.clone()), stride, is_transposed) {
+/// - `weight`, output: `[out, in, k]`, or `[in, out, k]` if it is transposed
+pub fn pack_filter<B: Backend>(weight: Tensor<B, 3>, packing: Packing) -> Weight<B, 3> {
+    let form = Form::Filter { dtype: weight.dtype(), packing };
+    match B::pack_filter(primitive(weight.clone()), packing) {
         Some(words) => {
             let (words, shape) = (Tensor::from_primitive(words), weight.dims());
             Weight::Packed(Packed { words, shape, form })

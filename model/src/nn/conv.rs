@@ -16,7 +16,7 @@ use burn::{
 use super::{WeightParam, random, random_weight};
 use crate::{
     Backend,
-    kernel::{self, ConvGeometry},
+    kernel::{self, ConvGeometry, Packing},
 };
 
 /// Convolution `[B, in, S] -> [B, out, S']`.
@@ -54,12 +54,22 @@ impl<B: Backend> Conv1d<B> {
 
     /// Returns it with prepacked weights, see [`kernel::pack_filter`].
     pub(crate) fn prepacked(self) -> Self {
+        self.packed(false)
+    }
+
+    /// [`Self::prepacked`] with sums in the order that is fastest.
+    pub(crate) fn prepacked_in_any_order(self) -> Self {
+        self.packed(true)
+    }
+
+    fn packed(self, in_any_order: bool) -> Self {
         let ConvGeometry { stride, dilation, groups, .. } = self.geometry;
         // The reference computes these, and it cannot read packed weights.
         if groups > 1 || stride > 1 && dilation > 1 {
             return self;
         }
-        Self { weight: self.weight.prepacked(stride, false), ..self }
+        let packing = Packing { stride, is_transposed: false, in_any_order };
+        Self { weight: self.weight.prepacked(packing), ..self }
     }
 
     /// Returns the type of the weight.
@@ -121,12 +131,22 @@ impl<B: Backend> ConvTranspose1d<B> {
 
     /// Returns it with prepacked weights, see [`kernel::pack_filter`].
     pub(crate) fn prepacked(self) -> Self {
+        self.packed(false)
+    }
+
+    /// [`Self::prepacked`] with sums in the order that is fastest.
+    pub(crate) fn prepacked_in_any_order(self) -> Self {
+        self.packed(true)
+    }
+
+    fn packed(self, in_any_order: bool) -> Self {
         let ConvGeometry { stride, dilation, groups, .. } = self.geometry;
         // The reference computes these, and it cannot read packed weights.
         if groups > 1 || dilation > 1 {
             return self;
         }
-        Self { weight: self.weight.prepacked(stride, true), ..self }
+        let packing = Packing { stride, is_transposed: true, in_any_order };
+        Self { weight: self.weight.prepacked(packing), ..self }
     }
 
     /// # Shapes

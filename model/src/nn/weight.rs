@@ -15,7 +15,7 @@ use burn::{
 
 use crate::{
     Backend,
-    kernel::{self, Packed, Weight},
+    kernel::{self, Packed, Packing, Weight},
 };
 
 /// A [`Weight`] as a parameter of a layer.
@@ -74,8 +74,8 @@ impl<B: Backend, const D: usize> WeightParam<B, D> {
 
 impl<B: Backend> WeightParam<B, 3> {
     /// Prepacks the filter of a convolution, see [`kernel::pack_filter`].
-    pub(crate) fn prepacked(self, stride: usize, is_transposed: bool) -> Self {
-        self.packed(|weight| kernel::pack_filter(weight, stride, is_transposed))
+    pub(crate) fn prepacked(self, packing: Packing) -> Self {
+        self.packed(|weight| kernel::pack_filter(weight, packing))
     }
 }
 

@@ -13,6 +13,8 @@
 //! If the CPU multiplies bf16, bf16 weights are multiplied with inputs rounded to bf16, and summed
 //! in f32. Otherwise the weights are converted to f32.
 
+mod amx;
+mod depthwise;
 mod filter;
 mod finish;
 mod gradient;
@@ -26,7 +28,7 @@ use burn::tensor::{DType, TensorMetadata};
 use burn_flex::{Flex, FlexTensor};
 
 use super::{
-    super::{ConvGeometry, Weight, primitive, reference, tensor},
+    super::{ConvGeometry, Packing, Weight, primitive, reference, tensor},
     contiguous, from_values,
 };
 use filter::{Filter, Form, Order, Taps};
@@ -57,6 +59,11 @@ pub(super) fn conv1d<W: Into<Weight<Flex, 3>>>(
         return from_values(vec![], [batch, outputs, length]);
     }
     if !is_ours(&x, &weight, &bias) || !is_plain || length == 0 {
+        let own = (!weight.is_packed()).then(|| weight.values());
+        let own = own.and_then(|weight| depthwise::conv1d(&x, weight, bias.as_ref(), geometry));
+        if let Some(out) = own {
+            return out;
+        }
         let bias = bias.map(tensor);
         return primitive(reference::conv1d::<Flex>(tensor(x), weight.plain(), bias, geometry));
     }
@@ -70,7 +77,7 @@ pub(super) fn conv1d<W: Into<Weight<Flex, 3>>>(
     let parts = length.div_ceil(part);
     let mut out = vec![0.0; batch * outputs * length];
     let stretches = cut(&mut out, outputs, length, parts, |_| part);
-    share(stretches, |index, first, rows| {
+    share(stretches, filter.at_once, |index, first, rows| {
         let (item, start) = (index / parts, index % parts * part);
         let count = part.min(length - start);
         with_rooms(|[room, _]| {
@@ -96,11 +103,8 @@ fn filter1d(weight: &Taps, geometry: ConvGeometry) -> (Filter<'_>, Reach) {
 }
 
 /// Kernel of [`super::super::Backend::pack_filter`]. Weights that would become f32 stay narrow.
-pub(super) fn pack_filter(
-    weight: FlexTensor,
-    stride: usize,
-    is_transposed: bool,
-) -> Option<FlexTensor> {
+pub(super) fn pack_filter(weight: FlexTensor, packing: Packing) -> Option<FlexTensor> {
+    let Packing { stride, is_transposed, in_any_order } = packing;
     let is_wider = weight.dtype() == DType::BF16 && !pairs::is_here();
     let shape = dims(&weight);
     let is_read = matches!(weight.dtype(), DType::F32 | DType::BF16);
@@ -109,8 +113,8 @@ pub(super) fn pack_filter(
     }
     let weight = contiguous(weight);
     let filter = match is_transposed {
-        true => Filter::plain(&weight, &Phases { shape, stride }),
-        false => Filter::plain(&weight, &Plain { shape, stride }),
+        true => Filter::plain(&weight, &Phases { shape, stride }, in_any_order),
+        false => Filter::plain(&weight, &Plain { shape, stride }, in_any_order),
     };
     Some(filter.kept())
 }
@@ -187,7 +191,7 @@ pub(super) fn conv_transpose1d<W: Into<Weight<Flex, 3>>>(
     let mut out = vec![0.0; batch * outputs * length];
     let before = |index: usize| if index == 0 { lead } else { 0 };
     let stretches = cut(&mut out, outputs, length, parts, |index| part * stride - before(index));
-    share(stretches, |index, output, rows| {
+    share(stretches, filter.at_once, |index, output, rows| {
         let (item, index) = (index / parts, index % parts);
         let start = index * part;
         let count = part.min(moments - start);
@@ -271,6 +275,7 @@ fn interleave(to: &mut [f32], phases: &[[f32; SAMPLES]], bias: f32) -> usize {
         N
     }
     match phases.len() {
+        8 if to.len().is_multiple_of(8) => of(to, phases.first_chunk::<8>().expect("8"), bias),
         2 if to.len().is_multiple_of(2) => of(to, &[phases[0], phases[1]], bias),
         4 if to.len().is_multiple_of(4) => {
             of(to, &[phases[0], phases[1], phases[2], phases[3]], bias)

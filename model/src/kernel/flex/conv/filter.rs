@@ -8,6 +8,7 @@ use rayon::prelude::*;
 
 use super::{
     super::contiguous,
+    amx::{self, LINES},
     pairs,
     tile::{self, MOST_ROWS, Panel, SAMPLES, Sums, Window, rows_at_once},
 };
@@ -20,6 +21,8 @@ pub(super) enum Form {
     Single,
     /// One bf16 of each of two lines per word: see [`pairs`].
     Pairs,
+    /// The same words, with weights in blocks of lines: see [`amx`].
+    Blocks,
 }
 
 impl Form {
@@ -27,7 +30,21 @@ impl Form {
     pub(super) fn lines(self, lines: usize) -> usize {
         match self {
             Self::Single => lines,
-            Self::Pairs => lines.div_ceil(2),
+            Self::Pairs | Self::Blocks => lines.div_ceil(2),
+        }
+    }
+
+    /// Returns the fastest form of such words for a filter of `lines` lines of numbers.
+    fn in_any_order(self, lines: usize) -> Self {
+        let fits = lines.is_multiple_of(2 * amx::LINES);
+        if self == Self::Pairs && fits && amx::is_here() { Self::Blocks } else { self }
+    }
+
+    /// Returns the rows of a panel.
+    fn at_once(self) -> usize {
+        match self {
+            Self::Single | Self::Pairs => rows_at_once(),
+            Self::Blocks => MOST_ROWS,
         }
     }
 }
@@ -108,20 +125,25 @@ impl Unfilled<'_> {
     fn fill<W: Weight>(&mut self, weights: &[W], order: &impl Order, form: Form, index: usize) {
         let [_, lines, taps] = order.shape();
         let size = taps * self.count;
-        let line = if form == Form::Pairs { 2 * index } else { index };
+        let line = if form == Form::Single { index } else { 2 * index };
         let low = order.line(line);
         let high = (line + 1 < lines).then(|| order.line(line + 1));
-        let steps = self.words[index * size..][..size].chunks_exact_mut(self.count);
-        for (tap, to) in steps.enumerate() {
+        // In blocks the lines of a row are neighbours.
+        let (first, apart) = match form {
+            Form::Single | Form::Pairs => (index * size, 1),
+            Form::Blocks => (index / LINES * LINES * size + index % LINES, LINES),
+        };
+        for tap in 0..taps {
+            let to = self.words[first + tap * self.count * apart..].iter_mut().step_by(apart);
             let tap = order.tap(tap);
             let weight = |row: [usize; 2], line: [usize; 2]| {
                 let place = row[1] + line[1] + tap;
                 if place < order.taps() { weights[row[0] + line[0] + place] } else { W::ZERO }
             };
-            for (to, &row) in to.iter_mut().zip(&self.rows) {
+            for (to, &row) in to.zip(&self.rows[..self.count]) {
                 *to = match form {
                     Form::Single => weight(row, low).wide().to_bits(),
-                    Form::Pairs => {
+                    Form::Pairs | Form::Blocks => {
                         let high = high.map_or(W::ZERO, |high| weight(row, high));
                         let [low, high] = [weight(row, low), high].map(|of| of.narrow().to_bits());
                         u32::from(low) | u32::from(high) << 16
@@ -138,14 +160,14 @@ const HELD: usize = 1 << 16;
 /// A filter, cut into panels of rows.
 #[derive(Debug)]
 pub(super) struct Filter<'a> {
-    /// Panel by panel, `[lines, taps, rows of the panel]`.
+    /// Panel by panel, as [`Panel`] has them.
     words: Cow<'a, [u32]>,
     pub(super) form: Form,
     /// Words per row.
     depth: usize,
     pub(super) rows: usize,
     /// Rows per panel; the last panels may have fewer.
-    at_once: usize,
+    pub(super) at_once: usize,
 }
 
 /// The weights of a filter in the checkpoint's order, or its words.
@@ -154,8 +176,8 @@ pub(super) struct Taps {
     /// Shape in the checkpoint.
     pub(super) shape: [usize; 3],
     values: FlexTensor,
-    /// The form of prepacked words.
-    packed: Option<Form>,
+    /// The form of prepacked words, and whether it may be that of any order.
+    packed: Option<(Form, bool)>,
 }
 
 impl Taps {
@@ -170,14 +192,11 @@ impl Taps {
             }
             kernel::Weight::Packed(kernel::Packed { words, shape, form }) => {
                 let form = match form {
-                    kernel::weight::Form::Filter { dtype, stride: own, is_transposed: is_own }
-                        if (own, is_own) == (stride, is_transposed) =>
+                    kernel::weight::Form::Filter { dtype, packing }
+                        if (packing.stride, packing.is_transposed) == (stride, is_transposed) =>
                     {
-                        if dtype == DType::BF16 {
-                            Form::Pairs
-                        } else {
-                            Form::Single
-                        }
+                        let form = if dtype == DType::BF16 { Form::Pairs } else { Form::Single };
+                        (form, packing.in_any_order)
                     }
                     other => panic!("{other:?} for stride {stride}, transposed: {is_transposed}"),
                 };
@@ -193,6 +212,11 @@ impl Taps {
 
     pub(super) fn is_packed(&self) -> bool {
         self.packed.is_some()
+    }
+
+    /// Returns the weights, or their words.
+    pub(super) fn values(&self) -> &FlexTensor {
+        &self.values
     }
 
     /// Returns the weights as a tensor, for the reference.
@@ -216,19 +240,22 @@ impl Taps {
 impl<'a> Filter<'a> {
     /// Returns the filter of contiguous weights, or of prepacked ones.
     pub(super) fn of(weight: &'a Taps, order: &impl Order) -> Self {
-        let Some(form) = weight.packed else { return Self::plain(&weight.values, order) };
+        let Some((form, in_any_order)) = weight.packed else {
+            return Self::plain(&weight.values, order, false);
+        };
         let [rows, lines, taps] = order.shape();
+        let form = if in_any_order { form.in_any_order(lines) } else { form };
         let words = weight.values.storage::<u32>();
         let depth = form.lines(lines) * taps;
         assert_eq!(words.len(), rows * depth, "the words of another filter");
-        Self { words: Cow::Borrowed(words), form, depth, rows, at_once: rows_at_once() }
+        Self { words: Cow::Borrowed(words), form, depth, rows, at_once: form.at_once() }
     }
 
-    /// Packs contiguous weights.
-    pub(super) fn plain(weight: &FlexTensor, order: &impl Order) -> Self {
+    /// Packs contiguous weights, if `in_any_order` for sums in the order that is fastest.
+    pub(super) fn plain(weight: &FlexTensor, order: &impl Order, in_any_order: bool) -> Self {
         match weight.dtype() {
-            DType::BF16 => Self::new(weight.storage::<bf16>(), order),
-            _ => Self::new(weight.storage::<f32>(), order),
+            DType::BF16 => Self::new(weight.storage::<bf16>(), order, in_any_order),
+            _ => Self::new(weight.storage::<f32>(), order, in_any_order),
         }
     }
 
@@ -239,9 +266,10 @@ impl<'a> Filter<'a> {
     }
 
     /// Packs weights, on all cores.
-    fn new<W: Weight>(weights: &[W], order: &impl Order) -> Self {
+    fn new<W: Weight>(weights: &[W], order: &impl Order, in_any_order: bool) -> Self {
         let [rows, lines, taps] = order.shape();
-        let (form, at_once) = (W::form(), rows_at_once());
+        let form = if in_any_order { W::form().in_any_order(lines) } else { W::form() };
+        let at_once = form.at_once();
         let depth = form.lines(lines) * taps;
         let mut filter = Self { words: Cow::Borrowed(&[]), form, depth, rows, at_once };
         let mut words = vec![0; rows * depth];
@@ -296,6 +324,7 @@ impl<'a> Filter<'a> {
                     match self.form {
                         Form::Single => tile::sums(panel, window, at, &mut sums),
                         Form::Pairs => pairs::sums(panel, window, at, &mut sums),
+                        Form::Blocks => amx::sums(panel, window, at, &mut sums),
                     }
                     store(row, at, &mut sums[..count]);
                     row += count;

@@ -160,7 +160,7 @@ impl<'a> Second<'a> {
             Form::Single => places.zip(sums).for_each(|(to, sums)| {
                 to.copy_from_slice(bytemuck::cast_slice(sums));
             }),
-            Form::Pairs => places.zip(sums.chunks(2)).for_each(|(to, sums)| {
+            Form::Pairs | Form::Blocks => places.zip(sums.chunks(2)).for_each(|(to, sums)| {
                 let high: &[f32] = sums.get(1).map_or(&[], |high| high);
                 pairs::pack(&sums[0], high, to);
             }),

@@ -2,8 +2,6 @@
 
 use rayon::prelude::*;
 
-use super::tile::rows_at_once;
-
 /// Work items per core, so that no core waits long for the last one.
 const SHARES: usize = 4;
 
@@ -37,15 +35,17 @@ pub(super) fn cut(
     stretches
 }
 
-/// Runs `work(stretch, first row, rows)` for all rows of all stretches, on all cores.
+/// Runs `work(stretch, first row, rows)` for all rows of all stretches, on all cores. `first row` is
+/// a multiple of `at_once`.
 pub(super) fn share(
     mut stretches: Vec<Stretch<'_>>,
+    at_once: usize,
     work: impl Fn(usize, usize, &mut [&mut [f32]]) + Sync,
 ) {
     let rows = stretches.first().map_or(0, Vec::len);
     let groups = pieces().div_ceil(stretches.len().max(1));
     // Whole panels.
-    let together = rows.div_ceil(groups).next_multiple_of(rows_at_once());
+    let together = rows.div_ceil(groups).next_multiple_of(at_once);
     let work = &work;
     let each = |(index, rows): (usize, &mut Stretch<'_>)| {
         rows.par_chunks_mut(together).enumerate().for_each(|(group, rows)| {

@@ -59,7 +59,7 @@ impl Sound<'_> {
         for (index, to) in words.chunks_exact_mut(width).enumerate() {
             match form {
                 Form::Single => self.line(item, index, start, reach, bytemuck::cast_slice_mut(to)),
-                Form::Pairs => {
+                Form::Pairs | Form::Blocks => {
                     low.resize(width, 0.0);
                     self.line(item, 2 * index, start, reach, low);
                     high.clear();

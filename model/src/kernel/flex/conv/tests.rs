@@ -7,7 +7,7 @@ use super::{
         super::{
             exact,
             residual::{self, Convolution, UnitTensors},
-            weight::pack_filter,
+            weight::{Packing, pack_filter},
         },
         tests::{assert_close, random},
     },
@@ -15,6 +15,10 @@ use super::{
     residual::keeps_shape,
     *,
 };
+
+fn packing(stride: usize, is_transposed: bool) -> Packing {
+    Packing { stride, is_transposed, in_any_order: false }
+}
 
 /// Compares a kernel with exact sums over the inputs as it rounds them.
 fn check(
@@ -309,7 +313,7 @@ fn packed_filters_give_the_same_to_the_bit() {
                         false => [outputs, inputs, taps],
                     };
                     let weight = random(shape).cast(dtype);
-                    let packed = pack_filter(weight.clone(), stride, is_transposed);
+                    let packed = pack_filter(weight.clone(), packing(stride, is_transposed));
                     assert_eq!((packed.dims(), packed.dtype()), (shape, dtype));
                     let is_packed = matches!(packed, Weight::Packed(_));
                     assert_eq!(is_packed, dtype == DType::F32 || pairs::is_here());
@@ -328,18 +332,74 @@ fn packed_filters_give_the_same_to_the_bit() {
         let plain = of(&unit);
         for conv in [&mut unit.conv1, &mut unit.conv2] {
             let weight = conv.0.clone().plain().expect("not packed");
-            conv.0 = pack_filter(weight, 1, false);
+            conv.0 = pack_filter(weight, packing(1, false));
         }
         assert_eq!(of(&unit).into_data(), plain.into_data());
     }
 }
 
 #[test]
-#[should_panic(expected = "stride: 2, is_transposed: false } for stride 4")]
+#[should_panic(expected = "is_transposed: false, in_any_order: false } } for stride 4")]
 fn a_filter_packed_for_another_convolution_is_refused() {
-    let packed = pack_filter(random([8, 4, 8]), 2, false);
+    let packed = pack_filter(random([8, 4, 8]), packing(2, false));
     let geometry = ConvGeometry { stride: 4, padding: [2; 2], ..Default::default() };
     conv1d(primitive(random([1, 4, 40])), packed, None, geometry);
+}
+
+#[test]
+fn filters_of_single_channels_are_the_reference() {
+    for (batch, samples, taps, padding, dilation) in
+        [(1, 40, 7, [6, 0], 1), (2, 5, 7, [0, 3], 1), (1, 33, 3, [4, 2], 2), (1, 2, 1, [0, 0], 1)]
+    {
+        let channels = 12;
+        let geometry = ConvGeometry { padding, dilation, groups: channels, ..Default::default() };
+        let (x, bias) = (random([batch, channels, samples]), random([channels]));
+        for dtype in [DType::F32, DType::BF16] {
+            let weight: Tensor<Flex, 3> = random([channels, 1, taps]).cast(dtype);
+            let expected =
+                reference::conv1d(x.clone(), weight.clone(), Some(bias.clone()), geometry);
+            let [x, bias] = [primitive(x.clone()), primitive(bias.clone())];
+            assert_close::<3>(tensor(conv1d(x, weight, Some(bias), geometry)), expected, 1e-5);
+        }
+    }
+}
+
+/// Beside the same filter in the usual order, in one piece and in two.
+#[test]
+fn a_filter_in_any_order_differs_by_rounding_only_and_not_by_where_a_sound_is_cut() {
+    for (inputs, outputs, taps, stride, is_transposed) in [
+        (64, 40, 7, 1, false),
+        (32, 1, 7, 1, false),
+        (96, 96, 1, 1, false),
+        (64, 24, 6, 3, true),
+        (32, 48, 16, 8, true),
+    ] {
+        let shape = match is_transposed {
+            true => [inputs, outputs, taps],
+            false => [outputs, inputs, taps],
+        };
+        let geometry = ConvGeometry { stride, ..Default::default() };
+        let kernel = match is_transposed {
+            true => conv_transpose1d::<Weight<Flex, 3>>,
+            false => conv1d::<Weight<Flex, 3>>,
+        };
+        let (x, weight) = (random([1, inputs, 200]), random(shape).cast(DType::BF16));
+        let packed = |in_any_order: bool| {
+            let packing = Packing { stride, is_transposed, in_any_order };
+            pack_filter(weight.clone(), packing)
+        };
+        let of = |x: Tensor<Flex, 3>, in_any_order: bool| {
+            tensor::<Flex, 3>(kernel(primitive(x), packed(in_any_order), None, geometry))
+        };
+        let whole = of(x.clone(), true);
+        assert_close(whole.clone(), of(x.clone(), false), 1e-4 * (inputs * taps) as f32);
+        let length = whole.dims()[2];
+        // Past what the missing inputs change.
+        let (start, lost) = (if is_transposed { 70 * stride } else { 70 }, taps);
+        let part = of(x.narrow(2, 70, 130), true).narrow(2, lost, length - start - lost);
+        let expected = whole.narrow(2, start + lost, length - start - lost);
+        assert_eq!(part.into_data(), expected.into_data(), "{shape:?}");
+    }
 }
 
 /// The reference pads one side in the type of its input.

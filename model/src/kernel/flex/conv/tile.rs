@@ -8,8 +8,11 @@ const VECTORS: usize = 3;
 /// Samples of a tile: three of the widest vectors, or a multiple of three narrower ones.
 pub(super) const SAMPLES: usize = VECTORS * 16;
 
-/// Maximum number of rows of a tile.
-pub(super) const MOST_ROWS: usize = 8;
+/// Maximum number of rows of a tile of vectors.
+const MOST_IN_VECTORS: usize = 8;
+
+/// Maximum number of rows of any tile.
+pub(super) const MOST_ROWS: usize = super::amx::LINES;
 
 /// Sums of a tile, row by row.
 pub(super) type Sums = [[f32; SAMPLES]; MOST_ROWS];
@@ -25,16 +28,16 @@ impl WithSimd for TileRows {
     type Output = usize;
 
     fn with_simd<S: Simd>(self, _simd: S) -> usize {
-        if S::REGISTER_COUNT >= 32 { MOST_ROWS } else { MOST_ROWS / 2 }
+        if S::REGISTER_COUNT >= 32 { MOST_IN_VECTORS } else { MOST_IN_VECTORS / 2 }
     }
 }
 
 /// TileRows of a filter in the order in which the loop reads them.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Panel<'a> {
-    /// 1, 2, 4 or 8.
+    /// 1, 2, 4, 8, or 16 for [`super::amx`].
     pub(super) rows: usize,
-    /// `[lines, taps, rows]`, in the [`Form`](super::Form) of the filter.
+    /// `[lines, taps, rows]`, or as [`super::amx`] reads them, in the [`Form`](super::Form) of the filter.
     pub(super) words: &'a [u32],
 }
 

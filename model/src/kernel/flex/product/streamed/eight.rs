@@ -10,7 +10,7 @@ use super::{
         eight::{BLOCK, BLOCKS, GROUP, Group, groups_of, parts},
         matrix::Matrix,
     },
-    Lines, Weight,
+    Lines, Weight, ahead,
 };
 
 /// The bits of 2^23.
@@ -61,6 +61,9 @@ impl Weight for Group {
             let row = &weights[o * words..][..words];
             let mut partial = [[simd.splat_f32s(0.0); BLOCKS]; R];
             for (index, group) in row.iter().enumerate() {
+                if O == 1 {
+                    ahead::request(group);
+                }
                 let (words, scales) = parts(group);
                 let scales = scales.map(|scale| simd.splat_f32s(scale));
                 let vectors = S::as_simd_u32s(words).0;

@@ -8,7 +8,7 @@ use pulp::{Arch, Simd, WithSimd, bytemuck};
 
 use super::{
     super::{super::matrix::Matrix, values},
-    Lines, Weight,
+    Lines, Weight, ahead,
 };
 
 /// A word of one or two weights, without scales.
@@ -186,6 +186,9 @@ fn tile<S: Simd, W: Plain, const O: usize, const R: usize>(
     let mut partial = [[[simd.splat_f32s(0.0); 2]; R]; O];
     for i in 0..width / (2 * S::F32_LANES) {
         for (partial, weights) in partial.iter_mut().zip(&weights) {
+            if O == 1 {
+                ahead::request(&weights.0[i]);
+            }
             let weights = W::widened(simd, weights.0[i]);
             for (partial, input) in partial.iter_mut().zip(&inputs) {
                 let input = &input.0[i];
