@@ -14,7 +14,6 @@
 //! in f32. Otherwise the weights are converted to f32.
 
 mod amx;
-mod depthwise;
 mod filter;
 mod finish;
 mod gradient;
@@ -59,11 +58,6 @@ pub(super) fn conv1d<W: Into<Weight<Flex, 3>>>(
         return from_values(vec![], [batch, outputs, length]);
     }
     if !is_ours(&x, &weight, &bias) || !is_plain || length == 0 {
-        let own = (!weight.is_packed()).then(|| weight.values());
-        let own = own.and_then(|weight| depthwise::conv1d(&x, weight, bias.as_ref(), geometry));
-        if let Some(out) = own {
-            return out;
-        }
         let bias = bias.map(tensor);
         return primitive(reference::conv1d::<Flex>(tensor(x), weight.plain(), bias, geometry));
     }

@@ -214,11 +214,6 @@ impl Taps {
         self.packed.is_some()
     }
 
-    /// Returns the weights, or their words.
-    pub(super) fn values(&self) -> &FlexTensor {
-        &self.values
-    }
-
     /// Returns the weights as a tensor, for the reference.
     ///
     /// # Panics

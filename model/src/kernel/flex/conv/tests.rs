@@ -346,24 +346,6 @@ fn a_filter_packed_for_another_convolution_is_refused() {
     conv1d(primitive(random([1, 4, 40])), packed, None, geometry);
 }
 
-#[test]
-fn filters_of_single_channels_are_the_reference() {
-    for (batch, samples, taps, padding, dilation) in
-        [(1, 40, 7, [6, 0], 1), (2, 5, 7, [0, 3], 1), (1, 33, 3, [4, 2], 2), (1, 2, 1, [0, 0], 1)]
-    {
-        let channels = 12;
-        let geometry = ConvGeometry { padding, dilation, groups: channels, ..Default::default() };
-        let (x, bias) = (random([batch, channels, samples]), random([channels]));
-        for dtype in [DType::F32, DType::BF16] {
-            let weight: Tensor<Flex, 3> = random([channels, 1, taps]).cast(dtype);
-            let expected =
-                reference::conv1d(x.clone(), weight.clone(), Some(bias.clone()), geometry);
-            let [x, bias] = [primitive(x.clone()), primitive(bias.clone())];
-            assert_close::<3>(tensor(conv1d(x, weight, Some(bias), geometry)), expected, 1e-5);
-        }
-    }
-}
-
 /// Beside the same filter in the usual order, in one piece and in two.
 #[test]
 fn a_filter_in_any_order_differs_by_rounding_only_and_not_by_where_a_sound_is_cut() {
