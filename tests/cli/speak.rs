@@ -134,7 +134,7 @@ fn each_line_becomes_a_file() {
         let alone = ["speak", text, "--model", "tiny-speech", "--max-new-tokens", "8"];
         let alone = [&alone[..], &ryan, &["--seed", &seed, "-o", "a.wav", "--force"]].concat();
         place.run(&alone).succeeded();
-        let line = samples(&place.path(&format!("line_{}.wav", index + 1)));
+        let line = samples(&place.path(format!("line_{}.wav", index + 1)));
         assert_eq!(samples(&place.path("a.wav")), line, "{text}");
     }
     let json =

@@ -218,7 +218,8 @@ impl<B: Backend> Speaker<B> {
         let Self { talker, cache, of_frame, frame, place, codes, .. } = self;
         let (talker, device) = (&*talker, &place.device);
         *frame = B::on_pool(|| {
-            let hidden = talker.read(talker.frames(&[frame.clone()], device), 0..1, cache);
+            let hidden =
+                talker.read(talker.frames(std::slice::from_ref(frame), device), 0..1, cache);
             // Marks at the end of the table are no codes.
             let mut logits = to_host(talker.scores(hidden.clone()));
             logits.truncate(*codes);
