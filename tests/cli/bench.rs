@@ -111,3 +111,11 @@ fn bench_loads_the_networks_of_a_model() {
     // Built-in weights need no reading, so there is no lower bound of the time.
     assert_eq!(stages[0]["floor_s"], 0.0);
 }
+
+#[test]
+fn a_sustained_load_is_for_speech_and_has_a_length() {
+    let bench = |args: &[&str]| Place::new().run(&[&["bench"], args].concat()).failed(2);
+    bench(&["--stress", "5"]).says("the preset turbo does not speak").says("qwen3-tts-0.6b");
+    bench(&["--stress", "0", "--preset", "qwen3-tts-0.6b"]).says("out of range: 0.01 to 1440");
+    bench(&["--stress", "1", "--stage", "dit"]).says("cannot be used with");
+}

@@ -27,7 +27,10 @@ fn bash_completes_a_flag() {
          echo \"${{COMPREPLY[@]}}\"",
         script.text()
     );
-    let output = std::process::Command::new("bash").args(["-c", &script]).output().expect("bash");
+    // In a file: an argument may have 128 KiB at most.
+    place.write("script", script);
+    let bash = std::process::Command::new("bash").arg(place.path("script")).output();
+    let output = bash.expect("bash");
     let words = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(words.contains("--inference-steps") && words.contains("--infer-method"), "{words}");
 }

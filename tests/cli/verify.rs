@@ -57,7 +57,7 @@ fn every_computed_case_of_the_public_sets_equals_the_reference() {
     for (set, models, expected) in [
         ("a", "checkpoints_a", [301, 0, 335]),
         ("xl", "checkpoints_xl", [82, 0, 3]),
-        ("qwen3_tts", "checkpoints_qwen3_tts", [118, 0, 11]),
+        ("qwen3_tts", "checkpoints_qwen3_tts", [149, 0, 11]),
     ] {
         let (report, code) = verify(&place, &goldens(set), &goldens(models));
         assert_eq!(failed(&report), Vec::<&Value>::new(), "set {set}");
@@ -68,11 +68,17 @@ fn every_computed_case_of_the_public_sets_equals_the_reference() {
 
 /// Each case stores its own type.
 #[test]
-fn a_type_cannot_be_asked_for() {
-    for dtype in ["f32", "bf16"] {
-        let run = Place::new().run(&["verify", "--dtype", dtype]).failed(2);
-        run.says("unexpected argument '--dtype' found");
-    }
+fn a_type_is_only_for_a_model_that_is_compared_with_itself() {
+    let verify = |args: &[&str]| Place::new().run(&[&["verify"], args].concat());
+    verify(&["--dtype", "bf16"]).failed(2).says("--model");
+    verify(&["--model", "tiny-speech", "--goldens", "a"]).failed(2).says("cannot be used with");
+    verify(&["--model", "tiny-speech", "--frames", "0"]).failed(2).says("--frames");
+    let run = verify(&["--model", "tiny-speech", "--frames", "4", "--json"]).succeeded();
+    let found = run.json();
+    assert_eq!((&found["dtype"], &found["frames"]), (&"bf16".into(), &4.into()));
+    let codes = found["codes"].as_array().expect("a share for each codebook");
+    assert!(codes.len() == 16 && codes.iter().all(|share| share.as_f64() > Some(0.5)), "{found}");
+    assert!(found["logits"].as_f64() < Some(0.02), "{found}");
 }
 
 #[test]
