@@ -65,7 +65,7 @@ impl Sound {
     /// Converts a sound to a reference: only the pieces that are used.
     ///
     /// # Errors
-    /// As [`Self::heard`]; also if the pieces are silent.
+    /// As [`Self::from_audio`]; also if the pieces are silent.
     pub fn reference(audio: &Audio, model: &ModelInfo) -> Result<Self, Error> {
         Self::from_audio(audio, model)?.excerpt(model.timbre_frames, model.hop)
     }
