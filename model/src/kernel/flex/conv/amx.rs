@@ -42,10 +42,17 @@ mod x86 {
     pub(in super::super) fn is_here() -> bool {
         static IS_HERE: OnceLock<bool> = OnceLock::new();
         *IS_HERE.get_or_init(|| {
-            let features = __cpuid_count(7, 0).edx;
+            let features = features();
             let [has_bf16, has_tiles] = [22, 24].map(|bit| features >> bit & 1 == 1);
             pairs::is_here() && has_bf16 && has_tiles && is_permitted()
         })
+    }
+
+    /// Returns register EDX of leaf 7 of CPUID.
+    #[allow(unused_unsafe, reason = "unsafe in Rust 1.92, and safe in newer ones")]
+    fn features() -> u32 {
+        // SAFETY: every x86-64 CPU has the instruction.
+        unsafe { __cpuid_count(7, 0) }.edx
     }
 
     /// Asks the system for the registers of tiles, for all threads.
