@@ -129,7 +129,11 @@ fn generation(header: &Header) -> Result<Json, String> {
             Some(Value::Float(number)) => Json::from(*number),
             Some(Value::Bool(is_on)) => Json::from(*is_on),
             None => continue,
-            Some(_) => return Err(format!("`generation.{from}` is no number of this kind")),
+            Some(_) => {
+                return Err(format!(
+                    "`generation.{from}` is neither a number from 0 on nor true or false"
+                ));
+            }
         };
         config.insert(key.into(), value);
     }
