@@ -358,6 +358,11 @@ fn a_value_that_is_missing_or_contradicts_another_is_named() {
     );
 
     let mut file = Changed::new("CustomVoice");
+    file.set("generation.top_k", value_text("fifty"));
+    let (text, _) = file.refused();
+    assert!(text.contains("`generation.top_k` is neither a number"), "{text}");
+
+    let mut file = Changed::new("CustomVoice");
     file.values.retain(|(key, _)| !key.starts_with("tokenizer.ggml"));
     let (text, _) = file.refused();
     assert!(
