@@ -1,0 +1,294 @@
+//! Jobs: the unit of work of the server, as stored and as shown to clients.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+/// Milliseconds since 1970.
+pub type Millis = i64;
+
+/// A task that a worker can run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// A request for songs to songs.
+    Generate,
+    /// A text to speech.
+    Speak,
+    /// A song to its description and audio codes.
+    Understand,
+    /// A request to one that the language model completed.
+    Compose,
+    /// Sound to latents.
+    Encode,
+    /// Latents to sound.
+    Decode,
+}
+
+impl Kind {
+    /// Every kind.
+    pub const ALL: [Self; 6] = [
+        Self::Generate,
+        Self::Speak,
+        Self::Understand,
+        Self::Compose,
+        Self::Encode,
+        Self::Decode,
+    ];
+
+    /// The name in requests and in the queue.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Generate => "generate",
+            Self::Speak => "speak",
+            Self::Understand => "understand",
+            Self::Compose => "compose",
+            Self::Encode => "encode",
+            Self::Decode => "decode",
+        }
+    }
+
+    /// Returns the kind of that name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+}
+
+/// The state of a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// Waits for a worker.
+    Queued,
+    /// A worker runs it.
+    Running,
+    /// A worker runs it, and was asked to stop.
+    Cancelling,
+    /// Its results are complete.
+    Done,
+    /// It ended with an error.
+    Failed,
+    /// It was stopped by its client.
+    Cancelled,
+}
+
+impl State {
+    /// The name in answers and in the queue.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Queued => "queued",
+            Self::Running => "running",
+            Self::Cancelling => "cancelling",
+            Self::Done => "done",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+        }
+    }
+
+    /// True if nothing more will happen to the job.
+    pub fn is_ended(self) -> bool {
+        matches!(self, Self::Done | Self::Failed | Self::Cancelled)
+    }
+}
+
+/// A job that a client submits.
+#[derive(Debug, Clone)]
+pub struct NewJob {
+    /// The task.
+    pub kind: Kind,
+    /// The model that must be in memory, for the choice of a worker.
+    pub model: Option<String>,
+    /// The request as the client sent it.
+    pub request: Value,
+    /// The client: the name of its key.
+    pub owner: String,
+    /// A second job with the same key of the same owner is the first one.
+    pub idempotency_key: Option<String>,
+    /// Higher runs earlier.
+    pub priority: i64,
+    /// A title for people.
+    pub title: Option<String>,
+    /// Notices that the client should see.
+    pub notices: Vec<String>,
+}
+
+impl NewJob {
+    /// A job without a key, a title or notices.
+    pub fn new(kind: Kind, model: Option<String>, request: Value, owner: &str) -> Self {
+        Self {
+            kind,
+            model,
+            request,
+            owner: owner.to_owned(),
+            idempotency_key: None,
+            priority: 0,
+            title: None,
+            notices: Vec::new(),
+        }
+    }
+}
+
+/// A job, as stored.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub struct Job {
+    /// Its id, a UUID of version 7.
+    pub id: Uuid,
+    /// The task.
+    pub kind: Kind,
+    /// The model that it asks for.
+    pub model: Option<String>,
+    /// The state.
+    pub state: State,
+    /// The request as the client sent it.
+    pub request: Value,
+    /// The request with all decisions, when they are known.
+    pub resolved: Option<Value>,
+    /// The client.
+    #[serde(skip)]
+    pub owner: String,
+    /// Higher runs earlier.
+    pub priority: i64,
+    /// When it was accepted, in milliseconds since 1970.
+    pub created: Millis,
+    /// When a worker last began it.
+    pub started: Option<Millis>,
+    /// When it ended.
+    pub ended: Option<Millis>,
+    /// Number of times that a worker began it.
+    pub attempts: u32,
+    /// The worker that runs it or ran it.
+    pub worker: Option<String>,
+    /// End of the worker's lease.
+    #[serde(skip)]
+    pub lease_until: Option<Millis>,
+    /// Its progress.
+    pub progress: Progress,
+    /// Messages about values that were chosen or changed.
+    pub notices: Vec<String>,
+    /// The reason of a failure.
+    pub error: Option<JobError>,
+    /// The results.
+    pub outputs: Vec<Output>,
+    /// A title for people.
+    pub title: Option<String>,
+    /// True if someone likes it.
+    pub liked: bool,
+    /// Words to find it by.
+    pub tags: Vec<String>,
+    /// When it was put away; it can still be restored for a while.
+    pub deleted: Option<Millis>,
+}
+
+/// The progress of a job.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Progress {
+    /// The stage, in words.
+    pub stage: String,
+    /// The unit of its steps.
+    pub unit: String,
+    /// Steps done.
+    pub done: u64,
+    /// All steps; for speech an upper bound.
+    pub total: u64,
+}
+
+/// The reason of a failure.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct JobError {
+    /// A word for programs, e.g. `out_of_memory`.
+    pub code: String,
+    /// The reason, in words.
+    pub message: String,
+    /// The field of the request that is wrong.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub param: Option<String>,
+    /// A solution.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+}
+
+impl JobError {
+    /// An error with a word and a message.
+    pub fn new(code: &str, message: impl Into<String>) -> Self {
+        Self { code: code.to_owned(), message: message.into(), param: None, hint: None }
+    }
+
+    /// Adds a solution.
+    #[must_use]
+    pub fn hint(self, hint: impl Into<String>) -> Self {
+        Self { hint: Some(hint.into()), ..self }
+    }
+
+    /// Names the field of the request that is wrong.
+    #[must_use]
+    pub fn param(self, param: impl Into<String>) -> Self {
+        Self { param: Some(param.into()), ..self }
+    }
+}
+
+/// The content of a result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Content {
+    /// A sound file.
+    Audio,
+    /// Times of the lines, as LRC.
+    Lrc,
+    /// Scores of a song, as JSON.
+    Score,
+    /// Audio codes, as text.
+    Codes,
+    /// Latents, as raw f32 of 64 channels.
+    Latents,
+    /// The complete request, as JSON.
+    Request,
+    /// A description of a song, as JSON.
+    Description,
+    /// Smallest and largest samples for a picture of the waveform, as JSON.
+    Peaks,
+}
+
+/// A result: a file.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Output {
+    /// The song of the job, from 1.
+    pub track: u32,
+    /// The content.
+    pub content: Content,
+    /// The name in the job's folder, unique within the job.
+    pub name: String,
+    /// The media type.
+    pub media_type: String,
+    /// The size in bytes.
+    pub bytes: u64,
+    /// The SHA-256 in hexadecimal.
+    pub sha256: String,
+    /// The seed of the song.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
+    /// The length of the sound in seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seconds: Option<f64>,
+    /// Location in the folder of results.
+    #[serde(default)]
+    #[schema(ignore)]
+    pub key: String,
+}
+
+/// An event of a job. `n` counts from 1 within the job.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Event {
+    /// Its number.
+    pub n: u64,
+    /// `state`, `progress`, `notice`, `audio`, `track` or `end`.
+    pub name: String,
+    /// Its content.
+    pub data: Value,
+}
+
+/// Returns the present time.
+pub fn now() -> Millis {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}

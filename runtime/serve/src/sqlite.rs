@@ -1,0 +1,238 @@
+//! The embedded store: one SQLite file.
+//!
+//! One thread writes. It takes all writes that wait into one transaction, so a crowd of clients shares
+//! one `fsync`: each answer comes after its commit. `synchronous = FULL` makes a commit survive a power
+//! cut. Readers have their own connections (WAL). Other processes may use the same file, never over a
+//! network file system.
+
+mod queue;
+mod rows;
+mod schema;
+mod table;
+
+use std::{
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError, Weak},
+    thread,
+    time::Duration,
+};
+
+use rusqlite::{Connection, ErrorCode, TransactionBehavior};
+use tokio::sync::{broadcast, mpsc, oneshot};
+use uuid::Uuid;
+
+use crate::store::{Answer, StoreError};
+
+/// Time that a write waits for the writer of another process.
+const BUSY: Duration = Duration::from_secs(30);
+/// Writes that share one commit.
+const GROUP: usize = 256;
+/// Time between two looks for changes by other processes.
+const LOOK: Duration = Duration::from_millis(100);
+/// Ids that a slow receiver of changes may be behind.
+const CHANGES: usize = 4096;
+
+/// The embedded store.
+#[derive(Debug)]
+pub struct Sqlite {
+    writer: mpsc::UnboundedSender<Write>,
+    readers: Arc<Readers>,
+    changes: broadcast::Sender<Uuid>,
+}
+
+/// A write on its way: runs in the group's transaction, and answers after the commit. It gets no
+/// transaction if none could begin.
+type Write = Box<dyn FnOnce(Option<&mut Group<'_>>) -> Reply + Send>;
+type Reply = Box<dyn FnOnce(&Result<(), StoreError>) + Send>;
+
+/// The transaction of a group of writes.
+struct Group<'a> {
+    connection: &'a Connection,
+    /// Jobs that changed.
+    changed: Vec<Uuid>,
+}
+
+/// Connections for reading that are free.
+#[derive(Debug)]
+struct Readers {
+    path: PathBuf,
+    free: Mutex<Vec<Connection>>,
+}
+
+impl From<rusqlite::Error> for StoreError {
+    fn from(error: rusqlite::Error) -> Self {
+        let is_full = error.sqlite_error_code() == Some(ErrorCode::DiskFull);
+        Self { why: error.to_string(), is_full }
+    }
+}
+
+fn closed() -> StoreError {
+    StoreError { why: "it is closed".to_owned(), is_full: false }
+}
+
+impl Sqlite {
+    /// Opens the store of the file `path`, and creates it if it is missing.
+    ///
+    /// # Errors
+    /// A file that cannot be used, is no store, or is from a newer version of the program.
+    pub fn open(path: &Path) -> Result<Self, StoreError> {
+        let mut connection = Connection::open(path)?;
+        connection.busy_timeout(BUSY)?;
+        schema::prepare(&mut connection)?;
+        let readers = Arc::new(Readers { path: path.to_owned(), free: Mutex::default() });
+        let (changes, _) = broadcast::channel(CHANGES);
+        let (writer, writes) = mpsc::unbounded_channel();
+        let sender = changes.clone();
+        thread::Builder::new()
+            .name("queue-writer".to_owned())
+            .spawn(move || write_all(&mut connection, writes, &sender))
+            .map_err(|error| StoreError { why: error.to_string(), is_full: false })?;
+        let (looker, weak) = (readers.connect()?, Arc::downgrade(&readers));
+        let sender = changes.clone();
+        thread::Builder::new()
+            .name("queue-changes".to_owned())
+            .spawn(move || look_for_changes(&looker, &weak, &sender))
+            .map_err(|error| StoreError { why: error.to_string(), is_full: false })?;
+        Ok(Self { writer, readers, changes })
+    }
+
+    /// Runs `work` in a transaction of the writer.
+    fn write<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Group<'_>) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Answer<'_, T> {
+        let (answer, receive) = oneshot::channel();
+        let write: Write = Box::new(move |group| {
+            let result = match group {
+                Some(group) => group.alone(work).map_err(StoreError::from),
+                None => Err(closed()),
+            };
+            Box::new(move |committed| {
+                let result = committed.clone().and(result);
+                // A client that went away needs no answer.
+                let _ = answer.send(result);
+            })
+        });
+        let sent = self.writer.send(write);
+        Box::pin(async move {
+            sent.map_err(|_| closed())?;
+            receive.await.map_err(|_| closed())?
+        })
+    }
+
+    /// Runs `work` on a connection for reading.
+    fn read<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Answer<'_, T> {
+        let readers = self.readers.clone();
+        let task = move || {
+            let connection = readers.take()?;
+            let result = work(&connection)?;
+            readers.give(connection);
+            Ok(result)
+        };
+        Box::pin(async move { tokio::task::spawn_blocking(task).await.map_err(|_| closed())? })
+    }
+}
+
+impl Readers {
+    fn connect(&self) -> Result<Connection, StoreError> {
+        let connection = Connection::open(&self.path)?;
+        connection.busy_timeout(BUSY)?;
+        connection.pragma_update(None, "query_only", true)?;
+        Ok(connection)
+    }
+
+    fn take(&self) -> Result<Connection, StoreError> {
+        let free = self.free.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        free.map_or_else(|| self.connect(), Ok)
+    }
+
+    fn give(&self, connection: Connection) {
+        self.free.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
+    }
+}
+
+impl Group<'_> {
+    /// Runs one write so that its failure undoes nothing else.
+    fn alone<T>(
+        &mut self,
+        work: impl FnOnce(&mut Self) -> rusqlite::Result<T>,
+    ) -> rusqlite::Result<T> {
+        let before = self.changed.len();
+        self.connection.execute_batch("SAVEPOINT one")?;
+        let result = work(self);
+        match &result {
+            Ok(_) => self.connection.execute_batch("RELEASE one")?,
+            Err(_) => {
+                self.changed.truncate(before);
+                self.connection.execute_batch("ROLLBACK TO one; RELEASE one")?;
+            }
+        }
+        result
+    }
+}
+
+/// Runs writes until every sender is gone.
+fn write_all(
+    connection: &mut Connection,
+    mut writes: mpsc::UnboundedReceiver<Write>,
+    changes: &broadcast::Sender<Uuid>,
+) {
+    while let Some(first) = writes.blocking_recv() {
+        let mut waiting = vec![first];
+        while waiting.len() < GROUP
+            && let Ok(next) = writes.try_recv()
+        {
+            waiting.push(next);
+        }
+        let mut replies = Vec::with_capacity(waiting.len());
+        let mut changed = Vec::new();
+        let mut run = || -> Result<(), StoreError> {
+            let transaction =
+                connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            let mut group = Group { connection: &transaction, changed: Vec::new() };
+            replies.extend(waiting.drain(..).map(|write| write(Some(&mut group))));
+            changed = group.changed;
+            Ok(transaction.commit()?)
+        };
+        let committed = run();
+        replies.extend(waiting.drain(..).map(|write| write(None)));
+        for reply in replies {
+            reply(&committed);
+        }
+        if committed.is_ok() {
+            for id in changed {
+                // Nobody may be listening.
+                let _ = changes.send(id);
+            }
+        }
+        if let Err(error) = &committed {
+            tracing::error!(%error, "a write of the queue failed");
+        }
+    }
+}
+
+/// Reports jobs that other processes changed, until the store is dropped.
+fn look_for_changes(
+    connection: &Connection,
+    store: &Weak<Readers>,
+    changes: &broadcast::Sender<Uuid>,
+) {
+    let version = || connection.pragma_query_value(None, "data_version", |row| row.get::<_, i64>(0));
+    let mut seen = version().unwrap_or_default();
+    let mut last = rows::last_change(connection).unwrap_or_default();
+    while store.strong_count() > 0 {
+        thread::sleep(LOOK);
+        let Ok(current) = version() else { continue };
+        if current == seen {
+            continue;
+        }
+        seen = current;
+        for (id, change) in rows::changed_since(connection, last).unwrap_or_default() {
+            last = last.max(change);
+            let _ = changes.send(id);
+        }
+    }
+}

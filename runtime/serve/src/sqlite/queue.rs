@@ -1,0 +1,227 @@
+//! The life of a job: claimed, extended, finished, cancelled, lost.
+
+use std::time::Duration;
+
+use rusqlite::{OptionalExtension, named_params};
+use serde_json::json;
+use uuid::Uuid;
+
+use super::{
+    Group,
+    rows::{by_id, id, job},
+};
+use crate::{
+    job::{Content, Job, JobError, Millis, Output, State, now},
+    store::{Claim, End, Held, Lease, MOST_ATTEMPTS, News},
+};
+
+fn millis(duration: Duration) -> Millis {
+    Millis::try_from(duration.as_millis()).unwrap_or(Millis::MAX / 4)
+}
+
+fn to_json(value: &impl serde::Serialize) -> rusqlite::Result<String> {
+    serde_json::to_string(value).map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))
+}
+
+/// Takes the next job: by priority, then jobs of the resident model and jobs that waited too long,
+/// then by age.
+pub(super) fn claim(group: &mut Group<'_>, claim: &Claim) -> rusqlite::Result<Option<Job>> {
+    let at = now();
+    let next = "SELECT id FROM job
+         WHERE state = 'queued' AND run_after <= :now
+             AND kind IN (SELECT value FROM json_each(:kinds))
+         ORDER BY priority DESC,
+             (:resident IS NOT NULL AND model IS NOT :resident AND created > :patient), id
+         LIMIT 1";
+    let kinds: Vec<&str> = claim.kinds.iter().map(|kind| kind.name()).collect();
+    let next: Option<Uuid> = group
+        .connection
+        .prepare_cached(next)?
+        .query_row(
+            named_params! {
+                ":now": at,
+                ":kinds": to_json(&kinds)?,
+                ":resident": claim.resident,
+                ":patient": at - millis(claim.patience),
+            },
+            |row| id(row, 0),
+        )
+        .optional()?;
+    let Some(id) = next else { return Ok(None) };
+    let take = "UPDATE job SET state = 'running', worker = :worker, attempts = attempts + 1,
+             started = :now, lease_until = :lease, progress = '{}', error = NULL
+         WHERE id = :id";
+    group.connection.prepare_cached(take)?.execute(named_params! {
+        ":worker": claim.worker,
+        ":now": at,
+        ":lease": at + millis(claim.lease),
+        ":id": id.to_string(),
+    })?;
+    group.state(id, State::Running)?;
+    by_id(group.connection, id)
+}
+
+/// Returns the state of the job if `lease` is still valid.
+fn held(group: &Group<'_>, lease: &Lease) -> rusqlite::Result<Option<State>> {
+    let select = "SELECT state FROM job WHERE id = ?1 AND worker = ?2 AND attempts = ?3
+             AND state IN ('running', 'cancelling')";
+    group
+        .connection
+        .prepare_cached(select)?
+        .query_row((lease.id.to_string(), &lease.worker, lease.attempt), |row| row.get(0))
+        .optional()
+}
+
+/// Extends a lease, and stores news.
+pub(super) fn extend(
+    group: &mut Group<'_>,
+    lease: &Lease,
+    length: Duration,
+    news: &News,
+) -> rusqlite::Result<Held> {
+    let Some(state) = held(group, lease)? else { return Ok(Held::Lost) };
+    let id = lease.id.to_string();
+    group
+        .connection
+        .prepare_cached("UPDATE job SET lease_until = ?2 WHERE id = ?1")?
+        .execute((&id, now() + millis(length)))?;
+    if let Some(progress) = &news.progress {
+        group
+            .connection
+            .prepare_cached("UPDATE job SET progress = ?2 WHERE id = ?1")?
+            .execute((&id, to_json(progress)?))?;
+        group.event(lease.id, "progress", &json!(progress))?;
+    }
+    if let Some(resolved) = &news.resolved {
+        group
+            .connection
+            .prepare_cached("UPDATE job SET resolved = ?2 WHERE id = ?1")?
+            .execute((&id, resolved.to_string()))?;
+    }
+    for notice in &news.notices {
+        let append = "UPDATE job SET notices = json_insert(notices, '$[#]', ?2) WHERE id = ?1";
+        group.connection.prepare_cached(append)?.execute((&id, notice))?;
+        group.event(lease.id, "notice", &json!({ "text": notice }))?;
+    }
+    if news.progress.is_some() || news.resolved.is_some() || !news.notices.is_empty() {
+        group.changed(lease.id)?;
+    }
+    Ok(if state == State::Cancelling { Held::Cancel } else { Held::Yes })
+}
+
+/// Ends an attempt, if its lease is valid.
+pub(super) fn finish(group: &mut Group<'_>, lease: &Lease, end: End) -> rusqlite::Result<bool> {
+    let Some(state) = held(group, lease)? else { return Ok(false) };
+    match end {
+        End::Done(outputs) => ended(group, lease.id, State::Done, None, &outputs)?,
+        End::Failed(error, outputs) => {
+            ended(group, lease.id, State::Failed, Some(&error), &outputs)?;
+        }
+        End::Cancelled(outputs) => ended(group, lease.id, State::Cancelled, None, &outputs)?,
+        End::Released if state == State::Cancelling => {
+            ended(group, lease.id, State::Cancelled, None, &[])?;
+        }
+        End::Released => back(group, lease.id, "attempts - 1")?,
+    }
+    Ok(true)
+}
+
+/// Puts a job back into the queue; `attempts` is an SQL expression.
+fn back(group: &mut Group<'_>, id: Uuid, attempts: &str) -> rusqlite::Result<()> {
+    let update = format!(
+        "UPDATE job SET state = 'queued', worker = NULL, lease_until = NULL, started = NULL,
+             ended = NULL, error = NULL, attempts = {attempts} WHERE id = ?1"
+    );
+    group.connection.prepare_cached(&update)?.execute([id.to_string()])?;
+    group.state(id, State::Queued)
+}
+
+/// Stores the end of a job.
+fn ended(
+    group: &mut Group<'_>,
+    id: Uuid,
+    state: State,
+    error: Option<&JobError>,
+    outputs: &[Output],
+) -> rusqlite::Result<()> {
+    let update = "UPDATE job SET state = :state, ended = :now, lease_until = NULL, error = :error,
+             outputs = :outputs, bytes = :bytes WHERE id = :id";
+    let bytes: u64 = outputs.iter().map(|output| output.bytes).sum();
+    group.connection.prepare_cached(update)?.execute(named_params! {
+        ":state": state,
+        ":now": now(),
+        ":error": error.map(to_json).transpose()?,
+        ":outputs": to_json(&outputs)?,
+        ":bytes": i64::try_from(bytes).unwrap_or(i64::MAX),
+        ":id": id.to_string(),
+    })?;
+    for output in outputs.iter().filter(|output| output.content == Content::Audio) {
+        let track = json!({ "track": output.track, "name": output.name, "seed": output.seed });
+        group.event(id, "track", &track)?;
+    }
+    group.event(id, "end", &json!({ "state": state.name(), "error": error }))?;
+    // The last number stays, so numbers still count up.
+    group
+        .connection
+        .prepare_cached("DELETE FROM event WHERE job = ?1 AND name = 'progress'")?
+        .execute([id.to_string()])?;
+    group.changed(id)
+}
+
+/// Asks for the end of a job.
+pub(super) fn cancel(group: &mut Group<'_>, id: Uuid) -> rusqlite::Result<Option<State>> {
+    let Some(job) = by_id(group.connection, id)? else { return Ok(None) };
+    match job.state {
+        State::Queued => {
+            ended(group, id, State::Cancelled, None, &[])?;
+            Ok(Some(State::Cancelled))
+        }
+        State::Running => {
+            group
+                .connection
+                .prepare_cached("UPDATE job SET state = 'cancelling' WHERE id = ?1")?
+                .execute([id.to_string()])?;
+            group.state(id, State::Cancelling)?;
+            Ok(Some(State::Cancelling))
+        }
+        other => Ok(Some(other)),
+    }
+}
+
+/// Puts a job that failed or was cancelled back into the queue.
+pub(super) fn retry(group: &mut Group<'_>, id: Uuid) -> rusqlite::Result<bool> {
+    let job = by_id(group.connection, id)?;
+    let may = job.is_some_and(|job| {
+        matches!(job.state, State::Failed | State::Cancelled) && job.outputs.is_empty()
+    });
+    if may {
+        back(group, id, "0")?;
+    }
+    Ok(may)
+}
+
+/// Returns jobs with ended leases to the queue, or ends them.
+pub(super) fn sweep(group: &mut Group<'_>) -> rusqlite::Result<Vec<Uuid>> {
+    let select = format!(
+        "SELECT {} FROM job WHERE state IN ('running', 'cancelling') AND lease_until < ?1",
+        super::rows::COLUMNS
+    );
+    let lost: Vec<Job> = group
+        .connection
+        .prepare_cached(&select)?
+        .query_map([now()], job)?
+        .collect::<rusqlite::Result<_>>()?;
+    for job in &lost {
+        if job.state == State::Cancelling {
+            ended(group, job.id, State::Cancelled, None, &[])?;
+        } else if job.attempts >= MOST_ATTEMPTS {
+            let message = format!("its worker was lost {} times", job.attempts);
+            let hint = "the job may need more memory than the machine has; see the worker's log";
+            let error = JobError::new("worker_lost", message).hint(hint);
+            ended(group, job.id, State::Failed, Some(&error), &[])?;
+        } else {
+            back(group, job.id, "attempts")?;
+        }
+    }
+    Ok(lost.into_iter().map(|job| job.id).collect())
+}

@@ -1,0 +1,154 @@
+//! Rows to values and back.
+
+use rusqlite::{
+    Connection, OptionalExtension, Row, ToSql,
+    types::{FromSql, FromSqlError, FromSqlResult, ToSqlOutput, Type, ValueRef},
+};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::Group;
+use crate::job::{Job, Kind, State, now};
+
+/// The columns of [`job`], in order.
+pub(super) const COLUMNS: &str = "id, kind, model, state, request, resolved, owner, priority, created, \
+     started, ended, attempts, worker, lease_until, progress, notices, error, outputs, title, liked, \
+     tags, deleted";
+
+/// Reads a job from a row of [`COLUMNS`].
+pub(super) fn job(row: &Row<'_>) -> rusqlite::Result<Job> {
+    Ok(Job {
+        id: id(row, 0)?,
+        kind: row.get(1)?,
+        model: row.get(2)?,
+        state: row.get(3)?,
+        request: parsed(row, 4)?,
+        resolved: optional(row, 5)?,
+        owner: row.get(6)?,
+        priority: row.get(7)?,
+        created: row.get(8)?,
+        started: row.get(9)?,
+        ended: row.get(10)?,
+        attempts: row.get(11)?,
+        worker: row.get(12)?,
+        lease_until: row.get(13)?,
+        progress: optional(row, 14)?.unwrap_or_default(),
+        notices: parsed(row, 15)?,
+        error: optional(row, 16)?,
+        outputs: parsed(row, 17)?,
+        title: row.get(18)?,
+        liked: row.get(19)?,
+        tags: parsed(row, 20)?,
+        deleted: row.get(21)?,
+    })
+}
+
+/// Reads the id in column `index`.
+pub(super) fn id(row: &Row<'_>, index: usize) -> rusqlite::Result<Uuid> {
+    let text: String = row.get(index)?;
+    Uuid::parse_str(&text).map_err(|error| of_column(index, error))
+}
+
+/// Reads JSON in column `index`.
+fn parsed<T: DeserializeOwned>(row: &Row<'_>, index: usize) -> rusqlite::Result<T> {
+    let text: String = row.get(index)?;
+    serde_json::from_str(&text).map_err(|error| of_column(index, error))
+}
+
+/// Reads JSON in column `index`; null and `{}` are nothing.
+fn optional<T: DeserializeOwned>(row: &Row<'_>, index: usize) -> rusqlite::Result<Option<T>> {
+    let text: Option<String> = row.get(index)?;
+    match text.as_deref() {
+        None | Some("{}") => Ok(None),
+        Some(text) => serde_json::from_str(text).map_err(|error| of_column(index, error)),
+    }
+}
+
+fn of_column(
+    index: usize,
+    error: impl std::error::Error + Send + Sync + 'static,
+) -> rusqlite::Error {
+    rusqlite::Error::FromSqlConversionFailure(index, Type::Text, Box::new(error))
+}
+
+impl FromSql for State {
+    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+        let states = [
+            Self::Queued,
+            Self::Running,
+            Self::Cancelling,
+            Self::Done,
+            Self::Failed,
+            Self::Cancelled,
+        ];
+        let name = value.as_str()?;
+        states.into_iter().find(|state| state.name() == name).ok_or(FromSqlError::InvalidType)
+    }
+}
+
+impl ToSql for State {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(self.name().into())
+    }
+}
+
+impl FromSql for Kind {
+    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+        Self::named(value.as_str()?).ok_or(FromSqlError::InvalidType)
+    }
+}
+
+impl ToSql for Kind {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(self.name().into())
+    }
+}
+
+/// Returns the job with this id.
+pub(super) fn by_id(connection: &Connection, id: Uuid) -> rusqlite::Result<Option<Job>> {
+    let select = format!("SELECT {COLUMNS} FROM job WHERE id = ?1");
+    connection.prepare_cached(&select)?.query_row([id.to_string()], job).optional()
+}
+
+/// The number of the newest change.
+pub(super) fn last_change(connection: &Connection) -> rusqlite::Result<i64> {
+    connection.prepare_cached("SELECT change FROM counter")?.query_row([], |row| row.get(0))
+}
+
+/// Returns the jobs that changed after change `last`, with the numbers of their changes.
+pub(super) fn changed_since(
+    connection: &Connection,
+    last: i64,
+) -> rusqlite::Result<Vec<(Uuid, i64)>> {
+    let select = "SELECT id, change FROM job WHERE change > ?1 ORDER BY change";
+    let mut statement = connection.prepare_cached(select)?;
+    statement.query_map([last], |row| Ok((id(row, 0)?, row.get(1)?)))?.collect()
+}
+
+impl Group<'_> {
+    /// Numbers a change of the job.
+    pub(super) fn changed(&mut self, id: Uuid) -> rusqlite::Result<()> {
+        let next = "UPDATE counter SET change = change + 1 RETURNING change";
+        let change: i64 = self.connection.prepare_cached(next)?.query_row([], |row| row.get(0))?;
+        self.connection
+            .prepare_cached("UPDATE job SET change = ?2 WHERE id = ?1")?
+            .execute((id.to_string(), change))?;
+        self.changed.push(id);
+        Ok(())
+    }
+
+    /// Appends an event of the job.
+    pub(super) fn event(&self, id: Uuid, name: &str, data: &Value) -> rusqlite::Result<()> {
+        let insert = "INSERT INTO event (job, n, name, data) \
+             SELECT ?1, coalesce(max(n), 0) + 1, ?2, ?3 FROM event WHERE job = ?1";
+        self.connection.prepare_cached(insert)?.execute((id.to_string(), name, data.to_string()))?;
+        Ok(())
+    }
+
+    /// Appends the event of a new state, and numbers the change.
+    pub(super) fn state(&mut self, id: Uuid, state: State) -> rusqlite::Result<()> {
+        self.event(id, "state", &json!({ "state": state.name(), "at": now() }))?;
+        self.changed(id)
+    }
+}

@@ -1,0 +1,95 @@
+//! Tables of the embedded store, and their version.
+
+use rusqlite::{Connection, TransactionBehavior};
+
+use crate::store::StoreError;
+
+/// Version of the tables, stored as `user_version`.
+const VERSION: i64 = 1;
+
+const TABLES: &str = "
+CREATE TABLE job (
+    id TEXT PRIMARY KEY,
+    kind TEXT NOT NULL,
+    model TEXT,
+    owner TEXT NOT NULL,
+    idempotency_key TEXT,
+    request TEXT NOT NULL,
+    resolved TEXT,
+    state TEXT NOT NULL,
+    priority INTEGER NOT NULL,
+    created INTEGER NOT NULL,
+    run_after INTEGER NOT NULL,
+    started INTEGER,
+    ended INTEGER,
+    attempts INTEGER NOT NULL DEFAULT 0,
+    worker TEXT,
+    lease_until INTEGER,
+    progress TEXT NOT NULL DEFAULT '{}',
+    notices TEXT NOT NULL DEFAULT '[]',
+    error TEXT,
+    outputs TEXT NOT NULL DEFAULT '[]',
+    bytes INTEGER NOT NULL DEFAULT 0,
+    title TEXT,
+    liked INTEGER NOT NULL DEFAULT 0,
+    tags TEXT NOT NULL DEFAULT '[]',
+    deleted INTEGER,
+    change INTEGER NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX job_idempotency ON job (owner, idempotency_key)
+    WHERE idempotency_key IS NOT NULL;
+CREATE INDEX job_state ON job (state, priority DESC, id);
+CREATE INDEX job_change ON job (change);
+CREATE INDEX job_ended ON job (ended) WHERE ended IS NOT NULL;
+CREATE TABLE event (
+    job TEXT NOT NULL,
+    n INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    data TEXT NOT NULL,
+    PRIMARY KEY (job, n)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE forgotten (id TEXT PRIMARY KEY, at INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+CREATE TABLE file (
+    id TEXT PRIMARY KEY,
+    owner TEXT NOT NULL,
+    name TEXT NOT NULL,
+    bytes INTEGER NOT NULL,
+    sha256 TEXT NOT NULL,
+    created INTEGER NOT NULL
+) STRICT;
+CREATE TABLE setting (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
+CREATE TABLE counter (change INTEGER NOT NULL) STRICT;
+INSERT INTO counter VALUES (0);
+";
+
+/// Sets the connection up, and creates the tables in an empty file.
+///
+/// # Errors
+/// A file that is no store of this program, or of a newer one.
+pub(super) fn prepare(connection: &mut Connection) -> Result<(), StoreError> {
+    connection.pragma_update(None, "journal_mode", "WAL")?;
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    connection.pragma_update(None, "foreign_keys", true)?;
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let version: i64 =
+        transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    let tables: i64 =
+        transaction.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    match (version, tables) {
+        (0, 0) => {
+            transaction.execute_batch(TABLES)?;
+            transaction.pragma_update(None, "user_version", VERSION)?;
+        }
+        (VERSION, _) => {}
+        (0, _) => return Err(foreign("it is a database of another program".to_owned())),
+        (other, _) => {
+            let why = format!("it has version {other}, and this program knows version {VERSION}");
+            return Err(foreign(why));
+        }
+    }
+    Ok(transaction.commit()?)
+}
+
+fn foreign(why: String) -> StoreError {
+    StoreError { why, is_full: false }
+}

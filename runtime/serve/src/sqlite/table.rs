@@ -1,0 +1,329 @@
+//! The contract of the store over the tables.
+
+use std::time::Duration;
+
+use rusqlite::{OptionalExtension, named_params};
+use serde_json::{Value, json};
+use tokio::sync::broadcast;
+use uuid::Uuid;
+
+use super::{
+    Sqlite, queue,
+    rows::{COLUMNS, by_id, id, job},
+};
+use crate::{
+    job::{Event, Job, Millis, NewJob, State, now},
+    store::{
+        Answer, Claim, Counts, End, File, Found, Held, Lease, Marks, News, Put, Selection, Store,
+    },
+};
+
+/// Jobs whose mean time is reported.
+const RECENT: i64 = 20;
+
+fn whole(number: i64) -> u64 {
+    u64::try_from(number).unwrap_or(0)
+}
+
+impl Store for Sqlite {
+    fn put(&self, new: NewJob) -> Answer<'_, Put> {
+        self.write(move |group| {
+            if let Some(key) = &new.idempotency_key {
+                let select = format!(
+                    "SELECT {COLUMNS} FROM job WHERE owner = ?1 AND idempotency_key = ?2"
+                );
+                let known = group
+                    .connection
+                    .prepare_cached(&select)?
+                    .query_row((&new.owner, key), job)
+                    .optional()?;
+                if let Some(job) = known {
+                    return Ok(Put { job, existed: true });
+                }
+            }
+            let id = Uuid::now_v7();
+            let insert = "INSERT INTO job (id, kind, model, owner, idempotency_key, request, state,
+                     priority, created, run_after, notices, title, change)
+                 VALUES (:id, :kind, :model, :owner, :key, :request, 'queued', :priority, :now, :now,
+                     :notices, :title, 0)";
+            group.connection.prepare_cached(insert)?.execute(named_params! {
+                ":id": id.to_string(),
+                ":kind": new.kind,
+                ":model": new.model,
+                ":owner": new.owner,
+                ":key": new.idempotency_key,
+                ":request": new.request.to_string(),
+                ":priority": new.priority,
+                ":now": now(),
+                ":notices": json!(new.notices).to_string(),
+                ":title": new.title,
+            })?;
+            group.state(id, State::Queued)?;
+            for notice in &new.notices {
+                group.event(id, "notice", &json!({ "text": notice }))?;
+            }
+            let job = by_id(group.connection, id)?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
+            Ok(Put { job, existed: false })
+        })
+    }
+
+    fn claim(&self, claim: Claim) -> Answer<'_, Option<Job>> {
+        self.write(move |group| queue::claim(group, &claim))
+    }
+
+    fn extend(&self, lease: Lease, length: Duration, news: News) -> Answer<'_, Held> {
+        self.write(move |group| queue::extend(group, &lease, length, &news))
+    }
+
+    fn finish(&self, lease: Lease, end: End) -> Answer<'_, bool> {
+        self.write(move |group| queue::finish(group, &lease, end))
+    }
+
+    fn cancel(&self, id: Uuid) -> Answer<'_, Option<State>> {
+        self.write(move |group| queue::cancel(group, id))
+    }
+
+    fn retry(&self, id: Uuid) -> Answer<'_, bool> {
+        self.write(move |group| queue::retry(group, id))
+    }
+
+    fn get(&self, id: Uuid) -> Answer<'_, Found> {
+        self.read(move |connection| {
+            if let Some(job) = by_id(connection, id)? {
+                return Ok(Found::Job(job));
+            }
+            let select = "SELECT count(*) FROM forgotten WHERE id = ?1";
+            let known: i64 = connection
+                .prepare_cached(select)?
+                .query_row([id.to_string()], |row| row.get(0))?;
+            Ok(if known > 0 { Found::Forgotten } else { Found::Unknown })
+        })
+    }
+
+    fn list(&self, selection: Selection) -> Answer<'_, Vec<Job>> {
+        self.read(move |connection| {
+            let select = format!(
+                "SELECT {COLUMNS} FROM job
+                 WHERE (:owner IS NULL OR owner = :owner)
+                     AND (:states = '[]' OR state IN (SELECT value FROM json_each(:states)))
+                     AND (:kinds = '[]' OR kind IN (SELECT value FROM json_each(:kinds)))
+                     AND (:before IS NULL OR id < :before)
+                     AND (deleted IS NOT NULL) = :deleted
+                 ORDER BY id DESC LIMIT :limit"
+            );
+            let states: Vec<&str> = selection.states.iter().map(|state| state.name()).collect();
+            let kinds: Vec<&str> = selection.kinds.iter().map(|kind| kind.name()).collect();
+            let mut statement = connection.prepare_cached(&select)?;
+            let jobs = statement.query_map(
+                named_params! {
+                    ":owner": selection.owner,
+                    ":states": json!(states).to_string(),
+                    ":kinds": json!(kinds).to_string(),
+                    ":before": selection.before.map(|id| id.to_string()),
+                    ":deleted": selection.deleted,
+                    ":limit": selection.limit,
+                },
+                job,
+            )?;
+            jobs.collect()
+        })
+    }
+
+    fn ahead(&self, id: Uuid) -> Answer<'_, Option<u64>> {
+        self.read(move |connection| {
+            let select = "SELECT count(other.id) FROM job
+                 LEFT JOIN job AS other ON other.state = 'queued'
+                     AND (other.priority > job.priority
+                         OR (other.priority = job.priority AND other.id < job.id))
+                 WHERE job.id = ?1 AND job.state = 'queued' GROUP BY job.id";
+            let ahead = connection
+                .prepare_cached(select)?
+                .query_row([id.to_string()], |row| row.get(0))
+                .optional()?;
+            Ok(ahead.map(whole))
+        })
+    }
+
+    fn counts(&self, owner: Option<String>) -> Answer<'_, Counts> {
+        self.read(move |connection| {
+            let mut counts = Counts::default();
+            let select = "SELECT state, count(*), coalesce(sum(bytes), 0) FROM job
+                 WHERE ?1 IS NULL OR owner = ?1 GROUP BY state";
+            let mut statement = connection.prepare_cached(select)?;
+            let mut rows = statement.query([&owner])?;
+            while let Some(row) = rows.next()? {
+                let number = whole(row.get(1)?);
+                let slot = match row.get::<_, State>(0)? {
+                    State::Queued => &mut counts.queued,
+                    State::Running | State::Cancelling => &mut counts.running,
+                    State::Done => &mut counts.done,
+                    State::Failed => &mut counts.failed,
+                    State::Cancelled => &mut counts.cancelled,
+                };
+                *slot += number;
+                counts.bytes += whole(row.get(2)?);
+            }
+            let mean = "SELECT avg(ended - started) / 1000.0 FROM (SELECT started, ended FROM job
+                 WHERE state = 'done' AND started IS NOT NULL ORDER BY ended DESC LIMIT ?1)";
+            counts.mean_seconds =
+                connection.prepare_cached(mean)?.query_row([RECENT], |row| row.get(0))?;
+            Ok(counts)
+        })
+    }
+
+    fn events(&self, id: Uuid, after: u64) -> Answer<'_, Vec<Event>> {
+        self.read(move |connection| {
+            let select = "SELECT n, name, data FROM event WHERE job = ?1 AND n > ?2 ORDER BY n";
+            let mut statement = connection.prepare_cached(select)?;
+            let after = i64::try_from(after).unwrap_or(i64::MAX);
+            let events = statement.query_map((id.to_string(), after), |row| {
+                let data: String = row.get(2)?;
+                let data = serde_json::from_str(&data).unwrap_or(Value::Null);
+                Ok(Event { n: whole(row.get(0)?), name: row.get(1)?, data })
+            })?;
+            events.collect()
+        })
+    }
+
+    fn mark(&self, id: Uuid, marks: Marks) -> Answer<'_, bool> {
+        self.write(move |group| {
+            let update = "UPDATE job SET
+                     title = CASE WHEN :title IS NULL THEN title ELSE nullif(:title, '') END,
+                     liked = coalesce(:liked, liked),
+                     tags = coalesce(:tags, tags),
+                     deleted = CASE WHEN :deleted IS NULL THEN deleted WHEN :deleted THEN :now END
+                 WHERE id = :id";
+            let rows = group.connection.prepare_cached(update)?.execute(named_params! {
+                ":title": marks.title,
+                ":liked": marks.liked,
+                ":tags": marks.tags.map(|tags| json!(tags).to_string()),
+                ":deleted": marks.deleted,
+                ":now": now(),
+                ":id": id.to_string(),
+            })?;
+            if rows > 0 {
+                group.changed(id)?;
+            }
+            Ok(rows > 0)
+        })
+    }
+
+    fn sweep(&self) -> Answer<'_, Vec<Uuid>> {
+        self.write(queue::sweep)
+    }
+
+    fn expired(&self, before: Millis, deleted_before: Millis, bytes: u64) -> Answer<'_, Vec<Job>> {
+        self.read(move |connection| {
+            // The sum counts from the newest job down: what lies beyond the limit goes.
+            let select = format!(
+                "SELECT {COLUMNS} FROM (SELECT *,
+                         sum(bytes) OVER (ORDER BY ended DESC, id DESC) AS newer FROM job
+                     WHERE ended IS NOT NULL)
+                 WHERE ended < :before OR deleted < :deleted OR newer > :bytes"
+            );
+            let mut statement = connection.prepare_cached(&select)?;
+            let jobs = statement.query_map(
+                named_params! {
+                    ":before": before,
+                    ":deleted": deleted_before,
+                    ":bytes": i64::try_from(bytes).unwrap_or(i64::MAX),
+                },
+                job,
+            )?;
+            jobs.collect()
+        })
+    }
+
+    fn forget(&self, id: Uuid) -> Answer<'_, bool> {
+        self.write(move |group| {
+            let text = id.to_string();
+            let delete = "DELETE FROM job WHERE id = ?1
+                 AND state IN ('done', 'failed', 'cancelled')";
+            if group.connection.prepare_cached(delete)?.execute([&text])? == 0 {
+                return Ok(false);
+            }
+            group.connection.prepare_cached("DELETE FROM event WHERE job = ?1")?.execute([&text])?;
+            let keep = "INSERT OR REPLACE INTO forgotten (id, at) VALUES (?1, ?2)";
+            group.connection.prepare_cached(keep)?.execute((&text, now()))?;
+            group.changed.push(id);
+            Ok(true)
+        })
+    }
+
+    fn put_file(&self, file: File) -> Answer<'_, ()> {
+        self.write(move |group| {
+            let insert = "INSERT INTO file (id, owner, name, bytes, sha256, created)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+            let bytes = i64::try_from(file.bytes).unwrap_or(i64::MAX);
+            group.connection.prepare_cached(insert)?.execute((
+                file.id.to_string(),
+                file.owner,
+                file.name,
+                bytes,
+                file.sha256,
+                file.created,
+            ))?;
+            Ok(())
+        })
+    }
+
+    fn file(&self, wanted: Uuid) -> Answer<'_, Option<File>> {
+        self.read(move |connection| {
+            let select = "SELECT id, owner, name, bytes, sha256, created FROM file WHERE id = ?1";
+            let file = connection.prepare_cached(select)?.query_row([wanted.to_string()], |row| {
+                Ok(File {
+                    id: id(row, 0)?,
+                    owner: row.get(1)?,
+                    name: row.get(2)?,
+                    bytes: whole(row.get(3)?),
+                    sha256: row.get(4)?,
+                    created: row.get(5)?,
+                })
+            });
+            file.optional()
+        })
+    }
+
+    fn old_files(&self, before: Millis) -> Answer<'_, Vec<Uuid>> {
+        self.read(move |connection| {
+            let mut statement = connection.prepare_cached("SELECT id FROM file WHERE created < ?1")?;
+            statement.query_map([before], |row| id(row, 0))?.collect()
+        })
+    }
+
+    fn forget_file(&self, id: Uuid) -> Answer<'_, ()> {
+        self.write(move |group| {
+            let delete = "DELETE FROM file WHERE id = ?1";
+            group.connection.prepare_cached(delete)?.execute([id.to_string()])?;
+            Ok(())
+        })
+    }
+
+    fn setting(&self, name: &'static str) -> Answer<'_, Option<Value>> {
+        self.read(move |connection| {
+            let select = "SELECT value FROM setting WHERE name = ?1";
+            let text: Option<String> = connection
+                .prepare_cached(select)?
+                .query_row([name], |row| row.get(0))
+                .optional()?;
+            Ok(text.and_then(|text| serde_json::from_str(&text).ok()))
+        })
+    }
+
+    fn set(&self, name: &'static str, value: Value) -> Answer<'_, ()> {
+        self.write(move |group| {
+            if value.is_null() {
+                let delete = "DELETE FROM setting WHERE name = ?1";
+                group.connection.prepare_cached(delete)?.execute([name])?;
+            } else {
+                let put = "INSERT OR REPLACE INTO setting (name, value) VALUES (?1, ?2)";
+                group.connection.prepare_cached(put)?.execute((name, value.to_string()))?;
+            }
+            Ok(())
+        })
+    }
+
+    fn changes(&self) -> broadcast::Receiver<Uuid> {
+        self.changes.subscribe()
+    }
+}

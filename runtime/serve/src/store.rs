@@ -1,0 +1,240 @@
+//! The contract of the queue: one table is queue and state.
+//!
+//! - A job is in the store before its client gets the id, and survives a power cut.
+//! - A worker claims a job with a lease, and extends it while it works. A lease that ran out puts the
+//!   job back into the queue once; the second time the job fails with `worker_lost`.
+//! - A worker changes a job only while it holds its lease: [`Lease`] names the attempt.
+//! - A queued job is cancelled at once; a running one when its worker sees the wish.
+//!
+//! [`Sqlite`](crate::sqlite::Sqlite) is the embedded store.
+
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tokio::sync::broadcast;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use crate::job::{Event, Job, JobError, Kind, Millis, NewJob, Output, Progress, State};
+
+/// Attempts after which a job whose worker was lost fails.
+pub const MOST_ATTEMPTS: u32 = 2;
+
+/// A failure of the store itself.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("the queue cannot be used: {why}")]
+pub struct StoreError {
+    /// The reason.
+    pub why: String,
+    /// True if the disk is full.
+    pub is_full: bool,
+}
+
+/// An answer of the store.
+pub type Answer<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
+
+/// A stored job, and whether it was there before.
+#[derive(Debug, Clone)]
+pub struct Put {
+    /// The job.
+    pub job: Job,
+    /// True if the idempotency key named a job that was there already.
+    pub existed: bool,
+}
+
+/// The right of a worker to one attempt of a job.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lease {
+    /// The job.
+    pub id: Uuid,
+    /// The worker's name.
+    pub worker: String,
+    /// The number of the attempt.
+    pub attempt: u32,
+}
+
+/// The offer of a worker.
+#[derive(Debug, Clone)]
+pub struct Claim {
+    /// The worker's name, unique among those that run.
+    pub worker: String,
+    /// The tasks that it can run.
+    pub kinds: Vec<Kind>,
+    /// The model in memory, whose jobs are preferred.
+    pub resident: Option<String>,
+    /// No job waits longer than this behind jobs of the resident model.
+    pub patience: Duration,
+    /// Length of the lease.
+    pub lease: Duration,
+}
+
+/// The state of a lease.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Held {
+    /// The worker goes on.
+    Yes,
+    /// The client wants the job to stop.
+    Cancel,
+    /// Another worker has the job, or it is over.
+    Lost,
+}
+
+/// News of a running job.
+#[derive(Debug, Clone, Default)]
+pub struct News {
+    /// The newest progress, if it changed.
+    pub progress: Option<Progress>,
+    /// Notices since the last news.
+    pub notices: Vec<String>,
+    /// The request with all decisions.
+    pub resolved: Option<Value>,
+}
+
+/// The end of an attempt.
+#[derive(Debug, Clone)]
+pub enum End {
+    /// The results are written.
+    Done(Vec<Output>),
+    /// It failed; a retry would fail in the same way.
+    Failed(JobError, Vec<Output>),
+    /// It stopped because its client wished so.
+    Cancelled(Vec<Output>),
+    /// The worker shuts down: the job goes back into the queue, and the attempt does not count.
+    Released,
+}
+
+/// The answer for an id.
+#[derive(Debug, Clone)]
+#[expect(clippy::large_enum_variant, reason = "a job is the usual answer")]
+pub enum Found {
+    /// The job.
+    Job(Job),
+    /// It existed, and was removed.
+    Forgotten,
+    /// It never existed.
+    Unknown,
+}
+
+/// A selection of jobs.
+#[derive(Debug, Clone, Default)]
+pub struct Selection {
+    /// Only jobs of this client.
+    pub owner: Option<String>,
+    /// Only these states; empty for all.
+    pub states: Vec<State>,
+    /// Only these tasks; empty for all.
+    pub kinds: Vec<Kind>,
+    /// Only jobs before this one.
+    pub before: Option<Uuid>,
+    /// True: only deleted jobs. False: only others.
+    pub deleted: bool,
+    /// The most jobs.
+    pub limit: u32,
+}
+
+/// Changes of the words about a job. `None` leaves a value.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Marks {
+    /// A title; empty for none.
+    pub title: Option<String>,
+    /// True if someone likes it.
+    pub liked: Option<bool>,
+    /// Words to find it by.
+    pub tags: Option<Vec<String>>,
+    /// True puts it away, false takes it back.
+    pub deleted: Option<bool>,
+}
+
+/// Numbers of jobs by state, and their sizes.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, ToSchema)]
+pub struct Counts {
+    /// Jobs that wait.
+    pub queued: u64,
+    /// Jobs that run.
+    pub running: u64,
+    /// Jobs that are done.
+    pub done: u64,
+    /// Jobs that failed.
+    pub failed: u64,
+    /// Jobs that were cancelled.
+    pub cancelled: u64,
+    /// Mean time of the last jobs that were done, in seconds.
+    pub mean_seconds: Option<f64>,
+    /// Size of all results in bytes.
+    pub bytes: u64,
+}
+
+/// A file that a client sent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct File {
+    /// Its id.
+    pub id: Uuid,
+    /// The client.
+    #[serde(skip)]
+    pub owner: String,
+    /// The name that the client gave.
+    pub name: String,
+    /// The size in bytes.
+    pub bytes: u64,
+    /// The SHA-256 in hexadecimal.
+    pub sha256: String,
+    /// When it arrived, in milliseconds since 1970.
+    pub created: Millis,
+}
+
+/// The queue and the state of all jobs.
+pub trait Store: Send + Sync + 'static {
+    /// Stores a job. The answer comes when it is safe on disk.
+    fn put(&self, job: NewJob) -> Answer<'_, Put>;
+    /// Takes the next job for a worker.
+    fn claim(&self, claim: Claim) -> Answer<'_, Option<Job>>;
+    /// Extends a lease to `until` from now, and stores news.
+    fn extend(&self, lease: Lease, length: Duration, news: News) -> Answer<'_, Held>;
+    /// Ends an attempt; false if the lease was lost, then nothing is stored.
+    fn finish(&self, lease: Lease, end: End) -> Answer<'_, bool>;
+    /// Asks for the end of a job; returns the new state, `None` for an unknown id.
+    fn cancel(&self, id: Uuid) -> Answer<'_, Option<State>>;
+    /// Puts a job that failed or was cancelled back into the queue; false if it is in another state.
+    fn retry(&self, id: Uuid) -> Answer<'_, bool>;
+    /// Returns a job.
+    fn get(&self, id: Uuid) -> Answer<'_, Found>;
+    /// Returns jobs, newest first.
+    fn list(&self, selection: Selection) -> Answer<'_, Vec<Job>>;
+    /// Returns the number of queued jobs that come before a queued one.
+    fn ahead(&self, id: Uuid) -> Answer<'_, Option<u64>>;
+    /// Returns the numbers of jobs, of all clients or of one.
+    fn counts(&self, owner: Option<String>) -> Answer<'_, Counts>;
+    /// Returns the events of a job after number `after`.
+    fn events(&self, id: Uuid, after: u64) -> Answer<'_, Vec<Event>>;
+    /// Changes the words about a job; false for an unknown id.
+    fn mark(&self, id: Uuid, marks: Marks) -> Answer<'_, bool>;
+    /// Returns jobs of lost workers to the queue or ends them; returns their ids.
+    fn sweep(&self) -> Answer<'_, Vec<Uuid>>;
+    /// Returns ended jobs that may be removed: older than `before`, put away before `deleted_before`,
+    /// or the oldest while all results are larger than `bytes`.
+    fn expired(
+        &self,
+        before: Millis,
+        deleted_before: Millis,
+        bytes: u64,
+    ) -> Answer<'_, Vec<Job>>;
+    /// Removes a job; its id stays known as forgotten. The results must be removed before.
+    fn forget(&self, id: Uuid) -> Answer<'_, bool>;
+    /// Stores the description of a file that a client sent.
+    fn put_file(&self, file: File) -> Answer<'_, ()>;
+    /// Returns the description of a file.
+    fn file(&self, id: Uuid) -> Answer<'_, Option<File>>;
+    /// Returns files that are older than `before`.
+    fn old_files(&self, before: Millis) -> Answer<'_, Vec<Uuid>>;
+    /// Removes the description of a file.
+    fn forget_file(&self, id: Uuid) -> Answer<'_, ()>;
+    /// Returns a stored setting.
+    fn setting(&self, name: &'static str) -> Answer<'_, Option<Value>>;
+    /// Stores a setting; null removes it.
+    fn set(&self, name: &'static str, value: Value) -> Answer<'_, ()>;
+    /// Returns a receiver of the ids of jobs that changed, by this process or another.
+    fn changes(&self) -> broadcast::Receiver<Uuid>;
+}
