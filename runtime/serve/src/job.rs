@@ -28,14 +28,8 @@ pub enum Kind {
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Self; 6] = [
-        Self::Generate,
-        Self::Speak,
-        Self::Understand,
-        Self::Compose,
-        Self::Encode,
-        Self::Decode,
-    ];
+    pub const ALL: [Self; 6] =
+        [Self::Generate, Self::Speak, Self::Understand, Self::Compose, Self::Encode, Self::Decode];
 
     /// The name in requests and in the queue.
     pub fn name(self) -> &'static str {

@@ -11,7 +11,13 @@
 //! | `sqlite` | the embedded queue: one file |
 //! | `objects` | files of jobs |
 //! | `worker` | takes jobs, keeps their leases, stores their ends |
+//! | `catalog` | the models of a machine; the check of a request |
+//! | `http` | the API |
+//! | `error` | errors of the engine as errors of jobs |
 
+pub mod catalog;
+pub mod error;
+pub mod http;
 pub mod job;
 pub mod objects;
 pub mod sqlite;

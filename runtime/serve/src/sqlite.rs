@@ -220,7 +220,8 @@ fn look_for_changes(
     store: &Weak<Readers>,
     changes: &broadcast::Sender<Uuid>,
 ) {
-    let version = || connection.pragma_query_value(None, "data_version", |row| row.get::<_, i64>(0));
+    let version =
+        || connection.pragma_query_value(None, "data_version", |row| row.get::<_, i64>(0));
     let mut seen = version().unwrap_or_default();
     let mut last = rows::last_change(connection).unwrap_or_default();
     while store.strong_count() > 0 {

@@ -215,12 +215,7 @@ pub trait Store: Send + Sync + 'static {
     fn sweep(&self) -> Answer<'_, Vec<Uuid>>;
     /// Returns ended jobs that may be removed: older than `before`, put away before `deleted_before`,
     /// or the oldest while all results are larger than `bytes`.
-    fn expired(
-        &self,
-        before: Millis,
-        deleted_before: Millis,
-        bytes: u64,
-    ) -> Answer<'_, Vec<Job>>;
+    fn expired(&self, before: Millis, deleted_before: Millis, bytes: u64) -> Answer<'_, Vec<Job>>;
     /// Removes a job; its id stays known as forgotten. The results must be removed before.
     fn forget(&self, id: Uuid) -> Answer<'_, bool>;
     /// Stores the description of a file that a client sent.

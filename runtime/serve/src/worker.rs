@@ -140,9 +140,9 @@ impl Worker<'_> {
         let mut changes = self.store.changes();
         while !self.is_draining.load(Ordering::Relaxed) {
             if !self.run_next(runtime, runner)? {
-                let waited = time::timeout(self.times.look, changes.recv());
                 // A change or the end of the time: both are a reason to look.
-                let _ = runtime.block_on(async { waited.await });
+                let _ = runtime
+                    .block_on(async { time::timeout(self.times.look, changes.recv()).await });
             }
         }
         Ok(())
@@ -152,11 +152,7 @@ impl Worker<'_> {
     ///
     /// # Errors
     /// If the queue cannot be used.
-    pub fn run_next(
-        &self,
-        runtime: &Handle,
-        runner: &mut dyn Runner,
-    ) -> Result<bool, StoreError> {
+    pub fn run_next(&self, runtime: &Handle, runner: &mut dyn Runner) -> Result<bool, StoreError> {
         let claim = Claim {
             worker: self.name.clone(),
             kinds: runner.kinds(),
@@ -165,8 +161,7 @@ impl Worker<'_> {
             lease: self.times.lease,
         };
         let Some(job) = runtime.block_on(self.store.claim(claim))? else { return Ok(false) };
-        let lease =
-            Lease { id: job.id, worker: self.name.clone(), attempt: job.attempts };
+        let lease = Lease { id: job.id, worker: self.name.clone(), attempt: job.attempts };
         let span = tracing::info_span!("job", id = %job.id, kind = job.kind.name());
         let _entered = span.enter();
         tracing::info!(attempt = job.attempts, "begins");
@@ -192,13 +187,7 @@ impl Worker<'_> {
         Ok(true)
     }
 
-    fn attempt(
-        &self,
-        runtime: &Handle,
-        runner: &mut dyn Runner,
-        job: &Job,
-        lease: &Lease,
-    ) -> End {
+    fn attempt(&self, runtime: &Handle, runner: &mut dyn Runner, job: &Job, lease: &Lease) -> End {
         let folder = match self.objects.attempt(lease) {
             Ok(folder) => folder,
             Err(error) => return End::Failed(of_files(&error), Vec::new()),

@@ -20,7 +20,8 @@ fn millis(duration: Duration) -> Millis {
 }
 
 fn to_json(value: &impl serde::Serialize) -> rusqlite::Result<String> {
-    serde_json::to_string(value).map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))
+    serde_json::to_string(value)
+        .map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))
 }
 
 /// Takes the next job: by priority, then jobs of the resident model and jobs that waited too long,

@@ -142,7 +142,11 @@ impl Group<'_> {
     pub(super) fn event(&self, id: Uuid, name: &str, data: &Value) -> rusqlite::Result<()> {
         let insert = "INSERT INTO event (job, n, name, data) \
              SELECT ?1, coalesce(max(n), 0) + 1, ?2, ?3 FROM event WHERE job = ?1";
-        self.connection.prepare_cached(insert)?.execute((id.to_string(), name, data.to_string()))?;
+        self.connection.prepare_cached(insert)?.execute((
+            id.to_string(),
+            name,
+            data.to_string(),
+        ))?;
         Ok(())
     }
 

@@ -93,9 +93,8 @@ impl Store for Sqlite {
                 return Ok(Found::Job(job));
             }
             let select = "SELECT count(*) FROM forgotten WHERE id = ?1";
-            let known: i64 = connection
-                .prepare_cached(select)?
-                .query_row([id.to_string()], |row| row.get(0))?;
+            let known: i64 =
+                connection.prepare_cached(select)?.query_row([id.to_string()], |row| row.get(0))?;
             Ok(if known > 0 { Found::Forgotten } else { Found::Unknown })
         })
     }
@@ -242,7 +241,10 @@ impl Store for Sqlite {
             if group.connection.prepare_cached(delete)?.execute([&text])? == 0 {
                 return Ok(false);
             }
-            group.connection.prepare_cached("DELETE FROM event WHERE job = ?1")?.execute([&text])?;
+            group
+                .connection
+                .prepare_cached("DELETE FROM event WHERE job = ?1")?
+                .execute([&text])?;
             let keep = "INSERT OR REPLACE INTO forgotten (id, at) VALUES (?1, ?2)";
             group.connection.prepare_cached(keep)?.execute((&text, now()))?;
             group.changed.push(id);
@@ -286,7 +288,8 @@ impl Store for Sqlite {
 
     fn old_files(&self, before: Millis) -> Answer<'_, Vec<Uuid>> {
         self.read(move |connection| {
-            let mut statement = connection.prepare_cached("SELECT id FROM file WHERE created < ?1")?;
+            let mut statement =
+                connection.prepare_cached("SELECT id FROM file WHERE created < ?1")?;
             statement.query_map([before], |row| id(row, 0))?.collect()
         })
     }

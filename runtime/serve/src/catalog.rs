@@ -1,0 +1,69 @@
+//! The models and voices that a server offers, and the check of a request before it is accepted.
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+
+use crate::job::{JobError, Kind};
+
+/// The family of a model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Family {
+    /// Songs.
+    Music,
+    /// The language model of songs.
+    Language,
+    /// Speech.
+    Speech,
+}
+
+/// A model on this machine.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub struct Model {
+    /// Its name.
+    pub id: String,
+    /// Its family.
+    pub family: Family,
+    /// True for the one that requests get which name none.
+    pub is_default: bool,
+    /// A description in a few words.
+    pub about: String,
+    /// The tasks of a music model; the languages of a speech model.
+    pub supports: Vec<String>,
+    /// The settings that it takes where a request has none.
+    pub defaults: Value,
+}
+
+/// A voice of a speech model.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct Voice {
+    /// Its name.
+    pub id: String,
+    /// The model that speaks with it.
+    pub model: String,
+    /// True for a voice that `acestep voice make` kept.
+    pub is_kept: bool,
+}
+
+/// A request that can be run.
+#[derive(Debug, Clone, Default)]
+pub struct Checked {
+    /// The model that it needs.
+    pub model: Option<String>,
+    /// Messages about values that were chosen or changed.
+    pub notices: Vec<String>,
+}
+
+/// The models and voices of a machine.
+pub trait Catalog: Send + Sync + 'static {
+    /// Returns the models that are here.
+    fn models(&self) -> Vec<Model>;
+    /// Returns the voices of all speech models.
+    fn voices(&self) -> Vec<Voice>;
+    /// Checks a request as far as that is possible without its files and without a network.
+    ///
+    /// # Errors
+    /// The first field that cannot be used; a model that is not here.
+    fn check(&self, kind: Kind, request: &Map<String, Value>) -> Result<Checked, JobError>;
+}

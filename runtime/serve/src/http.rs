@@ -1,0 +1,295 @@
+//! HTTP: one router, several faces over the same jobs.
+//!
+//! | module | content |
+//! |---|---|
+//! | `jobs`, `outputs`, `events`, `files` | the native API |
+//! | `info` | models, properties, health, metrics, OpenAPI |
+//! | `security` | keys, Host and Origin |
+//! | `error` | errors as JSON |
+
+mod error;
+mod events;
+mod files;
+mod info;
+mod jobs;
+mod outputs;
+mod security;
+
+use std::{
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use axum::{
+    Router,
+    extract::{DefaultBodyLimit, MatchedPath, Request},
+    http::{HeaderValue, StatusCode, header},
+    middleware::{self, Next},
+    response::Response,
+    routing::get,
+};
+use serde_json::{Map, Value};
+use tokio::{net::TcpListener, sync::watch, time};
+use tower_http::{catch_panic::CatchPanicLayer, set_header::SetResponseHeaderLayer};
+use uuid::Uuid;
+
+pub use self::{
+    error::ApiError,
+    security::{Caller, Key, Security},
+};
+use crate::{
+    catalog::Catalog,
+    job::{Job, Kind, NewJob},
+    objects::Objects,
+    store::{Found, Put, Store},
+};
+
+/// The largest JSON body, in bytes.
+const JSON_BYTES: usize = 1 << 20;
+
+/// Limits of a server.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// The most jobs that wait.
+    pub queue: u64,
+    /// The most jobs of one client that wait.
+    pub queue_of_one: u64,
+    /// The largest upload, in bytes.
+    pub upload: usize,
+    /// The longest sound that is decoded, in seconds.
+    pub seconds: f64,
+    /// The longest time that a request waits for its job.
+    pub wait: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            queue: 200,
+            queue_of_one: 200,
+            upload: 256 << 20,
+            seconds: 1200.0,
+            wait: Duration::from_secs(600),
+        }
+    }
+}
+
+/// The state of a server.
+pub struct Server {
+    /// The queue.
+    pub store: Arc<dyn Store>,
+    /// The files.
+    pub objects: Objects,
+    /// The models.
+    pub catalog: Arc<dyn Catalog>,
+    /// The limits.
+    pub limits: Limits,
+    /// The keys and the addresses.
+    pub security: Security,
+    /// The version of the program.
+    pub version: &'static str,
+    /// True while a worker is ready.
+    pub is_ready: Arc<AtomicBool>,
+    /// Becomes true when the server ends: long answers end then.
+    pub ending: watch::Receiver<bool>,
+    /// Requests by status class, from 1xx to 5xx.
+    requests: [AtomicU64; 5],
+    start: Instant,
+}
+
+impl std::fmt::Debug for Server {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Server").field("limits", &self.limits).finish_non_exhaustive()
+    }
+}
+
+/// Settings of a submission that are no part of the request.
+#[derive(Debug, Clone, Default)]
+pub struct Submission {
+    /// A second submission with the same key is the first one.
+    pub idempotency_key: Option<String>,
+    /// Higher runs earlier.
+    pub priority: i64,
+    /// A title for people.
+    pub title: Option<String>,
+    /// Notices of the face that took the request.
+    pub notices: Vec<String>,
+}
+
+impl Server {
+    /// A server over a queue, with default limits.
+    pub fn new(
+        store: Arc<dyn Store>,
+        objects: Objects,
+        catalog: Arc<dyn Catalog>,
+        security: Security,
+        ending: watch::Receiver<bool>,
+    ) -> Self {
+        Self {
+            store,
+            objects,
+            catalog,
+            limits: Limits::default(),
+            security,
+            version: env!("CARGO_PKG_VERSION"),
+            is_ready: Arc::default(),
+            ending,
+            requests: Default::default(),
+            start: Instant::now(),
+        }
+    }
+
+    /// Checks a request and puts it into the queue. Every face submits through this function.
+    ///
+    /// # Errors
+    /// A request that cannot be run; 429 if the queue is full.
+    pub async fn submit(
+        &self,
+        caller: &Caller,
+        kind: Kind,
+        request: Map<String, Value>,
+        submission: Submission,
+    ) -> Result<Put, ApiError> {
+        let counts = self.store.counts(None).await?;
+        let own = self.store.counts(Some(caller.0.clone())).await?;
+        if counts.queued >= self.limits.queue || own.queued >= self.limits.queue_of_one {
+            let seconds = counts.mean_seconds.unwrap_or(30.0).ceil().clamp(1.0, 3600.0);
+            return Err(ApiError::busy(counts.queued, seconds as u64));
+        }
+        files::check(self, caller, &request).await?;
+        let catalog = self.catalog.clone();
+        let copy = request.clone();
+        // Headers of a model are read from disk.
+        let checked = tokio::task::spawn_blocking(move || catalog.check(kind, &copy))
+            .await
+            .map_err(|_| ApiError::internal("the check of the request failed"))??;
+        let Submission { idempotency_key, priority, title, mut notices } = submission;
+        notices.extend(checked.notices);
+        let job = NewJob {
+            idempotency_key,
+            priority,
+            title,
+            notices,
+            ..NewJob::new(kind, checked.model, Value::Object(request), &caller.0)
+        };
+        Ok(self.store.put(job).await?)
+    }
+
+    /// Returns a job of `caller`.
+    ///
+    /// # Errors
+    /// 404 for an unknown id and for another client's job; 410 for a job that was removed.
+    pub async fn job(&self, caller: &Caller, id: Uuid) -> Result<Job, ApiError> {
+        match self.store.get(id).await? {
+            Found::Job(job) if job.owner == caller.0 => Ok(job),
+            Found::Forgotten => Err(ApiError::new(
+                StatusCode::GONE,
+                "job_forgotten",
+                "the job was removed, with its results",
+            )),
+            Found::Job(_) | Found::Unknown => Err(ApiError::no_job()),
+        }
+    }
+
+    /// Waits until a job ended, at most for `most`; returns it in its present state.
+    ///
+    /// # Errors
+    /// As [`Server::job`].
+    pub async fn wait(&self, caller: &Caller, id: Uuid, most: Duration) -> Result<Job, ApiError> {
+        let mut changes = self.store.changes();
+        let end = time::Instant::now() + most.min(self.limits.wait);
+        let mut ending = self.ending.clone();
+        loop {
+            let job = self.job(caller, id).await?;
+            if job.state.is_ended() || time::Instant::now() >= end || *ending.borrow() {
+                return Ok(job);
+            }
+            tokio::select! {
+                () = until_changed(&mut changes, id) => {}
+                () = time::sleep_until(end) => {}
+                _ = ending.changed() => {}
+            }
+        }
+    }
+}
+
+/// Waits for a change of the job. A receiver that was too slow takes any change.
+async fn until_changed(changes: &mut tokio::sync::broadcast::Receiver<Uuid>, id: Uuid) {
+    use tokio::sync::broadcast::error::RecvError;
+    loop {
+        match changes.recv().await {
+            Ok(changed) if changed != id => {}
+            Ok(_) | Err(RecvError::Lagged(_)) => return,
+            // The store is closed: the next question says so.
+            Err(RecvError::Closed) => return time::sleep(Duration::from_millis(100)).await,
+        }
+    }
+}
+
+/// Returns the router of all faces.
+pub fn router(server: Arc<Server>) -> Router {
+    let json = DefaultBodyLimit::max(JSON_BYTES);
+    let upload = DefaultBodyLimit::max(server.limits.upload);
+    let header =
+        |name, value| SetResponseHeaderLayer::if_not_present(name, HeaderValue::from_static(value));
+    Router::new()
+        .merge(jobs::routes().layer(json))
+        .merge(outputs::routes())
+        .merge(events::routes())
+        .merge(jobs::upload_routes().layer(upload))
+        .merge(files::routes().layer(upload))
+        .merge(info::routes())
+        .fallback(|| async { ApiError::not_found() })
+        .method_not_allowed_fallback(|| async { ApiError::method_not_allowed() })
+        .layer(middleware::from_fn_with_state(server.clone(), security::layer))
+        .layer(middleware::from_fn_with_state(server.clone(), count))
+        .layer(header(header::X_CONTENT_TYPE_OPTIONS, "nosniff"))
+        .layer(header(header::REFERRER_POLICY, "no-referrer"))
+        .layer(CatchPanicLayer::new())
+        .with_state(server)
+}
+
+/// Counts requests by the class of their status.
+async fn count(
+    axum::extract::State(server): axum::extract::State<Arc<Server>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let path = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
+    let method = request.method().clone();
+    let response = next.run(request).await;
+    let class = usize::from(response.status().as_u16() / 100).clamp(1, 5) - 1;
+    server.requests[class].fetch_add(1, Ordering::Relaxed);
+    // The path of the route, never the query or the body.
+    tracing::debug!(%method, path, status = response.status().as_u16(), "request");
+    response
+}
+
+/// Answers requests until `ending` is true; then it waits for answers on their way.
+///
+/// # Errors
+/// If the listener fails.
+pub async fn serve(listener: TcpListener, server: Arc<Server>) -> io::Result<()> {
+    let mut ending = server.ending.clone();
+    let stopped = async move {
+        // A closed channel ends the server too.
+        while !*ending.borrow() && ending.changed().await.is_ok() {}
+    };
+    axum::serve(listener, router(server)).with_graceful_shutdown(stopped).await
+}
+
+/// A route that takes GET and HEAD.
+type Get = axum::routing::MethodRouter<Arc<Server>>;
+
+/// Shortens the definition of routes.
+fn read<H, T>(handler: H) -> Get
+where
+    H: axum::handler::Handler<T, Arc<Server>>,
+    T: 'static,
+{
+    get(handler)
+}

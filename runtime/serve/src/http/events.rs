@@ -1,0 +1,95 @@
+//! Events of a job as a stream (SSE).
+//!
+//! Numbers count up within a job, so `Last-Event-ID` continues a stream. A comment every 15 seconds
+//! keeps proxies from closing it.
+
+use std::{collections::VecDeque, convert::Infallible, sync::Arc, time::Duration};
+
+use axum::{
+    Extension, Router,
+    extract::{Path, State},
+    http::HeaderMap,
+    response::{
+        IntoResponse, Response,
+        sse::{Event as Sent, KeepAlive, Sse},
+    },
+};
+use futures_util::stream;
+use tokio::sync::broadcast;
+use uuid::Uuid;
+
+use super::{ApiError, Caller, Server, read, until_changed};
+use crate::job::Event;
+
+/// Time between two comments.
+const HEARTBEAT: Duration = Duration::from_secs(15);
+
+pub(super) fn routes() -> Router<Arc<Server>> {
+    Router::new().route("/v1/jobs/{id}/events", read(events))
+}
+
+/// A stream on its way.
+struct Following {
+    server: Arc<Server>,
+    caller: Caller,
+    id: Uuid,
+    changes: broadcast::Receiver<Uuid>,
+    after: u64,
+    waiting: VecDeque<Event>,
+    is_over: bool,
+}
+
+/// Follows a job until its end.
+#[utoipa::path(get, path = "/v1/jobs/{id}/events", tag = "jobs",
+    responses((status = 200, description = "a stream of events: state, progress, notice, track, end",
+        content_type = "text/event-stream", body = String)))]
+pub(super) async fn events(
+    State(server): State<Arc<Server>>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<Uuid>,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    // Listen first, so that no change is missed.
+    let changes = server.store.changes();
+    server.job(&caller, id).await?;
+    let last = headers.get("last-event-id").and_then(|value| value.to_str().ok());
+    let after = last.and_then(|text| text.trim().parse().ok()).unwrap_or(0);
+    let following =
+        Following { server, caller, id, changes, after, waiting: VecDeque::new(), is_over: false };
+    let stream = stream::unfold(following, |mut following| async {
+        let event = following.next().await?;
+        Some((Ok::<_, Infallible>(event), following))
+    });
+    Ok(Sse::new(stream).keep_alive(KeepAlive::new().interval(HEARTBEAT)).into_response())
+}
+
+impl Following {
+    /// Returns the next event; none after the end of the job or of the server.
+    async fn next(&mut self) -> Option<Sent> {
+        let mut ending = self.server.ending.clone();
+        loop {
+            if let Some(event) = self.waiting.pop_front() {
+                self.after = event.n;
+                return Some(
+                    Sent::default()
+                        .id(event.n.to_string())
+                        .event(event.name)
+                        .data(event.data.to_string()),
+                );
+            }
+            if self.is_over || *ending.borrow() {
+                return None;
+            }
+            // The state is read before the events: an end between the two is in both.
+            let job = self.server.job(&self.caller, self.id).await.ok()?;
+            self.is_over = job.state.is_ended();
+            self.waiting = self.server.store.events(self.id, self.after).await.ok()?.into();
+            if self.waiting.is_empty() && !self.is_over {
+                tokio::select! {
+                    () = until_changed(&mut self.changes, self.id) => {}
+                    _ = ending.changed() => {}
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! Files that clients send: streamed to disk, limited in bytes, named by ids.
+
+use std::sync::Arc;
+
+use axum::{
+    Extension, Json, Router,
+    extract::{
+        FromRequest, Multipart, Request, State,
+        multipart::{Field, MultipartError},
+    },
+    http::{HeaderMap, StatusCode, header},
+    routing::post,
+};
+use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
+use tokio::io::AsyncWriteExt;
+use uuid::Uuid;
+
+use super::{ApiError, Caller, Server};
+use crate::{job::now, objects::hex, store::File, worker::of_files};
+
+/// Fields of requests that take the id of a file.
+pub(super) const FIELDS: [&str; 6] =
+    ["src_audio", "reference_audio", "src_latents", "reference", "reference_latents", "audio"];
+
+pub(super) fn routes() -> Router<Arc<Server>> {
+    Router::new().route("/v1/files", post(upload))
+}
+
+/// True for a form with parts.
+pub(super) fn is_form(headers: &HeaderMap) -> bool {
+    let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    kind.is_some_and(|kind| {
+        kind.trim_start().to_ascii_lowercase().starts_with("multipart/form-data")
+    })
+}
+
+/// Error of a form that cannot be read.
+pub(super) fn of_form(error: &MultipartError) -> ApiError {
+    match error.status() {
+        StatusCode::PAYLOAD_TOO_LARGE => too_large(),
+        _ => ApiError::bad("bad_form", error.body_text()),
+    }
+}
+
+/// Error of a body that cannot be read.
+pub(super) fn of_body(error: &axum::extract::rejection::BytesRejection) -> ApiError {
+    match error.status() {
+        StatusCode::PAYLOAD_TOO_LARGE => too_large(),
+        _ => ApiError::bad("bad_body", error.body_text()),
+    }
+}
+
+fn too_large() -> ApiError {
+    let message = "the upload is larger than this server takes";
+    ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", message)
+}
+
+/// Takes a file: a form with one part, or the bytes themselves.
+#[utoipa::path(post, path = "/v1/files", tag = "files",
+    request_body(content = Vec<u8>, content_type = "multipart/form-data"),
+    responses(
+        (status = 200, description = "the file, with its id", body = File),
+        (status = 413, description = "a file that is too large"),
+    ))]
+pub(super) async fn upload(
+    State(server): State<Arc<Server>>,
+    Extension(caller): Extension<Caller>,
+    request: Request,
+) -> Result<Json<File>, ApiError> {
+    if !is_form(request.headers()) {
+        let message = "send the file as a form (multipart/form-data)";
+        let error = ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "bad_form", message);
+        return Err(error.hint("curl -F file=@song.wav URL"));
+    }
+    let mut form = Multipart::from_request(request, &())
+        .await
+        .map_err(|error| ApiError::bad("bad_form", error.to_string()))?;
+    let file = match form.next_field().await.map_err(|error| of_form(&error))? {
+        Some(field) => receive(&server, &caller, field).await?,
+        None => return Err(ApiError::bad("bad_form", "the form is empty")),
+    };
+    // The end of the form must be there too.
+    let problem = match form.next_field().await {
+        Ok(None) => return Ok(Json(file)),
+        Ok(Some(_)) => ApiError::bad("bad_form", "the form has more than one part"),
+        Err(error) => of_form(&error),
+    };
+    remove(&server, file.id).await;
+    Err(problem)
+}
+
+/// Removes a file of a form that was refused.
+async fn remove(server: &Server, id: Uuid) {
+    let removed = server.objects.remove_file(id);
+    if let (Err(error), _) | (_, Err(error)) = (
+        removed.map_err(|error| error.to_string()),
+        server.store.forget_file(id).await.map_err(|error| error.to_string()),
+    ) {
+        tracing::warn!(error, "a file of a refused form stays");
+    }
+}
+
+/// Writes a part of a form to disk. A file that is cut or too large leaves nothing behind.
+pub(super) async fn receive(
+    server: &Server,
+    caller: &Caller,
+    mut field: Field<'_>,
+) -> Result<File, ApiError> {
+    let failed = |error: std::io::Error| ApiError::from(of_files(&error));
+    let name = field.file_name().unwrap_or_default().chars().take(255).collect();
+    // Dropped on every error, and removed with that.
+    let incoming = tempfile::NamedTempFile::new_in(server.objects.incoming()).map_err(failed)?;
+    let (file, path) = incoming.into_parts();
+    let mut file = tokio::fs::File::from_std(file);
+    let (mut sum, mut bytes) = (Sha256::new(), 0u64);
+    while let Some(chunk) = field.chunk().await.map_err(|error| of_form(&error))? {
+        bytes += chunk.len() as u64;
+        if bytes > server.limits.upload as u64 {
+            return Err(too_large());
+        }
+        sum.update(&chunk);
+        file.write_all(&chunk).await.map_err(failed)?;
+    }
+    if bytes == 0 {
+        return Err(ApiError::bad("empty_file", "the file is empty"));
+    }
+    file.sync_all().await.map_err(failed)?;
+    let id = Uuid::now_v7();
+    path.persist(server.objects.file(id)).map_err(|error| failed(error.error))?;
+    let file = File {
+        id,
+        owner: caller.0.clone(),
+        name,
+        bytes,
+        sha256: hex(&sum.finalize()),
+        created: now(),
+    };
+    server.store.put_file(file.clone()).await?;
+    Ok(file)
+}
+
+/// Checks the files that a request names: each is an id of a file of the caller. Paths and addresses
+/// are refused.
+pub(super) async fn check(
+    server: &Server,
+    caller: &Caller,
+    request: &Map<String, Value>,
+) -> Result<(), ApiError> {
+    for name in FIELDS {
+        let Some(value) = request.get(name) else { continue };
+        let values = value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice);
+        for value in values.iter().filter(|value| !value.is_null()) {
+            let id = value.as_str().and_then(|text| Uuid::parse_str(text).ok());
+            let file = match id {
+                Some(id) => server.store.file(id).await?,
+                None => None,
+            };
+            if file.is_none_or(|file| file.owner != caller.0) {
+                let message = format!("`{name}` is not the id of a file that was sent");
+                let error = ApiError::new(StatusCode::NOT_FOUND, "file_not_found", message);
+                let hint = "send the file in a form, or with POST /v1/files first; the server reads \
+                     no paths and no addresses";
+                return Err(error.param(name).hint(hint));
+            }
+        }
+    }
+    Ok(())
+}

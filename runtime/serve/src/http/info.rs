@@ -1,0 +1,188 @@
+//! The server itself: models, health, numbers, OpenAPI, the session of the page.
+
+use std::{
+    fmt::Write as _,
+    sync::{Arc, atomic::Ordering},
+};
+
+use axum::{
+    Extension, Json, Router,
+    extract::State,
+    http::{StatusCode, header},
+    response::{IntoResponse, Response},
+    routing::post,
+};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use utoipa::{OpenApi, ToSchema};
+
+use super::{ApiError, Caller, Server, events, files, jobs, outputs, read};
+use crate::store::Counts;
+
+pub(super) fn routes() -> Router<Arc<Server>> {
+    Router::new()
+        .route("/healthz", read(alive))
+        .route("/readyz", read(ready))
+        .route("/metrics", read(metrics))
+        .route("/openapi.json", read(openapi))
+        .route("/v1/server", read(server))
+        .route("/v1/session", post(session))
+}
+
+/// The native API.
+#[derive(OpenApi)]
+#[openapi(
+    info(title = "acestep", description = "Music and speech on your own machine"),
+    paths(
+        jobs::submit,
+        jobs::list,
+        jobs::show,
+        jobs::mark,
+        jobs::cancel,
+        jobs::retry,
+        jobs::remove,
+        outputs::output,
+        outputs::track,
+        outputs::content,
+        events::events,
+        files::upload,
+        alive,
+        ready,
+        metrics,
+        server,
+        session,
+    )
+)]
+struct Native;
+
+/// Returns the description of the API.
+async fn openapi() -> Json<utoipa::openapi::OpenApi> {
+    Json(Native::openapi())
+}
+
+/// True for every server that answers.
+#[utoipa::path(get, path = "/healthz", tag = "server",
+    responses((status = 200, description = "the server answers")))]
+async fn alive() -> Json<Value> {
+    Json(json!({ "status": "ok" }))
+}
+
+/// 200 if the queue can be used and a worker is there, 503 otherwise.
+#[utoipa::path(get, path = "/readyz", tag = "server",
+    responses(
+        (status = 200, description = "a worker is ready"),
+        (status = 503, description = "no worker is ready, or the queue cannot be used"),
+    ))]
+async fn ready(State(server): State<Arc<Server>>) -> Result<Json<Value>, ApiError> {
+    server.store.counts(None).await?;
+    if server.is_ready.load(Ordering::Relaxed) {
+        return Ok(Json(json!({ "status": "ready" })));
+    }
+    let message = "no worker is ready yet";
+    Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "not_ready", message))
+}
+
+/// Returns models, voices, limits and the numbers of the caller's jobs.
+#[utoipa::path(get, path = "/v1/server", tag = "server",
+    responses((status = 200, description = "properties of the server")))]
+async fn server(
+    State(server): State<Arc<Server>>,
+    Extension(caller): Extension<Caller>,
+) -> Result<Json<Value>, ApiError> {
+    let catalog = server.catalog.clone();
+    let (models, voices) =
+        tokio::task::spawn_blocking(move || (catalog.models(), catalog.voices()))
+            .await
+            .map_err(|_| ApiError::internal("the models cannot be listed"))?;
+    let jobs = server.store.counts(Some(caller.0)).await?;
+    Ok(Json(json!({
+        "version": server.version,
+        "ready": server.is_ready.load(Ordering::Relaxed),
+        "models": models,
+        "voices": voices,
+        "jobs": jobs,
+        "limits": {
+            "queue": server.limits.queue,
+            "upload_bytes": server.limits.upload,
+            "audio_seconds": server.limits.seconds,
+        },
+    })))
+}
+
+/// A key.
+#[derive(Debug, Deserialize, ToSchema)]
+struct Session {
+    /// The key.
+    key: String,
+}
+
+/// Gives the page a cookie for a key.
+#[utoipa::path(post, path = "/v1/session", tag = "server", request_body = Session,
+    responses(
+        (status = 204, description = "the cookie is set"),
+        (status = 401, description = "the key is not known"),
+    ))]
+async fn session(
+    State(server): State<Arc<Server>>,
+    Json(session): Json<Session>,
+) -> Result<Response, ApiError> {
+    let cookie = server.cookie(&session.key)?;
+    Ok((StatusCode::NO_CONTENT, [(header::SET_COOKIE, cookie)]).into_response())
+}
+
+/// Returns numbers in the format of Prometheus.
+#[utoipa::path(get, path = "/metrics", tag = "server",
+    responses((status = 200, description = "numbers for Prometheus", content_type = "text/plain")))]
+async fn metrics(State(server): State<Arc<Server>>) -> Result<Response, ApiError> {
+    let counts = server.store.counts(None).await?;
+    let text = metrics_text(&server, &counts);
+    Ok(([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response())
+}
+
+fn metrics_text(server: &Server, counts: &Counts) -> String {
+    let mut text = String::new();
+    let Counts { queued, running, done, failed, cancelled, mean_seconds, bytes } = counts;
+    let mut family = |name: &str, kind: &str, help: &str, rows: &[(String, f64)]| {
+        // A string takes everything.
+        let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}");
+        for (labels, value) in rows {
+            let _ = writeln!(text, "{name}{labels} {value}");
+        }
+    };
+    let states = [
+        ("queued", queued),
+        ("running", running),
+        ("done", done),
+        ("failed", failed),
+        ("cancelled", cancelled),
+    ];
+    let states = states.map(|(state, n)| (format!("{{state=\"{state}\"}}"), *n as f64));
+    family("acestep_jobs", "gauge", "Jobs by state.", &states);
+    let one = |value: f64| [(String::new(), value)];
+    family("acestep_results_bytes", "gauge", "Size of all results.", &one(*bytes as f64));
+    if let Some(mean) = mean_seconds {
+        family("acestep_job_seconds_mean", "gauge", "Mean time of recent jobs.", &one(*mean));
+    }
+    let classes: Vec<_> = server
+        .requests
+        .iter()
+        .enumerate()
+        .map(|(class, n)| {
+            (format!("{{status=\"{}xx\"}}", class + 1), n.load(Ordering::Relaxed) as f64)
+        })
+        .collect();
+    family("acestep_http_requests_total", "counter", "Requests by status.", &classes);
+    let ready = f64::from(u8::from(server.is_ready.load(Ordering::Relaxed)));
+    family("acestep_ready", "gauge", "1 while a worker is ready.", &one(ready));
+    let seconds = server.start.elapsed().as_secs_f64();
+    family("acestep_uptime_seconds", "gauge", "Time since the start.", &one(seconds));
+    if let Some(peak) = acestep_engine::process::peak() {
+        family(
+            "acestep_memory_peak_bytes",
+            "gauge",
+            "Peak memory of the server.",
+            &one(peak as f64),
+        );
+    }
+    text
+}

@@ -1,0 +1,386 @@
+//! Jobs of the native API: submit, look, wait, change, cancel.
+
+use std::{sync::Arc, time::Duration};
+
+use axum::{
+    Extension, Json, Router,
+    body::Bytes,
+    extract::{FromRequest, Multipart, Path, Query, Request, State},
+    http::{HeaderMap, HeaderValue, StatusCode, header},
+    response::{IntoResponse, Response},
+    routing::post,
+};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use utoipa::{IntoParams, ToSchema};
+use uuid::Uuid;
+
+use super::{ApiError, Caller, Server, Submission, files, read};
+use crate::{
+    job::{Job, Kind, State as JobState},
+    store::{Marks, Selection},
+};
+
+/// Jobs of one page of a list.
+const PAGE: u32 = 50;
+/// The most jobs of one page.
+const MOST_OF_PAGE: u32 = 500;
+
+pub(super) fn routes() -> Router<Arc<Server>> {
+    Router::new()
+        .route("/v1/jobs", read(list))
+        .route("/v1/jobs/{id}", read(show).patch(mark).delete(remove))
+        .route("/v1/jobs/{id}/cancel", post(cancel))
+        .route("/v1/jobs/{id}/retry", post(retry))
+}
+
+pub(super) fn upload_routes() -> Router<Arc<Server>> {
+    Router::new().route("/v1/jobs", post(submit))
+}
+
+/// A submission as JSON.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct NewJob {
+    /// The task; `generate` if it is left out.
+    #[serde(default = "generate")]
+    kind: Kind,
+    /// The request of the task. For songs the keys of `acestep generate`, for speech of `speak`.
+    #[serde(default)]
+    request: Map<String, Value>,
+    /// A title for people.
+    #[serde(default)]
+    title: Option<String>,
+    /// Higher runs earlier.
+    #[serde(default)]
+    priority: i64,
+}
+
+fn generate() -> Kind {
+    Kind::Generate
+}
+
+/// A number of seconds to wait.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+pub(super) struct Wait {
+    /// Seconds to wait for the end of the job; 0 answers at once.
+    #[serde(default)]
+    wait: Option<f64>,
+}
+
+impl Wait {
+    /// Returns the time to wait.
+    ///
+    /// # Errors
+    /// A number below 0 or not a number.
+    pub(super) fn duration(&self) -> Result<Option<Duration>, ApiError> {
+        let Some(seconds) = self.wait else { return Ok(None) };
+        Duration::try_from_secs_f64(seconds).map(Some).map_err(|_| {
+            ApiError::bad("bad_value", "`wait` is not a number of seconds").param("wait")
+        })
+    }
+}
+
+/// Puts a job into the queue.
+#[utoipa::path(post, path = "/v1/jobs", tag = "jobs", params(Wait), request_body = NewJob,
+    responses(
+        (status = 202, description = "accepted", body = Job),
+        (status = 200, description = "the job of this Idempotency-Key", body = Job),
+        (status = 400, description = "a request that cannot be run"),
+        (status = 429, description = "the queue is full"),
+    ))]
+pub(super) async fn submit(
+    State(server): State<Arc<Server>>,
+    Extension(caller): Extension<Caller>,
+    Query(wait): Query<Wait>,
+    request: Request,
+) -> Result<Response, ApiError> {
+    let wait = wait.duration()?;
+    let idempotency_key = idempotency_key(request.headers())?;
+    let new = body(&server, &caller, request).await?;
+    let NewJob { kind, request, title, priority } = new;
+    let submission = Submission { idempotency_key, priority, title, notices: Vec::new() };
+    let put = server.submit(&caller, kind, request, submission).await?;
+    let mut status = if put.existed { StatusCode::OK } else { StatusCode::ACCEPTED };
+    let mut job = put.job;
+    if let Some(wait) = wait {
+        job = server.wait(&caller, job.id, wait).await?;
+        if job.state.is_ended() {
+            status = StatusCode::OK;
+        }
+    }
+    let location = HeaderValue::from_str(&format!("/v1/jobs/{}", job.id));
+    let mut response = (status, Json(shown(&server, &job).await?)).into_response();
+    if let Ok(location) = location {
+        response.headers_mut().insert(header::LOCATION, location);
+    }
+    Ok(response)
+}
+
+/// Returns the key of a submission that may be repeated.
+pub(super) fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
+    let Some(value) = headers.get("idempotency-key") else { return Ok(None) };
+    match value.to_str() {
+        Ok(text) if !text.is_empty() && text.len() <= 255 => Ok(Some(text.to_owned())),
+        _ => Err(ApiError::bad("bad_value", "`Idempotency-Key` is 1 to 255 letters of ASCII")),
+    }
+}
+
+/// Reads a submission: JSON, or a form with the part `job` (or `request`) and files.
+async fn body(server: &Server, caller: &Caller, request: Request) -> Result<NewJob, ApiError> {
+    if !files::is_form(request.headers()) {
+        let bytes =
+            Bytes::from_request(request, &()).await.map_err(|error| files::of_body(&error))?;
+        if bytes.len() > super::JSON_BYTES {
+            let message = "the JSON is larger than 1 MiB";
+            return Err(ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", message)
+                .hint("send files as a form, or with POST /v1/files"));
+        }
+        return parsed(&bytes);
+    }
+    let mut form = Multipart::from_request(request, &())
+        .await
+        .map_err(|error| ApiError::bad("bad_form", error.to_string()))?;
+    let mut new = None;
+    let mut sent = Map::new();
+    while let Some(field) = form.next_field().await.map_err(|error| files::of_form(&error))? {
+        let name = field.name().unwrap_or_default().to_owned();
+        match name.as_str() {
+            "job" | "request" => {
+                let bytes = field.bytes().await.map_err(|error| files::of_form(&error))?;
+                let job = match name.as_str() {
+                    "job" => parsed(&bytes)?,
+                    _ => NewJob {
+                        kind: Kind::Generate,
+                        request: object(&bytes)?,
+                        title: None,
+                        priority: 0,
+                    },
+                };
+                if new.replace(job).is_some() {
+                    let message = "the form has its request twice: send `job` or `request`";
+                    return Err(ApiError::bad("bad_form", message));
+                }
+            }
+            _ => {
+                let file = files::receive(server, caller, field).await?;
+                if sent.insert(name.clone(), json!(file.id)).is_some() {
+                    let message = format!("the form has `{name}` twice");
+                    return Err(ApiError::bad("bad_form", message).param(name));
+                }
+            }
+        }
+    }
+    let Some(mut new) = new else {
+        return Err(ApiError::bad("bad_form", "the form has no part `job` or `request`"));
+    };
+    for (name, id) in sent {
+        if !files::FIELDS.contains(&name.as_str()) {
+            let message = format!("no field of a request takes the file `{name}`");
+            let hint = format!("files are {}", files::FIELDS.join(", "));
+            return Err(ApiError::bad("unknown_key", message).param(name).hint(hint));
+        }
+        new.request.insert(name, id);
+    }
+    Ok(new)
+}
+
+/// Reads a JSON object; a key with two values is refused.
+fn object(bytes: &[u8]) -> Result<Map<String, Value>, ApiError> {
+    let text = std::str::from_utf8(bytes)
+        .map_err(|_| ApiError::bad("bad_json", "the request is not UTF-8"))?;
+    acestep_music::request::object(text).map_err(|error| ApiError::from(crate::error::of(&error)))
+}
+
+fn parsed(bytes: &[u8]) -> Result<NewJob, ApiError> {
+    // First as an object, so that a repeated key is found.
+    let object = object(bytes)?;
+    serde_json::from_value(Value::Object(object)).map_err(|error| {
+        ApiError::bad("bad_json", format!("the job cannot be read: {error}"))
+            .hint(r#"send {"kind": "generate", "request": {"caption": ".."}}"#)
+    })
+}
+
+/// Returns a job as clients see it, with its position in the queue.
+pub(super) async fn shown(server: &Server, job: &Job) -> Result<Value, ApiError> {
+    let mut object = serde_json::to_value(job).map_err(|_| ApiError::internal("no JSON"))?;
+    if job.state == JobState::Queued {
+        object["position"] = server.store.ahead(job.id).await?.map(|ahead| ahead + 1).into();
+    }
+    if let Some(outputs) = object["outputs"].as_array_mut() {
+        for (output, of) in outputs.iter_mut().zip(&job.outputs) {
+            output["url"] = format!("/v1/jobs/{}/outputs/{}", job.id, of.name).into();
+            if let Some(keys) = output.as_object_mut() {
+                keys.remove("key");
+            }
+        }
+    }
+    Ok(object)
+}
+
+/// A selection of jobs.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+pub(super) struct List {
+    /// States, with commas between.
+    state: Option<String>,
+    /// Tasks, with commas between.
+    kind: Option<String>,
+    /// Only jobs before this one.
+    before: Option<Uuid>,
+    /// The most jobs, at most 500.
+    limit: Option<u32>,
+    /// True for jobs that were put away.
+    #[serde(default)]
+    deleted: bool,
+}
+
+/// Lists jobs, newest first.
+#[utoipa::path(get, path = "/v1/jobs", tag = "jobs", params(List),
+    responses((status = 200, description = "the jobs", body = Vec<Job>)))]
+pub(super) async fn list(
+    State(server): State<Arc<Server>>,
+    Extension(caller): Extension<Caller>,
+    Query(list): Query<List>,
+) -> Result<Json<Value>, ApiError> {
+    let List { state, kind, before, limit, deleted } = list;
+    let selection = Selection {
+        owner: Some(caller.0),
+        states: words("state", state.as_deref(), |word| serde_json::from_value(word.into()).ok())?,
+        kinds: words("kind", kind.as_deref(), Kind::named)?,
+        before,
+        deleted,
+        limit: limit.unwrap_or(PAGE).clamp(1, MOST_OF_PAGE),
+    };
+    let mut jobs = Vec::new();
+    for job in server.store.list(selection).await? {
+        jobs.push(shown(&server, &job).await?);
+    }
+    Ok(Json(json!({ "jobs": jobs })))
+}
+
+/// Reads words with commas between.
+fn words<T>(
+    field: &str,
+    text: Option<&str>,
+    read: impl Fn(&str) -> Option<T>,
+) -> Result<Vec<T>, ApiError> {
+    let words = text.unwrap_or_default().split(',').map(str::trim).filter(|word| !word.is_empty());
+    let one = |word| {
+        let message = || format!("`{field}: {word}` is not known");
+        read(word).ok_or_else(|| ApiError::bad("bad_value", message()).param(field))
+    };
+    words.map(one).collect()
+}
+
+/// Returns a job, at once or after its end.
+#[utoipa::path(get, path = "/v1/jobs/{id}", tag = "jobs", params(Wait),
+    responses(
+        (status = 200, description = "the job", body = Job),
+        (status = 404, description = "no job has this id"),
+        (status = 410, description = "the job was removed"),
+    ))]
+pub(super) async fn show(
+    State(server): State<Arc<Server>>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<Uuid>,
+    Query(wait): Query<Wait>,
+) -> Result<Json<Value>, ApiError> {
+    let job = match wait.duration()? {
+        Some(wait) => server.wait(&caller, id, wait).await?,
+        None => server.job(&caller, id).await?,
+    };
+    Ok(Json(shown(&server, &job).await?))
+}
+
+/// Changes title, tags and likes of a job, puts it away or takes it back.
+#[utoipa::path(patch, path = "/v1/jobs/{id}", tag = "jobs", request_body = Marks,
+    responses((status = 200, description = "the job", body = Job)))]
+pub(super) async fn mark(
+    State(server): State<Arc<Server>>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<Uuid>,
+    Json(marks): Json<Marks>,
+) -> Result<Json<Value>, ApiError> {
+    let job = server.job(&caller, id).await?;
+    if marks.deleted == Some(true) && !job.state.is_ended() {
+        let message = "the job has not ended";
+        return Err(
+            ApiError::new(StatusCode::CONFLICT, "not_ended", message).hint("cancel it first")
+        );
+    }
+    server.store.mark(id, marks).await?;
+    let job = server.job(&caller, id).await?;
+    Ok(Json(shown(&server, &job).await?))
+}
+
+/// Cancels a job. The answer has the state: `cancelling` until the worker stopped.
+#[utoipa::path(post, path = "/v1/jobs/{id}/cancel", tag = "jobs",
+    responses((status = 200, description = "the job", body = Job)))]
+pub(super) async fn cancel(
+    State(server): State<Arc<Server>>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<Uuid>,
+) -> Result<Json<Value>, ApiError> {
+    server.job(&caller, id).await?;
+    server.store.cancel(id).await?;
+    let job = server.job(&caller, id).await?;
+    Ok(Json(shown(&server, &job).await?))
+}
+
+/// Puts a job that failed or was cancelled back into the queue.
+#[utoipa::path(post, path = "/v1/jobs/{id}/retry", tag = "jobs",
+    responses(
+        (status = 200, description = "the job", body = Job),
+        (status = 409, description = "the job is in another state"),
+    ))]
+pub(super) async fn retry(
+    State(server): State<Arc<Server>>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<Uuid>,
+) -> Result<Json<Value>, ApiError> {
+    server.job(&caller, id).await?;
+    if !server.store.retry(id).await? {
+        let message = "only a job that failed or was cancelled, and has no results, can run again";
+        return Err(ApiError::new(StatusCode::CONFLICT, "wrong_state", message)
+            .hint("submit its request again"));
+    }
+    let job = server.job(&caller, id).await?;
+    Ok(Json(shown(&server, &job).await?))
+}
+
+/// The choice of an end.
+#[derive(Debug, Deserialize, IntoParams)]
+pub(super) struct Remove {
+    /// True: remove the results at once, without a way back.
+    #[serde(default)]
+    forget: bool,
+}
+
+/// Cancels a job that has not ended, and puts away one that has.
+#[utoipa::path(delete, path = "/v1/jobs/{id}", tag = "jobs", params(Remove),
+    responses((status = 200, description = "the job", body = Job)))]
+pub(super) async fn remove(
+    State(server): State<Arc<Server>>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<Uuid>,
+    Query(remove): Query<Remove>,
+) -> Result<Response, ApiError> {
+    let job = server.job(&caller, id).await?;
+    if !job.state.is_ended() {
+        server.store.cancel(id).await?;
+    } else if remove.forget {
+        // Results first: a job without results can be removed later, results without a job never.
+        let objects = server.objects.clone();
+        let removed = tokio::task::spawn_blocking(move || objects.remove(id)).await;
+        removed
+            .map_err(|_| ApiError::internal("the results cannot be removed"))?
+            .map_err(|error| ApiError::from(crate::worker::of_files(&error)))?;
+        server.store.forget(id).await?;
+        return Ok(Json(json!({ "id": id, "state": "forgotten" })).into_response());
+    } else {
+        server.store.mark(id, Marks { deleted: Some(true), ..Marks::default() }).await?;
+    }
+    let job = server.job(&caller, id).await?;
+    Ok(Json(shown(&server, &job).await?).into_response())
+}

@@ -1,0 +1,108 @@
+//! Results of a job. Names are looked up in the job, never in the file system.
+
+use std::sync::Arc;
+
+use axum::{
+    Extension, Router,
+    extract::{Path, Request, State},
+    http::{HeaderValue, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use tower_http::services::ServeFile;
+use uuid::Uuid;
+
+use super::{ApiError, Caller, Server, read};
+use crate::job::{Content, Output};
+
+pub(super) fn routes() -> Router<Arc<Server>> {
+    Router::new()
+        .route("/v1/jobs/{id}/outputs/{name}", read(output))
+        .route("/v1/jobs/{id}/tracks/{track}", read(track))
+        .route("/v1/jobs/{id}/tracks/{track}/{content}", read(content))
+}
+
+fn no_result() -> ApiError {
+    ApiError::new(StatusCode::NOT_FOUND, "result_not_found", "the job has no such result")
+        .hint("the job lists its results under `outputs`")
+}
+
+/// Returns a result by its name, with ranges.
+#[utoipa::path(get, path = "/v1/jobs/{id}/outputs/{name}", tag = "results",
+    responses((status = 200, description = "the file"), (status = 404, description = "no such result")))]
+pub(super) async fn output(
+    State(server): State<Arc<Server>>,
+    Extension(caller): Extension<Caller>,
+    Path((id, name)): Path<(Uuid, String)>,
+    request: Request,
+) -> Result<Response, ApiError> {
+    let job = server.job(&caller, id).await?;
+    let output = job.outputs.iter().find(|output| output.name == name).ok_or_else(no_result)?;
+    file(&server, output, request).await
+}
+
+/// Returns the sound of a song, from 1, with or without its ending.
+#[utoipa::path(get, path = "/v1/jobs/{id}/tracks/{track}", tag = "results",
+    responses((status = 200, description = "the sound file")))]
+pub(super) async fn track(
+    State(server): State<Arc<Server>>,
+    Extension(caller): Extension<Caller>,
+    Path((id, track)): Path<(Uuid, String)>,
+    request: Request,
+) -> Result<Response, ApiError> {
+    let (number, ending) =
+        track.split_once('.').map_or((track.as_str(), None), |(n, e)| (n, Some(e)));
+    let number: u32 = number.parse().map_err(|_| no_result())?;
+    let job = server.job(&caller, id).await?;
+    let is_it = |output: &&Output| {
+        output.track == number
+            && output.content == Content::Audio
+            && ending.is_none_or(|ending| output.name.ends_with(&format!(".{ending}")))
+    };
+    let output = job.outputs.iter().find(is_it).ok_or_else(no_result)?;
+    file(&server, output, request).await
+}
+
+/// Returns another result of a song: `latents`, `codes`, `lrc`, `score`, `request`, `peaks`.
+#[utoipa::path(get, path = "/v1/jobs/{id}/tracks/{track}/{content}", tag = "results",
+    responses((status = 200, description = "the file")))]
+pub(super) async fn content(
+    State(server): State<Arc<Server>>,
+    Extension(caller): Extension<Caller>,
+    Path((id, track, content)): Path<(Uuid, u32, String)>,
+    request: Request,
+) -> Result<Response, ApiError> {
+    let wanted: Content = serde_json::from_value(content.into()).map_err(|_| no_result())?;
+    let job = server.job(&caller, id).await?;
+    let is_it = |output: &&Output| output.track == track && output.content == wanted;
+    let output = job.outputs.iter().find(is_it).ok_or_else(no_result)?;
+    file(&server, output, request).await
+}
+
+/// Answers with a file, whole or a range of it.
+pub(super) async fn file(
+    server: &Server,
+    output: &Output,
+    request: Request,
+) -> Result<Response, ApiError> {
+    let mut response = ServeFile::new(server.objects.path(output))
+        .try_call(request)
+        .await
+        .map_err(|error| ApiError::from(crate::worker::of_files(&error)))?
+        .into_response();
+    if response.status() == StatusCode::NOT_FOUND {
+        return Err(no_result());
+    }
+    let headers = response.headers_mut();
+    if let Ok(kind) = HeaderValue::from_str(&output.media_type) {
+        headers.insert(header::CONTENT_TYPE, kind);
+    }
+    // A result never changes.
+    headers.insert(
+        header::CACHE_CONTROL,
+        HeaderValue::from_static("private, max-age=31536000, immutable"),
+    );
+    if let Ok(tag) = HeaderValue::from_str(&format!("\"{}\"", output.sha256)) {
+        headers.insert(header::ETAG, tag);
+    }
+    Ok(response)
+}

@@ -1,0 +1,217 @@
+//! Who may ask: keys, Host and Origin. One layer over the whole router, WebSocket included.
+//!
+//! - Without keys the server answers only requests whose `Host` is this machine's own name. A page of
+//!   another site that resolves its name to 127.0.0.1 is refused (DNS rebinding).
+//! - A request of a browser from another site has an `Origin` that is not the `Host`: refused, unless
+//!   that origin is in the list.
+//! - Keys are compared in constant time, as their SHA-256. They come in a header, or in the cookie that
+//!   the page gets for a key; never in an address.
+
+use std::{net::IpAddr, sync::Arc};
+
+use axum::{
+    extract::{Request, State},
+    http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header},
+    middleware::Next,
+    response::{IntoResponse, Response},
+};
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
+
+use super::{ApiError, Server};
+
+/// The name of the cookie of the page.
+pub(super) const COOKIE: &str = "acestep_key";
+
+/// Addresses that need no key: they say only that the server is alive, or are the page's own files.
+const OPEN: [&str; 4] = ["/health", "/healthz", "/readyz", "/"];
+/// Folders of files that need no key.
+const OPEN_FOLDERS: [&str; 1] = ["/page/"];
+
+/// The client of a request: the name of its key, or `local` if there are no keys.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Caller(pub String);
+
+/// A key, by its SHA-256.
+#[derive(Debug, Clone)]
+pub struct Key {
+    name: String,
+    sha256: [u8; 32],
+}
+
+impl Key {
+    /// A key of the client `name`.
+    pub fn new(name: &str, key: &str) -> Self {
+        Self { name: name.to_owned(), sha256: Sha256::digest(key.as_bytes()).into() }
+    }
+}
+
+/// The rules of a server.
+#[derive(Debug, Clone, Default)]
+pub struct Security {
+    /// The keys. Without any the server is open to this machine.
+    pub keys: Vec<Key>,
+    /// Names of this machine that a `Host` may have, besides addresses of loopback.
+    pub hosts: Vec<String>,
+    /// Origins of other sites that may ask, e.g. `https://example.org`.
+    pub origins: Vec<String>,
+    /// True: every `Host` is right, for a server behind a proxy or with keys on a network.
+    pub any_host: bool,
+}
+
+impl Security {
+    /// Returns the client of `key`. All keys are compared, whichever is right.
+    fn client(&self, key: &str) -> Option<&str> {
+        let sum: [u8; 32] = Sha256::digest(key.as_bytes()).into();
+        let mut found = None;
+        for known in &self.keys {
+            if bool::from(known.sha256.ct_eq(&sum)) {
+                found = Some(known.name.as_str());
+            }
+        }
+        found
+    }
+
+    fn is_own_host(&self, host: &str) -> bool {
+        let name = without_port(host);
+        let is_loopback =
+            name.trim_matches(['[', ']']).parse().is_ok_and(|ip: IpAddr| ip.is_loopback());
+        self.any_host
+            || is_loopback
+            || name.eq_ignore_ascii_case("localhost")
+            || self.hosts.iter().any(|own| own.eq_ignore_ascii_case(name))
+    }
+
+    /// Checks where a request comes from.
+    fn check_place(&self, headers: &HeaderMap, uri: &Uri) -> Result<Option<HeaderValue>, ApiError> {
+        let header = headers.get(header::HOST).and_then(|host| host.to_str().ok());
+        let host = header.or(uri.authority().map(|authority| authority.as_str()));
+        let host = host.unwrap_or_default();
+        if !self.is_own_host(host) {
+            let message = "the Host of the request is not a name of this server";
+            let error = ApiError::new(StatusCode::MISDIRECTED_REQUEST, "wrong_host", message);
+            return Err(error.hint("start the server with --allow-host NAME"));
+        }
+        let Some(origin) = headers.get(header::ORIGIN) else { return Ok(None) };
+        let text = origin.to_str().unwrap_or_default();
+        let is_same =
+            text.split_once("://").is_some_and(|(_, place)| place.eq_ignore_ascii_case(host));
+        if is_same {
+            return Ok(None);
+        }
+        if self.origins.iter().any(|known| known.eq_ignore_ascii_case(text)) {
+            return Ok(Some(origin.clone()));
+        }
+        let message = "a page of another site may not use this server";
+        let error = ApiError::new(StatusCode::FORBIDDEN, "wrong_origin", message);
+        Err(error.hint("start the server with --allow-origin ORIGIN"))
+    }
+
+    /// Returns the client of a request.
+    fn caller(&self, headers: &HeaderMap) -> Result<Caller, ApiError> {
+        if self.keys.is_empty() {
+            return Ok(Caller("local".to_owned()));
+        }
+        let error = |message| {
+            let error = ApiError::new(StatusCode::UNAUTHORIZED, "invalid_api_key", message);
+            error.hint("send the header `Authorization: Bearer KEY`")
+        };
+        let key = key_of(headers).ok_or_else(|| error("a key is needed"))?;
+        match self.client(&key) {
+            Some(name) => Ok(Caller(name.to_owned())),
+            None => Err(error("the key is not known")),
+        }
+    }
+}
+
+fn without_port(host: &str) -> &str {
+    match host.rsplit_once(':') {
+        // An IPv6 address without a port ends with its bracket.
+        Some((name, port)) if !port.ends_with(']') => name,
+        _ => host,
+    }
+}
+
+/// Returns the key of a request: of a header, or of the page's cookie.
+fn key_of(headers: &HeaderMap) -> Option<String> {
+    let text = |name: &header::HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
+    if let Some(value) = text(&header::AUTHORIZATION) {
+        // Upstream takes a key without the word too.
+        let key = value.split_once(' ').filter(|(word, _)| word.eq_ignore_ascii_case("bearer"));
+        return Some(key.map_or(value, |(_, key)| key).trim().to_owned());
+    }
+    if let Some(value) = headers.get("x-api-key").and_then(|value| value.to_str().ok()) {
+        return Some(value.trim().to_owned());
+    }
+    let cookies = text(&header::COOKIE)?;
+    let cookie = cookies.split(';').filter_map(|cookie| cookie.trim().split_once('='));
+    cookie.into_iter().find(|(name, _)| *name == COOKIE).map(|(_, value)| value.to_owned())
+}
+
+/// The layer.
+pub(super) async fn layer(
+    State(server): State<Arc<Server>>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let security = &server.security;
+    let allowed = match security.check_place(request.headers(), request.uri()) {
+        Ok(allowed) => allowed,
+        Err(error) => return error.into_response(),
+    };
+    if let (Some(origin), &Method::OPTIONS) = (&allowed, request.method()) {
+        return with_origin(StatusCode::NO_CONTENT.into_response(), origin);
+    }
+    let path = request.uri().path();
+    let is_open = OPEN.contains(&path) || OPEN_FOLDERS.iter().any(|of| path.starts_with(of));
+    let is_login = path == "/v1/session" && request.method() == Method::POST;
+    match security.caller(request.headers()) {
+        Ok(caller) => {
+            request.extensions_mut().insert(caller);
+        }
+        Err(_) if is_open || is_login => {}
+        Err(error) => {
+            let mut response = error.into_response();
+            let bearer = HeaderValue::from_static("Bearer");
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, bearer);
+            return match &allowed {
+                Some(origin) => with_origin(response, origin),
+                None => response,
+            };
+        }
+    }
+    let response = next.run(request).await;
+    match &allowed {
+        Some(origin) => with_origin(response, origin),
+        None => response,
+    }
+}
+
+/// Lets a page of `origin` read the answer.
+fn with_origin(mut response: Response, origin: &HeaderValue) -> Response {
+    let headers = response.headers_mut();
+    headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
+    headers.insert(header::VARY, HeaderValue::from_static("Origin"));
+    let methods = HeaderValue::from_static("GET, POST, PATCH, DELETE, OPTIONS");
+    headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, methods);
+    let names = HeaderValue::from_static("Authorization, Content-Type, Idempotency-Key, X-Api-Key");
+    headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, names);
+    response
+}
+
+impl Server {
+    /// Returns the cookie of a key, for the page.
+    ///
+    /// # Errors
+    /// 401 for an unknown key.
+    pub(super) fn cookie(&self, key: &str) -> Result<HeaderValue, ApiError> {
+        let is_plain =
+            key.bytes().all(|byte| byte.is_ascii_graphic() && byte != b';' && byte != b',');
+        if !is_plain || self.security.client(key).is_none() {
+            let message = "the key is not known";
+            return Err(ApiError::new(StatusCode::UNAUTHORIZED, "invalid_api_key", message));
+        }
+        let text = format!("{COOKIE}={key}; Path=/; HttpOnly; SameSite=Strict; Max-Age=31536000");
+        HeaderValue::from_str(&text).map_err(|_| ApiError::internal("the key is no header"))
+    }
+}

@@ -1,0 +1,5 @@
+//! The queue, the worker and the API, over a real socket, without a network of a model.
+
+mod contract;
+mod native;
+mod support;

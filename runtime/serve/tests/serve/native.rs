@@ -1,0 +1,326 @@
+//! The native API.
+
+use std::time::Duration;
+
+use acestep_serve::http::{Key, Security};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use ureq::http::Response;
+
+use crate::support::Running;
+
+type Answer = Response<ureq::Body>;
+
+/// A client without patience for errors: every status is an answer.
+fn agent() -> ureq::Agent {
+    ureq::Agent::config_builder()
+        .http_status_as_error(false)
+        .timeout_global(Some(Duration::from_secs(30)))
+        .build()
+        .into()
+}
+
+fn body(mut answer: Answer) -> Value {
+    let text = answer.body_mut().read_to_string().expect("a body");
+    serde_json::from_str(&text).unwrap_or(Value::String(text))
+}
+
+/// Runs a blocking client beside the server.
+async fn client<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    tokio::task::spawn_blocking(work).await.expect("no panic")
+}
+
+async fn start() -> (Running, TempDir) {
+    let folder = tempfile::tempdir().expect("a folder");
+    (Running::start(folder.path(), Security::default(), 0).await, folder)
+}
+
+fn post(url: &str, value: &Value) -> Answer {
+    agent()
+        .post(url)
+        .content_type("application/json")
+        .send(value.to_string().as_bytes())
+        .expect("an answer")
+}
+
+fn get(url: &str) -> Answer {
+    agent().get(url).call().expect("an answer")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_song_is_made_and_fetched_whole_and_in_part() {
+    let (running, _folder) = start().await;
+    let url = running.url("");
+    client(move || {
+        let answer = post(
+            &format!("{url}/v1/jobs?wait=20"),
+            &json!({
+                "request": { "caption": "rain", "batch_size": 2 }, "title": "Rain",
+            }),
+        );
+        assert_eq!(answer.status(), 200);
+        let job = body(answer);
+        assert_eq!((&job["state"], &job["title"]), (&json!("done"), &json!("Rain")));
+        assert_eq!(job["resolved"]["seed"], 7);
+        let outputs = job["outputs"].as_array().expect("outputs");
+        assert_eq!(outputs.len(), 4);
+        assert_eq!(outputs[0]["sha256"].as_str().map(str::len), Some(64));
+        assert!(outputs[0].get("key").is_none(), "no place on disk is told");
+        let sound = format!("{url}{}", outputs[0]["url"].as_str().expect("a url"));
+        let mut answer = get(&sound);
+        assert_eq!(answer.headers()["content-type"], "audio/wav");
+        let whole = answer.body_mut().read_to_vec().expect("bytes");
+        assert_eq!(&whole[..4], b"RIFF");
+        assert_eq!(whole.len() as u64, outputs[0]["bytes"]);
+        let answer = agent().get(&sound).header("range", "bytes=8-11").call().expect("an answer");
+        assert_eq!(answer.status(), 206);
+        assert_eq!(body(answer), "WAVE");
+        let id = job["id"].as_str().expect("an id");
+        assert_eq!(get(&format!("{url}/v1/jobs/{id}/tracks/2.wav")).status(), 200);
+        assert_eq!(get(&format!("{url}/v1/jobs/{id}/tracks/2.mp3")).status(), 404);
+        assert_eq!(body(get(&format!("{url}/v1/jobs/{id}/tracks/1/lrc"))), "[00:00.00]la\n");
+        assert_eq!(get(&format!("{url}/v1/jobs/{id}/outputs/..%2Fjobs.sqlite")).status(), 404);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wrong_request_is_answered_with_its_field_and_stores_nothing() {
+    let (running, _folder) = start().await;
+    let url = running.url("");
+    client(move || {
+        let refused = |value: Value| {
+            let answer = post(&format!("{url}/v1/jobs"), &value);
+            let status = answer.status().as_u16();
+            let error = body(answer)["error"].clone();
+            (status, error["code"].clone(), error["param"].clone())
+        };
+        let unknown = json!({ "request": { "captoin": "x" } });
+        assert_eq!(refused(unknown), (400, json!("unknown_key"), json!("captoin")));
+        let foreign = json!({ "request": { "caption": "x", "model": "turbo" } });
+        assert_eq!(refused(foreign), (404, json!("model_not_found"), json!("model")));
+        let path = json!({ "request": { "caption": "x", "src_audio": "/etc/passwd" } });
+        assert_eq!(refused(path), (404, json!("file_not_found"), json!("src_audio")));
+        let address = json!({ "request": { "src_audio": "http://127.0.0.1/x.wav" } });
+        assert_eq!(refused(address), (404, json!("file_not_found"), json!("src_audio")));
+        let kind = json!({ "kind": "dance" });
+        assert_eq!(refused(kind), (400, json!("bad_json"), json!(null)));
+        let answer = agent().post(format!("{url}/v1/jobs")).send("{").expect("an answer");
+        assert_eq!(answer.status(), 400);
+        let large = format!("\"{}\"", "x".repeat(2 << 20));
+        let answer = agent().post(format!("{url}/v1/jobs")).send(large).expect("an answer");
+        assert_eq!(answer.status(), 413);
+        assert_eq!(body(get(&format!("{url}/v1/jobs")))["jobs"], json!([]));
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_running_job_is_cancelled_and_says_so_when_it_stopped() {
+    let (running, _folder) = start().await;
+    let url = running.url("");
+    client(move || {
+        let job =
+            body(post(&format!("{url}/v1/jobs"), &json!({ "request": { "caption": "slow" } })));
+        let id = job["id"].as_str().expect("an id").to_owned();
+        let state = || body(get(&format!("{url}/v1/jobs/{id}")))["state"].clone();
+        while state() == "queued" {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let answer = agent().delete(format!("{url}/v1/jobs/{id}")).call().expect("an answer");
+        assert_eq!(body(answer)["state"], "cancelling");
+        let job = body(get(&format!("{url}/v1/jobs/{id}?wait=10")));
+        assert_eq!(job["state"], "cancelled");
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_panic_fails_one_job_and_the_worker_goes_on() {
+    let (running, _folder) = start().await;
+    let url = running.url("");
+    client(move || {
+        let made = |caption: &str| {
+            let job = json!({ "request": { "caption": caption } });
+            body(post(&format!("{url}/v1/jobs?wait=20"), &job))
+        };
+        let failed = made("panic");
+        assert_eq!(
+            (&failed["state"], &failed["error"]["code"]),
+            (&json!("failed"), &json!("internal"))
+        );
+        assert_eq!(made("fail")["error"]["message"], "the caption says so");
+        assert_eq!(made("rain")["state"], "done");
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn events_tell_the_life_of_a_job_and_continue_after_a_number() {
+    let (running, _folder) = start().await;
+    let url = running.url("");
+    client(move || {
+        let job =
+            body(post(&format!("{url}/v1/jobs"), &json!({ "request": { "caption": "rain" } })));
+        let events = format!("{url}/v1/jobs/{}/events", job["id"].as_str().expect("an id"));
+        let mut answer = get(&events);
+        assert_eq!(answer.headers()["content-type"], "text/event-stream");
+        let text = answer.body_mut().read_to_string().expect("a stream that ends");
+        assert!(text.starts_with("id: 1\nevent: state\ndata: {\"state\":\"queued\""), "{text}");
+        assert!(text.contains("event: track\n"), "{text}");
+        let last = text.trim_end().rsplit("\n\n").next().expect("an event");
+        assert!(last.contains("event: end\ndata: {\"state\":\"done\""), "{last}");
+        let number: u64 = last[4..].lines().next().and_then(|n| n.parse().ok()).expect("a number");
+        let before = (number - 1).to_string();
+        let answer =
+            agent().get(&events).header("last-event-id", before).call().expect("an answer");
+        assert_eq!(body(answer).as_str().map(str::trim_end), Some(last));
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_is_sent_in_a_form_and_used_by_its_id() {
+    let (running, _folder) = start().await;
+    let url = running.url("");
+    client(move || {
+        let form = "--b\r\nContent-Disposition: form-data; name=\"job\"\r\n\r\n\
+             {\"request\":{\"caption\":\"rain\",\"task_type\":\"cover\"}}\r\n--b\r\n\
+             Content-Disposition: form-data; name=\"src_audio\"; filename=\"a.wav\"\r\n\r\nsound\r\n--b--\r\n";
+        let send = |path: &str, form: &str| {
+            let kind = "multipart/form-data; boundary=b";
+            agent().post(format!("{url}{path}")).content_type(kind).send(form).expect("an answer")
+        };
+        let job = body(send("/v1/jobs", form));
+        let id = job["request"]["src_audio"].as_str().expect("an id").to_owned();
+        let again = json!({ "request": { "caption": "rain", "src_audio": id } });
+        assert_eq!(post(&format!("{url}/v1/jobs"), &again).status(), 202);
+        // A form that is cut leaves nothing behind.
+        let part = &form[form.rfind("--b\r\nContent").expect("a part")..];
+        assert_eq!(send("/v1/files", part).status(), 200);
+        for cut in [8, 20, 60] {
+            let answer = send("/v1/files", &part[..part.len() - cut]);
+            assert_eq!(answer.status(), 400, "{}", body(answer));
+        }
+        assert_eq!(send("/v1/files", form).status(), 400, "two parts");
+    })
+    .await;
+    let left = std::fs::read_dir(_folder.path().join("files")).expect("a folder").count();
+    assert_eq!(left, 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_repeated_submission_is_one_job() {
+    let (running, _folder) = start().await;
+    let url = running.url("");
+    client(move || {
+        let send = || {
+            agent()
+                .post(format!("{url}/v1/jobs"))
+                .header("idempotency-key", "once")
+                .send(r#"{"request": {"caption": "rain"}}"#)
+                .expect("an answer")
+        };
+        let (first, second) = (send(), send());
+        assert_eq!((first.status().as_u16(), second.status().as_u16()), (202, 200));
+        assert_eq!(body(first)["id"], body(second)["id"]);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn another_site_and_another_name_are_refused() {
+    let (running, _folder) = start().await;
+    let url = running.url("/v1/jobs");
+    client(move || {
+        let with = |name: &str, value: &str| {
+            let answer = agent().get(&url).header(name, value).call().expect("an answer");
+            answer.status().as_u16()
+        };
+        assert_eq!(with("host", "evil.example"), 421);
+        assert_eq!(with("host", "localhost:8001"), 200);
+        assert_eq!(with("host", "[::1]:8001"), 200);
+        assert_eq!(with("origin", "https://evil.example"), 403);
+        assert_eq!(with("origin", "null"), 403);
+        let own = url.trim_end_matches("/v1/jobs").to_owned();
+        assert_eq!(with("origin", &own), 200);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn with_keys_every_address_but_the_listed_ones_needs_one() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let keys = vec![Key::new("ann", "secret-a"), Key::new("bob", "secret-b")];
+    let security = Security { keys, ..Security::default() };
+    let running = Running::start(folder.path(), security, 0).await;
+    let url = running.url("");
+    client(move || {
+        for path in ["/v1/jobs", "/v1/server", "/metrics", "/openapi.json", "/nothing"] {
+            let answer = get(&format!("{url}{path}"));
+            assert_eq!(answer.status(), 401, "{path}");
+            assert_eq!(answer.headers()["www-authenticate"], "Bearer");
+        }
+        assert_eq!(get(&format!("{url}/healthz")).status(), 200);
+        let with = |key: &str, path: &str| {
+            let key = format!("Bearer {key}");
+            agent()
+                .get(format!("{url}{path}"))
+                .header("authorization", key)
+                .call()
+                .expect("an answer")
+        };
+        assert_eq!(with("wrong", "/v1/jobs").status(), 401);
+        assert_eq!(get(&format!("{url}/v1/jobs?api_key=secret-a")).status(), 401);
+        let job = agent()
+            .post(format!("{url}/v1/jobs"))
+            .header("authorization", "Bearer secret-a")
+            .send(r#"{"request": {"caption": "rain"}}"#)
+            .expect("an answer");
+        let id = body(job)["id"].as_str().expect("an id").to_owned();
+        assert_eq!(with("secret-a", &format!("/v1/jobs/{id}")).status(), 200);
+        // Another client's job is as unknown as one that never was.
+        let foreign = body(with("secret-b", &format!("/v1/jobs/{id}")));
+        let unknown = body(with("secret-b", "/v1/jobs/01890000-0000-7000-8000-000000000000"));
+        assert_eq!(foreign, unknown);
+        assert_eq!(body(with("secret-b", "/v1/jobs"))["jobs"], json!([]));
+        let session = |key: &str| post(&format!("{url}/v1/session"), &json!({ "key": key }));
+        assert_eq!(session("wrong").status(), 401);
+        let answer = session("secret-b");
+        let cookie = answer.headers()["set-cookie"].to_str().expect("text").to_owned();
+        assert!(cookie.contains("HttpOnly; SameSite=Strict"), "{cookie}");
+        let cookie = cookie.split(';').next().expect("a pair").to_owned();
+        let answer = agent().get(format!("{url}/v1/jobs")).header("cookie", cookie).call();
+        assert_eq!(answer.expect("an answer").status(), 200);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_queue_says_when_to_come_again() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let full = |server: &mut acestep_serve::http::Server| server.limits.queue = 1;
+    let running = Running::with(folder.path(), Security::default(), 0, full).await;
+    let url = running.url("/v1/jobs");
+    client(move || {
+        let slow = json!({ "request": { "caption": "slow" } });
+        let statuses: Vec<u16> = (0..4).map(|_| post(&url, &slow).status().as_u16()).collect();
+        assert!(statuses.contains(&429), "{statuses:?}");
+        let answer = post(&url, &slow);
+        assert_eq!(answer.status(), 429);
+        assert!(answer.headers()["retry-after"].to_str().is_ok_and(|s| s.parse::<u64>().is_ok()));
+        assert_eq!(body(answer)["error"]["code"], "queue_full");
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_description_names_every_address_of_the_native_api() {
+    let (running, _folder) = start().await;
+    let url = running.url("/openapi.json");
+    let api = client(move || body(get(&url))).await;
+    let paths: Vec<&String> = api["paths"].as_object().expect("paths").keys().collect();
+    for path in ["/v1/jobs", "/v1/jobs/{id}", "/v1/jobs/{id}/events", "/v1/files", "/metrics"] {
+        assert!(paths.iter().any(|known| *known == path), "{path} of {paths:?}");
+    }
+}
