@@ -2,7 +2,7 @@
 //!
 //! | module | content |
 //! |---|---|
-//! | `jobs`, `outputs`, `events`, `files` | the native API |
+//! | `jobs`, `outputs`, `events`, `files`, `stream` | the native API |
 //! | `info` | models, properties, health, metrics, OpenAPI |
 //! | `security` | keys, Host and Origin |
 //! | `error` | errors as JSON |
@@ -14,6 +14,7 @@ mod info;
 mod jobs;
 mod outputs;
 mod security;
+mod stream;
 
 use std::{
     io,
@@ -160,7 +161,7 @@ impl Server {
             let seconds = counts.mean_seconds.unwrap_or(30.0).ceil().clamp(1.0, 3600.0);
             return Err(ApiError::busy(counts.queued, seconds as u64));
         }
-        files::check(self, caller, &request).await?;
+        files::check(self, caller, kind, &request).await?;
         let catalog = self.catalog.clone();
         let copy = request.clone();
         // Headers of a model are read from disk.
@@ -240,6 +241,7 @@ pub fn router(server: Arc<Server>) -> Router {
         .merge(jobs::routes().layer(json))
         .merge(outputs::routes())
         .merge(events::routes())
+        .merge(stream::routes())
         .merge(jobs::upload_routes().layer(upload))
         .merge(files::routes().layer(upload))
         .merge(info::routes())

@@ -11,15 +11,23 @@
 //! | `sqlite` | the embedded queue: one file |
 //! | `objects` | files of jobs |
 //! | `worker` | takes jobs, keeps their leases, stores their ends |
+//! | `service` | the running server: listener, worker process, orderly end |
+//! | `maintenance` | jobs of lost workers, old results |
 //! | `catalog` | the models of a machine; the check of a request |
+//! | `installed` | the catalog of this machine |
+//! | `preview` | sound while it is made |
 //! | `http` | the API |
 //! | `error` | errors of the engine as errors of jobs |
 
 pub mod catalog;
 pub mod error;
 pub mod http;
+pub mod installed;
 pub mod job;
+pub mod maintenance;
 pub mod objects;
+pub mod preview;
+pub mod service;
 pub mod sqlite;
 pub mod store;
 pub mod worker;
