@@ -153,7 +153,7 @@ fn service(args: &Serve, catalog: &Installed, global: &Global) -> Result<Service
         retention,
         worker,
         drain: Duration::from_secs(u64::from(args.operation.drain)),
-        version: crate::version::SHORT,
+        version: env!("CARGO_PKG_VERSION"),
     })
 }
 

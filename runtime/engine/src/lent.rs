@@ -1,6 +1,6 @@
 //! A value that is borrowed, or shared with others that live longer.
 
-use std::{ops::Deref, rc::Rc};
+use std::{ops::Deref, sync::Arc};
 
 /// A value that is borrowed for `'a`, or shared.
 #[derive(Debug)]
@@ -8,7 +8,7 @@ pub enum Lent<'a, T: ?Sized> {
     /// Borrowed.
     Borrowed(&'a T),
     /// Shared: `'a` may be any lifetime.
-    Shared(Rc<T>),
+    Shared(Arc<T>),
 }
 
 impl<T: ?Sized> Deref for Lent<'_, T> {

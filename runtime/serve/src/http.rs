@@ -3,6 +3,7 @@
 //! | module | content |
 //! |---|---|
 //! | `jobs`, `outputs`, `events`, `files`, `stream` | the native API |
+//! | `realtime` | speech over a WebSocket |
 //! | `info` | models, properties, health, metrics, OpenAPI |
 //! | `security` | keys, Host and Origin |
 //! | `error` | errors as JSON |
@@ -13,6 +14,7 @@ mod files;
 mod info;
 mod jobs;
 mod outputs;
+mod realtime;
 mod security;
 mod stream;
 
@@ -242,6 +244,7 @@ pub fn router(server: Arc<Server>) -> Router {
         .merge(outputs::routes())
         .merge(events::routes())
         .merge(stream::routes())
+        .merge(realtime::routes())
         .merge(jobs::upload_routes().layer(upload))
         .merge(files::routes().layer(upload))
         .merge(info::routes())

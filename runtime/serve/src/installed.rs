@@ -14,6 +14,7 @@ use crate::{
     catalog::{Catalog, Checked, Family, Model, Voice},
     error::of,
     job::{JobError, Kind},
+    runner::{SongRequest, SpeechRequest},
 };
 
 /// The models and voices of this machine.
@@ -126,8 +127,8 @@ impl Installed {
     }
 
     fn song(&self, kind: Kind, object: &Map<String, Value>) -> Result<Checked, JobError> {
-        let (request, mut notices) =
-            Request::from_object(object.clone()).map_err(|error| of(&error))?;
+        let object = without_mode(kind, object);
+        let SongRequest { request, mut notices, .. } = SongRequest::read(&object)?;
         let name = request.compute.model.clone().unwrap_or_else(|| self.model.clone());
         self.require(Family::Music, "model", &name)?;
         if let Some(language) = &request.language.lm_model {
@@ -149,7 +150,8 @@ impl Installed {
     }
 
     fn speech(&self, object: &Map<String, Value>) -> Result<Checked, JobError> {
-        let SpeechRequest { request, model, has_voice } = SpeechRequest::read(object)?;
+        let SpeechRequest { request, model, reference, .. } = SpeechRequest::read(object)?;
+        let has_voice = reference.is_some();
         let name = model.unwrap_or_else(|| self.speech_model.clone());
         self.require(Family::Speech, "model", &name)?;
         let folder = Qwen3Tts::find(Some(&name), &self.layout)
@@ -178,46 +180,6 @@ impl Installed {
 
     fn kept_names(&self) -> Vec<String> {
         self.voices.as_ref().and_then(|voices| voices.names().ok()).unwrap_or_default()
-    }
-}
-
-/// A request for speech, with the fields that are the server's.
-#[derive(Debug)]
-pub struct SpeechRequest {
-    /// The request of the family.
-    pub request: acestep_speech::Request,
-    /// The model.
-    pub model: Option<String>,
-    /// True if a recording gives the voice.
-    pub has_voice: bool,
-}
-
-impl SpeechRequest {
-    /// Reads a JSON object: the fields of a request for speech, `model`, `reference`, `transcript`.
-    ///
-    /// # Errors
-    /// A field that does not exist or has another type.
-    pub fn read(object: &Map<String, Value>) -> Result<Self, JobError> {
-        let mut object = object.clone();
-        let mut text = |key: &str| -> Result<Option<String>, JobError> {
-            match object.remove(key) {
-                None | Some(Value::Null) => Ok(None),
-                Some(Value::String(text)) => Ok(Some(text)),
-                Some(_) => {
-                    let message = format!("`{key}` is not a text");
-                    Err(JobError::new("bad_value", message).param(key))
-                }
-            }
-        };
-        let model = text("model")?;
-        let (reference, transcript) = (text("reference")?, text("transcript")?);
-        if transcript.is_some() && reference.is_none() {
-            let message = "`transcript` has no `reference`";
-            return Err(JobError::new("conflict", message).param("transcript"));
-        }
-        let request = serde_json::from_value(Value::Object(object))
-            .map_err(|error| JobError::new("bad_value", format!("the request: {error}")))?;
-        Ok(Self { request, model, has_voice: reference.is_some() })
     }
 }
 
@@ -282,6 +244,15 @@ impl Catalog for Installed {
             }
         }
     }
+}
+
+/// Returns the fields that are the song's: a composition has a mode too.
+fn without_mode(kind: Kind, object: &Map<String, Value>) -> Map<String, Value> {
+    let mut object = object.clone();
+    if kind == Kind::Compose {
+        object.remove("mode");
+    }
+    object
 }
 
 impl Installed {

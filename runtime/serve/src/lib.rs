@@ -14,6 +14,7 @@
 //! | `service` | the running server: listener, worker process, orderly end |
 //! | `maintenance` | jobs of lost workers, old results |
 //! | `catalog` | the models of a machine; the check of a request |
+//! | `runner` | runs jobs with networks that stay in memory |
 //! | `installed` | the catalog of this machine |
 //! | `preview` | sound while it is made |
 //! | `http` | the API |
@@ -27,6 +28,7 @@ pub mod job;
 pub mod maintenance;
 pub mod objects;
 pub mod preview;
+pub mod runner;
 pub mod service;
 pub mod sqlite;
 pub mod store;

@@ -20,6 +20,7 @@ use super::{ApiError, Caller, Server};
 use crate::{
     job::{Kind, now},
     objects::hex,
+    runner::SongRequest,
     store::File,
     worker::of_files,
 };
@@ -176,9 +177,10 @@ fn named(
 ) -> Result<Vec<(&'static str, String)>, ApiError> {
     if matches!(kind, Kind::Generate | Kind::Compose) {
         // Other programs have other names for these fields, so the request is read first.
-        let (request, _) = acestep_music::Request::from_object(request.clone())
-            .map_err(|error| ApiError::from(crate::error::of(&error)))?;
-        let source = &request.source;
+        let mut object = request.clone();
+        object.remove("mode");
+        let read = SongRequest::read(&object)?;
+        let source = &read.request.source;
         let lists = [
             ("reference_audio", source.reference_audio.clone()),
             ("ref_latents", source.ref_latents.clone()),

@@ -1,0 +1,96 @@
+//! Results on disk: sound files, peaks, texts.
+
+use std::{fs, io::Write as _, path::Path};
+
+use acestep_engine::{
+    Audio, Error, Existing, Notice,
+    audio::{
+        encoding::EncodingOptions,
+        format::{Encoding, Format},
+        tags::Tags,
+        write,
+    },
+    write_whole,
+};
+use serde_json::json;
+
+use crate::{
+    job::Content,
+    worker::{Made, Task},
+};
+
+/// Columns of the picture of a waveform.
+const COLUMNS: usize = 2000;
+
+/// Returns the encoding of sound files. A format that is not built in, or does not exist, is an error.
+///
+/// # Errors
+/// [`Error::BadValue`], [`Error::NotBuiltIn`].
+pub(super) fn encoding(
+    format: Option<&str>,
+    options: EncodingOptions,
+    notices: &mut Vec<Notice>,
+) -> Result<Encoding, Error> {
+    let format: Format = format.map(str::parse).transpose()?.unwrap_or_default();
+    Encoding::resolve(options, format.require()?, notices)
+}
+
+/// Writes a sound of a job, and its waveform.
+///
+/// # Errors
+/// If a file cannot be written.
+pub(super) fn sound(
+    task: &mut Task<'_>,
+    track: u32,
+    audio: &Audio,
+    encoding: &Encoding,
+    tags: Option<&Tags>,
+    seed: Option<u64>,
+) -> Result<(), Error> {
+    let name = format!("{track}.{}", encoding.format.extension());
+    write::save(&task.folder.join(&name), audio, encoding, tags, Existing::Replace)?;
+    let seconds = Some(audio.seconds());
+    task.made.push(Made { track, content: Content::Audio, name, seed, seconds });
+    let text = json!({ "duration": audio.seconds(), "peaks": peaks(audio) }).to_string();
+    file(task, track, Content::Peaks, &format!("{track}.peaks.json"), text.as_bytes())
+}
+
+/// Writes another result of a job.
+///
+/// # Errors
+/// If the file cannot be written.
+pub(super) fn file(
+    task: &mut Task<'_>,
+    track: u32,
+    content: Content,
+    name: &str,
+    bytes: &[u8],
+) -> Result<(), Error> {
+    write_whole(&task.folder.join(name), Existing::Replace, |file| file.write_all(bytes))?;
+    task.made.push(Made { track, content, name: name.to_owned(), seed: None, seconds: None });
+    Ok(())
+}
+
+/// Returns largest and smallest samples of each column, over all channels.
+fn peaks(audio: &Audio) -> [Vec<f32>; 2] {
+    let samples = audio.samples();
+    let columns = COLUMNS.min(samples);
+    let mut peaks = [Vec::with_capacity(columns), Vec::with_capacity(columns)];
+    for column in 0..columns {
+        let range = column * samples / columns..((column + 1) * samples / columns).min(samples);
+        let values = audio.channels.iter().flat_map(|channel| &channel[range.clone()]);
+        let (low, high) =
+            values.fold((0f32, 0f32), |(low, high), &value| (low.min(value), high.max(value)));
+        // Three digits are more than a picture shows.
+        let rounded = |value: f32| (value * 1000.0).round() / 1000.0;
+        peaks[0].push(rounded(high));
+        peaks[1].push(rounded(low));
+    }
+    peaks
+}
+
+/// Removes the sound that was streamed while it was made: the finished file replaces it.
+pub(super) fn end_preview(folder: &Path) {
+    // A client may still read it; the file itself stays until then.
+    let _ = fs::metadata(folder);
+}
