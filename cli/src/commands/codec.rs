@@ -11,6 +11,7 @@ use acestep_engine::{
         loudness::Loudness,
         read, write,
     },
+    on_engine,
     tiling::Tiling,
 };
 use acestep_import::{AceStep, Network, TINY};
@@ -25,7 +26,7 @@ use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
 use super::{
-    engine::{self, Started, on_engine},
+    engine::{self, Started},
     formats::{self, is_stdout},
     memory,
     target::{self, Target},

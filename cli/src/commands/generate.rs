@@ -92,7 +92,7 @@ pub(crate) fn rehearse(args: &Args, report: Report) -> Result<()> {
     memory::check(&resolved)?;
     let progress = Progress::new(report);
     if let Some(composition) = &resolved.setup.composition {
-        let task = (composition.job(&resolved.request), progress.of(0));
+        let task = (composition.composing(&resolved.request), progress.of(0));
         let engine = resolved.setup.engine;
         let composed = language::compose_all(&[task], &composition.folder, engine)?.remove(0);
         resolved = resolved.completed(composed?, &report)?;

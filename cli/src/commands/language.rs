@@ -2,7 +2,7 @@
 
 use std::{path::Path, sync::Arc};
 
-use acestep_engine::{Engine, Error, Notice, Observe};
+use acestep_engine::{Engine, Error, Notice, Observe, on_engine};
 use acestep_import::{Format, LanguageModelDir, Layout, Origin, built_in};
 use acestep_music::lm::{
     self, Held,
@@ -13,10 +13,7 @@ use acestep_music::lm::{
 use anyhow::Result;
 use serde_json::{Value, json};
 
-use super::{
-    engine::on_engine,
-    text::{read_file, utf8},
-};
+use super::text::{read_file, utf8};
 use crate::{progress, settings as environment};
 
 /// Opens the language model: `choice`, else the one of the built-in `model`, else the configured
@@ -79,12 +76,12 @@ pub(crate) fn label(folder: &LanguageModelDir) -> String {
 /// Completes many requests, each with its own observer; loads the model once. A failed request does
 /// not stop the others.
 pub(crate) fn compose_all(
-    jobs: &[(compose::Job<'_>, progress::Of<'_>)],
+    jobs: &[(compose::Composing<'_>, progress::Of<'_>)],
     folder: &LanguageModelDir,
     engine: Engine,
 ) -> Result<Vec<Result<Composed, Error>>, Error> {
     on_engine!(engine,
-    for<'a>(jobs: &'a [(compose::Job<'a>, progress::Of<'a>)], folder: &'a LanguageModelDir)
+    for<'a>(jobs: &'a [(compose::Composing<'a>, progress::Of<'a>)], folder: &'a LanguageModelDir)
         -> Vec<Result<Composed, Error>>,
     |place: B| {
         if let [(job, observe)] = jobs {

@@ -13,7 +13,7 @@ use acestep_import::{LanguageModelDir, TINY};
 use acestep_music::{
     Request, SongError,
     lm::{
-        compose::{Ask, Composed, Job},
+        compose::{Ask, Composed, Composing},
         settings::{self, Settings},
     },
     lyrics::is_sung,
@@ -151,14 +151,14 @@ fn run(
 
     let start = Instant::now();
     let progress = Progress::new(report);
-    let job = Job {
+    let composing = Composing {
         request: &task.request,
         ask: task.ask.clone(),
         writes_codes,
         settings: &settings,
         genres,
     };
-    let composed = language::compose_all(&[(job, progress.of(0))], &folder, engine)
+    let composed = language::compose_all(&[(composing, progress.of(0))], &folder, engine)
         .and_then(|mut composed| composed.remove(0));
     task.notices.extend(progress.finish().notices);
     let mut composed = composed

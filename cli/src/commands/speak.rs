@@ -11,7 +11,7 @@ mod voice;
 
 use std::{process::ExitCode, time::Instant};
 
-use acestep_engine::{Engine, Error, Notice, Observe};
+use acestep_engine::{Engine, Error, Notice, Observe, on_engine};
 use acestep_import::{Qwen3Tts, Qwen3TtsNetwork, TINY_SPEECH};
 use acestep_model::speech::qwen3_tts::Files as _;
 use acestep_speech::{
@@ -20,7 +20,7 @@ use acestep_speech::{
 use anyhow::{Context, Result};
 
 use super::{
-    engine::{self, Started, on_engine},
+    engine::{self, Started},
     memory as room,
     text::{Stdin, text_or_file},
 };

@@ -11,6 +11,7 @@ use acestep_engine::{
     audio::{Audio, read},
     device::memory::MemoryNeed,
     files::check_target,
+    on_engine,
 };
 use acestep_import::{AceStep, Layout, Network, TINY};
 use acestep_music::{Networks, Request, codes, lm::compose::Understood, needs, tokenize};
@@ -18,7 +19,7 @@ use anyhow::{Context, Result};
 use serde_json::json;
 
 use super::{
-    engine::{self, Started, on_engine},
+    engine::{self, Started},
     language, memory,
     text::{Stdin, text_or_file, write_text},
 };

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, process::ExitCode};
 
-use acestep_engine::{Engine, Error, Notice, Observe, audio::read, error::size};
+use acestep_engine::{Engine, Error, Notice, Observe, audio::read, error::size, on_engine};
 use acestep_import::{Qwen3Tts, SPEECH_MODELS};
 use acestep_model::speech::qwen3_tts::Files as _;
 use acestep_speech::{KeptVoice, Networks, Options, Plan, Request, Voice, Voices, check_request};
@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
 use super::{
-    engine::{self, Started, on_engine},
+    engine::{self, Started},
     speak::{LEAST_SECONDS, check_memory},
     text::{Stdin, text_or_file},
 };

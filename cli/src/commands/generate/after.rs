@@ -11,7 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use acestep_engine::{Engine, Error, Notice, check};
+use acestep_engine::{Engine, Error, Notice, check, on_engine};
 use acestep_import::{AceStep, LanguageModelDir, Layout};
 use acestep_model::{Backend, Place};
 use acestep_music::{
@@ -30,7 +30,7 @@ use serde_json::{Map, Value, json};
 
 use super::{Args, Resolved, request::ResolvedRequest, resolved::Setup, written::Written};
 use crate::{
-    commands::{engine::on_engine, language, target::Target, text::write_bytes},
+    commands::{language, target::Target, text::write_bytes},
     error::CliError,
     progress::Of,
 };

@@ -7,7 +7,7 @@ use acestep_import::{LanguageModelDir, Layout, TINY};
 use acestep_music::{
     Plan, Request,
     lm::{
-        compose::{Ask, Job},
+        compose::{Ask, Composing},
         constrain::genres::GenreVocabulary,
         settings::{self, Settings, Thinking},
     },
@@ -96,8 +96,8 @@ impl Composition {
     }
 
     /// Returns its task for `request`.
-    pub(super) fn job<'a>(&'a self, request: &'a Request) -> Job<'a> {
-        Job {
+    pub(super) fn composing<'a>(&'a self, request: &'a Request) -> Composing<'a> {
+        Composing {
             request,
             ask: self.ask.clone(),
             writes_codes: self.writes_codes,

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use super::{
     Resolved, adapters, after,
     describe::{self, Resources},
-    make::{Job, Made, Run},
+    make::{Made, Requested, Run},
     requests,
     resolved::Setup,
     written::{End, Written, WrittenSong},
@@ -37,13 +37,13 @@ impl Run {
     /// # Errors
     /// The error that ended the run; the error of the only request; a closed standard output.
     pub(super) fn report(self, ended: Result<()>) -> Result<ExitCode> {
-        let Self { jobs, progress, groups, report, json, .. } = self;
-        let requests = jobs.len();
+        let Self { requested, progress, groups, report, json, .. } = self;
+        let requests = requested.len();
         let mut outcomes = progress.finish_all(requests);
-        spread(&groups, &mut outcomes, &jobs);
+        spread(&groups, &mut outcomes, &requested);
         let mut summary = Summary::new(report, json, requests == 1);
-        for (job, outcome) in jobs.into_iter().zip(outcomes) {
-            summary.job(job, outcome, &ended);
+        for (one, outcome) in requested.into_iter().zip(outcomes) {
+            summary.requested(one, outcome, &ended);
         }
         let Summary { is_alone, objects, not_made, failure, code, .. } = summary;
         let told = match json && !objects.is_empty() {
@@ -63,11 +63,12 @@ impl Run {
 
 /// Marks a network that one request needed in f32 for the later requests of its group: it stays in
 /// f32, but they get no event.
-fn spread(groups: &[Vec<usize>], outcomes: &mut [Outcome], jobs: &[Job]) {
+fn spread(groups: &[Vec<usize>], outcomes: &mut [Outcome], requested: &[Requested]) {
     for group in groups {
         let mut widened: Vec<&'static str> = Vec::new();
         for &i in group {
-            let (own, dtype) = (outcomes[i].widened.clone(), jobs[i].resolved.setup.engine.dtype);
+            let (own, dtype) =
+                (outcomes[i].widened.clone(), requested[i].resolved.setup.engine.dtype);
             for who in widened.iter().filter(|who| !own.contains(who)) {
                 outcomes[i].widened.push(who);
                 outcomes[i].notices.push(retry::notice(who, dtype));
@@ -165,8 +166,8 @@ impl Summary {
     }
 
     /// Reports a request of a run that ended with `run`.
-    fn job(&mut self, job: Job, outcome: Outcome, run: &Result<()>) {
-        let Job { resolved, kept, made } = job;
+    fn requested(&mut self, requested: Requested, outcome: Outcome, run: &Result<()>) {
+        let Requested { resolved, kept, made } = requested;
         let mut ended = Ended::of(resolved, kept, outcome);
         ended.notices.extend(self.adapters(&ended.resolved.folder));
         match made {

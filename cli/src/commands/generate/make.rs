@@ -17,7 +17,7 @@ use crate::{commands::language, progress::Progress, report::Report};
 
 /// Requests on their way through the networks.
 pub(super) struct Run {
-    pub(super) jobs: Vec<Job>,
+    pub(super) requested: Vec<Requested>,
     pub(super) progress: Progress,
     /// Requests that were decoded together, in their order.
     pub(super) groups: Vec<Vec<usize>>,
@@ -28,7 +28,7 @@ pub(super) struct Run {
 }
 
 /// A request, and what was made of it.
-pub(super) struct Job {
+pub(super) struct Requested {
     pub(super) resolved: Resolved,
     /// The request that the language model completed, if it was saved before the song was made.
     pub(super) kept: Option<PathBuf>,
@@ -54,43 +54,43 @@ impl Run {
     /// not stop the others; with the run comes the error that ended it early:
     /// [`Error::Cancelled`] or [`Error::NoDevice`].
     pub(super) fn make(resolved: Vec<Resolved>, json: bool, report: Report) -> (Self, Result<()>) {
-        let jobs = with_shared_folders(resolved)
-            .map(|resolved| Job { resolved, kept: None, made: Made::Open })
+        let requested = with_shared_folders(resolved)
+            .map(|resolved| Requested { resolved, kept: None, made: Made::Open })
             .collect();
         let (progress, start) = (Progress::new(report), Instant::now());
-        let mut run = Self { jobs, progress, groups: vec![], report, json, start };
+        let mut run = Self { requested, progress, groups: vec![], report, json, start };
         let ended = run.compose().and_then(|()| run.sing()).and_then(|()| run.judge());
         (run, ended)
     }
 
     /// Completes the requests with their language models, and plans the songs again.
     fn compose(&mut self) -> Result<()> {
-        let key = |job: &Job| {
-            let composition = job.resolved.setup.composition.as_ref()?;
+        let key = |one: &Requested| {
+            let composition = one.resolved.setup.composition.as_ref()?;
             Some(composition.folder.directory().root().to_owned())
         };
-        for group in grouped(&self.jobs, key) {
+        for group in grouped(&self.requested, key) {
             let mut tasks = Vec::new();
             for &i in &group {
-                let resolved = &self.jobs[i].resolved;
+                let resolved = &self.requested[i].resolved;
                 let Some(composition) = &resolved.setup.composition else { continue };
                 let (name, origin) = (composition.folder.name(), describe::origin(resolved));
                 // The device is printed later with the song.
                 self.report.line(&format!("language model {name} · {origin}"));
-                tasks.push((composition.job(&resolved.request), self.progress.of(i)));
+                tasks.push((composition.composing(&resolved.request), self.progress.of(i)));
             }
-            let setup = self.jobs[group[0]].resolved.setup.clone();
+            let setup = self.requested[group[0]].resolved.setup.clone();
             let Some(first) = &setup.composition else { continue };
             let composed = language::compose_all(&tasks, &first.folder, setup.engine)?;
             let mut results = Vec::new();
             for (i, composed) in group.into_iter().zip(composed) {
-                results.push((i, self.jobs[i].complete(composed, &self.report)));
+                results.push((i, self.requested[i].complete(composed, &self.report)));
             }
             self.keep_going(results)?;
         }
-        for job in &self.jobs {
-            if matches!(job.made, Made::Open) {
-                self.report.notes(&job.resolved.plan_notices);
+        for one in &self.requested {
+            if matches!(one.made, Made::Open) {
+                self.report.notes(&one.resolved.plan_notices);
             }
         }
         Ok(())
@@ -98,10 +98,10 @@ impl Run {
 
     /// Makes the songs, and writes each one as soon as it is finished.
     fn sing(&mut self) -> Result<()> {
-        for group in grouped(&self.jobs, |job| Some(Rc::as_ptr(&job.resolved.folder))) {
-            let is_open = |i: &usize| matches!(self.jobs[*i].made, Made::Open);
+        for group in grouped(&self.requested, |one| Some(Rc::as_ptr(&one.resolved.folder))) {
+            let is_open = |i: &usize| matches!(self.requested[*i].made, Made::Open);
             let group: Vec<usize> = group.into_iter().filter(is_open).collect();
-            let song = |&i: &usize| (&self.jobs[i].resolved, self.progress.of(i));
+            let song = |&i: &usize| (&self.requested[i].resolved, self.progress.of(i));
             let songs: Vec<_> = group.iter().map(song).collect();
             if songs.is_empty() {
                 continue;
@@ -109,7 +109,7 @@ impl Run {
             songs.iter().for_each(|(song, _)| self.report.line(&describe::headline(song)));
             let mut made = Vec::new();
             let run = run::songs(&songs, |k, rendered| {
-                let Job { resolved, kept, .. } = &self.jobs[group[k]];
+                let Requested { resolved, kept, .. } = &self.requested[group[k]];
                 let write =
                     |rendered| resolved.write(rendered, kept.as_deref(), self.start, self.json);
                 made.push(rendered.map(write));
@@ -118,7 +118,7 @@ impl Run {
             let mut results = Vec::new();
             for (&i, made) in group.iter().zip(made) {
                 let result = made.map_err(Into::into).and_then(|(written, result)| {
-                    self.jobs[i].made = Made::Written(written);
+                    self.requested[i].made = Made::Written(written);
                     result
                 });
                 results.push((i, result));
@@ -132,19 +132,19 @@ impl Run {
 
     /// Scores the written songs with the language models, if wanted.
     fn judge(&mut self) -> Result<()> {
-        let key = |job: &Job| Some(job.resolved.judge()?.0.directory().root().to_owned());
-        for group in grouped(&self.jobs, key) {
-            let is_unscored = |i: &usize| match &self.jobs[*i].made {
+        let key = |one: &Requested| Some(one.resolved.judge()?.0.directory().root().to_owned());
+        for group in grouped(&self.requested, key) {
+            let is_unscored = |i: &usize| match &self.requested[*i].made {
                 Made::Written(written) => written.is_open(),
                 Made::Open | Made::Failed(_) => false,
             };
             let group: Vec<usize> = group.into_iter().filter(is_unscored).collect();
-            let song = |&i: &usize| (&self.jobs[i].resolved, self.progress.of(i));
+            let song = |&i: &usize| (&self.requested[i].resolved, self.progress.of(i));
             let songs: Vec<_> = group.iter().map(song).collect();
             let judged = after::judge_all(&songs, self.start)?;
             let mut results = Vec::new();
             for (i, (judged, after)) in group.into_iter().zip(judged) {
-                let Made::Written(written) = &mut self.jobs[i].made else { continue };
+                let Made::Written(written) = &mut self.requested[i].made else { continue };
                 results.push((i, written.judged(judged, after)));
             }
             self.keep_going(results)?;
@@ -164,7 +164,7 @@ impl Run {
                 cancelled = Err(error);
                 continue;
             }
-            match &mut self.jobs[i].made {
+            match &mut self.requested[i].made {
                 Made::Written(written) => written.fail(error),
                 made => *made = Made::Failed(error),
             }
@@ -173,7 +173,7 @@ impl Run {
     }
 }
 
-impl Job {
+impl Requested {
     /// Takes the language model's decisions, and saves the request at once if that is wanted: the
     /// song may still fail or be interrupted.
     fn complete(&mut self, composed: Result<Composed, Error>, report: &Report) -> Result<()> {
@@ -205,11 +205,14 @@ fn with_shared_folders(resolved: Vec<Resolved>) -> impl Iterator<Item = Resolved
     })
 }
 
-/// Groups the indices of jobs with the same `key`, in order; a job without a key is in no group.
-fn grouped<K: PartialEq>(jobs: &[Job], key: impl Fn(&Job) -> Option<K>) -> Vec<Vec<usize>> {
+/// Groups the indices of requests with the same `key`, in order; one without a key is in no group.
+fn grouped<K: PartialEq>(
+    requested: &[Requested],
+    key: impl Fn(&Requested) -> Option<K>,
+) -> Vec<Vec<usize>> {
     let mut groups: Vec<(K, Vec<usize>)> = Vec::new();
-    for (i, job) in jobs.iter().enumerate() {
-        let Some(key) = key(job) else { continue };
+    for (i, one) in requested.iter().enumerate() {
+        let Some(key) = key(one) else { continue };
         match groups.iter_mut().find(|(other, _)| *other == key) {
             Some((_, group)) => group.push(i),
             None => groups.push((key, vec![i])),

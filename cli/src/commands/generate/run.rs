@@ -1,6 +1,6 @@
 //! The backend-dependent part of `generate`.
 
-use acestep_engine::{Engine, Error};
+use acestep_engine::{Engine, Error, on_engine};
 use acestep_import::{AceStep, Network};
 use acestep_model::{Backend, ModelFiles, Place};
 use acestep_music::{
@@ -12,7 +12,7 @@ use acestep_music::{
 };
 
 use super::Resolved;
-use crate::{commands::engine::on_engine, interrupt, progress};
+use crate::{interrupt, progress};
 
 /// Makes songs, stage by stage, so that each network is loaded once. All songs have the same model
 /// and device; each has its own observer.
@@ -32,7 +32,7 @@ struct Songs<'a, F> {
     made: F,
 }
 
-impl<'a, F: FnMut(usize, Result<Rendered, Error>) -> Result<(), Error>> acestep_engine::Job
+impl<'a, F: FnMut(usize, Result<Rendered, Error>) -> Result<(), Error>> acestep_engine::BackendWork
     for Songs<'a, F>
 {
     type Output = Result<(), Error>;
