@@ -11,7 +11,6 @@ pub(crate) mod formats;
 pub(crate) mod generate;
 pub(crate) mod jobs;
 pub(crate) mod language;
-pub(crate) mod memory;
 pub(crate) mod model;
 pub(crate) mod plan;
 pub(crate) mod play;

@@ -14,12 +14,13 @@ use syn::{
 use super::text;
 
 /// The crates.
-const CRATES: [&str; 9] = [
+const CRATES: [&str; 10] = [
     "model",
     "import",
     "runtime/engine",
     "runtime/music",
     "runtime/speech",
+    "runtime/session",
     "train",
     "train/demo",
     "cli",

@@ -1,13 +1,7 @@
 //! `acestep serve`: the server, with a worker of its own.
 
 use std::{
-    env,
-    ffi::OsString,
-    fs,
-    net::SocketAddr,
-    path::PathBuf,
-    process::ExitCode,
-    sync::Arc,
+    env, ffi::OsString, fs, net::SocketAddr, path::PathBuf, process::ExitCode, sync::Arc,
     time::Duration,
 };
 

@@ -62,7 +62,7 @@ pub use audio::{
     write::save as save_audio,
 };
 pub use device::{
-    Device, DeviceTarget, Dtype, Engine, Fault, Job, Listing,
+    BackendWork, Device, DeviceTarget, Dtype, Engine, Fault, Listing,
     memory::{Lifetime, MemoryInfo, MemoryNeed, Widths},
 };
 pub use error::{Action, Error, Family, FamilyError, Notice, Problem};

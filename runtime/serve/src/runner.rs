@@ -15,7 +15,6 @@ use acestep_engine::{Engine, Error, Event, Lent, Notice, Observe, Residency, on_
 use acestep_import::{AceStep, LanguageModelDir, Qwen3Tts};
 use acestep_model::{Backend, Place};
 use acestep_music::lm::Held;
-use acestep_speech::KeptVoice;
 use tokio::runtime::Handle;
 
 pub use self::request::{SongRequest, SpeechRequest};
@@ -77,8 +76,6 @@ struct Speech<B: Backend> {
     name: String,
     folder: Arc<Qwen3Tts>,
     networks: acestep_speech::Networks<'static, B>,
-    /// Kept voices that were read.
-    voices: Vec<(String, KeptVoice)>,
 }
 
 impl<B: Backend> Runner for Networked<'_, B> {

@@ -11,7 +11,11 @@
 //! Samples are binary messages: 16-bit integers, little endian, mono. An error is `{"event": "error",
 //! "error": {..}}`, and the connection stays open. A slow client is waited for: nothing piles up.
 
-use std::{collections::VecDeque, sync::{Arc, atomic::Ordering}, time::Duration};
+use std::{
+    collections::VecDeque,
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
 use axum::{
     Extension, Router,
@@ -149,10 +153,7 @@ impl Session {
     }
 
     /// Takes a message of the client; true if it wants to stop.
-    async fn take(
-        &mut self,
-        message: Option<Result<Message, axum::Error>>,
-    ) -> Result<(), Gone> {
+    async fn take(&mut self, message: Option<Result<Message, axum::Error>>) -> Result<(), Gone> {
         let text = match message {
             None | Some(Err(_) | Ok(Message::Close(_))) => return Err(Gone),
             Some(Ok(Message::Ping(_) | Message::Pong(_))) => return Ok(()),

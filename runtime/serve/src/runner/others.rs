@@ -2,9 +2,12 @@
 
 use std::{path::Path, sync::Arc};
 
-use acestep_engine::{Error, Notice, audio::read};
+use acestep_engine::{
+    Error, Notice,
+    audio::{fade::fade, read},
+};
 use acestep_import::AceStep;
-use acestep_model::{Backend, ModelFiles as _};
+use acestep_model::Backend;
 use acestep_music::{
     Encode, codes, latents,
     lm::compose::{self, Ask},
@@ -105,8 +108,7 @@ impl<B: Backend> Networked<'_, B> {
         let folder = open(choice, self.installed.layout(), self.engine)?;
         // As on the command line: a plan has codes, the other answers are words.
         let writes_codes = matches!(ask, Ask::Plan);
-        let mut writing =
-            Writing::new(request, ask, writes_codes, Limits::default(), notices)?;
+        let mut writing = Writing::new(request, ask, writes_codes, Limits::default(), notices)?;
         writing.check(&folder, self.engine)?;
         notify(task.observe, std::mem::take(&mut writing.notices));
         let place = self.place.clone();
@@ -125,7 +127,6 @@ impl<B: Backend> Networked<'_, B> {
         let mut object = task.job.request.as_object().cloned().unwrap_or_default();
         let model = self.model(&mut object)?;
         let path = required_file(task, &mut object)?;
-        let seed = number(&mut object, "seed")?.unwrap_or(0);
         is_empty(&object)?;
         let folder = self.opened(&model)?;
         let least = folder.configs().vae.frames_per_second().recip();
@@ -135,11 +136,12 @@ impl<B: Backend> Networked<'_, B> {
         let engine = self.engine;
         self.with_room(|| codec::check_memory(&folder, true, frames, engine))?;
         let networks = self.networks(&model, &folder)?;
-        let how = Encode { seed: Some(seed), ..Encode::default() };
+        // The mean of the distribution: the same sound gives the same latents.
+        let how = Encode { tiling: None, draw: None };
         let encoded = encode_with::<B>(&audio, how, &folder, networks, task.observe)?;
         let rate = folder.configs().vae.frames_per_second();
-        let bytes = latents::to_bytes(&encoded, latents::Format::Raw, rate)?;
-        sinks::file(task, 1, Content::Latents, "1.latents", &bytes)?;
+        let bytes = latents::to_bytes(&encoded, latents::Format::Vae, rate)?;
+        sinks::file(task, 1, Content::Latents, "1.vae", &bytes)?;
         Ok(())
     }
 
@@ -163,13 +165,14 @@ impl<B: Backend> Networked<'_, B> {
         let folder = self.opened(&model)?;
         let channels = folder.configs().dit.audio_acoustic_hidden_dim;
         let read = latents::read(Path::new(&path), channels)?;
-        let frames = read.shape()[1];
+        let frames = read.shape[1];
         let engine = self.engine;
         self.with_room(|| codec::check_memory(&folder, false, frames, engine))?;
         let changes = codec::changes(&mut request.output, &folder, frames, &mut notices)?;
         let networks = self.networks(&model, &folder)?;
         let mut audio = decode_with::<B>(&read, None, &folder, networks, task.observe)?;
-        notices.extend(changes.apply(&mut audio));
+        notices.extend(changes.loudness.apply(&mut audio));
+        fade(&mut audio, changes.fades());
         notify(task.observe, notices);
         sinks::sound(task, 1, &audio, &encoding, None, None)?;
         Ok(())
@@ -225,15 +228,6 @@ fn required_file(
 ) -> Result<std::path::PathBuf, JobError> {
     file(task, object)?
         .ok_or_else(|| JobError::new("missing", "send a sound as `audio`").param("audio"))
-}
-
-fn number(object: &mut Map<String, Value>, key: &str) -> Result<Option<u64>, JobError> {
-    match object.remove(key) {
-        None | Some(Value::Null) => Ok(None),
-        Some(value) => value.as_u64().map(Some).ok_or_else(|| {
-            JobError::new("bad_value", format!("`{key}` is not a whole number")).param(key)
-        }),
-    }
 }
 
 /// Refuses fields that nothing reads.

@@ -4,10 +4,7 @@ use acestep_engine::Notice;
 use acestep_music::Request;
 use serde_json::{Map, Value};
 
-use crate::{
-    error::of,
-    job::JobError,
-};
+use crate::{error::of, job::JobError};
 
 /// A request for songs.
 #[derive(Debug)]
@@ -94,10 +91,7 @@ impl SpeechRequest {
 ///
 /// # Errors
 /// A value of another type.
-pub(super) fn text(
-    object: &mut Map<String, Value>,
-    key: &str,
-) -> Result<Option<String>, JobError> {
+pub(super) fn text(object: &mut Map<String, Value>, key: &str) -> Result<Option<String>, JobError> {
     match object.remove(key) {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(text)) => Ok(Some(text)),

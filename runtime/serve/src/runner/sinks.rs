@@ -1,6 +1,6 @@
 //! Results on disk: sound files, peaks, texts.
 
-use std::{fs, io::Write as _, path::Path};
+use std::io::Write as _;
 
 use acestep_engine::{
     Audio, Error, Existing, Notice,
@@ -87,10 +87,4 @@ fn peaks(audio: &Audio) -> [Vec<f32>; 2] {
         peaks[1].push(rounded(low));
     }
     peaks
-}
-
-/// Removes the sound that was streamed while it was made: the finished file replaces it.
-pub(super) fn end_preview(folder: &Path) {
-    // A client may still read it; the file itself stays until then.
-    let _ = fs::metadata(folder);
 }

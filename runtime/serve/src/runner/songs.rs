@@ -4,10 +4,8 @@ use std::sync::Arc;
 
 use acestep_engine::{Error, Residency, audio::format::Encoding};
 use acestep_import::AceStep;
-use acestep_model::{Backend, ModelFiles as _};
-use acestep_music::{
-    Rendered, Request, align::attention_maps, codes, latents, lyrics::is_sung,
-};
+use acestep_model::Backend;
+use acestep_music::{Rendered, Request, align::attention_maps, codes, latents, lyrics::is_sung};
 use acestep_session::{
     language::{Limits, compose_all_with},
     song::{Found, Order, Resolved, Wants, adapters, songs_with},
@@ -31,7 +29,8 @@ pub(super) fn with_places(request: &mut Request, objects: &Objects) -> Result<()
 
 /// Returns the place of the file with this id.
 pub(super) fn place(objects: &Objects, id: &str) -> Result<String, JobError> {
-    let missing = || JobError::new("file_not_found", format!("the file `{id}` is not here any more"));
+    let missing =
+        || JobError::new("file_not_found", format!("the file `{id}` is not here any more"));
     let id = uuid::Uuid::parse_str(id).map_err(|_| missing())?;
     let path = objects.file(id);
     match path.is_file() {
@@ -90,9 +89,9 @@ impl<B: Backend> Networked<'_, B> {
         let observe = task.observe;
         let mut written = Ok(());
         songs_with(&[(&resolved, observe)], None, &held.networks, &mut |_, rendered| {
-            written = rendered.map_err(Failed::from).and_then(|rendered| {
-                write(task, &resolved, rendered, &encoding, latents, &sent)
-            });
+            written = rendered
+                .map_err(Failed::from)
+                .and_then(|rendered| write(task, &resolved, rendered, &encoding, latents, &sent));
             Ok(())
         })?;
         written
@@ -176,13 +175,19 @@ fn write(
         tags.request.clear();
         sinks::sound(task, track, &song.audio, encoding, Some(&tags), seed)?;
         if let (true, Some(latent)) = (wants_latents, all.get(index)) {
-            let bytes = latents::to_bytes(latent, latents::Format::Raw, rate)?;
-            sinks::file(task, track, Content::Latents, &format!("{track}.latents"), &bytes)?;
+            let bytes = latents::to_bytes(latent, latents::Format::Vae, rate)?;
+            sinks::file(task, track, Content::Latents, &format!("{track}.vae"), &bytes)?;
         }
         let list = resolved.plan.source.codes.get(index).or(resolved.plan.source.codes.first());
         if let Some(list) = list {
             let text = codes::to_list(list);
-            sinks::file(task, track, Content::Codes, &format!("{track}.codes.txt"), text.as_bytes())?;
+            sinks::file(
+                task,
+                track,
+                Content::Codes,
+                &format!("{track}.codes.txt"),
+                text.as_bytes(),
+            )?;
         }
         let mut request = as_sent(resolved, sent);
         request["seed"] = seed.into();
@@ -209,4 +214,3 @@ fn write(
     notify(task.observe, resolved.missing(&found));
     Ok(())
 }
-

@@ -43,7 +43,8 @@ impl<B: Backend> Networked<'_, B> {
             }
             (None, None) => Voice::Model,
         };
-        let seed = *request.seed.get_or_insert_with(|| u64::from(uuid::Uuid::now_v7().as_fields().2));
+        let seed =
+            *request.seed.get_or_insert_with(|| u64::from(uuid::Uuid::now_v7().as_fields().2));
         notify(task.observe, notices);
         let options = Options { batch_size: 1, ..Options::default() };
         let rows = positions(&request, &voice, &folder)?;
@@ -90,16 +91,12 @@ impl<B: Backend> Networked<'_, B> {
     }
 
     /// Puts a model of speech into memory; networks are loaded when they are needed.
-    fn hold_speech(
-        &mut self,
-        name: &str,
-        folder: &Arc<Qwen3Tts>,
-    ) -> Result<&Speech<B>, Failed> {
+    fn hold_speech(&mut self, name: &str, folder: &Arc<Qwen3Tts>) -> Result<&Speech<B>, Failed> {
         if self.speech.as_ref().is_none_or(|speech| speech.name != name) {
             self.drop_all();
             folder.check::<B>(&self.place.device).map_err(Error::checkpoint)?;
-            let checkpoint = folder.clone()
-                as Arc<dyn acestep_model::speech::qwen3_tts::Checkpoint<B>>;
+            let checkpoint =
+                folder.clone() as Arc<dyn acestep_model::speech::qwen3_tts::Checkpoint<B>>;
             let networks =
                 acestep_speech::Networks::of(Lent::Shared(checkpoint), self.place.clone());
             let (name, folder) = (name.to_owned(), folder.clone());
