@@ -50,7 +50,7 @@ pub(crate) fn run(args: &Serve, global: &Global) -> Result<ExitCode> {
         let ending = ending();
         service
             .run(Arc::new(catalog), ending, |address| {
-                report.always(&format!("serving on http://{address}; Ctrl-C ends"));
+                report.always(&format!("serving on http://{address}; Ctrl-C ends\n"));
             })
             .await
     });
@@ -174,7 +174,8 @@ fn worker(
 
 fn security(access: &Access, host: String) -> Result<Security> {
     let mut keys = Vec::new();
-    let typed = access.api_key.clone().or_else(|| environment::set("ACESTEP_API_KEY"));
+    let variable = || environment::set("ACESTEP_API_KEY").map(|key| key.to_string_lossy().into());
+    let typed: Option<String> = access.api_key.clone().or_else(variable);
     match (&access.api_keys, typed) {
         (Some(path), _) => {
             let text = fs::read_to_string(path)

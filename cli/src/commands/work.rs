@@ -64,7 +64,7 @@ pub(crate) fn run(args: &Work, global: &Global) -> Result<ExitCode> {
     if args.until_closed {
         report.output(READY)?;
     } else {
-        report.always(&format!("worker {} on {engine} takes jobs; Ctrl-C ends", worker.name));
+        report.always(&format!("worker {} on {engine} takes jobs; Ctrl-C ends\n", worker.name));
     }
     runner::run(&worker, runtime.handle(), &installed, engine)??;
     Ok(ExitCode::SUCCESS)

@@ -264,12 +264,12 @@ impl Installed {
             request.words.caption = Some("-".to_owned());
         });
         let Ok((plan, _)) = Plan::resolve(&request, &info) else { return json!({}) };
-        let Ok(Value::Object(plan)) = serde_json::to_value(plan) else { return json!({}) };
-        let is_default = |key: &str| {
-            Request::known_keys().any(|known| known == key)
-                && !matches!(key, "caption" | "audio_codes" | "timesteps" | "seed")
+        let Ok(Value::Object(decided)) = serde_json::to_value(plan.to_request(&request)) else {
+            return json!({});
         };
-        let defaults = plan.into_iter().filter(|(key, value)| is_default(key) && !value.is_null());
+        let is_default =
+            |key: &str| !matches!(key, "caption" | "lyrics" | "audio_codes" | "timesteps" | "seed");
+        let defaults = decided.into_iter().filter(|(key, _)| is_default(key));
         Value::Object(defaults.collect())
     }
 }

@@ -72,7 +72,7 @@ pub(super) fn file(
 }
 
 /// Returns largest and smallest samples of each column, over all channels.
-fn peaks(audio: &Audio) -> [Vec<f32>; 2] {
+fn peaks(audio: &Audio) -> [Vec<f64>; 2] {
     let samples = audio.samples();
     let columns = COLUMNS.min(samples);
     let mut peaks = [Vec::with_capacity(columns), Vec::with_capacity(columns)];
@@ -82,7 +82,7 @@ fn peaks(audio: &Audio) -> [Vec<f32>; 2] {
         let (low, high) =
             values.fold((0f32, 0f32), |(low, high), &value| (low.min(value), high.max(value)));
         // Three digits are more than a picture shows.
-        let rounded = |value: f32| (value * 1000.0).round() / 1000.0;
+        let rounded = |value: f32| (f64::from(value) * 1000.0).round() / 1000.0;
         peaks[0].push(rounded(high));
         peaks[1].push(rounded(low));
     }
