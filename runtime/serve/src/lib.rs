@@ -9,6 +9,7 @@
 //! | `job` | a job, its states, results and events |
 //! | `store` | the contract of the queue |
 //! | `sqlite` | the embedded queue: one file |
+//! | `nats` | the queue of many machines |
 //! | `objects` | files of jobs |
 //! | `worker` | takes jobs, keeps their leases, stores their ends |
 //! | `catalog` | the models of a machine; the check of a request |
@@ -19,6 +20,8 @@ pub mod catalog;
 pub mod error;
 pub mod http;
 pub mod job;
+#[cfg(feature = "nats")]
+pub mod nats;
 pub mod objects;
 pub mod sqlite;
 pub mod store;

@@ -18,11 +18,13 @@ use std::{
 };
 
 use rusqlite::{Connection, ErrorCode, TransactionBehavior};
-use tokio::sync::{broadcast, mpsc, oneshot};
+use tokio::sync::{Semaphore, broadcast, mpsc, oneshot};
 use uuid::Uuid;
 
 use crate::store::{Answer, StoreError};
 
+/// The most connections for reading.
+const READERS: usize = 8;
 /// Time that a write waits for the writer of another process.
 const BUSY: Duration = Duration::from_secs(30);
 /// Writes that share one commit.
@@ -57,6 +59,8 @@ struct Group<'a> {
 struct Readers {
     path: PathBuf,
     free: Mutex<Vec<Connection>>,
+    /// One permit a connection: a crowd of readers waits, and memory stays flat.
+    permits: Arc<Semaphore>,
 }
 
 impl From<rusqlite::Error> for StoreError {
@@ -79,7 +83,11 @@ impl Sqlite {
         let mut connection = Connection::open(path)?;
         connection.busy_timeout(BUSY)?;
         schema::prepare(&mut connection)?;
-        let readers = Arc::new(Readers { path: path.to_owned(), free: Mutex::default() });
+        let readers = Arc::new(Readers {
+            path: path.to_owned(),
+            free: Mutex::default(),
+            permits: Arc::new(Semaphore::new(READERS)),
+        });
         let (changes, _) = broadcast::channel(CHANGES);
         let (writer, writes) = mpsc::unbounded_channel();
         let sender = changes.clone();
@@ -126,13 +134,19 @@ impl Sqlite {
         work: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
     ) -> Answer<'_, T> {
         let readers = self.readers.clone();
-        let task = move || {
-            let connection = readers.take()?;
-            let result = work(&connection)?;
-            readers.give(connection);
-            Ok(result)
-        };
-        Box::pin(async move { tokio::task::spawn_blocking(task).await.map_err(|_| closed())? })
+        Box::pin(async move {
+            let permits = readers.permits.clone();
+            let permit = permits.acquire_owned().await.map_err(|_| closed())?;
+            let task = move || {
+                // The permit goes after the connection is back, even if the asker went away.
+                let _permit = permit;
+                let connection = readers.take()?;
+                let result = work(&connection)?;
+                readers.give(connection);
+                Ok(result)
+            };
+            tokio::task::spawn_blocking(task).await.map_err(|_| closed())?
+        })
     }
 }
 

@@ -216,9 +216,7 @@ pub(super) fn sweep(group: &mut Group<'_>) -> rusqlite::Result<Vec<Uuid>> {
         if job.state == State::Cancelling {
             ended(group, job.id, State::Cancelled, None, &[])?;
         } else if job.attempts >= MOST_ATTEMPTS {
-            let message = format!("its worker was lost {} times", job.attempts);
-            let hint = "the job may need more memory than the machine has; see the worker's log";
-            let error = JobError::new("worker_lost", message).hint(hint);
+            let error = JobError::worker_lost(job.attempts);
             ended(group, job.id, State::Failed, Some(&error), &[])?;
         } else {
             back(group, job.id, "attempts")?;
