@@ -1,5 +1,7 @@
 //! The queue, the worker and the API, over a real socket, without a network of a model.
 
 mod contract;
+mod killed;
 mod native;
+mod place;
 mod support;
