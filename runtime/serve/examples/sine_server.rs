@@ -4,6 +4,7 @@
 //! `WAITING` is the most jobs that may wait, `NATS` the address of a queue, e.g. `nats://127.0.0.1`.
 
 #[path = "../tests/serve/support.rs"]
+#[expect(dead_code, reason = "a part of it is for tests alone")]
 mod support;
 
 use std::path::PathBuf;

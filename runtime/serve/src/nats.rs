@@ -39,7 +39,7 @@ use async_nats::{
 use bytes::Bytes;
 use futures_util::StreamExt;
 use serde_json::Value;
-use tokio::{sync::broadcast, task::JoinHandle, time};
+use tokio::{runtime::Handle, sync::broadcast, task::JoinHandle, time};
 use uuid::Uuid;
 
 use self::{
@@ -72,6 +72,7 @@ pub struct Nats {
     mirror: Arc<Mirror>,
     changes: broadcast::Sender<Uuid>,
     watcher: JoinHandle<()>,
+    runtime: Handle,
 }
 
 impl std::fmt::Debug for Nats {
@@ -141,6 +142,7 @@ impl Nats {
             objects,
             mirror,
             changes,
+            runtime: Handle::current(),
         };
         Ok(store)
     }
@@ -150,7 +152,7 @@ impl Nats {
     /// # Errors
     /// If a folder cannot be created.
     pub fn objects(&self, root: &Path) -> std::io::Result<Objects> {
-        let far = objects::Far::new(self.objects.clone(), self.made.clone());
+        let far = objects::Far::new(self.objects.clone(), self.made.clone(), self.runtime.clone());
         Ok(Objects::open(root)?.with_far(Arc::new(far)))
     }
 

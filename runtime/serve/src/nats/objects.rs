@@ -37,9 +37,9 @@ fn list(folder: &str) -> String {
 }
 
 impl Far {
-    /// Must be called within a runtime.
-    pub(super) fn new(objects: ObjectStore, made: kv::Store) -> Self {
-        Self { objects, made, runtime: Handle::current() }
+    /// Files whose messages `runtime` carries.
+    pub(super) fn new(objects: ObjectStore, made: kv::Store, runtime: Handle) -> Self {
+        Self { objects, made, runtime }
     }
 
     /// Waits for `work` on a thread that may block.

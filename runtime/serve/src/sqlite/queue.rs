@@ -1,6 +1,9 @@
 //! The life of a job: claimed, extended, finished, cancelled, lost.
 
-use std::time::Duration;
+use std::{
+    collections::HashSet,
+    time::{Duration, Instant},
+};
 
 use rusqlite::{OptionalExtension, named_params};
 use serde_json::json;
@@ -8,6 +11,7 @@ use uuid::Uuid;
 
 use super::{
     Group,
+    leases::Leases,
     rows::{by_id, id, job},
 };
 use crate::{
@@ -202,16 +206,20 @@ pub(super) fn retry(group: &mut Group<'_>, id: Uuid) -> rusqlite::Result<bool> {
 }
 
 /// Returns jobs with ended leases to the queue, or ends them.
-pub(super) fn sweep(group: &mut Group<'_>) -> rusqlite::Result<Vec<Uuid>> {
+pub(super) fn sweep(group: &mut Group<'_>, leases: &mut Leases) -> rusqlite::Result<Vec<Uuid>> {
     let select = format!(
-        "SELECT {} FROM job WHERE state IN ('running', 'cancelling') AND lease_until < ?1",
+        "SELECT {} FROM job WHERE state IN ('running', 'cancelling')",
         super::rows::COLUMNS
     );
-    let lost: Vec<Job> = group
+    let mut lost: Vec<Job> = group
         .connection
         .prepare_cached(&select)?
-        .query_map([now()], job)?
+        .query_map([], job)?
         .collect::<rusqlite::Result<_>>()?;
+    let running: HashSet<Uuid> = lost.iter().map(|job| job.id).collect();
+    leases.keep(|id| running.contains(&id));
+    let (wall, steady) = (now(), Instant::now());
+    lost.retain(|job| leases.is_over(job.id, job.lease_until.unwrap_or(0), wall, steady));
     for job in &lost {
         if job.state == State::Cancelling {
             ended(group, job.id, State::Cancelled, None, &[])?;

@@ -1,6 +1,6 @@
 //! The contract of the store over the tables.
 
-use std::time::Duration;
+use std::{sync::PoisonError, time::Duration};
 
 use rusqlite::{OptionalExtension, named_params};
 use serde_json::{Value, json};
@@ -213,7 +213,11 @@ impl Store for Sqlite {
     }
 
     fn sweep(&self) -> Answer<'_, Vec<Uuid>> {
-        self.write(queue::sweep)
+        let leases = self.leases.clone();
+        self.write(move |group| {
+            let mut leases = leases.lock().unwrap_or_else(PoisonError::into_inner);
+            queue::sweep(group, &mut leases)
+        })
     }
 
     fn expired(&self, before: Millis, deleted_before: Millis, bytes: u64) -> Answer<'_, Vec<Job>> {

@@ -224,8 +224,6 @@ impl Queue {
 pub(crate) struct Running {
     /// Its address.
     pub(crate) address: SocketAddr,
-    /// Its state.
-    pub(crate) server: Arc<Server>,
     /// Ends it.
     ending: watch::Sender<bool>,
     is_draining: &'static AtomicBool,
@@ -271,14 +269,14 @@ impl Running {
         let server = Arc::new(server);
         let listener = TcpListener::bind(("127.0.0.1", port)).await.expect("a free port");
         let address = listener.local_addr().expect("an address");
-        tokio::spawn(http::serve(listener, server.clone()));
-        let is_draining: &'static AtomicBool = Box::leak(Box::default());
         server.is_ready.store(workers > 0, Ordering::Relaxed);
+        tokio::spawn(http::serve(listener, server));
+        let is_draining: &'static AtomicBool = Box::leak(Box::default());
         for n in 0..workers {
             queue.work(&format!("server-{n}-{}", uuid::Uuid::now_v7()), quick(), is_draining);
         }
         let sweeper = queue.sweep(quick().extend);
-        Self { address, server, ending, is_draining, sweeper }
+        Self { address, ending, is_draining, sweeper }
     }
 
     /// Returns the address of a path.
