@@ -88,6 +88,7 @@ CREATE TRIGGER job_removed AFTER DELETE ON job BEGIN
         WHERE owner = old.owner AND state = old.state;
 END;
 CREATE INDEX job_owner ON job (owner, id);
+CREATE INDEX job_waits ON job (priority, model, id) WHERE state = 'queued';
 ";
 
 /// Sets the connection up, and creates the tables in an empty file.
