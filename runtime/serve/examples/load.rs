@@ -83,7 +83,7 @@ impl Client {
     }
 }
 
-/// What one client saw.
+/// The observations of one client.
 #[derive(Default)]
 struct Seen {
     ids: Vec<String>,

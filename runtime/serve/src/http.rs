@@ -5,7 +5,7 @@
 //! | `jobs`, `outputs`, `events`, `files` | the native API |
 //! | `info` | models, properties, health, metrics, OpenAPI |
 //! | `security` | keys, Host and Origin |
-//! | `hub` | who waits for a change of which job |
+//! | `hub` | listeners for changes of jobs |
 //! | `error` | errors as JSON |
 
 mod error;
@@ -98,7 +98,7 @@ pub struct Server {
     pub is_ready: Arc<AtomicBool>,
     /// Becomes true when the server ends: long answers end then.
     pub ending: watch::Receiver<bool>,
-    /// Who waits for a change of which job.
+    /// Listeners for changes of jobs.
     hub: hub::Hub,
     /// Requests by status class, from 1xx to 5xx.
     requests: [AtomicU64; 5],

@@ -1,4 +1,4 @@
-//! Who waits for a change of which job.
+//! Listeners for changes of jobs.
 //!
 //! One task reads all changes of the store, and wakes only those that wait for the job. A thousand
 //! listeners that each read all changes would wake a thousand times for each.
@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use crate::store::Store;
 
-/// Those who wait, by job: their bell, and their number.
+/// The bell of each job, and the number of its listeners.
 type Waiting = Mutex<HashMap<Uuid, (watch::Sender<()>, usize)>>;
 
 /// The listeners of a server.

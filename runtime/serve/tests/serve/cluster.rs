@@ -1,4 +1,4 @@
-//! What is promised when servers of NATS die, are full, or workers' clocks are wrong.
+//! Promises for the case that servers of NATS die or are full, and that clocks of workers are wrong.
 
 use std::{
     fs,

@@ -1,4 +1,4 @@
-//! What is promised when processes die: workers, servers, and servers of NATS.
+//! Promises for the case that processes die: workers and servers.
 //!
 //! The processes are this test program itself: [`process_of_other_tests`].
 
