@@ -6,11 +6,13 @@
 //! | `realtime` | speech over a WebSocket |
 //! | `info` | models, properties, health, metrics, OpenAPI |
 //! | `security` | keys, Host and Origin |
+//! | `hub` | listeners for changes of jobs |
 //! | `error` | errors as JSON |
 
 mod error;
 mod events;
 mod files;
+mod hub;
 mod info;
 mod jobs;
 mod outputs;
@@ -99,6 +101,8 @@ pub struct Server {
     pub is_ready: Arc<AtomicBool>,
     /// Becomes true when the server ends: long answers end then.
     pub ending: watch::Receiver<bool>,
+    /// Listeners for changes of jobs.
+    hub: hub::Hub,
     /// Requests by status class, from 1xx to 5xx.
     requests: [AtomicU64; 5],
     start: Instant,
@@ -141,6 +145,7 @@ impl Server {
             version: env!("CARGO_PKG_VERSION"),
             is_ready: Arc::default(),
             ending,
+            hub: hub::Hub::default(),
             requests: Default::default(),
             start: Instant::now(),
         }
@@ -157,8 +162,8 @@ impl Server {
         request: Map<String, Value>,
         submission: Submission,
     ) -> Result<Put, ApiError> {
-        let counts = self.store.counts(None).await?;
-        let own = self.store.counts(Some(caller.0.clone())).await?;
+        let own = Some(caller.0.clone());
+        let (counts, own) = tokio::try_join!(self.store.counts(None), self.store.counts(own))?;
         if counts.queued >= self.limits.queue || own.queued >= self.limits.queue_of_one {
             let seconds = counts.mean_seconds.unwrap_or(30.0).ceil().clamp(1.0, 3600.0);
             return Err(ApiError::busy(counts.queued, seconds as u64));
@@ -203,7 +208,7 @@ impl Server {
     /// # Errors
     /// As [`Server::job`].
     pub async fn wait(&self, caller: &Caller, id: Uuid, most: Duration) -> Result<Job, ApiError> {
-        let mut changes = self.store.changes();
+        let mut changes = self.hub.listen(&self.store, id);
         let end = time::Instant::now() + most.min(self.limits.wait);
         let mut ending = self.ending.clone();
         loop {
@@ -212,23 +217,10 @@ impl Server {
                 return Ok(job);
             }
             tokio::select! {
-                () = until_changed(&mut changes, id) => {}
+                () = changes.changed() => {}
                 () = time::sleep_until(end) => {}
                 _ = ending.changed() => {}
             }
-        }
-    }
-}
-
-/// Waits for a change of the job. A receiver that was too slow takes any change.
-async fn until_changed(changes: &mut tokio::sync::broadcast::Receiver<Uuid>, id: Uuid) {
-    use tokio::sync::broadcast::error::RecvError;
-    loop {
-        match changes.recv().await {
-            Ok(changed) if changed != id => {}
-            Ok(_) | Err(RecvError::Lagged(_)) => return,
-            // The store is closed: the next question says so.
-            Err(RecvError::Closed) => return time::sleep(Duration::from_millis(100)).await,
         }
     }
 }

@@ -9,6 +9,7 @@
 //! | `job` | a job, its states, results and events |
 //! | `store` | the contract of the queue |
 //! | `sqlite` | the embedded queue: one file |
+//! | `nats` | the queue of many machines |
 //! | `objects` | files of jobs |
 //! | `worker` | takes jobs, keeps their leases, stores their ends |
 //! | `service` | the running server: listener, worker process, orderly end |
@@ -26,6 +27,8 @@ pub mod http;
 pub mod installed;
 pub mod job;
 pub mod maintenance;
+#[cfg(feature = "nats")]
+pub mod nats;
 pub mod objects;
 pub mod preview;
 pub mod runner;

@@ -4,9 +4,12 @@
 //! - A worker claims a job with a lease, and extends it while it works. A lease that ran out puts the
 //!   job back into the queue once; the second time the job fails with `worker_lost`.
 //! - A worker changes a job only while it holds its lease: [`Lease`] names the attempt.
+//! - A lease is decided by one clock, the steady one of the process that looks ([`Store::sweep`]): it
+//!   counts from the last extension that it saw. Clocks of workers do not matter.
 //! - A queued job is cancelled at once; a running one when its worker sees the wish.
 //!
-//! [`Sqlite`](crate::sqlite::Sqlite) is the embedded store.
+//! [`Sqlite`](crate::sqlite::Sqlite) is the embedded store; `Nats`, of the feature `nats`, is the one of
+//! many machines. Someone must sweep again and again: each server does.
 
 use std::time::Duration;
 

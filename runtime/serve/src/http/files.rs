@@ -98,7 +98,9 @@ pub(super) async fn upload(
 
 /// Removes a file of a form that was refused.
 async fn remove(server: &Server, id: Uuid) {
-    let removed = server.objects.remove_file(id);
+    let objects = server.objects.clone();
+    let removed = tokio::task::spawn_blocking(move || objects.remove_file(id)).await;
+    let removed = removed.unwrap_or_else(|error| Err(std::io::Error::other(error)));
     if let (Err(error), _) | (_, Err(error)) = (
         removed.map_err(|error| error.to_string()),
         server.store.forget_file(id).await.map_err(|error| error.to_string()),
@@ -134,6 +136,9 @@ pub(super) async fn receive(
     file.sync_all().await.map_err(failed)?;
     let id = Uuid::now_v7();
     path.persist(server.objects.file(id)).map_err(|error| failed(error.error))?;
+    let objects = server.objects.clone();
+    let sent = tokio::task::spawn_blocking(move || objects.publish_file(id)).await;
+    sent.map_err(|_| ApiError::internal("the file cannot be stored"))?.map_err(failed)?;
     let file = File {
         id,
         owner: caller.0.clone(),
