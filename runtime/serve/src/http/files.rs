@@ -176,7 +176,11 @@ fn named(
 ) -> Result<Vec<(&'static str, String)>, ApiError> {
     if matches!(kind, Kind::Generate | Kind::Compose) {
         // Other programs have other names for these fields, so the request is read first.
-        let (request, _) = acestep_music::Request::from_object(request.clone())
+        let mut object = request.clone();
+        for key in ["mode", "lrc", "score", "latents"] {
+            object.remove(key);
+        }
+        let (request, _) = acestep_music::Request::from_object(object)
             .map_err(|error| ApiError::from(crate::error::of(&error)))?;
         let source = &request.source;
         let lists = [
