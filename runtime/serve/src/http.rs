@@ -3,6 +3,7 @@
 //! | module | content |
 //! |---|---|
 //! | `jobs`, `outputs`, `events`, `files` | the native API |
+//! | `page` | the page |
 //! | `info` | models, properties, health, metrics, OpenAPI |
 //! | `security` | keys, Host and Origin |
 //! | `error` | errors as JSON |
@@ -13,6 +14,7 @@ mod files;
 mod info;
 mod jobs;
 mod outputs;
+mod page;
 mod security;
 
 use std::{
@@ -243,6 +245,7 @@ pub fn router(server: Arc<Server>) -> Router {
         .merge(jobs::upload_routes().layer(upload))
         .merge(files::routes().layer(upload))
         .merge(info::routes())
+        .merge(page::routes())
         .fallback(|| async { ApiError::not_found() })
         .method_not_allowed_fallback(|| async { ApiError::method_not_allowed() })
         .layer(middleware::from_fn_with_state(server.clone(), security::layer))

@@ -2,4 +2,5 @@
 
 mod contract;
 mod native;
+mod page;
 mod support;
