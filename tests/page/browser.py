@@ -15,7 +15,15 @@ from contextlib import contextmanager
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
 SERVER = TARGET / "debug/examples/sine_server"
-ARGS = ["--no-sandbox", "--autoplay-policy=no-user-gesture-required", "--disable-dev-shm-usage"]
+ARGS = [
+    "--no-sandbox",
+    "--autoplay-policy=no-user-gesture-required",
+    "--disable-dev-shm-usage",
+    # A tab behind another one is as fast as the other.
+    "--disable-renderer-backgrounding",
+    "--disable-background-timer-throttling",
+    "--disable-backgrounding-occluded-windows",
+]
 
 
 def chromium():
@@ -27,7 +35,8 @@ def chromium():
 class Server:
     """A sine server on a free port, which can be killed and started again."""
 
-    def __init__(self):
+    def __init__(self, key=None):
+        self.key = key
         self.folder = tempfile.mkdtemp(prefix="acestep-page-")
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
@@ -36,7 +45,7 @@ class Server:
         self.start()
 
     def start(self):
-        command = [str(SERVER), self.folder, str(self.port)]
+        command = [str(SERVER), self.folder, str(self.port), *([self.key] if self.key else [])]
         self.process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
         for _ in range(100):
             try:
@@ -66,8 +75,16 @@ class Tab:
         self.page.set_default_timeout(8000)
         self.page.on("pageerror", lambda error: self.problems.append(f"script: {error}"))
         self.page.on("request", self.look)
+        if os.environ.get("ACESTEP_PAGE_FROM_DISK"):
+            self.page.route(server.url + "page/**", self.from_disk)
         self.page.goto(server.url)
         self.page.get_by_text("Ready").wait_for()
+
+    def from_disk(self, route):
+        """Answers with the file in the tree, so that a change needs no build."""
+        path = ROOT / "runtime/serve/page" / route.request.url.split("/page/", 1)[1]
+        kinds = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
+        route.fulfill(path=path, content_type=kinds.get(path.suffix, "text/plain"))
 
     def look(self, request):
         inside = (self.server.url, "data:", f"blob:{self.server.url}")
@@ -79,7 +96,7 @@ class Tab:
         page = self.page
         page.get_by_role("tab", name="Song").click()
         page.get_by_label("Describe the song").fill(caption)
-        page.get_by_label("Lyrics", exact=True).fill(lyrics)
+        page.locator("#song-lyrics").fill(lyrics)
         if more:
             fold = page.locator("form.make details.more")
             if fold.get_attribute("open") is None:

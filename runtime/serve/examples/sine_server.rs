@@ -1,20 +1,22 @@
 //! A server whose songs are a sine, to try the API and the page without a network:
-//! `cargo run -p acestep-serve --example sine_server -- FOLDER PORT`.
+//! `cargo run -p acestep-serve --example sine_server -- FOLDER PORT [KEY]`.
 
 #[path = "../tests/serve/support.rs"]
 mod support;
 
 use std::path::PathBuf;
 
-use acestep_serve::http::Security;
+use acestep_serve::http::{Key, Security};
 
 #[tokio::main]
 async fn main() -> std::io::Result<()> {
     let mut args = std::env::args().skip(1);
     let folder = PathBuf::from(args.next().unwrap_or_else(|| "sine".to_owned()));
     let port = args.next().and_then(|port| port.parse().ok()).unwrap_or(8001);
+    let keys = args.next().iter().map(|key| Key::new("page", key)).collect();
     std::fs::create_dir_all(&folder)?;
-    let running = support::Running::start(&folder, Security::default(), port).await;
-    eprintln!("http://{}", running.address);
+    let running =
+        support::Running::start(&folder, Security { keys, ..Security::default() }, port).await;
+    eprintln!("acestep {} at {}", running.server.version, running.url("/"));
     tokio::signal::ctrl_c().await
 }

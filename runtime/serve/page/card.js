@@ -6,7 +6,7 @@ import { choose, isCompared } from "./compare.js";
 import { Details } from "./details.js";
 import { clock, nameOf, outputOf, tracksOf, when, wordsOf } from "./format.js";
 import { Icon } from "./icons.js";
-import { mark, put, submit } from "./live.js";
+import { changed, mark, submit } from "./live.js";
 import { Lyrics } from "./lyrics.js";
 import { audio, toggle, usePlayer } from "./player.js";
 import { Region } from "./region.js";
@@ -41,7 +41,7 @@ async function remove(job) {
   requestAnimationFrame(() => /** @type {HTMLElement | null} */ (
     next?.querySelector("button") ?? document.getElementById("songs-title"))?.focus());
   toast(`“${name}” is deleted.`, () => void tried(async () => {
-    put(await call("PATCH", `v1/jobs/${job.id}`, { deleted: false }));
+    changed(await call("PATCH", `v1/jobs/${job.id}`, { deleted: false }));
     set({ toast: null, jobs: [...state.jobs].sort((a, b) => (a.id < b.id ? 1 : -1)) });
   }));
 }
@@ -69,10 +69,10 @@ function Title({ job }) {
         onKeyDown=${(/** @type {KeyboardEvent} */ event) => { if (event.key === "Escape") end(false); }} />
       <button class="quiet">Keep</button></form>`;
   }
-  return html`<h3>${nameOf(job)} <button class="pen" ref=${button} aria-label=${`Rename ${nameOf(job)}`} onClick=${() => {
+  return html`<h3>${nameOf(job)}</h3><button class="pen" ref=${button} aria-label=${`Rename ${nameOf(job)}`} onClick=${() => {
     setOpen(true);
     requestAnimationFrame(() => field.current?.select());
-  }}><${Icon} name="pen" /></button></h3>`;
+  }}><${Icon} name="pen" /></button>`;
 }
 
 /** @param {{ job: Job, output: import("./api.js").Output, isOnly: boolean }} props */
@@ -135,7 +135,7 @@ export function Card({ job }) {
     <div class="actions">
       ${job.state === "done" && html`<button class="quiet" aria-label=${`Same again: ${name}`} onClick=${() => tried(() => again(job))}><${Icon} name="again" /> Same again</button>`}
       ${isEnded && html`<button class="quiet" aria-label=${`Try again: ${name}`} onClick=${() => tried(async () =>
-        put(await call("POST", `v1/jobs/${job.id}/retry`)))}><${Icon} name="again" /> Try again</button>`}
+        changed(await call("POST", `v1/jobs/${job.id}/retry`)))}><${Icon} name="again" /> Try again</button>`}
       <button class="quiet" aria-label=${`Delete ${name}`} onClick=${() => tried(() => remove(job))}><${Icon} name="bin" /> Delete</button>
       <${Details} job=${job} />
     </div>

@@ -10,10 +10,14 @@ import state, { say, set } from "./state.js";
 
 /** Time between two looks, in milliseconds. */
 const BUSY = 1500;
-const IDLE = 5000;
+const IDLE = 4000;
 
 /** @type {{ id: string, source: EventSource } | null} */
 let following = null;
+/** Other tabs of this browser hear of changes at once. */
+const tabs = new BroadcastChannel("acestep");
+tabs.addEventListener("message", () => void refresh());
+
 let timer = 0;
 let looks = 0;
 /** @type {Record<string, { stage: string, at: number, done: number }>} */
@@ -50,8 +54,16 @@ function take(jobs, rest = {}) {
     news(before.get(job.id), job);
     measure(job);
   }
+  // A job that ends leaves the queue for the library: the focus goes with it.
+  const card = document.activeElement?.closest(".card")?.id;
   set({ ...rest, jobs });
   follow();
+  if (!card) return;
+  setTimeout(() => {
+    if (document.activeElement !== document.body) return;
+    const button = document.getElementById(card)?.querySelector("button");
+    /** @type {HTMLElement | null | undefined} */ (button)?.focus({ preventScroll: true });
+  }, 50);
 }
 
 /** Puts a job that the server just answered into its place. @param {Job} job */
@@ -64,6 +76,12 @@ export function put(job) {
   looks++;
   take(job.deleted ? jobs.filter((known) => known.id !== job.id) : jobs);
   again();
+}
+
+/** As `put`, for a change that was made here: other tabs hear of it. @param {Job} job */
+export function changed(job) {
+  put(job);
+  tabs.postMessage("changed");
 }
 
 /** Tells listeners of the live region about ends. @param {Job | undefined} old @param {Job} job */
@@ -137,16 +155,14 @@ function update(job) {
 /** @param {Record<string, any>} job @returns {Promise<Job>} */
 export async function submit(job) {
   const made = await call("POST", "v1/jobs", job);
-  put(made);
+  changed(made);
   say(`${nameOf(made)} is in the queue.`);
   return made;
 }
 
 /** @param {Job} job @param {Record<string, any>} marks */
 export async function mark(job, marks) {
-  const changed = await call("PATCH", `v1/jobs/${job.id}`, marks);
-  put(changed);
-  return changed;
+  changed(await call("PATCH", `v1/jobs/${job.id}`, marks));
 }
 
 document.addEventListener("visibilitychange", () => {

@@ -25,7 +25,7 @@ const FIELDS = [
   { key: "audio_format", label: "Format",
     choices: [["wav", "WAV"], ["wav24", "WAV, 24 bits"], ["wav32", "WAV, float"], ["flac", "FLAC"],
       ["mp3", "MP3"], ["opus", "Opus"]] },
-  { key: "thinking", label: "Plan with the language model", choices: [["true", "yes"], ["false", "no"]] },
+  { key: "thinking", label: "Thinking", choices: [["true", "yes"], ["false", "no"]] },
 ];
 
 const NUMBERS = FIELDS.filter((field) => field.type === "number").map((field) => field.key);

@@ -3,7 +3,7 @@
 
 import { call, Refusal } from "./api.js";
 import { about, isActive, nameOf, stageOf } from "./format.js";
-import { put } from "./live.js";
+import { changed } from "./live.js";
 import { Notices } from "./said.js";
 import state, { toast } from "./state.js";
 import { html } from "./vendor/htm-preact.js";
@@ -13,7 +13,7 @@ import { html } from "./vendor/htm-preact.js";
 /** @param {Job} job */
 async function cancel(job) {
   try {
-    put(await call("POST", `v1/jobs/${job.id}/cancel`));
+    changed(await call("POST", `v1/jobs/${job.id}/cancel`));
   } catch (error) {
     if (!(error instanceof Refusal)) throw error;
     toast(error.reason.message);

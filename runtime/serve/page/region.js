@@ -66,7 +66,7 @@ export function Region({ job, output, part, onPart }) {
     onPart({ ...old, [side]: value });
   };
   const ways = { part: "Make a part anew", after: "Extend the end", before: "Add an intro" };
-  return html`<form class="region" onSubmit=${make} aria-label="Change a part">
+  return html`<form class="region" novalidate onSubmit=${make} aria-label="Change a part">
     <div class="choices" role="group" aria-label="Change">
       ${Object.entries(ways).map(([key, label]) => html`<button type="button" key=${key}
         class="choice" aria-pressed=${way === key} onClick=${() => setWay(key)}>${label}</button>`)}

@@ -59,7 +59,7 @@ export function Song() {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) void make(event);
   };
   const needsWords = !song.caption && !song.lyrics && !state.source;
-  return html`<form class="make" onSubmit=${make} onKeyDown=${keys}>
+  return html`<form class="make" novalidate onSubmit=${make} onKeyDown=${keys}>
     <label for="song-caption">Describe the song</label>
     <textarea id="song-caption" rows="3" maxlength="511" placeholder="slow felt piano, rain, a warm voice close by"
       value=${song.caption ?? ""} onInput=${(/** @type {any} */ event) => write("song", { caption: event.target.value })}></textarea>

@@ -37,7 +37,7 @@ export function Speech() {
     }
     setBusy(false);
   };
-  return html`<form class="make" onSubmit=${make}>
+  return html`<form class="make" novalidate onSubmit=${make}>
     <label for="speech-text">Text</label>
     <textarea id="speech-text" name="text" rows="7" placeholder="What shall be said" value=${speech.text ?? ""} onInput=${input}></textarea>
     <div class="grid">

@@ -80,12 +80,9 @@ export function Wave({ job, output, peaks, part, onPart }) {
       regions.enableDragSelection({ color: colour("--part") });
       const tell = (/** @type {any} */ region) => {
         for (const other of regions.getRegions()) if (other !== region) other.remove();
-        made.current.region = region;
         made.current.onPart({ start: round(region.start), end: round(region.end) });
       };
-      regions.on("region-created", (/** @type {any} */ region) => {
-        if (!made.current.isOwn) tell(region);
-      });
+      regions.on("region-created", tell);
       regions.on("region-updated", tell);
       Object.assign(made.current, { surfer, regions });
       surfer.on("ready", () => mark(made.current, made.current.part));
@@ -130,7 +127,7 @@ export function Wave({ job, output, peaks, part, onPart }) {
 }
 
 /** Draws a part that fields or keys chose. @param {any} made @param {Part | null} part */
-function mark({ regions, region, ...made }, part) {
+function mark({ regions }, part) {
   if (!regions) return;
   if (!part) {
     regions.clearRegions();

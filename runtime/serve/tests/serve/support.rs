@@ -216,6 +216,13 @@ impl Running {
         let listener = TcpListener::bind(("127.0.0.1", port)).await.expect("a free port");
         let address = listener.local_addr().expect("an address");
         tokio::spawn(http::serve(listener, server.clone()));
+        let swept = store.clone();
+        let mut end = ending.subscribe();
+        tokio::spawn(async move {
+            while tokio::time::timeout(Duration::from_millis(500), end.changed()).await.is_err() {
+                swept.sweep().await.expect("a store");
+            }
+        });
         let is_draining: &'static AtomicBool = Box::leak(Box::default());
         server.is_ready.store(true, Ordering::Relaxed);
         let (runtime, times) = (Handle::current(), quick());
