@@ -2,7 +2,7 @@
 // Everything else about a job: files, tags, what was changed, its request.
 
 import { asSource, at, read, Refusal } from "./api.js";
-import { changes, nameOf, outputOf, size, tracksOf } from "./format.js";
+import { changes, nameOf, size, tracksOf } from "./format.js";
 import { Icon } from "./icons.js";
 import { mark } from "./live.js";
 import { fill } from "./more.js";
@@ -14,10 +14,13 @@ import { html, useEffect, useState } from "./vendor/htm-preact.js";
 const CONTENTS = { audio: "sound", lrc: "times of the lines", score: "scores", codes: "audio codes", latents: "latents",
   request: "request", description: "description", peaks: "waveform" };
 
+/** A name that every file system takes. @param {string} name */
+const fileName = (name) => name.replace(/[\\/:*?"<>|.\p{C}]+/gu, " ").trim();
+
 /** @param {{ job: Job }} props */
 export function Details({ job }) {
   const [isOpen, setOpen] = useState(false);
-  const description = outputOf(job, 1, "description");
+  const description = job.outputs.find((output) => output.content === "description");
   return html`<details class="about" open=${isOpen || Boolean(description)} onToggle=${(/** @type {any} */ event) => setOpen(event.target.open)}>
     <summary aria-label=${`Details of ${nameOf(job)}`}>Details</summary>
     ${(isOpen || description) && html`<${Inside} job=${job} />`}</details>`;
@@ -28,7 +31,7 @@ function Inside({ job }) {
   const found = changes(job.request, job.resolved);
   const [tags, setTags] = useState(job.tags.join(", "));
   const first = tracksOf(job)[0];
-  const description = outputOf(job, 1, "description");
+  const description = job.outputs.find((output) => output.content === "description");
   const use = async () => {
     try {
       set({ source: { id: await asSource(first), name: nameOf(job), use: "cover" }, tab: "song" });
@@ -55,7 +58,7 @@ function Inside({ job }) {
   return html`<div class="inside">
     ${description && html`<${Description} output=${description} />`}
     ${job.outputs.length > 0 && html`<h4>Files</h4><ul class="files">${job.outputs.map((output) => html`<li key=${output.name}>
-      <a href=${at(output.url)} download=${output.name}><${Icon} name="down" /> ${output.name}</a>
+      <a href=${at(output.url)} download=${`${fileName(nameOf(job))} ${output.name}`}><${Icon} name="down" /> ${output.name}</a>
       <span class="meta">${/** @type {any} */ (CONTENTS)[output.content] ?? output.content}, ${size(output.bytes)}</span></li>`)}</ul>`}
     <form class="row" onSubmit=${keep}><label>Tags, with commas between
       <input value=${tags} onInput=${(/** @type {any} */ event) => setTags(event.target.value)} /></label><button class="quiet">Keep</button></form>

@@ -43,7 +43,8 @@ export async function refresh() {
 
 function again() {
   clearTimeout(timer);
-  const isBusy = !state.isReached || state.jobs.some(isActive);
+  // Events tell of the job that runs, so a look is urgent only without them.
+  const isBusy = !state.isReached || (!following && state.jobs.some(isActive));
   timer = setTimeout(refresh, isBusy ? BUSY : IDLE);
 }
 
@@ -137,12 +138,16 @@ function follow() {
   for (const name of ["state", "track"]) source.addEventListener(name, load);
   source.addEventListener("end", () => {
     source.close();
-    load();
+    // The places of the others in the queue change too.
+    void refresh();
   });
   source.addEventListener("error", () => {
     // Looks go on; the next one begins to listen again.
     source.close();
-    if (following?.source === source) following = null;
+    if (following?.source !== source) return;
+    following = null;
+    clearTimeout(timer);
+    timer = setTimeout(refresh, 500);
   });
 }
 

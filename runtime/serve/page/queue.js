@@ -12,6 +12,7 @@ import { html } from "./vendor/htm-preact.js";
 
 /** @param {Job} job */
 async function cancel(job) {
+  if (job.state === "cancelling") return;
   try {
     changed(await call("POST", `v1/jobs/${job.id}/cancel`));
   } catch (error) {
@@ -32,7 +33,7 @@ export function Queue() {
       const wait = isWaiting && mean && job.position ? `, begins in about ${about(mean * job.position)}` : "";
       return html`<li key=${job.id} class=${isWaiting ? "card waiting" : "card active"} id=${`card-${job.id}`}>
         <div class="labelled"><h3>${nameOf(job)}</h3>
-          <button class="quiet" disabled=${job.state === "cancelling"} onClick=${() => cancel(job)}
+          <button class="quiet" aria-disabled=${job.state === "cancelling"} onClick=${() => cancel(job)}
             aria-label=${`Cancel ${nameOf(job)}`}>${job.state === "cancelling" ? "Stopping" : "Cancel"}</button></div>
         ${!isWaiting && html`<progress aria-label=${`Progress of ${nameOf(job)}`} max=${total || 1}
           value=${total > 0 ? done : undefined}></progress>`}

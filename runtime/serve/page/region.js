@@ -38,6 +38,7 @@ export function Region({ job, output, part, onPart }) {
 
   const make = async (/** @type {Event} */ event) => {
     event.preventDefault();
+    if (isBusy) return;
     const { start, end } = { part: part ?? { start: 0, end: 0 },
       after: { start: seconds, end: round(seconds + length) },
       before: { start: -length, end: 0 } }[way] ?? { start: 0, end: 0 };
@@ -87,6 +88,6 @@ export function Region({ job, output, part, onPart }) {
     <label>Words<textarea name="lyrics" rows="4" value=${lyrics}
       onInput=${(/** @type {any} */ event) => setLyrics(event.target.value)}></textarea></label>
     ${wrong && html`<${Wrong} reason=${wrong} />`}
-    <div class="row end"><button class="main" disabled=${isBusy}>${isBusy ? "Sending…" : "Make it"}</button></div>
+    <div class="row end"><button class="main" aria-disabled=${isBusy}>${isBusy ? "Sending…" : "Make it"}</button></div>
   </form>`;
 }

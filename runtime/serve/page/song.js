@@ -23,6 +23,7 @@ export function Song() {
   const [wrong, setWrong] = useState(/** @type {import("./api.js").Reason | null} */ (null));
   const [isBusy, setBusy] = useState(false);
   const { song } = state;
+  const needsWords = !song.caption && !song.lyrics && !state.source;
 
   const insert = (/** @type {string} */ name) => {
     const field = lyrics.current;
@@ -39,6 +40,7 @@ export function Song() {
 
   const make = async (/** @type {Event} */ event) => {
     event.preventDefault();
+    if (isBusy || needsWords) return;
     setBusy(true);
     try {
       await submit({ request: { ...requestOf(song), ...sourceOf(state.source) } });
@@ -58,7 +60,6 @@ export function Song() {
   const keys = (/** @type {KeyboardEvent} */ event) => {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) void make(event);
   };
-  const needsWords = !song.caption && !song.lyrics && !state.source;
   return html`<form class="make" novalidate onSubmit=${make} onKeyDown=${keys}>
     <label for="song-caption">Describe the song</label>
     <textarea id="song-caption" rows="3" maxlength="511" placeholder="slow felt piano, rain, a warm voice close by"
@@ -76,6 +77,6 @@ export function Song() {
     <${Dropped} />
     <${More} model=${songModel()} />
     ${wrong && html`<${Wrong} reason=${wrong} />`}
-    <button class="main wide" disabled=${isBusy || needsWords}>${isBusy ? "Sending…" : "Make the song"}</button>
+    <button class="main wide" disabled=${needsWords} aria-disabled=${isBusy}>${isBusy ? "Sending…" : "Make the song"}</button>
   </form>`;
 }

@@ -22,6 +22,7 @@ export function Speech() {
 
   const make = async (/** @type {Event} */ event) => {
     event.preventDefault();
+    if (isBusy) return;
     setBusy(true);
     try {
       const request = { ...speech };
@@ -59,6 +60,6 @@ export function Speech() {
       <label>Its words<textarea name="transcript" rows="2" value=${speech.transcript ?? ""} onInput=${input}></textarea></label>
     </details>
     ${wrong && html`<${Wrong} reason=${wrong} />`}
-    <button class="main wide" disabled=${isBusy || !speech.text}>${isBusy ? "Sending…" : "Speak"}</button>
+    <button class="main wide" disabled=${!speech.text} aria-disabled=${isBusy}>${isBusy ? "Sending…" : "Speak"}</button>
   </form>`;
 }

@@ -1,4 +1,15 @@
 //! The page: files that are part of the program, so it works without a network.
+//!
+//! | script | content |
+//! |---|---|
+//! | `app` | the whole page, the library |
+//! | `api`, `state`, `live` | calls, shared state, jobs as the server has them |
+//! | `song`, `more`, `source`, `speech` | the forms |
+//! | `queue`, `card`, `details` | jobs that run, jobs that ended, their files |
+//! | `player`, `keys`, `wave`, `lyrics` | one sound for the page, its keys, its pictures |
+//! | `region`, `compare` | a part made anew, two versions side by side |
+//! | `status`, `said`, `format`, `icons` | readiness, messages, words and numbers |
+//! | `vendor/` | foreign code, with licences and checksums |
 
 use std::sync::{Arc, LazyLock};
 
