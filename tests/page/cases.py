@@ -55,10 +55,12 @@ def a_song_is_made_played_and_fetched(context, server):
 def keys_play_as_in_any_player(context, server):
     tab = Tab(context, server)
     page = tab.page
-    tab.make("picture keys", duration=30)
-    tab.card("picture keys").get_by_role("button", name="Open picture keys").click()
-    wave_form = tab.card("picture keys").get_by_role("slider", name="Position in the song")
+    tab.make("bright keys", duration=30)
+    tab.card("bright keys").get_by_role("button", name="Open bright keys").click()
+    wave_form = tab.card("bright keys").get_by_role("slider", name="Position in the song")
     expect(wave_form).to_have_attribute("aria-valuemax", "30")
+    # Without points of the server the browser decodes the file.
+    expect(wave_form.locator("canvas").first).to_be_visible()
     page.evaluate("document.activeElement.blur()")
     page.keyboard.press("Space")
     expect(page.get_by_role("button", name="Pause", exact=True)).to_be_visible()
@@ -248,14 +250,17 @@ def a_file_is_covered_and_a_refused_one_is_explained(context, server):
     }""", list(sound))
     group = page.get_by_role("group", name="Source")
     expect(group.get_by_role("button", name="Cover")).to_have_attribute("aria-pressed", "true")
+    group.get_by_label("Closeness").fill("0.6")
     tab.make("bossa nova")
     expect(tab.card("bossa nova")).to_be_visible()
     request = last_request(tab)
     assert request["task_type"] == "cover" and len(request["src_audio"]) == 36, request
+    assert request["audio_cover_strength"] == 0.6, request
     group.get_by_role("button", name="Reference").click()
     tab.make("with a reference")
     expect(tab.card("with a reference")).to_be_visible()
-    assert len(last_request(tab)["reference_audio"]) == 1
+    request = last_request(tab)
+    assert len(request["reference_audio"]) == 1 and "audio_cover_strength" not in request, request
     group.get_by_role("button", name="Understand").click()
     expect(tab.card("About tune.wav")).to_be_visible()
     assert tab.jobs()[0]["kind"] == "understand"

@@ -30,12 +30,15 @@ const FIELDS = [
 
 const NUMBERS = FIELDS.filter((field) => field.type === "number").map((field) => field.key);
 
+/** Values that only a source needs. */
+const OF_A_SOURCE = ["audio_cover_strength", "track_name"];
+
 /** Makes a request of the form's words. @param {Record<string, any>} form */
 export function requestOf(form) {
   /** @type {Record<string, any>} */
   const request = {};
   for (const [key, value] of Object.entries(form)) {
-    if (key === "lyrics" && form.instrumental) continue;
+    if ((key === "lyrics" && form.instrumental) || OF_A_SOURCE.includes(key)) continue;
     if (NUMBERS.includes(key)) request[key] = Number(value);
     else if (key === "thinking") request[key] = value === true || value === "true";
     else if (key === "seed") request[key] = /^\d+$/.test(String(value).trim()) ? Number(value) : value;

@@ -18,10 +18,15 @@ const TRACKS = ["vocals", "backing_vocals", "drums", "bass", "guitar", "keyboard
 export function sourceOf(source) {
   if (!source) return {};
   if (source.use === "reference") return { reference_audio: [source.id] };
-  const track = state.song.track_name ?? "vocals";
-  const named = { lego: { track_name: track }, extract: { track_name: track }, complete: { track_classes: [track] } };
-  const { track_name, ...rest } = /** @type {any} */ ({ ...(/** @type {any} */ (named)[source.use] ?? {}) });
-  return { task_type: source.use, src_audio: source.id, ...rest, ...(track_name ? { track_name } : {}) };
+  const { use, id } = source;
+  const { audio_cover_strength, track_name = "vocals" } = state.song;
+  const own = {
+    cover: audio_cover_strength === undefined ? {} : { audio_cover_strength },
+    lego: { track_name },
+    extract: { track_name },
+    complete: { track_classes: [track_name] },
+  }[use];
+  return { task_type: use, src_audio: id, ...own };
 }
 
 /** Sends a file, and keeps it as the source of the next song. @param {File} file */
