@@ -6,6 +6,7 @@
 //! | `realtime` | speech over a WebSocket |
 //! | `openai`, `upstream`, `cpp` | the faces of other programs' clients |
 //! | `input`, `formats`, `results` | what the faces share |
+//! | `page` | the page |
 //! | `info` | models, properties, health, metrics, OpenAPI |
 //! | `security` | keys, Host and Origin |
 //! | `hub` | listeners for changes of jobs |
@@ -22,6 +23,7 @@ mod input;
 mod jobs;
 mod openai;
 mod outputs;
+mod page;
 mod realtime;
 mod results;
 mod security;
@@ -249,6 +251,7 @@ pub fn router(server: Arc<Server>) -> Router {
         .merge(files::routes().layer(upload))
         .merge(info::routes())
         .merge(faces(upload))
+        .merge(page::routes())
         .fallback(|| async { ApiError::not_found() })
         .method_not_allowed_fallback(|| async { ApiError::method_not_allowed() })
         .layer(middleware::from_fn_with_state(server.clone(), security::layer))

@@ -71,20 +71,17 @@ pub(super) fn file(
     Ok(())
 }
 
-/// Returns largest and smallest samples of each column, over all channels.
-fn peaks(audio: &Audio) -> [Vec<f64>; 2] {
+/// Returns the smallest and the largest sample of each column over all channels: one after the other.
+fn peaks(audio: &Audio) -> Vec<f64> {
     let samples = audio.samples();
     let columns = COLUMNS.min(samples);
-    let mut peaks = [Vec::with_capacity(columns), Vec::with_capacity(columns)];
-    for column in 0..columns {
-        let range = column * samples / columns..((column + 1) * samples / columns).min(samples);
+    let of_column = |column: usize| {
+        let range = column * samples / columns..(column + 1) * samples / columns;
         let values = audio.channels.iter().flat_map(|channel| &channel[range.clone()]);
         let (low, high) =
             values.fold((0f32, 0f32), |(low, high), &value| (low.min(value), high.max(value)));
         // Three digits are more than a picture shows.
-        let rounded = |value: f32| (f64::from(value) * 1000.0).round() / 1000.0;
-        peaks[0].push(rounded(high));
-        peaks[1].push(rounded(low));
-    }
-    peaks
+        [low, high].map(|value| (f64::from(value) * 1000.0).round() / 1000.0)
+    };
+    (0..columns).flat_map(of_column).collect()
 }

@@ -6,6 +6,7 @@ mod contract;
 mod file;
 mod killed;
 mod native;
+mod page;
 mod place;
 mod stored;
 mod support;

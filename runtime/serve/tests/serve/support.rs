@@ -69,12 +69,31 @@ impl Runner for Sine {
                 }
             }
         }
-        (task.resolved)(json!({ "caption": text("caption"), "seed": 7 }));
+        let mut resolved = request.clone();
+        resolved["seed"] = 7.into();
+        resolved["inference_steps"] = 8.into();
+        (task.resolved)(resolved);
         let songs = request["batch_size"].as_u64().unwrap_or(1) as u32;
         for track in 1..=songs {
             self.song(&task, track)?;
-            task.made.push(made(track, Content::Audio, "wav"));
-            lines(&mut task, track)?;
+            let made = |content, ending: &str| Made {
+                track,
+                content,
+                name: format!("{track}.{ending}"),
+                seed: Some(7),
+                seconds: Some(seconds(request)),
+            };
+            let write = |ending: &str, text: String| {
+                fs::write(task.folder.join(format!("{track}.{ending}")), text)
+                    .map_err(|error| Stopped::Failed(acestep_serve::worker::of_files(&error)))
+            };
+            task.made.push(made(Content::Audio, "wav"));
+            write("lrc", lrc(request))?;
+            task.made.push(made(Content::Lrc, "lrc"));
+            if words.contains("picture") {
+                write("peaks.json", peaks().to_string())?;
+                task.made.push(made(Content::Peaks, "peaks.json"));
+            }
         }
         Ok(())
     }
@@ -98,7 +117,10 @@ impl Sine {
         let rate = 48_000;
         let tone =
             |i: u32| (f64::from(i) * 440.0 * f64::from(track) / f64::from(rate) * 6.283).sin();
-        let samples: Vec<f32> = (0..rate).map(|i| (0.3 * tone(i)) as f32).collect();
+        // Songs differ in pitch and in loudness.
+        let gain = 0.3 / f64::from(track);
+        let length = (seconds(&task.job.request) * f64::from(rate)) as u32;
+        let samples: Vec<f32> = (0..length).map(|i| (gain * tone(i)) as f32).collect();
         let audio = Audio { sample_rate: rate, channels: vec![samples.clone(), samples] };
         let path = task.folder.join(format!("{track}.wav"));
         save_audio(
@@ -110,6 +132,25 @@ impl Sine {
         )
         .map_err(|error| Stopped::Failed(acestep_serve::error::of(&error)))
     }
+}
+
+/// The length of a song: one second, or that of the request up to a minute.
+fn seconds(request: &Value) -> f64 {
+    request["duration"].as_f64().unwrap_or(1.0).min(60.0)
+}
+
+/// The lines of the lyrics, one a second.
+fn lrc(request: &Value) -> String {
+    let lyrics = request["lyrics"].as_str().unwrap_or("la");
+    let line = |(at, line): (usize, &str)| format!("[00:{at:02}.00]{line}\n");
+    lyrics.lines().filter(|line| !line.is_empty()).take(60).enumerate().map(line).collect()
+}
+
+/// A waveform that becomes louder and softer.
+fn peaks() -> Value {
+    let height = |i: u32| (f64::from(i) / 80.0).sin().abs() * 0.9;
+    let pairs: Vec<_> = (0..1000).flat_map(|i| [-height(i), height(i)]).collect();
+    json!({ "peaks": pairs })
 }
 
 /// A catalog of one model of songs and one of speech.
