@@ -33,7 +33,7 @@ use cubek::{
     std::InputBinding,
 };
 
-use super::rows::empty;
+use super::{plain_product, rows::empty};
 
 /// True if autotuning is on.
 pub(super) fn is_tuned() -> bool {
@@ -81,6 +81,9 @@ where
 pub(super) fn matmul<R: CubeRuntime>(left: CubeTensor<R>, right: CubeTensor<R>) -> CubeTensor<R> {
     if is_cut(&left) {
         return by_units(left, right);
+    }
+    if !is_tuned() && plain_product::takes(&left, &right) {
+        return plain_product::product(left, right);
     }
     let strategy = if is_tuned() { MatmulStrategy::default() } else { MatmulStrategy::Cube };
     let dtype = left.dtype;
