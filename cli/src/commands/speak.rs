@@ -63,7 +63,12 @@ pub(crate) fn run(args: &Speak, global: &Global) -> Result<ExitCode> {
         notices.push(Notice(text.into()));
     }
     notices.extend(model.notices().into_iter().map(Notice));
-    let source = Source::of(&args.voice, transcript, &model, &mut notices)?;
+    // Each of them keeps one core busy: the vocabulary is read beside the voice. Its error comes with
+    // the first text.
+    let source = std::thread::scope(|scope| {
+        scope.spawn(|| drop(model.tokenizer()));
+        Source::of(&args.voice, transcript, &model, &mut notices)
+    })?;
     let first = args.drawing.request(String::new(), &args.voice, instruct);
     let first_seed = first.seed.unwrap_or_else(|| u64::from(rand::random::<u32>()));
     let requests: Vec<Request> = texts

@@ -62,17 +62,16 @@ pub(super) enum Routine {
 impl Routine {
     /// Returns the fastest routine that supports the call.
     fn of<R: CubeRuntime>(call: &Call<R>) -> Self {
-        // A driver in software compiles `Decode` for each number of rows, for seconds.
-        if !is_tuned() {
-            return Self::Units;
-        }
         let order = [
             Self::Decode,
             #[cfg(feature = "cuda")]
             Self::Hopper,
             Self::TensorCores,
         ];
-        order.into_iter().find(|routine| routine.takes(call)).unwrap_or(Self::Units)
+        // A driver in software compiles `Decode` for each number of rows, for seconds.
+        let pays = |routine: &Self| *routine != Self::Decode || is_tuned();
+        let mut order = order.into_iter().filter(pays);
+        order.find(|routine| routine.takes(call)).unwrap_or(Self::Units)
     }
 
     fn takes<R: CubeRuntime>(self, call: &Call<R>) -> bool {
