@@ -19,7 +19,7 @@ mod units;
 use burn_cubecl::{CubeRuntime, kernel::into_contiguous, ops::permute, tensor::CubeTensor};
 use cubecl::prelude::*;
 
-use super::{super::Visibility, matrix::is_tuned, rows::empty};
+use super::{super::Visibility, matrix::is_in_software, rows::empty};
 
 /// Values per read.
 const VECTOR: usize = 4;
@@ -69,7 +69,7 @@ impl Routine {
             Self::TensorCores,
         ];
         // A driver in software compiles `Decode` for each number of rows, for seconds.
-        let pays = |routine: &Self| *routine != Self::Decode || is_tuned();
+        let pays = |routine: &Self| *routine != Self::Decode || !is_in_software(&call.q.client);
         let mut order = order.into_iter().filter(pays);
         order.find(|routine| routine.takes(call)).unwrap_or(Self::Units)
     }
