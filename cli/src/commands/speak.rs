@@ -57,11 +57,16 @@ pub(crate) fn run(args: &Speak, global: &Global) -> Result<ExitCode> {
         notices.push(Notice(text.into()));
     }
     notices.extend(model.notices().into_iter().map(Notice));
-    let voice = match (&args.voice.reference, name) {
-        (Some(path), _) => Voice::recording(path, transcript, &mut notices)?,
-        (None, Some(name)) => Voice::named(name, &model, voices)?,
-        (None, None) => Voice::Model,
-    };
+    // Each of them keeps one core busy: the vocabulary is read beside the voice. Its error comes with
+    // the first text.
+    let voice = std::thread::scope(|scope| -> Result<Voice> {
+        scope.spawn(|| drop(model.tokenizer()));
+        Ok(match (&args.voice.reference, name) {
+            (Some(path), _) => Voice::recording(path, transcript, &mut notices)?,
+            (None, Some(name)) => Voice::named(name, &model, voices)?,
+            (None, None) => Voice::Model,
+        })
+    })?;
     let first = args.drawing.request(String::new(), &args.voice, instruct);
     let first_seed = first.seed.unwrap_or_else(|| u64::from(rand::random::<u32>()));
     let requests: Vec<Request> = texts
