@@ -35,7 +35,11 @@ Examples:
 pub(crate) const JOBS_EXAMPLES: &str = "\
 Examples:
   acestep jobs list --state queued,running
-      what waits and what runs
+      shows what waits and what runs
+  acestep jobs show 019a21a5-b0c1-77ae-9403-5de9c9dcf9ce
+      shows its request, its messages and its results
+  acestep jobs retry 019a21a5-b0c1-77ae-9403-5de9c9dcf9ce
+      runs it again
   acestep jobs cancel 019a21a5-b0c1-77ae-9403-5de9c9dcf9ce
       stops one";
 
@@ -127,7 +131,7 @@ pub(crate) struct Serve {
     pub(crate) operation: Operation,
 }
 
-/// Who may use a server.
+/// The clients of a server.
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Access")]
 pub(crate) struct Access {

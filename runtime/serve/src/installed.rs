@@ -14,7 +14,7 @@ use crate::{
     catalog::{Catalog, Checked, Family, Model, Voice},
     error::of,
     job::{JobError, Kind},
-    runner::{SongRequest, SpeechRequest},
+    request::{SongRequest, SpeechRequest},
 };
 
 /// The models and voices of this machine.

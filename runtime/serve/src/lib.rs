@@ -15,6 +15,7 @@
 //! | `service` | the running server: listener, worker process, orderly end |
 //! | `maintenance` | jobs of lost workers, old results |
 //! | `catalog` | the models of a machine; the check of a request |
+//! | `request` | requests as JSON objects |
 //! | `runner` | runs jobs with networks that stay in memory |
 //! | `installed` | the catalog of this machine |
 //! | `preview` | sound while it is made |
@@ -31,6 +32,7 @@ pub mod maintenance;
 pub mod nats;
 pub mod objects;
 pub mod preview;
+pub mod request;
 pub mod runner;
 pub mod service;
 pub mod sqlite;

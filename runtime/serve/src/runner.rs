@@ -4,7 +4,6 @@
 //! starts at once; another model takes its place.
 
 mod others;
-mod request;
 mod sinks;
 mod songs;
 mod speech;
@@ -17,7 +16,6 @@ use acestep_model::{Backend, Place};
 use acestep_music::lm::Held;
 use tokio::runtime::Handle;
 
-pub use self::request::{SongRequest, SpeechRequest};
 use crate::{
     error::of,
     installed::Installed,

@@ -20,7 +20,7 @@ use super::{ApiError, Caller, Server};
 use crate::{
     job::{Kind, now},
     objects::hex,
-    runner::SongRequest,
+    request::SongRequest,
     store::File,
     worker::of_files,
 };

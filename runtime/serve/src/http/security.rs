@@ -1,4 +1,4 @@
-//! Who may ask: keys, Host and Origin. One layer over the whole router, WebSocket included.
+//! Access: keys, Host and Origin. One layer over the whole router, WebSocket included.
 //!
 //! - Without keys the server answers only requests whose `Host` is this machine's own name. A page of
 //!   another site that resolves its name to 127.0.0.1 is refused (DNS rebinding).

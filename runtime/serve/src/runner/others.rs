@@ -20,9 +20,10 @@ use acestep_session::{
 };
 use serde_json::{Map, Value};
 
-use super::{Failed, Networked, SongRequest, notify, request::text, sinks, songs};
+use super::{Failed, Networked, notify, sinks, songs};
 use crate::{
     job::{Content, JobError},
+    request::{SongRequest, text},
     worker::Task,
 };
 

@@ -12,10 +12,11 @@ use acestep_session::{
 };
 use serde_json::{Value, json};
 
-use super::{Failed, Networked, SongRequest, notify, sinks};
+use super::{Failed, Networked, notify, sinks};
 use crate::{
     job::{Content, JobError},
     objects::Objects,
+    request::SongRequest,
     worker::Task,
 };
 

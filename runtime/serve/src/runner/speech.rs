@@ -9,10 +9,11 @@ use acestep_session::speech::{self, Sink, Voice, check_memory, positions, speak_
 use acestep_speech::{Options, Request, SAMPLE_RATE, Spoken};
 use serde_json::json;
 
-use super::{Failed, Networked, Speech, SpeechRequest, notify, sinks, songs};
+use super::{Failed, Networked, Speech, notify, sinks, songs};
 use crate::{
     job::Content,
     preview::{Preview, PreviewFormat},
+    request::SpeechRequest,
     worker::Task,
 };
 

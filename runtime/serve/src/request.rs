@@ -91,7 +91,7 @@ impl SpeechRequest {
 ///
 /// # Errors
 /// A value of another type.
-pub(super) fn text(object: &mut Map<String, Value>, key: &str) -> Result<Option<String>, JobError> {
+pub(crate) fn text(object: &mut Map<String, Value>, key: &str) -> Result<Option<String>, JobError> {
     match object.remove(key) {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(text)) => Ok(Some(text)),
