@@ -84,7 +84,7 @@ fn a_song_on_kept_networks_is_that_of_an_engine() {
     let scored = song::score_all(&[(&whole, &Unobserved)], Instant::now()).expect("a CPU");
     let scored = scored.into_iter().next().expect("one request").0.expect("scores");
 
-    let held = Held::<Cpu>::new(&composition.folder);
+    let held = Held::<Cpu>::new(&*composition.folder);
     // ANCHOR: kept
     let networks = Networks::<Cpu>::new(&*resolved.folder, place(), Residency::Kept);
     for _ in 0..2 {

@@ -28,5 +28,5 @@ pub use composition::Composition;
 pub use found::{Found, Row, Wants};
 pub use make::{Keep, Scored, Song, Take, score_all, score_with, songs, songs_with};
 pub use resolve::{Order, Planned, Refusal};
-pub use resolved::{Resolved, Setup};
+pub use resolved::{Judge, Resolved, Setup};
 pub use saved::absolute;

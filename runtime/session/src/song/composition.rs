@@ -27,8 +27,8 @@ pub struct Composition {
     pub settings: Settings,
     /// Genres that it may name; `None` means that it names none.
     genres: Option<Arc<GenreVocabulary>>,
-    /// The language model.
-    pub folder: LanguageModelDir,
+    /// The language model; a caller may keep it for the next task.
+    pub folder: Arc<LanguageModelDir>,
 }
 
 impl Composition {
@@ -58,7 +58,7 @@ impl Composition {
         let folder = language::open(choice, order.layout, order.engine).map_err(can_be_without)?;
         let asked = order.request.language.lm_model.as_deref();
         order.notices.extend(language::in_place_of(asked, folder.directory().root()));
-        let genres = order.genres.clone();
+        let (genres, folder) = (order.genres.clone(), Arc::new(folder));
         Ok(Some(Self { ask, writes_codes, settings, genres, folder }))
     }
 

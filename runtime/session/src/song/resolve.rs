@@ -6,7 +6,7 @@ use acestep_engine::{Engine, Error, Notice, Residency};
 use acestep_import::{AceStep, DEMO, Layout, Network, TINY};
 use acestep_music::{ModelInfo, Plan, Request, inputs::Inputs, plan, request::singing};
 
-use super::{Composition, Resolved, Setup, Wants, composition::is_absent, make, memory};
+use super::{Composition, Judge, Resolved, Setup, Wants, composition::is_absent, make, memory};
 use crate::language::{self, Choice, Limits};
 
 /// A request, and the values beside it.
@@ -145,11 +145,7 @@ impl Planned<'_> {
 }
 
 /// Opens the language model that scores the codes of the request, if there are codes.
-fn judge(
-    order: &mut Order<'_>,
-    plan: &Plan,
-    model: &str,
-) -> Result<Option<(acestep_import::LanguageModelDir, acestep_music::Settings)>, Error> {
+fn judge(order: &mut Order<'_>, plan: &Plan, model: &str) -> Result<Option<Judge>, Error> {
     if !order.request.source.has_codes() {
         return Ok(None);
     }
@@ -157,7 +153,7 @@ fn judge(
         Ok(folder) => {
             let Request { language, words, .. } = &order.request;
             let settings = language.plan(words, &plan.noise.seeds, &mut vec![])?;
-            Ok(Some((folder, order.limits.bound(settings)?)))
+            Ok(Some((Arc::new(folder), order.limits.bound(settings)?)))
         }
         Err(error) if is_absent(&error) => {
             let text = "there is no language model: how well the audio codes fit is not scored";

@@ -32,6 +32,9 @@ pub struct Resolved {
     pub plan_notices: Vec<Notice>,
 }
 
+/// A language model that scores songs, with its settings.
+pub type Judge = (Arc<LanguageModelDir>, Settings);
+
 /// Decisions that the language model cannot change.
 #[derive(Debug)]
 pub struct Setup {
@@ -45,8 +48,8 @@ pub struct Setup {
     pub residency: Residency,
     /// Task of the language model.
     pub composition: Option<Composition>,
-    /// Language model that scores given codes, if there is no other, with its settings.
-    pub judge: Option<(LanguageModelDir, Settings)>,
+    /// Scores given codes, if there is no other language model.
+    pub judge: Option<Judge>,
     /// Files in place of what is computed.
     pub inputs: Inputs,
     /// Extra results.
@@ -107,7 +110,7 @@ impl Resolved {
 
     /// Returns the language model that scores the songs and its settings, if scores are wanted and
     /// there are codes.
-    pub fn judge(&self) -> Option<(&LanguageModelDir, &Settings)> {
+    pub fn judge(&self) -> Option<(&Arc<LanguageModelDir>, &Settings)> {
         let Setup { wants, composition, judge, .. } = &*self.setup;
         if !wants.judges || self.plan.source.codes.is_empty() {
             return None;
