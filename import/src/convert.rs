@@ -4,11 +4,7 @@
 //! as PyTorch does.
 
 use acestep_model::narrow_to_bf16;
-use half::{
-    bf16, f16,
-    slice::{HalfBitsSliceExt as _, HalfFloatSliceExt as _},
-    vec::HalfBitsVecExt as _,
-};
+use half::{bf16, f16, slice::HalfFloatSliceExt as _, vec::HalfBitsVecExt as _};
 
 use crate::blocks::{Block, LONGEST};
 
