@@ -2,20 +2,33 @@
 //!
 //! | module | content |
 //! |---|---|
-//! | `jobs`, `outputs`, `events`, `files` | the native API |
+//! | `jobs`, `outputs`, `events`, `files`, `stream` | the native API |
+//! | `realtime` | speech over a WebSocket |
+//! | `openai`, `upstream`, `cpp` | the faces of other programs' clients |
+//! | `input`, `formats`, `results` | what the faces share |
 //! | `page` | the page |
 //! | `info` | models, properties, health, metrics, OpenAPI |
 //! | `security` | keys, Host and Origin |
+//! | `hub` | listeners for changes of jobs |
 //! | `error` | errors as JSON |
 
+mod cpp;
 mod error;
 mod events;
 mod files;
+mod formats;
+mod hub;
 mod info;
+mod input;
 mod jobs;
+mod openai;
 mod outputs;
 mod page;
+mod realtime;
+mod results;
 mod security;
+mod stream;
+mod upstream;
 
 use std::{
     io,
@@ -98,6 +111,8 @@ pub struct Server {
     pub is_ready: Arc<AtomicBool>,
     /// Becomes true when the server ends: long answers end then.
     pub ending: watch::Receiver<bool>,
+    /// Listeners for changes of jobs.
+    hub: hub::Hub,
     /// Requests by status class, from 1xx to 5xx.
     requests: [AtomicU64; 5],
     start: Instant,
@@ -140,6 +155,7 @@ impl Server {
             version: env!("CARGO_PKG_VERSION"),
             is_ready: Arc::default(),
             ending,
+            hub: hub::Hub::default(),
             requests: Default::default(),
             start: Instant::now(),
         }
@@ -156,13 +172,13 @@ impl Server {
         request: Map<String, Value>,
         submission: Submission,
     ) -> Result<Put, ApiError> {
-        let counts = self.store.counts(None).await?;
-        let own = self.store.counts(Some(caller.0.clone())).await?;
+        let own = Some(caller.0.clone());
+        let (counts, own) = tokio::try_join!(self.store.counts(None), self.store.counts(own))?;
         if counts.queued >= self.limits.queue || own.queued >= self.limits.queue_of_one {
             let seconds = counts.mean_seconds.unwrap_or(30.0).ceil().clamp(1.0, 3600.0);
             return Err(ApiError::busy(counts.queued, seconds as u64));
         }
-        files::check(self, caller, &request).await?;
+        files::check(self, caller, kind, &request).await?;
         let catalog = self.catalog.clone();
         let copy = request.clone();
         // Headers of a model are read from disk.
@@ -202,7 +218,7 @@ impl Server {
     /// # Errors
     /// As [`Server::job`].
     pub async fn wait(&self, caller: &Caller, id: Uuid, most: Duration) -> Result<Job, ApiError> {
-        let mut changes = self.store.changes();
+        let mut changes = self.hub.listen(&self.store, id);
         let end = time::Instant::now() + most.min(self.limits.wait);
         let mut ending = self.ending.clone();
         loop {
@@ -211,23 +227,10 @@ impl Server {
                 return Ok(job);
             }
             tokio::select! {
-                () = until_changed(&mut changes, id) => {}
+                () = changes.changed() => {}
                 () = time::sleep_until(end) => {}
                 _ = ending.changed() => {}
             }
-        }
-    }
-}
-
-/// Waits for a change of the job. A receiver that was too slow takes any change.
-async fn until_changed(changes: &mut tokio::sync::broadcast::Receiver<Uuid>, id: Uuid) {
-    use tokio::sync::broadcast::error::RecvError;
-    loop {
-        match changes.recv().await {
-            Ok(changed) if changed != id => {}
-            Ok(_) | Err(RecvError::Lagged(_)) => return,
-            // The store is closed: the next question says so.
-            Err(RecvError::Closed) => return time::sleep(Duration::from_millis(100)).await,
         }
     }
 }
@@ -242,9 +245,12 @@ pub fn router(server: Arc<Server>) -> Router {
         .merge(jobs::routes().layer(json))
         .merge(outputs::routes())
         .merge(events::routes())
+        .merge(stream::routes())
+        .merge(realtime::routes())
         .merge(jobs::upload_routes().layer(upload))
         .merge(files::routes().layer(upload))
         .merge(info::routes())
+        .merge(faces(upload))
         .merge(page::routes())
         .fallback(|| async { ApiError::not_found() })
         .method_not_allowed_fallback(|| async { ApiError::method_not_allowed() })
@@ -254,6 +260,13 @@ pub fn router(server: Arc<Server>) -> Router {
         .layer(header(header::REFERRER_POLICY, "no-referrer"))
         .layer(CatchPanicLayer::new())
         .with_state(server)
+}
+
+/// Returns the faces of other programs' clients. Those of upstream, and of OpenAI beside them, may have the
+/// prefix `/api`.
+fn faces(limit: DefaultBodyLimit) -> Router<Arc<Server>> {
+    let with_prefix = || openai::routes().merge(upstream::routes());
+    with_prefix().merge(cpp::routes()).nest("/api", with_prefix()).layer(limit)
 }
 
 /// Counts requests by the class of their status.

@@ -208,6 +208,12 @@ impl JobError {
         Self { code: code.to_owned(), message: message.into(), param: None, hint: None }
     }
 
+    /// The error of a job that lost its worker `attempts` times.
+    pub(crate) fn worker_lost(attempts: u32) -> Self {
+        let hint = "the job may need more memory than the machine has; see the worker's log";
+        Self::new("worker_lost", format!("its worker was lost {attempts} times")).hint(hint)
+    }
+
     /// Adds a solution.
     #[must_use]
     pub fn hint(self, hint: impl Into<String>) -> Self {

@@ -6,24 +6,70 @@
 //!
 //! An attempt has its own folder, so a worker that lost its lease never touches its successor's files.
 //! Names on disk come from ids and from the program, never from a client.
+//!
+//! With a queue of many machines the files lie elsewhere, and this folder has copies: an attempt writes
+//! here and is sent when it ends, and a file is fetched before it is read. All functions block.
 
 use std::{
     fs, io,
     path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::SystemTime,
 };
 
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 use crate::{
     job::{Content, Output},
-    store::Lease,
+    store::{Lease, MOST_ATTEMPTS},
 };
+
+/// The most bytes of copies of files that lie elsewhere.
+const COPIES: u64 = 8 << 30;
+/// Copies between two looks at their size.
+const LOOK: u32 = 64;
+
+/// A place of files that all machines reach.
+pub trait Elsewhere: Send + Sync + std::fmt::Debug + 'static {
+    /// Stores the file `from`.
+    ///
+    /// # Errors
+    /// If it cannot be read or stored.
+    fn put(&self, key: &str, from: &Path) -> io::Result<()>;
+    /// Stores files of the folder `from`, so that [`Elsewhere::remove_folder`] finds them all, even
+    /// after half of them.
+    ///
+    /// # Errors
+    /// If one cannot be read or stored.
+    fn put_folder(&self, folder: &str, names: &[String], from: &Path) -> io::Result<()>;
+    /// Writes a stored file to `to`.
+    ///
+    /// # Errors
+    /// `NotFound` if there is none.
+    fn get(&self, key: &str, to: &Path) -> io::Result<()>;
+    /// Removes a file; one that is not there is no error.
+    ///
+    /// # Errors
+    /// If it cannot be removed.
+    fn remove(&self, key: &str) -> io::Result<()>;
+    /// Removes the files of a folder; one that is not there is no error.
+    ///
+    /// # Errors
+    /// If one cannot be removed.
+    fn remove_folder(&self, folder: &str) -> io::Result<()>;
+}
 
 /// The folder of files.
 #[derive(Debug, Clone)]
 pub struct Objects {
     root: PathBuf,
+    elsewhere: Option<Arc<dyn Elsewhere>>,
+    copies: Arc<AtomicU32>,
 }
 
 impl Objects {
@@ -35,7 +81,13 @@ impl Objects {
         for folder in ["results", "files"] {
             fs::create_dir_all(root.join(folder))?;
         }
-        Ok(Self { root: root.to_owned() })
+        Ok(Self { root: root.to_owned(), elsewhere: None, copies: Arc::default() })
+    }
+
+    /// Keeps files elsewhere, with copies in this folder.
+    #[must_use]
+    pub fn with_far(self, elsewhere: Arc<dyn Elsewhere>) -> Self {
+        Self { elsewhere: Some(elsewhere), ..self }
     }
 
     /// Returns the folder of an attempt, and creates it.
@@ -43,13 +95,18 @@ impl Objects {
     /// # Errors
     /// If it cannot be created.
     pub fn attempt(&self, lease: &Lease) -> io::Result<PathBuf> {
-        let folder = self.root.join(Self::key(lease, ""));
+        let folder = self.attempt_folder(lease);
         fs::create_dir_all(&folder)?;
         Ok(folder)
     }
 
+    /// The place of the folder of an attempt.
+    pub fn attempt_folder(&self, lease: &Lease) -> PathBuf {
+        self.root.join(Self::key(lease, ""))
+    }
+
     fn key(lease: &Lease, name: &str) -> String {
-        format!("results/{}/{}/{name}", lease.id, lease.attempt)
+        format!("{}/{name}", attempt_of(lease.id, lease.attempt))
     }
 
     /// Describes the result `name`, which lies in the folder of the attempt.
@@ -81,7 +138,103 @@ impl Objects {
         })
     }
 
-    /// The place of a result on disk.
+    /// Sends the results of an attempt to where all machines reach them.
+    ///
+    /// # Errors
+    /// If one cannot be stored.
+    pub fn publish(&self, lease: &Lease, outputs: &[Output]) -> io::Result<()> {
+        let Some(elsewhere) = &self.elsewhere else { return Ok(()) };
+        if outputs.is_empty() {
+            return Ok(());
+        }
+        let names: Vec<String> = outputs.iter().map(|output| output.name.clone()).collect();
+        let folder = attempt_of(lease.id, lease.attempt);
+        elsewhere.put_folder(&folder, &names, &self.root.join(&folder))?;
+        self.copied();
+        Ok(())
+    }
+
+    /// Sends a file of a client to where all machines reach it.
+    ///
+    /// # Errors
+    /// If it cannot be stored.
+    pub fn publish_file(&self, id: Uuid) -> io::Result<()> {
+        let Some(elsewhere) = &self.elsewhere else { return Ok(()) };
+        elsewhere.put(&format!("files/{id}"), &self.file(id))?;
+        self.copied();
+        Ok(())
+    }
+
+    /// Returns the place of a result on disk, after it was fetched.
+    ///
+    /// # Errors
+    /// `NotFound` if there is none.
+    pub fn fetch(&self, output: &Output) -> io::Result<PathBuf> {
+        self.copy(&output.key)?;
+        Ok(self.path(output))
+    }
+
+    /// Fetches the files of clients that a request names.
+    ///
+    /// # Errors
+    /// If one cannot be fetched.
+    pub fn prepare(&self, request: &Value) -> io::Result<()> {
+        if self.elsewhere.is_none() {
+            return Ok(());
+        }
+        let values = request.as_object().into_iter().flatten().map(|(_, value)| value);
+        let values = values.flat_map(|value| match value {
+            Value::Array(values) => values.as_slice(),
+            other => std::slice::from_ref(other),
+        });
+        for id in values.filter_map(|value| Uuid::parse_str(value.as_str()?).ok()) {
+            match self.copy(&format!("files/{id}")) {
+                // Not every id is one of a file; the runner says so if it misses one.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                other => other?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Fetches a file that is not here yet.
+    fn copy(&self, key: &str) -> io::Result<()> {
+        let place = self.root.join(key);
+        let Some(elsewhere) = self.elsewhere.as_ref().filter(|_| !place.exists()) else {
+            return Ok(());
+        };
+        let folder = place.parent().unwrap_or(&self.root);
+        fs::create_dir_all(folder)?;
+        // A reader never sees half of a file.
+        let whole = tempfile::NamedTempFile::new_in(folder)?;
+        elsewhere.get(key, whole.path())?;
+        whole.persist(&place).map_err(|error| error.error)?;
+        self.copied();
+        Ok(())
+    }
+
+    /// Removes the oldest copies now and then, when all are larger than the limit.
+    fn copied(&self) {
+        if !self.copies.fetch_add(1, Ordering::Relaxed).is_multiple_of(LOOK) {
+            return;
+        }
+        let mut files = Vec::new();
+        for folder in ["results", "files"] {
+            list_files(&self.root.join(folder), &mut files);
+        }
+        files.sort_by_key(|(time, _, _)| std::cmp::Reverse(*time));
+        let mut newer = 0u64;
+        for (_, bytes, path) in files {
+            newer = newer.saturating_add(bytes);
+            if newer > COPIES
+                && let Err(error) = fs::remove_file(&path)
+            {
+                tracing::warn!(%error, "a copy of a file stays");
+            }
+        }
+    }
+
+    /// The place of a result on disk. With files elsewhere: after [`Objects::fetch`].
     pub fn path(&self, output: &Output) -> PathBuf {
         self.root.join(&output.key)
     }
@@ -91,6 +244,11 @@ impl Objects {
     /// # Errors
     /// If they cannot be removed.
     pub fn remove(&self, job: Uuid) -> io::Result<()> {
+        if let Some(elsewhere) = &self.elsewhere {
+            for attempt in 1..=MOST_ATTEMPTS {
+                elsewhere.remove_folder(&attempt_of(job, attempt))?;
+            }
+        }
         missing_is_fine(fs::remove_dir_all(self.root.join(format!("results/{job}"))))
     }
 
@@ -100,13 +258,16 @@ impl Objects {
     /// If they cannot be removed.
     pub fn remove_earlier(&self, lease: &Lease) -> io::Result<()> {
         for earlier in 1..lease.attempt {
-            let folder = format!("results/{}/{earlier}", lease.id);
+            let folder = attempt_of(lease.id, earlier);
+            if let Some(elsewhere) = &self.elsewhere {
+                elsewhere.remove_folder(&folder)?;
+            }
             missing_is_fine(fs::remove_dir_all(self.root.join(folder)))?;
         }
         Ok(())
     }
 
-    /// The place of a file that a client sent.
+    /// The place of a file that a client sent. With files elsewhere: after [`Objects::prepare`].
     pub fn file(&self, id: Uuid) -> PathBuf {
         self.root.join(format!("files/{id}"))
     }
@@ -116,12 +277,32 @@ impl Objects {
     /// # Errors
     /// If it cannot be removed.
     pub fn remove_file(&self, id: Uuid) -> io::Result<()> {
+        if let Some(elsewhere) = &self.elsewhere {
+            elsewhere.remove(&format!("files/{id}"))?;
+        }
         missing_is_fine(fs::remove_file(self.file(id)))
     }
 
     /// The folder of files that clients sent, for files that are not complete yet.
     pub fn incoming(&self) -> PathBuf {
         self.root.join("files")
+    }
+}
+
+fn attempt_of(job: Uuid, attempt: u32) -> String {
+    format!("results/{job}/{attempt}")
+}
+
+/// Adds the files below a folder, with their times and sizes.
+fn list_files(folder: &Path, files: &mut Vec<(SystemTime, u64, PathBuf)>) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let Ok(data) = entry.metadata() else { continue };
+        if data.is_dir() {
+            list_files(&entry.path(), files);
+        } else {
+            let time = data.modified().unwrap_or(SystemTime::UNIX_EPOCH);
+            files.push((time, data.len(), entry.path()));
+        }
     }
 }
 

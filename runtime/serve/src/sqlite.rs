@@ -5,6 +5,7 @@
 //! cut. Readers have their own connections (WAL). Other processes may use the same file, never over a
 //! network file system.
 
+mod leases;
 mod queue;
 mod rows;
 mod schema;
@@ -18,17 +19,19 @@ use std::{
 };
 
 use rusqlite::{Connection, ErrorCode, TransactionBehavior};
-use tokio::sync::{broadcast, mpsc, oneshot};
+use tokio::sync::{Semaphore, broadcast, mpsc, oneshot};
 use uuid::Uuid;
 
 use crate::store::{Answer, StoreError};
 
+/// The most connections for reading.
+const READERS: usize = 8;
 /// Time that a write waits for the writer of another process.
 const BUSY: Duration = Duration::from_secs(30);
 /// Writes that share one commit.
 const GROUP: usize = 256;
 /// Time between two looks for changes by other processes.
-const LOOK: Duration = Duration::from_millis(100);
+const LOOK: Duration = Duration::from_millis(20);
 /// Ids that a slow receiver of changes may be behind.
 const CHANGES: usize = 4096;
 
@@ -38,6 +41,7 @@ pub struct Sqlite {
     writer: mpsc::UnboundedSender<Write>,
     readers: Arc<Readers>,
     changes: broadcast::Sender<Uuid>,
+    leases: Arc<Mutex<leases::Leases>>,
 }
 
 /// A write on its way: runs in the group's transaction, and answers after the commit. It gets no
@@ -50,6 +54,8 @@ struct Group<'a> {
     connection: &'a Connection,
     /// Jobs that changed.
     changed: Vec<Uuid>,
+    /// The error that ended the transaction: SQLite undoes all of it when the disk is full.
+    gone: Option<StoreError>,
 }
 
 /// Connections for reading that are free.
@@ -57,6 +63,8 @@ struct Group<'a> {
 struct Readers {
     path: PathBuf,
     free: Mutex<Vec<Connection>>,
+    /// One permit a connection: a crowd of readers waits, and memory stays flat.
+    permits: Arc<Semaphore>,
 }
 
 impl From<rusqlite::Error> for StoreError {
@@ -79,7 +87,11 @@ impl Sqlite {
         let mut connection = Connection::open(path)?;
         connection.busy_timeout(BUSY)?;
         schema::prepare(&mut connection)?;
-        let readers = Arc::new(Readers { path: path.to_owned(), free: Mutex::default() });
+        let readers = Arc::new(Readers {
+            path: path.to_owned(),
+            free: Mutex::default(),
+            permits: Arc::new(Semaphore::new(READERS)),
+        });
         let (changes, _) = broadcast::channel(CHANGES);
         let (writer, writes) = mpsc::unbounded_channel();
         let sender = changes.clone();
@@ -93,7 +105,7 @@ impl Sqlite {
             .name("queue-changes".to_owned())
             .spawn(move || look_for_changes(&looker, &weak, &sender))
             .map_err(|error| StoreError { why: error.to_string(), is_full: false })?;
-        Ok(Self { writer, readers, changes })
+        Ok(Self { writer, readers, changes, leases: Arc::default() })
     }
 
     /// Runs `work` in a transaction of the writer.
@@ -104,7 +116,7 @@ impl Sqlite {
         let (answer, receive) = oneshot::channel();
         let write: Write = Box::new(move |group| {
             let result = match group {
-                Some(group) => group.alone(work).map_err(StoreError::from),
+                Some(group) => group.alone(work),
                 None => Err(closed()),
             };
             Box::new(move |committed| {
@@ -126,13 +138,19 @@ impl Sqlite {
         work: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
     ) -> Answer<'_, T> {
         let readers = self.readers.clone();
-        let task = move || {
-            let connection = readers.take()?;
-            let result = work(&connection)?;
-            readers.give(connection);
-            Ok(result)
-        };
-        Box::pin(async move { tokio::task::spawn_blocking(task).await.map_err(|_| closed())? })
+        Box::pin(async move {
+            let permits = readers.permits.clone();
+            let permit = permits.acquire_owned().await.map_err(|_| closed())?;
+            let task = move || {
+                // The permit goes after the connection is back, even if the asker went away.
+                let _permit = permit;
+                let connection = readers.take()?;
+                let result = work(&connection)?;
+                readers.give(connection);
+                Ok(result)
+            };
+            tokio::task::spawn_blocking(task).await.map_err(|_| closed())?
+        })
     }
 }
 
@@ -159,18 +177,26 @@ impl Group<'_> {
     fn alone<T>(
         &mut self,
         work: impl FnOnce(&mut Self) -> rusqlite::Result<T>,
-    ) -> rusqlite::Result<T> {
+    ) -> Result<T, StoreError> {
+        if let Some(error) = &self.gone {
+            // Without a transaction a write would be stored at once, and its answer would be an error.
+            return Err(error.clone());
+        }
         let before = self.changed.len();
         self.connection.execute_batch("SAVEPOINT one")?;
-        let result = work(self);
-        match &result {
-            Ok(_) => self.connection.execute_batch("RELEASE one")?,
-            Err(_) => {
-                self.changed.truncate(before);
-                self.connection.execute_batch("ROLLBACK TO one; RELEASE one")?;
+        let result = work(self).and_then(|value| {
+            self.connection.execute_batch("RELEASE one")?;
+            Ok(value)
+        });
+        result.map_err(|error| {
+            self.changed.truncate(before);
+            let undone = self.connection.execute_batch("ROLLBACK TO one; RELEASE one");
+            let error = StoreError::from(error);
+            if undone.is_err() || self.connection.is_autocommit() {
+                self.gone = Some(error.clone());
             }
-        }
-        result
+            error
+        })
     }
 }
 
@@ -192,10 +218,13 @@ fn write_all(
         let mut run = || -> Result<(), StoreError> {
             let transaction =
                 connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-            let mut group = Group { connection: &transaction, changed: Vec::new() };
+            let mut group = Group { connection: &transaction, changed: Vec::new(), gone: None };
             replies.extend(waiting.drain(..).map(|write| write(Some(&mut group))));
             changed = group.changed;
-            Ok(transaction.commit()?)
+            match group.gone {
+                Some(error) => Err(error),
+                None => Ok(transaction.commit()?),
+            }
         };
         let committed = run();
         replies.extend(waiting.drain(..).map(|write| write(None)));

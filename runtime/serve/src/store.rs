@@ -4,9 +4,12 @@
 //! - A worker claims a job with a lease, and extends it while it works. A lease that ran out puts the
 //!   job back into the queue once; the second time the job fails with `worker_lost`.
 //! - A worker changes a job only while it holds its lease: [`Lease`] names the attempt.
+//! - A lease is decided by one clock, the steady one of the process that looks ([`Store::sweep`]): it
+//!   counts from the last extension that it saw. Clocks of workers do not matter.
 //! - A queued job is cancelled at once; a running one when its worker sees the wish.
 //!
-//! [`Sqlite`](crate::sqlite::Sqlite) is the embedded store.
+//! [`Sqlite`](crate::sqlite::Sqlite) is the embedded store; `Nats`, of the feature `nats`, is the one of
+//! many machines. Someone must sweep again and again: each server does.
 
 use std::time::Duration;
 
@@ -185,6 +188,7 @@ pub struct File {
     pub created: Millis,
 }
 
+// ANCHOR: store
 /// The queue and the state of all jobs.
 pub trait Store: Send + Sync + 'static {
     /// Stores a job. The answer comes when it is safe on disk.
@@ -197,6 +201,7 @@ pub trait Store: Send + Sync + 'static {
     fn finish(&self, lease: Lease, end: End) -> Answer<'_, bool>;
     /// Asks for the end of a job; returns the new state, `None` for an unknown id.
     fn cancel(&self, id: Uuid) -> Answer<'_, Option<State>>;
+    // ANCHOR_END: store
     /// Puts a job that failed or was cancelled back into the queue; false if it is in another state.
     fn retry(&self, id: Uuid) -> Answer<'_, bool>;
     /// Returns a job.

@@ -10,7 +10,7 @@ use std::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use acestep_engine::{Event, Observe};
@@ -22,6 +22,9 @@ use crate::{
     objects::Objects,
     store::{Claim, End, Held, Lease, News, Store, StoreError},
 };
+
+/// Time that a worker waits for a queue that cannot be used.
+const OUTAGE: Duration = Duration::from_secs(600);
 
 /// Times of a worker.
 #[derive(Debug, Clone, Copy)]
@@ -132,20 +135,48 @@ impl std::fmt::Debug for Worker<'_> {
 }
 
 impl Worker<'_> {
-    /// Runs jobs until it is drained. Blocks: the caller's thread is that of the device.
+    /// Runs jobs until it is drained. Blocks: the caller's thread is that of the device. It waits while
+    /// the queue cannot be used, e.g. while a full disk is cleared.
     ///
     /// # Errors
-    /// If the queue cannot be used.
+    /// If the queue could not be used for ten minutes.
     pub fn run(&self, runtime: &Handle, runner: &mut dyn Runner) -> Result<(), StoreError> {
         let mut changes = self.store.changes();
+        let mut last = Instant::now();
         while !self.is_draining.load(Ordering::Relaxed) {
-            if !self.run_next(runtime, runner)? {
-                // A change or the end of the time: both are a reason to look.
-                let _ = runtime
-                    .block_on(async { time::timeout(self.times.look, changes.recv()).await });
+            match self.run_next(runtime, runner) {
+                Ok(true) => {}
+                Ok(false) => {
+                    // A change or the end of the time: both are a reason to look.
+                    let _ = runtime
+                        .block_on(async { time::timeout(self.times.look, changes.recv()).await });
+                }
+                Err(error) if last.elapsed() > OUTAGE => return Err(error),
+                Err(error) => {
+                    tracing::warn!(%error, "the worker tries again");
+                    std::thread::sleep(self.times.look);
+                    continue;
+                }
             }
+            last = Instant::now();
         }
         Ok(())
+    }
+
+    /// Stores the end of an attempt. The results are there, so it is worth to try again.
+    fn finish(&self, runtime: &Handle, lease: &Lease, end: &End) -> Result<bool, StoreError> {
+        let start = Instant::now();
+        loop {
+            match runtime.block_on(self.store.finish(lease.clone(), end.clone())) {
+                Err(error)
+                    if start.elapsed() < OUTAGE && !self.is_ending.load(Ordering::Relaxed) =>
+                {
+                    tracing::warn!(%error, "the end of the job is not stored yet");
+                    std::thread::sleep(self.times.look);
+                }
+                answer => return answer,
+            }
+        }
     }
 
     /// Runs the next job; false if none waits.
@@ -175,7 +206,7 @@ impl Worker<'_> {
             End::Cancelled(_) => "cancelled",
             End::Released => "released",
         };
-        let stored = runtime.block_on(self.store.finish(lease.clone(), end))?;
+        let stored = self.finish(runtime, &lease, &end)?;
         if stored {
             tracing::info!("{name}");
             if let Err(error) = self.objects.remove_earlier(&lease) {
@@ -194,6 +225,10 @@ impl Worker<'_> {
         };
         let watch = Arc::new(Watch { ending: self.is_ending.clone(), ..Watch::default() });
         let keeper = self.keep(runtime, lease.clone(), watch.clone());
+        if let Err(error) = self.objects.prepare(&job.request) {
+            keeper.abort();
+            return End::Failed(of_files(&error), Vec::new());
+        }
         let mut made = Vec::new();
         let task = Task {
             job,
@@ -208,6 +243,8 @@ impl Worker<'_> {
             let message = "a mistake in this program ended the job; see the worker's log";
             Err(Stopped::Failed(JobError::new("internal", message)))
         });
+        // The lease is kept until the results are where they belong.
+        let outputs = self.outputs(lease, &made);
         keeper.abort();
         // The last notices come before the end.
         let news = std::mem::take(&mut *watch.news());
@@ -215,7 +252,7 @@ impl Worker<'_> {
         if let Err(error) = held {
             tracing::error!(%error, "the last news of the job are not stored");
         }
-        let outputs = match self.outputs(lease, &made) {
+        let outputs = match outputs {
             Ok(outputs) => outputs,
             Err(error) => return End::Failed(of_files(&error), Vec::new()),
         };
@@ -232,7 +269,9 @@ impl Worker<'_> {
             let output = self.objects.output(lease, made.track, made.content, &made.name)?;
             Ok(Output { seed: made.seed, seconds: made.seconds, ..output })
         };
-        made.iter().map(output).collect()
+        let outputs = made.iter().map(output).collect::<std::io::Result<Vec<_>>>()?;
+        self.objects.publish(lease, &outputs)?;
+        Ok(outputs)
     }
 
     /// Extends the lease and reports news, until the task is aborted.

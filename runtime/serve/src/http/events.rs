@@ -15,10 +15,9 @@ use axum::{
     },
 };
 use futures_util::stream;
-use tokio::sync::broadcast;
 use uuid::Uuid;
 
-use super::{ApiError, Caller, Server, read, until_changed};
+use super::{ApiError, Caller, Server, hub::Listener, read};
 use crate::job::Event;
 
 /// Time between two comments.
@@ -33,7 +32,7 @@ struct Following {
     server: Arc<Server>,
     caller: Caller,
     id: Uuid,
-    changes: broadcast::Receiver<Uuid>,
+    changes: Listener,
     after: u64,
     waiting: VecDeque<Event>,
     is_over: bool,
@@ -50,7 +49,7 @@ pub(super) async fn events(
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     // Listen first, so that no change is missed.
-    let changes = server.store.changes();
+    let changes = server.hub.listen(&server.store, id);
     server.job(&caller, id).await?;
     let last = headers.get("last-event-id").and_then(|value| value.to_str().ok());
     let after = last.and_then(|text| text.trim().parse().ok()).unwrap_or(0);
@@ -86,7 +85,7 @@ impl Following {
             self.waiting = self.server.store.events(self.id, self.after).await.ok()?.into();
             if self.waiting.is_empty() && !self.is_over {
                 tokio::select! {
-                    () = until_changed(&mut self.changes, self.id) => {}
+                    () = self.changes.changed() => {}
                     _ = ending.changed() => {}
                 }
             }

@@ -84,7 +84,14 @@ pub(super) async fn file(
     output: &Output,
     request: Request,
 ) -> Result<Response, ApiError> {
-    let mut response = ServeFile::new(server.objects.path(output))
+    let (objects, wanted) = (server.objects.clone(), output.clone());
+    let place = tokio::task::spawn_blocking(move || objects.fetch(&wanted)).await;
+    let place = place.map_err(|_| ApiError::internal("the result cannot be fetched"))?;
+    let place = place.map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => no_result(),
+        _ => ApiError::from(crate::worker::of_files(&error)),
+    })?;
+    let mut response = ServeFile::new(place)
         .try_call(request)
         .await
         .map_err(|error| ApiError::from(crate::worker::of_files(&error)))?

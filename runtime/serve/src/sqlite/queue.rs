@@ -1,6 +1,9 @@
 //! The life of a job: claimed, extended, finished, cancelled, lost.
 
-use std::time::Duration;
+use std::{
+    collections::HashSet,
+    time::{Duration, Instant},
+};
 
 use rusqlite::{OptionalExtension, named_params};
 use serde_json::json;
@@ -8,6 +11,7 @@ use uuid::Uuid;
 
 use super::{
     Group,
+    leases::Leases,
     rows::{by_id, id, job},
 };
 use crate::{
@@ -24,30 +28,47 @@ fn to_json(value: &impl serde::Serialize) -> rusqlite::Result<String> {
         .map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))
 }
 
-/// Takes the next job: by priority, then jobs of the resident model and jobs that waited too long,
-/// then by age.
+/// Finds the next job: by priority, then jobs of the resident model and jobs that waited too long, then
+/// by age. Both questions follow an index and stop at the first job: a sort of all jobs that wait would
+/// take longer with each of them.
+fn next(group: &Group<'_>, claim: &Claim, at: Millis) -> rusqlite::Result<Option<Uuid>> {
+    let kinds: Vec<&str> = claim.kinds.iter().map(|kind| kind.name()).collect();
+    let kinds = to_json(&kinds)?;
+    let oldest = "SELECT id, priority, model, created FROM job
+         WHERE state = 'queued' AND run_after <= ?1 AND kind IN (SELECT value FROM json_each(?2))
+         ORDER BY priority DESC, id LIMIT 1";
+    let oldest = group
+        .connection
+        .prepare_cached(oldest)?
+        .query_row((at, &kinds), |row| {
+            let model: Option<String> = row.get(2)?;
+            Ok((id(row, 0)?, row.get::<_, i64>(1)?, model, row.get::<_, Millis>(3)?))
+        })
+        .optional()?;
+    let Some((oldest, priority, model, created)) = oldest else { return Ok(None) };
+    // If the oldest one can wait, all others can.
+    let may_wait = created > at - millis(claim.patience);
+    let Some(resident) =
+        claim.resident.as_ref().filter(|own| may_wait && model.as_ref() != Some(own))
+    else {
+        return Ok(Some(oldest));
+    };
+    let own = "SELECT id FROM job
+         WHERE state = 'queued' AND priority = ?1 AND model = ?2 AND run_after <= ?3
+             AND kind IN (SELECT value FROM json_each(?4))
+         ORDER BY id LIMIT 1";
+    let own = group
+        .connection
+        .prepare_cached(own)?
+        .query_row((priority, resident, at, &kinds), |row| id(row, 0))
+        .optional()?;
+    Ok(Some(own.unwrap_or(oldest)))
+}
+
+/// Takes the next job.
 pub(super) fn claim(group: &mut Group<'_>, claim: &Claim) -> rusqlite::Result<Option<Job>> {
     let at = now();
-    let next = "SELECT id FROM job
-         WHERE state = 'queued' AND run_after <= :now
-             AND kind IN (SELECT value FROM json_each(:kinds))
-         ORDER BY priority DESC,
-             (:resident IS NOT NULL AND model IS NOT :resident AND created > :patient), id
-         LIMIT 1";
-    let kinds: Vec<&str> = claim.kinds.iter().map(|kind| kind.name()).collect();
-    let next: Option<Uuid> = group
-        .connection
-        .prepare_cached(next)?
-        .query_row(
-            named_params! {
-                ":now": at,
-                ":kinds": to_json(&kinds)?,
-                ":resident": claim.resident,
-                ":patient": at - millis(claim.patience),
-            },
-            |row| id(row, 0),
-        )
-        .optional()?;
+    let next = next(group, claim, at)?;
     let Some(id) = next else { return Ok(None) };
     let take = "UPDATE job SET state = 'running', worker = :worker, attempts = attempts + 1,
              started = :now, lease_until = :lease, progress = '{}', error = NULL
@@ -202,23 +223,25 @@ pub(super) fn retry(group: &mut Group<'_>, id: Uuid) -> rusqlite::Result<bool> {
 }
 
 /// Returns jobs with ended leases to the queue, or ends them.
-pub(super) fn sweep(group: &mut Group<'_>) -> rusqlite::Result<Vec<Uuid>> {
+pub(super) fn sweep(group: &mut Group<'_>, leases: &mut Leases) -> rusqlite::Result<Vec<Uuid>> {
     let select = format!(
-        "SELECT {} FROM job WHERE state IN ('running', 'cancelling') AND lease_until < ?1",
+        "SELECT {} FROM job WHERE state IN ('running', 'cancelling')",
         super::rows::COLUMNS
     );
-    let lost: Vec<Job> = group
+    let mut lost: Vec<Job> = group
         .connection
         .prepare_cached(&select)?
-        .query_map([now()], job)?
+        .query_map([], job)?
         .collect::<rusqlite::Result<_>>()?;
+    let running: HashSet<Uuid> = lost.iter().map(|job| job.id).collect();
+    leases.keep(|id| running.contains(&id));
+    let (wall, steady) = (now(), Instant::now());
+    lost.retain(|job| leases.is_over(job.id, job.lease_until.unwrap_or(0), wall, steady));
     for job in &lost {
         if job.state == State::Cancelling {
             ended(group, job.id, State::Cancelled, None, &[])?;
         } else if job.attempts >= MOST_ATTEMPTS {
-            let message = format!("its worker was lost {} times", job.attempts);
-            let hint = "the job may need more memory than the machine has; see the worker's log";
-            let error = JobError::new("worker_lost", message).hint(hint);
+            let error = JobError::worker_lost(job.attempts);
             ended(group, job.id, State::Failed, Some(&error), &[])?;
         } else {
             back(group, job.id, "attempts")?;

@@ -5,7 +5,7 @@ use rusqlite::{Connection, TransactionBehavior};
 use crate::store::StoreError;
 
 /// Version of the tables, stored as `user_version`.
-const VERSION: i64 = 1;
+const VERSION: i64 = 2;
 
 const TABLES: &str = "
 CREATE TABLE job (
@@ -62,6 +62,35 @@ CREATE TABLE counter (change INTEGER NOT NULL) STRICT;
 INSERT INTO counter VALUES (0);
 ";
 
+/// Numbers of jobs and their sizes by client and state, kept by triggers: each submission asks for
+/// them, and counting all jobs takes longer with each job.
+const TALLY: &str = "
+CREATE TABLE tally (
+    owner TEXT NOT NULL,
+    state TEXT NOT NULL,
+    jobs INTEGER NOT NULL,
+    bytes INTEGER NOT NULL,
+    PRIMARY KEY (owner, state)
+) STRICT, WITHOUT ROWID;
+INSERT INTO tally SELECT owner, state, count(*), sum(bytes) FROM job GROUP BY owner, state;
+CREATE TRIGGER job_added AFTER INSERT ON job BEGIN
+    INSERT INTO tally VALUES (new.owner, new.state, 1, new.bytes) ON CONFLICT DO UPDATE
+        SET jobs = jobs + 1, bytes = bytes + new.bytes;
+END;
+CREATE TRIGGER job_moved AFTER UPDATE OF state, bytes ON job BEGIN
+    UPDATE tally SET jobs = jobs - 1, bytes = bytes - old.bytes
+        WHERE owner = old.owner AND state = old.state;
+    INSERT INTO tally VALUES (new.owner, new.state, 1, new.bytes) ON CONFLICT DO UPDATE
+        SET jobs = jobs + 1, bytes = bytes + new.bytes;
+END;
+CREATE TRIGGER job_removed AFTER DELETE ON job BEGIN
+    UPDATE tally SET jobs = jobs - 1, bytes = bytes - old.bytes
+        WHERE owner = old.owner AND state = old.state;
+END;
+CREATE INDEX job_owner ON job (owner, id);
+CREATE INDEX job_waits ON job (priority, model, id) WHERE state = 'queued';
+";
+
 /// Sets the connection up, and creates the tables in an empty file.
 ///
 /// # Errors
@@ -77,6 +106,11 @@ pub(super) fn prepare(connection: &mut Connection) -> Result<(), StoreError> {
     match (version, tables) {
         (0, 0) => {
             transaction.execute_batch(TABLES)?;
+            transaction.execute_batch(TALLY)?;
+            transaction.pragma_update(None, "user_version", VERSION)?;
+        }
+        (1, _) => {
+            transaction.execute_batch(TALLY)?;
             transaction.pragma_update(None, "user_version", VERSION)?;
         }
         (VERSION, _) => {}

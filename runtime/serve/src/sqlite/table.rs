@@ -1,6 +1,6 @@
 //! The contract of the store over the tables.
 
-use std::time::Duration;
+use std::{sync::PoisonError, time::Duration};
 
 use rusqlite::{OptionalExtension, named_params};
 use serde_json::{Value, json};
@@ -130,11 +130,14 @@ impl Store for Sqlite {
 
     fn ahead(&self, id: Uuid) -> Answer<'_, Option<u64>> {
         self.read(move |connection| {
-            let select = "SELECT count(other.id) FROM job
-                 LEFT JOIN job AS other ON other.state = 'queued'
-                     AND (other.priority > job.priority
-                         OR (other.priority = job.priority AND other.id < job.id))
-                 WHERE job.id = ?1 AND job.state = 'queued' GROUP BY job.id";
+            // Two ranges of the index of states; an OR of both would read the whole queue.
+            let select = "SELECT
+                     (SELECT count(*) FROM job AS other
+                         WHERE other.state = 'queued' AND other.priority > job.priority)
+                     + (SELECT count(*) FROM job AS other
+                         WHERE other.state = 'queued' AND other.priority = job.priority
+                             AND other.id < job.id)
+                 FROM job WHERE job.id = ?1 AND job.state = 'queued'";
             let ahead = connection
                 .prepare_cached(select)?
                 .query_row([id.to_string()], |row| row.get(0))
@@ -146,7 +149,7 @@ impl Store for Sqlite {
     fn counts(&self, owner: Option<String>) -> Answer<'_, Counts> {
         self.read(move |connection| {
             let mut counts = Counts::default();
-            let select = "SELECT state, count(*), coalesce(sum(bytes), 0) FROM job
+            let select = "SELECT state, sum(jobs), sum(bytes) FROM tally
                  WHERE ?1 IS NULL OR owner = ?1 GROUP BY state";
             let mut statement = connection.prepare_cached(select)?;
             let mut rows = statement.query([&owner])?;
@@ -162,8 +165,10 @@ impl Store for Sqlite {
                 *slot += number;
                 counts.bytes += whole(row.get(2)?);
             }
+            // The plus keeps SQLite from the index of states, which would sort all jobs that are done.
             let mean = "SELECT avg(ended - started) / 1000.0 FROM (SELECT started, ended FROM job
-                 WHERE state = 'done' AND started IS NOT NULL ORDER BY ended DESC LIMIT ?1)";
+                 WHERE +state = 'done' AND started IS NOT NULL AND ended IS NOT NULL
+                 ORDER BY ended DESC LIMIT ?1)";
             counts.mean_seconds =
                 connection.prepare_cached(mean)?.query_row([RECENT], |row| row.get(0))?;
             Ok(counts)
@@ -208,7 +213,11 @@ impl Store for Sqlite {
     }
 
     fn sweep(&self) -> Answer<'_, Vec<Uuid>> {
-        self.write(queue::sweep)
+        let leases = self.leases.clone();
+        self.write(move |group| {
+            let mut leases = leases.lock().unwrap_or_else(PoisonError::into_inner);
+            queue::sweep(group, &mut leases)
+        })
     }
 
     fn expired(&self, before: Millis, deleted_before: Millis, bytes: u64) -> Answer<'_, Vec<Job>> {

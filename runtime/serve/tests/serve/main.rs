@@ -1,6 +1,12 @@
 //! The queue, the worker and the API, over a real socket, without a network of a model.
 
+#[cfg(feature = "nats")]
+mod cluster;
 mod contract;
+mod file;
+mod killed;
 mod native;
 mod page;
+mod place;
+mod stored;
 mod support;

@@ -9,7 +9,7 @@ use std::{
         atomic::{AtomicBool, Ordering},
     },
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use acestep_engine::{Audio, Encoding, Event, Format, Stage, Unit, save_audio};
@@ -27,8 +27,8 @@ use tokio::{net::TcpListener, runtime::Handle, sync::watch};
 
 const DIFFUSION: Stage = Stage { name: "diffusion", unit: Unit::Step };
 
-/// A runner that obeys words of the caption or the text: `slow` takes two seconds, `fail` fails,
-/// `panic` panics, `kill` ends the process.
+/// A runner that obeys words of the caption or the text: `slow` takes two seconds, `long` a minute,
+/// `brief` no time and makes no song, `fail` fails, `panic` panics, `kill` ends the process.
 pub(crate) struct Sine;
 
 impl Runner for Sine {
@@ -40,7 +40,7 @@ impl Runner for Sine {
         Some("tiny".to_owned())
     }
 
-    fn run(&mut self, task: Task<'_>) -> Result<(), Stopped> {
+    fn run(&mut self, mut task: Task<'_>) -> Result<(), Stopped> {
         let request = &task.job.request;
         let text = |key: &str| request[key].as_str().unwrap_or_default().to_owned();
         let words = format!("{} {}", text("caption"), text("text"));
@@ -48,12 +48,25 @@ impl Runner for Sine {
             return Err(Stopped::Failed(JobError::new("failed", "the caption says so")));
         }
         assert!(!words.contains("panic"), "the caption says so");
-        let pause = if words.contains("slow") { 250 } else { 1 };
+        if words.contains("kill") {
+            std::process::abort();
+        }
+        if words.contains("brief") {
+            return lines(&mut task, 1);
+        }
+        let pause = match () {
+            () if words.contains("slow") => 250,
+            () if words.contains("long") => 7500,
+            () => 1,
+        };
         for done in 0..=8 {
             task.observe.event(Event::Advanced { stage: DIFFUSION, done, total: 8 });
-            thread::sleep(Duration::from_millis(pause));
-            if task.observe.cancelled() {
-                return Err(Stopped::Cancelled);
+            let end = Instant::now() + Duration::from_millis(pause);
+            while Instant::now() < end {
+                thread::sleep(Duration::from_millis(pause.min(50)));
+                if task.observe.cancelled() {
+                    return Err(Stopped::Cancelled);
+                }
             }
         }
         let mut resolved = request.clone();
@@ -84,6 +97,19 @@ impl Runner for Sine {
         }
         Ok(())
     }
+}
+
+fn made(track: u32, content: Content, ending: &str) -> Made {
+    let name = format!("{track}.{ending}");
+    Made { track, content, name, seed: Some(7), seconds: Some(1.0) }
+}
+
+/// Writes the times of the lines.
+fn lines(task: &mut Task<'_>, track: u32) -> Result<(), Stopped> {
+    fs::write(task.folder.join(format!("{track}.lrc")), "[00:00.00]la\n")
+        .map_err(|error| Stopped::Failed(acestep_serve::worker::of_files(&error)))?;
+    task.made.push(made(track, Content::Lrc, "lrc"));
+    Ok(())
 }
 
 impl Sine {
@@ -175,20 +201,80 @@ impl Catalog for Two {
     }
 }
 
-/// A server that runs, with a worker of its own.
+/// A queue and its files.
+#[derive(Clone)]
+pub(crate) struct Queue {
+    /// The queue.
+    pub(crate) store: Arc<dyn Store>,
+    /// The files.
+    pub(crate) objects: Objects,
+}
+
+impl Queue {
+    /// Opens the queue of `folder`, or the one at the address `nats`.
+    pub(crate) async fn open(folder: &Path, nats: Option<&str>) -> Self {
+        fs::create_dir_all(folder).expect("a folder");
+        let Some(nats) = nats else {
+            let store = Sqlite::open(&folder.join("jobs.sqlite")).expect("a store");
+            return Self {
+                store: Arc::new(store),
+                objects: Objects::open(folder).expect("a folder"),
+            };
+        };
+        #[cfg(feature = "nats")]
+        {
+            let store = acestep_serve::nats::Nats::open(nats).await.expect("a store");
+            let objects = store.objects(folder).expect("a folder");
+            Self { store: Arc::new(store), objects }
+        }
+        #[cfg(not(feature = "nats"))]
+        panic!("{nats}: this build has no NATS (--features nats)");
+    }
+
+    /// Starts a worker on a thread; it ends when `is_draining` is true.
+    pub(crate) fn work(&self, name: &str, times: Times, is_draining: &'static AtomicBool) {
+        let (runtime, Self { store, objects }) = (Handle::current(), self.clone());
+        let name = name.to_owned();
+        thread::spawn(move || {
+            let is_ending = Arc::default();
+            let worker = Worker { name, store, objects, times, is_draining, is_ending };
+            while !is_draining.load(Ordering::Relaxed) {
+                if let Err(error) = worker.run(&runtime, &mut Sine) {
+                    eprintln!("{error}");
+                    thread::sleep(Duration::from_millis(200));
+                }
+            }
+        });
+    }
+
+    /// Returns jobs of lost workers to the queue, again and again.
+    pub(crate) fn sweep(&self, every: Duration) -> tokio::task::JoinHandle<()> {
+        let store = self.store.clone();
+        tokio::spawn(async move {
+            loop {
+                tokio::time::sleep(every).await;
+                if let Err(error) = store.sweep().await {
+                    eprintln!("{error}");
+                }
+            }
+        })
+    }
+}
+
+/// A server that runs, with workers of its own.
 pub(crate) struct Running {
     /// Its address.
     pub(crate) address: SocketAddr,
-    /// Its state.
-    pub(crate) server: Arc<Server>,
     /// Ends it.
     ending: watch::Sender<bool>,
     is_draining: &'static AtomicBool,
+    sweeper: tokio::task::JoinHandle<()>,
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
         self.is_draining.store(true, Ordering::Relaxed);
+        self.sweeper.abort();
         let _ = self.ending.send(true);
     }
 }
@@ -206,38 +292,32 @@ impl Running {
         port: u16,
         change: impl FnOnce(&mut Server),
     ) -> Self {
-        let store = Arc::new(Sqlite::open(&folder.join("jobs.sqlite")).expect("a new store"));
-        let objects = Objects::open(folder).expect("a folder");
+        Self::over(&Queue::open(folder, None).await, security, port, 1, change).await
+    }
+
+    /// Starts a server over a queue, with a number of workers.
+    pub(crate) async fn over(
+        queue: &Queue,
+        security: Security,
+        port: u16,
+        workers: usize,
+        change: impl FnOnce(&mut Server),
+    ) -> Self {
         let (ending, receiver) = watch::channel(false);
-        let mut server =
-            Server::new(store.clone(), objects.clone(), Arc::new(Two), security, receiver);
+        let Queue { store, objects } = queue.clone();
+        let mut server = Server::new(store, objects, Arc::new(Two), security, receiver);
         change(&mut server);
         let server = Arc::new(server);
         let listener = TcpListener::bind(("127.0.0.1", port)).await.expect("a free port");
         let address = listener.local_addr().expect("an address");
-        tokio::spawn(http::serve(listener, server.clone()));
-        let swept = store.clone();
-        let mut end = ending.subscribe();
-        tokio::spawn(async move {
-            while tokio::time::timeout(Duration::from_millis(500), end.changed()).await.is_err() {
-                swept.sweep().await.expect("a store");
-            }
-        });
+        server.is_ready.store(workers > 0, Ordering::Relaxed);
+        tokio::spawn(http::serve(listener, server));
         let is_draining: &'static AtomicBool = Box::leak(Box::default());
-        server.is_ready.store(true, Ordering::Relaxed);
-        let (runtime, times) = (Handle::current(), quick());
-        thread::spawn(move || {
-            let worker = Worker {
-                name: "test".to_owned(),
-                store: store as Arc<dyn Store>,
-                objects,
-                times,
-                is_draining,
-                is_ending: Arc::default(),
-            };
-            worker.run(&runtime, &mut Sine)
-        });
-        Self { address, server, ending, is_draining }
+        for n in 0..workers {
+            queue.work(&format!("server-{n}-{}", uuid::Uuid::now_v7()), quick(), is_draining);
+        }
+        let sweeper = queue.sweep(quick().extend);
+        Self { address, ending, is_draining, sweeper }
     }
 
     /// Returns the address of a path.

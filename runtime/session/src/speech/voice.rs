@@ -1,23 +1,21 @@
 //! The voice of a run: named, of a recording, or kept; and the model that it needs.
 
+use std::path::Path;
+
 use acestep_engine::{Audio, Error, Notice, Observe, audio::read};
-use acestep_import::Qwen3Tts;
+use acestep_import::{Layout, Qwen3Tts};
 use acestep_model::{
     Backend,
     speech::qwen3_tts::{Files as _, ModelType},
 };
-use acestep_speech::{KeptVoice, Networks, Plan, Snapshot, Voice};
-use anyhow::Result;
+use acestep_speech::{KeptVoice, Networks, Plan, Snapshot, Voice as Heard, Voices};
 
-use super::{super::voice::voices, LEAST_SECONDS};
-use crate::{
-    args::{self, speak::Speak},
-    error::CliError,
-    settings,
-};
+use super::LEAST_SECONDS;
+use crate::SessionError;
 
 /// The source of a voice.
-pub(super) enum Source {
+#[derive(Debug)]
+pub enum Voice {
     /// A named speaker, a description, or none.
     Model,
     /// A recording, and its words.
@@ -26,53 +24,66 @@ pub(super) enum Source {
     Kept(Box<KeptVoice>),
 }
 
-/// Opens the model: the typed one, else that of the kept voice, else the first installed one.
-pub(super) fn model(args: &Speak) -> Result<Qwen3Tts> {
-    let layout = settings::layout();
-    let kept = args.voice.voice.as_deref().filter(|_| args.model.is_none()).and_then(|name| {
-        let kept = voices().ok()?.read(name).ok()?;
-        Qwen3Tts::find(Some(&kept.model), &layout).ok()
+/// Opens the model: the `choice`, else that of the kept `voice`, else the first installed one.
+///
+/// # Errors
+/// [`Error::Checkpoint`].
+pub fn find(
+    choice: Option<&str>,
+    voice: Option<&str>,
+    voices: Option<&Voices>,
+    layout: &Layout,
+) -> Result<Qwen3Tts, Error> {
+    let kept = voice.filter(|_| choice.is_none()).and_then(|name| {
+        let kept = voices?.read(name).ok()?;
+        Qwen3Tts::find(Some(&kept.model), layout).ok()
     });
     match kept {
         Some(model) => Ok(model),
-        None => Ok(Qwen3Tts::find(args.model.as_deref(), &layout)?),
+        None => Qwen3Tts::find(choice, layout).map_err(Error::checkpoint),
     }
 }
 
-impl Source {
-    /// Reads the recording or the kept voice.
-    pub(super) fn of(
-        args: &args::speak::Voice,
+impl Voice {
+    /// Reads the recording at `path`.
+    ///
+    /// # Errors
+    /// The errors of [`read::song`].
+    pub fn recording(
+        path: &Path,
         transcript: Option<String>,
-        model: &Qwen3Tts,
         notices: &mut Vec<Notice>,
-    ) -> Result<Self> {
-        if let Some(path) = &args.reference {
-            let (audio, more) = read::song(path, LEAST_SECONDS)?;
-            notices.extend(more);
-            return Ok(Self::Recording(audio, transcript));
-        }
-        let Some(name) = &args.voice else { return Ok(Self::Model) };
+    ) -> Result<Self, Error> {
+        let (audio, more) = read::song(path, LEAST_SECONDS)?;
+        notices.extend(more);
+        Ok(Self::Recording(audio, transcript))
+    }
+
+    /// Returns the voice called `name` of `model`: a base model has none but kept voices.
+    ///
+    /// # Errors
+    /// [`SessionError::NoVoices`], [`SessionError::KeptVoice`]; the errors of [`Voices::read`].
+    pub fn named(name: &str, model: &Qwen3Tts, voices: Option<&Voices>) -> Result<Self, Error> {
         if model.config().tts_model_type == ModelType::Base {
-            return Ok(Self::Kept(Box::new(voices()?.read(name)?)));
+            let voices = voices.ok_or(SessionError::NoVoices)?;
+            return Ok(Self::Kept(Box::new(voices.read(name)?)));
         }
         let is_speaker = model.config().talker_config.spk_id.contains_key(&name.to_lowercase());
         // A base model speaks with a kept voice: say so before the speakers are listed.
-        if !is_speaker && voices().is_ok_and(|voices| voices.existing(name).is_ok()) {
-            let message = format!("`{name}` is a kept voice, and `{}` takes none", model.name());
-            let hint = "pass the --model that made it; `acestep voice list` names it";
-            return Err(CliError::usage(message).hint(hint).into());
+        if !is_speaker && voices.is_some_and(|voices| voices.existing(name).is_ok()) {
+            let (name, model) = (name.to_owned(), model.name().to_owned());
+            return Err(SessionError::KeptVoice { name, model }.into());
         }
         Ok(Self::Model)
     }
 
     /// True for the voice of a recording.
-    pub(super) fn is_recording(&self) -> bool {
+    pub fn is_recording(&self) -> bool {
         !matches!(self, Self::Model)
     }
 
     /// Returns the kept voice, if it is one.
-    pub(super) fn kept(&self) -> Option<Voice> {
+    pub(super) fn kept(&self) -> Option<Heard> {
         match self {
             Self::Kept(kept) => Some(kept.voice.clone()),
             Self::Model | Self::Recording(..) => None,
@@ -80,15 +91,15 @@ impl Source {
     }
 
     /// Returns the voice, and its snapshot if it is kept for these networks.
-    pub(super) fn voice<B: Backend>(
+    pub(super) fn load<B: Backend>(
         &self,
         networks: &Networks<'_, B>,
         observe: &dyn Observe,
-    ) -> Result<(Option<Voice>, Option<Snapshot<B>>), Error> {
+    ) -> Result<(Option<Heard>, Option<Snapshot<B>>), Error> {
         match self {
             Self::Model => Ok((None, None)),
             Self::Recording(audio, transcript) => {
-                let voice = Voice::of_recording(audio, transcript.as_deref(), networks, observe)?;
+                let voice = Heard::of_recording(audio, transcript.as_deref(), networks, observe)?;
                 Ok((Some(voice), None))
             }
             Self::Kept(kept) => Ok((Some(kept.voice.clone()), kept.snapshot(networks)?)),

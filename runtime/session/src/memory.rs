@@ -1,4 +1,4 @@
-//! Checks before loading whether a run fits into memory; shared by the commands.
+//! Checks before loading whether a run fits into memory.
 
 use acestep_engine::{
     Device, Engine, Error,
@@ -7,13 +7,12 @@ use acestep_engine::{
 };
 use acestep_import::{AceStep, LanguageModelDir};
 use acestep_music::{
-    lm::settings::Settings,
+    Settings,
     needs::{self, ModelSizes},
 };
-use anyhow::Result;
 
 /// Returns the sizes that the needs of a model's networks are computed from.
-pub(crate) fn sizes(folder: &AceStep, engine: Engine) -> ModelSizes<'_> {
+pub fn sizes(folder: &AceStep, engine: Engine) -> ModelSizes<'_> {
     let parameters = |network| match folder.size(network) {
         Ok(size) => Ok(size.parameters),
         Err(error) => Err(Error::checkpoint(error)),
@@ -28,7 +27,10 @@ pub(crate) fn sizes(folder: &AceStep, engine: Engine) -> ModelSizes<'_> {
 
 /// Returns the needs of the language model's text stage, and of its code stage if `writes_codes`.
 /// `prompt` is the prompt length in tokens, and `seconds` the song length if it is known.
-pub(crate) fn language(
+///
+/// # Errors
+/// [`Error::Checkpoint`].
+pub fn language(
     folder: &LanguageModelDir,
     settings: &Settings,
     prompt: usize,
@@ -41,11 +43,14 @@ pub(crate) fn language(
     Ok(needs::composition(config, size, settings, prompt, seconds, writes_codes, widths))
 }
 
-/// Refuses a run that cannot fit. The error names the need, the available memory, and a remedy.
-pub(crate) fn check(needs: &[MemoryNeed], kept: bool, engine: Engine) -> Result<()> {
+/// Refuses a run that cannot fit.
+///
+/// # Errors
+/// The need, the available memory, and a remedy.
+pub fn check(needs: &[MemoryNeed], kept: bool, engine: Engine) -> Result<(), Error> {
     let name = match engine.device {
         Device::Cpu => "this machine".to_owned(),
         device => device.to_string(),
     };
-    Ok(memory::check(needs, kept, &machine::memory_of(engine.device), &name)?)
+    memory::check(needs, kept, &machine::memory_of(engine.device), &name)
 }

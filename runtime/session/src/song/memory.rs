@@ -1,25 +1,24 @@
-//! Checks before loading whether the run fits into memory, and chooses the VAE's tiles.
+//! The memory of a run; the VAE's tiles that fit.
 
 use acestep_engine::{
     Device, Engine, Error, Notice, Residency, device::memory::MemoryNeed, tiling::Tiling,
 };
 use acestep_import::AceStep;
 use acestep_music::{Plan, Request, needs};
-use anyhow::Result;
 
-use super::{Resolved, resolved::Setup};
-use crate::commands::memory as common;
+use super::{Resolved, Setup};
+use crate::memory::sizes;
 
 /// Returns the memory needs of each stage, in the order of the run.
 pub(super) fn needs(resolved: &Resolved) -> Result<Vec<MemoryNeed>, Error> {
     let Resolved { plan, folder, setup, .. } = resolved;
-    let Setup { composition, engine, after, inputs, .. } = &**setup;
+    let Setup { composition, engine, wants, inputs, .. } = &**setup;
     let mut needs = match composition {
         Some(composition) => composition.needs(&resolved.request, plan, *engine)?,
         None => vec![],
     };
-    let sizes = common::sizes(folder, *engine);
-    needs.extend(sizes.song(plan, after.wants, inputs.conditioning.is_some())?);
+    let has_condition = inputs.conditioning.is_some();
+    needs.extend(sizes(folder, *engine).song(plan, wants.extras, has_condition)?);
     if let Some((judge, _)) = resolved.judge() {
         let size = judge.size().map_err(Error::checkpoint)?.parameters;
         needs.push(needs::judge(judge.config(), size, plan, engine.widths()));
@@ -39,19 +38,13 @@ pub(super) fn tiling(
     if request.compute.vae_chunk.is_some() || engine.device == Device::Cpu {
         return Ok(None);
     }
-    let chosen = common::sizes(folder, engine).tiling(plan, residency)?;
+    let chosen = sizes(folder, engine).tiling(plan, residency)?;
     if chosen == Tiling::default() {
         return Ok(None);
     }
     request.compute.vae_chunk = i64::try_from(chosen.chunk).ok();
     Ok(Some(Notice(format!(
-        "the VAE decodes {} frames at once, for the memory of {}; --vae-chunk decides otherwise",
+        "the VAE decodes {} frames at once, for the memory of {}; `vae_chunk` decides otherwise",
         chosen.chunk, engine.device
     ))))
-}
-
-/// Refuses a run that does not fit. The error names the need, the available memory, and a remedy.
-pub(super) fn check(resolved: &Resolved) -> Result<()> {
-    let Setup { residency, engine, .. } = &*resolved.setup;
-    common::check(&needs(resolved)?, *residency == Residency::Kept, *engine)
 }

@@ -1,54 +1,24 @@
 //! Description of a decided run as JSON.
 
-use acestep_engine::{
-    Notice,
-    device::{dtype, memory::MemoryNeed},
-};
+use acestep_engine::device::{dtype, memory::MemoryNeed};
 use serde_json::{Value, json};
 
 use super::{
-    super::{Resolved, adapters, sounds},
-    Resources, Used,
+    super::{Composition, Resolved, adapters},
+    Resources, Used, sounds,
 };
-use crate::{
-    commands::{language, target::Target},
-    fields,
-};
+use crate::language;
 
-/// Describes the whole run as an object: `plan`, `outputs`, `request`, `notices`. The notices of
-/// the plan come before the `late` ones.
-pub(in super::super) fn to_json(
-    resolved: &Resolved,
-    resources: &Resources,
-    late: &[Notice],
-) -> Value {
-    let Resolved { plan, setup, notices, plan_notices, .. } = resolved;
-    let outputs = &setup.outputs;
-    let song = |(i, target): (usize, &Target)| {
-        json!({
-            "path": target,
-            "seed": resolved.seeds().map(|seeds| seeds[i]),
-            "seconds": plan.heard_seconds(),
-            "samples": plan.heard_samples(),
-            "sample_rate": plan.length.sample_rate,
-        })
-    };
-    let timing = resolved.decided.as_ref().map(|(_, timing)| timing);
-    let notices = notices.iter().chain(plan_notices).chain(late);
-    json!({
-        "outputs": outputs.songs.iter().enumerate().map(song).collect::<Vec<_>>(),
-        "latents": outputs.latents().map(|path| path.display().to_string()).collect::<Vec<_>>(),
-        "request": outputs.request.as_ref().map(|path| path.display().to_string()),
-        "language_model": setup.composition.as_ref().map(|composition| {
-            language::to_json(&composition.folder, composition.writes_codes, timing)
-        }),
-        "notices": fields::texts(notices),
-        "plan": plan_json(resolved, resources),
-    })
+/// Returns the language model, with its time after it has run; null without it.
+pub fn language_json(resolved: &Resolved) -> Value {
+    let Resolved { setup, decided, .. } = resolved;
+    let timing = decided.as_ref().map(|(_, timing)| timing);
+    let of = |of: &Composition| language::to_json(&of.folder, of.writes_codes, timing);
+    setup.composition.as_ref().map_or(Value::Null, of)
 }
 
 /// Returns the plan, and the model, device, files and memory that it is made with.
-fn plan_json(resolved: &Resolved, resources: &Resources) -> Value {
+pub fn plan_json(resolved: &Resolved, resources: &Resources, audio_format: &str) -> Value {
     let Resolved { folder, request, plan, setup, .. } = resolved;
     let origin = folder.origin();
     let mut object = json!({
@@ -72,7 +42,7 @@ fn plan_json(resolved: &Resolved, resources: &Resources) -> Value {
     object["lyric_tokens"] = resources.lyric_tokens.into();
     object["source"] = sounds::source_json(request, plan);
     object["references"] = sounds::references_json(request, plan);
-    object["audio_format"] = setup.encoding.format.name().into();
+    object["audio_format"] = audio_format.into();
     object["networks"] = resources.networks.iter().map(network_json).collect();
     object["weights_bytes"] = resources.weights_bytes.into();
     object["memory"] = memory_json(resources);

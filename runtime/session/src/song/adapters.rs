@@ -1,34 +1,42 @@
-//! Adapters of a run: from flags to changed weights, and their description as text and JSON.
+//! Adapters of a run: from names to changed weights, and their description as text and JSON.
 
 use std::path::absolute;
 
-use acestep_engine::Notice;
+use acestep_engine::{Error, Notice};
 use acestep_import::{AceStep, Adapter, Adapters, Fitted, Layout};
 use acestep_music::Request;
-use anyhow::Result;
 use serde_json::{Value, json};
 
-/// Opens the adapters of `request` and applies them to `folder`. The request then names them by
-/// absolute paths.
-pub(super) fn fit(
-    request: &mut Request,
-    folder: &mut AceStep,
-    layout: &Layout,
-) -> Result<Vec<Notice>> {
-    let chosen = request.compute.adapters()?;
-    if chosen.is_empty() {
-        return Ok(vec![]);
-    }
+/// Opens the adapters of `request`, each with its scale. The request then names them by absolute
+/// paths.
+///
+/// # Errors
+/// [`Error::Checkpoint`]; wrong scales.
+pub fn find(request: &mut Request, layout: &Layout) -> Result<Vec<(Adapter, f64)>, Error> {
     let mut adapters = Vec::new();
-    for (name, scale) in chosen {
-        adapters.push((Adapter::find(&name, layout)?, scale));
+    for (name, scale) in request.compute.adapters()? {
+        adapters.push((Adapter::find(&name, layout).map_err(Error::checkpoint)?, scale));
+    }
+    if adapters.is_empty() {
+        return Ok(adapters);
     }
     let place = |(adapter, _): &(Adapter, f64)| {
         let path = adapter.path();
         absolute(path).unwrap_or_else(|_| path.to_owned()).display().to_string()
     };
     request.compute.adapter = Some(adapters.iter().map(place).collect());
-    folder.adapt(adapters)?;
+    Ok(adapters)
+}
+
+/// Applies adapters to `folder`, and returns notices about them.
+///
+/// # Errors
+/// [`Error::Checkpoint`].
+pub fn fit(adapters: Vec<(Adapter, f64)>, folder: &mut AceStep) -> Result<Vec<Notice>, Error> {
+    if adapters.is_empty() {
+        return Ok(vec![]);
+    }
+    folder.adapt(adapters).map_err(Error::checkpoint)?;
     Ok(list(folder).iter().flat_map(Fitted::notices).map(Notice).collect())
 }
 
@@ -62,7 +70,7 @@ pub(super) fn lines(folder: &AceStep) -> Vec<String> {
 }
 
 /// Returns the effect of each adapter after the network was loaded, and notices about problems.
-pub(super) fn outcome(folder: &AceStep) -> (Vec<String>, Vec<Notice>) {
+pub fn outcome(folder: &AceStep) -> (Vec<String>, Vec<Notice>) {
     let (said, notices) = folder.adapters().map(Adapters::outcome).unwrap_or_default();
     (said, notices.into_iter().map(Notice).collect())
 }

@@ -1,0 +1,266 @@
+//! The store of many machines: NATS JetStream.
+//!
+//! ```text
+//! <name>_jobs      id -> a job             <name>_files     id -> a file that a client sent
+//! <name>_keys      idempotency key -> id   <name>_settings  name -> value
+//! <name>_made      attempt -> its results  <name>_objects   the bytes of all files (object store)
+//! ```
+//!
+//! A job is one key, so queue and state are one truth. A worker takes a job by changing its state from
+//! the revision that it saw: of two workers, the server refuses one. A work-queue stream beside it would
+//! be a second truth, and it hands jobs out in the order of their arrival alone: without priorities,
+//! without the model in memory, without a position to show.
+//!
+//! Leases are decided by one clock, the one of the process that looks: a job is lost when that process
+//! saw no change of it for the length of its lease. A worker writes while it works, so the clocks of the
+//! machines need not agree. A process that was away takes nothing from anyone by mistake: it names the
+//! revision that it saw, and a worker that lives has written a newer one.
+//!
+//! With three or more servers in a cluster each bucket has three copies, and an answer means that two of
+//! them have the job. One server alone writes to its disk a little later (its `sync_interval`), so a
+//! power cut there may lose what it accepted last.
+
+mod accept;
+mod change;
+mod mirror;
+mod objects;
+mod record;
+mod table;
+
+use std::{
+    error::Error,
+    path::Path,
+    sync::{Arc, Weak},
+    time::Duration,
+};
+
+use async_nats::{
+    ConnectOptions,
+    jetstream::{self, kv, object_store::ObjectStore},
+};
+use bytes::Bytes;
+use futures_util::StreamExt;
+use tokio::{runtime::Handle, sync::broadcast, task::JoinHandle, time};
+use uuid::Uuid;
+
+use self::mirror::Mirror;
+use crate::{objects::Objects, store::StoreError};
+
+/// Time that a change is tried again while the servers choose a leader.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// Time between two tries.
+const PAUSE: Duration = Duration::from_millis(100);
+/// Time that a server may take for one answer.
+const ANSWER: Duration = Duration::from_secs(3);
+/// Copies of each bucket in a cluster.
+const COPIES: usize = 3;
+/// Ids that a slow receiver of changes may be behind.
+const CHANGES: usize = 4096;
+/// JSON that is larger becomes an object; a message of NATS takes 1 MiB.
+const HERE: usize = 128 << 10;
+
+/// The store of many machines.
+pub struct Nats {
+    jobs: kv::Store,
+    keys: kv::Store,
+    files: kv::Store,
+    settings: kv::Store,
+    made: kv::Store,
+    objects: ObjectStore,
+    mirror: Arc<Mirror>,
+    changes: broadcast::Sender<Uuid>,
+    watcher: JoinHandle<()>,
+    runtime: Handle,
+}
+
+impl std::fmt::Debug for Nats {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Nats").field("jobs", &self.jobs.name).finish_non_exhaustive()
+    }
+}
+
+impl Drop for Nats {
+    fn drop(&mut self) {
+        self.watcher.abort();
+    }
+}
+
+impl StoreError {
+    /// An error of NATS, with its causes.
+    fn nats(error: &(dyn Error + 'static)) -> Self {
+        let mut why = error.to_string();
+        let mut source = error.source();
+        while let Some(cause) = source {
+            let text = cause.to_string();
+            if !why.contains(&text) {
+                why += &format!(": {text}");
+            }
+            source = cause.source();
+        }
+        let full = ["insufficient", "resource limits exceeded", "no space left", "maximum bytes"];
+        let is_full = full.iter().any(|text| why.contains(text));
+        Self { why, is_full }
+    }
+}
+
+impl Nats {
+    /// Connects to the servers of `address`, with commas between, and creates what is missing there:
+    /// `nats://10.0.0.1,nats://10.0.0.2/NAME`. Queues of different names do not know each other; without
+    /// a name it is `acestep`. A name and a password or a token stand before the address: `nats://TOKEN@..`.
+    ///
+    /// # Errors
+    /// Servers that cannot be reached or have no JetStream; a name with other letters than a-z, A-Z, 0-9,
+    /// `-` and `_`.
+    pub async fn open(address: &str) -> Result<Self, StoreError> {
+        let (servers, name) = parts(address)?;
+        let (changes, _) = broadcast::channel(CHANGES);
+        let mirror = Arc::new(Mirror::new(changes.clone()));
+        let weak = Arc::downgrade(&mirror);
+        let options = ConnectOptions::new().name("acestep").event_callback(move |event| {
+            let mirror = weak.upgrade();
+            async move {
+                tracing::info!(%event, "nats");
+                if let (Some(mirror), async_nats::Event::Connected) = (mirror, event) {
+                    mirror.connected();
+                }
+            }
+        });
+        let client = options.connect(servers).await.map_err(|error| StoreError::nats(&error))?;
+        let context = jetstream::context::ContextBuilder::new().timeout(ANSWER).build(client);
+        let bucket = |kind: &str| bucket(&context, format!("{name}_{kind}"));
+        let jobs = bucket("jobs").await?;
+        let objects = object_store(&context, format!("{name}_objects")).await?;
+        let store = Self {
+            keys: bucket("keys").await?,
+            files: bucket("files").await?,
+            settings: bucket("settings").await?,
+            made: bucket("made").await?,
+            watcher: watch(&jobs, &mirror).await?,
+            jobs,
+            objects,
+            mirror,
+            changes,
+            runtime: Handle::current(),
+        };
+        Ok(store)
+    }
+
+    /// Returns the files of this queue, with copies in the folder `root`.
+    ///
+    /// # Errors
+    /// If a folder cannot be created.
+    pub fn objects(&self, root: &Path) -> std::io::Result<Objects> {
+        let far = objects::Far::new(self.objects.clone(), self.made.clone(), self.runtime.clone());
+        Ok(Objects::open(root)?.with_far(Arc::new(far)))
+    }
+}
+
+/// Splits an address into servers and the name of the queue.
+fn parts(address: &str) -> Result<(Vec<String>, String), StoreError> {
+    let mut name = "acestep".to_owned();
+    let mut servers = Vec::new();
+    for part in address.split(',').map(str::trim).filter(|part| !part.is_empty()) {
+        let (scheme, rest) = part.split_once("://").unwrap_or(("nats", part));
+        let (server, path) = rest.split_once('/').unwrap_or((rest, ""));
+        if !path.is_empty() {
+            path.clone_into(&mut name);
+        }
+        servers.push(format!("{scheme}://{server}"));
+    }
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '-' || letter == '_';
+    if servers.is_empty() || !name.chars().all(is_plain) {
+        let why = format!("`{name}` is no name of a queue: nats://SERVER/NAME");
+        return Err(StoreError { why, is_full: false });
+    }
+    Ok((servers, name))
+}
+
+/// Opens a bucket, or creates it with as many copies as the servers allow.
+async fn bucket(context: &jetstream::Context, name: String) -> Result<kv::Store, StoreError> {
+    if let Ok(store) = context.get_key_value(&name).await {
+        return Ok(store);
+    }
+    let config = |num_replicas| kv::Config {
+        bucket: name.clone(),
+        history: 1,
+        num_replicas,
+        ..kv::Config::default()
+    };
+    if let Ok(store) = context.create_key_value(config(COPIES)).await {
+        return Ok(store);
+    }
+    let one = context.create_key_value(config(1)).await;
+    one.map_err(|error| StoreError::nats(&error))
+}
+
+async fn object_store(
+    context: &jetstream::Context,
+    name: String,
+) -> Result<ObjectStore, StoreError> {
+    if let Ok(store) = context.get_object_store(&name).await {
+        return Ok(store);
+    }
+    let config = |num_replicas| jetstream::object_store::Config {
+        bucket: name.clone(),
+        num_replicas,
+        ..jetstream::object_store::Config::default()
+    };
+    if let Ok(store) = context.create_object_store(config(COPIES)).await {
+        return Ok(store);
+    }
+    let one = context.create_object_store(config(1)).await;
+    one.map_err(|error| StoreError::nats(&error))
+}
+
+fn parsed<T: serde::de::DeserializeOwned>(bytes: &[u8]) -> Result<T, StoreError> {
+    serde_json::from_slice(bytes).map_err(|error| StoreError::nats(&error))
+}
+
+fn text_of(value: &impl serde::Serialize) -> Result<Bytes, StoreError> {
+    serde_json::to_vec(value).map(Bytes::from).map_err(|error| StoreError::nats(&error))
+}
+
+/// Watches the bucket from now on; returns when all jobs of before are here.
+async fn watch(jobs: &kv::Store, mirror: &Arc<Mirror>) -> Result<JoinHandle<()>, StoreError> {
+    let mut first = jobs.watch_all().await.map_err(|error| StoreError::nats(&error))?;
+    let status = jobs.status().await.map_err(|error| StoreError::nats(&error))?;
+    if status.values() > 0 {
+        while let Some(entry) = first.next().await {
+            let entry = entry.map_err(|error| StoreError::nats(&error))?;
+            take(mirror, &entry);
+            if entry.seen_current {
+                break;
+            }
+        }
+    }
+    let (jobs, mirror) = (jobs.clone(), Arc::downgrade(mirror));
+    Ok(tokio::spawn(async move {
+        let mut watch = Some(first);
+        while mirror.strong_count() > 0 {
+            if let Some(watch) = &mut watch {
+                follow(watch, &mirror).await;
+            }
+            // The watch ended: a new one begins with the newest state of all jobs.
+            time::sleep(PAUSE).await;
+            watch = jobs.watch_all().await.ok();
+        }
+    }))
+}
+
+async fn follow(watch: &mut kv::Watch, mirror: &Weak<Mirror>) {
+    while let Some(entry) = watch.next().await {
+        let Some(mirror) = mirror.upgrade() else { return };
+        match entry {
+            Ok(entry) => take(&mirror, &entry),
+            Err(error) => return tracing::warn!(%error, "the watch of the queue ended"),
+        }
+    }
+}
+
+fn take(mirror: &Mirror, entry: &kv::Entry) {
+    match (Uuid::parse_str(&entry.key), parsed(&entry.value)) {
+        (Ok(id), Ok(stored)) => mirror.apply(id, entry.revision, stored),
+        // A newer version of the program may write what this one cannot read.
+        _ => tracing::warn!(key = entry.key, "a job of the queue cannot be read"),
+    }
+}

@@ -1,0 +1,127 @@
+//! One change of a job: read, change, write from the revision that was read.
+
+use std::time::Instant;
+
+use async_nats::jetstream::kv;
+use serde_json::Value;
+use tokio::time;
+use uuid::Uuid;
+
+use super::{
+    HERE, Nats, PATIENCE, PAUSE,
+    mirror::Seen,
+    parsed,
+    record::{Record, Stored, Text},
+    text_of,
+};
+use crate::store::StoreError;
+
+impl Nats {
+    /// Returns a job as this process last saw it; asks the server for one that it never saw.
+    pub(super) async fn seen(&self, id: Uuid) -> Result<Option<Seen>, StoreError> {
+        match self.mirror.get(id) {
+            Some(seen) => Ok(Some(seen)),
+            None => self.fresh(id).await,
+        }
+    }
+
+    /// Asks the server for a job.
+    pub(super) async fn fresh(&self, id: Uuid) -> Result<Option<Seen>, StoreError> {
+        let entry = self.jobs.entry(id.to_string()).await;
+        if let Some(entry) = entry.map_err(|error| StoreError::nats(&error))? {
+            self.mirror.apply(id, entry.revision, parsed(&entry.value)?);
+        }
+        Ok(self.mirror.get(id))
+    }
+
+    /// Changes a job: `work` changes it, or returns none if it must stay. Tries again when another
+    /// process was faster, and while the servers choose a leader.
+    pub(super) async fn change<T>(
+        &self,
+        id: Uuid,
+        mut work: impl FnMut(&mut Record) -> Option<T> + Send,
+    ) -> Result<Option<T>, StoreError> {
+        let (write, end) = (Uuid::now_v7(), Instant::now() + PATIENCE);
+        let mut seen = self.seen(id).await?;
+        let mut is_fresh = false;
+        // The result of a try whose answer was lost.
+        let mut unknown: Option<T> = None;
+        loop {
+            let Some(now) = &seen else { return Ok(None) };
+            let Some(record) = now.record() else { return Ok(None) };
+            if record.write == write && unknown.is_some() {
+                return Ok(unknown);
+            }
+            let mut record = record.clone();
+            let Some(result) = work(&mut record) else {
+                if is_fresh {
+                    return Ok(None);
+                }
+                // A no must not rest on an old state.
+                seen = self.fresh(id).await?;
+                is_fresh = true;
+                continue;
+            };
+            record.write = write;
+            let stored = Stored::Job(Box::new(record));
+            let written = self.jobs.update(id.to_string(), text_of(&stored)?, now.revision).await;
+            match written {
+                Ok(revision) => {
+                    self.mirror.apply(id, revision, stored);
+                    return Ok(Some(result));
+                }
+                Err(error) => {
+                    unknown = Some(result);
+                    if error.kind() != kv::UpdateErrorKind::WrongLastRevision {
+                        let error = StoreError::nats(&error);
+                        if error.is_full || Instant::now() > end {
+                            return Err(error);
+                        }
+                        time::sleep(PAUSE).await;
+                    } else if Instant::now() > end {
+                        return Err(StoreError::nats(&error));
+                    }
+                    is_fresh = false;
+                    match self.fresh(id).await {
+                        Ok(fresh) => {
+                            // A follower may be behind: then the same try fails again, a little later.
+                            let is_same = fresh.as_ref().map(|seen| seen.revision)
+                                == seen.as_ref().map(|seen| seen.revision);
+                            if is_same {
+                                time::sleep(PAUSE / 20).await;
+                            }
+                            seen = fresh;
+                        }
+                        Err(error) if Instant::now() > end => return Err(error),
+                        Err(_) => {}
+                    }
+                }
+            }
+        }
+    }
+
+    /// Keeps JSON that is too large for a message as an object.
+    pub(super) async fn text(&self, name: String, value: Value) -> Result<Text, StoreError> {
+        let text = value.to_string();
+        if text.len() <= HERE {
+            return Ok(Text::Here(value));
+        }
+        let put = self.objects.put(name.as_str(), &mut text.as_bytes()).await;
+        put.map_err(|error| StoreError::nats(&error))?;
+        Ok(Text::Far(name))
+    }
+
+    /// Reads JSON, wherever it is.
+    pub(super) async fn value(&self, text: &Text) -> Result<Value, StoreError> {
+        let name = match text {
+            Text::Here(value) => return Ok(value.clone()),
+            Text::Far(name) => name,
+        };
+        let object = self.objects.get(name).await;
+        let mut object = object.map_err(|error| StoreError::nats(&error))?;
+        let mut bytes = Vec::new();
+        let read = tokio::io::AsyncReadExt::read_to_end(&mut object, &mut bytes).await;
+        read.map_err(|error| StoreError::nats(&error))?;
+        parsed(&bytes)
+    }
+}

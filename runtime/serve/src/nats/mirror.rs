@@ -1,0 +1,239 @@
+//! All jobs in memory, as this process last saw them.
+//!
+//! A watch of the bucket keeps it fresh. It may be behind by the time of a message; each change names the
+//! revision that it is based on, so one that was based on an old state is refused by the server.
+
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet, HashMap},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+use tokio::sync::broadcast;
+use uuid::Uuid;
+
+use super::record::{Record, Stored};
+use crate::{
+    job::{Millis, State, now},
+    store::{Claim, Counts, Selection},
+};
+
+/// Jobs whose mean time is reported.
+const RECENT: usize = 20;
+
+/// A job, its revision, and when this process first saw that revision.
+#[derive(Debug, Clone)]
+pub(super) struct Seen {
+    pub(super) revision: u64,
+    pub(super) stored: Arc<Stored>,
+    at: Instant,
+}
+
+impl Seen {
+    /// The job, if it was not removed.
+    pub(super) fn record(&self) -> Option<&Record> {
+        match &*self.stored {
+            Stored::Job(record) => Some(record),
+            Stored::Forgotten(_) => None,
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+struct Jobs {
+    all: BTreeMap<Uuid, Seen>,
+    queue: BTreeSet<(Reverse<i64>, Uuid)>,
+    running: BTreeSet<Uuid>,
+    ended: BTreeSet<(Millis, Uuid)>,
+    /// Numbers and sizes by client and state.
+    tally: HashMap<(String, State), (u64, u64)>,
+}
+
+/// All jobs in memory.
+#[derive(Debug)]
+pub(super) struct Mirror {
+    jobs: Mutex<Jobs>,
+    /// When this process last got its connection: leases are not counted from before.
+    connected: Mutex<Instant>,
+    changes: broadcast::Sender<Uuid>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Mirror {
+    pub(super) fn new(changes: broadcast::Sender<Uuid>) -> Self {
+        let connected = Mutex::new(Instant::now());
+        Self { jobs: Mutex::default(), connected, changes }
+    }
+
+    /// Begins all leases again: while the connection was lost, nobody could extend one.
+    pub(super) fn connected(&self) {
+        *lock(&self.connected) = Instant::now();
+    }
+
+    /// Takes a state over if it is newer, and reports the change.
+    pub(super) fn apply(&self, id: Uuid, revision: u64, stored: Stored) {
+        let seen = Seen { revision, stored: Arc::new(stored), at: Instant::now() };
+        if lock(&self.jobs).put(id, seen) {
+            // Nobody may be listening.
+            let _ = self.changes.send(id);
+        }
+    }
+
+    pub(super) fn get(&self, id: Uuid) -> Option<Seen> {
+        lock(&self.jobs).all.get(&id).cloned()
+    }
+
+    /// The next job for a worker: by priority, then jobs of the resident model and jobs that waited too
+    /// long, then by age.
+    pub(super) fn next(&self, claim: &Claim) -> Option<Uuid> {
+        let jobs = lock(&self.jobs);
+        let patience = Millis::try_from(claim.patience.as_millis()).unwrap_or(Millis::MAX / 4);
+        let patient = now().saturating_sub(patience);
+        let mut best: Option<(i64, Uuid)> = None;
+        for (Reverse(priority), id) in &jobs.queue {
+            if best.is_some_and(|(of_best, _)| of_best != *priority) {
+                break;
+            }
+            let Some(record) = jobs.all.get(id).and_then(Seen::record) else { continue };
+            if !claim.kinds.contains(&record.kind) {
+                continue;
+            }
+            let is_other = claim.resident.is_some()
+                && record.model != claim.resident
+                && record.created > patient;
+            if !is_other {
+                return Some(*id);
+            }
+            best = best.or(Some((*priority, *id)));
+        }
+        best.map(|(_, id)| id)
+    }
+
+    /// Jobs whose lease ran out by the clock of this process, which counts from the last change that it
+    /// saw. The clocks of workers do not matter.
+    pub(super) fn lost(&self) -> Vec<(Uuid, Uuid)> {
+        let (jobs, connected) = (lock(&self.jobs), *lock(&self.connected));
+        let running = jobs.running.iter().filter_map(|id| jobs.all.get(id));
+        let lost = running.filter_map(|seen| {
+            let record = seen.record()?;
+            let end = seen.at.max(connected).checked_add(Duration::from_millis(record.lease))?;
+            (end < Instant::now()).then_some((record.id, record.write))
+        });
+        lost.collect()
+    }
+
+    /// Jobs of a selection, newest first.
+    pub(super) fn list(&self, selection: &Selection) -> Vec<Seen> {
+        let jobs = lock(&self.jobs);
+        let before = selection.before.unwrap_or(Uuid::max());
+        let fits = |record: &Record| {
+            selection.owner.as_ref().is_none_or(|owner| *owner == record.owner)
+                && (selection.states.is_empty() || selection.states.contains(&record.state))
+                && (selection.kinds.is_empty() || selection.kinds.contains(&record.kind))
+                && record.deleted.is_some() == selection.deleted
+        };
+        let newest = jobs.all.range(..before).rev().map(|(_, seen)| seen);
+        let fit = newest.filter(|seen| seen.record().is_some_and(fits));
+        fit.take(selection.limit as usize).cloned().collect()
+    }
+
+    /// The number of jobs before a queued one.
+    pub(super) fn ahead(&self, id: Uuid) -> Option<u64> {
+        let jobs = lock(&self.jobs);
+        let record = jobs.all.get(&id)?.record()?;
+        (record.state == State::Queued)
+            .then(|| jobs.queue.range(..(Reverse(record.priority), id)).count() as u64)
+    }
+
+    pub(super) fn counts(&self, owner: Option<&str>) -> Counts {
+        let jobs = lock(&self.jobs);
+        let mut counts = Counts::default();
+        for ((of, state), (number, bytes)) in &jobs.tally {
+            if owner.is_some_and(|owner| owner != of) {
+                continue;
+            }
+            *match state {
+                State::Queued => &mut counts.queued,
+                State::Running | State::Cancelling => &mut counts.running,
+                State::Done => &mut counts.done,
+                State::Failed => &mut counts.failed,
+                State::Cancelled => &mut counts.cancelled,
+            } += number;
+            counts.bytes += bytes;
+        }
+        let newest = jobs.ended.iter().rev().filter_map(|(_, id)| jobs.all.get(id)?.record());
+        let times = newest
+            .filter(|record| record.state == State::Done)
+            .filter_map(|record| Some(record.ended? - record.started?))
+            .take(RECENT);
+        let times: Vec<Millis> = times.collect();
+        if !times.is_empty() {
+            let sum: Millis = times.iter().sum();
+            counts.mean_seconds = Some(sum as f64 / 1000.0 / times.len() as f64);
+        }
+        counts
+    }
+
+    /// Ended jobs that may be removed.
+    pub(super) fn expired(&self, before: Millis, deleted: Millis, bytes: u64) -> Vec<Seen> {
+        let jobs = lock(&self.jobs);
+        let mut newer: u64 = 0;
+        // From the newest down: those beyond the limit go.
+        let ended = jobs.ended.iter().rev().filter_map(|(_, id)| jobs.all.get(id));
+        let gone = ended.filter(|seen| {
+            let Some(record) = seen.record() else { return false };
+            newer = newer.saturating_add(record.bytes());
+            record.ended.is_some_and(|ended| ended < before)
+                || record.deleted.is_some_and(|at| at < deleted)
+                || newer > bytes
+        });
+        gone.cloned().collect()
+    }
+}
+
+impl Jobs {
+    /// False for a state that is not newer.
+    fn put(&mut self, id: Uuid, seen: Seen) -> bool {
+        let old = self.all.get(&id);
+        if old.is_some_and(|old| old.revision >= seen.revision) {
+            return false;
+        }
+        if let Some(old) = old.cloned() {
+            self.index(&old, false);
+        }
+        self.index(&seen, true);
+        self.all.insert(id, seen);
+        true
+    }
+
+    /// Adds a job to the indices, or takes it out.
+    fn index(&mut self, seen: &Seen, is_new: bool) {
+        let Some(record) = seen.record() else { return };
+        let slot = self.tally.entry((record.owner.clone(), record.state)).or_default();
+        if is_new {
+            *slot = (slot.0 + 1, slot.1 + record.bytes());
+        } else {
+            *slot = (slot.0.saturating_sub(1), slot.1.saturating_sub(record.bytes()));
+        }
+        set(&mut self.queue, (Reverse(record.priority), record.id), {
+            is_new && record.state == State::Queued
+        });
+        let is_running = matches!(record.state, State::Running | State::Cancelling);
+        set(&mut self.running, record.id, is_new && is_running);
+        if let Some(ended) = record.ended {
+            set(&mut self.ended, (ended, record.id), is_new && record.state.is_ended());
+        }
+    }
+}
+
+fn set<T: Ord>(set: &mut BTreeSet<T>, value: T, is_in: bool) {
+    if is_in {
+        set.insert(value);
+    } else {
+        set.remove(&value);
+    }
+}

@@ -1,0 +1,120 @@
+//! Files in the object store of JetStream.
+
+use std::{io, path::Path};
+
+use async_nats::jetstream::{
+    kv,
+    object_store::{DeleteErrorKind, GetErrorKind, ObjectStore},
+};
+use tokio::runtime::Handle;
+
+use super::StoreError;
+use crate::objects::Elsewhere;
+
+/// The object store, and the bucket that lists the results of each attempt. The list is written first,
+/// so nothing is left behind that nobody knows of.
+pub(super) struct Far {
+    objects: ObjectStore,
+    made: kv::Store,
+    runtime: Handle,
+}
+
+impl std::fmt::Debug for Far {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Far").field("made", &self.made.name).finish_non_exhaustive()
+    }
+}
+
+fn other(error: &(dyn std::error::Error + 'static)) -> io::Error {
+    let error = StoreError::nats(error);
+    let kind = if error.is_full { io::ErrorKind::StorageFull } else { io::ErrorKind::Other };
+    io::Error::new(kind, error)
+}
+
+/// The key of a folder's list.
+fn list(folder: &str) -> String {
+    folder.replace('/', ".")
+}
+
+impl Far {
+    /// Files whose messages `runtime` carries.
+    pub(super) fn new(objects: ObjectStore, made: kv::Store, runtime: Handle) -> Self {
+        Self { objects, made, runtime }
+    }
+
+    /// Waits for `work` on a thread that may block.
+    fn wait<T: Send>(&self, work: impl Future<Output = T> + Send) -> T {
+        if Handle::try_current().is_err() {
+            return self.runtime.block_on(work);
+        }
+        // A thread of a runtime may not wait for it itself.
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| self.runtime.block_on(work));
+            match waiting.join() {
+                Ok(result) => result,
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        })
+    }
+
+    async fn delete(&self, key: &str) -> io::Result<()> {
+        match self.objects.delete(key).await {
+            Ok(()) => Ok(()),
+            Err(error) if error.kind() == DeleteErrorKind::NotFound => Ok(()),
+            Err(error) => Err(other(&error)),
+        }
+    }
+
+    async fn send(&self, key: &str, from: &Path) -> io::Result<()> {
+        let mut file = tokio::fs::File::open(from).await?;
+        self.objects.put(key, &mut file).await.map(|_| ()).map_err(|error| other(&error))
+    }
+}
+
+impl Elsewhere for Far {
+    fn put(&self, key: &str, from: &Path) -> io::Result<()> {
+        self.wait(self.send(key, from))
+    }
+
+    fn put_folder(&self, folder: &str, names: &[String], from: &Path) -> io::Result<()> {
+        self.wait(async {
+            let names_of = serde_json::to_vec(names).map_err(io::Error::other)?;
+            let put = self.made.put(list(folder), names_of.into()).await;
+            put.map_err(|error| other(&error))?;
+            for name in names {
+                self.send(&format!("{folder}/{name}"), &from.join(name)).await?;
+            }
+            Ok(())
+        })
+    }
+
+    fn get(&self, key: &str, to: &Path) -> io::Result<()> {
+        self.wait(async {
+            let object = self.objects.get(key).await;
+            let mut object = object.map_err(|error| match error.kind() {
+                GetErrorKind::NotFound => io::Error::new(io::ErrorKind::NotFound, key),
+                _ => other(&error),
+            })?;
+            let mut file = tokio::fs::File::create(to).await?;
+            // The object compares its SHA-256 at its end.
+            tokio::io::copy(&mut object, &mut file).await?;
+            file.sync_all().await
+        })
+    }
+
+    fn remove(&self, key: &str) -> io::Result<()> {
+        self.wait(self.delete(key))
+    }
+
+    fn remove_folder(&self, folder: &str) -> io::Result<()> {
+        self.wait(async {
+            let names = self.made.get(list(folder)).await.map_err(|error| other(&error))?;
+            let Some(names) = names else { return Ok(()) };
+            let names: Vec<String> = serde_json::from_slice(&names).map_err(io::Error::other)?;
+            for name in names {
+                self.delete(&format!("{folder}/{name}")).await?;
+            }
+            self.made.purge(list(folder)).await.map_err(|error| other(&error))
+        })
+    }
+}

@@ -1,0 +1,263 @@
+//! The contract of the store over the buckets.
+
+use std::time::Duration;
+
+use futures_util::TryStreamExt;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tokio::sync::broadcast;
+use uuid::Uuid;
+
+use super::{
+    Nats,
+    mirror::Seen,
+    parsed,
+    record::{Record, Stored, Text},
+    text_of,
+};
+use crate::{
+    job::{Event, Job, Millis, NewJob, State, now},
+    objects::hex,
+    store::{
+        Answer, Claim, Counts, End, File, Found, Held, Lease, Marks, News, Put, Selection, Store,
+        StoreError,
+    },
+};
+
+/// A file that a client sent, as it lies in the bucket.
+#[derive(Serialize, Deserialize)]
+struct StoredFile {
+    owner: String,
+    name: String,
+    bytes: u64,
+    sha256: String,
+    created: Millis,
+}
+
+pub(super) fn error(error: &(dyn std::error::Error + 'static)) -> StoreError {
+    StoreError::nats(error)
+}
+
+impl Nats {
+    /// A job with its texts.
+    pub(super) async fn job(&self, record: &Record) -> Result<Job, StoreError> {
+        let request = self.value(&record.request).await?;
+        let resolved = match &record.resolved {
+            Some(text) => Some(self.value(text).await?),
+            None => None,
+        };
+        Ok(record.job(request, resolved))
+    }
+
+    async fn jobs_of(&self, seen: Vec<Seen>) -> Result<Vec<Job>, StoreError> {
+        let mut jobs = Vec::with_capacity(seen.len());
+        for record in seen.iter().filter_map(Seen::record) {
+            jobs.push(self.job(record).await?);
+        }
+        Ok(jobs)
+    }
+
+    async fn take(&self, claim: &Claim) -> Result<Option<Job>, StoreError> {
+        while let Some(id) = self.mirror.next(claim) {
+            let took =
+                self.change(id, |record| record.claim(claim).then(|| record.clone())).await?;
+            if let Some(record) = took {
+                return Ok(Some(self.job(&record).await?));
+            }
+        }
+        Ok(None)
+    }
+
+    async fn remove(&self, id: Uuid) -> Result<bool, StoreError> {
+        let Some(seen) = self.fresh(id).await? else { return Ok(false) };
+        let Some(record) = seen.record().filter(|record| record.state.is_ended()) else {
+            return Ok(false);
+        };
+        if let Some(key) = &record.only {
+            self.keys.purge(key).await.map_err(|why| error(&why))?;
+        }
+        for text in [Some(&record.request), record.resolved.as_ref()].into_iter().flatten() {
+            if let Text::Far(name) = text
+                && let Err(why) = self.objects.delete(name).await
+            {
+                tracing::warn!(%why, "a text of a removed job stays");
+            }
+        }
+        let forgotten = Stored::Forgotten(now());
+        let update = self.jobs.update(id.to_string(), text_of(&forgotten)?, seen.revision).await;
+        let revision = update.map_err(|why| error(&why))?;
+        self.mirror.apply(id, revision, forgotten);
+        Ok(true)
+    }
+
+    async fn file_of(&self, id: Uuid) -> Result<Option<File>, StoreError> {
+        let bytes = self.files.get(id.to_string()).await.map_err(|why| error(&why))?;
+        let Some(bytes) = bytes else { return Ok(None) };
+        let StoredFile { owner, name, bytes, sha256, created } = parsed(&bytes)?;
+        Ok(Some(File { id, owner, name, bytes, sha256, created }))
+    }
+}
+
+impl Store for Nats {
+    fn put(&self, job: NewJob) -> Answer<'_, Put> {
+        Box::pin(self.accept(job))
+    }
+
+    fn claim(&self, claim: Claim) -> Answer<'_, Option<Job>> {
+        Box::pin(async move { self.take(&claim).await })
+    }
+
+    fn extend(&self, lease: Lease, length: Duration, mut news: News) -> Answer<'_, Held> {
+        Box::pin(async move {
+            let resolved = match news.resolved.take() {
+                Some(value) => {
+                    Some(self.text(format!("texts/{}/resolved", lease.id), value).await?)
+                }
+                None => None,
+            };
+            let work =
+                |record: &mut Record| record.extend(&lease, length, &news, resolved.as_ref());
+            Ok(self.change(lease.id, work).await?.unwrap_or(Held::Lost))
+        })
+    }
+
+    fn finish(&self, lease: Lease, end: End) -> Answer<'_, bool> {
+        Box::pin(async move {
+            let work = |record: &mut Record| record.finish(&lease, end.clone()).then_some(());
+            Ok(self.change(lease.id, work).await?.is_some())
+        })
+    }
+
+    fn cancel(&self, id: Uuid) -> Answer<'_, Option<State>> {
+        Box::pin(async move {
+            let work = |record: &mut Record| record.cancel().then_some(record.state);
+            let changed = self.change(id, work).await?;
+            let present = || self.mirror.get(id)?.record().map(|record| record.state);
+            Ok(changed.or_else(present))
+        })
+    }
+
+    fn retry(&self, id: Uuid) -> Answer<'_, bool> {
+        Box::pin(async move {
+            Ok(self.change(id, |record| record.retry().then_some(())).await?.is_some())
+        })
+    }
+
+    fn get(&self, id: Uuid) -> Answer<'_, Found> {
+        Box::pin(async move {
+            let Some(seen) = self.seen(id).await? else { return Ok(Found::Unknown) };
+            match seen.record() {
+                Some(record) => Ok(Found::Job(self.job(record).await?)),
+                None => Ok(Found::Forgotten),
+            }
+        })
+    }
+
+    fn list(&self, selection: Selection) -> Answer<'_, Vec<Job>> {
+        Box::pin(async move { self.jobs_of(self.mirror.list(&selection)).await })
+    }
+
+    fn ahead(&self, id: Uuid) -> Answer<'_, Option<u64>> {
+        Box::pin(async move { Ok(self.mirror.ahead(id)) })
+    }
+
+    fn counts(&self, owner: Option<String>) -> Answer<'_, Counts> {
+        Box::pin(async move { Ok(self.mirror.counts(owner.as_deref())) })
+    }
+
+    fn events(&self, id: Uuid, after: u64) -> Answer<'_, Vec<Event>> {
+        Box::pin(async move {
+            let seen = self.seen(id).await?;
+            let record = seen.as_ref().and_then(Seen::record);
+            Ok(record.map(|record| record.events(after)).unwrap_or_default())
+        })
+    }
+
+    fn mark(&self, id: Uuid, marks: Marks) -> Answer<'_, bool> {
+        Box::pin(async move {
+            let work = |record: &mut Record| {
+                record.mark(&marks);
+                Some(())
+            };
+            Ok(self.change(id, work).await?.is_some())
+        })
+    }
+
+    fn sweep(&self) -> Answer<'_, Vec<Uuid>> {
+        Box::pin(async move {
+            let mut swept = Vec::new();
+            for (id, write) in self.mirror.lost() {
+                // A worker that lives has written since, so this is the same state or none.
+                let work =
+                    |record: &mut Record| (record.write == write && record.lose()).then_some(());
+                if self.change(id, work).await?.is_some() {
+                    swept.push(id);
+                }
+            }
+            Ok(swept)
+        })
+    }
+
+    fn expired(&self, before: Millis, deleted_before: Millis, bytes: u64) -> Answer<'_, Vec<Job>> {
+        Box::pin(
+            async move { self.jobs_of(self.mirror.expired(before, deleted_before, bytes)).await },
+        )
+    }
+
+    fn forget(&self, id: Uuid) -> Answer<'_, bool> {
+        Box::pin(self.remove(id))
+    }
+
+    fn put_file(&self, file: File) -> Answer<'_, ()> {
+        Box::pin(async move {
+            let File { id, owner, name, bytes, sha256, created } = file;
+            let stored = StoredFile { owner, name, bytes, sha256, created };
+            let put = self.files.put(id.to_string(), text_of(&stored)?).await;
+            put.map(|_| ()).map_err(|why| error(&why))
+        })
+    }
+
+    fn file(&self, id: Uuid) -> Answer<'_, Option<File>> {
+        Box::pin(self.file_of(id))
+    }
+
+    fn old_files(&self, before: Millis) -> Answer<'_, Vec<Uuid>> {
+        Box::pin(async move {
+            let keys = self.files.keys().await.map_err(|why| error(&why))?;
+            let keys: Vec<String> = keys.try_collect().await.map_err(|why| error(&why))?;
+            let mut old = Vec::new();
+            for id in keys.iter().filter_map(|key| Uuid::parse_str(key).ok()) {
+                if self.file_of(id).await?.is_some_and(|file| file.created < before) {
+                    old.push(id);
+                }
+            }
+            Ok(old)
+        })
+    }
+
+    fn forget_file(&self, id: Uuid) -> Answer<'_, ()> {
+        Box::pin(async move { self.files.purge(id.to_string()).await.map_err(|why| error(&why)) })
+    }
+
+    fn setting(&self, name: &'static str) -> Answer<'_, Option<Value>> {
+        Box::pin(async move {
+            let bytes = self.settings.get(hex(name.as_bytes())).await;
+            bytes.map_err(|why| error(&why))?.map(|bytes| parsed(&bytes)).transpose()
+        })
+    }
+
+    fn set(&self, name: &'static str, value: Value) -> Answer<'_, ()> {
+        Box::pin(async move {
+            let key = hex(name.as_bytes());
+            if value.is_null() {
+                return self.settings.purge(key).await.map_err(|why| error(&why));
+            }
+            let put = self.settings.put(key, text_of(&value)?).await;
+            put.map(|_| ()).map_err(|why| error(&why))
+        })
+    }
+
+    fn changes(&self) -> broadcast::Receiver<Uuid> {
+        self.changes.subscribe()
+    }
+}

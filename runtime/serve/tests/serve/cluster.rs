@@ -1,0 +1,184 @@
+//! Promises for the case that servers of NATS die or are full, and that clocks of workers are wrong.
+
+use std::{
+    fs,
+    process::Command,
+    time::{Duration, Instant},
+};
+
+use acestep_serve::{
+    http::Security,
+    job::{NewJob, State},
+};
+use serde_json::{Value, json};
+
+use crate::{
+    contract::new,
+    killed::{agent, is_ended, job, put, start, until},
+    place::{NatsServer, Place, port},
+    support::{Queue, Running, quick},
+};
+
+/// Three servers; none if it is not installed.
+fn three() -> Option<Place> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (ports, routes) = ([port(), port(), port()], [port(), port(), port()]);
+    let urls = routes.map(|route| format!("\"nats://127.0.0.1:{route}\"")).join(", ");
+    let mut servers = Vec::new();
+    for n in 0..3 {
+        let settings = format!(
+            "server_name: n{n}\ncluster {{ name: c, listen: \"127.0.0.1:{}\", \
+             routes: [{urls}] }}",
+            routes[n]
+        );
+        let own = tempfile::tempdir().expect("a folder");
+        let data = own.path().join("data");
+        servers.push(NatsServer::start_at(ports[n], &data, &settings, own)?);
+    }
+    Some(Place { folder, servers })
+}
+
+async fn opened(place: &Place) -> Queue {
+    let start = Instant::now();
+    // The servers choose a leader first.
+    loop {
+        let address = place.address().expect("servers");
+        match acestep_serve::nats::Nats::open(&address).await {
+            Ok(_) => return place.open().await,
+            Err(error) if start.elapsed() > Duration::from_secs(30) => panic!("{error}"),
+            Err(_) => tokio::time::sleep(Duration::from_millis(200)).await,
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_killed_node_of_three_loses_no_job_and_makes_none_twice() {
+    let Some(mut place) = three() else { return };
+    let queue = opened(&place).await;
+    let sweeper = queue.sweep(Duration::from_millis(100));
+    let _workers = [place.worker("one"), place.worker("two")];
+    let mut ids = Vec::new();
+    for n in 0..40 {
+        if n == 10 {
+            // The one that this process is connected to, or not: both must do.
+            place.servers[0].process.kill();
+        }
+        let keyed = NewJob { idempotency_key: Some(n.to_string()), ..new("rain") };
+        let first = queue.store.put(keyed.clone()).await.expect("stored").job.id;
+        let again = queue.store.put(keyed).await.expect("stored").job.id;
+        assert_eq!(first, again);
+        ids.push(first);
+    }
+    for id in &ids {
+        let job = until(&queue.store, *id, is_ended).await;
+        assert_eq!(job.state, State::Done, "{job:?}");
+    }
+    assert_eq!(queue.store.counts(None).await.expect("answered").done, 40);
+    sweeper.abort();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn workers_whose_clocks_are_an_hour_off_keep_their_jobs() {
+    let Some(place) = Place::nats() else { return };
+    if Command::new("faketime").arg("--version").output().is_err() {
+        eprintln!("not tested: `faketime` is not installed (Debian: faketime)");
+        return;
+    }
+    let queue = place.open().await;
+    let sweeper = queue.sweep(Duration::from_millis(100));
+    let worker = |name, off| {
+        let address = place.address();
+        let before = ["faketime", "-f", off];
+        start(place.folder.path(), 0, name, address.as_deref(), &before)
+    };
+    let _workers = [worker("early", "-1h"), worker("late", "+1h")];
+    let ids = [put(&queue.store, "slow").await, put(&queue.store, "slow").await];
+    for id in ids {
+        let job = until(&queue.store, id, is_ended).await;
+        assert_eq!((job.state, job.attempts), (State::Done, 1), "{job:?}");
+        let off = job.started.expect("it began") - job.created;
+        assert!(off.abs() > 3_000_000, "its worker's clock was right");
+    }
+    sweeper.abort();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_server_refuses_jobs_by_its_name_and_keeps_those_it_took() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let own = tempfile::tempdir().expect("a folder");
+    let data = own.path().join("data");
+    let full = format!("jetstream {{ store_dir: {data:?}, max_file_store: 2000000 }}");
+    let Some(server) = NatsServer::start_at(port(), &data, &full, own) else { return };
+    let place = Place { folder, servers: vec![server] };
+    let store = place.store().await;
+    let large = || NewJob { request: json!({ "lyrics": "x".repeat(50_000) }), ..new("song") };
+    let mut taken = Vec::new();
+    let error = loop {
+        match store.put(large()).await {
+            Ok(put) => taken.push(put.job.id),
+            Err(error) => break error,
+        }
+        assert!(taken.len() < 200, "the server takes all");
+    };
+    assert!(error.is_full, "{error}");
+    let again = place.store().await;
+    assert_eq!(again.counts(None).await.expect("answered").queued, taken.len() as u64);
+    for id in &taken {
+        assert_eq!(job(&again, *id).await.state, State::Queued);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_was_away_for_longer_than_a_lease_costs_no_worker_its_job() {
+    let Some(mut place) = Place::nats() else { return };
+    let data = tempfile::tempdir().expect("a folder");
+    let port = port();
+    let own = || tempfile::tempdir().expect("a folder");
+    let start = || NatsServer::start_at(port, data.path(), "", own()).expect("it is there");
+    place.servers = vec![start()];
+    let queue = place.open().await;
+    let sweeper = queue.sweep(Duration::from_millis(100));
+    let _worker = place.worker("one");
+    let id = put(&queue.store, "slow").await;
+    until(&queue.store, id, |job| job.state == State::Running).await;
+    place.servers[0].process.kill();
+    tokio::time::sleep(quick().lease * 2).await;
+    place.servers = vec![start()];
+    let job = until(&queue.store, id, is_ended).await;
+    assert_eq!((job.state, job.attempts), (State::Done, 1), "{job:?}");
+    sweeper.abort();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_song_of_a_worker_elsewhere_is_fetched_from_the_server() {
+    let Some(place) = Place::nats() else { return };
+    let elsewhere = tempfile::tempdir().expect("a folder");
+    let address = place.address();
+    let queue = place.open().await;
+    let running = Running::over(&queue, Security::default(), 0, 0, |_| ()).await;
+    let _worker = start(elsewhere.path(), 0, "far", address.as_deref(), &[]);
+    let url = running.url("/v1/jobs?wait=20");
+    let base = running.url("");
+    let fetch = move || {
+        let body = json!({ "request": { "caption": "rain" } }).to_string();
+        let post = agent().post(url).content_type("application/json").send(body.as_bytes());
+        let text = post.expect("taken").body_mut().read_to_string().expect("a text");
+        let job: Value = serde_json::from_str(&text).expect("JSON");
+        assert_eq!(job["state"], "done", "{job}");
+        let sound = format!("{base}{}", job["outputs"][0]["url"].as_str().expect("a url"));
+        let part = agent().get(&sound).header("range", "bytes=8-11").call();
+        let mut part = part.expect("an answer");
+        assert_eq!(part.status(), 206);
+        assert_eq!(part.body_mut().read_to_string().expect("a text"), "WAVE");
+        let whole = agent().get(&sound).call().expect("an answer").body_mut().read_to_vec();
+        assert_eq!(whole.expect("bytes").len() as u64, job["outputs"][0]["bytes"]);
+        let id = job["id"].as_str().expect("an id").to_owned();
+        for (status, query) in [(200, "?forget=true"), (410, "")] {
+            let gone = agent().delete(format!("{base}/v1/jobs/{id}{query}")).call();
+            assert_eq!(gone.expect("an answer").status(), status);
+        }
+    };
+    tokio::task::spawn_blocking(fetch).await.expect("no panic");
+    let left = fs::read_dir(place.folder.path().join("results")).expect("a folder");
+    assert_eq!(left.count(), 0, "copies of a removed job stay");
+}
