@@ -91,7 +91,10 @@ async fn every_file_of_the_page_is_served_without_a_key() {
         let tag = headers["etag"].to_str().expect("text").to_owned();
         assert_eq!(get(&format!("{url}/"), &[("if-none-match", &tag)]).status(), 304);
         for other in ["page/none.js", "page/../Cargo.toml", "page/%2e%2e/Cargo.toml", "page/"] {
-            assert_eq!(get(&format!("{url}/{other}"), &[]).status(), 404, "{other}");
+            let status = get(&format!("{url}/{other}"), &[]).status();
+            // A client may take the folder out of the address, which then needs the key.
+            let wanted: &[u16] = if other.contains("..") { &[401, 404] } else { &[404] };
+            assert!(wanted.contains(&status.as_u16()), "{other}: {status}");
         }
         assert_eq!(get(&format!("{url}/v1/jobs"), &[]).status(), 401, "the API needs the key");
     })

@@ -1,6 +1,7 @@
 //! A server with a runner that needs no network: its songs are a sine.
 
 use std::{
+    f64::consts::TAU,
     fs,
     net::SocketAddr,
     path::Path,
@@ -115,8 +116,7 @@ fn lines(task: &mut Task<'_>, track: u32) -> Result<(), Stopped> {
 impl Sine {
     fn song(&self, task: &Task<'_>, track: u32) -> Result<(), Stopped> {
         let rate = 48_000;
-        let tone =
-            |i: u32| (f64::from(i) * 440.0 * f64::from(track) / f64::from(rate) * 6.283).sin();
+        let tone = |i: u32| (f64::from(i) * 440.0 * f64::from(track) / f64::from(rate) * TAU).sin();
         // Songs differ in pitch and in loudness.
         let gain = 0.3 / f64::from(track);
         let length = (seconds(&task.job.request) * f64::from(rate)) as u32;
