@@ -66,8 +66,7 @@ impl Nats {
             if let Some(revision) = self.create(&self.keys, key, &id).await? {
                 return Ok((id, revision));
             }
-            let known = self.keys.entry(key).await.map_err(|why| error(&why))?;
-            match known.filter(|entry| entry.operation == kv::Operation::Put) {
+            match self.entry(&self.keys, key).await? {
                 Some(entry) => return Ok((parsed(&entry.value)?, entry.revision)),
                 None if time::Instant::now() > end => return Err(unseen()),
                 // The copy that answered is behind, or the key was removed just now.

@@ -92,9 +92,8 @@ impl Nats {
     }
 
     async fn file_of(&self, id: Uuid) -> Result<Option<File>, StoreError> {
-        let bytes = self.files.get(id.to_string()).await.map_err(|why| error(&why))?;
-        let Some(bytes) = bytes else { return Ok(None) };
-        let StoredFile { owner, name, bytes, sha256, created } = parsed(&bytes)?;
+        let Some(entry) = self.entry(&self.files, &id.to_string()).await? else { return Ok(None) };
+        let StoredFile { owner, name, bytes, sha256, created } = parsed(&entry.value)?;
         Ok(Some(File { id, owner, name, bytes, sha256, created }))
     }
 }
@@ -248,8 +247,8 @@ impl Store for Nats {
 
     fn setting(&self, name: &'static str) -> Answer<'_, Option<Value>> {
         Box::pin(async move {
-            let bytes = self.settings.get(hex(name.as_bytes())).await;
-            bytes.map_err(|why| error(&why))?.map(|bytes| parsed(&bytes)).transpose()
+            let entry = self.entry(&self.settings, &hex(name.as_bytes())).await?;
+            entry.map(|entry| parsed(&entry.value)).transpose()
         })
     }
 
