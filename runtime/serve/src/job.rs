@@ -123,6 +123,36 @@ impl NewJob {
     }
 }
 
+impl NewJob {
+    /// The job as it is stored first.
+    pub(crate) fn stored(self, id: Uuid, created: Millis) -> Job {
+        Job {
+            id,
+            kind: self.kind,
+            model: self.model,
+            state: State::Queued,
+            request: self.request,
+            resolved: None,
+            owner: self.owner,
+            priority: self.priority,
+            created,
+            started: None,
+            ended: None,
+            attempts: 0,
+            worker: None,
+            lease_until: None,
+            progress: Progress::default(),
+            notices: self.notices,
+            error: None,
+            outputs: Vec::new(),
+            title: self.title,
+            liked: false,
+            tags: Vec::new(),
+            deleted: None,
+        }
+    }
+}
+
 /// A job, as stored.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct Job {

@@ -54,6 +54,8 @@ const PAUSE: Duration = Duration::from_millis(100);
 const ANSWER: Duration = Duration::from_secs(3);
 /// Copies of each bucket in a cluster.
 const COPIES: usize = 3;
+/// The words of a server that stands alone.
+const ALONE: &str = "not supported in non-clustered mode";
 /// Ids that a slow receiver of changes may be behind.
 const CHANGES: usize = 4096;
 /// JSON that is larger becomes an object; a message of NATS takes 1 MiB.
@@ -70,6 +72,7 @@ pub struct Nats {
     mirror: Arc<Mirror>,
     changes: broadcast::Sender<Uuid>,
     watcher: JoinHandle<()>,
+    client: async_nats::Client,
     runtime: Handle,
 }
 
@@ -126,10 +129,12 @@ impl Nats {
             }
         });
         let client = options.connect(servers).await.map_err(|error| StoreError::nats(&error))?;
-        let context = jetstream::context::ContextBuilder::new().timeout(ANSWER).build(client);
-        let bucket = |kind: &str| bucket(&context, format!("{name}_{kind}"));
-        let jobs = bucket("jobs").await?;
-        let objects = object_store(&context, format!("{name}_objects")).await?;
+        let context =
+            jetstream::context::ContextBuilder::new().timeout(ANSWER).build(client.clone());
+        let jobs = jobs(&context, format!("{name}_jobs")).await?;
+        let copies = jobs.stream.cached_info().config.num_replicas;
+        let bucket = |kind: &str| bucket(&context, format!("{name}_{kind}"), copies);
+        let objects = object_store(&context, format!("{name}_objects"), copies).await?;
         let store = Self {
             keys: bucket("keys").await?,
             files: bucket("files").await?,
@@ -140,6 +145,7 @@ impl Nats {
             objects,
             mirror,
             changes,
+            client,
             runtime: Handle::current(),
         };
         Ok(store)
@@ -175,41 +181,63 @@ fn parts(address: &str) -> Result<(Vec<String>, String), StoreError> {
     Ok((servers, name))
 }
 
-/// Opens a bucket, or creates it with as many copies as the servers allow.
-async fn bucket(context: &jetstream::Context, name: String) -> Result<kv::Store, StoreError> {
+/// Opens a bucket, or creates it with `copies`.
+async fn bucket(
+    context: &jetstream::Context,
+    name: String,
+    copies: usize,
+) -> Result<kv::Store, StoreError> {
     if let Ok(store) = context.get_key_value(&name).await {
         return Ok(store);
     }
-    let config = |num_replicas| kv::Config {
-        bucket: name.clone(),
-        history: 1,
-        num_replicas,
-        ..kv::Config::default()
-    };
-    if let Ok(store) = context.create_key_value(config(COPIES)).await {
-        return Ok(store);
+    // Not with `create_key_value`: it asks for the account first, and does not understand the answer of
+    // older servers (2.9).
+    let created = context.create_stream(jetstream::stream::Config {
+        name: format!("KV_{name}"),
+        subjects: vec![format!("$KV.{name}.>")],
+        max_messages_per_subject: 1,
+        discard: jetstream::stream::DiscardPolicy::New,
+        allow_rollup: true,
+        deny_delete: true,
+        allow_direct: true,
+        num_replicas: copies,
+        ..jetstream::stream::Config::default()
+    });
+    let created = created.await;
+    // Another process may have created it at the same moment.
+    match (context.get_key_value(&name).await, created) {
+        (Ok(store), _) => Ok(store),
+        (Err(_), Err(error)) => Err(StoreError::nats(&error)),
+        (Err(error), Ok(_)) => Err(StoreError::nats(&error)),
     }
-    let one = context.create_key_value(config(1)).await;
-    one.map_err(|error| StoreError::nats(&error))
+}
+
+/// Opens the bucket of jobs with as many copies as the servers allow: a server alone has one.
+async fn jobs(context: &jetstream::Context, name: String) -> Result<kv::Store, StoreError> {
+    match bucket(context, name.clone(), COPIES).await {
+        Err(error) if error.why.contains(ALONE) => bucket(context, name, 1).await,
+        other => other,
+    }
 }
 
 async fn object_store(
     context: &jetstream::Context,
     name: String,
+    copies: usize,
 ) -> Result<ObjectStore, StoreError> {
     if let Ok(store) = context.get_object_store(&name).await {
         return Ok(store);
     }
-    let config = |num_replicas| jetstream::object_store::Config {
+    let config = jetstream::object_store::Config {
         bucket: name.clone(),
-        num_replicas,
+        num_replicas: copies,
         ..jetstream::object_store::Config::default()
     };
-    if let Ok(store) = context.create_object_store(config(COPIES)).await {
-        return Ok(store);
+    match context.create_object_store(config).await {
+        Ok(store) => Ok(store),
+        // Another process may have created it at the same moment.
+        Err(error) => context.get_object_store(&name).await.map_err(|_| StoreError::nats(&error)),
     }
-    let one = context.create_object_store(config(1)).await;
-    one.map_err(|error| StoreError::nats(&error))
 }
 
 fn parsed<T: serde::de::DeserializeOwned>(bytes: &[u8]) -> Result<T, StoreError> {

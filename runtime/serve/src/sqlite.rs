@@ -24,6 +24,8 @@ use uuid::Uuid;
 
 use crate::store::{Answer, StoreError};
 
+/// Statements that a connection keeps parsed: more than there are.
+const STATEMENTS: usize = 64;
 /// The most connections for reading.
 const READERS: usize = 8;
 /// Time that a write waits for the writer of another process.
@@ -86,6 +88,7 @@ impl Sqlite {
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         let mut connection = Connection::open(path)?;
         connection.busy_timeout(BUSY)?;
+        connection.set_prepared_statement_cache_capacity(STATEMENTS);
         schema::prepare(&mut connection)?;
         let readers = Arc::new(Readers {
             path: path.to_owned(),
@@ -158,6 +161,7 @@ impl Readers {
     fn connect(&self) -> Result<Connection, StoreError> {
         let connection = Connection::open(&self.path)?;
         connection.busy_timeout(BUSY)?;
+        connection.set_prepared_statement_cache_capacity(STATEMENTS);
         connection.pragma_update(None, "query_only", true)?;
         Ok(connection)
     }
@@ -183,9 +187,9 @@ impl Group<'_> {
             return Err(error.clone());
         }
         let before = self.changed.len();
-        self.connection.execute_batch("SAVEPOINT one")?;
+        self.connection.prepare_cached("SAVEPOINT one")?.execute([])?;
         let result = work(self).and_then(|value| {
-            self.connection.execute_batch("RELEASE one")?;
+            self.connection.prepare_cached("RELEASE one")?.execute([])?;
             Ok(value)
         });
         result.map_err(|error| {

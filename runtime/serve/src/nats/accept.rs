@@ -30,19 +30,24 @@ fn only(new: &NewJob) -> Option<String> {
     Some(hex(&sum.finalize()))
 }
 
+fn unseen() -> StoreError {
+    StoreError { why: "what was written is not seen".to_owned(), is_full: false }
+}
+
 impl Nats {
-    /// Creates a key of a bucket; false if it was there. Tries again while the servers choose a leader.
+    /// Creates a key of a bucket, and returns its revision; none if the key was there. Tries again while
+    /// the servers choose a leader.
     async fn create(
         &self,
         bucket: &kv::Store,
         key: &str,
         value: &impl Serialize,
-    ) -> Result<bool, StoreError> {
+    ) -> Result<Option<u64>, StoreError> {
         let (value, end) = (text_of(value)?, time::Instant::now() + PATIENCE);
         loop {
             match bucket.create(key, value.clone()).await {
-                Ok(_) => return Ok(true),
-                Err(why) if why.kind() == kv::CreateErrorKind::AlreadyExists => return Ok(false),
+                Ok(revision) => return Ok(Some(revision)),
+                Err(why) if why.kind() == kv::CreateErrorKind::AlreadyExists => return Ok(None),
                 Err(why) => {
                     let why = error(&why);
                     if why.is_full || time::Instant::now() > end {
@@ -54,13 +59,20 @@ impl Nats {
         }
     }
 
-    /// Returns the id of an idempotency key: `id`, or the one that was first.
-    async fn first(&self, key: &str, id: Uuid) -> Result<Uuid, StoreError> {
-        if self.create(&self.keys, key, &id).await? {
-            return Ok(id);
+    /// Returns the id of an idempotency key and its revision: `id`, or the one that was first.
+    async fn first(&self, key: &str, id: Uuid) -> Result<(Uuid, u64), StoreError> {
+        let end = time::Instant::now() + PATIENCE;
+        loop {
+            if let Some(revision) = self.create(&self.keys, key, &id).await? {
+                return Ok((id, revision));
+            }
+            match self.entry(&self.keys, key).await? {
+                Some(entry) => return Ok((parsed(&entry.value)?, entry.revision)),
+                None if time::Instant::now() > end => return Err(unseen()),
+                // The copy that answered is behind, or the key was removed just now.
+                None => time::sleep(PAUSE / 20).await,
+            }
         }
-        let known = self.keys.get(key).await.map_err(|why| error(&why))?;
-        known.map_or(Ok(id), |bytes| parsed(&bytes))
     }
 
     pub(super) async fn accept(&self, new: NewJob) -> Result<Put, StoreError> {
@@ -68,15 +80,20 @@ impl Nats {
         loop {
             let mut id = Uuid::now_v7();
             if let Some(key) = &key {
-                id = self.first(key, id).await?;
+                let (first, revision) = self.first(key, id).await?;
+                id = first;
                 // A writer that died after the key has no job: this one takes its place.
                 match self.seen(id).await?.as_ref().map(|seen| seen.record().cloned()) {
                     Some(Some(record)) => {
                         return Ok(Put { job: self.job(&record).await?, existed: true });
                     }
-                    // A writer that died in the middle of a removal.
+                    // The job was removed, and its key stayed. Another process may do the same.
                     Some(None) => {
-                        self.keys.purge(key).await.map_err(|why| error(&why))?;
+                        let purged = self.keys.purge_expect_revision(key, Some(revision)).await;
+                        if let Err(why) = purged {
+                            tracing::warn!(%why, "the key of a removed job stays");
+                        }
+                        time::sleep(PAUSE / 20).await;
                         continue;
                     }
                     None => {}
@@ -85,20 +102,23 @@ impl Nats {
             let request = self.text(format!("texts/{id}/request"), new.request.clone()).await?;
             let record = Record::new(id, new.clone(), request, key.clone());
             let write = record.write;
+            let job = record.job(new.request.clone(), None);
             let stored = Stored::Job(Box::new(record));
-            self.create(&self.jobs, &id.to_string(), &stored).await?;
-            // It is there: made by this call, or by another one with the same key.
+            if let Some(revision) = self.create(&self.jobs, &id.to_string(), &stored).await? {
+                self.mirror.apply(id, revision, stored);
+                return Ok(Put { job, existed: false });
+            }
+            // Made by another call with the same key, or by this one, and its answer was lost.
             let end = time::Instant::now() + PATIENCE;
             while time::Instant::now() < end {
                 if let Some(record) = self.fresh(id).await?.as_ref().and_then(Seen::record) {
-                    let job = self.job(record).await?;
-                    // A worker may have taken it already, so the name of the write is no proof.
-                    return Ok(Put { existed: key.is_some() && record.write != write, job });
+                    let existed = key.is_some() && record.write != write;
+                    return Ok(Put { existed, job: self.job(record).await? });
                 }
-                // A follower may be behind.
+                // The copy that answered is behind.
                 time::sleep(PAUSE / 20).await;
             }
-            return Err(StoreError { why: "the job was not seen again".into(), is_full: false });
+            return Err(unseen());
         }
     }
 }

@@ -27,11 +27,28 @@ impl Nats {
 
     /// Asks the server for a job.
     pub(super) async fn fresh(&self, id: Uuid) -> Result<Option<Seen>, StoreError> {
-        let entry = self.jobs.entry(id.to_string()).await;
-        if let Some(entry) = entry.map_err(|error| StoreError::nats(&error))? {
+        if let Some(entry) = self.entry(&self.jobs, &id.to_string()).await? {
             self.mirror.apply(id, entry.revision, parsed(&entry.value)?);
         }
         Ok(self.mirror.get(id))
+    }
+
+    /// Reads a key. Tries again while the servers choose a leader.
+    pub(super) async fn entry(
+        &self,
+        bucket: &kv::Store,
+        key: &str,
+    ) -> Result<Option<kv::Entry>, StoreError> {
+        let end = Instant::now() + PATIENCE;
+        loop {
+            match bucket.entry(key).await {
+                Ok(entry) => {
+                    return Ok(entry.filter(|entry| entry.operation == kv::Operation::Put));
+                }
+                Err(error) if Instant::now() > end => return Err(StoreError::nats(&error)),
+                Err(_) => time::sleep(PAUSE).await,
+            }
+        }
     }
 
     /// Changes a job: `work` changes it, or returns none if it must stay. Tries again when another
@@ -82,19 +99,13 @@ impl Nats {
                         return Err(StoreError::nats(&error));
                     }
                     is_fresh = false;
-                    match self.fresh(id).await {
-                        Ok(fresh) => {
-                            // A follower may be behind: then the same try fails again, a little later.
-                            let is_same = fresh.as_ref().map(|seen| seen.revision)
-                                == seen.as_ref().map(|seen| seen.revision);
-                            if is_same {
-                                time::sleep(PAUSE / 20).await;
-                            }
-                            seen = fresh;
-                        }
-                        Err(error) if Instant::now() > end => return Err(error),
-                        Err(_) => {}
+                    let fresh = self.fresh(id).await?;
+                    let revision = |seen: &Option<Seen>| seen.as_ref().map(|seen| seen.revision);
+                    if revision(&fresh) == revision(&seen) {
+                        // The copy that answered may be behind: try the same a little later.
+                        time::sleep(PAUSE / 20).await;
                     }
+                    seen = fresh;
                 }
             }
         }

@@ -38,6 +38,12 @@ impl Seen {
             Stored::Forgotten(_) => None,
         }
     }
+
+    fn is_lost(&self, connected: Instant) -> bool {
+        let lease = self.record().map_or(0, |record| record.lease);
+        let end = self.at.max(connected).checked_add(Duration::from_millis(lease));
+        end.is_some_and(|end| end < Instant::now())
+    }
 }
 
 #[derive(Debug, Default)]
@@ -114,16 +120,18 @@ impl Mirror {
     }
 
     /// Jobs whose lease ran out by the clock of this process, which counts from the last change that it
-    /// saw. The clocks of workers do not matter.
+    /// saw, with the names of those changes. The clocks of workers do not matter.
     pub(super) fn lost(&self) -> Vec<(Uuid, Uuid)> {
         let (jobs, connected) = (lock(&self.jobs), *lock(&self.connected));
         let running = jobs.running.iter().filter_map(|id| jobs.all.get(id));
-        let lost = running.filter_map(|seen| {
-            let record = seen.record()?;
-            let end = seen.at.max(connected).checked_add(Duration::from_millis(record.lease))?;
-            (end < Instant::now()).then_some((record.id, record.write))
-        });
-        lost.collect()
+        let lost = running.filter(|seen| seen.is_lost(connected)).filter_map(Seen::record);
+        lost.map(|record| (record.id, record.write)).collect()
+    }
+
+    /// True if the lease of a job ran out.
+    pub(super) fn is_lost(&self, id: Uuid) -> bool {
+        let (jobs, connected) = (lock(&self.jobs), *lock(&self.connected));
+        jobs.all.get(&id).is_some_and(|seen| seen.is_lost(connected))
     }
 
     /// Jobs of a selection, newest first.

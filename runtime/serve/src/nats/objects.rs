@@ -1,14 +1,15 @@
 //! Files in the object store of JetStream.
 
-use std::{io, path::Path};
+use std::{io, path::Path, time::Instant};
 
 use async_nats::jetstream::{
     kv,
     object_store::{DeleteErrorKind, GetErrorKind, ObjectStore},
 };
+use futures_util::future::BoxFuture;
 use tokio::runtime::Handle;
 
-use super::StoreError;
+use super::{PATIENCE, PAUSE, StoreError};
 use crate::objects::Elsewhere;
 
 /// The object store, and the bucket that lists the results of each attempt. The list is written first,
@@ -57,18 +58,80 @@ impl Far {
         })
     }
 
-    async fn delete(&self, key: &str) -> io::Result<()> {
-        match self.objects.delete(key).await {
-            Ok(()) => Ok(()),
-            Err(error) if error.kind() == DeleteErrorKind::NotFound => Ok(()),
-            Err(error) => Err(other(&error)),
-        }
+    fn delete<'a>(&'a self, key: &'a str) -> BoxFuture<'a, io::Result<()>> {
+        again(move || {
+            Box::pin(async move {
+                match self.objects.delete(key).await {
+                    Ok(()) => Ok(()),
+                    Err(error) if error.kind() == DeleteErrorKind::NotFound => Ok(()),
+                    Err(error) => Err(other(&error)),
+                }
+            })
+        })
     }
 
-    async fn send(&self, key: &str, from: &Path) -> io::Result<()> {
-        let mut file = tokio::fs::File::open(from).await?;
-        self.objects.put(key, &mut file).await.map(|_| ()).map_err(|error| other(&error))
+    fn send<'a>(&'a self, key: &'a str, from: &'a Path) -> BoxFuture<'a, io::Result<()>> {
+        again(move || {
+            Box::pin(async move {
+                let mut file = tokio::fs::File::open(from).await?;
+                self.objects.put(key, &mut file).await.map(|_| ()).map_err(|error| other(&error))
+            })
+        })
     }
+
+    fn receive<'a>(&'a self, key: &'a str, to: &'a Path) -> BoxFuture<'a, io::Result<()>> {
+        again(move || {
+            Box::pin(async move {
+                let object = self.objects.get(key).await;
+                let mut object = object.map_err(|error| match error.kind() {
+                    GetErrorKind::NotFound => io::Error::new(io::ErrorKind::NotFound, key),
+                    _ => other(&error),
+                })?;
+                let mut file = tokio::fs::File::create(to).await?;
+                // The object compares its SHA-256 at its end.
+                tokio::io::copy(&mut object, &mut file).await?;
+                file.sync_all().await
+            })
+        })
+    }
+
+    fn write_list<'a>(
+        &'a self,
+        folder: &'a str,
+        names: &'a [String],
+    ) -> BoxFuture<'a, io::Result<()>> {
+        again(move || {
+            Box::pin(async move {
+                let names = serde_json::to_vec(names).map_err(io::Error::other)?;
+                let put = self.made.put(list(folder), names.into()).await;
+                put.map(|_| ()).map_err(|error| other(&error))
+            })
+        })
+    }
+}
+
+/// Tries again while the servers choose a leader.
+fn again<'a, T: Send + 'a>(
+    work: impl Fn() -> BoxFuture<'a, io::Result<T>> + Send + Sync + 'a,
+) -> BoxFuture<'a, io::Result<T>> {
+    Box::pin(async move {
+        let end = Instant::now() + PATIENCE;
+        loop {
+            match work().await {
+                Ok(value) => return Ok(value),
+                Err(error)
+                    if Instant::now() > end
+                        || matches!(
+                            error.kind(),
+                            io::ErrorKind::NotFound | io::ErrorKind::StorageFull
+                        ) =>
+                {
+                    return Err(error);
+                }
+                Err(_) => tokio::time::sleep(PAUSE).await,
+            }
+        }
+    })
 }
 
 impl Elsewhere for Far {
@@ -78,9 +141,7 @@ impl Elsewhere for Far {
 
     fn put_folder(&self, folder: &str, names: &[String], from: &Path) -> io::Result<()> {
         self.wait(async {
-            let names_of = serde_json::to_vec(names).map_err(io::Error::other)?;
-            let put = self.made.put(list(folder), names_of.into()).await;
-            put.map_err(|error| other(&error))?;
+            self.write_list(folder, names).await?;
             for name in names {
                 self.send(&format!("{folder}/{name}"), &from.join(name)).await?;
             }
@@ -89,17 +150,7 @@ impl Elsewhere for Far {
     }
 
     fn get(&self, key: &str, to: &Path) -> io::Result<()> {
-        self.wait(async {
-            let object = self.objects.get(key).await;
-            let mut object = object.map_err(|error| match error.kind() {
-                GetErrorKind::NotFound => io::Error::new(io::ErrorKind::NotFound, key),
-                _ => other(&error),
-            })?;
-            let mut file = tokio::fs::File::create(to).await?;
-            // The object compares its SHA-256 at its end.
-            tokio::io::copy(&mut object, &mut file).await?;
-            file.sync_all().await
-        })
+        self.wait(self.receive(key, to))
     }
 
     fn remove(&self, key: &str) -> io::Result<()> {

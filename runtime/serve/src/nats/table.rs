@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use async_nats::connection::State;
 use futures_util::TryStreamExt;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -16,7 +17,7 @@ use super::{
     text_of,
 };
 use crate::{
-    job::{Event, Job, Millis, NewJob, State, now},
+    job::{self, Event, Job, Millis, NewJob, now},
     objects::hex,
     store::{
         Answer, Claim, Counts, End, File, Found, Held, Lease, Marks, News, Put, Selection, Store,
@@ -91,9 +92,8 @@ impl Nats {
     }
 
     async fn file_of(&self, id: Uuid) -> Result<Option<File>, StoreError> {
-        let bytes = self.files.get(id.to_string()).await.map_err(|why| error(&why))?;
-        let Some(bytes) = bytes else { return Ok(None) };
-        let StoredFile { owner, name, bytes, sha256, created } = parsed(&bytes)?;
+        let Some(entry) = self.entry(&self.files, &id.to_string()).await? else { return Ok(None) };
+        let StoredFile { owner, name, bytes, sha256, created } = parsed(&entry.value)?;
         Ok(Some(File { id, owner, name, bytes, sha256, created }))
     }
 }
@@ -128,7 +128,7 @@ impl Store for Nats {
         })
     }
 
-    fn cancel(&self, id: Uuid) -> Answer<'_, Option<State>> {
+    fn cancel(&self, id: Uuid) -> Answer<'_, Option<job::State>> {
         Box::pin(async move {
             let work = |record: &mut Record| record.cancel().then_some(record.state);
             let changed = self.change(id, work).await?;
@@ -186,10 +186,16 @@ impl Store for Nats {
     fn sweep(&self) -> Answer<'_, Vec<Uuid>> {
         Box::pin(async move {
             let mut swept = Vec::new();
+            // A write of now would wait, and take a job from its worker when the connection is back.
+            if self.client.connection_state() != State::Connected {
+                return Ok(swept);
+            }
             for (id, write) in self.mirror.lost() {
                 // A worker that lives has written since, so this is the same state or none.
-                let work =
-                    |record: &mut Record| (record.write == write && record.lose()).then_some(());
+                let work = |record: &mut Record| {
+                    (record.write == write && self.mirror.is_lost(id) && record.lose())
+                        .then_some(())
+                };
                 if self.change(id, work).await?.is_some() {
                     swept.push(id);
                 }
@@ -241,8 +247,8 @@ impl Store for Nats {
 
     fn setting(&self, name: &'static str) -> Answer<'_, Option<Value>> {
         Box::pin(async move {
-            let bytes = self.settings.get(hex(name.as_bytes())).await;
-            bytes.map_err(|why| error(&why))?.map(|bytes| parsed(&bytes)).transpose()
+            let entry = self.entry(&self.settings, &hex(name.as_bytes())).await?;
+            entry.map(|entry| parsed(&entry.value)).transpose()
         })
     }
 

@@ -127,10 +127,15 @@ pub(super) fn changed_since(
 }
 
 impl Group<'_> {
+    /// Returns the number of the next change.
+    pub(super) fn next_change(&self) -> rusqlite::Result<i64> {
+        let next = "UPDATE counter SET change = change + 1 RETURNING change";
+        self.connection.prepare_cached(next)?.query_row([], |row| row.get(0))
+    }
+
     /// Numbers a change of the job.
     pub(super) fn changed(&mut self, id: Uuid) -> rusqlite::Result<()> {
-        let next = "UPDATE counter SET change = change + 1 RETURNING change";
-        let change: i64 = self.connection.prepare_cached(next)?.query_row([], |row| row.get(0))?;
+        let change = self.next_change()?;
         self.connection
             .prepare_cached("UPDATE job SET change = ?2 WHERE id = ?1")?
             .execute((id.to_string(), change))?;

@@ -41,11 +41,11 @@ impl Store for Sqlite {
                     return Ok(Put { job, existed: true });
                 }
             }
-            let id = Uuid::now_v7();
+            let (id, at) = (Uuid::now_v7(), now());
             let insert = "INSERT INTO job (id, kind, model, owner, idempotency_key, request, state,
                      priority, created, run_after, notices, title, change)
                  VALUES (:id, :kind, :model, :owner, :key, :request, 'queued', :priority, :now, :now,
-                     :notices, :title, 0)";
+                     :notices, :title, :change)";
             group.connection.prepare_cached(insert)?.execute(named_params! {
                 ":id": id.to_string(),
                 ":kind": new.kind,
@@ -54,15 +54,17 @@ impl Store for Sqlite {
                 ":key": new.idempotency_key,
                 ":request": new.request.to_string(),
                 ":priority": new.priority,
-                ":now": now(),
+                ":now": at,
                 ":notices": json!(new.notices).to_string(),
                 ":title": new.title,
+                ":change": group.next_change()?,
             })?;
-            group.state(id, State::Queued)?;
+            group.changed.push(id);
+            group.event(id, "state", &json!({ "state": State::Queued.name(), "at": at }))?;
             for notice in &new.notices {
                 group.event(id, "notice", &json!({ "text": notice }))?;
             }
-            let job = by_id(group.connection, id)?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
+            let job = new.stored(id, at);
             Ok(Put { job, existed: false })
         })
     }

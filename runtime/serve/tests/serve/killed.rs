@@ -84,6 +84,7 @@ pub(crate) fn start(
         .args(["--exact", "killed::process_of_other_tests", "--ignored", "--nocapture"])
         .env("SERVE_PROCESS", format!("{}|{port}|{name}|{nats}", folder.display()))
         .env("DONT_FAKE_MONOTONIC", "1")
+        .env("FAKETIME_DONT_FAKE_MONOTONIC", "1")
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
