@@ -15,6 +15,6 @@ async fn main() -> std::io::Result<()> {
     let port = args.next().and_then(|port| port.parse().ok()).unwrap_or(8001);
     std::fs::create_dir_all(&folder)?;
     let running = support::Running::start(&folder, Security::default(), port).await;
-    eprintln!("http://{}", running.address);
+    eprintln!("{} ({})", running.url(""), running.server.version);
     tokio::signal::ctrl_c().await
 }

@@ -55,14 +55,15 @@ impl Input {
         match &*kind {
             "application/json" => json(text),
             kind if kind.ends_with("+json") => json(text),
-            "application/x-www-form-urlencoded" | "" | "text/plain" if looks_like_json => json(text),
+            "application/x-www-form-urlencoded" | "" | "text/plain" if looks_like_json => {
+                json(text)
+            }
             "application/x-www-form-urlencoded" => Ok(Self::Form(pairs(text), Vec::new())),
             "" | "text/plain" if text.contains('=') => Ok(Self::Form(pairs(text), Vec::new())),
             "" | "text/plain" => json(text),
             other => {
                 let message = format!("the body has the type `{other}`");
-                let error =
-                    ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "bad_body", message);
+                let error = ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "bad_body", message);
                 Err(error.hint("send JSON or a form"))
             }
         }
@@ -77,8 +78,7 @@ impl Input {
             Self::Json(Value::Object(object)) => Ok(object),
             Self::Json(_) => Err(ApiError::bad("bad_json", "the body is not a JSON object")),
             Self::Form(texts, files) => {
-                let files =
-                    files.into_iter().map(|(name, file)| (name, file.id.to_string()));
+                let files = files.into_iter().map(|(name, file)| (name, file.id.to_string()));
                 let mut object = Map::new();
                 for (name, value) in texts.into_iter().chain(files) {
                     if object.insert(name.clone(), value.into()).is_some() {
@@ -142,7 +142,8 @@ fn pairs(text: &str) -> Vec<(String, String)> {
     text.split('&').filter(|text| !text.is_empty()).map(pair).collect()
 }
 
-fn unescaped(text: &str) -> String {
+/// Reads the escapes of a form or of a query.
+pub(super) fn unescaped(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut plain = Vec::with_capacity(bytes.len());
     let mut at = 0;
@@ -209,9 +210,19 @@ pub(super) async fn base64(
     field: &str,
     data: &str,
 ) -> Result<String, ApiError> {
-    let bytes = STANDARD.decode(data.trim().as_bytes()).map_err(|_| {
-        ApiError::bad("bad_value", format!("`{field}` is not base64")).param(field)
-    })?;
+    let bytes = STANDARD
+        .decode(data.trim().as_bytes())
+        .map_err(|_| ApiError::bad("bad_value", format!("`{field}` is not base64")).param(field))?;
+    store(server, caller, field, bytes).await
+}
+
+/// Stores bytes as a file of the caller; returns its id.
+pub(super) async fn store(
+    server: &Server,
+    caller: &Caller,
+    field: &str,
+    bytes: Vec<u8>,
+) -> Result<String, ApiError> {
     if bytes.is_empty() {
         return Err(ApiError::bad("empty_file", "the file is empty").param(field));
     }
@@ -233,10 +244,7 @@ pub(super) async fn base64(
         file.as_file().sync_all()?;
         file.persist(place).map(drop).map_err(|error| error.error)
     });
-    written
-        .await
-        .map_err(|_| ApiError::internal("the file cannot be stored"))?
-        .map_err(failed)?;
+    written.await.map_err(|_| ApiError::internal("the file cannot be stored"))?.map_err(failed)?;
     server.store.put_file(file).await?;
     Ok(id.to_string())
 }

@@ -27,7 +27,9 @@ fn done(job: Job) -> Result<Job, ApiError> {
             let failed = ApiError::from(error);
             // The request was fine when it was accepted: the failure is the server's.
             let status = match failed.status {
-                StatusCode::BAD_REQUEST | StatusCode::NOT_FOUND => StatusCode::INTERNAL_SERVER_ERROR,
+                StatusCode::BAD_REQUEST | StatusCode::NOT_FOUND => {
+                    StatusCode::INTERNAL_SERVER_ERROR
+                }
                 other => other,
             };
             Err(ApiError { status, ..failed })
@@ -47,11 +49,7 @@ fn done(job: Job) -> Result<Job, ApiError> {
 ///
 /// # Errors
 /// The reason of a failure; 409 for a cancelled job; 504 if it goes on.
-pub(super) async fn finished(
-    server: &Server,
-    caller: &Caller,
-    id: Uuid,
-) -> Result<Job, ApiError> {
+pub(super) async fn finished(server: &Server, caller: &Caller, id: Uuid) -> Result<Job, ApiError> {
     done(server.wait(caller, id, server.limits.wait).await?)
 }
 

@@ -25,11 +25,7 @@ fn parse(id: &str) -> Option<Vec<Uuid>> {
 ///
 /// # Errors
 /// 404 if one of them is unknown.
-pub(super) async fn jobs(
-    server: &Server,
-    caller: &Caller,
-    id: &str,
-) -> Result<Vec<Job>, ApiError> {
+pub(super) async fn jobs(server: &Server, caller: &Caller, id: &str) -> Result<Vec<Job>, ApiError> {
     let mut jobs = Vec::new();
     for id in parse(id).ok_or_else(ApiError::no_job)? {
         jobs.push(server.job(caller, id).await?);

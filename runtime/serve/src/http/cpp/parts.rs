@@ -15,8 +15,15 @@ use crate::{
 const BOUNDARY: &str = "ace-batch-boundary";
 /// Keys of a request that a language model changes; the others stay as they were sent.
 const WORDS: [&str; 9] = [
-    "caption", "lyrics", "bpm", "duration", "keyscale", "timesignature", "vocal_language",
-    "audio_codes", "lm_seed",
+    "caption",
+    "lyrics",
+    "bpm",
+    "duration",
+    "keyscale",
+    "timesignature",
+    "vocal_language",
+    "audio_codes",
+    "lm_seed",
 ];
 
 /// An answer with several parts.
@@ -25,9 +32,7 @@ struct Parts(Vec<u8>);
 
 impl Parts {
     fn add(&mut self, kind: &str, name: Option<&str>, content: &[u8]) {
-        let named = name.map(|name| {
-            format!("\r\nContent-Disposition: form-data; name=\"{name}\"")
-        });
+        let named = name.map(|name| format!("\r\nContent-Disposition: form-data; name=\"{name}\""));
         let named = named.unwrap_or_default();
         let head = format!("--{BOUNDARY}\r\nContent-Type: {kind}{named}\r\n\r\n");
         self.0.extend_from_slice(head.as_bytes());

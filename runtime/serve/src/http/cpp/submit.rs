@@ -131,11 +131,7 @@ fn has_caption(request: &Map<String, Value>) -> bool {
 }
 
 /// Submits jobs of one id. If one is refused, those before it are cancelled.
-async fn submit(
-    server: &Server,
-    caller: &Caller,
-    jobs: Vec<(Kind, Map<String, Value>)>,
-) -> Answer {
+async fn submit(server: &Server, caller: &Caller, jobs: Vec<(Kind, Map<String, Value>)>) -> Answer {
     let mut ids = Vec::new();
     for (kind, request) in jobs {
         match server.submit(caller, kind, request, Submission::default()).await {

@@ -31,8 +31,17 @@ const HEARTBEAT: Duration = Duration::from_secs(2);
 const OF_SOURCE: [&str; 5] = ["cover", "repaint", "lego", "extract", "complete"];
 /// Fields that have the same name in a request of ours.
 const SAME: [&str; 12] = [
-    "seed", "thinking", "guidance_scale", "batch_size", "use_cot_caption", "use_cot_language",
-    "task_type", "repainting_start", "repainting_end", "audio_cover_strength", "inference_steps",
+    "seed",
+    "thinking",
+    "guidance_scale",
+    "batch_size",
+    "use_cot_caption",
+    "use_cot_language",
+    "task_type",
+    "repainting_start",
+    "repainting_end",
+    "audio_cover_strength",
+    "inference_steps",
     "shift",
 ];
 /// Fields of `audio_config` that have the same name in a request of ours.

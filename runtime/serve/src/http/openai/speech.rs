@@ -97,7 +97,8 @@ async fn read(
         let error = wrong("speed", "only 1 is possible: the models have no control of the speed");
         return Err(error.hint("say it in `instructions`, for a model that follows them"));
     }
-    if number(from, "sample_rate")?.is_some_and(|rate| rate != f64::from(acestep_speech::SAMPLE_RATE))
+    if number(from, "sample_rate")?
+        .is_some_and(|rate| rate != f64::from(acestep_speech::SAMPLE_RATE))
     {
         return Err(wrong("sample_rate", "speech has 24000 samples a second"));
     }
@@ -162,10 +163,7 @@ async fn read(
 }
 
 /// Reads the voice: a name, or an object with an id. An unknown one is refused if voices are known.
-async fn voice(
-    server: &Server,
-    from: &mut Map<String, Value>,
-) -> Result<Option<String>, ApiError> {
+async fn voice(server: &Server, from: &mut Map<String, Value>) -> Result<Option<String>, ApiError> {
     let named = match from.remove("voice") {
         Some(Value::Object(mut voice)) => text(&mut voice, "id")?,
         Some(other) => {

@@ -139,8 +139,7 @@ pub(super) async fn status(
     let row = of(&server, &caller).await?;
     let name = row.as_ref().map(|row| row.adapter.clone());
     let scale = row.as_ref().map_or(1.0, |row| row.scale);
-    let scales: Map<String, Value> =
-        name.iter().map(|name| (name.clone(), scale.into())).collect();
+    let scales: Map<String, Value> = name.iter().map(|name| (name.clone(), scale.into())).collect();
     Ok(wrapped(json!({
         "loaded": row.is_some(),
         "lora_loaded": row.is_some(),

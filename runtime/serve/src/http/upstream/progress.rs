@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::tasks::ADDRESS;
 use crate::{
     http::{ApiError, Server, input::escaped, results},
     job::{Content, Job, Output, State},
@@ -49,7 +50,8 @@ pub(super) async fn of(server: &Server, job: &Job) -> Result<Value, ApiError> {
         State::Running | State::Cancelling => {
             let mut told = one(share, GOES_ON, stage);
             if progress.total > 0 {
-                let text = format!("{stage} {}/{} {}", progress.done, progress.total, progress.unit);
+                let text =
+                    format!("{stage} {}/{} {}", progress.done, progress.total, progress.unit);
                 told["progress_text"] = text.into();
             }
             told
@@ -127,7 +129,7 @@ async fn songs(server: &Server, job: &Job) -> Result<Vec<Value>, ApiError> {
 
 /// The address of a result: its name is looked up in the job, never in the file system.
 fn address(job: &Job, output: &Output) -> String {
-    format!("/v1/audio?path={}", escaped(&format!("{}/{}", job.id, output.name)))
+    format!("{ADDRESS}{}", escaped(&format!("{}/{}", job.id, output.name)))
 }
 
 /// The metadata that was used, and the words that were sent.

@@ -35,9 +35,8 @@ fn shown(models: &[Model]) -> Map<String, Value> {
             })
         })
         .collect();
-    let language: Vec<Value> = of(Family::Language)
-        .map(|model| json!({ "name": model.id, "is_loaded": true }))
-        .collect();
+    let language: Vec<Value> =
+        of(Family::Language).map(|model| json!({ "name": model.id, "is_loaded": true })).collect();
     let default = of(Family::Music).find(|model| model.is_default).or(of(Family::Music).next());
     let default = default.map(|model| model.id.clone());
     let first = of(Family::Language).next().map(|model| model.id.clone());
