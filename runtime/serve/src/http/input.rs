@@ -45,10 +45,6 @@ impl Input {
         let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
         let bytes =
             Bytes::from_request(request, &()).await.map_err(|error| files::of_body(&error))?;
-        if bytes.len() > super::JSON_BYTES && kind != "application/x-www-form-urlencoded" {
-            // Sound within JSON is a data: address, which the caller of this function may take.
-            tracing::debug!(bytes = bytes.len(), "a large body");
-        }
         let text = std::str::from_utf8(&bytes)
             .map_err(|_| ApiError::bad("bad_body", "the body is not UTF-8"))?;
         let looks_like_json = text.trim_start().starts_with(['{', '[']);
