@@ -30,7 +30,7 @@ use crate::{
 
 /// The longest text, in characters.
 const LONGEST: usize = 4096;
-/// What vllm-omni calls the kinds of models.
+/// The names of vllm-omni for the kinds of models.
 const TASKS: [&str; 3] = ["customvoice", "voicedesign", "base"];
 
 /// A request, as far as it is not the family's.
