@@ -45,10 +45,6 @@ impl Input {
         let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
         let bytes =
             Bytes::from_request(request, &()).await.map_err(|error| files::of_body(&error))?;
-        if bytes.len() > super::JSON_BYTES && kind != "application/x-www-form-urlencoded" {
-            // Sound within JSON is a data: address, which the caller of this function may take.
-            tracing::debug!(bytes = bytes.len(), "a large body");
-        }
         let text = std::str::from_utf8(&bytes)
             .map_err(|_| ApiError::bad("bad_body", "the body is not UTF-8"))?;
         let looks_like_json = text.trim_start().starts_with(['{', '[']);
@@ -142,7 +138,8 @@ fn pairs(text: &str) -> Vec<(String, String)> {
     text.split('&').filter(|text| !text.is_empty()).map(pair).collect()
 }
 
-fn unescaped(text: &str) -> String {
+/// Reads the escapes of a form or of a query.
+pub(super) fn unescaped(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut plain = Vec::with_capacity(bytes.len());
     let mut at = 0;
@@ -212,6 +209,16 @@ pub(super) async fn base64(
     let bytes = STANDARD
         .decode(data.trim().as_bytes())
         .map_err(|_| ApiError::bad("bad_value", format!("`{field}` is not base64")).param(field))?;
+    store(server, caller, field, bytes).await
+}
+
+/// Stores bytes as a file of the caller; returns its id.
+pub(super) async fn store(
+    server: &Server,
+    caller: &Caller,
+    field: &str,
+    bytes: Vec<u8>,
+) -> Result<String, ApiError> {
     if bytes.is_empty() {
         return Err(ApiError::bad("empty_file", "the file is empty").param(field));
     }

@@ -7,8 +7,12 @@ use axum::{
     http::{HeaderValue, StatusCode},
     response::Response,
 };
-use futures_util::{Stream, StreamExt, TryStreamExt, stream};
+use futures_util::{
+    Stream, StreamExt, TryStreamExt,
+    stream::{self, BoxStream},
+};
 use serde_json::Value;
+use tokio::time;
 use tokio_util::io::ReaderStream;
 use uuid::Uuid;
 
@@ -18,6 +22,15 @@ use crate::job::{Content, Job, Output, State};
 /// Time in which a job may fail before an answer begins: then its reason is a status, not a body that
 /// is cut.
 const EARLY: Duration = Duration::from_secs(1);
+
+/// The request was fine when it was accepted: a failure after that is the server's.
+fn blamed(error: ApiError) -> ApiError {
+    let status = match error.status {
+        StatusCode::BAD_REQUEST => StatusCode::INTERNAL_SERVER_ERROR,
+        other => other,
+    };
+    ApiError { status, ..error }
+}
 
 /// Returns a job that is done, or the reason why there are no results.
 fn done(job: Job) -> Result<Job, ApiError> {
@@ -105,6 +118,8 @@ pub(super) async fn json(server: &Server, output: &Output) -> Result<Value, ApiE
 
 /// A piece of a body.
 pub(super) type Piece = io::Result<Bytes>;
+/// A body in pieces.
+pub(super) type Pieces = BoxStream<'static, Piece>;
 
 /// Returns the finished sound of a job in pieces, when the job has ended. A failure cuts the body.
 pub(super) fn file(
@@ -124,35 +139,44 @@ pub(super) fn file(
 /// Returns the sound of a job while it is made: samples of 16 bits, little endian, after a WAV header
 /// if `is_wav`. This is the one place where sound is streamed; a job without a preview gives its
 /// finished sound.
-pub(super) fn samples(
+///
+/// # Errors
+/// The reason of a failure, if the job fails at once.
+pub(super) async fn samples(
     server: Arc<Server>,
     caller: Caller,
     id: Uuid,
     is_wav: bool,
-) -> impl Stream<Item = Piece> + Send + 'static {
-    let begun = async move {
-        match follow(server.clone(), caller.clone(), id).await {
-            Ok(sound) => {
-                let header = is_wav.then(|| Ok(super::stream::wav_header(sound.format)));
-                Ok(stream::iter(header).chain(sound.into_stream()).boxed())
-            }
-            Err(error) if error.error.code == "no_sound" => {
-                let whole = file(server, caller, id);
-                // The job has ended, so its sound is there, and samples begin after the header.
-                let whole: Vec<u8> = whole.try_fold(Vec::new(), append).await?;
-                let skipped = if is_wav { 0 } else { data(&whole).unwrap_or(0) };
-                let rest = Bytes::from(whole).slice(skipped..);
-                Ok(stream::iter([Ok(rest)]).boxed())
-            }
-            Err(error) => Err(other(error)),
-        }
-    };
-    stream::once(begun).try_flatten()
+) -> Result<Pieces, ApiError> {
+    let mut begin = Box::pin(begin(server, caller, id, is_wav));
+    match time::timeout(EARLY, &mut begin).await {
+        Ok(pieces) => pieces,
+        // The answer begins; the wait goes on within its body.
+        Err(_) => Ok(stream::once(async { begin.await.map_err(other) }).try_flatten().boxed()),
+    }
 }
 
-async fn append(mut all: Vec<u8>, piece: Bytes) -> io::Result<Vec<u8>> {
-    all.extend_from_slice(&piece);
-    Ok(all)
+async fn begin(
+    server: Arc<Server>,
+    caller: Caller,
+    id: Uuid,
+    is_wav: bool,
+) -> Result<Pieces, ApiError> {
+    match follow(server.clone(), caller.clone(), id).await {
+        Ok(sound) => {
+            let header = is_wav.then(|| Ok(super::stream::wav_header(sound.format)));
+            Ok(stream::iter(header).chain(sound.into_stream()).boxed())
+        }
+        Err(error) if error.error.code == "no_sound" => {
+            // The job has ended: its sound is there, or the reason why not.
+            let job = finished(&server, &caller, id).await?;
+            let whole = bytes(&server, sound(&job)?).await?;
+            let skipped = if is_wav { 0 } else { data(&whole).unwrap_or(0) };
+            let rest = Bytes::from(whole).slice(skipped..);
+            Ok(stream::iter([Ok(rest)]).boxed())
+        }
+        Err(error) => Err(blamed(error)),
+    }
 }
 
 /// Returns the place of the samples in a WAV file.

@@ -1,6 +1,11 @@
 //! The page: what is served, and that foreign code is what its list says.
 
-use std::{fs, path::PathBuf};
+use std::{
+    fs,
+    io::{Read as _, Write as _},
+    net::TcpStream,
+    path::PathBuf,
+};
 
 use acestep_serve::http::{Key, Security};
 use sha2::{Digest, Sha256};
@@ -106,7 +111,8 @@ async fn every_file_of_the_page_is_served_without_a_key() {
 fn raw(url: &str, header: &str) -> String {
     let host = url.trim_start_matches("http://");
     let mut stream = TcpStream::connect(host).expect("a server");
-    let request = format!("GET / HTTP/1.1\r\nhost: {host}\r\n{header}\r\nconnection: close\r\n\r\n");
+    let request =
+        format!("GET / HTTP/1.1\r\nhost: {host}\r\n{header}\r\nconnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).expect("sent");
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).expect("an answer");

@@ -67,11 +67,11 @@ pub(super) async fn create(
     object.insert("audio_format".to_owned(), format.name().into());
     let submission = Submission { idempotency_key: key, ..Submission::default() };
     let id = server.submit(&caller, Kind::Generate, object, submission).await?.job.id;
-    results::began(&server, &caller, id).await?;
     let is_wav = format.extension() == "wav" && !is_raw;
     let body = if is_raw || (is_streamed && is_wav) {
-        Body::from_stream(results::samples(server, caller, id, is_wav))
+        Body::from_stream(results::samples(server, caller, id, is_wav).await?)
     } else {
+        results::began(&server, &caller, id).await?;
         Body::from_stream(results::file(server, caller, id))
     };
     let kind = if is_raw { "audio/pcm" } else { formats::media_type(format) };

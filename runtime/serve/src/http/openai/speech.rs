@@ -57,11 +57,11 @@ pub(super) async fn create(
         read(&server, &caller, object).await?;
     let submission = Submission { idempotency_key: key, notices, ..Submission::default() };
     let id = server.submit(&caller, Kind::Speak, request, submission).await?.job.id;
-    results::began(&server, &caller, id).await?;
     let is_wav = format.extension() == "wav" && !is_raw;
     let pieces = if is_raw || is_wav {
-        results::samples(server, caller, id, is_wav).boxed()
+        results::samples(server, caller, id, is_wav).await?
     } else {
+        results::began(&server, &caller, id).await?;
         results::file(server, caller, id).boxed()
     };
     if is_events {

@@ -88,6 +88,7 @@ pub(super) fn read(body: Map<String, Value>) -> Result<Read, ApiError> {
         // Upstream's server lets the language model rest unless it is asked for.
         request.entry("thinking").or_insert(false.into());
     }
+    drop_unused(&mut request, &mut notices);
     drop_unknown(&mut request, &mut notices)?;
     match kind {
         Kind::Understand => {
@@ -156,6 +157,18 @@ fn nested(key: &str, value: Value) -> Result<Value, ApiError> {
         }
     }
     Ok(Value::Object(spelled_all))
+}
+
+/// Removes fields that upstream's clients always send and that have no use here, with a notice for each.
+fn drop_unused(request: &mut Map<String, Value>, notices: &mut Vec<String>) {
+    if request.remove("global_caption").is_some() {
+        let text = "`global_caption` is not read: no model here was trained with one";
+        notices.push(text.to_owned());
+    }
+    let is_text = request.get("task_type").and_then(Value::as_str) == Some("text2music");
+    if is_text && request.remove("src_audio").is_some() {
+        notices.push("`src_audio` is not read: text2music has no source".to_owned());
+    }
 }
 
 /// Removes fields that no request has, with a notice for each: upstream ignores them.
@@ -256,6 +269,17 @@ mod tests {
         ] {
             of(body.clone()).expect_err(&body.to_string());
         }
+    }
+
+    #[test]
+    fn what_a_client_always_sends_is_no_error() {
+        let body = json!({
+            "task_type": "text2music", "prompt": "x", "src_audio": "id", "global_caption": "y",
+            "negative_prompt": "", "bpm": null,
+        });
+        let read = of(body).expect("a request");
+        assert!(!read.request.contains_key("src_audio"));
+        assert_eq!(read.notices.len(), 2, "{:?}", read.notices);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::tasks::ADDRESS;
 use crate::{
     http::{ApiError, Server, input::escaped, results},
     job::{Content, Job, Output, State},
@@ -128,7 +129,7 @@ async fn songs(server: &Server, job: &Job) -> Result<Vec<Value>, ApiError> {
 
 /// The address of a result: its name is looked up in the job, never in the file system.
 fn address(job: &Job, output: &Output) -> String {
-    format!("/v1/audio?path={}", escaped(&format!("{}/{}", job.id, output.name)))
+    format!("{ADDRESS}{}", escaped(&format!("{}/{}", job.id, output.name)))
 }
 
 /// The metadata that was used, and the words that were sent.

@@ -13,12 +13,19 @@ use uuid::Uuid;
 
 use super::{Answer, Failure, adapters, fields, progress, wrapped, wrong};
 use crate::{
-    http::{ApiError, Caller, Server, Submission, input::Input, jobs::idempotency_key, outputs},
-    job::Kind,
+    http::{
+        ApiError, Caller, Server, Submission,
+        input::{self, Input},
+        jobs::idempotency_key,
+        outputs, results,
+    },
+    job::{Job, Kind},
 };
 
 /// The most jobs of one question.
 const MOST: usize = 500;
+/// The begin of the address of a result.
+pub(super) const ADDRESS: &str = "/v1/audio?path=";
 
 /// Puts a task into the queue.
 pub(super) async fn release(
@@ -29,6 +36,7 @@ pub(super) async fn release(
     let key = idempotency_key(request.headers())?;
     let body = Input::read(&server, &caller, request, &[]).await?.into_object()?;
     let fields::Read { kind, mut request, notices } = fields::read(body)?;
+    from_results(&server, &caller, &mut request).await?;
     if kind == Kind::Generate {
         adapters::add_default(&server, &caller, &mut request).await?;
     }
@@ -42,6 +50,39 @@ pub(super) async fn release(
         "queue_position": ahead.unwrap_or(0) + 1,
         "notices": notices,
     })))
+}
+
+/// Turns names of results, which clients send as the place of a source, into files.
+async fn from_results(
+    server: &Server,
+    caller: &Caller,
+    request: &mut Map<String, Value>,
+) -> Result<(), ApiError> {
+    for field in ["src_audio", "reference_audio", "audio"] {
+        let Some(Value::String(value)) = request.get(field) else { continue };
+        let name = match value.strip_prefix(ADDRESS) {
+            Some(escaped) => input::unescaped(escaped),
+            None => value.clone(),
+        };
+        let Some((job, output)) = result(server, caller, &name).await? else { continue };
+        let bytes = results::bytes(server, &job.outputs[output]).await?;
+        let id = input::store(server, caller, field, bytes).await?;
+        request.insert(field.to_owned(), id.into());
+    }
+    Ok(())
+}
+
+/// Looks up a result by its name, `<job>/<file>`; returns the job and the result's place in it.
+async fn result(
+    server: &Server,
+    caller: &Caller,
+    name: &str,
+) -> Result<Option<(Job, usize)>, ApiError> {
+    let Some((id, name)) = name.split_once('/') else { return Ok(None) };
+    let Ok(id) = Uuid::parse_str(id) else { return Ok(None) };
+    let job = server.job(caller, id).await?;
+    let place = job.outputs.iter().position(|output| output.name == name);
+    Ok(place.map(|place| (job, place)))
 }
 
 /// Tells the state of tasks.
@@ -100,9 +141,6 @@ pub(super) async fn audio(
         let status = axum::http::StatusCode::NOT_FOUND;
         ApiError::new(status, "result_not_found", "no result has this name")
     };
-    let (id, name) = path.split_once('/').ok_or_else(missing)?;
-    let id = Uuid::parse_str(id).map_err(|_| missing())?;
-    let job = server.job(&caller, id).await?;
-    let output = job.outputs.iter().find(|output| output.name == name).ok_or_else(missing)?;
-    Ok(outputs::file(&server, output, request).await?)
+    let (job, place) = result(&server, &caller, &path).await?.ok_or_else(missing)?;
+    Ok(outputs::file(&server, &job.outputs[place], request).await?)
 }
