@@ -51,6 +51,12 @@ pub(crate) struct DataDir {
     /// [default: acestep/serve in the user's data directory, on Linux ~/.local/share]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) data_dir: Option<PathBuf>,
+
+    /// Queue of many machines, such as nats://queue.lan:4222; the folder then holds copies of files.
+    ///
+    /// Without it the queue is a file in the folder. Needs a build with the feature nats.
+    #[arg(long, value_name = "URL")]
+    pub(crate) queue: Option<String>,
 }
 
 /// The form of the log on standard error.
@@ -165,6 +171,11 @@ pub(crate) struct Operation {
     /// Seconds that the present job has to end after Ctrl-C; then it goes back into the queue.
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     pub(crate) drain: u32,
+
+    /// Seconds after which a worker that says nothing counts as lost, and its job runs again.
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, hide_short_help = true,
+        value_parser = clap::value_parser!(u32).range(1..=3600))]
+    pub(crate) lease: u32,
 
     /// Form of the log on standard error.
     #[arg(long, value_name = "FORM", default_value = "text")]

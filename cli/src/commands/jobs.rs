@@ -39,15 +39,15 @@ pub(crate) fn run(args: &Jobs, global: &Global) -> Result<ExitCode> {
                 let states = states(state)?;
                 let limit = *limit;
                 let selection = Selection { states, limit, ..Selection::default() };
-                let jobs = store(data)?.list(selection).await?;
+                let jobs = store(data).await?.list(selection).await?;
                 list(&jobs, *json, &report)
             }
             Jobs::Show { data, id, json } => {
-                let job = job(&*store(data)?, *id).await?;
+                let job = job(&*store(data).await?, *id).await?;
                 show(&job, *json, &report)
             }
             Jobs::Cancel { data, ids } => {
-                let store = store(data)?;
+                let store = store(data).await?;
                 for id in ids {
                     job(&*store, *id).await?;
                     let state = store.cancel(*id).await?;
@@ -56,7 +56,7 @@ pub(crate) fn run(args: &Jobs, global: &Global) -> Result<ExitCode> {
                 Ok(ExitCode::SUCCESS)
             }
             Jobs::Retry { data, ids } => {
-                let store = store(data)?;
+                let store = store(data).await?;
                 let mut code = ExitCode::SUCCESS;
                 for id in ids {
                     let job = job(&*store, *id).await?;
@@ -75,13 +75,14 @@ pub(crate) fn run(args: &Jobs, global: &Global) -> Result<ExitCode> {
 }
 
 /// Opens the queue of a server; a folder without one is refused.
-fn store(data: &DataDir) -> Result<Arc<dyn Store>> {
+async fn store(data: &DataDir) -> Result<Arc<dyn Store>> {
     let folder = data_dir(data)?;
-    if !folder.join("jobs.sqlite").exists() {
+    if data.queue.is_none() && !folder.join("jobs.sqlite").exists() {
         let message = format!("`{}` has no queue", folder.display());
         return Err(CliError::new(message).hint("name the server's folder with --data-dir").into());
     }
-    let (store, _) = service::open(&folder).map_err(explained)?;
+    let opened = service::open(&folder, data.queue.as_deref()).await;
+    let (store, _) = opened.map_err(explained)?;
     Ok(store)
 }
 

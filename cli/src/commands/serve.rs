@@ -142,6 +142,7 @@ fn service(args: &Serve, catalog: &Installed, global: &Global) -> Result<Service
     Ok(Service {
         address: SocketAddr::new(args.host, args.port),
         data_dir,
+        queue: args.data.queue.clone(),
         security: security(&args.access, args.host.to_string())?,
         limits,
         retention,
@@ -162,11 +163,15 @@ fn worker(
     let mut command: Vec<OsString> = vec![program.into(), "work".into(), "--until-closed".into()];
     let mut flag = |name: &str, value: OsString| command.extend([name.into(), value]);
     flag("--data-dir", data_dir.into());
+    if let Some(queue) = &args.data.queue {
+        flag("--queue", queue.into());
+    }
     flag("--device", (&args.place.device).into());
     flag("--dtype", (&args.place.dtype).into());
     flag("--model", catalog.default_model().into());
     flag("--speech-model", catalog.default_speech_model().into());
     flag("--drain", args.operation.drain.to_string().into());
+    flag("--lease", args.operation.lease.to_string().into());
     flag("--log-format", args.operation.log_format.name().into());
     command.extend(global.passed_on());
     Ok(command)
@@ -250,6 +255,7 @@ fn check(
         line("address", format!("http://{}", service.address)),
         line("access", keys),
         line("folder", service.data_dir.display().to_string()),
+        line("queue", service.queue.clone().unwrap_or_else(|| "in the folder".to_owned())),
     ];
     for model in catalog.models() {
         let family = match model.family {

@@ -41,7 +41,6 @@ pub(crate) fn run(args: &Work, global: &Global) -> Result<ExitCode> {
     let report = global.report();
     start_log(args.operation.log_format, report.verbosity);
     let installed = catalog(args.model.clone(), args.speech_model.clone());
-    let (store, objects) = service::open(&data_dir(&args.data)?).map_err(explained)?;
     let Started { engine, notices, .. } = engine::start(&args.place)?;
     report.notes(&notices);
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -49,15 +48,18 @@ pub(crate) fn run(args: &Work, global: &Global) -> Result<ExitCode> {
         .enable_all()
         .build()
         .context("the worker cannot start its threads")?;
+    let (folder, queue) = (data_dir(&args.data)?, args.data.queue.as_deref());
+    let (store, objects) = runtime.block_on(service::open(&folder, queue)).map_err(explained)?;
     let is_ending = Arc::new(AtomicBool::new(false));
     watch_for_end(args, is_ending.clone());
+    let lease = Duration::from_secs(u64::from(args.operation.lease));
     // Process numbers return, so the time makes the name unique.
     let own = || format!("{}-{}", std::process::id(), acestep_serve::job::now());
     let worker = Worker {
         name: args.name.clone().unwrap_or_else(own),
         store,
         objects,
-        times: Times::default(),
+        times: Times { lease, extend: lease / 4, ..Times::default() },
         is_draining: &DRAINING,
         is_ending,
     };

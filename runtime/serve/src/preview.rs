@@ -57,7 +57,9 @@ impl Preview {
         let mut bytes = Vec::with_capacity(length * self.channels * 2);
         for index in 0..length {
             for channel in channels {
-                let value = (channel[index].clamp(-1.0, 1.0) * 32767.0).round() as i16;
+                // As in a WAV file.
+                let value = (f64::from(channel[index]) * 32768.0).round();
+                let value = value.clamp(-32768.0, 32767.0) as i16;
                 bytes.extend(value.to_le_bytes());
             }
         }

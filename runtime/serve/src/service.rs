@@ -7,7 +7,7 @@
 use std::{
     io,
     net::{IpAddr, SocketAddr},
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::Stdio,
     sync::{
         Arc,
@@ -47,6 +47,8 @@ pub struct Service {
     pub address: SocketAddr,
     /// The folder of the queue and the results.
     pub data_dir: PathBuf,
+    /// The address of a queue of many machines.
+    pub queue: Option<String>,
     /// Keys, names and origins.
     pub security: Security,
     /// Limits of the clients.
@@ -83,6 +85,9 @@ pub enum ServiceError {
         /// The reason.
         source: io::Error,
     },
+    /// A queue that this build does not know.
+    #[error("the queue `{0}` is of NATS, which is not built into this program")]
+    NotBuiltIn(String),
     /// The queue cannot be used.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -106,20 +111,35 @@ impl ServiceError {
                 Some("set ACESTEP_API_KEY to a long random text, or pass --open to let everyone in")
             }
             Self::Folder { .. } => Some("choose another folder with --data-dir"),
+            Self::NotBuiltIn(_) => Some("build it with --features nats"),
             Self::Store(_) | Self::Io(_) => None,
         }
     }
 }
 
-/// Opens the queue and the files below `data_dir`.
+/// Opens the queue and the files below `data_dir`; or the queue of many machines at the address `queue`,
+/// with copies of its files there.
 ///
 /// # Errors
 /// A folder or a queue that cannot be used.
-pub fn open(data_dir: &std::path::Path) -> Result<(Arc<Sqlite>, Objects), ServiceError> {
+pub async fn open(
+    data_dir: &Path,
+    queue: Option<&str>,
+) -> Result<(Arc<dyn Store>, Objects), ServiceError> {
     let of_folder = |source| ServiceError::Folder { path: data_dir.to_owned(), source };
     std::fs::create_dir_all(data_dir).map_err(of_folder)?;
-    let objects = Objects::open(data_dir).map_err(of_folder)?;
-    Ok((Arc::new(Sqlite::open(&data_dir.join("jobs.sqlite"))?), objects))
+    let Some(queue) = queue else {
+        let objects = Objects::open(data_dir).map_err(of_folder)?;
+        return Ok((Arc::new(Sqlite::open(&data_dir.join("jobs.sqlite"))?), objects));
+    };
+    #[cfg(feature = "nats")]
+    {
+        let store = crate::nats::Nats::open(queue).await?;
+        let objects = store.objects(data_dir).map_err(of_folder)?;
+        Ok((Arc::new(store), objects))
+    }
+    #[cfg(not(feature = "nats"))]
+    Err(ServiceError::NotBuiltIn(queue.to_owned()))
 }
 
 impl Service {
@@ -146,7 +166,7 @@ impl Service {
         ending: watch::Receiver<bool>,
         listening: impl FnOnce(SocketAddr),
     ) -> Result<(), ServiceError> {
-        let (store, objects) = open(&self.data_dir)?;
+        let (store, objects) = open(&self.data_dir, self.queue.as_deref()).await?;
         let address = self.address;
         let listener = match listenfd::ListenFd::from_env().take_tcp_listener(0)? {
             // The service manager has opened the socket.
@@ -169,7 +189,6 @@ impl Service {
         server.version = self.version;
         let server = Arc::new(server);
         let address = listener.local_addr()?;
-        let store: Arc<dyn Store> = store;
         let keeping =
             tokio::spawn(maintenance::run(store.clone(), objects, self.retention, ending.clone()));
         let worker = self.worker.clone().map(|command| {

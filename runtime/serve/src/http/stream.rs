@@ -63,7 +63,8 @@ pub(super) async fn follow(
                 None => {
                     let message = "the job ended without sound that can be followed";
                     let status = axum::http::StatusCode::CONFLICT;
-                    ApiError::new(status, "no_sound", message)
+                    let error = ApiError::new(status, "no_sound", message);
+                    error.hint("fetch its results; a worker on another machine sends only these")
                 }
             });
         }
