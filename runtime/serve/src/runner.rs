@@ -181,13 +181,13 @@ impl<B: Backend> Networked<'_, B> {
     }
 
     /// Puts a language model into memory.
-    fn hold_language(&mut self, folder: LanguageModelDir) -> &Held<'static, B> {
+    fn hold_language(&mut self, folder: Arc<LanguageModelDir>) -> &Held<'static, B> {
         let root = folder.directory().root().to_owned();
         if self.language.as_ref().is_some_and(|language| language.root != root) {
             self.language = None;
         }
         let new = || {
-            let folder = Arc::new(folder) as Arc<dyn acestep_model::LanguageCheckpoint<B>>;
+            let folder = folder as Arc<dyn acestep_model::LanguageCheckpoint<B>>;
             Language { root, held: Held::of(Lent::Shared(folder)) }
         };
         &self.language.get_or_insert_with(new).held

@@ -57,7 +57,7 @@ impl<B: Backend> Networked<'_, B> {
         let folder = open(choice, self.installed.layout(), self.engine)?;
         notify(task.observe, notices);
         let place = self.place.clone();
-        let held = self.hold_language(folder);
+        let held = self.hold_language(Arc::new(folder));
         let understood =
             compose::understand::<B>(&codes, &settings, None, held, &place, task.observe)?;
         let description = understand::to_json(&understood, &codes, seed);
@@ -113,7 +113,7 @@ impl<B: Backend> Networked<'_, B> {
         writing.check(&folder, self.engine)?;
         notify(task.observe, std::mem::take(&mut writing.notices));
         let place = self.place.clone();
-        let held = self.hold_language(folder);
+        let held = self.hold_language(Arc::new(folder));
         let asked = [(writing.composing(None), task.observe)];
         let mut composed = compose_all_with::<B>(&asked, held, &place).remove(0)?;
         let request = writing.finished(&mut composed);

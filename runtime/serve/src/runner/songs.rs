@@ -8,7 +8,7 @@ use acestep_model::Backend;
 use acestep_music::{Rendered, Request, align::attention_maps, codes, latents, lyrics::is_sung};
 use acestep_session::{
     language::{Limits, compose_all_with},
-    song::{Found, Order, Resolved, Wants, adapters, songs_with},
+    song::{Found, Order, Resolved, Wants, adapters, score_with, songs_with},
 };
 use serde_json::{Value, json};
 
@@ -88,14 +88,21 @@ impl<B: Backend> Networked<'_, B> {
         (task.resolved)(as_sent(&resolved, &sent));
         let Some(held) = &self.song else { return Err(internal().into()) };
         let observe = task.observe;
-        let mut written = Ok(());
+        let mut found = Err(Failed::from(internal()));
         songs_with(&[(&resolved, observe)], None, &held.networks, &mut |_, rendered| {
-            written = rendered
-                .map_err(Failed::from)
-                .and_then(|rendered| write(task, &resolved, rendered, &encoding, latents, &sent));
+            found = rendered.map_err(Failed::from).and_then(|rendered| {
+                let songs = Results { task: &mut *task, resolved: &resolved, sent: &sent };
+                songs.write(rendered, &encoding, latents)
+            });
             Ok(())
         })?;
-        written
+        let mut found = found?;
+        if let Some((folder, _)) = resolved.judge() {
+            let place = self.place.clone();
+            let language = self.hold_language(folder.clone());
+            found.take_judged(score_with::<B>(&resolved, language, &place, observe))?;
+        }
+        Results { task, resolved: &resolved, sent: &sent }.write_found(&found)
     }
 
     /// Opens the model of a request with its adapters, or takes the one in memory.
@@ -103,11 +110,12 @@ impl<B: Backend> Networked<'_, B> {
         let layout = self.installed.layout();
         let model = request.compute.model.clone();
         let model = model.unwrap_or_else(|| self.installed.default_model().to_owned());
+        // Adapters are in the request by their places from here on.
+        let found = adapters::find(request, layout)?;
         let key = (model.clone(), adapters_key(request));
         if let Some(song) = self.song.as_ref().filter(|song| song.key == key) {
             return Ok(song.folder.clone());
         }
-        let found = adapters::find(request, layout)?;
         let mut folder = acestep_import::open(&model, layout).map_err(Error::checkpoint)?;
         adapters::fit(found, &mut folder)?;
         Ok(Arc::new(folder))
@@ -119,17 +127,7 @@ impl<B: Backend> Networked<'_, B> {
             return Err(internal().into());
         };
         let place = self.place.clone();
-        let choice = resolved.request.language.lm_model.clone();
-        let folder = acestep_session::language::open(
-            acestep_session::language::Choice {
-                asked: choice.as_deref(),
-                model: resolved.folder.name(),
-                configured: None,
-            },
-            self.installed.layout(),
-            self.engine,
-        )?;
-        let held = self.hold_language(folder);
+        let held = self.hold_language(composition.folder.clone());
         let asked = [(composition.composing(&resolved.request), task.observe)];
         let composed = compose_all_with::<B>(&asked, held, &place).remove(0)?;
         notify(task.observe, composed.changes.clone());
@@ -156,62 +154,71 @@ fn as_sent(resolved: &Resolved, sent: &Request) -> Value {
     json!(complete)
 }
 
-/// Writes the results of a job.
-fn write(
-    task: &mut Task<'_>,
-    resolved: &Resolved,
-    rendered: Rendered,
-    encoding: &Encoding,
-    wants_latents: bool,
-    sent: &Request,
-) -> Result<(), Failed> {
-    let Rendered { songs, latents: all, aligned } = rendered;
-    let found = Found::of(aligned);
-    let rate = resolved.plan.frames_per_second();
-    for (index, song) in songs.iter().enumerate() {
-        let track = index as u32 + 1;
-        let seed = resolved.seeds().map(|seeds| seeds[index]);
-        let mut tags = resolved.tags(index);
-        // The file may be given to others: it names no place of this machine.
-        tags.request.clear();
-        sinks::sound(task, track, &song.audio, encoding, Some(&tags), seed)?;
-        if let (true, Some(latent)) = (wants_latents, all.get(index)) {
-            let bytes = latents::to_bytes(latent, latents::Format::Vae, rate)?;
-            sinks::file(task, track, Content::Latents, &format!("{track}.vae"), &bytes)?;
+/// The results of a job, to be written.
+struct Results<'a, 't> {
+    task: &'a mut Task<'t>,
+    resolved: &'a Resolved,
+    sent: &'a Request,
+}
+
+impl Results<'_, '_> {
+    /// Writes the songs; returns the times of their lines.
+    fn write(
+        self,
+        rendered: Rendered,
+        encoding: &Encoding,
+        wants_latents: bool,
+    ) -> Result<Found, Failed> {
+        let Self { task, resolved, sent } = self;
+        let Rendered { songs, latents: all, aligned } = rendered;
+        let rate = resolved.plan.frames_per_second();
+        for (index, song) in songs.iter().enumerate() {
+            let track = index as u32 + 1;
+            let seed = resolved.seeds().map(|seeds| seeds[index]);
+            let mut tags = resolved.tags(index);
+            // The file may be given to others: it names no place of this machine.
+            tags.request.clear();
+            sinks::sound(task, track, &song.audio, encoding, Some(&tags), seed)?;
+            if let (true, Some(latent)) = (wants_latents, all.get(index)) {
+                let bytes = latents::to_bytes(latent, latents::Format::Vae, rate)?;
+                sinks::file(task, track, Content::Latents, &format!("{track}.vae"), &bytes)?;
+            }
+            let codes = &resolved.plan.source.codes;
+            if let Some(list) = codes.get(index).or(codes.first()) {
+                let (text, name) = (codes::to_list(list), format!("{track}.codes.txt"));
+                sinks::file(task, track, Content::Codes, &name, text.as_bytes())?;
+            }
+            let mut request = as_sent(resolved, sent);
+            request["seed"] = seed.into();
+            request["batch_size"] = 1.into();
+            let (text, name) = (format!("{request:#}\n"), format!("{track}.request.json"));
+            sinks::file(task, track, Content::Request, &name, text.as_bytes())?;
         }
-        let list = resolved.plan.source.codes.get(index).or(resolved.plan.source.codes.first());
-        if let Some(list) = list {
-            let text = codes::to_list(list);
-            sinks::file(
-                task,
-                track,
-                Content::Codes,
-                &format!("{track}.codes.txt"),
-                text.as_bytes(),
-            )?;
+        let found = Found::of(aligned)?;
+        if resolved.setup.wants.extras.lines {
+            for (index, song) in songs.iter().enumerate() {
+                let track = index as u32 + 1;
+                if let Some(bytes) = found.file("lrc", index, song, "")? {
+                    sinks::file(task, track, Content::Lrc, &format!("{track}.lrc"), &bytes)?;
+                }
+            }
         }
-        let mut request = as_sent(resolved, sent);
-        request["seed"] = seed.into();
-        request["batch_size"] = 1.into();
-        let text = format!("{request:#}\n");
-        let name = format!("{track}.request.json");
-        sinks::file(task, track, Content::Request, &name, text.as_bytes())?;
+        Ok(found)
     }
-    let found = found?;
-    for (index, song) in songs.iter().enumerate() {
-        let track = index as u32 + 1;
+
+    /// Writes the scores, if they are wanted.
+    fn write_found(self, found: &Found) -> Result<(), Failed> {
+        let Self { task, resolved, .. } = self;
         let wants = &resolved.setup.wants;
-        if wants.extras.lines
-            && let Some(bytes) = found.file("lrc", index, song, "")?
-        {
-            sinks::file(task, track, Content::Lrc, &format!("{track}.lrc"), &bytes)?;
+        if wants.judges {
+            for index in 0..resolved.plan.batch_size() {
+                let track = index as u32 + 1;
+                let text = Value::Object(found.to_json(wants, index)).to_string();
+                let name = format!("{track}.score.json");
+                sinks::file(task, track, Content::Score, &name, text.as_bytes())?;
+            }
         }
-        if wants.extras.score {
-            let text = Value::Object(found.to_json(wants, index)).to_string();
-            let name = format!("{track}.score.json");
-            sinks::file(task, track, Content::Score, &name, text.as_bytes())?;
-        }
+        notify(task.observe, resolved.missing(found));
+        Ok(())
     }
-    notify(task.observe, resolved.missing(&found));
-    Ok(())
 }
