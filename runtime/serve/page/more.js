@@ -26,7 +26,11 @@ const FIELDS = [
     choices: [["wav", "WAV"], ["wav24", "WAV, 24 bits"], ["wav32", "WAV, float"], ["flac", "FLAC"],
       ["mp3", "MP3"], ["opus", "Opus"]] },
   { key: "thinking", label: "Thinking", choices: [["true", "yes"], ["false", "no"]] },
+  { key: "score", label: "Scores of the song", empty: "no", choices: [["true", "yes"]] },
+  { key: "latents", label: "Keep its latents", empty: "no", choices: [["true", "yes"]] },
 ];
+
+const FLAGS = ["thinking", "score", "latents"];
 
 const NUMBERS = FIELDS.filter((field) => field.type === "number").map((field) => field.key);
 
@@ -40,7 +44,7 @@ export function requestOf(form) {
   for (const [key, value] of Object.entries(form)) {
     if ((key === "lyrics" && form.instrumental) || OF_A_SOURCE.includes(key)) continue;
     if (NUMBERS.includes(key)) request[key] = Number(value);
-    else if (key === "thinking") request[key] = value === true || value === "true";
+    else if (FLAGS.includes(key)) request[key] = value === true || value === "true";
     else if (key === "seed") request[key] = /^\d+$/.test(String(value).trim()) ? Number(value) : value;
     else request[key] = value;
   }
