@@ -4,6 +4,8 @@
 //! `sine_server FOLDER PORT 2 1000000`. `PID` is that server's, for its memory. `PAUSE` is the
 //! time between two submissions of a client in milliseconds; 0 shows what the machine can do at most.
 
+#![expect(clippy::print_stdout, reason = "an example for people")]
+
 use std::{
     collections::HashSet,
     io,

@@ -96,8 +96,10 @@ fn lines(task: &mut Task<'_>, track: u32) -> Result<(), Stopped> {
 impl Sine {
     fn song(&self, task: &Task<'_>, track: u32) -> Result<(), Stopped> {
         let rate = 48_000;
-        let tone =
-            |i: u32| (f64::from(i) * 440.0 * f64::from(track) / f64::from(rate) * 6.283).sin();
+        let tone = |i: u32| {
+            (f64::from(i) * 440.0 * f64::from(track) / f64::from(rate) * std::f64::consts::TAU)
+                .sin()
+        };
         let samples: Vec<f32> = (0..rate).map(|i| (0.3 * tone(i)) as f32).collect();
         let audio = Audio { sample_rate: rate, channels: vec![samples.clone(), samples] };
         let path = task.folder.join(format!("{track}.wav"));
@@ -199,7 +201,7 @@ impl Queue {
             let worker = Worker { name, store, objects, times, is_draining, is_ending };
             while !is_draining.load(Ordering::Relaxed) {
                 if let Err(error) = worker.run(&runtime, &mut Sine) {
-                    eprintln!("{error}");
+                    tracing::error!(%error, "the worker begins again");
                     thread::sleep(Duration::from_millis(200));
                 }
             }
@@ -213,7 +215,7 @@ impl Queue {
             loop {
                 tokio::time::sleep(every).await;
                 if let Err(error) = store.sweep().await {
-                    eprintln!("{error}");
+                    tracing::error!(%error, "nothing was swept");
                 }
             }
         })
