@@ -98,6 +98,7 @@ pub(crate) struct NatsServer {
     /// Its port.
     pub(crate) port: u16,
     /// The process.
+    #[cfg_attr(not(feature = "nats"), expect(dead_code, reason = "for the feature `nats`"))]
     pub(crate) process: Process,
     _folder: TempDir,
 }
@@ -116,7 +117,6 @@ impl NatsServer {
     }
 
     /// Starts a server at a port, over a folder.
-    #[cfg_attr(not(feature = "nats"), expect(dead_code, reason = "for the feature `nats`"))]
     pub(crate) fn start_at(
         port: u16,
         data: &Path,
