@@ -1,7 +1,10 @@
 //! A crowd of clients against a server of tests: submits, polls, listens, and says what was lost.
 //!
-//! `cargo run -p acestep-serve --example load -- PORT [PID [CLIENTS [JOBS [LISTENERS]]]]`, against
-//! `sine_server FOLDER PORT 2 1000000`. `PID` is that server's, for its memory.
+//! `cargo run -p acestep-serve --example load -- PORT [PID [CLIENTS [JOBS [LISTENERS [PAUSE]]]]]`, against
+//! `sine_server FOLDER PORT 2 1000000`. `PID` is that server's, for its memory. `PAUSE` is the
+//! time between two submissions of a client in milliseconds; 0 shows what the machine can do at most.
+
+#![expect(clippy::print_stdout, reason = "an example for people")]
 
 use std::{
     collections::HashSet,
@@ -92,7 +95,12 @@ struct Seen {
     wrong: Vec<String>,
 }
 
-async fn client(port: u16, jobs: usize, news: mpsc::UnboundedSender<String>) -> io::Result<Seen> {
+async fn client(
+    port: u16,
+    jobs: usize,
+    pause: Duration,
+    news: mpsc::UnboundedSender<String>,
+) -> io::Result<Seen> {
     let (mut client, mut seen) = (Client::open(port).await?, Seen::default());
     let body = json!({ "request": { "caption": "brief rain" } }).to_string();
     for _ in 0..jobs {
@@ -112,6 +120,7 @@ async fn client(port: u16, jobs: usize, news: mpsc::UnboundedSender<String>) -> 
             client.ask("GET", &format!("/v1/jobs/{id}"), "").await?;
             seen.polls.push(start.elapsed());
         }
+        time::sleep(pause).await;
     }
     for id in &seen.ids {
         loop {
@@ -153,6 +162,7 @@ async fn main() -> io::Result<()> {
     let number = |i: usize, or| args.get(i).and_then(|text| text.parse().ok()).unwrap_or(or);
     let port = u16::try_from(number(0, 8001)).map_err(io::Error::other)?;
     let (clients, jobs, listeners) = (number(2, 200), number(3, 10_000), number(4, 1000));
+    let pause = Duration::from_millis(number(5, 250) as u64);
     let start = Instant::now();
     let song = json!({ "request": { "caption": "long" }, "priority": 9 }).to_string();
     let (status, _) = Client::open(port).await?.ask("POST", "/v1/jobs", &song).await?;
@@ -191,8 +201,12 @@ async fn main() -> io::Result<()> {
         }
     });
     let each = jobs / clients;
-    let crowd_of_clients: Vec<_> =
-        (0..clients).map(|_| tokio::spawn(client(port, each, news.clone()))).collect();
+    let mut crowd_of_clients = Vec::new();
+    for _ in 0..clients {
+        crowd_of_clients.push(tokio::spawn(client(port, each, pause, news.clone())));
+        // Clients do not begin at the same moment.
+        time::sleep(pause / u32::try_from(clients).unwrap_or(u32::MAX)).await;
+    }
     drop(news);
     let mut all = Seen::default();
     for client in crowd_of_clients {

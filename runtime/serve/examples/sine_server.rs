@@ -4,6 +4,8 @@
 //! `WAITING` is the most jobs that may wait, `NATS` the address of a queue, e.g. `nats://127.0.0.1`.
 //! The variable SINE_KEY sets a key.
 
+#![expect(clippy::print_stderr, reason = "an example for people")]
+
 #[path = "../tests/serve/support.rs"]
 #[expect(dead_code, reason = "a part of it is for tests alone")]
 mod support;

@@ -1,6 +1,8 @@
 //! A worker whose songs are a sine, as a process of its own:
 //! `cargo run -p acestep-serve --example sine_worker -- FOLDER NAME [NATS]`.
 
+#![expect(clippy::print_stderr, reason = "an example for people")]
+
 #[path = "../tests/serve/support.rs"]
 #[expect(dead_code, reason = "a worker starts no server")]
 mod support;

@@ -56,6 +56,8 @@ const ANSWER: Duration = Duration::from_secs(3);
 const COPIES: usize = 3;
 /// The words of a server that stands alone.
 const ALONE: &str = "not supported in non-clustered mode";
+/// All keys of a bucket.
+const ALL: &str = ">";
 /// Ids that a slow receiver of changes may be behind.
 const CHANGES: usize = 4096;
 /// JSON that is larger becomes an object; a message of NATS takes 1 MiB.
@@ -250,7 +252,7 @@ fn text_of(value: &impl serde::Serialize) -> Result<Bytes, StoreError> {
 
 /// Watches the bucket from now on; returns when all jobs of before are here.
 async fn watch(jobs: &kv::Store, mirror: &Arc<Mirror>) -> Result<JoinHandle<()>, StoreError> {
-    let mut first = jobs.watch_all().await.map_err(|error| StoreError::nats(&error))?;
+    let mut first = jobs.watch_with_history(ALL).await.map_err(|error| StoreError::nats(&error))?;
     let status = jobs.status().await.map_err(|error| StoreError::nats(&error))?;
     if status.values() > 0 {
         while let Some(entry) = first.next().await {
@@ -270,7 +272,7 @@ async fn watch(jobs: &kv::Store, mirror: &Arc<Mirror>) -> Result<JoinHandle<()>,
             }
             // The watch ended: a new one begins with the newest state of all jobs.
             time::sleep(PAUSE).await;
-            watch = jobs.watch_all().await.ok();
+            watch = jobs.watch_with_history(ALL).await.ok();
         }
     }))
 }

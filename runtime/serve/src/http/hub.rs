@@ -60,7 +60,9 @@ fn wake(waiting: &Waiting, id: Option<Uuid>) {
     let waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
     match id {
         Some(id) => {
-            waiting.get(&id).map(|(sender, _)| sender.send_replace(()));
+            if let Some((sender, _)) = waiting.get(&id) {
+                sender.send_replace(());
+            }
         }
         None => waiting.values().for_each(|(sender, _)| {
             sender.send_replace(());

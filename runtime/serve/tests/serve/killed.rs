@@ -226,8 +226,10 @@ async fn two_workers_share_the_jobs_for_a_time(place: Place) {
     let end = Instant::now() + Duration::from_secs(seconds());
     let mut ids = Vec::new();
     while Instant::now() < end || ids.len() < 20 {
+        // Two at once: while one worker is busy, the other one is free.
         ids.push(put(&queue.store, "rain").await);
-        tokio::time::sleep(Duration::from_millis(60)).await;
+        ids.push(put(&queue.store, "rain").await);
+        tokio::time::sleep(Duration::from_millis(100)).await;
     }
     let mut of_one = 0;
     for id in &ids {

@@ -1,5 +1,7 @@
 //! The queue, the worker and the API, over a real socket, without a network of a model.
 
+#![expect(clippy::print_stderr, reason = "a test says why it did not run")]
+
 #[cfg(feature = "nats")]
 mod cluster;
 mod contract;

@@ -313,7 +313,7 @@ impl Queue {
             let worker = Worker { name, store, objects, times, is_draining, is_ending };
             while !is_draining.load(Ordering::Relaxed) {
                 if let Err(error) = worker.run(&runtime, &mut Sine) {
-                    eprintln!("{error}");
+                    tracing::error!(%error, "the worker begins again");
                     thread::sleep(Duration::from_millis(200));
                 }
             }
@@ -327,7 +327,7 @@ impl Queue {
             loop {
                 tokio::time::sleep(every).await;
                 if let Err(error) = store.sweep().await {
-                    eprintln!("{error}");
+                    tracing::error!(%error, "nothing was swept");
                 }
             }
         })
