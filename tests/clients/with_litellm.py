@@ -1,4 +1,7 @@
-"""The package `litellm`: speech and a chat through its adapter of OpenAI."""
+"""The package `litellm`: speech through its adapter of OpenAI.
+
+Its chat refuses the songs of ACE-Step's adapter: it takes one sound as an object, no list.
+"""
 
 import os
 import sys
@@ -15,9 +18,3 @@ answer = litellm.speech(
     model="openai/tiny-speech", voice="vivian", input="hello", response_format="wav", **server
 )
 assert answer.content[:4] == b"RIFF", answer.content[:16]
-
-words = "<prompt>slow piano</prompt><lyrics>[inst]</lyrics>"
-answer = litellm.completion(
-    model="openai/tiny", messages=[{"role": "user", "content": words}], **server
-)
-assert "slow piano" in answer.choices[0].message.content

@@ -98,7 +98,7 @@ fn objects(value: Value) -> Result<Vec<Map<String, Value>>, ApiError> {
 }
 
 fn check_latents(name: &str, file: &File) -> Result<(), ApiError> {
-    if file.bytes % FRAME != 0 {
+    if !file.bytes.is_multiple_of(FRAME) {
         let message = format!("{name} size not a multiple of 64*4 bytes");
         return Err(ApiError::bad("bad_latents", message).param(name));
     }
