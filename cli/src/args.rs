@@ -30,6 +30,7 @@ pub(crate) mod model;
 pub(crate) mod plan;
 pub(crate) mod sampler;
 pub(crate) mod sampling;
+pub(crate) mod serve;
 pub(crate) mod sound;
 pub(crate) mod speak;
 pub(crate) mod thinking;

@@ -44,6 +44,13 @@ pub(crate) enum Command {
     Format(Box<args::plan::Text>),
     /// Describe a song from its sound: caption, metadata and lyrics.
     Understand(Box<args::plan::Understand>),
+    /// Serve music and speech over HTTP, with a page.
+    Serve(Box<args::serve::Serve>),
+    /// Run jobs of a server's queue on this machine.
+    Work(Box<args::serve::Work>),
+    /// Look after the jobs of a server: list, show, cancel, retry.
+    #[command(subcommand)]
+    Jobs(args::serve::Jobs),
     /// Manage models: list, pull, show, verify, remove.
     #[command(subcommand)]
     Model(args::model::Command),
@@ -178,10 +185,11 @@ pub(crate) fn command() -> clap::Command {
 }
 
 /// The commands, grouped by purpose.
-const GROUPS: [(&str, &[&str]); 6] = [
+const GROUPS: [(&str, &[&str]); 7] = [
     ("Make songs", &["generate", "plan", "inspire", "format"]),
     ("Make speech", &["speak", "voice"]),
     ("Hear and see them", &["play", "plot", "understand", "codec"]),
+    ("Serve", &["serve", "work", "jobs"]),
     ("Models", &["model", "adapter", "train"]),
     ("This machine", &["doctor", "config", "warmup", "completions", "man"]),
     ("Proof and speed", &["verify", "bench", "check"]),

@@ -1,8 +1,9 @@
 //! Remedies as the command line says them: with its flags and commands.
 
-use acestep_engine::{Error, device::Fault, nearest};
+use acestep_engine::{Error, device::Fault, error::FamilyError, nearest};
 use acestep_import::{AdapterError, Unknown, hub::HubError};
 use acestep_music::SongError;
+use acestep_session::SessionError;
 use burn::tensor::DType;
 
 use crate::{cli_error::CliError, fields::as_flags, settings};
@@ -40,6 +41,9 @@ pub(crate) fn of_engine(error: &Error) -> Option<String> {
     }
     if let Some(SongError::Unusable { source, .. }) = error.family() {
         return of_engine(source);
+    }
+    if let Some(error) = error.family() {
+        return of_session(error);
     }
     let hint = error.hint()?;
     // These repeat a key of the request file, or a value.
@@ -81,6 +85,26 @@ pub(crate) fn of_engine(error: &Error) -> Option<String> {
             _ => hint,
         },
         _ => hint,
+    })
+}
+
+fn of_session(error: &SessionError) -> Option<String> {
+    Some(match error {
+        SessionError::NoLanguageModel(absent) => {
+            let remedy = remedy(absent).unwrap_or_default();
+            format!("{remedy}\n      to make the song without it, pass --no-thinking")
+        }
+        SessionError::NoWordsInCondition => {
+            "leave --lrc, --output-lrc, --output-vtt and --score out".into()
+        }
+        SessionError::FollowsSong(_) => "pass --no-codes, or leave --codes out".into(),
+        SessionError::NoDescription => {
+            "write acestep inspire \"a soft love song for a quiet evening\"".into()
+        }
+        SessionError::KeptVoice { .. } => {
+            "pass the --model that made it; `acestep voice list` names it".into()
+        }
+        error => as_flags(&error.hint()?),
     })
 }
 

@@ -12,14 +12,11 @@ use std::{
 };
 
 use acestep_engine::{
-    Notice,
-    device::Fault,
     error::size,
     process,
     progress::{Event, Observe, Stage, Unit},
-    retry,
 };
-use acestep_music::stage;
+use acestep_session::outcome::Outcome;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Value, json};
 
@@ -66,19 +63,6 @@ pub(crate) struct Of<'a> {
     request: usize,
 }
 
-/// The measurements and notices of a run.
-#[derive(Default)]
-pub(crate) struct Outcome {
-    /// The time of each stage.
-    pub(crate) elapsed: Vec<(Stage, Duration)>,
-    /// Notices of the run, for example about repeated work.
-    pub(crate) notices: Vec<Notice>,
-    /// Frames that the VAE decoded at once, if the number had to be reduced.
-    pub(crate) vae_chunk: Option<usize>,
-    /// Networks that were run again in f32, as noun phrases.
-    pub(crate) widened: Vec<&'static str>,
-}
-
 /// Progress of the current stage.
 #[derive(Debug, Clone, Copy)]
 struct Steps {
@@ -109,14 +93,6 @@ impl Progress {
         let mut outcomes = std::mem::take(&mut self.state.into_inner().outcomes);
         outcomes.resize_with(requests, Outcome::default);
         outcomes
-    }
-
-    /// Prints and remembers a notice, for example that a stage starts again.
-    fn again(&self, state: &mut State, request: usize, notice: Notice) {
-        state.clear();
-        state.steps = None;
-        self.report.notes([&notice]);
-        state.outcome(request).notices.push(notice);
     }
 
     /// Prints an event for programs that read JSON.
@@ -168,27 +144,14 @@ impl Progress {
                 let held = held.map_or(String::new(), |bytes| format!(" · {}", size(bytes)));
                 self.show(state, line(stage, &(under_way(stage, steps, elapsed) + &held)));
             }
-            Event::Overflowed { who, dtype } => {
-                state.outcome(request).widened.push(who);
-                self.again(state, request, retry::notice(who, dtype));
-            }
-            Event::Noticed(notice) => self.again(state, request, notice),
-            Event::Again { stage, frames, why } => {
-                if stage == stage::VAE {
-                    state.outcome(request).vae_chunk = Some(frames);
-                }
-                let what = stage.name;
-                let lack = match Fault::of(&why) {
-                    Fault::Memory => " for lack of memory",
-                    Fault::Kernel | Fault::Lost | Fault::Unknown => "",
-                };
-                let text = format!(
-                    "the device failed in the {what} stage{lack} ({why}): again with {frames} frames at \
-                     once"
-                );
-                self.again(state, request, Notice(text));
+            // The stage starts again, or goes on.
+            Event::Overflowed { .. } | Event::Noticed(_) | Event::Again { .. } => {
+                state.clear();
+                state.steps = None;
+                self.report.notes(state.outcome(request).take(&event));
             }
             Event::Finished { stage, elapsed } => {
+                state.outcome(request).take(&event);
                 let text = over(stage, state.steps.take(), elapsed);
                 let text = line(stage, &text);
                 state.clear();
@@ -200,7 +163,6 @@ impl Progress {
                     })),
                     Style::Lines | Style::Moving => self.report.line(&text),
                 }
-                state.outcome(request).elapsed.push((stage, elapsed));
             }
         }
     }
@@ -308,6 +270,8 @@ pub(crate) fn seconds(duration: Duration) -> String {
 
 #[cfg(test)]
 mod tests {
+    use acestep_engine::Notice;
+    use acestep_music::stage;
     use burn::tensor::DType;
 
     use super::*;

@@ -57,6 +57,13 @@ pub(crate) fn voices_dir() -> Option<PathBuf> {
     Some(base.data_dir().join("acestep").join("voices"))
 }
 
+/// Returns the folder of the server: `acestep/serve` in the user's data directory. `None` if the user
+/// has no home.
+pub(crate) fn serve_dir() -> Option<PathBuf> {
+    let base = etcetera::choose_base_strategy().ok()?;
+    Some(base.data_dir().join("acestep").join("serve"))
+}
+
 /// Returns the path of the configuration file; default: `acestep/config.toml` in the user's
 /// configuration directory. `None` if the user has no home.
 pub(crate) fn config_file() -> Option<PathBuf> {

@@ -12,6 +12,7 @@ pub(crate) fn long() -> String {
     features.extend(cfg!(feature = "mp3").then_some("mp3"));
     features.extend(cfg!(feature = "opus").then_some("opus"));
     features.extend(cfg!(feature = "play").then_some("play"));
+    features.extend(cfg!(feature = "nats").then_some("nats"));
     format!(
         "{}\ncommit    {COMMIT}\nbuilt for {}, {}\nfeatures  {}",
         env!("CARGO_PKG_VERSION"),

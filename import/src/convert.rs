@@ -3,7 +3,8 @@
 //! bf16 is the upper half of an f32, so widening it is a shift. Narrowing rounds to nearest even,
 //! as PyTorch does.
 
-use half::{bf16, f16, slice::HalfFloatSliceExt};
+use acestep_model::narrow_to_bf16;
+use half::{bf16, f16, slice::HalfFloatSliceExt as _, vec::HalfBitsVecExt as _};
 
 use crate::blocks::{Block, LONGEST};
 
@@ -48,12 +49,24 @@ impl FileType {
 
 /// A type that weights can be converted to.
 pub(crate) trait Element: burn::tensor::Element {
+    /// Returns zeros in pages that nothing has touched: the threads that write them get them.
+    fn zeros(count: usize) -> Vec<Self>;
+    /// Converts little-endian f32 values.
+    fn from_f32s(bytes: &[u8], values: &mut [Self]) {
+        for (value, word) in values.iter_mut().zip(bytes.as_chunks().0) {
+            *value = Self::from_f32(f32::from_le_bytes(*word));
+        }
+    }
     fn from_f32(value: f32) -> Self;
     fn from_f16(value: f16) -> Self;
     fn from_bf16(value: bf16) -> Self;
 }
 
 impl Element for f32 {
+    fn zeros(count: usize) -> Vec<Self> {
+        vec![0.0; count]
+    }
+
     fn from_f32(value: f32) -> Self {
         value
     }
@@ -68,6 +81,10 @@ impl Element for f32 {
 }
 
 impl Element for f16 {
+    fn zeros(count: usize) -> Vec<Self> {
+        vec![0u16; count].reinterpret_into()
+    }
+
     fn from_f32(value: f32) -> Self {
         Self::from_f32(value)
     }
@@ -82,6 +99,14 @@ impl Element for f16 {
 }
 
 impl Element for bf16 {
+    fn zeros(count: usize) -> Vec<Self> {
+        vec![0u16; count].reinterpret_into()
+    }
+
+    fn from_f32s(bytes: &[u8], values: &mut [Self]) {
+        narrow_to_bf16(bytes, values.reinterpret_cast_mut());
+    }
+
     fn from_f32(value: f32) -> Self {
         Self::from_f32(value)
     }
@@ -98,11 +123,7 @@ impl Element for bf16 {
 /// Converts all values that `bytes` stores as `from`. The bytes need no alignment.
 pub(crate) fn convert<T: Element>(bytes: &[u8], from: FileType, values: &mut [T]) {
     match from {
-        FileType::F32 => {
-            for (value, word) in values.iter_mut().zip(bytes.as_chunks().0) {
-                *value = T::from_f32(f32::from_le_bytes(*word));
-            }
-        }
+        FileType::F32 => T::from_f32s(bytes, values),
         FileType::Bf16 => {
             for (value, pair) in values.iter_mut().zip(bytes.as_chunks().0) {
                 *value = T::from_bf16(bf16::from_bits(u16::from_le_bytes(*pair)));
@@ -171,6 +192,20 @@ mod tests {
         let bytes = [1.0 + step, 1.0 + 3.0 * step].map(f32::to_le_bytes).concat();
         let narrow = converted::<bf16>(&bytes, FileType::F32);
         assert_eq!(narrow, [1.0, 1.0 + 4.0 * step].map(bf16::from_f32));
+    }
+
+    /// Every upper half, with the lower halves around the middle.
+    #[test]
+    fn narrowing_is_that_of_single_values() {
+        let upper = (0..=u16::MAX).map(|upper| u32::from(upper) << 16);
+        let words =
+            upper.flat_map(|upper| [0, 1, 0x7FFF, 0x8000, 0x8001, 0xFFFF].map(|x| upper | x));
+        let words: Vec<u32> = words.collect();
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        for (word, value) in words.iter().zip(converted::<bf16>(&bytes, FileType::F32)) {
+            let single = bf16::from_f32(f32::from_bits(*word));
+            assert_eq!(value.to_bits(), single.to_bits(), "{word:#010x}");
+        }
     }
 
     #[test]

@@ -294,7 +294,7 @@ impl Tensors {
     /// Returns the values of tensor `name`, row-major.
     pub(crate) fn values<T: Element>(&self, name: &str) -> Result<Vec<T>, Error> {
         let (bytes, range, from) = self.whole(name)?;
-        let mut values = vec![T::from_f32(0.0); range.len() / from.size() * from.values()];
+        let mut values = T::zeros(range.len() / from.size() * from.values());
         let step = CHUNK / from.size();
         let chunks = values.par_chunks_mut(step * from.values()).enumerate();
         chunks.for_each(|(index, values)| {

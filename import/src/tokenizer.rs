@@ -8,7 +8,7 @@
 use std::path::PathBuf;
 
 use tokenizers::{
-    SplitDelimiterBehavior, Tokenizer,
+    Model as _, SplitDelimiterBehavior, Tokenizer,
     pre_tokenizers::{
         byte_level::ByteLevel,
         sequence::Sequence,
@@ -137,8 +137,7 @@ pub(crate) fn read(directory: &Directory, owner: Owner) -> Result<(PathBuf, Toke
         let file = "tokenizer.json";
         (file, Tokenizer::from_bytes(directory.text(file)?).map_err(|error| error.to_string()))
     } else if directory.has("vocab.json") && directory.has("merges.txt") {
-        let json = assemble::tokenizer_json(directory, owner)?;
-        ("vocab.json", serde_json::from_value(json).map_err(|error| error.to_string()))
+        ("vocab.json", Ok(assemble::tokenizer(directory, owner)?))
     } else if let Directory::Foreign(foreign) = directory {
         return Err(foreign.missing());
     } else {
@@ -163,7 +162,14 @@ pub(crate) fn read(directory: &Directory, owner: Owner) -> Result<(PathBuf, Toke
 
 /// Returns the number of ids of `tokenizer`: the largest id plus one.
 pub(crate) fn vocabulary(tokenizer: &Tokenizer) -> usize {
-    tokenizer.get_vocab(true).into_values().max().map_or(0, |id| id as usize + 1)
+    let (model, count) = (tokenizer.get_model(), tokenizer.get_vocab_size(false));
+    // A vocabulary without gaps is told by looking at each id, which is faster than to copy its texts.
+    let own = match (0..count as u32).all(|id| model.id_to_token(id).is_some()) {
+        true => count,
+        false => model.get_vocab().into_values().max().map_or(0, |id| id as usize + 1),
+    };
+    let added = tokenizer.get_added_tokens_decoder();
+    added.into_keys().max().map_or(own, |id| own.max(id as usize + 1))
 }
 
 #[cfg(test)]

@@ -30,6 +30,21 @@ pub fn kept_as<B: Backend>(name: &str, layer: &str, weights: DType) -> DType {
     }
 }
 
+/// Rounds little-endian f32 values to the bits of bf16, to nearest even; NaN stays NaN.
+///
+/// It is here, not beside its callers, because this crate is optimised in every build: it converts
+/// hundreds of megabytes before the first sound.
+pub fn narrow_to_bf16(bytes: &[u8], values: &mut [u16]) {
+    for (value, word) in values.iter_mut().zip(bytes.as_chunks().0) {
+        let bits = u32::from_le_bytes(*word);
+        let upper = bits >> 16;
+        let rounded = bits.wrapping_add(0x7FFF + (upper & 1)) >> 16;
+        let is_nan = bits & 0x7FFF_FFFF > 0x7F80_0000;
+        // The bit keeps it a NaN if only lower bits said so.
+        *value = if is_nan { upper | 0x40 } else { rounded } as u16;
+    }
+}
+
 /// Converts the float weights of `module` to `dtype`, each by the rule of [`kept_as`]; `I8` is
 /// [`kernel::quantize_q8`]. Only random weights need it; a checkpoint's weights are converted while
 /// they are read.

@@ -340,6 +340,21 @@ pub fn add_snake<B: Backend>(
     B::add_snake(primitive(x), primitive(y), alpha, beta).map(tensor)
 }
 
+/// Weighted mean and standard deviation over time: `m = sum(w x)` and
+/// `sqrt(max(sum(w (x - m)^2), least))`.
+///
+/// # Shapes
+/// - `x`, `weights`: `[B, channels, S]`; the weights of a channel sum to 1
+/// - outputs: `[B, channels, 1]`
+pub fn moments<B: Backend>(
+    x: Tensor<B, 3>,
+    weights: Tensor<B, 3>,
+    least: f32,
+) -> [Tensor<B, 3>; 2] {
+    debug_assert_same_dtype("moments", x.dtype(), [weights.dtype()]);
+    B::moments(primitive(x), primitive(weights), least).map(tensor)
+}
+
 /// Clamps `x`, of any shape, to `least` and `most`. NaN stays NaN.
 ///
 /// It replaces Burn's `clamp`, which fails on GPUs in two ways (Burn 0.21). Some GPUs return a

@@ -54,7 +54,7 @@ pub mod qwen3;
 pub mod speech;
 mod tap;
 
-pub use cast::{cast, kept_as};
+pub use cast::{cast, kept_as, narrow_to_bf16};
 pub use checkpoint::{
     Checkpoint, CheckpointError, Configs, LanguageCheckpoint, LanguageFiles, ModelFiles, Tokenizer,
 };

@@ -33,6 +33,8 @@ mod outputs;
 mod progress;
 mod requests;
 mod sampler;
+#[cfg(unix)]
+mod serve;
 mod shell;
 mod songs;
 mod sound;

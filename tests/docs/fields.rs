@@ -8,11 +8,12 @@ use regex::Regex;
 use super::{book::visit, pages_in, text};
 
 /// The sources of the libraries.
-const LIBRARIES: [&str; 6] = [
+const LIBRARIES: [&str; 7] = [
     "model/src",
     "import/src",
     "runtime/engine/src",
     "runtime/music/src",
+    "runtime/session/src",
     "train/src",
     "tests/proof/src",
 ];

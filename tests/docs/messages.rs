@@ -80,6 +80,7 @@ fn every_message_is_on_the_page_for_troubles() {
         "runtime/engine/src",
         "runtime/music/src",
         "runtime/speech/src",
+        "runtime/session/src",
         "cli/src",
         "train/src/lora",
         "tests/proof/src",

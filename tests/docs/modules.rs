@@ -14,12 +14,14 @@ use syn::{
 use super::text;
 
 /// The crates.
-const CRATES: [&str; 9] = [
+const CRATES: [&str; 11] = [
     "model",
     "import",
     "runtime/engine",
     "runtime/music",
     "runtime/speech",
+    "runtime/session",
+    "runtime/serve",
     "train",
     "train/demo",
     "cli",

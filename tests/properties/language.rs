@@ -6,7 +6,7 @@ use acestep_model::{CheckpointError, LanguageCheckpoint, LanguageFiles, Place, T
 use acestep_music::{
     Plan, Request,
     lm::{
-        compose::{Ask, Job, compose},
+        compose::{Ask, Composing, compose},
         constrain::{Grammar, Phase, Rules},
         generate::{Prompts, Writer},
         prompt::{self, PromptStyle},
@@ -26,12 +26,12 @@ fn tokenizer(language: &LanguageModelDir) -> &dyn Tokenizer {
 }
 
 /// Calls `work` with the task of a greedy plan.
-pub(super) fn with_greedy_plan<T>(work: impl FnOnce(&Job<'_>) -> T) -> T {
+pub(super) fn with_greedy_plan<T>(work: impl FnOnce(&Composing<'_>) -> T) -> T {
     let request = Request::default().with(|r| r.words.caption = Some("rain".into()));
     let mut settings = request.language.plan(&request.words, &[0], &mut vec![]).expect("defaults");
     (settings.temperature, settings.cfg_scale) = (0.0, 1.0);
     let (ask, settings) = (Ask::Plan, &settings);
-    work(&Job { request: &request, ask, writes_codes: false, settings, genres: None })
+    work(&Composing { request: &request, ask, writes_codes: false, settings, genres: None })
 }
 
 /// Calls `work` with a writer of the built-in model, for tests of single phases.
@@ -192,8 +192,9 @@ impl LanguageCheckpoint<Cpu> for Overwritten {
 #[test]
 fn a_plan_of_weights_that_changed_meanwhile_is_thrown_away() {
     let language = acestep_import::open_tiny_language_model().expect("it is part of the program");
-    let made =
-        with_greedy_plan(|job| compose::<Cpu>(job, &Overwritten(language), &place(), &Unobserved));
+    let made = with_greedy_plan(|asked| {
+        compose::<Cpu>(asked, &Overwritten(language), &place(), &Unobserved)
+    });
     let error = made.expect_err("it has changed");
     let Error::Checkpoint(cause) = &error else { panic!("{error}") };
     assert_eq!(cause.to_string(), "`lm.safetensors` was written to while it was in use");
@@ -203,7 +204,7 @@ fn a_plan_of_weights_that_changed_meanwhile_is_thrown_away() {
 fn scores_that_are_no_numbers_are_an_error_that_names_the_step() {
     let language = acestep_import::open_tiny_language_model().expect("it is part of the program");
     let made =
-        with_greedy_plan(|job| compose::<Cpu>(job, &Damaged(language), &place(), &Unobserved));
+        with_greedy_plan(|asked| compose::<Cpu>(asked, &Damaged(language), &place(), &Unobserved));
     let error = made.expect_err("no numbers");
     // The tokens before the first value are forced, so they need no logits.
     let Error::Scores { step: 4, .. } = &error else { panic!("{error}") };
@@ -244,14 +245,14 @@ fn whatever_it_decides_is_what_a_song_can_have() {
         let mut settings =
             request.language.plan(&request.words, &[seed], &mut vec![]).expect("defaults");
         (settings.temperature, settings.top_p, settings.max_tokens) = (2.0, None, Some(900));
-        let job = Job {
+        let asked = Composing {
             request: &request,
             ask: Ask::Plan,
             writes_codes: false,
             settings: &settings,
             genres: None,
         };
-        let made = match compose::<Cpu>(&job, &language, &place(), &Unobserved) {
+        let made = match compose::<Cpu>(&asked, &language, &place(), &Unobserved) {
             Ok(composed) => composed.request,
             Err(Error::NeverStopped { .. } | Error::NothingValid { .. }) => continue,
             Err(error) => panic!("seed {seed}: {error}"),

@@ -18,6 +18,7 @@ mod prompts;
 mod residency;
 mod sampler;
 mod seeds;
+mod session;
 mod speech_files;
 mod tasks;
 mod vae;

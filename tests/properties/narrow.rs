@@ -326,7 +326,7 @@ fn a_language_model_that_overflows_is_asked_again_in_f32() {
     let composed = |dtype| {
         let language = LouderLanguage(open_tiny_language_model().expect("built in"));
         let watch = Watch::default();
-        let composed = with_greedy_plan(|job| compose(job, &language, &narrow(dtype), &watch));
+        let composed = with_greedy_plan(|asked| compose(asked, &language, &narrow(dtype), &watch));
         (composed.map(|composed| composed.text).map_err(|error| error.to_string()), watch.0.take())
     };
     let (wide, told) = composed(DType::F32);

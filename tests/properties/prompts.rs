@@ -4,7 +4,7 @@ use acestep_engine::Unobserved;
 use acestep_model::{LanguageFiles, Tokenizer};
 use acestep_music::{
     Request,
-    lm::compose::{Ask, Composed, Job, compose},
+    lm::compose::{Ask, Composed, Composing, compose},
 };
 use acestep_tests::{Cpu, place};
 
@@ -25,8 +25,9 @@ fn asked(
     let composed = (0..30).find_map(|seed| {
         settings.seeds = vec![seed];
         let (ask, settings) = (ask.clone(), &settings);
-        let job = Job { request: &request, ask, writes_codes: true, settings, genres: None };
-        let composed = compose::<Cpu>(&job, &language, &place(), &Unobserved).ok()?;
+        let asked =
+            Composing { request: &request, ask, writes_codes: true, settings, genres: None };
+        let composed = compose::<Cpu>(&asked, &language, &place(), &Unobserved).ok()?;
         let is_whole = composed.text.is_empty() || composed.text.contains("\nlanguage:");
         is_whole.then_some(composed)
     });

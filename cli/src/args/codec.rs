@@ -89,12 +89,19 @@ pub(crate) struct Common {
     /// Latent frames per chunk, 25 per second in the released models [default: 750 to encode, 512
     /// to decode, or what fits].
     #[arg(long, value_name = "FRAMES", help_heading = "Model and device")]
-    pub(crate) vae_chunk: Option<i64>,
+    vae_chunk: Option<i64>,
 
     /// Latent frames of overlap on each side, whose result is discarded [default: 50 to encode, 64
     /// to decode].
     #[arg(long, value_name = "FRAMES", help_heading = "Model and device")]
-    pub(crate) vae_overlap: Option<i64>,
+    vae_overlap: Option<i64>,
+}
+
+impl Common {
+    /// Returns the typed frames per chunk, and their overlap.
+    pub(crate) fn tiles(&self) -> (Option<i64>, Option<i64>) {
+        (self.vae_chunk, self.vae_overlap)
+    }
 }
 
 /// Parses a format; clap adds the names of flag and value to an error.

@@ -1,6 +1,6 @@
 //! Flags of every command.
 
-use std::path::PathBuf;
+use std::{ffi::OsString, path::PathBuf};
 
 use anstream::ColorChoice;
 use clap::{ArgAction, ValueEnum};
@@ -118,6 +118,24 @@ impl Global {
         .into_iter()
         .flatten()
         .collect()
+    }
+
+    /// Returns the flags that another process of this program needs too.
+    pub(crate) fn passed_on(&self) -> Vec<OsString> {
+        let mut flags = Vec::new();
+        for (flag, path) in [("--models-dir", &self.models_dir), ("--config", &self.config)] {
+            if let Some(path) = path {
+                flags.extend([flag.into(), path.clone().into_os_string()]);
+            }
+        }
+        flags.extend(self.no_config.then(|| "--no-config".into()));
+        flags.extend(self.offline.then(|| "--offline".into()));
+        let (flag, times) = match self.verbose {
+            0 => ("--quiet", self.quiet),
+            more => ("--verbose", more),
+        };
+        flags.extend((0..times).map(|_| OsString::from(flag)));
+        flags
     }
 
     /// Returns the output settings of these flags.

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use acestep_engine::Error;
-use acestep_music::{lm::settings::Settings, request};
+use acestep_music::request;
+use acestep_session::language::Limits;
 
 use super::{
     thinking::Decisions,
@@ -121,9 +121,9 @@ impl Drawing {
         put(&mut request.use_constrained_decoding, constrained.as_ref());
     }
 
-    /// Returns `settings` with the typed limits of tokens.
-    pub(crate) fn bound(&self, settings: Settings) -> Result<Settings, Error> {
-        settings.bounded(self.max_tokens, self.max_seq)
+    /// Returns the typed limits of tokens.
+    pub(crate) fn limits(&self) -> Limits {
+        Limits { max_tokens: self.max_tokens, max_seq: self.max_seq }
     }
 }
 

@@ -3,7 +3,7 @@
 //! A group such as `model` shows the examples of all its subcommands; each of these shows its own.
 
 use crate::args::{
-    adapter, after, codec, config, doctor, generate, model, plan, speak, train, voice,
+    adapter, after, codec, config, doctor, generate, model, plan, serve, speak, train, voice,
 };
 
 /// Shown under the long help of the program.
@@ -17,6 +17,8 @@ Examples:
       makes a song with it; `acestep generate --help` shows more
   acestep speak \"Good morning.\" --voice ryan -o morning.wav
       speaks, with a model of `acestep model list`
+  acestep serve
+      opens a page and an API on http://127.0.0.1:8001
   acestep doctor
       shows what this machine has, and tests whether it works";
 
@@ -49,10 +51,13 @@ Examples:
   acestep check --only bench --preset turbo
       runs one part with one preset";
 
-const OF_COMMANDS: [(&str, &str); 21] = [
+const OF_COMMANDS: [(&str, &str); 24] = [
     ("generate", generate::EXAMPLES),
     ("speak", speak::EXAMPLES),
     ("voice", voice::EXAMPLES),
+    ("serve", serve::EXAMPLES),
+    ("work", serve::WORK_EXAMPLES),
+    ("jobs", serve::JOBS_EXAMPLES),
     ("plan", plan::EXAMPLES),
     ("inspire", plan::INSPIRE_EXAMPLES),
     ("format", plan::FORMAT_EXAMPLES),

@@ -3,7 +3,7 @@
 use std::{path::Path, process::ExitCode, time::Instant};
 
 use acestep_engine::{
-    Engine, Error, Notice, Residency,
+    Notice,
     audio::{
         Audio,
         fade::fade,
@@ -13,27 +13,21 @@ use acestep_engine::{
     },
     tiling::Tiling,
 };
-use acestep_import::{AceStep, Network, TINY};
-use acestep_music::{
-    Networks, Request, SongError, codec,
-    exchange::Array3,
-    flow::noise::NoiseSource,
-    latents,
-    request::{compute, output::OutputPlan},
-};
+use acestep_import::{AceStep, TINY};
+use acestep_music::{Encode, NoiseSource, Request, latents, request::output::OutputPlan};
+use acestep_session::codec;
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
 use super::{
-    engine::{self, Started, on_engine},
+    engine::{self, Started},
     formats::{self, is_stdout},
-    memory,
     target::{self, Target},
 };
 use crate::{
     args::{
         Global,
-        codec::{Common, Decode, Encode, Way},
+        codec::{Common, Decode, Encode as EncodeArgs, Way},
     },
     fields,
     progress::{self, Progress},
@@ -75,10 +69,6 @@ impl Ready {
         Ok(Self { folder, started })
     }
 
-    fn engine(&self) -> Engine {
-        self.started.engine
-    }
-
     /// Remembers that this model has completed a run, and returns all notices.
     fn finish(self, progress: Progress) -> Vec<Notice> {
         let Started { engine, kernels, mut notices } = self.started;
@@ -88,15 +78,13 @@ impl Ready {
     }
 }
 
-fn encode(args: &Encode, report: &Report) -> Result<()> {
+fn encode(args: &EncodeArgs, report: &Report) -> Result<()> {
     let common = &args.common;
     if common.output.is_none() {
         target::check_place(&args.input)?;
     }
     let folder = open(common)?;
-    let vae = &folder.configs().vae;
-    let (rate, hop, per_second) =
-        (u64::from(vae.sampling_rate), vae.hop(), vae.frames_per_second());
+    let (hop, per_second) = (folder.configs().vae.hop(), folder.configs().vae.frames_per_second());
     let (audio, mut notices) = read::song(&args.input, per_second.recip())?;
     let format = match common.output.as_deref().filter(|path| !is_stdout(path)) {
         Some(path) => {
@@ -106,25 +94,19 @@ fn encode(args: &Encode, report: &Report) -> Result<()> {
         None => args.format.unwrap_or_default(),
     };
     let output = destination(common, &args.input, format.name())?;
-    let samples = audio.samples() as u64 * rate;
-    let samples = samples.div_ceil(u64::from(audio.sample_rate)) as usize;
-    let frames = samples / hop;
-    if frames == 0 {
-        let least = hop as f64 / rate as f64;
-        return Err(Error::from(SongError::TooShort { seconds: audio.seconds(), least }).into());
-    }
-    let tiling = tiling(common, Tiling::ENCODE, frames, &mut notices)?;
+    let (samples, frames) = codec::length(&audio, &folder)?;
+    let tiling = codec::tiling(common.tiles(), Tiling::ENCODE, frames, &mut notices)?;
     let mut ready = Ready::start(common, folder)?;
     ready.started.notices.extend(notices);
-    let need = memory::sizes(&ready.folder, ready.engine()).encoder(frames)?;
-    memory::check(&[need], false, ready.engine())?;
+    let (folder, engine) = (&ready.folder, ready.started.engine);
+    codec::check_memory(folder, true, frames, engine)?;
 
     let seed = args.sample.then(|| args.seed.unwrap_or_else(|| u64::from(rand::random::<u32>())));
-    let how = codec::Encode { tiling, draw: seed.map(|seed| (NoiseSource::default(), seed)) };
+    let how = Encode { tiling, draw: seed.map(|seed| (NoiseSource::default(), seed)) };
     report.notes(&ready.started.notices);
     let start = Instant::now();
     let progress = Progress::new(*report);
-    let made = to_latents(&audio, how, &ready, &progress)?
+    let made = codec::encode(&audio, how, folder, engine, &progress)
         .context("cannot turn the sound into latents")?;
     let [_, frames, channels] = made.shape;
     let bytes = latents::to_bytes(&made, format, per_second)?;
@@ -157,22 +139,17 @@ fn decode(args: &Decode, report: &Report) -> Result<()> {
     let stored = latents::read(&args.input, folder.configs().vae.decoder_input_channels)?;
     let output = destination(common, &args.input, format.extension())?;
     let frames = stored.shape[1];
-    let tiling = tiling(common, Tiling::default(), frames, &mut notices)?;
+    let tiling = codec::tiling(common.tiles(), Tiling::default(), frames, &mut notices)?;
     let mut ready = Ready::start(common, folder)?;
-    let need = memory::sizes(&ready.folder, ready.engine()).decoder(frames)?;
-    memory::check(&[need], false, ready.engine())?;
-    // A codec must not change the loudness by default.
-    if request.output.enable_normalization.is_none() {
-        request.output.enable_normalization = Some(false);
-    }
-    let seconds = frames as f64 / ready.folder.configs().vae.frames_per_second();
-    let changes = request.output.plan(false, seconds, &mut notices)?;
+    let (folder, engine) = (&ready.folder, ready.started.engine);
+    codec::check_memory(folder, false, frames, engine)?;
+    let changes = codec::changes(&mut request.output, folder, frames, &mut notices)?;
     ready.started.notices.extend(notices);
     report.notes(&ready.started.notices);
 
     let start = Instant::now();
     let progress = Progress::new(*report);
-    let mut audio = to_sound(&stored, tiling, &ready, &progress)?
+    let mut audio = codec::decode(&stored, tiling, folder, engine, &progress)
         .context("cannot turn the latents into sound")?;
     let said = finished(&mut audio, &changes, format);
     report.notes(&said);
@@ -215,19 +192,6 @@ fn destination(common: &Common, input: &Path, extension: &str) -> Result<Target>
     Ok(output)
 }
 
-/// The tiles for `frames` if the command line sets them; otherwise `None`.
-fn tiling(
-    common: &Common,
-    usual: Tiling,
-    frames: usize,
-    notices: &mut Vec<Notice>,
-) -> Result<Option<Tiling>, Error> {
-    match (common.vae_chunk, common.vae_overlap) {
-        (None, None) => Ok(None),
-        asked => compute::tiling(asked, usual, frames, notices).map(Some),
-    }
-}
-
 /// Reports the result and the path of the output.
 fn finish(
     common: &Common,
@@ -248,41 +212,4 @@ fn finish(
     }
     report.line(&format!("{what} in {} · {output}", progress::seconds(start.elapsed())));
     Ok(())
-}
-
-/// Encodes `audio`. The outer error is of the device.
-fn to_latents(
-    audio: &Audio,
-    how: codec::Encode,
-    ready: &Ready,
-    progress: &Progress,
-) -> Result<Result<Array3, Error>, Error> {
-    let folder = &ready.folder;
-    on_engine!(ready.engine(),
-    for<'a>(audio: &'a Audio, how: codec::Encode, folder: &'a AceStep, progress: &'a Progress)
-        -> Result<Array3, Error>,
-    |place: B| {
-        folder.check::<B>(&place.device, &[Network::VaeEncoder]).map_err(Error::checkpoint)?;
-        let networks = Networks::<B>::new(folder, place, Residency::WhileUsed);
-        codec::encode(audio, how, &networks, progress)
-    })
-}
-
-/// Decodes `latents`. The outer error is of the device.
-fn to_sound(
-    latents: &Array3,
-    tiling: Option<Tiling>,
-    ready: &Ready,
-    progress: &Progress,
-) -> Result<Result<Audio, Error>, Error> {
-    let folder = &ready.folder;
-    on_engine!(ready.engine(),
-    for<'a>(latents: &'a Array3, tiling: Option<Tiling>, folder: &'a AceStep,
-            progress: &'a Progress)
-        -> Result<Audio, Error>,
-    |place: B| {
-        folder.check::<B>(&place.device, &[Network::VaeDecoder]).map_err(Error::checkpoint)?;
-        let networks = Networks::<B>::new(folder, place, Residency::WhileUsed);
-        codec::decode(latents, tiling, &networks, progress)
-    })
 }

@@ -15,33 +15,6 @@ use crate::{args::device::Where, settings};
 const FIRST_RUN: &str = "first run on this device: its kernels are compiled and tuned, which may take \
      minutes; later runs of the same start at once";
 
-/// Runs a body with the backend of an engine. Rust has no closures that are generic over a type, so
-/// the variables that the body uses are listed with their types:
-/// `on_engine!(engine, for<'a>(folder: &'a AceStep) -> Result<(), Error>, |place: B| { .. })`
-macro_rules! on_engine {
-    ($engine:expr, for<$life:lifetime>($($name:ident: $type:ty),+ $(,)?) -> $output:ty,
-     |$place:ident: $backend:ident| $body:block) => {{
-        struct Work<$life> {
-            $($name: $type),+
-        }
-
-        impl<$life> acestep_engine::Job for Work<$life> {
-            type Output = $output;
-
-            fn run<$backend: acestep_model::Backend>(
-                self,
-                $place: acestep_model::Place<$backend>,
-            ) -> $output {
-                let Self { $($name),+ } = self;
-                $body
-            }
-        }
-
-        $engine.run(Work { $($name),+ })
-    }};
-}
-pub(crate) use on_engine;
-
 /// An engine, and the folder of its kernels.
 pub(crate) struct Started {
     pub(crate) engine: Engine,

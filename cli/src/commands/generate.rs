@@ -1,45 +1,49 @@
 //! `acestep generate`: makes songs from requests, in three phases with one value each.
 //!
 //! ```text
-//! flags, files --resolve--> Resolved --make--> Run --report--> JSON, summary, exit code
+//! flags, files --resolve--> Song --make--> Run --report--> JSON, summary, exit code
 //! ```
 //!
 //! | phase | files | content |
 //! |---|---|---|
-//! | resolve | `resolve.rs`, `resolved.rs` | every decision and every check that needs no network |
+//! | resolve | `resolve.rs`, `song.rs` | every decision and every check that needs no network |
 //! | make | `make.rs`, `written.rs` | language models, songs (each written at once), scores |
 //! | report | `ending.rs` | the last words, also after Ctrl-C or a failure |
 //!
-//! A value does not change after its phase: the language model makes one `Resolved` of another.
+//! A value does not change after its phase: the language model makes one `Song` of another.
 
-mod adapters;
 mod after;
 mod composition;
 mod describe;
 mod ending;
 mod make;
-mod memory;
 mod outputs;
 mod request;
 mod requests;
 mod resolve;
-mod resolved;
-pub(super) mod run;
-mod saved;
+mod song;
 mod sounds;
 mod written;
 
 use std::process::ExitCode;
 
+use acestep_engine::Observe;
+use acestep_session::{
+    language,
+    song::{
+        self as session, adapters,
+        describe::{Resources, headline},
+    },
+};
 use anyhow::Result;
 use serde_json::Value;
 
 pub(crate) use crate::args::generate::Args;
-use crate::{args::Global, commands::language, progress::Progress, report::Report};
+use crate::{args::Global, progress::Progress, report::Report};
 use make::Run;
 use requests::Requests;
 use resolve::resolve;
-use resolved::Resolved;
+use song::Song;
 
 /// Makes the songs of every request, or shows what would be made.
 ///
@@ -50,58 +54,61 @@ pub(crate) fn run(args: Args, global: &Global) -> Result<ExitCode> {
     let report = global.report();
     let (json, dry_run) = (args.output.json, args.output.dry_run);
     let requests = Requests::of(&args)?;
-    let resolved = requests.each(&requests.args, |args| {
-        let resolved = resolve(args, &report)?;
-        report.notes(&resolved.notices);
-        Ok(resolved)
+    let songs = requests.each(&requests.args, |args| {
+        let song = resolve(args, &report)?;
+        report.notes(&song.resolved.notices);
+        Ok(song)
     })?;
-    requests.check_outputs(&resolved)?;
+    requests.check_outputs(&songs)?;
     if dry_run {
-        let objects = requests.each(&resolved, |one| show(one, json, &report))?;
+        let objects = requests.each(&songs, |song| show(song, json, &report))?;
         if json {
-            report.output(&format!("{:#}", requests::one_or_all(objects, resolved.len())))?;
+            report.output(&format!("{:#}", requests::one_or_all(objects, songs.len())))?;
         }
     }
-    requests.each(&resolved, memory::check)?;
+    requests.each(&songs, |song| Ok(song.resolved.check_memory()?))?;
     if dry_run {
         return Ok(ExitCode::SUCCESS);
     }
-    let (run, ended) = Run::make(resolved, json, report);
+    let (run, ended) = Run::make(songs, json, report);
     run.report(ended)
 }
 
 /// Shows what would be made: prints it as text, or returns it as JSON.
-fn show(resolved: &Resolved, json: bool, report: &Report) -> Result<Value> {
+fn show(song: &Song, json: bool, report: &Report) -> Result<Value> {
+    let resolved = &song.resolved;
     report.notes(&resolved.plan_notices);
     resolved.folder.measure_adapters(resolved.setup.engine.dtype)?;
     let (_, notices) = adapters::outcome(&resolved.folder);
     report.notes(&notices);
-    let resources = describe::Resources::of(resolved, &[])?;
+    let resources = Resources::of(resolved, &[])?;
     if !json {
-        report.always(&describe::text(resolved, &resources));
+        report.always(&song.text(&resources));
         return Ok(Value::Null);
     }
-    let mut object = describe::to_json(resolved, &resources, &notices);
+    let mut object = song.to_json(&resources, &notices);
     object["dry_run"] = true.into();
     Ok(object)
 }
 
 /// Makes songs and discards them, with all loading and computing of a real run.
 pub(crate) fn rehearse(args: &Args, report: Report) -> Result<()> {
-    let mut resolved = resolve(args, &report)?;
-    memory::check(&resolved)?;
+    let mut song = resolve(args, &report)?;
+    song.resolved.check_memory()?;
     let progress = Progress::new(report);
-    if let Some(composition) = &resolved.setup.composition {
-        let task = (composition.job(&resolved.request), progress.of(0));
-        let engine = resolved.setup.engine;
-        let composed = language::compose_all(&[task], &composition.folder, engine)?.remove(0);
-        resolved = resolved.completed(composed?, &report)?;
-        memory::check(&resolved)?;
+    let observe: &dyn Observe = &progress;
+    let setup = song.resolved.setup.clone();
+    if let Some(composition) = &setup.composition {
+        let asked = (composition.composing(&song.resolved.request), observe);
+        let composed =
+            language::compose_all(&[asked], &composition.folder, setup.engine)?.remove(0);
+        song = song.completed(composed?, &report)?;
+        song.resolved.check_memory()?;
     }
-    report.line(&describe::headline(&resolved));
-    let made = run::songs(&[(&resolved, progress.of(0))], |_, rendered| rendered.map(drop));
+    report.line(&headline(&song.resolved));
+    let made = session::songs(&[(&song.resolved, observe)], None, &mut |_, made| made.map(drop));
     progress.finish();
     made?;
-    resolved.remember_kernels();
+    song.remember_kernels();
     Ok(())
 }

@@ -14,6 +14,7 @@ use acestep_engine::{
     texts::{self, NotText, unix_lines},
 };
 use acestep_music::{Request, lyrics::sung};
+use acestep_session::song::absolute;
 use anyhow::{Context, Result};
 
 use crate::{
@@ -121,24 +122,16 @@ fn beside(request: &mut Request, file: &Path) {
     for name in request.source.files_mut() {
         // An absolute path stays as it is.
         if let Some(path) = folder.join(&*name).to_str() {
-            *name = anywhere(path);
+            *name = absolute(path);
         }
     }
     // An adapter can also be the name of an installed one.
     for name in request.compute.adapter.iter_mut().flatten() {
         let beside = folder.join(&*name);
         if let Some(path) = beside.to_str().filter(|_| beside.exists()) {
-            *name = anywhere(path);
+            *name = absolute(path);
         }
     }
-}
-
-/// Returns `path` as an absolute path.
-pub(crate) fn anywhere(path: &str) -> String {
-    std::path::absolute(path)
-        .ok()
-        .and_then(|path| path.to_str().map(str::to_owned))
-        .unwrap_or_else(|| path.to_owned())
 }
 
 /// Returns a typed text, or the text of a file: `@FILE`, `@-`. `@@` starts a text with `@`.

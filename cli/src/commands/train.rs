@@ -8,7 +8,7 @@ use std::{
     time::Instant,
 };
 
-use acestep_engine::Error;
+use acestep_engine::{Error, on_engine};
 use acestep_import::{AceStep, Network};
 use acestep_train::{
     lora::{self, Entry, Losses, Settings, Shape},
@@ -18,7 +18,7 @@ use anyhow::Result;
 use burn::tensor::DType;
 use serde_json::json;
 
-use super::engine::{self, Started, on_engine};
+use super::engine::{self, Started};
 use crate::{
     args::{
         Global,

@@ -2,16 +2,19 @@
 
 use std::{collections::BTreeSet, process::ExitCode};
 
-use acestep_engine::{Engine, Error, Notice, Observe, audio::read, error::size};
-use acestep_import::{Qwen3Tts, SPEECH_MODELS};
+use acestep_engine::{Error, Notice, audio::read, error::size};
+use acestep_import::Qwen3Tts;
 use acestep_model::speech::qwen3_tts::Files as _;
-use acestep_speech::{KeptVoice, Networks, Options, Plan, Request, Voice, Voices, check_request};
+use acestep_session::{
+    SessionError,
+    speech::{self, LEAST_SECONDS},
+};
+use acestep_speech::{KeptVoice, Voices};
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
 use super::{
-    engine::{self, Started, on_engine},
-    speak::{LEAST_SECONDS, check_memory},
+    engine::{self, Started},
     text::{Stdin, text_or_file},
 };
 use crate::{
@@ -19,18 +22,11 @@ use crate::{
         Global,
         voice::{Args, Command, List, Make, Remove, Show},
     },
-    error::CliError,
     fields, interrupt,
     progress::Progress,
     report::{self, Report},
     settings,
 };
-
-/// Text of the prompt from which the state of a voice is taken; the state does not depend on it.
-const ANY_TEXT: &str = ".";
-
-/// The longest recording of a kept voice: its state grows with it.
-const MOST_SECONDS: f64 = 120.0;
 
 /// Runs the command.
 ///
@@ -47,11 +43,8 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<ExitCode> {
 }
 
 /// Returns the folder of kept voices.
-pub(super) fn voices() -> Result<Voices, CliError> {
-    settings::voices_dir().map(Voices::new).ok_or_else(|| {
-        CliError::new("there is no home directory to keep voices in")
-            .hint("name a data directory with XDG_DATA_HOME")
-    })
+pub(super) fn voices() -> Result<Voices, Error> {
+    settings::voices_dir().map(Voices::new).ok_or_else(|| SessionError::NoVoices.into())
 }
 
 fn make(args: &Make, report: &Report) -> Result<ExitCode> {
@@ -66,26 +59,19 @@ fn make(args: &Make, report: &Report) -> Result<ExitCode> {
     let Started { engine, kernels, mut notices } = engine::start(&args.place)?;
     let model = match &args.model {
         Some(name) => Qwen3Tts::find(Some(name), &settings::layout())?,
-        None => first_base()?,
+        None => speech::first_base(&settings::layout())?,
     };
     notices.extend(model.notices().into_iter().map(Notice));
-    let language = args.language.clone();
-    let request = Request { text: ANY_TEXT.to_owned(), language, ..Request::default() };
-    check_request(&request, true, &model)?;
-    let options = Options { batch_size: 1, ..Options::default() };
-    check_memory(&model, engine, options, MOST_SECONDS as usize * 13)?;
+    let request = speech::keep_request(args.language.clone(), &model, engine)?;
     let (recording, more) = read::song(&args.reference, LEAST_SECONDS)?;
     notices.extend(more);
-    if recording.seconds() > MOST_SECONDS {
-        let seconds = recording.seconds();
-        let message =
-            format!("{seconds:.0} s of recording are too long: {MOST_SECONDS} s is the most");
-        return Err(CliError::new(message).hint("pass 3 to 15 seconds of clear speech").into());
-    }
+    speech::check_recording(&recording)?;
     report.notes(&notices);
     report.line(&format!("{} on {engine}", model.name()));
     let progress = Progress::new(*report);
-    let kept = kept(&model, engine, &request, (&recording, transcript.as_deref()), &progress)?;
+    let heard = (&recording, transcript.as_deref());
+    let kept = speech::keep(&request, heard, &model, engine, &progress)
+        .context("cannot make the voice")?;
     engine::remember(&kernels, engine, &[model.name().to_owned()]);
     notices.extend(progress.finish().notices);
     let existing = args.files.existing();
@@ -99,44 +85,6 @@ fn make(args: &Make, report: &Report) -> Result<ExitCode> {
     }
     report.line(&line(&args.name, &kept));
     Ok(ExitCode::SUCCESS)
-}
-
-/// Opens the first installed base model.
-fn first_base() -> Result<Qwen3Tts> {
-    let layout = settings::layout();
-    let base = SPEECH_MODELS.iter().filter(|model| model.name.ends_with("-base"));
-    let mut installed = base.filter_map(|model| Qwen3Tts::find(Some(model.name), &layout).ok());
-    match installed.next() {
-        Some(model) => Ok(model),
-        // The error says how to get one.
-        None => Ok(Qwen3Tts::find(Some("qwen3-tts-0.6b-base"), &layout)?),
-    }
-}
-
-fn kept(
-    model: &Qwen3Tts,
-    engine: Engine,
-    request: &Request,
-    (recording, transcript): (&acestep_engine::Audio, Option<&str>),
-    observe: &dyn Observe,
-) -> Result<KeptVoice> {
-    on_engine!(engine,
-    for<'a>(
-        model: &'a Qwen3Tts,
-        request: &'a Request,
-        recording: &'a acestep_engine::Audio,
-        transcript: Option<&'a str>,
-        observe: &'a dyn Observe,
-    ) -> Result<KeptVoice, Error>,
-    |place: B| {
-        model.check::<B>(&place.device).map_err(Error::checkpoint)?;
-        let networks = Networks::<B>::new(model, place);
-        let voice = Voice::of_recording(recording, transcript, &networks, observe)?;
-        let plan = Plan::new(request, Some(voice), 0, model)?;
-        let language = request.language.as_deref().unwrap_or("auto");
-        KeptVoice::new(&plan, language, recording.seconds(), &networks)
-    })?
-    .context("cannot make the voice")
 }
 
 fn list(args: &List, report: &Report) -> Result<ExitCode> {

@@ -1,4 +1,4 @@
-//! Assembles a tokenizer.json from `vocab.json` and `merges.txt`.
+//! Assembles a tokenizer from `vocab.json` and `merges.txt`.
 //!
 //! These files hold only the base vocabulary. The added tokens follow it in order, and for the
 //! language model the audio codes follow them.
@@ -8,6 +8,11 @@
 use std::{borrow::Cow, collections::BTreeMap};
 
 use serde_json::{Value, json};
+use tokenizers::{
+    AddedToken, DecoderWrapper, NormalizerWrapper, PostProcessorWrapper, PreTokenizerWrapper,
+    Tokenizer,
+    models::bpe::{BPE, Vocab},
+};
 
 use super::{END_OF_TEXT, Owner};
 use crate::{
@@ -59,21 +64,25 @@ const BYTES: usize = 256;
 /// Number of the added tokens.
 pub(crate) const ADDED_TOKENS: usize = ADDED.len();
 
-/// Returns the tokenizer.json of `owner` for `vocab.json` and `merges.txt`.
-pub(super) fn tokenizer_json(directory: &Directory, owner: Owner) -> Result<Value, Error> {
+/// Returns the tokenizer of `owner` for `vocab.json` and `merges.txt`.
+///
+/// The vocabulary does not go through a tokenizer.json: its 300 000 texts would be most of the time.
+pub(super) fn tokenizer(directory: &Directory, owner: Owner) -> Result<Tokenizer, Error> {
     let bad = |file: &str, reason: String| owner.error(directory.path(file), reason);
-    let vocab: serde_json::Map<String, Value> =
-        serde_json::from_str(&directory.text("vocab.json")?)
-            .map_err(|error| bad("vocab.json", error.to_string()))?;
-    let mut ids: Vec<_> = vocab.values().map(Value::as_u64).collect();
+    let vocab: Vocab = serde_json::from_str(&directory.text("vocab.json")?)
+        .map_err(|error| bad("vocab.json", error.to_string()))?;
+    let mut ids: Vec<u32> = vocab.values().copied().collect();
     ids.sort_unstable();
-    if ids.iter().zip(0..).any(|(id, expected)| *id != Some(expected)) {
+    if ids.iter().zip(0..).any(|(id, expected)| *id != expected) {
         return Err(bad("vocab.json", "its ids are not 0, 1, 2, ... without gaps".into()));
     }
     let merges = directory.text("merges.txt")?;
     let merges = merges.lines().filter(|line| !line.starts_with("#version") && !line.is_empty());
     let merges = merges
-        .map(|line| line.split_once(' ').ok_or_else(|| format!("`{line}` is not a pair")))
+        .map(|line| match line.split_once(' ') {
+            Some((left, right)) => Ok((left.to_owned(), right.to_owned())),
+            None => Err(format!("`{line}` is not a pair")),
+        })
         .collect::<Result<Vec<_>, _>>()
         .map_err(|reason| bad("merges.txt", reason))?;
 
@@ -94,11 +103,11 @@ pub(super) fn tokenizer_json(directory: &Directory, owner: Owner) -> Result<Valu
         Owner::Talker { .. } => listed(directory, first, owner)?,
         _ => ADDED.map(|(content, special)| (content.into(), special)).into(),
     };
-    let added = fixed.into_iter().chain(codes).zip(first..).map(|((content, special), id)| {
-        json!({"id": id, "content": content, "single_word": false, "lstrip": false, "rstrip": false,
-               "normalized": false, "special": special})
-    });
-    let added: Vec<Value> = added.collect();
+    let added = fixed
+        .into_iter()
+        .chain(codes)
+        .map(|(content, special)| AddedToken::from(content, special).normalized(false));
+    let added: Vec<AddedToken> = added.collect();
     let byte_level = json!({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": false, "use_regex": false});
     let end = |type_id: u8| json!({"SpecialToken": {"id": END_OF_TEXT, "type_id": type_id}});
     let sequence = |id: &str, type_id: u8| json!({"Sequence": {"id": id, "type_id": type_id}});
@@ -116,29 +125,26 @@ pub(super) fn tokenizer_json(directory: &Directory, owner: Owner) -> Result<Valu
         ]}),
         Owner::LanguageModel { .. } | Owner::Talker { .. } => byte_level.clone(),
     };
-    Ok(json!({
-        "version": "1.0",
-        "added_tokens": added,
-        "normalizer": {"type": "NFC"},
-        "pre_tokenizer": {"type": "Sequence", "pretokenizers": [
-            {"type": "Split", "pattern": {"Regex": SPLIT}, "behavior": "Isolated", "invert": false},
-            byte_level,
-        ]},
-        "post_processor": post_processor,
-        "decoder": byte_level,
-        "model": {
-            "type": "BPE",
-            "dropout": null,
-            "unk_token": null,
-            "continuing_subword_prefix": null,
-            "end_of_word_suffix": null,
-            "fuse_unk": false,
-            "byte_fallback": false,
-            "ignore_merges": false,
-            "vocab": vocab,
-            "merges": merges,
-        },
-    }))
+    let pre_tokenizer = json!({"type": "Sequence", "pretokenizers": [
+        {"type": "Split", "pattern": {"Regex": SPLIT}, "behavior": "Isolated", "invert": false},
+        byte_level,
+    ]});
+    let model = BPE::builder().vocab_and_merges(vocab, merges).build();
+    let model = model.map_err(|error| bad("vocab.json", error.to_string()))?;
+    let mut tokenizer = Tokenizer::new(model);
+    let part = |error: serde_json::Error| bad("vocab.json", error.to_string());
+    tokenizer
+        .with_normalizer(Some(of_json::<NormalizerWrapper>(json!({"type": "NFC"})).map_err(part)?))
+        .with_pre_tokenizer(Some(of_json::<PreTokenizerWrapper>(pre_tokenizer).map_err(part)?))
+        .with_post_processor(Some(of_json::<PostProcessorWrapper>(post_processor).map_err(part)?))
+        .with_decoder(Some(of_json::<DecoderWrapper>(byte_level).map_err(part)?));
+    // Their ids follow those of the vocabulary, in this order.
+    tokenizer.add_tokens(&added);
+    Ok(tokenizer)
+}
+
+fn of_json<T: serde::de::DeserializeOwned>(part: Value) -> serde_json::Result<T> {
+    serde_json::from_value(part)
 }
 
 /// Returns the added tokens that `tokenizer_config.json` lists, in the order of their ids, which must

@@ -23,6 +23,7 @@ mod fusion;
 mod matrix;
 mod matvec;
 mod norm_rotate;
+mod plain_product;
 #[cfg(all(test, feature = "wgpu", feature = "cpu"))]
 mod recorded;
 mod rms_norm;
@@ -189,7 +190,7 @@ where
         keys: Option<BoolTensor<Self>>,
         visibility: Visibility,
     ) -> FloatTensor<Self> {
-        if attention::takes(&q, &k, &v, visibility) {
+        if attention::takes(&q, &k, &v) {
             return attention::attention(q, k, v, keys, visibility);
         }
         let mask = Mask { visibility, keys: keys.map(Tensor::from_primitive) };

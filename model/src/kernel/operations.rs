@@ -175,6 +175,11 @@ macro_rules! operations {
             primitive(reference::conv_transpose1d(x, weight, bias, geometry))
         } as [spread(&x, &weight, geometry)]
 
+        /// See [`moments`](super::moments).
+        fn moments(x: Float, weights: Float, least: f32) -> [Float; 2] {
+            reference::moments(x, weights, least).map(primitive)
+        } as [over_time(&x), over_time(&x)]
+
         // Gradients. Each returns one gradient per tensor that has one, in the order of arguments.
 
         /// See [`reference::product_gradients`].

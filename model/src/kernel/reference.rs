@@ -187,6 +187,17 @@ pub fn add_snake<B: Backend>(
     [sum.clone(), super::snake(sum, alpha, beta)]
 }
 
+/// Reference of [`super::moments`], with the same shapes.
+pub fn moments<B: Backend>(
+    x: Tensor<B, 3>,
+    weights: Tensor<B, 3>,
+    least: f32,
+) -> [Tensor<B, 3>; 2] {
+    let mean = (weights.clone() * x.clone()).sum_dim(2);
+    let variance = (weights * (x - mean.clone()).square()).sum_dim(2);
+    [mean, variance.clamp_min(least).sqrt()]
+}
+
 /// Reference of [`super::soft_clamp`], with the same shapes.
 pub fn soft_clamp<B: Backend, const D: usize>(
     x: Tensor<B, D>,

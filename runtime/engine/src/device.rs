@@ -8,6 +8,7 @@
 //! | [`kernels`] | the folder that keeps compiled and tuned kernels between runs |
 //! | [`memory`] | the memory that each stage of a request needs, and the available memory |
 //! | [`trial`] | work that may fail for lack of memory |
+//! | `work` | work that is generic over the backend |
 //! | [`panics`] | the reason of a failure |
 
 pub mod choice;
@@ -23,10 +24,12 @@ pub mod trial;
 mod vulkan;
 #[cfg(feature = "wgpu")]
 mod wgpu;
+mod work;
 
 use std::{any::Any, fmt, str::FromStr};
 
-use acestep_model::{Backend, Place};
+#[doc(hidden)]
+pub use acestep_model::{Backend, Place};
 use burn::tensor::DType;
 
 pub use crate::error::Fault;
@@ -34,6 +37,7 @@ use crate::{Error, Notice, suggest::nearest};
 pub use dtype::Dtype;
 pub use listing::Listing;
 pub use trial::free;
+pub use work::BackendWork;
 
 /// A device of one of the backends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,15 +48,6 @@ pub enum Device {
     Wgpu(usize),
     /// An NVIDIA GPU, by the driver's number.
     Cuda(usize),
-}
-
-/// Work that is generic over the backend.
-pub trait Job {
-    /// The result.
-    type Output;
-
-    /// Runs the work at `place`.
-    fn run<B: Backend>(self, place: Place<B>) -> Self::Output;
 }
 
 /// The backends of this build, in the order in which `auto` takes them.
@@ -92,12 +87,12 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Runs `job` with the device's backend.
+    /// Runs `work` with the device's backend.
     ///
     /// # Errors
     /// [`Error::NoDevice`] if the backend is not built in or the device is absent.
-    pub fn run<J: Job>(self, job: J) -> Result<J::Output, Error> {
-        self.device.run(self.dtype, job)
+    pub fn run<W: BackendWork>(self, work: W) -> Result<W::Output, Error> {
+        self.device.run(self.dtype, work)
     }
 }
 
@@ -182,30 +177,30 @@ impl Device {
         Self::Cpu
     }
 
-    /// Runs `job` with this device's backend, its weights in `dtype`.
+    /// Runs `work` with this device's backend, its weights in `dtype`.
     ///
     /// # Errors
     /// [`Error::NoDevice`] if the backend is not built in or the device is absent.
-    pub fn run<J: Job>(self, dtype: DType, job: J) -> Result<J::Output, Error> {
+    pub fn run<W: BackendWork>(self, dtype: DType, work: W) -> Result<W::Output, Error> {
         self.check()?;
         match self {
             #[cfg(feature = "cpu")]
             Self::Cpu => {
-                Ok(job.run::<burn_flex::Flex>(Place { device: burn_flex::FlexDevice, dtype }))
+                Ok(work.run::<burn_flex::Flex>(Place { device: burn_flex::FlexDevice, dtype }))
             }
             #[cfg(feature = "wgpu")]
             Self::Wgpu(index) => {
                 let device = wgpu::device(index, self)?;
-                Ok(job.run::<burn_wgpu::Wgpu<f32, i32>>(Place { device, dtype }))
+                Ok(work.run::<burn_wgpu::Wgpu<f32, i32>>(Place { device, dtype }))
             }
             #[cfg(feature = "cuda")]
             Self::Cuda(index) => {
                 let device = burn_cuda::CudaDevice::new(index);
-                Ok(job.run::<burn_cuda::Cuda<f32, i32>>(Place { device, dtype }))
+                Ok(work.run::<burn_cuda::Cuda<f32, i32>>(Place { device, dtype }))
             }
             #[cfg(not(all(feature = "cpu", feature = "wgpu", feature = "cuda")))]
             absent => {
-                drop((job, dtype));
+                drop((work, dtype));
                 Err(choice::not_built_in(absent))
             }
         }

@@ -9,7 +9,7 @@
 //! | module | content |
 //! |---|---|
 //! | `device` | the devices of this machine; the only place that turns a choice into a backend |
-//! | `networks` | networks in memory; one runner for every stage |
+//! | `networks`, `lent` | networks in memory, with one runner for every stage; their checkpoint |
 //! | `retry` | retry of a stage in f32 |
 //! | `progress` | progress events of a run, and its cancellation |
 //! | `sampling` | from logits to one token |
@@ -33,6 +33,7 @@ pub mod error;
 pub mod files;
 #[doc(hidden)]
 pub mod host;
+mod lent;
 #[doc(hidden)]
 pub mod machine;
 #[doc(hidden)]
@@ -61,11 +62,12 @@ pub use audio::{
     write::save as save_audio,
 };
 pub use device::{
-    Device, DeviceTarget, Dtype, Engine, Fault, Job, Listing,
+    BackendWork, Device, DeviceTarget, Dtype, Engine, Fault, Listing,
     memory::{Lifetime, MemoryInfo, MemoryNeed, Widths},
 };
 pub use error::{Action, Error, Family, FamilyError, Notice, Problem};
 pub use files::{Existing, write_whole};
+pub use lent::Lent;
 pub use networks::{Network, NetworkCache, Residency};
 pub use progress::{Event, Observe, Stage, Steps, Unit, Unobserved};
 pub use suggest::nearest;

@@ -14,7 +14,7 @@ use std::{
 };
 
 use acestep_engine::{
-    Device, Engine, Event, Job, Observe, Residency,
+    BackendWork, Device, Engine, Event, Observe, Residency,
     audio::{
         format::{Encoding, Format},
         write,
@@ -48,7 +48,7 @@ impl Observe for Watcher {
 }
 // ANCHOR_END: watch
 
-// ANCHOR: job
+// ANCHOR: work
 /// The work to do on any device.
 struct Make<'a> {
     request: Request,
@@ -57,7 +57,7 @@ struct Make<'a> {
     watcher: Watcher,
 }
 
-impl Job for Make<'_> {
+impl BackendWork for Make<'_> {
     type Output = Result<Vec<Song>, acestep_engine::Error>;
 
     fn run<B: Backend>(self, place: Place<B>) -> Self::Output {
@@ -65,7 +65,7 @@ impl Job for Make<'_> {
         let mut notices = Vec::new();
         let seeds = request.noise.seed.clone().unwrap_or_default();
         let settings = request.language.plan(&request.words, &seeds, &mut notices)?;
-        let wanted = compose::Job {
+        let wanted = compose::Composing {
             request: &request,
             ask: compose::Ask::of(&request),
             writes_codes: true,
@@ -84,7 +84,7 @@ impl Job for Make<'_> {
         generate(&plan, &Networks::new(model, place, Residency::Last), &watcher)
     }
 }
-// ANCHOR_END: job
+// ANCHOR_END: work
 
 fn main() -> ExitCode {
     match run() {

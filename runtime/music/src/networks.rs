@@ -3,7 +3,7 @@
 use std::{fmt, ops::Deref, rc::Rc};
 
 use acestep_engine::{
-    DeviceTarget, Error, Residency, Stage,
+    DeviceTarget, Error, Lent, Residency, Stage,
     networks::{Network as Spec, NetworkCache},
 };
 pub use acestep_model::acestep::Network;
@@ -57,7 +57,7 @@ const fn stage_of(network: Network) -> Stage {
 /// only one is in memory at a time, unless they are [`Residency::Kept`]. Stages run through the
 /// [`NetworkCache`] to which this dereferences.
 pub struct Networks<'a, B: Backend> {
-    checkpoint: &'a dyn Checkpoint<B>,
+    checkpoint: Lent<'a, dyn Checkpoint<B> + 'a>,
     cache: NetworkCache<'a, B>,
 }
 
@@ -79,7 +79,17 @@ impl<'a, B: Backend> Networks<'a, B> {
     /// All networks in `place`; those that do not take int8 have the type of
     /// [`of_others`](acestep_engine::device::dtype::of_others). Nothing is loaded yet.
     pub fn new(checkpoint: &'a dyn Checkpoint<B>, place: Place<B>, residency: Residency) -> Self {
-        let is_unchanged = || checkpoint.unchanged().map_err(Error::Checkpoint);
+        Self::of(Lent::Borrowed(checkpoint), place, residency)
+    }
+
+    /// As [`Self::new`], with a checkpoint that the networks share.
+    pub fn of(
+        checkpoint: Lent<'a, dyn Checkpoint<B> + 'a>,
+        place: Place<B>,
+        residency: Residency,
+    ) -> Self {
+        let files = checkpoint.clone();
+        let is_unchanged = move || files.unchanged().map_err(Error::Checkpoint);
         Self { checkpoint, cache: NetworkCache::new(place, residency, is_unchanged) }
     }
 

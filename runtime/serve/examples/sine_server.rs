@@ -2,6 +2,7 @@
 //! `cargo run -p acestep-serve --example sine_server -- FOLDER PORT [WORKERS [WAITING [NATS]]]`.
 //!
 //! `WAITING` is the most jobs that may wait, `NATS` the address of a queue, e.g. `nats://127.0.0.1`.
+//! The variable SINE_KEY sets a key.
 
 #![expect(clippy::print_stderr, reason = "an example for people")]
 
@@ -11,7 +12,7 @@ mod support;
 
 use std::path::PathBuf;
 
-use acestep_serve::http::Security;
+use acestep_serve::http::{Key, Security};
 
 #[tokio::main]
 async fn main() -> std::io::Result<()> {
@@ -22,8 +23,10 @@ async fn main() -> std::io::Result<()> {
     let port = number(8001).and_then(|port| u16::try_from(port).ok()).ok_or_else(wrong)?;
     let workers = number(1).and_then(|n| usize::try_from(n).ok()).ok_or_else(wrong)?;
     let waiting = number(200).ok_or_else(wrong)?;
+    let keys = std::env::var("SINE_KEY").iter().map(|key| Key::new("page", key)).collect();
+    let security = Security { keys, ..Security::default() };
     let queue = support::Queue::open(&folder, args.next().as_deref()).await;
-    let running = support::Running::over(&queue, Security::default(), port, workers, |server| {
+    let running = support::Running::over(&queue, security, port, workers, |server| {
         server.limits.queue = waiting;
         server.limits.queue_of_one = waiting;
     });

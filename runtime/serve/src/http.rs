@@ -2,20 +2,33 @@
 //!
 //! | module | content |
 //! |---|---|
-//! | `jobs`, `outputs`, `events`, `files` | the native API |
+//! | `jobs`, `outputs`, `events`, `files`, `stream` | the native API |
+//! | `realtime` | speech over a WebSocket |
+//! | `openai`, `upstream`, `cpp` | the faces of other programs' clients |
+//! | `input`, `formats`, `results` | what the faces share |
+//! | `page` | the page |
 //! | `info` | models, properties, health, metrics, OpenAPI |
 //! | `security` | keys, Host and Origin |
 //! | `hub` | listeners for changes of jobs |
 //! | `error` | errors as JSON |
 
+mod cpp;
 mod error;
 mod events;
 mod files;
+mod formats;
 mod hub;
 mod info;
+mod input;
 mod jobs;
+mod openai;
 mod outputs;
+mod page;
+mod realtime;
+mod results;
 mod security;
+mod stream;
+mod upstream;
 
 use std::{
     io,
@@ -165,7 +178,7 @@ impl Server {
             let seconds = counts.mean_seconds.unwrap_or(30.0).ceil().clamp(1.0, 3600.0);
             return Err(ApiError::busy(counts.queued, seconds as u64));
         }
-        files::check(self, caller, &request).await?;
+        files::check(self, caller, kind, &request).await?;
         let catalog = self.catalog.clone();
         let copy = request.clone();
         // Headers of a model are read from disk.
@@ -232,9 +245,13 @@ pub fn router(server: Arc<Server>) -> Router {
         .merge(jobs::routes().layer(json))
         .merge(outputs::routes())
         .merge(events::routes())
+        .merge(stream::routes())
+        .merge(realtime::routes())
         .merge(jobs::upload_routes().layer(upload))
         .merge(files::routes().layer(upload))
         .merge(info::routes())
+        .merge(faces(upload))
+        .merge(page::routes())
         .fallback(|| async { ApiError::not_found() })
         .method_not_allowed_fallback(|| async { ApiError::method_not_allowed() })
         .layer(middleware::from_fn_with_state(server.clone(), security::layer))
@@ -243,6 +260,13 @@ pub fn router(server: Arc<Server>) -> Router {
         .layer(header(header::REFERRER_POLICY, "no-referrer"))
         .layer(CatchPanicLayer::new())
         .with_state(server)
+}
+
+/// Returns the faces of other programs' clients. Those of upstream, and of OpenAI beside them, may have the
+/// prefix `/api`.
+fn faces(limit: DefaultBodyLimit) -> Router<Arc<Server>> {
+    let with_prefix = || openai::routes().merge(upstream::routes());
+    with_prefix().merge(cpp::routes()).nest("/api", with_prefix()).layer(limit)
 }
 
 /// Counts requests by the class of their status.

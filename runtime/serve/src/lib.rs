@@ -12,17 +12,29 @@
 //! | `nats` | the queue of many machines |
 //! | `objects` | files of jobs |
 //! | `worker` | takes jobs, keeps their leases, stores their ends |
+//! | `service` | the running server: listener, worker process, orderly end |
+//! | `maintenance` | jobs of lost workers, old results |
 //! | `catalog` | the models of a machine; the check of a request |
+//! | `request` | requests as JSON objects |
+//! | `runner` | runs jobs with networks that stay in memory |
+//! | `installed` | the catalog of this machine |
+//! | `preview` | sound while it is made |
 //! | `http` | the API |
 //! | `error` | errors of the engine as errors of jobs |
 
 pub mod catalog;
 pub mod error;
 pub mod http;
+pub mod installed;
 pub mod job;
+pub mod maintenance;
 #[cfg(feature = "nats")]
 pub mod nats;
 pub mod objects;
+pub mod preview;
+pub mod request;
+pub mod runner;
+pub mod service;
 pub mod sqlite;
 pub mod store;
 pub mod worker;

@@ -95,9 +95,14 @@ impl Objects {
     /// # Errors
     /// If it cannot be created.
     pub fn attempt(&self, lease: &Lease) -> io::Result<PathBuf> {
-        let folder = self.root.join(Self::key(lease, ""));
+        let folder = self.attempt_folder(lease);
         fs::create_dir_all(&folder)?;
         Ok(folder)
+    }
+
+    /// The place of the folder of an attempt.
+    pub fn attempt_folder(&self, lease: &Lease) -> PathBuf {
+        self.root.join(Self::key(lease, ""))
     }
 
     fn key(lease: &Lease, name: &str) -> String {

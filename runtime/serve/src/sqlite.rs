@@ -33,7 +33,7 @@ const BUSY: Duration = Duration::from_secs(30);
 /// Writes that share one commit.
 const GROUP: usize = 256;
 /// Time between two looks for changes by other processes.
-const LOOK: Duration = Duration::from_millis(100);
+const LOOK: Duration = Duration::from_millis(20);
 /// Ids that a slow receiver of changes may be behind.
 const CHANGES: usize = 4096;
 

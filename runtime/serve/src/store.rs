@@ -188,6 +188,7 @@ pub struct File {
     pub created: Millis,
 }
 
+// ANCHOR: store
 /// The queue and the state of all jobs.
 pub trait Store: Send + Sync + 'static {
     /// Stores a job. The answer comes when it is safe on disk.
@@ -200,6 +201,7 @@ pub trait Store: Send + Sync + 'static {
     fn finish(&self, lease: Lease, end: End) -> Answer<'_, bool>;
     /// Asks for the end of a job; returns the new state, `None` for an unknown id.
     fn cancel(&self, id: Uuid) -> Answer<'_, Option<State>>;
+    // ANCHOR_END: store
     /// Puts a job that failed or was cancelled back into the queue; false if it is in another state.
     fn retry(&self, id: Uuid) -> Answer<'_, bool>;
     /// Returns a job.

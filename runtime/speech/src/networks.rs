@@ -3,7 +3,7 @@
 use std::{fmt, ops::Deref, rc::Rc};
 
 use acestep_engine::{
-    Error, Residency,
+    Error, Lent, Residency,
     networks::{Network, NetworkCache},
 };
 use acestep_model::{
@@ -31,7 +31,7 @@ pub const CODEC_ENCODER: Network =
 /// The networks of a checkpoint on a device. Stages run through the [`NetworkCache`] to which this
 /// dereferences.
 pub struct Networks<'a, B: Backend> {
-    checkpoint: &'a dyn Checkpoint<B>,
+    checkpoint: Lent<'a, dyn Checkpoint<B> + 'a>,
     cache: NetworkCache<'a, B>,
 }
 
@@ -53,13 +53,19 @@ impl<'a, B: Backend> Networks<'a, B> {
     /// All networks in `place`. Nothing is loaded yet. What is loaded stays in memory: talker and
     /// codec work in turn.
     pub fn new(checkpoint: &'a dyn Checkpoint<B>, place: Place<B>) -> Self {
-        let is_unchanged = || checkpoint.unchanged().map_err(Error::Checkpoint);
+        Self::of(Lent::Borrowed(checkpoint), place)
+    }
+
+    /// As [`Self::new`], with a checkpoint that the networks share.
+    pub fn of(checkpoint: Lent<'a, dyn Checkpoint<B> + 'a>, place: Place<B>) -> Self {
+        let files = checkpoint.clone();
+        let is_unchanged = move || files.unchanged().map_err(Error::Checkpoint);
         Self { checkpoint, cache: NetworkCache::new(place, Residency::Kept, is_unchanged) }
     }
 
     /// The checkpoint.
-    pub fn checkpoint(&self) -> &'a dyn Checkpoint<B> {
-        self.checkpoint
+    pub fn checkpoint(&self) -> &(dyn Checkpoint<B> + 'a) {
+        &*self.checkpoint
     }
 
     /// Returns talker and code predictor.

@@ -15,7 +15,7 @@ mod results;
 mod section;
 mod table;
 
-use acestep_engine::{Device, Engine, Job, device::dtype};
+use acestep_engine::{BackendWork, Device, Engine, device::dtype};
 use acestep_model::{Backend, Place};
 use anyhow::Result;
 
@@ -90,7 +90,7 @@ struct Bench<'a> {
     host: &'a dyn Host,
 }
 
-impl Job for Bench<'_> {
+impl BackendWork for Bench<'_> {
     type Output = Result<(Peaks, Vec<Measured>)>;
 
     fn run<B: Backend>(self, place: Place<B>) -> Self::Output {

@@ -14,7 +14,7 @@ mod torch;
 
 use std::{cell::Cell, ffi::OsString, path::PathBuf, process::Command, time::Duration};
 
-use acestep_engine::{Engine, Job, Notice, device::dtype};
+use acestep_engine::{BackendWork, Engine, Notice, device::dtype};
 use acestep_model::{Backend, Place};
 use anyhow::{Context, Result};
 
@@ -280,7 +280,7 @@ struct Step<'a> {
     tell: &'a Tell<'a>,
 }
 
-impl Job for Step<'_> {
+impl BackendWork for Step<'_> {
     type Output = Result<()>;
 
     fn run<B: Backend>(self, place: Place<B>) -> Self::Output {

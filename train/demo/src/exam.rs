@@ -11,7 +11,7 @@ use acestep_model::Place;
 use acestep_music::{
     ModelInfo, Networks, Plan, Request, generate,
     lm::{
-        compose::{Ask, Job, compose, understand},
+        compose::{Ask, Composing, compose, understand},
         metadata::Metadata,
     },
     sounds::{Sound as SourceSound, Sounds},
@@ -190,9 +190,14 @@ impl Student {
     fn outlined(&self, request: &Request, seed: u64) -> Request {
         let settings =
             request.language.plan(&request.words, &[seed], &mut vec![]).expect("settings");
-        let job =
-            Job { request, ask: Ask::Plan, writes_codes: true, settings: &settings, genres: None };
-        compose::<Cpu>(&job, self.language_model(), &place(), &Unobserved).expect("codes").request
+        let asked = Composing {
+            request,
+            ask: Ask::Plan,
+            writes_codes: true,
+            settings: &settings,
+            genres: None,
+        };
+        compose::<Cpu>(&asked, self.language_model(), &place(), &Unobserved).expect("codes").request
     }
 
     /// Makes a cover of a piece with the caption of another piece, whose style suits the tempo.

@@ -19,7 +19,7 @@ mod words;
 
 use std::path::{Path, PathBuf};
 
-use acestep_engine::{Device, Engine, Job};
+use acestep_engine::{BackendWork, Device, Engine};
 use acestep_import::{Directory, DitDir, VaeDir};
 use acestep_model::{Backend, Place, acestep::AudioCodec};
 use acestep_train::run::{Row, seed_of};
@@ -152,7 +152,7 @@ struct Computed<'a> {
     setting: &'a Setting<'a>,
 }
 
-impl Job for Computed<'_> {
+impl BackendWork for Computed<'_> {
     /// True if the stage finished, false if it was stopped.
     type Output = anyhow::Result<bool>;
 

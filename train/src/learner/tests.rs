@@ -105,7 +105,7 @@ fn matrices_in_bf16_teach_nearly_what_those_in_f32_do() {
 struct ThreeSteps<'a>(&'a [Vec<u8>; 3]);
 
 #[cfg(feature = "wgpu")]
-impl acestep_engine::Job for ThreeSteps<'_> {
+impl acestep_engine::BackendWork for ThreeSteps<'_> {
     type Output = Vec<f32>;
 
     fn run<B: acestep_model::Backend>(self, place: acestep_model::Place<B>) -> Vec<f32> {

@@ -1,32 +1,36 @@
 //! Final report of a run, also after an interruption or a failure: written songs are always named.
 
-use std::{path::PathBuf, process::ExitCode, rc::Rc, time::Duration};
+use std::{path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
 
 use acestep_engine::{
     Error, Notice, Stage,
     error::{counted, size},
     files::Existing,
     process, retry,
-    tiling::Tiling,
 };
 use acestep_import::AceStep;
-use acestep_music::{Plan, lm};
+use acestep_music::lm;
+use acestep_session::{
+    outcome::Outcome,
+    song::{
+        Resolved, adapters,
+        describe::{self, Resources},
+    },
+};
 use anyhow::Result;
 use serde_json::{Value, json};
 
 use super::{
-    Resolved, adapters, after,
-    describe::{self, Resources},
-    make::{Job, Made, Run},
+    Song, after,
+    make::{Made, Requested, Run},
     requests,
-    resolved::Setup,
     written::{End, Written, WrittenSong},
 };
 use crate::{
     error::code_of,
     exit::{FAILED, exit},
     fields::message,
-    progress::{self, Outcome},
+    progress,
     report::Report,
 };
 
@@ -37,13 +41,13 @@ impl Run {
     /// # Errors
     /// The error that ended the run; the error of the only request; a closed standard output.
     pub(super) fn report(self, ended: Result<()>) -> Result<ExitCode> {
-        let Self { jobs, progress, groups, report, json, .. } = self;
-        let requests = jobs.len();
+        let Self { requested, progress, groups, report, json, .. } = self;
+        let requests = requested.len();
         let mut outcomes = progress.finish_all(requests);
-        spread(&groups, &mut outcomes, &jobs);
+        spread(&groups, &mut outcomes, &requested);
         let mut summary = Summary::new(report, json, requests == 1);
-        for (job, outcome) in jobs.into_iter().zip(outcomes) {
-            summary.job(job, outcome, &ended);
+        for (one, outcome) in requested.into_iter().zip(outcomes) {
+            summary.requested(one, outcome, &ended);
         }
         let Summary { is_alone, objects, not_made, failure, code, .. } = summary;
         let told = match json && !objects.is_empty() {
@@ -63,11 +67,12 @@ impl Run {
 
 /// Marks a network that one request needed in f32 for the later requests of its group: it stays in
 /// f32, but they get no event.
-fn spread(groups: &[Vec<usize>], outcomes: &mut [Outcome], jobs: &[Job]) {
+fn spread(groups: &[Vec<usize>], outcomes: &mut [Outcome], requested: &[Requested]) {
     for group in groups {
         let mut widened: Vec<&'static str> = Vec::new();
         for &i in group {
-            let (own, dtype) = (outcomes[i].widened.clone(), jobs[i].resolved.setup.engine.dtype);
+            let (own, dtype) =
+                (outcomes[i].widened.clone(), requested[i].song.resolved.setup.engine.dtype);
             for who in widened.iter().filter(|who| !own.contains(who)) {
                 outcomes[i].widened.push(who);
                 outcomes[i].notices.push(retry::notice(who, dtype));
@@ -89,46 +94,35 @@ struct Summary {
     failure: Option<anyhow::Error>,
     code: u8,
     /// Models whose adapters were already reported.
-    models: Vec<Rc<AceStep>>,
+    models: Vec<Arc<AceStep>>,
 }
 
 /// A request, and what is known of it only after the run.
 struct Ended {
-    resolved: Resolved,
+    song: Song,
     /// The request that the language model completed, if it was saved before the song was made.
     kept: Option<PathBuf>,
-    /// Notices of the run, which were printed.
-    notices: Vec<Notice>,
-    /// Networks that were run again in f32.
-    widened: Vec<&'static str>,
-    elapsed: Vec<(Stage, Duration)>,
+    outcome: Outcome,
     /// True if the VAE used smaller tiles than planned.
     has_other_tiles: bool,
 }
 
 impl Ended {
-    fn of(resolved: Resolved, kept: Option<PathBuf>, outcome: Outcome) -> Self {
-        let Outcome { elapsed, notices, vae_chunk, widened } = outcome;
-        let Resolved { plan, .. } = &resolved;
-        // The used chunk is never larger than the planned one, so it fits.
-        let used = vae_chunk.and_then(|chunk| Tiling { chunk, ..plan.tiling }.fitted().ok());
-        let resolved = match used {
-            Some(tiling) => Resolved { plan: Plan { tiling, ..resolved.plan }, ..resolved },
-            None => resolved,
-        };
-        Self { resolved, kept, notices, widened, elapsed, has_other_tiles: used.is_some() }
+    fn of(song: Song, kept: Option<PathBuf>, outcome: Outcome) -> Self {
+        let (resolved, has_other_tiles) = song.resolved.after(&outcome);
+        Self { song: Song { resolved, ..song }, kept, outcome, has_other_tiles }
     }
 
     /// Describes the written songs.
     fn to_json(&self, written: &Written) -> Result<Value> {
         let Written { songs, files, found, .. } = written;
-        let Setup { outputs, after, .. } = &*self.resolved.setup;
-        let resources = Resources::of(&self.resolved, &self.widened)?;
-        let mut object = describe::to_json(&self.resolved, &resources, &self.notices);
+        let outputs = &self.song.places.outputs;
+        let resources = Resources::of(&self.song.resolved, &self.outcome.widened)?;
+        let mut object = self.song.to_json(&resources, &self.outcome.notices);
         let song = |(index, song)| {
             let mut song = json!(song);
             if let Some(keys) = song.as_object_mut() {
-                keys.extend(found.to_json(after, index, files));
+                keys.extend(self.song.extras_json(found, index, files));
             }
             song
         };
@@ -136,10 +130,10 @@ impl Ended {
         let shown = |path: &PathBuf| files.contains(path).then(|| path.display().to_string());
         object["request"] = outputs.request.as_ref().and_then(shown).into();
         object["latents"] = outputs.latents().filter_map(shown).collect();
-        if after.judges {
+        if self.song.resolved.setup.wants.judges {
             object["ranking"] = after::ranking(found, songs);
         }
-        object["elapsed"] = elapsed_json(&self.elapsed, written.after);
+        object["elapsed"] = self.outcome.elapsed_json(written.after);
         match &written.end {
             End::Failed(error) => object["error"] = chain(error),
             // No other reason is possible.
@@ -151,8 +145,8 @@ impl Ended {
 
     /// Writes the request again if the run used other tiles than it says.
     fn keep_tiles(&self) -> Result<(), Error> {
-        match &self.resolved.setup.outputs.request {
-            Some(path) if self.has_other_tiles => self.resolved.save(path, Existing::Replace),
+        match &self.song.places.outputs.request {
+            Some(path) if self.has_other_tiles => self.song.save(path, Existing::Replace),
             _ => Ok(()),
         }
     }
@@ -165,15 +159,15 @@ impl Summary {
     }
 
     /// Reports a request of a run that ended with `run`.
-    fn job(&mut self, job: Job, outcome: Outcome, run: &Result<()>) {
-        let Job { resolved, kept, made } = job;
-        let mut ended = Ended::of(resolved, kept, outcome);
-        ended.notices.extend(self.adapters(&ended.resolved.folder));
+    fn requested(&mut self, requested: Requested, outcome: Outcome, run: &Result<()>) {
+        let Requested { song, kept, made } = requested;
+        let mut ended = Ended::of(song, kept, outcome);
+        ended.outcome.notices.extend(self.adapters(&ended.song.resolved.folder));
         match made {
             Made::Written(written) => self.written(ended, written),
             Made::Open => {
                 self.say_kept(&ended);
-                let songs = &ended.resolved.setup.outputs.songs;
+                let songs = &ended.song.places.outputs.songs;
                 self.not_made.extend(songs.iter().map(ToString::to_string));
                 if let Err(error) = run {
                     self.nothing(&ended, error);
@@ -188,9 +182,9 @@ impl Summary {
     }
 
     /// Reports adapters once for each model. Returns notices about them, for every request.
-    fn adapters(&mut self, folder: &Rc<AceStep>) -> Vec<Notice> {
+    fn adapters(&mut self, folder: &Arc<AceStep>) -> Vec<Notice> {
         let (lines, notices) = adapters::outcome(folder);
-        if !self.models.iter().any(|model| Rc::ptr_eq(model, folder)) {
+        if !self.models.iter().any(|model| Arc::ptr_eq(model, folder)) {
             self.report.notes(&notices);
             lines.iter().for_each(|line| self.report.line(line));
             self.models.push(folder.clone());
@@ -200,20 +194,20 @@ impl Summary {
 
     fn written(&mut self, mut ended: Ended, mut written: Written) {
         let report = self.report;
-        let missing = ended.resolved.missing_after(&written.found);
+        let missing = ended.song.resolved.missing(&written.found);
         report.notes(&missing);
-        ended.notices.extend(missing);
-        let setup = ended.resolved.setup.clone();
-        let unwritten = &setup.outputs.songs[written.songs.len()..];
+        ended.outcome.notices.extend(missing);
+        let places = ended.song.places.clone();
+        let unwritten = &places.outputs.songs[written.songs.len()..];
         if unwritten.is_empty() {
-            ended.resolved.remember_kernels();
+            ended.song.remember_kernels();
             if let (Err(error), false) = (ended.keep_tiles(), matches!(written.end, End::Failed(_)))
             {
                 written.fail(error.into());
             }
         } else {
             self.not_made.extend(unwritten.iter().map(ToString::to_string));
-            if setup.outputs.request.as_ref().is_some_and(|path| !written.files.contains(path)) {
+            if places.outputs.request.as_ref().is_some_and(|path| !written.files.contains(path)) {
                 self.say_kept(&ended);
             }
         }
@@ -229,9 +223,9 @@ impl Summary {
             }
         }
         if !written.songs.is_empty() {
-            report.line(&summary_line(&ended.resolved, &written.songs, written.after));
+            report.line(&summary_line(&ended.song.resolved, &written.songs, written.after));
             if report.verbosity > 0 {
-                report.line(&table(&ended.elapsed, written.after));
+                report.line(&table(&ended.outcome.elapsed, written.after));
             }
         }
         if let Some(table) = after::table(&written.found, &written.songs) {
@@ -249,7 +243,7 @@ impl Summary {
     /// Prints where the language model's result is saved, if there is no song.
     fn say_kept(&self, ended: &Ended) {
         let Some(path) = &ended.kept else { return };
-        let what = if ended.resolved.plan.source.has_codes() { "codes" } else { "words" };
+        let what = if ended.song.resolved.plan.source.has_codes() { "codes" } else { "words" };
         let path = path.display();
         let text = format!("the request with the language model's {what} is kept in `{path}`");
         self.report.note(&text);
@@ -276,7 +270,7 @@ impl Summary {
         if code_of(&error) != 0 {
             self.code = FAILED;
         }
-        let songs = &ended.resolved.setup.outputs.songs;
+        let songs = &ended.song.places.outputs.songs;
         let song = songs.first().map(ToString::to_string).unwrap_or_default();
         self.report.failure(&error.context(format!("the song `{song}` {why}")));
     }
@@ -285,18 +279,6 @@ impl Summary {
 /// Returns an error and its causes as a list of sentences.
 fn chain(error: &anyhow::Error) -> Value {
     error.chain().map(message).collect()
-}
-
-/// Seconds of each stage, and in total.
-fn elapsed_json(stages: &[(Stage, Duration)], total: Duration) -> Value {
-    let mut object = serde_json::Map::new();
-    for (stage, elapsed) in stages {
-        let key = stage.name.to_lowercase().replace(' ', "_");
-        let before = object.get(&key).and_then(Value::as_f64).unwrap_or(0.0);
-        object.insert(key, (before + elapsed.as_secs_f64()).into());
-    }
-    object.insert("total".into(), total.as_secs_f64().into());
-    object.into()
 }
 
 /// Returns the summary line:

@@ -1,23 +1,32 @@
 //! Second phase: every stage of the run, with each network loaded once for all requests.
 //!
 //! ```text
-//! Resolved -> language model for all -> songs of all, stage by stage -> their scores -> Run
+//! Song -> language model for all -> songs of all, stage by stage -> their scores -> Run
 //! ```
 //!
 //! A single request is a run of one.
 
-use std::{path::PathBuf, rc::Rc, time::Instant};
+use std::{path::PathBuf, sync::Arc, time::Instant};
 
-use acestep_engine::Error;
-use acestep_music::lm::compose::Composed;
+use acestep_engine::{Error, Observe};
+use acestep_import::AceStep;
+use acestep_music::Composed;
+use acestep_session::{
+    language,
+    song::{self, Resolved},
+};
 use anyhow::Result;
 
-use super::{Resolved, after, describe, memory, run, written::Written};
-use crate::{commands::language, progress::Progress, report::Report};
+use super::{Song, written::Written};
+use crate::{
+    interrupt,
+    progress::{Of, Progress},
+    report::Report,
+};
 
 /// Requests on their way through the networks.
 pub(super) struct Run {
-    pub(super) jobs: Vec<Job>,
+    pub(super) requested: Vec<Requested>,
     pub(super) progress: Progress,
     /// Requests that were decoded together, in their order.
     pub(super) groups: Vec<Vec<usize>>,
@@ -28,8 +37,8 @@ pub(super) struct Run {
 }
 
 /// A request, and what was made of it.
-pub(super) struct Job {
-    pub(super) resolved: Resolved,
+pub(super) struct Requested {
+    pub(super) song: Song,
     /// The request that the language model completed, if it was saved before the song was made.
     pub(super) kept: Option<PathBuf>,
     pub(super) made: Made,
@@ -53,44 +62,55 @@ impl Run {
     /// Makes and writes the songs. The failure of one request is stored for the report and does
     /// not stop the others; with the run comes the error that ended it early:
     /// [`Error::Cancelled`] or [`Error::NoDevice`].
-    pub(super) fn make(resolved: Vec<Resolved>, json: bool, report: Report) -> (Self, Result<()>) {
-        let jobs = with_shared_folders(resolved)
-            .map(|resolved| Job { resolved, kept: None, made: Made::Open })
+    pub(super) fn make(songs: Vec<Song>, json: bool, report: Report) -> (Self, Result<()>) {
+        let requested = with_shared_folders(songs)
+            .map(|song| Requested { song, kept: None, made: Made::Open })
             .collect();
         let (progress, start) = (Progress::new(report), Instant::now());
-        let mut run = Self { jobs, progress, groups: vec![], report, json, start };
+        let mut run = Self { requested, progress, groups: vec![], report, json, start };
         let ended = run.compose().and_then(|()| run.sing()).and_then(|()| run.judge());
         (run, ended)
     }
 
+    /// Returns an observer for each request of `group`.
+    fn observers(&self, group: &[usize]) -> Vec<Of<'_>> {
+        group.iter().map(|&i| self.progress.of(i)).collect()
+    }
+
+    /// Returns the songs of `group`, each with its observer.
+    fn songs<'a>(&'a self, group: &[usize], observers: &'a [Of<'a>]) -> Vec<song::Song<'a>> {
+        let resolved = group.iter().map(|&i| &self.requested[i].song.resolved);
+        resolved.zip(observers.iter().map(|of| of as &dyn Observe)).collect()
+    }
+
     /// Completes the requests with their language models, and plans the songs again.
     fn compose(&mut self) -> Result<()> {
-        let key = |job: &Job| {
-            let composition = job.resolved.setup.composition.as_ref()?;
+        let key = |one: &Requested| {
+            let composition = one.song.resolved.setup.composition.as_ref()?;
             Some(composition.folder.directory().root().to_owned())
         };
-        for group in grouped(&self.jobs, key) {
-            let mut tasks = Vec::new();
-            for &i in &group {
-                let resolved = &self.jobs[i].resolved;
+        for group in grouped(&self.requested, key) {
+            let observers = self.observers(&group);
+            let mut asked = Vec::new();
+            for (resolved, observe) in self.songs(&group, &observers) {
                 let Some(composition) = &resolved.setup.composition else { continue };
-                let (name, origin) = (composition.folder.name(), describe::origin(resolved));
+                let (name, origin) = (composition.folder.name(), song::describe::origin(resolved));
                 // The device is printed later with the song.
                 self.report.line(&format!("language model {name} · {origin}"));
-                tasks.push((composition.job(&resolved.request), self.progress.of(i)));
+                asked.push((composition.composing(&resolved.request), observe));
             }
-            let setup = self.jobs[group[0]].resolved.setup.clone();
+            let setup = self.requested[group[0]].song.resolved.setup.clone();
             let Some(first) = &setup.composition else { continue };
-            let composed = language::compose_all(&tasks, &first.folder, setup.engine)?;
+            let composed = language::compose_all(&asked, &first.folder, setup.engine)?;
             let mut results = Vec::new();
             for (i, composed) in group.into_iter().zip(composed) {
-                results.push((i, self.jobs[i].complete(composed, &self.report)));
+                results.push((i, self.requested[i].complete(composed, &self.report)));
             }
             self.keep_going(results)?;
         }
-        for job in &self.jobs {
-            if matches!(job.made, Made::Open) {
-                self.report.notes(&job.resolved.plan_notices);
+        for one in &self.requested {
+            if matches!(one.made, Made::Open) {
+                self.report.notes(&one.song.resolved.plan_notices);
             }
         }
         Ok(())
@@ -98,27 +118,34 @@ impl Run {
 
     /// Makes the songs, and writes each one as soon as it is finished.
     fn sing(&mut self) -> Result<()> {
-        for group in grouped(&self.jobs, |job| Some(Rc::as_ptr(&job.resolved.folder))) {
-            let is_open = |i: &usize| matches!(self.jobs[*i].made, Made::Open);
-            let group: Vec<usize> = group.into_iter().filter(is_open).collect();
-            let song = |&i: &usize| (&self.jobs[i].resolved, self.progress.of(i));
-            let songs: Vec<_> = group.iter().map(song).collect();
-            if songs.is_empty() {
+        let key = |one: &Requested| Some(Arc::as_ptr(&one.song.resolved.folder));
+        for mut group in grouped(&self.requested, key) {
+            group.retain(|&i| matches!(self.requested[i].made, Made::Open));
+            if group.is_empty() {
                 continue;
             }
-            songs.iter().for_each(|(song, _)| self.report.line(&describe::headline(song)));
+            let observers = self.observers(&group);
+            let songs = self.songs(&group, &observers);
+            for (resolved, _) in &songs {
+                self.report.line(&song::describe::headline(resolved));
+            }
+            let places = &self.requested[group[0]].song.places;
+            let keep = |of: acestep_music::Conditioning| match &places.dump {
+                Some(folder) => interrupt::whole(|| of.save(folder, places.existing)),
+                None => Ok(()),
+            };
+            let keep = places.dump.is_some().then_some(&keep as song::Keep<'_>);
             let mut made = Vec::new();
-            let run = run::songs(&songs, |k, rendered| {
-                let Job { resolved, kept, .. } = &self.jobs[group[k]];
-                let write =
-                    |rendered| resolved.write(rendered, kept.as_deref(), self.start, self.json);
+            let run = song::songs(&songs, keep, &mut |k, rendered| {
+                let Requested { song, kept, .. } = &self.requested[group[k]];
+                let write = |rendered| song.write(rendered, kept.as_deref(), self.start, self.json);
                 made.push(rendered.map(write));
-                Ok::<_, Error>(())
+                Ok(())
             });
             let mut results = Vec::new();
             for (&i, made) in group.iter().zip(made) {
                 let result = made.map_err(Into::into).and_then(|(written, result)| {
-                    self.jobs[i].made = Made::Written(written);
+                    self.requested[i].made = Made::Written(written);
                     result
                 });
                 results.push((i, result));
@@ -132,19 +159,18 @@ impl Run {
 
     /// Scores the written songs with the language models, if wanted.
     fn judge(&mut self) -> Result<()> {
-        let key = |job: &Job| Some(job.resolved.judge()?.0.directory().root().to_owned());
-        for group in grouped(&self.jobs, key) {
-            let is_unscored = |i: &usize| match &self.jobs[*i].made {
+        let key =
+            |one: &Requested| Some(one.song.resolved.judge()?.0.directory().root().to_owned());
+        for mut group in grouped(&self.requested, key) {
+            group.retain(|&i| match &self.requested[i].made {
                 Made::Written(written) => written.is_open(),
                 Made::Open | Made::Failed(_) => false,
-            };
-            let group: Vec<usize> = group.into_iter().filter(is_unscored).collect();
-            let song = |&i: &usize| (&self.jobs[i].resolved, self.progress.of(i));
-            let songs: Vec<_> = group.iter().map(song).collect();
-            let judged = after::judge_all(&songs, self.start)?;
+            });
+            let observers = self.observers(&group);
+            let judged = song::score_all(&self.songs(&group, &observers), self.start)?;
             let mut results = Vec::new();
             for (i, (judged, after)) in group.into_iter().zip(judged) {
-                let Made::Written(written) = &mut self.jobs[i].made else { continue };
+                let Made::Written(written) = &mut self.requested[i].made else { continue };
                 results.push((i, written.judged(judged, after)));
             }
             self.keep_going(results)?;
@@ -164,7 +190,7 @@ impl Run {
                 cancelled = Err(error);
                 continue;
             }
-            match &mut self.jobs[i].made {
+            match &mut self.requested[i].made {
                 Made::Written(written) => written.fail(error),
                 made => *made = Made::Failed(error),
             }
@@ -173,14 +199,14 @@ impl Run {
     }
 }
 
-impl Job {
+impl Requested {
     /// Takes the language model's decisions, and saves the request at once if that is wanted: the
     /// song may still fail or be interrupted.
     fn complete(&mut self, composed: Result<Composed, Error>, report: &Report) -> Result<()> {
-        self.resolved = self.resolved.completed(composed?, report)?;
-        memory::check(&self.resolved)?;
-        if let Some(path) = &self.resolved.setup.outputs.request {
-            self.resolved.save(path, self.resolved.setup.existing)?;
+        self.song = self.song.completed(composed?, report)?;
+        self.song.resolved.check_memory()?;
+        if let Some(path) = &self.song.places.outputs.request {
+            self.song.save(path, self.song.places.existing)?;
             self.kept = Some(path.clone());
         }
         Ok(())
@@ -189,27 +215,28 @@ impl Job {
 
 /// Lets requests with the same model and the same adapters share one folder, which records the
 /// effect of its adapters.
-fn with_shared_folders(resolved: Vec<Resolved>) -> impl Iterator<Item = Resolved> {
-    let mut known = Vec::new();
-    resolved.into_iter().map(move |one| {
-        let Resolved { folder, request, .. } = &one;
+fn with_shared_folders(songs: Vec<Song>) -> impl Iterator<Item = Song> {
+    let mut known: Vec<(_, Arc<AceStep>)> = Vec::new();
+    songs.into_iter().map(move |mut song| {
+        let Resolved { folder, request, .. } = &mut song.resolved;
         let scales = format!("{:?}", request.compute.adapter_scale);
         let key = (folder.path().to_owned(), request.compute.adapter.clone(), scales);
         match known.iter().find(|(other, _)| *other == key) {
-            Some((_, folder)) => Resolved { folder: Rc::clone(folder), ..one },
-            None => {
-                known.push((key, folder.clone()));
-                one
-            }
+            Some((_, shared)) => *folder = shared.clone(),
+            None => known.push((key, folder.clone())),
         }
+        song
     })
 }
 
-/// Groups the indices of jobs with the same `key`, in order; a job without a key is in no group.
-fn grouped<K: PartialEq>(jobs: &[Job], key: impl Fn(&Job) -> Option<K>) -> Vec<Vec<usize>> {
+/// Groups the indices of requests with the same `key`, in order; one without a key is in no group.
+fn grouped<K: PartialEq>(
+    requested: &[Requested],
+    key: impl Fn(&Requested) -> Option<K>,
+) -> Vec<Vec<usize>> {
     let mut groups: Vec<(K, Vec<usize>)> = Vec::new();
-    for (i, job) in jobs.iter().enumerate() {
-        let Some(key) = key(job) else { continue };
+    for (i, one) in requested.iter().enumerate() {
+        let Some(key) = key(one) else { continue };
         match groups.iter_mut().find(|(other, _)| *other == key) {
             Some((_, group)) => group.push(i),
             None => groups.push((key, vec![i])),

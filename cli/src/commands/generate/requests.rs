@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use serde_json::Value;
 
-use super::{Args, Resolved};
+use super::{Args, Song};
 use crate::{
     commands::{formats::is_stdout, target::check_distinct},
     error::CliError,
@@ -84,12 +84,12 @@ impl Requests {
     }
 
     /// Refuses two outputs with the same path, and outputs that would overwrite requests.
-    pub(super) fn check_outputs(&self, resolved: &[Resolved]) -> Result<(), CliError> {
+    pub(super) fn check_outputs(&self, songs: &[Song]) -> Result<(), CliError> {
         let files = self.args.iter().flat_map(|args| &args.song.words.request);
         let requests: Vec<_> = files.filter_map(|path| path.canonicalize().ok()).collect();
         let outputs = || {
-            let setups = resolved.iter().map(|one| &one.setup);
-            setups.flat_map(|setup| setup.outputs.all().chain(setup.after.all()))
+            let places = songs.iter().map(|song| &song.places);
+            places.flat_map(|places| places.outputs.all().chain(places.extras.all()))
         };
         check_distinct(outputs(), "put {name} into --output")?;
         for path in outputs() {

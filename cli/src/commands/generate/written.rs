@@ -5,16 +5,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use acestep_engine::{
-    Error,
-    audio::{tags::Tags, write},
-    error::counted,
-};
-use acestep_music::{Song, exchange::Array3, latents, lm::pmi::LanguageScore, pipeline::Rendered};
+use acestep_engine::{Error, audio::write};
+use acestep_music::{exchange::Array3, latents, lm::pmi::LanguageScore, pipeline::Rendered};
+use acestep_session::song::Found;
 use anyhow::Result;
 use serde::Serialize;
 
-use super::{Resolved, after::Found};
+use super::Song;
 use crate::{
     commands::{target::Target, text::write_bytes},
     interrupt, report,
@@ -86,7 +83,7 @@ impl Written {
     }
 }
 
-impl Resolved {
+impl Song {
     /// Writes the songs and their extra outputs until an error occurs. Then prints the paths,
     /// unless JSON names them. `kept` is the request, if it was saved before; `start` is the start
     /// of the run.
@@ -99,7 +96,7 @@ impl Resolved {
     ) -> (Written, Result<()>) {
         let mut written = Written::default();
         let result = self.write_into(&mut written, rendered, kept);
-        if result.is_ok() && self.judge().is_none() {
+        if result.is_ok() && self.resolved.judge().is_none() {
             written.end = End::Whole;
         }
         // Print paths even if a later file failed: these files exist.
@@ -121,9 +118,9 @@ impl Resolved {
         let found = Found::of(aligned).map(|found| written.found = found);
         self.write_latents(&latents, &mut written.files)?;
         self.write_songs(&songs, &mut written.songs)?;
-        if let Some(path) = &self.setup.outputs.request {
+        if let Some(path) = &self.places.outputs.request {
             if kept.is_none() {
-                self.save(path, self.setup.existing)?;
+                self.save(path, self.places.existing)?;
             }
             written.files.push(path.clone());
         }
@@ -133,8 +130,8 @@ impl Resolved {
 
     /// Writes the latents of the songs, if they are kept, and adds the paths to `files`.
     fn write_latents(&self, songs: &[Array3], files: &mut Vec<PathBuf>) -> Result<(), Error> {
-        let Some((paths, format)) = &self.setup.outputs.latents else { return Ok(()) };
-        let (rate, existing) = (self.plan.frames_per_second(), self.setup.existing);
+        let Some((paths, format)) = &self.places.outputs.latents else { return Ok(()) };
+        let (rate, existing) = (self.resolved.plan.frames_per_second(), self.places.existing);
         for (path, song) in paths.iter().zip(songs) {
             write_bytes(path, &latents::to_bytes(song, *format, rate)?, existing)?;
             files.push(path.clone());
@@ -143,18 +140,22 @@ impl Resolved {
     }
 
     /// Writes the songs, and adds each to `written`.
-    fn write_songs(&self, songs: &[Song], written: &mut Vec<WrittenSong>) -> Result<()> {
-        let (encoding, existing) = (&self.setup.encoding, self.setup.existing);
-        for (index, (target, song)) in self.setup.outputs.songs.iter().zip(songs).enumerate() {
+    fn write_songs(
+        &self,
+        songs: &[acestep_music::Song],
+        written: &mut Vec<WrittenSong>,
+    ) -> Result<()> {
+        let (encoding, existing) = (&self.places.encoding, self.places.existing);
+        for (index, (target, song)) in self.places.outputs.songs.iter().zip(songs).enumerate() {
             if interrupt::was_pressed() {
                 return Err(Error::Cancelled.into());
             }
             let audio = &song.audio;
-            let tags = self.setup.is_tagged.then(|| self.tags(index));
+            let tags = self.places.is_tagged.then(|| self.resolved.tags(index));
             target.write(&write::to_bytes(audio, encoding, tags.as_ref())?, existing)?;
             written.push(WrittenSong {
                 target: target.clone(),
-                seed: self.seeds().map(|_| song.seed),
+                seed: self.resolved.seeds().map(|_| song.seed),
                 seconds: audio.seconds(),
                 samples: audio.samples(),
                 sample_rate: audio.sample_rate,
@@ -162,29 +163,5 @@ impl Resolved {
             });
         }
         Ok(())
-    }
-
-    /// Returns the tags of song `index`.
-    fn tags(&self, index: usize) -> Tags {
-        const SHOWN: usize = 200;
-        let (plan, inputs) = (&self.plan, &self.setup.inputs);
-        let is_drawn = inputs.noise.is_none() && inputs.conditioning.is_none();
-        let seed = self.seeds().map(|seeds| format!("seed {} · ", seeds[index]));
-        Tags {
-            title: plan.words.caption.chars().take(SHOWN).collect(),
-            comment: format!(
-                "{} · {}{} · {}",
-                plan.words.caption,
-                seed.unwrap_or_default(),
-                self.folder.name(),
-                counted(plan.steps(), "step"),
-            ),
-            software: concat!("acestep ", env!("CARGO_PKG_VERSION")).to_owned(),
-            // A request cannot contain the data of other files.
-            request: match is_drawn {
-                true => self.of_song(index).to_json(),
-                false => String::new(),
-            },
-        }
     }
 }

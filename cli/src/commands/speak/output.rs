@@ -15,11 +15,11 @@ use acestep_engine::{
     },
     files::Existing,
 };
+use acestep_session::speech::{Sink, of_line};
 use acestep_speech::{SAMPLE_RATE, Spoken};
 use anyhow::Result;
 
 use super::{
-    Sink, of_line,
     result::{self, Done},
     stream::Stream,
 };

@@ -9,8 +9,7 @@
 //!
 //! Scores, exponentials and sums are f32. Limits: `D` is a multiple of 4, and small enough that
 //! eight keys and sixteen queries in f32 fit into the shared memory of a cube (152 with 16 KiB, the
-//! minimum). All three tensors have one type. There is no causal window. The caller uses the reference
-//! for anything else.
+//! minimum). All three tensors have one type. The caller uses the reference for anything else.
 
 mod decode;
 mod emulated;
@@ -20,7 +19,7 @@ mod units;
 use burn_cubecl::{CubeRuntime, kernel::into_contiguous, ops::permute, tensor::CubeTensor};
 use cubecl::prelude::*;
 
-use super::{super::Visibility, rows::empty};
+use super::{super::Visibility, matrix::is_in_software, rows::empty};
 
 /// Values per read.
 const VECTOR: usize = 4;
@@ -34,10 +33,8 @@ pub(super) fn takes<R: CubeRuntime>(
     q: &CubeTensor<R>,
     k: &CubeTensor<R>,
     v: &CubeTensor<R>,
-    visibility: Visibility,
 ) -> bool {
-    Sight::of(visibility).is_some()
-        && q.meta.shape()[3].is_multiple_of(VECTOR)
+    q.meta.shape()[3].is_multiple_of(VECTOR)
         && q.dtype == k.dtype
         && q.dtype == v.dtype
         && k.meta.num_elements() > 0
@@ -71,7 +68,10 @@ impl Routine {
             Self::Hopper,
             Self::TensorCores,
         ];
-        order.into_iter().find(|routine| routine.takes(call)).unwrap_or(Self::Units)
+        // A driver in software compiles `Decode` for each number of rows, for seconds.
+        let pays = |routine: &Self| *routine != Self::Decode || !is_in_software(&call.q.client);
+        let mut order = order.into_iter().filter(pays);
+        order.find(|routine| routine.takes(call)).unwrap_or(Self::Units)
     }
 
     fn takes<R: CubeRuntime>(self, call: &Call<R>) -> bool {
@@ -125,11 +125,11 @@ pub(super) fn attention_by<R: CubeRuntime>(
     keys: Option<CubeTensor<R>>,
     visibility: Visibility,
 ) -> Option<CubeTensor<R>> {
-    let sight = Sight::of(visibility)?;
     let [batch, heads, queries, width] = q.meta.shape().dims();
     let output = empty(&q, [batch, queries, heads, width]);
     if output.meta.num_elements() > 0 {
         let [q, k, v] = [q, k, v].map(readable);
+        let sight = Sight::of(visibility);
         let call = Call { q, k, v, keys: keys.map(flags), visibility, sight };
         let routine = routine.unwrap_or_else(|| Routine::of(&call));
         if !routine.takes(&call) {
@@ -148,8 +148,8 @@ struct Call<R: CubeRuntime> {
     keys: Option<CubeTensor<R>>,
     #[cfg_attr(not(feature = "cuda"), expect(dead_code, reason = "for kernels in CUDA C++"))]
     visibility: Visibility,
-    /// The rule by position and its number.
-    sight: (Sight, u32),
+    /// The rule by position and its numbers.
+    sight: (Sight, Bounds),
 }
 
 impl<R: CubeRuntime> Call<R> {
@@ -179,8 +179,11 @@ impl<R: CubeRuntime> Call<R> {
         let [queries, keys] = [&self.q, &self.k].map(|x| x.meta.shape()[2]);
         match self.sight {
             (Sight::Full, _) => keys,
-            (Sight::Causal | Sight::Window, near) => {
-                keys.min(queries.saturating_add(near as usize))
+            (Sight::Causal, Bounds { near, .. }) => keys.min(queries + near as usize),
+            (Sight::Window, Bounds { near, shift, width }) => {
+                // The first query sees this many keys before its own position.
+                let before = shift.min(width - 1);
+                keys.min(queries + (near - shift + before) as usize)
             }
         }
     }
@@ -212,24 +215,56 @@ fn readable<R: CubeRuntime>(x: CubeTensor<R>) -> CubeTensor<R> {
     if strides[3] == 1 && aligned { x } else { into_contiguous(x) }
 }
 
-/// [`Visibility`] without its number, which does not change the kernel source.
+/// [`Visibility`] without its numbers, which do not change the kernel source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Sight {
     Full,
     Causal,
+    /// A window to both sides, or a causal one.
     Window,
 }
 
+/// The numbers of a rule: `query` sees `key` iff `key <= query + near` and
+/// `query + shift < key + width`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Bounds {
+    near: u32,
+    shift: u32,
+    width: u32,
+}
+
+impl Bounds {
+    /// Returns the numbers as arguments of a kernel.
+    fn launch<R: CubeRuntime>(self) -> ReachLaunch<R> {
+        ReachLaunch::new(self.near, self.shift, self.width)
+    }
+}
+
+/// [`Bounds`] in a kernel.
+#[derive(CubeType, CubeLaunch, Clone, Copy)]
+struct Reach {
+    near: u32,
+    shift: u32,
+    width: u32,
+}
+
 impl Sight {
-    /// Returns the rule and its number; `None` for a rule that the kernels lack.
-    fn of(visibility: Visibility) -> Option<(Self, u32)> {
-        // No tensor has more positions, and sums of two such numbers do not overflow.
-        let number = |n: usize| n.min(1 << 30) as u32;
+    /// Returns the rule and its numbers.
+    fn of(visibility: Visibility) -> (Self, Bounds) {
+        // No tensor has more positions, and sums of three such numbers do not overflow.
+        let number = |n: usize| n.min(1 << 29) as u32;
+        let bounds = |near, shift, width| Bounds {
+            near: number(near),
+            shift: number(shift),
+            width: number(width),
+        };
         match visibility {
-            Visibility::Full => Some((Self::Full, 0)),
-            Visibility::Causal { first } => Some((Self::Causal, number(first))),
-            Visibility::Window(reach) => Some((Self::Window, number(reach))),
-            Visibility::CausalWindow { .. } => None,
+            Visibility::Full => (Self::Full, bounds(0, 0, usize::MAX)),
+            Visibility::Causal { first } => (Self::Causal, bounds(first, 0, usize::MAX)),
+            Visibility::Window(reach) => (Self::Window, bounds(reach, 0, reach.saturating_add(1))),
+            Visibility::CausalWindow { first, width } => {
+                (Self::Window, bounds(first, first, width.max(1)))
+            }
         }
     }
 }
@@ -282,30 +317,36 @@ fn row_of(team: usize, i: usize) -> usize {
 
 /// Returns true if `query` sees `key` by position.
 #[cube]
-fn sees(query: usize, key: usize, near: usize, #[comptime] sight: Sight) -> bool {
+fn sees(query: usize, key: usize, reach: &Reach, #[comptime] sight: Sight) -> bool {
     match comptime!(sight) {
         Sight::Full => true.runtime(),
-        Sight::Causal => key <= query + near,
-        Sight::Window => key <= query + near && query <= key + near,
+        Sight::Causal => key <= query + reach.near as usize,
+        Sight::Window => {
+            key <= query + reach.near as usize
+                && query + (reach.shift as usize) < key + reach.width as usize
+        }
     }
 }
 
 // ANCHOR: window
 /// Returns the first key that any query from `first` on sees.
 #[cube]
-fn keys_from(first: usize, near: usize, #[comptime] sight: Sight) -> usize {
+fn keys_from(first: usize, reach: &Reach, #[comptime] sight: Sight) -> usize {
     match comptime!(sight) {
         Sight::Full | Sight::Causal => 0usize.runtime(),
-        Sight::Window => first - min(first, near),
+        Sight::Window => {
+            let end = first + reach.shift as usize + 1;
+            end - min(end, reach.width as usize)
+        }
     }
 }
 
 /// Returns the end of the keys, out of `keys`, that queries up to `last` see.
 #[cube]
-fn keys_until(last: usize, near: usize, keys: usize, #[comptime] sight: Sight) -> usize {
+fn keys_until(last: usize, reach: &Reach, keys: usize, #[comptime] sight: Sight) -> usize {
     match comptime!(sight) {
         Sight::Full => keys,
-        Sight::Causal | Sight::Window => min(keys, last + near + 1),
+        Sight::Causal | Sight::Window => min(keys, last + reach.near as usize + 1),
     }
 }
 // ANCHOR_END: window

@@ -225,6 +225,12 @@ fn spread<T: TensorMetadata>(x: &T, weight: &T, geometry: ConvGeometry) -> (Shap
     ([batch, channels * geometry.groups, samples].into(), x.dtype())
 }
 
+/// One value for each channel.
+fn over_time<T: TensorMetadata>(x: &T) -> (Shape, DType) {
+    let [batch, channels, _] = x.shape().dims();
+    ([batch, channels, 1].into(), x.dtype())
+}
+
 /// `[B, L, heads, D]` as `[B, heads, L, D]`.
 fn heads_first<T: TensorMetadata>(x: &T) -> (Shape, DType) {
     let [batch, length, heads, width] = x.shape().dims();
@@ -280,6 +286,9 @@ impl<B: FusionBackend + Decodes + matrix::Products> Backend for Fusion<B> {
     kernel! { record conv1d_snake }
     kernel! { record conv1d_add_snake }
     kernel! { record conv_transpose1d }
+    // Burn fuses these reductions into a kernel that cannot be launched (Burn 0.21); recorded, they
+    // are left alone.
+    kernel! { record moments }
 
     fn product(x: FloatTensor<Self>, weight: FloatTensor<Self>) -> FloatTensor<Self> {
         let is_ours = B::has_product(x.client.device(), x.dtype());

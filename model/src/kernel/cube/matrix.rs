@@ -1,9 +1,10 @@
 //! Matrix products: autotuned on a GPU, the first suitable variant elsewhere.
 //!
 //! Burn has dozens of kernels for a product and times them for each class of shapes. On a GPU this
-//! pays off, and the result is cached on disk. On a software driver each variant takes half a
-//! second to compile, for products that take a millisecond. There CubeCL's tuning level is set to
-//! `minimal`, which here means that nothing is timed.
+//! pays off, and the result is cached on disk. On a software driver each variant takes one to ten
+//! seconds to compile, for products that take a millisecond. There CubeCL's tuning level is set to
+//! `minimal`, which here means that nothing is timed. One kernel computes all products but the
+//! largest there: see [`plain_product`].
 //!
 //! NVIDIA's matrix units do not support f32, only tf32, which has a 10-bit mantissa. Burn's
 //! variants for them would round f32 to tf32, but the goldens' tolerances are a hundred times as
@@ -33,11 +34,17 @@ use cubek::{
     std::InputBinding,
 };
 
-use super::rows::empty;
+use super::{plain_product, rows::empty};
 
 /// True if autotuning is on.
 pub(super) fn is_tuned() -> bool {
     !matches!(CubeClRuntimeConfig::get().autotune.level, AutotuneLevel::Minimal)
+}
+
+/// True if compiling a kernel takes longer than most of its work: nothing is tuned, and planes are
+/// the vectors of a CPU, narrower than those of the GPUs that may be told not to tune.
+pub(super) fn is_in_software<R: CubeRuntime>(client: &ComputeClient<R>) -> bool {
+    !is_tuned() && client.properties().hardware.plane_size_min < 32
 }
 
 /// True if Burn's fastest products would round the values of this tensor first.
@@ -81,6 +88,9 @@ where
 pub(super) fn matmul<R: CubeRuntime>(left: CubeTensor<R>, right: CubeTensor<R>) -> CubeTensor<R> {
     if is_cut(&left) {
         return by_units(left, right);
+    }
+    if is_in_software(&left.client) && plain_product::takes(&left, &right) {
+        return plain_product::product(left, right);
     }
     let strategy = if is_tuned() { MatmulStrategy::default() } else { MatmulStrategy::Cube };
     let dtype = left.dtype;

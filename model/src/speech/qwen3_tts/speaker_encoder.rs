@@ -10,7 +10,11 @@ use burn::{
 };
 
 use super::SpeakerEncoderConfig;
-use crate::{Backend, NoTap, Tap, kernel::ConvGeometry, nn::Conv1d};
+use crate::{
+    Backend, NoTap, Tap,
+    kernel::{self, ConvGeometry},
+    nn::Conv1d,
+};
 
 /// The smallest variance of the pooling.
 const LEAST_VARIANCE: f32 = 1e-12;
@@ -189,18 +193,11 @@ impl<B: Backend> AttentivePooling<B> {
         let (shape, dtype) = (x.dims(), x.dtype());
         let wide = x.clone().cast(DType::F32);
         let even = Tensor::full(shape, 1.0 / shape[2] as f32, (&x.device(), DType::F32));
-        let [mean, deviation] = statistics(wide.clone(), even);
+        let [mean, deviation] = kernel::moments(wide.clone(), even, LEAST_VARIANCE);
         let spread = |y: Tensor<B, 3>| y.cast(dtype).expand(shape);
         let y = Tensor::cat(vec![x, spread(mean), spread(deviation)], 1);
         let y = self.conv.forward(self.tdnn.forward_relu(y).tanh());
         let weights = activation::softmax(y.cast(DType::F32), 2);
-        Tensor::cat(statistics(wide, weights).into(), 1).cast(dtype)
+        Tensor::cat(kernel::moments(wide, weights, LEAST_VARIANCE).into(), 1).cast(dtype)
     }
-}
-
-/// Returns mean and standard deviation of `x` over time with `weights`, of the same shape.
-fn statistics<B: Backend>(x: Tensor<B, 3>, weights: Tensor<B, 3>) -> [Tensor<B, 3>; 2] {
-    let mean = (weights.clone() * x.clone()).sum_dim(2);
-    let variance = (weights * (x - mean.clone()).square()).sum_dim(2);
-    [mean, variance.clamp_min(LEAST_VARIANCE).sqrt()]
 }

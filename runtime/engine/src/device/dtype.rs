@@ -14,7 +14,7 @@ use acestep_model::{Backend, Place};
 use burn::tensor::DType;
 
 use super::{
-    Device, Job,
+    BackendWork, Device,
     listing::{self, Adapter, Listing},
 };
 pub use crate::error::dtype_name as name;
@@ -108,7 +108,7 @@ impl Supported {
 /// Queries the backend.
 struct Asked;
 
-impl Job for Asked {
+impl BackendWork for Asked {
     type Output = Vec<DType>;
 
     fn run<B: Backend>(self, place: Place<B>) -> Vec<DType> {

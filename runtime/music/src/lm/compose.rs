@@ -58,9 +58,9 @@ impl Ask {
     }
 }
 
-/// A job for the language model, with all settings decided.
+/// A request for the language model, with all settings decided.
 #[derive(Debug, Clone)]
-pub struct Job<'a> {
+pub struct Composing<'a> {
     /// The user's request.
     pub request: &'a Request,
     /// The task.
@@ -114,46 +114,46 @@ pub struct Timing {
     pub code_tokens: usize,
 }
 
-/// Runs the language model, which decides the open settings of `job`.
+/// Runs the language model, which decides the open settings of `asked`.
 ///
 /// # Errors
 /// [`Error::Checkpoint`] if the model cannot be read; [`Error::PromptTooLong`];
 /// [`Error::Scores`], [`Error::NeverStopped`], [`Error::Repeats`] and [`Error::NothingValid`] with
 /// the output so far; [`Error::Cancelled`].
 pub fn compose<B: Backend>(
-    job: &Job<'_>,
+    asked: &Composing<'_>,
     language: &dyn LanguageCheckpoint<B>,
     place: &Place<B>,
     observe: &dyn Observe,
 ) -> Result<Composed, Error> {
-    let given = merge::user_values(job.request, &job.ask, job.settings.prompt_style);
-    let needs_text = needs_text(job, &given);
+    let given = merge::user_values(asked.request, &asked.ask, asked.settings.prompt_style);
+    let needs_text = needs_text(asked, &given);
     let mut begun = Composed {
-        request: job.request.clone(),
+        request: asked.request.clone(),
         metadata: merge::metadata(&given),
         ..Composed::default()
     };
-    if job.writes_codes {
+    if asked.writes_codes {
         // If the length is known, check it before the model is loaded.
-        check_length(begun.request.words.duration, job.settings)?;
+        check_length(begun.request.words.duration, asked.settings)?;
     } else if !needs_text {
         let text = "the language model is not asked: nothing that it may decide is open";
         begun.changes.push(Notice(text.into()));
         return Ok(begun);
     }
-    if job.ask != Ask::Plan && !(job.settings.cot_metas && job.settings.cot_caption) {
+    if asked.ask != Ask::Plan && !(asked.settings.cot_metas && asked.settings.cot_caption) {
         let text = "the language model writes caption and metadata together with the lyrics, \
                     whatever `use_cot_caption: false` and `use_cot_metas: false` say";
         begun.changes.push(Notice(text.into()));
     }
     let stage = if needs_text { stage::LM_TEXT } else { stage::LM_CODES };
-    session::open(language, place, job.settings, stage, observe, |writer| {
+    session::open(language, place, asked.settings, stage, observe, |writer| {
         let mut composed = begun.clone();
         if needs_text {
-            text_phase(job, &given, writer, &mut composed)?;
+            text_phase(asked, &given, writer, &mut composed)?;
         }
-        if job.writes_codes {
-            codes_phase(job, writer, &mut composed)?;
+        if asked.writes_codes {
+            codes_phase(asked, writer, &mut composed)?;
         }
         Ok(composed)
     })
@@ -174,30 +174,31 @@ fn check_length(seconds: Option<f64>, settings: &Settings) -> Result<(), Error> 
 }
 
 /// True if there is a text phase. As in upstream, a plan needs one only if a field is missing.
-fn needs_text(job: &Job<'_>, given: &UserValues) -> bool {
-    let language = &job.request.language;
+fn needs_text(asked: &Composing<'_>, given: &UserValues) -> bool {
+    let language = &asked.request.language;
     let by_name = [language.use_cot_caption, language.use_cot_language].contains(&Some(true));
-    match job.ask {
-        Ask::Plan => (job.settings.cot_metas || by_name) && !merge::metadata(given).is_complete(),
+    match asked.ask {
+        Ask::Plan => (asked.settings.cot_metas || by_name) && !merge::metadata(given).is_complete(),
         Ask::Inspire | Ask::Format | Ask::Custom { .. } => true,
     }
 }
 
 fn text_phase<B: Backend>(
-    job: &Job<'_>,
+    asked: &Composing<'_>,
     given: &UserValues,
     writer: &Writer<'_, B>,
     composed: &mut Composed,
 ) -> Result<(), Error> {
-    let answer = write_text(writer, &question(job), rules(job, given), job.settings, composed)?;
+    let answer =
+        write_text(writer, &question(asked), rules(asked, given), asked.settings, composed)?;
     let words = without_end(writer, &answer);
     let metadata = parse::metadata(words);
     guard::something_was_decided(&metadata, &answer)?;
     composed.changes.extend(merge::merge(
-        &job.ask,
+        &asked.ask,
         &metadata,
         &parse::lyrics(words),
-        job.settings,
+        asked.settings,
         &mut composed.request,
     ));
     // The user's values stay in the plan, even if the model omitted or changed them.
@@ -207,12 +208,12 @@ fn text_phase<B: Backend>(
 }
 
 /// Returns the prompt of the text phase.
-fn question(job: &Job<'_>) -> String {
-    let request = job.request;
+fn question(asked: &Composing<'_>) -> String {
+    let request = asked.request;
     let caption = request.words.caption.as_deref().unwrap_or_default();
     let lyrics = merge::lyrics_of(request);
-    let is_acestep_cpp = job.settings.prompt_style == PromptStyle::AcestepCpp;
-    match &job.ask {
+    let is_acestep_cpp = asked.settings.prompt_style == PromptStyle::AcestepCpp;
+    match &asked.ask {
         Ask::Plan => prompt::plan(caption, &lyrics),
         Ask::Inspire if is_acestep_cpp => prompt::acestep_cpp::inspire(caption, &lyrics),
         Ask::Inspire => {
@@ -227,10 +228,10 @@ fn question(job: &Job<'_>) -> String {
 }
 
 /// Returns the rules for the answer of the text phase.
-fn rules(job: &Job<'_>, given: &UserValues) -> Rules {
-    let settings = job.settings;
-    let base = Rules { enabled: settings.constrained, user: given.clone(), ..base(job) };
-    match job.ask {
+fn rules(asked: &Composing<'_>, given: &UserValues) -> Rules {
+    let settings = asked.settings;
+    let base = Rules { enabled: settings.constrained, user: given.clone(), ..base(asked) };
+    match asked.ask {
         Ask::Plan => Rules {
             skip_caption: !settings.cot_caption,
             skip_language: !settings.cot_language,
@@ -245,13 +246,13 @@ fn rules(job: &Job<'_>, given: &UserValues) -> Rules {
     }
 }
 
-fn base(job: &Job<'_>) -> Rules {
-    match job.ask {
+fn base(asked: &Composing<'_>) -> Rules {
+    match asked.ask {
         Ask::Plan => Rules::new(Phase::Cot),
         Ask::Inspire | Ask::Format | Ask::Custom { .. } => {
             // acestep.cpp has no genres.
-            let knows = job.settings.prompt_style != PromptStyle::AcestepCpp;
-            let genres = job.genres.clone().filter(|_| knows);
+            let knows = asked.settings.prompt_style != PromptStyle::AcestepCpp;
+            let genres = asked.genres.clone().filter(|_| knows);
             Rules { skip_genres: genres.is_none(), genres, ..Rules::new(Phase::Understand) }
         }
     }
@@ -296,9 +297,9 @@ fn without_end<'a, B: Backend>(writer: &Writer<'_, B>, answer: &'a str) -> &'a s
 ///
 /// After `Inspire` or `Format`, upstream asks for codes as for any song with complete metadata,
 /// that is with four fields.
-fn plan_metadata(job: &Job<'_>, composed: &Composed) -> Metadata {
+fn plan_metadata(asked: &Composing<'_>, composed: &Composed) -> Metadata {
     let metadata = composed.metadata.clone();
-    match (job.settings.prompt_style, &job.ask) {
+    match (asked.settings.prompt_style, &asked.ask) {
         (PromptStyle::Upstream, Ask::Inspire | Ask::Format | Ask::Custom { .. }) => {
             Metadata { caption: None, genres: None, language: None, ..metadata }
         }
@@ -307,16 +308,16 @@ fn plan_metadata(job: &Job<'_>, composed: &Composed) -> Metadata {
 }
 
 fn codes_phase<B: Backend>(
-    job: &Job<'_>,
+    asked: &Composing<'_>,
     writer: &Writer<'_, B>,
     composed: &mut Composed,
 ) -> Result<(), Error> {
-    let settings = job.settings;
+    let settings = asked.settings;
     let style = settings.prompt_style;
     // Upstream's prompt keeps the user's caption and puts the new one into the plan. If the model
     // wrote the lyrics too, there is only the new one. acestep.cpp puts the new one in both places.
-    let caption = match job.ask {
-        Ask::Plan if style != PromptStyle::AcestepCpp => job.request.words.caption.clone(),
+    let caption = match asked.ask {
+        Ask::Plan if style != PromptStyle::AcestepCpp => asked.request.words.caption.clone(),
         _ => composed.request.words.caption.clone(),
     };
     let caption = caption.unwrap_or_default();
@@ -328,7 +329,7 @@ fn codes_phase<B: Backend>(
         let what = "a plan without a length, which the songs of a batch share".into();
         return Err(Error::NothingValid { what, had: composed.text.clone() });
     }
-    let plan = prompt::song_plan(&plan_metadata(job, composed), &composed.request, style);
+    let plan = prompt::song_plan(&plan_metadata(asked, composed), &composed.request, style);
     let conditional = writer.encode(&prompt::codes(&caption, &lyrics, &plan, style));
     let negative = settings.negative_prompt.as_deref();
     let unconditional = (settings.cfg_scale > 1.0).then(|| {

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 
+use acestep_engine::Lent;
 use acestep_model::{
     Backend, CheckpointError, LanguageCheckpoint, LanguageFiles, Place, Tokenizer, qwen3,
 };
@@ -11,13 +12,18 @@ use burn::tensor::DType;
 ///
 /// If another float type is requested, the network is loaded again and the first one is dropped.
 pub struct Held<'a, B: Backend> {
-    checkpoint: &'a dyn LanguageCheckpoint<B>,
+    checkpoint: Lent<'a, dyn LanguageCheckpoint<B> + 'a>,
     model: RefCell<Option<(DType, qwen3::Causal<B>)>>,
 }
 
 impl<'a, B: Backend> Held<'a, B> {
     /// Loads nothing yet.
     pub fn new(checkpoint: &'a dyn LanguageCheckpoint<B>) -> Self {
+        Self::of(Lent::Borrowed(checkpoint))
+    }
+
+    /// As [`Self::new`], with a checkpoint that is shared.
+    pub fn of(checkpoint: Lent<'a, dyn LanguageCheckpoint<B> + 'a>) -> Self {
         Self { checkpoint, model: RefCell::new(None) }
     }
 }

@@ -17,7 +17,13 @@ use tokio::io::AsyncWriteExt;
 use uuid::Uuid;
 
 use super::{ApiError, Caller, Server};
-use crate::{job::now, objects::hex, store::File, worker::of_files};
+use crate::{
+    job::{Kind, now},
+    objects::hex,
+    request::SongRequest,
+    store::File,
+    worker::of_files,
+};
 
 /// Fields of requests that take the id of a file.
 pub(super) const FIELDS: [&str; 6] =
@@ -150,25 +156,58 @@ pub(super) async fn receive(
 pub(super) async fn check(
     server: &Server,
     caller: &Caller,
+    kind: Kind,
     request: &Map<String, Value>,
 ) -> Result<(), ApiError> {
-    for name in FIELDS {
-        let Some(value) = request.get(name) else { continue };
-        let values = value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice);
-        for value in values.iter().filter(|value| !value.is_null()) {
-            let id = value.as_str().and_then(|text| Uuid::parse_str(text).ok());
-            let file = match id {
-                Some(id) => server.store.file(id).await?,
-                None => None,
-            };
-            if file.is_none_or(|file| file.owner != caller.0) {
-                let message = format!("`{name}` is not the id of a file that was sent");
-                let error = ApiError::new(StatusCode::NOT_FOUND, "file_not_found", message);
-                let hint = "send the file in a form, or with POST /v1/files first; the server reads \
-                     no paths and no addresses";
-                return Err(error.param(name).hint(hint));
-            }
+    for (name, value) in named(kind, request)? {
+        let file = match Uuid::parse_str(&value) {
+            Ok(id) => server.store.file(id).await?,
+            Err(_) => None,
+        };
+        if file.is_none_or(|file| file.owner != caller.0) {
+            let message = format!("`{name}` is not the id of a file that was sent");
+            let error = ApiError::new(StatusCode::NOT_FOUND, "file_not_found", message);
+            let hint = "send the file in a form, or with POST /v1/files first; the server reads no \
+                 paths and no addresses";
+            return Err(error.param(name).hint(hint));
         }
     }
     Ok(())
+}
+
+/// Returns the files that a request names, with their fields.
+fn named(
+    kind: Kind,
+    request: &Map<String, Value>,
+) -> Result<Vec<(&'static str, String)>, ApiError> {
+    if matches!(kind, Kind::Generate | Kind::Compose) {
+        // Other programs have other names for these fields, so the request is read first.
+        let mut object = request.clone();
+        object.remove("mode");
+        let read = SongRequest::read(&object)?;
+        let source = &read.request.source;
+        let lists = [
+            ("reference_audio", source.reference_audio.clone()),
+            ("ref_latents", source.ref_latents.clone()),
+        ];
+        let lists = lists
+            .into_iter()
+            .flat_map(|(name, list)| list.unwrap_or_default().into_iter().map(move |v| (name, v)));
+        let single =
+            [("src_audio", source.src_audio.clone()), ("src_latents", source.src_latents.clone())];
+        let single = single.into_iter().filter_map(|(name, value)| Some((name, value?)));
+        return Ok(single.chain(lists).collect());
+    }
+    let mut files = Vec::new();
+    for name in FIELDS {
+        match request.get(name) {
+            None | Some(Value::Null) => {}
+            Some(Value::String(value)) => files.push((name, value.clone())),
+            Some(_) => {
+                let message = format!("`{name}` is not the id of a file");
+                return Err(ApiError::bad("bad_value", message).param(name));
+            }
+        }
+    }
+    Ok(files)
 }

@@ -16,7 +16,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use utoipa::{OpenApi, ToSchema};
 
-use super::{ApiError, Caller, Server, events, files, jobs, outputs, read};
+use super::{ApiError, Caller, Server, events, files, jobs, outputs, read, stream};
 use crate::store::Counts;
 
 pub(super) fn routes() -> Router<Arc<Server>> {
@@ -44,6 +44,7 @@ pub(super) fn routes() -> Router<Arc<Server>> {
         outputs::output,
         outputs::track,
         outputs::content,
+        stream::audio,
         events::events,
         files::upload,
         alive,

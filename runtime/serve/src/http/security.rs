@@ -1,4 +1,4 @@
-//! Who may ask: keys, Host and Origin. One layer over the whole router, WebSocket included.
+//! Access: keys, Host and Origin. One layer over the whole router, WebSocket included.
 //!
 //! - Without keys the server answers only requests whose `Host` is this machine's own name. A page of
 //!   another site that resolves its name to 127.0.0.1 is refused (DNS rebinding).
@@ -24,7 +24,7 @@ use super::{ApiError, Server};
 pub(super) const COOKIE: &str = "acestep_key";
 
 /// Addresses that need no key: they say only that the server is alive, or are the page's own files.
-const OPEN: [&str; 4] = ["/health", "/healthz", "/readyz", "/"];
+const OPEN: [&str; 5] = ["/health", "/api/health", "/healthz", "/readyz", "/"];
 /// Folders of files that need no key.
 const OPEN_FOLDERS: [&str; 1] = ["/page/"];
 

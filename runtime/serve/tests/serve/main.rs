@@ -5,9 +5,14 @@
 #[cfg(feature = "nats")]
 mod cluster;
 mod contract;
+mod cpp;
 mod file;
 mod killed;
 mod native;
+mod openai;
+mod page;
 mod place;
 mod stored;
 mod support;
+mod upstream;
+mod web;

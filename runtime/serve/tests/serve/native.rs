@@ -4,48 +4,11 @@ use std::time::Duration;
 
 use acestep_serve::http::{Key, Security};
 use serde_json::{Value, json};
-use tempfile::TempDir;
-use ureq::http::Response;
 
-use crate::support::Running;
-
-type Answer = Response<ureq::Body>;
-
-/// A client without patience for errors: every status is an answer.
-fn agent() -> ureq::Agent {
-    ureq::Agent::config_builder()
-        .http_status_as_error(false)
-        .timeout_global(Some(Duration::from_secs(30)))
-        .build()
-        .into()
-}
-
-fn body(mut answer: Answer) -> Value {
-    let text = answer.body_mut().read_to_string().expect("a body");
-    serde_json::from_str(&text).unwrap_or(Value::String(text))
-}
-
-/// Runs a blocking client beside the server.
-async fn client<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
-    tokio::task::spawn_blocking(work).await.expect("no panic")
-}
-
-async fn start() -> (Running, TempDir) {
-    let folder = tempfile::tempdir().expect("a folder");
-    (Running::start(folder.path(), Security::default(), 0).await, folder)
-}
-
-fn post(url: &str, value: &Value) -> Answer {
-    agent()
-        .post(url)
-        .content_type("application/json")
-        .send(value.to_string().as_bytes())
-        .expect("an answer")
-}
-
-fn get(url: &str) -> Answer {
-    agent().get(url).call().expect("an answer")
-}
+use crate::{
+    support::Running,
+    web::{agent, body, client, get, post, start},
+};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_song_is_made_and_fetched_whole_and_in_part() {

@@ -1,6 +1,7 @@
 //! A server with a runner that needs no network: its songs are a sine.
 
 use std::{
+    f64::consts::TAU,
     fs,
     net::SocketAddr,
     path::Path,
@@ -18,6 +19,7 @@ use acestep_serve::{
     http::{self, Security, Server},
     job::{Content, JobError, Kind},
     objects::Objects,
+    preview::{Preview, PreviewFormat},
     sqlite::Sqlite,
     store::Store,
     worker::{Made, Runner, Stopped, Task, Times, Worker},
@@ -43,7 +45,7 @@ impl Runner for Sine {
     fn run(&mut self, mut task: Task<'_>) -> Result<(), Stopped> {
         let request = &task.job.request;
         let text = |key: &str| request[key].as_str().unwrap_or_default().to_owned();
-        let words = format!("{} {}", text("caption"), text("text"));
+        let words = format!("{} {} {}", text("caption"), text("prompt"), text("text"));
         if words.contains("fail") {
             return Err(Stopped::Failed(JobError::new("failed", "the caption says so")));
         }
@@ -69,52 +71,157 @@ impl Runner for Sine {
                 }
             }
         }
-        (task.resolved)(json!({ "caption": text("caption"), "seed": 7 }));
-        let songs = request["batch_size"].as_u64().unwrap_or(1) as u32;
-        for track in 1..=songs {
-            self.song(&task, track)?;
-            task.made.push(made(track, Content::Audio, "wav"));
-            lines(&mut task, track)?;
+        match task.job.kind {
+            Kind::Generate => generate(&mut task),
+            Kind::Speak => speak(&mut task, pause),
+            Kind::Understand => understand(&mut task),
+            Kind::Compose => compose(&mut task),
+            Kind::Encode => {
+                let frames = vec![0; 4 * 64 * 25];
+                write(&mut task, 1, Content::Latents, "1.latents", &frames)
+            }
+            Kind::Decode => song(&mut task, 1, 48_000, 2),
         }
-        Ok(())
     }
-}
-
-fn made(track: u32, content: Content, ending: &str) -> Made {
-    let name = format!("{track}.{ending}");
-    Made { track, content, name, seed: Some(7), seconds: Some(1.0) }
 }
 
 /// Writes the times of the lines.
 fn lines(task: &mut Task<'_>, track: u32) -> Result<(), Stopped> {
-    fs::write(task.folder.join(format!("{track}.lrc")), "[00:00.00]la\n")
-        .map_err(|error| Stopped::Failed(acestep_serve::worker::of_files(&error)))?;
-    task.made.push(made(track, Content::Lrc, "lrc"));
+    let text = lrc(&task.job.request);
+    write(task, track, Content::Lrc, &format!("{track}.lrc"), text.as_bytes())
+}
+
+fn generate(task: &mut Task<'_>) -> Result<(), Stopped> {
+    let request = task.job.request.clone();
+    let mut resolved = json!({
+        "caption": "", "seed": 7, "bpm": 90, "duration": 1.0, "model": "tiny", "inference_steps": 8,
+    });
+    for (key, value) in request.as_object().into_iter().flatten() {
+        if !value.is_null() {
+            resolved[key] = value.clone();
+        }
+    }
+    if resolved["caption"] == "" && request["prompt"].is_string() {
+        resolved["caption"] = request["prompt"].clone();
+    }
+    (task.resolved)(resolved.clone());
+    let songs = &request["batch_size"];
+    let songs = songs.as_u64().or(songs.as_str().and_then(|text| text.parse().ok()));
+    for track in 1..=songs.unwrap_or(1) as u32 {
+        song(task, track, 48_000, 2)?;
+        lines(task, track)?;
+        if resolved["caption"].as_str().is_some_and(|words| words.contains("picture")) {
+            let text = peaks().to_string();
+            write(task, track, Content::Peaks, &format!("{track}.peaks.json"), text.as_bytes())?;
+        }
+        if request["latents"] == true {
+            let frames = vec![0; 4 * 64 * 25];
+            write(task, track, Content::Latents, &format!("{track}.latents"), &frames)?;
+        }
+    }
     Ok(())
 }
 
-impl Sine {
-    fn song(&self, task: &Task<'_>, track: u32) -> Result<(), Stopped> {
-        let rate = 48_000;
-        let tone = |i: u32| {
-            (f64::from(i) * 440.0 * f64::from(track) / f64::from(rate) * std::f64::consts::TAU)
-                .sin()
-        };
-        let samples: Vec<f32> = (0..rate).map(|i| (0.3 * tone(i)) as f32).collect();
-        let audio = Audio { sample_rate: rate, channels: vec![samples.clone(), samples] };
-        let path = task.folder.join(format!("{track}.wav"));
-        save_audio(
-            &path,
-            &audio,
-            &Encoding::new(Format::Wav16),
-            None,
-            acestep_engine::Existing::Replace,
-        )
-        .map_err(|error| Stopped::Failed(acestep_serve::error::of(&error)))
-    }
+/// The length of a song: one second, or that of the request up to a minute.
+fn seconds(request: &Value) -> f64 {
+    request["duration"].as_f64().unwrap_or(1.0).min(60.0)
 }
 
-/// A catalog of one model of songs and one of speech.
+/// The lines of the lyrics, one a second.
+fn lrc(request: &Value) -> String {
+    let lyrics = request["lyrics"].as_str().unwrap_or("la");
+    let line = |(at, line): (usize, &str)| format!("[00:{at:02}.00]{line}\n");
+    lyrics.lines().filter(|line| !line.is_empty()).take(60).enumerate().map(line).collect()
+}
+
+/// A waveform that becomes louder and softer.
+fn peaks() -> Value {
+    let height = |i: u32| (f64::from(i) / 80.0).sin().abs() * 0.9;
+    let pairs: Vec<_> = (0..1000).flat_map(|i| [-height(i), height(i)]).collect();
+    json!({ "peaks": pairs })
+}
+
+/// Speaks a sine: half a second of samples that can be followed, then the file.
+fn speak(task: &mut Task<'_>, pause: u64) -> Result<(), Stopped> {
+    let format = PreviewFormat { sample_rate: 24_000, channels: 1 };
+    let failed = |error| Stopped::Failed(acestep_serve::worker::of_files(&error));
+    let mut preview = Preview::begin(task.folder, format).map_err(failed)?;
+    for piece in sine(1, 24_000, 1.0).chunks(2400) {
+        preview.samples(&[piece]).map_err(failed)?;
+        thread::sleep(Duration::from_millis(pause));
+    }
+    song(task, 1, 24_000, 1)
+}
+
+fn understand(task: &mut Task<'_>) -> Result<(), Stopped> {
+    let words = json!({
+        "caption": "a sine", "bpm": 120, "keyscale": "A major", "timesignature": "4",
+        "duration": 1, "language": "en", "lyrics": "[Verse]\nla", "audio_codes": "1,2,3",
+    });
+    write(task, 1, Content::Description, "1.description.json", words.to_string().as_bytes())?;
+    let mut request = words;
+    request["vocal_language"] = "en".into();
+    write(task, 1, Content::Request, "1.request.json", request.to_string().as_bytes())
+}
+
+fn compose(task: &mut Task<'_>) -> Result<(), Stopped> {
+    let mut request = task.job.request.clone();
+    let caption = request["caption"].as_str().unwrap_or_default().to_owned();
+    request["caption"] = format!("{caption}, in more words").into();
+    for (key, value) in [
+        ("lyrics", json!("[Verse]\nla la")),
+        ("bpm", json!(100)),
+        ("keyscale", json!("C major")),
+        ("timesignature", json!("4")),
+        ("duration", json!(30.0)),
+        ("vocal_language", json!("en")),
+    ] {
+        if request[key].is_null() || request[key] == "" || request[key] == 0 {
+            request[key] = value;
+        }
+    }
+    if request["mode"] == "plan" {
+        request["audio_codes"] = "17,4,42".into();
+    }
+    write(task, 1, Content::Request, "1.request.json", request.to_string().as_bytes())
+}
+
+/// Songs differ in pitch and in loudness.
+fn sine(track: u32, rate: u32, seconds: f64) -> Vec<f32> {
+    let tone = |i: u32| (f64::from(i) * 440.0 * f64::from(track) / f64::from(rate) * TAU).sin();
+    let (gain, length) = (0.3 / f64::from(track), (seconds * f64::from(rate)) as u32);
+    (0..length).map(|i| (gain * tone(i)) as f32).collect()
+}
+
+/// Writes a song of the request's length, in its format.
+fn song(task: &mut Task<'_>, track: u32, rate: u32, channels: usize) -> Result<(), Stopped> {
+    let failed = |error| Stopped::Failed(acestep_serve::error::of(&error));
+    let length = seconds(&task.job.request);
+    let format = task.job.request["audio_format"].as_str().unwrap_or("wav16");
+    let format: Format = format.parse().map_err(failed)?;
+    let audio = Audio { sample_rate: rate, channels: vec![sine(track, rate, length); channels] };
+    let name = format!("{track}.{}", format.extension());
+    let (encoding, existing) = (Encoding::new(format), acestep_engine::Existing::Replace);
+    save_audio(&task.folder.join(&name), &audio, &encoding, None, existing).map_err(failed)?;
+    let (content, seed, seconds) = (Content::Audio, Some(7), Some(length));
+    task.made.push(Made { track, content, name, seed, seconds });
+    Ok(())
+}
+
+fn write(
+    task: &mut Task<'_>,
+    track: u32,
+    content: Content,
+    name: &str,
+    bytes: &[u8],
+) -> Result<(), Stopped> {
+    fs::write(task.folder.join(name), bytes)
+        .map_err(|error| Stopped::Failed(acestep_serve::worker::of_files(&error)))?;
+    task.made.push(Made { track, content, name: name.to_owned(), seed: None, seconds: None });
+    Ok(())
+}
+
+/// A catalog of one model of each family.
 pub(crate) struct Two;
 
 impl Catalog for Two {
@@ -131,6 +238,7 @@ impl Catalog for Two {
         let defaults = json!({ "inference_steps": 8, "guidance_scale": 1.0, "duration": 30.0 });
         vec![
             model("tiny", Family::Music, &tasks, defaults),
+            model("tiny-lm", Family::Language, &[], json!({})),
             model("tiny-speech", Family::Speech, &["auto", "english"], json!({})),
         ]
     }
@@ -145,10 +253,14 @@ impl Catalog for Two {
     }
 
     fn check(&self, kind: Kind, request: &Map<String, Value>) -> Result<Checked, JobError> {
-        if kind != Kind::Generate {
+        if !matches!(kind, Kind::Generate | Kind::Compose) {
             return Ok(Checked::default());
         }
-        let (read, notices) = acestep_music::Request::from_object(request.clone())
+        let mut request = request.clone();
+        for key in ["mode", "lrc", "score", "latents"] {
+            request.remove(key);
+        }
+        let (read, notices) = acestep_music::Request::from_object(request)
             .map_err(|error| acestep_serve::error::of(&error))?;
         match read.compute.model.as_deref() {
             None | Some("tiny") => {}

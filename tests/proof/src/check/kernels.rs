@@ -79,7 +79,7 @@ struct OnProcessor {
     rounding: DType,
 }
 
-impl acestep_engine::Job for OnProcessor {
+impl acestep_engine::BackendWork for OnProcessor {
     type Output = (Vec<usize>, Vec<f32>);
 
     fn run<B: Backend>(self, place: Place<B>) -> Self::Output {

@@ -1,7 +1,7 @@
 //! Compares each file of a set by its row in the family's table.
 
 use acestep_engine::{
-    Job,
+    BackendWork,
     device::{free, panics},
     host::to_host,
 };
@@ -37,7 +37,7 @@ pub(crate) struct Verify<'a> {
     pub(crate) known: &'a Done,
 }
 
-impl Job for Verify<'_> {
+impl BackendWork for Verify<'_> {
     type Output = Result<Vec<Case>>;
 
     fn run<B: Backend>(self, place: Place<B>) -> Self::Output {

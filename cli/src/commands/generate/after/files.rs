@@ -33,7 +33,7 @@ pub(in super::super) struct Files {
 
 impl Files {
     /// Names the files.
-    pub(super) fn decide(flags: &Flags, named: &Named<'_>) -> Result<Self> {
+    pub(in super::super) fn decide(flags: &Flags, named: &Named<'_>) -> Result<Self> {
         let Named { outputs, existing, .. } = named;
         let picture = flags.output_plot.as_deref();
         if let Some(path) = picture.filter(|path| !is_stdout(path)) {
@@ -51,7 +51,7 @@ impl Files {
     }
 
     /// Returns all files.
-    pub(super) fn all(&self) -> impl Iterator<Item = &Path> {
+    pub(in super::super) fn all(&self) -> impl Iterator<Item = &Path> {
         [&self.lrc, &self.vtt, &self.plot].into_iter().flatten().map(PathBuf::as_path)
     }
 

@@ -1,40 +1,14 @@
 //! Scores of a batch, as a table and as JSON.
 
-use acestep_music::{align::attention_maps::Scores, lm::pmi::LanguageScore};
+use acestep_music::lm::pmi::LanguageScore;
+use acestep_session::song::{Found, Row};
 use serde_json::{Value, json};
 
-use super::{super::written::WrittenSong, Found};
-
-/// A song and its scores.
-struct Row<'a> {
-    index: usize,
-    judged: Option<&'a LanguageScore>,
-    words: Option<Scores>,
-}
-
-impl Row<'_> {
-    /// Returns the language model's score, or the alignment score of the words if there is none.
-    fn key(&self) -> Option<f64> {
-        self.judged.and_then(LanguageScore::total).or(self.words.map(|words| words.song.score))
-    }
-}
-
-/// Returns the songs, best first; equal scores keep the order.
-fn rows(found: &Found, songs: usize) -> Vec<Row<'_>> {
-    let row = |index: usize| Row {
-        index,
-        judged: found.judged.get(index),
-        words: found.aligned.get(index).and_then(|aligned| aligned.score),
-    };
-    let mut rows: Vec<_> = (0..songs).map(row).collect();
-    let key = |row: &Row<'_>| row.key().unwrap_or(f64::NEG_INFINITY);
-    rows.sort_by(|a, b| key(b).total_cmp(&key(a)));
-    rows
-}
+use super::super::written::WrittenSong;
 
 /// Returns a table with one line per song, best first; `None` if nothing was scored.
 pub(in super::super) fn table(found: &Found, written: &[WrittenSong]) -> Option<String> {
-    let rows = rows(found, written.len());
+    let rows = found.rows(written.len());
     rows.iter().find_map(Row::key)?;
     let mut cells: Vec<Vec<String>> = vec![
         ["score", "caption", "lyrics", "metadata", "words", "seed", "song"]
@@ -73,26 +47,7 @@ pub(in super::super) fn ranking(found: &Found, written: &[WrittenSong]) -> Value
         let song = &written[row.index];
         json!({"path": song.target.to_string(), "seed": song.seed, "score": row.key()})
     };
-    rows(found, written.len()).iter().map(entry).collect()
-}
-
-/// Returns all scores of a song as JSON.
-pub(super) fn to_json(judged: Option<&LanguageScore>, words: Option<Scores>) -> Value {
-    let judged = judged.map(|of| {
-        let metadata: serde_json::Map<String, Value> =
-            of.metadata.iter().map(|&(key, score)| (key.to_owned(), score.into())).collect();
-        json!({
-            "score": of.total(),
-            "caption": of.caption,
-            "lyrics": of.lyrics,
-            "metadata": metadata,
-        })
-    });
-    json!({
-        "language_model": judged,
-        "words": words.map(|words| words.song),
-        "words_in_outline": words.map(|words| words.outline),
-    })
+    found.rows(written.len()).iter().map(entry).collect()
 }
 
 fn mean_of_metadata(score: &LanguageScore) -> Option<f64> {
@@ -105,7 +60,7 @@ fn mean_of_metadata(score: &LanguageScore) -> Option<f64> {
 mod tests {
     use std::path::PathBuf;
 
-    use acestep_music::align::{Aligned, score::Alignment};
+    use acestep_music::align::{Aligned, attention_maps::Scores, score::Alignment};
 
     use super::*;
     use crate::commands::target::Target;

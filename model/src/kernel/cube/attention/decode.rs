@@ -18,7 +18,7 @@ use cubecl::prelude::*;
 
 use super::super::rows::spread;
 use super::{
-    Call, LANES, Sight, VECTOR, hidden_score, keys_from, keys_until, mean_value, place, sees,
+    Call, LANES, Reach, Sight, VECTOR, hidden_score, keys_from, keys_until, mean_value, place, sees,
 };
 
 /// Maximum number of rows per key head.
@@ -86,7 +86,7 @@ fn parts<R: CubeRuntime>(call: &Call<R>) -> usize {
 pub(super) fn launch<R: CubeRuntime>(call: &Call<R>, output: &CubeTensor<R>) {
     let parts = parts(call);
     let items = call.items();
-    let (sight, near) = call.sight;
+    let (sight, bounds) = call.sight;
     let plan = KernelParams {
         vectors: call.width() / VECTOR,
         group: call.group(),
@@ -116,7 +116,7 @@ pub(super) fn launch<R: CubeRuntime>(call: &Call<R>, output: &CubeTensor<R>) {
         output.clone().into_tensor_arg(),
         mixes.clone().into_tensor_arg(),
         sums.clone().into_tensor_arg(),
-        near,
+        bounds.launch(),
         call.scale(),
         parts as u32,
         (call.visible_keys().div_ceil(TILE).div_ceil(parts) * TILE) as u32,
@@ -150,14 +150,13 @@ fn attention_decode_kernel<T: Float, K: Numeric, N: Size>(
     output: &mut Tensor<Vector<T, N>>,
     mixes: &mut Tensor<Vector<f32, N>>,
     sums: &mut Tensor<f32>,
-    near: u32,
+    reach: &Reach,
     scale: f32,
     parts: u32,
     part_keys: u32,
     #[comptime] plan: KernelParams,
     #[define(T, K)] _types: [StorageType; 2],
 ) {
-    let near = near as usize;
     let (parts, part_keys) = (parts as usize, part_keys as usize);
     let (rows, vectors, share) = comptime!((plan.rows, plan.vectors, plan.share()));
     let unit = UNIT_POS as usize;
@@ -206,10 +205,10 @@ fn attention_decode_kernel<T: Float, K: Numeric, N: Size>(
 
     let (lane, slot) = (unit % LANES, unit / LANES);
     let (column, slice) = (unit % comptime!(plan.columns()), unit / comptime!(plan.columns()));
-    let mut start = keys_from(0usize, near, plan.sight) + part * part_keys;
+    let mut start = keys_from(0usize, reach, plan.sight) + part * part_keys;
     let end = min(
         start + part_keys,
-        keys_until(comptime!(rows - 1) / plan.group, near, keys, plan.sight),
+        keys_until(comptime!(rows - 1) / plan.group, reach, keys, plan.sight),
     );
     while start < end {
         // Each lane's part of the products.
@@ -258,7 +257,7 @@ fn attention_decode_kernel<T: Float, K: Numeric, N: Size>(
                 for i in 0..LANES {
                     score += partial[(row * TILE + unit) * PITCH + i];
                 }
-                let seen = real && sees(comptime!(row / plan.group), key, near, plan.sight);
+                let seen = real && sees(comptime!(row / plan.group), key, reach, plan.sight);
                 weights[row * TILE + unit] = select(seen, score, hidden_score());
             }
         }

@@ -25,7 +25,7 @@ use cubecl::{
 use super::super::rows::{shuffles, spread};
 use super::emulated::{looped_in, looped_mix, looped_out, looped_scores};
 use super::{
-    Call, KernelParams, LANES, TEAM_ROWS, VECTOR, across_lanes, hidden_score, keys_from,
+    Call, KernelParams, LANES, Reach, TEAM_ROWS, VECTOR, across_lanes, hidden_score, keys_from,
     keys_until, mean_value, place, row_of, sees,
 };
 
@@ -163,7 +163,7 @@ pub(super) fn launch<R: CubeRuntime>(call: &Call<R>, output: &CubeTensor<R>, emu
         call.v.clone().into_tensor_arg(),
         flags.clone().into_tensor_arg(),
         output.clone().into_tensor_arg(),
-        call.sight.1,
+        call.sight.1.launch(),
         call.scale(),
         cores,
         [output.dtype.into(), flags.dtype.into()],
@@ -178,13 +178,12 @@ fn attention_tensor_cores_kernel<T: Float, K: Numeric, N: Size>(
     v: &Tensor<Vector<T, N>>,
     flags: &Tensor<K>,
     output: &mut Tensor<Vector<T, N>>,
-    near: u32,
+    reach: &Reach,
     scale: f32,
     #[comptime] cores: Cores,
     #[define(T, K)] _types: [StorageType; 2],
 ) {
     let plan = comptime!(cores.plan);
-    let near = near as usize;
     let (lane, team) = (UNIT_POS_X as usize, UNIT_POS_Y as usize);
     let (unit, plane) = (UNIT_POS as usize % PLANE, UNIT_POS as usize / PLANE);
     let (vector, pitch, score_pitch) =
@@ -245,8 +244,8 @@ fn attention_tensor_cores_kernel<T: Float, K: Numeric, N: Size>(
     let mut measure = Vector::<f32, TeamRows>::new(hidden_score());
     let mut sum = Vector::<f32, TeamRows>::new(0.0f32);
 
-    let end = keys_until(last_row / plan.group, near, keys, plan.sight);
-    let mut start = keys_from(first_row / plan.group, near, plan.sight);
+    let end = keys_until(last_row / plan.group, reach, keys, plan.sight);
+    let mut start = keys_from(first_row / plan.group, reach, plan.sight);
     while start < end {
         sync_cube();
         fill_tile::<T, N>(k, &mut tile, k_start, start, keys, cores);
@@ -320,7 +319,7 @@ fn attention_tensor_cores_kernel<T: Float, K: Numeric, N: Size>(
             #[unroll]
             for r in 0..TEAM_ROWS {
                 let row = row_of(team, r);
-                let seen = real && sees((first_row + row) / plan.group, key, near, plan.sight);
+                let seen = real && sees((first_row + row) / plan.group, key, reach, plan.sight);
                 let value = scores[row * score_pitch + lane + j * LANES] * scale;
                 score[r] = select(seen, value, hidden_score());
             }

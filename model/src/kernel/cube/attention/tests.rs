@@ -171,14 +171,22 @@ impl Operation for Case {
     }
 }
 
-/// No routine has this rule, so the front must use the reference.
+/// Windows that end before the first key, at it, and far behind it.
 #[test]
-fn causal_windows_are_left_to_the_reference() {
-    let case = Case::of(33, 40, 16, Visibility::CausalWindow { first: 7, width: 5 });
-    for routine in [Routine::Units, Routine::Decode, Routine::TensorCores, Routine::Emulated] {
-        assert!(case.run_by(routine, DType::F32).is_none(), "{routine:?}");
+fn causal_windows() {
+    for (queries, first, width) in
+        [(33, 7, 5), (33, 0, 1), (40, 0, 12), (130, 70, 72), (70, 4, 1000), (9, 300, 20)]
+    {
+        let visibility = Visibility::CausalWindow { first, width };
+        let case = Case::of(queries, queries + first, 16, visibility);
+        case.check_rows();
+        Case { queries: 4, keys: 16 + first, ..case }.check_decode();
+        Case { queries: 1, keys: 1 + first, ..case }.check();
     }
-    case.check();
+    let visibility = Visibility::CausalWindow { first: 100, width: 3 };
+    let case = Case { padding: Padding::Half, batch: 2, ..Case::of(40, 140, 16, visibility) };
+    case.check_rows();
+    Case { queries: 3, ..case }.check_decode();
 }
 
 #[test]

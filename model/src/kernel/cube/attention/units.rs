@@ -17,8 +17,8 @@ use cubecl::prelude::*;
 
 use super::super::rows::{shuffles, spread};
 use super::{
-    Call, KernelParams, LANES, Sight, TEAM_ROWS, VECTOR, across_lanes, hidden_score, keys_from,
-    keys_until, mean_value, place, row_of, sees,
+    Call, KernelParams, LANES, Reach, Sight, TEAM_ROWS, VECTOR, across_lanes, hidden_score,
+    keys_from, keys_until, mean_value, place, row_of, sees,
 };
 
 /// Rows of a cube and keys of a tile, best first; [`fits`] checks the last.
@@ -39,7 +39,7 @@ pub(super) fn launch<R: CubeRuntime>(call: &Call<R>, output: &CubeTensor<R>) {
         call.v.clone().into_tensor_arg(),
         flags.clone().into_tensor_arg(),
         output.clone().into_tensor_arg(),
-        call.sight.1,
+        call.sight.1.launch(),
         call.scale(),
         plan,
         [output.dtype.into(), flags.dtype.into()],
@@ -99,12 +99,11 @@ fn attention_units_kernel<T: Float, K: Numeric, N: Size>(
     v: &Tensor<Vector<T, N>>,
     flags: &Tensor<K>,
     output: &mut Tensor<Vector<T, N>>,
-    near: u32,
+    reach: &Reach,
     scale: f32,
     #[comptime] plan: KernelParams,
     #[define(T, K)] _types: [StorageType; 2],
 ) {
-    let near = near as usize;
     let (lane, team) = (UNIT_POS_X as usize, UNIT_POS_Y as usize);
     let (vectors, teams) = comptime!((plan.vectors, plan.teams()));
     let (share, pitch) = comptime!((plan.share(), plan.pitch()));
@@ -163,8 +162,8 @@ fn attention_units_kernel<T: Float, K: Numeric, N: Size>(
         mixed[i] = Vector::<f32, N>::new(0.0f32);
     }
 
-    let end = keys_until(last_row / plan.group, near, keys, plan.sight);
-    let mut start = keys_from(first_row / plan.group, near, plan.sight);
+    let end = keys_until(last_row / plan.group, reach, keys, plan.sight);
+    let mut start = keys_from(first_row / plan.group, reach, plan.sight);
     while start < end {
         fill_tile::<T, N>(k, &mut tile, k_start, start, keys, plan);
         sync_cube();
@@ -201,7 +200,7 @@ fn attention_units_kernel<T: Float, K: Numeric, N: Size>(
             #[unroll]
             for r in 0..TEAM_ROWS {
                 let query = (first_row + row_of(team, r)) / plan.group;
-                let seen = real && sees(query, key, near, plan.sight);
+                let seen = real && sees(query, key, reach, plan.sight);
                 score[r] = select(seen, score[r], hidden_score());
             }
             scores[j] = score;

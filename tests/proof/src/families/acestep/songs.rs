@@ -232,7 +232,7 @@ struct Sing<'a> {
     host: &'a dyn Host,
 }
 
-impl acestep_engine::Job for Sing<'_> {
+impl acestep_engine::BackendWork for Sing<'_> {
     type Output = Result<Vec<Sung>, Error>;
 
     fn run<B: Backend>(self, place: Place<B>) -> Self::Output {

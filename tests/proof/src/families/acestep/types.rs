@@ -3,7 +3,7 @@
 use std::{ops::Range, path::Path};
 
 use acestep_engine::{
-    Engine, Error, Job,
+    BackendWork, Engine, Error,
     device::dtype::{Supported, name},
     host::to_host,
 };
@@ -119,7 +119,7 @@ struct Velocity<'a> {
     frames: usize,
 }
 
-impl Job for Velocity<'_> {
+impl BackendWork for Velocity<'_> {
     type Output = Result<Vec<f32>>;
 
     fn run<B: Backend>(self, place: Place<B>) -> Self::Output {
@@ -145,7 +145,7 @@ struct Writing<'a> {
     tokens: Vec<u32>,
 }
 
-impl Job for Writing<'_> {
+impl BackendWork for Writing<'_> {
     /// The logits, and the likeliest tokens.
     type Output = Result<(Vec<f32>, Vec<u32>)>;
 

@@ -5,7 +5,7 @@
 //! same frames, which the model in f32 has written, and only the next choice is compared.
 
 use acestep_engine::{
-    Audio, Engine, Error, Job, Unobserved, audio::loudness::require_finite, device::dtype,
+    Audio, BackendWork, Engine, Error, Unobserved, audio::loudness::require_finite, device::dtype,
     host::to_host,
 };
 use acestep_import::Qwen3Tts;
@@ -86,7 +86,7 @@ struct Compare<'a> {
     host: &'a dyn Host,
 }
 
-impl Job for Compare<'_> {
+impl BackendWork for Compare<'_> {
     type Output = Result<Agreement>;
 
     fn run<B: Backend>(self, place: Place<B>) -> Self::Output {

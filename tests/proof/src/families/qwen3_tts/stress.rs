@@ -5,7 +5,7 @@
 
 use std::time::{Duration, Instant};
 
-use acestep_engine::{Engine, Job, device::dtype, host::to_host};
+use acestep_engine::{BackendWork, Engine, device::dtype, host::to_host};
 use acestep_model::{
     Backend, Place, cast,
     speech::qwen3_tts::{
@@ -118,7 +118,7 @@ struct Work<'a> {
     host: &'a dyn Host,
 }
 
-impl Job for Work<'_> {
+impl BackendWork for Work<'_> {
     type Output = Result<Stress>;
 
     fn run<B: Backend>(self, place: Place<B>) -> Self::Output {

@@ -152,7 +152,7 @@ pub(crate) fn runs<B: Backend>(
         };
         page.attempt(names(&name, entry), || {
             let replay = Replay::new(&entry["args"]);
-            let composed = compose::<B>(&replay.job(), language, place, &Unobserved)?;
+            let composed = compose::<B>(&replay.composing(), language, place, &Unobserved)?;
             run(page, &name, entry, &composed, language.tokenizer()?);
             Ok(())
         })?;

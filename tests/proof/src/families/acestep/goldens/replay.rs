@@ -3,7 +3,7 @@
 use acestep_music::{
     Request, codes,
     lm::{
-        compose::{Ask, Composed, Job},
+        compose::{Ask, Composed, Composing},
         parse,
         prompt::{self, PromptStyle},
         settings::Settings,
@@ -59,9 +59,9 @@ impl Replay {
         }
     }
 
-    /// Returns the job to run.
-    pub(super) fn job(&self) -> Job<'_> {
-        Job {
+    /// Returns the task to run.
+    pub(super) fn composing(&self) -> Composing<'_> {
+        Composing {
             request: &self.request,
             ask: Ask::Plan,
             writes_codes: self.writes_codes,

@@ -1,0 +1,257 @@
+//! Flags of `serve`, `work` and `jobs`.
+
+use std::{net::IpAddr, path::PathBuf};
+
+use clap::{Subcommand, ValueEnum, ValueHint};
+use uuid::Uuid;
+
+use super::device::Where;
+
+/// Shown under the long help of `serve`.
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  acestep serve
+      opens http://127.0.0.1:8001 with a page, on this machine only
+  acestep serve --check
+      shows what would be served, and serves nothing
+  ACESTEP_API_KEY=$(openssl rand -hex 24) acestep serve --host 0.0.0.0 --allow-host music.lan
+      serves a network; clients send the key
+  curl -s 127.0.0.1:8001/v1/jobs?wait=600 -d '{\"request\": {\"caption\": \"calm piano\"}}'
+      makes a song and waits for it
+
+Jobs are on disk before their clients get an id. They survive a restart and a crash; a job whose worker
+was lost runs once more. Ctrl-C takes no more jobs and lets the present one end.";
+
+/// Shown under the long help of `work`.
+pub(crate) const WORK_EXAMPLES: &str = "\
+Examples:
+  acestep serve --no-worker &
+  acestep work
+      a server, and a worker of its own beside it
+  acestep work --device cuda:1
+      a second worker, for a second GPU";
+
+/// Shown under the long help of `jobs`.
+pub(crate) const JOBS_EXAMPLES: &str = "\
+Examples:
+  acestep jobs list --state queued,running
+      shows what waits and what runs
+  acestep jobs show 019a21a5-b0c1-77ae-9403-5de9c9dcf9ce
+      shows its request, its messages and its results
+  acestep jobs retry 019a21a5-b0c1-77ae-9403-5de9c9dcf9ce
+      runs it again
+  acestep jobs cancel 019a21a5-b0c1-77ae-9403-5de9c9dcf9ce
+      stops one";
+
+/// The folder of a server.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct DataDir {
+    /// Folder of the queue, the results and the uploads.
+    ///
+    /// [default: acestep/serve in the user's data directory, on Linux ~/.local/share]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) data_dir: Option<PathBuf>,
+
+    /// Queue of many machines, such as nats://queue.lan:4222; the folder then holds copies of files.
+    ///
+    /// Without it the queue is a file in the folder. Needs a build with the feature nats.
+    #[arg(long, value_name = "URL")]
+    pub(crate) queue: Option<String>,
+}
+
+/// The form of the log on standard error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogFormat {
+    /// Lines for people.
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+impl LogFormat {
+    /// Its name as a flag's value.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Text => "text",
+            Self::Json => "json",
+        }
+    }
+}
+
+/// Flags of `serve`.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct Serve {
+    /// Address to listen on. Another one than this machine's own needs a key.
+    #[arg(long, value_name = "IP", default_value = "127.0.0.1")]
+    pub(crate) host: IpAddr,
+
+    /// Port to listen on; 0 takes any free one.
+    #[arg(long, value_name = "N", default_value_t = 8001)]
+    pub(crate) port: u16,
+
+    #[command(flatten)]
+    pub(crate) data: DataDir,
+
+    /// Show what would be served, and serve nothing.
+    #[arg(long)]
+    pub(crate) check: bool,
+
+    /// Music model of requests that name none [default: the configured one, else the first installed].
+    #[arg(long, value_name = "NAME", hide_default_value = true, help_heading = "Model and device")]
+    pub(crate) model: Option<String>,
+
+    /// Speech model of requests that name none [default: the first installed].
+    #[arg(long, value_name = "NAME", help_heading = "Model and device")]
+    pub(crate) speech_model: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) place: Where,
+
+    #[command(flatten)]
+    pub(crate) access: Access,
+
+    /// Most jobs that wait; more are refused with 429.
+    #[arg(long, value_name = "N", default_value_t = 200, help_heading = "Limits")]
+    pub(crate) max_queue: u64,
+
+    /// Largest upload in megabytes.
+    #[arg(long, value_name = "MB", default_value_t = 256, help_heading = "Limits",
+        value_parser = clap::value_parser!(u32).range(1..=16_384))]
+    pub(crate) max_upload: u32,
+
+    /// Days that results are kept.
+    #[arg(long, value_name = "DAYS", default_value_t = 30, help_heading = "Limits",
+        value_parser = clap::value_parser!(u32).range(1..=36_500))]
+    pub(crate) keep_days: u32,
+
+    /// Gigabytes of results that are kept; the oldest go first.
+    #[arg(long, value_name = "GB", default_value_t = 20, help_heading = "Limits",
+        value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(crate) keep_size: u32,
+
+    /// Start no worker: others run the jobs, see `acestep work`.
+    #[arg(long, help_heading = "Operation")]
+    pub(crate) no_worker: bool,
+
+    #[command(flatten)]
+    pub(crate) operation: Operation,
+}
+
+/// The clients of a server.
+#[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "Access")]
+pub(crate) struct Access {
+    /// Key that clients send. Other users of this machine see flags: better set the variable.
+    ///
+    /// [env: ACESTEP_API_KEY]
+    #[arg(long, value_name = "KEY")]
+    pub(crate) api_key: Option<String>,
+
+    /// File with a line NAME=KEY for each client; each sees its own jobs only.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "api_key")]
+    pub(crate) api_keys: Option<PathBuf>,
+
+    /// Serve a network without a key.
+    #[arg(long, conflicts_with_all = ["api_key", "api_keys"])]
+    pub(crate) open: bool,
+
+    /// Name of this machine that clients may use, such as music.lan; * takes every name.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) allow_host: Vec<String>,
+
+    /// Another site whose pages may use this server, such as `https://example.org`.
+    #[arg(long, value_name = "ORIGIN")]
+    pub(crate) allow_origin: Vec<String>,
+}
+
+/// Operation of a server or a worker.
+#[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "Operation")]
+pub(crate) struct Operation {
+    /// Seconds that the present job has to end after Ctrl-C; then it goes back into the queue.
+    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    pub(crate) drain: u32,
+
+    /// Seconds after which a worker that says nothing counts as lost, and its job runs again.
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, hide_short_help = true,
+        value_parser = clap::value_parser!(u32).range(1..=3600))]
+    pub(crate) lease: u32,
+
+    /// Form of the log on standard error.
+    #[arg(long, value_name = "FORM", default_value = "text")]
+    pub(crate) log_format: LogFormat,
+}
+
+/// Flags of `work`.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct Work {
+    #[command(flatten)]
+    pub(crate) data: DataDir,
+
+    /// Name of this worker in the queue [default: the process's number].
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: Option<String>,
+
+    /// Music model of requests that name none.
+    #[arg(long, value_name = "NAME", help_heading = "Model and device")]
+    pub(crate) model: Option<String>,
+
+    /// Speech model of requests that name none.
+    #[arg(long, value_name = "NAME", help_heading = "Model and device")]
+    pub(crate) speech_model: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) place: Where,
+
+    #[command(flatten)]
+    pub(crate) operation: Operation,
+
+    /// End when standard input is closed, as a server's own worker does.
+    #[arg(long, hide = true)]
+    pub(crate) until_closed: bool,
+}
+
+/// Actions on jobs.
+#[derive(Debug, Clone, Subcommand)]
+pub(crate) enum Jobs {
+    /// List jobs, newest first.
+    List {
+        #[command(flatten)]
+        data: DataDir,
+        /// Only jobs in these states: queued, running, cancelling, done, failed, cancelled.
+        #[arg(long, value_name = "STATE", value_delimiter = ',')]
+        state: Vec<String>,
+        /// Most jobs.
+        #[arg(long, value_name = "N", default_value_t = 20)]
+        limit: u32,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show one job: its request, its state, its results.
+    Show {
+        #[command(flatten)]
+        data: DataDir,
+        /// Its id.
+        id: Uuid,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Cancel jobs.
+    Cancel {
+        #[command(flatten)]
+        data: DataDir,
+        /// Their ids.
+        #[arg(required = true)]
+        ids: Vec<Uuid>,
+    },
+    /// Run jobs again that failed or were cancelled.
+    Retry {
+        #[command(flatten)]
+        data: DataDir,
+        /// Their ids.
+        #[arg(required = true)]
+        ids: Vec<Uuid>,
+    },
+}

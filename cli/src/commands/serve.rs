@@ -1,0 +1,276 @@
+//! `acestep serve`: the server, with a worker of its own.
+
+use std::{
+    env, ffi::OsString, fs, net::SocketAddr, path::PathBuf, process::ExitCode, sync::Arc,
+    time::Duration,
+};
+
+use acestep_serve::{
+    catalog::{Catalog as _, Family},
+    http::{Key, Limits, Security},
+    installed::Installed,
+    maintenance::Retention,
+    service::{Service, ServiceError},
+};
+use acestep_speech::Voices;
+use anyhow::{Context, Result};
+use tokio::{sync::watch, time};
+
+use crate::{
+    args::{
+        Global,
+        serve::{Access, DataDir, LogFormat, Serve},
+    },
+    environment,
+    error::CliError,
+    interrupt,
+    report::Report,
+    settings,
+};
+
+/// Shortest key that is taken, in letters.
+const LEAST_KEY: usize = 8;
+
+/// Runs the command.
+///
+/// # Errors
+/// If the address, the folder or a key cannot be used. Errors carry a hint.
+pub(crate) fn run(args: &Serve, global: &Global) -> Result<ExitCode> {
+    let report = global.report();
+    let catalog = catalog(args.model.clone(), args.speech_model.clone());
+    let service = service(args, &catalog, global)?;
+    service.check(args.access.open).map_err(explained)?;
+    if args.check {
+        return check(args, &service, &catalog, &report);
+    }
+    start_log(args.operation.log_format, report.verbosity);
+    say_defaults(&catalog, &report);
+    let runtime = tokio::runtime::Runtime::new().context("the server cannot start its threads")?;
+    let ran = runtime.block_on(async {
+        let ending = ending();
+        service
+            .run(Arc::new(catalog), ending, |address| {
+                report.always(&format!("serving on http://{address}; Ctrl-C ends\n"));
+            })
+            .await
+    });
+    ran.map_err(explained)?;
+    report.line("the server has ended; jobs that wait stay in the queue");
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Returns a value that becomes true when the user wants the end.
+pub(super) fn ending() -> watch::Receiver<bool> {
+    let (sender, receiver) = watch::channel(false);
+    tokio::spawn(async move {
+        while !interrupt::was_pressed() {
+            time::sleep(Duration::from_millis(50)).await;
+        }
+        // Without a receiver the server has ended already.
+        let _ = sender.send(true);
+    });
+    receiver
+}
+
+/// Returns the models and voices of this machine.
+pub(super) fn catalog(model: Option<String>, speech_model: Option<String>) -> Installed {
+    let voices = settings::voices_dir().map(Voices::new);
+    let model = model.or_else(settings::configured_model);
+    Installed::new(settings::layout(), voices, model, speech_model)
+}
+
+/// Returns the folder of the server.
+///
+/// # Errors
+/// If the user has no home and names none.
+pub(super) fn data_dir(data: &DataDir) -> Result<PathBuf, CliError> {
+    data.data_dir.clone().or_else(settings::serve_dir).ok_or_else(|| {
+        CliError::new("there is no home directory for the server's folder")
+            .hint("name a folder with --data-dir")
+    })
+}
+
+/// Begins the log on standard error.
+pub(super) fn start_log(format: LogFormat, verbosity: i8) {
+    use tracing_subscriber::{filter::LevelFilter, fmt};
+    let level = match verbosity {
+        i8::MIN..=-1 => LevelFilter::ERROR,
+        0 => LevelFilter::INFO,
+        _ => LevelFilter::DEBUG,
+    };
+    let log = fmt().with_max_level(level).with_target(false).with_writer(std::io::stderr);
+    // A log that was begun before stays.
+    let _ = match format {
+        LogFormat::Json => log.json().try_init(),
+        LogFormat::Text => log.with_ansi(false).try_init(),
+    };
+}
+
+/// Converts an error of the server.
+pub(super) fn explained(error: ServiceError) -> anyhow::Error {
+    let hint = error.hint();
+    let cause = std::error::Error::source(&error).map(ToString::to_string);
+    let message = match cause {
+        Some(cause) => format!("{error}: {cause}"),
+        None => error.to_string(),
+    };
+    let usage = matches!(error, ServiceError::Open(_));
+    let error = if usage { CliError::usage(message) } else { CliError::new(message) };
+    match hint {
+        Some(hint) => error.hint(hint).into(),
+        None => error.into(),
+    }
+}
+
+fn service(args: &Serve, catalog: &Installed, global: &Global) -> Result<Service> {
+    let data_dir = data_dir(&args.data)?;
+    let worker = match args.no_worker {
+        true => None,
+        false => Some(worker(args, catalog, &data_dir, global)?),
+    };
+    let limits = Limits {
+        queue: args.max_queue,
+        queue_of_one: args.max_queue,
+        upload: args.max_upload as usize * 1_000_000,
+        ..Limits::default()
+    };
+    let retention = Retention {
+        age: Duration::from_secs(u64::from(args.keep_days) * 24 * 3600),
+        bytes: u64::from(args.keep_size) * 1_000_000_000,
+        ..Retention::default()
+    };
+    Ok(Service {
+        address: SocketAddr::new(args.host, args.port),
+        data_dir,
+        queue: args.data.queue.clone(),
+        security: security(&args.access, args.host.to_string())?,
+        limits,
+        retention,
+        worker,
+        drain: Duration::from_secs(u64::from(args.operation.drain)),
+        version: env!("CARGO_PKG_VERSION"),
+    })
+}
+
+/// Returns the command line of the server's own worker.
+fn worker(
+    args: &Serve,
+    catalog: &Installed,
+    data_dir: &std::path::Path,
+    global: &Global,
+) -> Result<Vec<OsString>> {
+    let program = env::current_exe().context("the program does not find itself")?;
+    let mut command: Vec<OsString> = vec![program.into(), "work".into(), "--until-closed".into()];
+    let mut flag = |name: &str, value: OsString| command.extend([name.into(), value]);
+    flag("--data-dir", data_dir.into());
+    if let Some(queue) = &args.data.queue {
+        flag("--queue", queue.into());
+    }
+    flag("--device", (&args.place.device).into());
+    flag("--dtype", (&args.place.dtype).into());
+    flag("--model", catalog.default_model().into());
+    flag("--speech-model", catalog.default_speech_model().into());
+    flag("--drain", args.operation.drain.to_string().into());
+    flag("--lease", args.operation.lease.to_string().into());
+    flag("--log-format", args.operation.log_format.name().into());
+    command.extend(global.passed_on());
+    Ok(command)
+}
+
+fn security(access: &Access, host: String) -> Result<Security> {
+    let mut keys = Vec::new();
+    let variable = || environment::set("ACESTEP_API_KEY").map(|key| key.to_string_lossy().into());
+    let typed: Option<String> = access.api_key.clone().or_else(variable);
+    match (&access.api_keys, typed) {
+        (Some(path), _) => {
+            let text = fs::read_to_string(path)
+                .with_context(|| format!("cannot read `{}`", path.display()))?;
+            let lines = text.lines().map(str::trim);
+            for line in lines.filter(|line| !line.is_empty() && !line.starts_with('#')) {
+                let (name, key) = line.split_once('=').ok_or_else(|| {
+                    let message = format!("`{}` has a line that is not NAME=KEY", path.display());
+                    CliError::usage(message).hint("write one client a line, such as ann=5f0c2e..")
+                })?;
+                keys.push(key_of(name.trim(), key.trim())?);
+            }
+            if keys.is_empty() {
+                let message = format!("`{}` has no key", path.display());
+                return Err(CliError::usage(message).hint("write one client a line").into());
+            }
+        }
+        (None, Some(_)) if access.open => {
+            let message = "`--open` and ACESTEP_API_KEY contradict each other";
+            return Err(CliError::usage(message).hint("leave one of them out").into());
+        }
+        (None, Some(key)) => keys.push(key_of("key", &key)?),
+        (None, None) => {}
+    }
+    let any_host = access.allow_host.iter().any(|name| name == "*");
+    let mut hosts = access.allow_host.clone();
+    hosts.push(host);
+    Ok(Security { keys, hosts, origins: access.allow_origin.clone(), any_host })
+}
+
+fn key_of(name: &str, key: &str) -> Result<Key, CliError> {
+    if key.len() < LEAST_KEY || !key.bytes().all(|byte| byte.is_ascii_graphic()) {
+        let message = format!("the key `{name}` is too short, or has letters that no header takes");
+        let hint = "a key has at least 8 letters of ASCII without blanks: openssl rand -hex 24";
+        return Err(CliError::usage(message).hint(hint));
+    }
+    Ok(Key::new(name, key))
+}
+
+/// Says which models requests get that name none, if they are not the usual ones.
+fn say_defaults(catalog: &Installed, report: &Report) {
+    let (song, speech) = (catalog.default_model(), catalog.default_speech_model());
+    if acestep_import::built_in(song).is_some() {
+        report.note(&format!(
+            "songs are made with `{song}`, the model inside the program; `acestep model pull turbo` \
+             brings a released one"
+        ));
+    }
+    if speech == acestep_import::TINY_SPEECH {
+        report.note(
+            "no speech model is here, so speech is noise; `acestep model pull qwen3-tts-0.6b-base` \
+             brings one",
+        );
+    }
+}
+
+/// Shows what would be served.
+fn check(
+    args: &Serve,
+    service: &Service,
+    catalog: &Installed,
+    report: &Report,
+) -> Result<ExitCode> {
+    say_defaults(catalog, report);
+    let line = |name: &str, value: String| format!("{name:<11} {value}");
+    let keys = match service.security.keys.len() {
+        0 => "no key: everyone on this address".to_owned(),
+        1 => "one key".to_owned(),
+        n => format!("{n} keys"),
+    };
+    let mut lines = vec![
+        line("address", format!("http://{}", service.address)),
+        line("access", keys),
+        line("folder", service.data_dir.display().to_string()),
+        line("queue", service.queue.clone().unwrap_or_else(|| "in the folder".to_owned())),
+    ];
+    for model in catalog.models() {
+        let family = match model.family {
+            Family::Music => "music",
+            Family::Language => "language",
+            Family::Speech => "speech",
+        };
+        let default = if model.is_default { " (default)" } else { "" };
+        lines.push(line(family, format!("{}{default}: {}", model.id, model.about)));
+    }
+    let worker = match args.no_worker {
+        true => "none: start `acestep work`".to_owned(),
+        false => format!("on {} in {}", args.place.device, args.place.dtype),
+    };
+    lines.push(line("worker", worker));
+    report.output(&lines.join("\n"))?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,97 @@
+//! `acestep work`: runs the jobs of a server's queue on this machine.
+
+use std::{
+    io::{self, Read as _},
+    process::ExitCode,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use acestep_serve::{
+    runner,
+    service::{self, READY},
+    worker::{Times, Worker},
+};
+use anyhow::{Context, Result};
+
+use super::{
+    engine::{self, Started},
+    serve::{catalog, data_dir, explained, start_log},
+};
+use crate::{
+    args::{Global, serve::Work},
+    interrupt,
+};
+
+/// Time between two looks for the end.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// True when no more jobs are taken.
+static DRAINING: AtomicBool = AtomicBool::new(false);
+
+/// Runs the command.
+///
+/// # Errors
+/// If the queue or the device cannot be used.
+pub(crate) fn run(args: &Work, global: &Global) -> Result<ExitCode> {
+    let report = global.report();
+    start_log(args.operation.log_format, report.verbosity);
+    let installed = catalog(args.model.clone(), args.speech_model.clone());
+    let Started { engine, notices, .. } = engine::start(&args.place)?;
+    report.notes(&notices);
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .context("the worker cannot start its threads")?;
+    let (folder, queue) = (data_dir(&args.data)?, args.data.queue.as_deref());
+    let (store, objects) = runtime.block_on(service::open(&folder, queue)).map_err(explained)?;
+    let is_ending = Arc::new(AtomicBool::new(false));
+    watch_for_end(args, is_ending.clone());
+    let lease = Duration::from_secs(u64::from(args.operation.lease));
+    // Process numbers return, so the time makes the name unique.
+    let own = || format!("{}-{}", std::process::id(), acestep_serve::job::now());
+    let worker = Worker {
+        name: args.name.clone().unwrap_or_else(own),
+        store,
+        objects,
+        times: Times { lease, extend: lease / 4, ..Times::default() },
+        is_draining: &DRAINING,
+        is_ending,
+    };
+    if args.until_closed {
+        report.output(READY)?;
+    } else {
+        report.always(&format!("worker {} on {engine} takes jobs; Ctrl-C ends\n", worker.name));
+    }
+    runner::run(&worker, runtime.handle(), &installed, engine)??;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Notices the wish to end: Ctrl-C, or a closed standard input. The present job has some time; then it
+/// goes back into the queue.
+fn watch_for_end(args: &Work, is_ending: Arc<AtomicBool>) {
+    let drain = Duration::from_secs(u64::from(args.operation.drain));
+    if args.until_closed {
+        thread::spawn(|| {
+            // An error means that nobody is there, too.
+            let _ = io::stdin().read_to_end(&mut Vec::new());
+            DRAINING.store(true, Ordering::Relaxed);
+        });
+    }
+    thread::spawn(move || {
+        while !interrupt::was_pressed() && !DRAINING.load(Ordering::Relaxed) {
+            thread::sleep(LOOK);
+        }
+        DRAINING.store(true, Ordering::Relaxed);
+        let begin = Instant::now();
+        while begin.elapsed() < drain {
+            thread::sleep(LOOK);
+        }
+        is_ending.store(true, Ordering::Relaxed);
+    });
+}

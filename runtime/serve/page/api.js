@@ -1,0 +1,87 @@
+// @ts-check
+// The server's API, by addresses relative to the page, so that a proxy may put it into a folder.
+
+/**
+ * @typedef {{ track: number, content: string, name: string, media_type: string, bytes: number,
+ *   url: string, seed?: number, seconds?: number }} Output
+ * @typedef {{ stage: string, unit: string, done: number, total: number }} Progress
+ * @typedef {{ code: string, message: string, param?: string | null, hint?: string | null }} Reason
+ * @typedef {{ id: string, kind: string, model: string | null, state: string, position?: number,
+ *   request: Record<string, any>, resolved: Record<string, any> | null, created: number,
+ *   started: number | null, ended: number | null, progress: Progress, notices: string[],
+ *   error: Reason | null, outputs: Output[], title: string | null, liked: boolean,
+ *   tags: string[], deleted: number | null }} Job
+ * @typedef {{ id: string, family: string, is_default: boolean, about: string, supports: string[],
+ *   defaults: Record<string, any> }} Model
+ * @typedef {{ id: string, model: string, is_kept: boolean }} Voice
+ * @typedef {{ version: string, ready: boolean, models: Model[], voices: Voice[],
+ *   jobs: { queued: number, running: number, mean_seconds?: number | null },
+ *   limits: { upload_bytes: number, audio_seconds: number } }} Properties
+ */
+
+/** An answer that is an error, or no answer: then the status is 0. */
+export class Refusal extends Error {
+  /** @param {number} status @param {Reason} reason */
+  constructor(status, reason) {
+    super(reason.message);
+    this.status = status;
+    this.reason = reason;
+  }
+}
+
+/** @param {string} path */
+export const at = (path) => new URL(path.replace(/^\//, ""), document.baseURI).href;
+
+/**
+ * @param {string} method @param {string} path @param {any} [body]
+ * @returns {Promise<any>}
+ */
+export async function call(method, path, body) {
+  /** @type {RequestInit} */
+  const options = { method, cache: "no-store" };
+  if (body instanceof FormData) options.body = body;
+  else if (body !== undefined) {
+    options.body = JSON.stringify(body);
+    options.headers = { "Content-Type": "application/json" };
+  }
+  let answer;
+  try {
+    answer = await fetch(at(path), options);
+  } catch {
+    throw new Refusal(0, { code: "unreachable", message: "The server does not answer." });
+  }
+  const text = await answer.text();
+  let value;
+  try {
+    value = text ? JSON.parse(text) : null;
+  } catch {
+    value = null;
+  }
+  if (!answer.ok) {
+    const reason = value?.error ?? { code: "failed", message: text || answer.statusText };
+    throw new Refusal(answer.status, reason);
+  }
+  return value;
+}
+
+/** @param {string} path */
+export const read = (path) => call("GET", path);
+
+/** @param {Blob} blob @param {string} name @returns {Promise<string>} the id */
+export async function upload(blob, name) {
+  const form = new FormData();
+  form.append("file", blob, name);
+  return (await call("POST", "v1/files", form)).id;
+}
+
+/**
+ * Sends a result of the server back as a source, as requests name only files that were sent.
+ * @param {Output} output
+ */
+export async function asSource(output) {
+  const answer = await fetch(at(output.url));
+  if (!answer.ok) {
+    throw new Refusal(answer.status, { code: "gone", message: "The sound of this song is gone." });
+  }
+  return upload(await answer.blob(), output.name);
+}

@@ -1,0 +1,45 @@
+// @ts-check
+// Jobs that wait or run: position, stage, steps, time left, cancel.
+
+import { call, Refusal } from "./api.js";
+import { about, isActive, nameOf, stageOf } from "./format.js";
+import { changed } from "./live.js";
+import { Notices } from "./said.js";
+import state, { toast } from "./state.js";
+import { html } from "./vendor/htm-preact.js";
+
+/** @typedef {import("./api.js").Job} Job */
+
+/** @param {Job} job */
+async function cancel(job) {
+  if (job.state === "cancelling") return;
+  try {
+    changed(await call("POST", `v1/jobs/${job.id}/cancel`));
+  } catch (error) {
+    if (!(error instanceof Refusal)) throw error;
+    toast(error.reason.message);
+  }
+}
+
+export function Queue() {
+  const jobs = state.jobs.filter(isActive).reverse();
+  if (jobs.length === 0) return null;
+  const mean = state.server?.jobs.mean_seconds;
+  return html`<section aria-labelledby="queue-title" class="queue">
+    <h2 id="queue-title">Now</h2>
+    <ul class="cards">${jobs.map((job) => {
+      const { done, total } = job.progress;
+      const isWaiting = job.state === "queued";
+      const wait = isWaiting && mean && job.position ? `, begins in about ${about(mean * job.position)}` : "";
+      return html`<li key=${job.id} class=${isWaiting ? "card waiting" : "card active"} id=${`card-${job.id}`}>
+        <div class="labelled"><h3>${nameOf(job)}</h3>
+          <button class="quiet" aria-disabled=${job.state === "cancelling"} onClick=${() => cancel(job)}
+            aria-label=${`Cancel ${nameOf(job)}`}>${job.state === "cancelling" ? "Stopping" : "Cancel"}</button></div>
+        ${!isWaiting && html`<progress aria-label=${`Progress of ${nameOf(job)}`} max=${total || 1}
+          value=${total > 0 ? done : undefined}></progress>`}
+        <p class="meta">${stageOf(job, state.left[job.id])}${wait}</p>
+        <${Notices} notices=${job.notices} />
+      </li>`;
+    })}</ul>
+  </section>`;
+}

@@ -1,0 +1,82 @@
+// @ts-check
+// The form for a song: a description, words, and everything else one click away.
+
+import { Refusal } from "./api.js";
+import { submit } from "./live.js";
+import { More, requestOf } from "./more.js";
+import { Wrong } from "./said.js";
+import { Dropped, sourceOf } from "./source.js";
+import state, { say, set, write } from "./state.js";
+import { html, useRef, useState } from "./vendor/htm-preact.js";
+
+const SECTIONS = ["verse", "chorus", "bridge", "inst", "outro"];
+
+/** The model of songs that the form names, or the default one. */
+export function songModel() {
+  const models = (state.server?.models ?? []).filter((model) => model.family === "music");
+  return models.find((model) => model.id === state.song.model)
+    ?? models.find((model) => model.is_default) ?? models[0];
+}
+
+export function Song() {
+  const lyrics = useRef(/** @type {any} */ (null));
+  const [wrong, setWrong] = useState(/** @type {import("./api.js").Reason | null} */ (null));
+  const [isBusy, setBusy] = useState(false);
+  const { song } = state;
+  const needsWords = !song.caption && !song.lyrics && !state.source;
+
+  const insert = (/** @type {string} */ name) => {
+    const field = lyrics.current;
+    const { selectionStart: from, selectionEnd: to, value } = field;
+    const before = value.slice(0, from);
+    const gap = before === "" || before.endsWith("\n\n") ? "" : before.endsWith("\n") ? "\n" : "\n\n";
+    const text = `${gap}[${name}]\n`;
+    write("song", { lyrics: before + text + value.slice(to) });
+    requestAnimationFrame(() => {
+      field.focus();
+      field.setSelectionRange(from + text.length, from + text.length);
+    });
+  };
+
+  const make = async (/** @type {Event} */ event) => {
+    event.preventDefault();
+    if (isBusy || needsWords) return;
+    setBusy(true);
+    try {
+      await submit({ request: { ...requestOf(song), ...sourceOf(state.source) } });
+      setWrong(null);
+    } catch (error) {
+      if (!(error instanceof Refusal)) throw error;
+      setWrong(error.reason);
+      say(`Not accepted: ${error.reason.message}`);
+      if (error.status === 401) set({ needsKey: true });
+      const field = error.reason.param && document.getElementById(`song-${error.reason.param}`);
+      const fold = field && field.closest("details");
+      if (fold) fold.open = true;
+      if (field) field.focus();
+    }
+    setBusy(false);
+  };
+  const keys = (/** @type {KeyboardEvent} */ event) => {
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) void make(event);
+  };
+  return html`<form class="make" novalidate onSubmit=${make} onKeyDown=${keys}>
+    <label for="song-caption">Describe the song</label>
+    <textarea id="song-caption" rows="3" maxlength="511" placeholder="slow felt piano, rain, a warm voice close by"
+      value=${song.caption ?? ""} onInput=${(/** @type {any} */ event) => write("song", { caption: event.target.value })}></textarea>
+    <div class="labelled"><label for="song-lyrics">Lyrics</label>
+      <label class="check"><input type="checkbox" checked=${Boolean(song.instrumental)}
+        onChange=${(/** @type {any} */ event) => write("song", { instrumental: event.target.checked || "" })} /> Instrumental</label></div>
+    <textarea id="song-lyrics" ref=${lyrics} rows="8" maxlength="4095" disabled=${Boolean(song.instrumental)}
+      placeholder=${song.instrumental ? "No words" : "Words of your song, line by line"}
+      value=${song.lyrics ?? ""} onInput=${(/** @type {any} */ event) => write("song", { lyrics: event.target.value })}></textarea>
+    <div class="sections" role="group" aria-label="Insert a section">
+      ${SECTIONS.map((name) => html`<button type="button" class="chip" key=${name} disabled=${Boolean(song.instrumental)}
+        onClick=${() => insert(name)}>[${name}]</button>`)}
+    </div>
+    <${Dropped} />
+    <${More} model=${songModel()} />
+    ${wrong && html`<${Wrong} reason=${wrong} />`}
+    <button class="main wide" disabled=${needsWords} aria-disabled=${isBusy}>${isBusy ? "Sending…" : "Make the song"}</button>
+  </form>`;
+}

@@ -1,0 +1,2 @@
+declare const Regions: { create(): any };
+export default Regions;

@@ -1,0 +1,2 @@
+declare const WaveSurfer: { create(options: Record<string, any>): any };
+export default WaveSurfer;

@@ -1,0 +1,81 @@
+//! The face of acestep.cpp's server: its page and its other clients run unchanged.
+//!
+//! | module | content |
+//! |---|---|
+//! | `submit` | `/lm`, `/synth`, `/understand`, `/vae` |
+//! | `id` | one id for several jobs |
+//! | `state` | `/job`: state, cancel, result |
+//! | `parts` | results with several parts |
+//! | `props` | `/props`, `/logs` |
+//!
+//! Differences on purpose: an array of requests may come within a form, as acestep.cpp's own page sends it;
+//! a failed job has its reason under `error`; more songs than the server makes at once are refused, where
+//! acestep.cpp cuts them silently.
+
+mod id;
+mod parts;
+mod props;
+mod state;
+mod submit;
+
+use std::sync::Arc;
+
+use axum::{
+    Json, Router,
+    http::{HeaderValue, StatusCode, header},
+    response::{IntoResponse, Response},
+    routing::post,
+};
+use serde_json::json;
+
+use super::{ApiError, Server, read};
+
+/// The most songs of one request.
+const MOST_SONGS: usize = 9;
+
+pub(super) fn routes() -> Router<Arc<Server>> {
+    Router::new()
+        .route("/lm", post(submit::lm))
+        .route("/synth", post(submit::synth))
+        .route("/understand", post(submit::understand))
+        .route("/vae", post(submit::vae))
+        .route("/job", read(state::show).post(state::cancel))
+        .route("/props", read(props::props))
+        .route("/logs", read(props::logs))
+}
+
+/// An error in acestep.cpp's form: a status and `{"error": text}`.
+struct Failure(ApiError);
+
+impl From<ApiError> for Failure {
+    fn from(error: ApiError) -> Self {
+        let is_id = error.error.code == "job_not_found";
+        let status = match error.status {
+            // A model or a file that is not here is a fault of the request.
+            StatusCode::NOT_FOUND if !is_id => StatusCode::BAD_REQUEST,
+            // It has no word for jobs that were removed.
+            StatusCode::GONE => StatusCode::NOT_FOUND,
+            other => other,
+        };
+        Self(ApiError { status, ..error })
+    }
+}
+
+impl IntoResponse for Failure {
+    fn into_response(self) -> Response {
+        let ApiError { status, error, retry_after } = self.0;
+        let mut response = (status, Json(json!({ "error": said(&error) }))).into_response();
+        if let Some(seconds) = retry_after {
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        response
+    }
+}
+
+/// The reason of an error in one line.
+fn said(error: &crate::job::JobError) -> String {
+    match &error.hint {
+        Some(hint) => format!("{}; {hint}", error.message),
+        None => error.message.clone(),
+    }
+}

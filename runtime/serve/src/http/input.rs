@@ -1,0 +1,260 @@
+//! Bodies of requests, as the faces take them: JSON, a form, or a form with files.
+
+use axum::{
+    body::Bytes,
+    extract::{FromRequest, Multipart, Request},
+    http::{StatusCode, header},
+};
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
+use uuid::Uuid;
+
+use super::{ApiError, Caller, Server, files};
+use crate::{job::now, objects::hex, store::File, worker::of_files};
+
+/// The largest text of a part of a form.
+const MOST_TEXT: usize = super::JSON_BYTES;
+
+/// A body.
+#[derive(Debug)]
+pub(super) enum Input {
+    /// JSON.
+    Json(Value),
+    /// Fields, and files that were stored.
+    Form(Vec<(String, String)>, Vec<(String, File)>),
+}
+
+impl Input {
+    /// Reads a body. A body without a type is JSON if it looks like it, else a form. Parts named in
+    /// `texts` are text even if they come as files.
+    ///
+    /// # Errors
+    /// A body of another type, that is cut, or too large.
+    pub(super) async fn read(
+        server: &Server,
+        caller: &Caller,
+        request: Request,
+        texts: &[&str],
+    ) -> Result<Self, ApiError> {
+        if files::is_form(request.headers()) {
+            return parts(server, caller, request, texts).await;
+        }
+        let kind = request.headers().get(header::CONTENT_TYPE);
+        let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+        let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+        let bytes =
+            Bytes::from_request(request, &()).await.map_err(|error| files::of_body(&error))?;
+        let text = std::str::from_utf8(&bytes)
+            .map_err(|_| ApiError::bad("bad_body", "the body is not UTF-8"))?;
+        let looks_like_json = text.trim_start().starts_with(['{', '[']);
+        match &*kind {
+            "application/json" => json(text),
+            kind if kind.ends_with("+json") => json(text),
+            "application/x-www-form-urlencoded" | "" | "text/plain" if looks_like_json => {
+                json(text)
+            }
+            "application/x-www-form-urlencoded" => Ok(Self::Form(pairs(text), Vec::new())),
+            "" | "text/plain" if text.contains('=') => Ok(Self::Form(pairs(text), Vec::new())),
+            "" | "text/plain" => json(text),
+            other => {
+                let message = format!("the body has the type `{other}`");
+                let error = ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "bad_body", message);
+                Err(error.hint("send JSON or a form"))
+            }
+        }
+    }
+
+    /// Returns the fields as one object: values of a form are texts, its files are ids.
+    ///
+    /// # Errors
+    /// JSON that is not an object; a field with two values.
+    pub(super) fn into_object(self) -> Result<Map<String, Value>, ApiError> {
+        match self {
+            Self::Json(Value::Object(object)) => Ok(object),
+            Self::Json(_) => Err(ApiError::bad("bad_json", "the body is not a JSON object")),
+            Self::Form(texts, files) => {
+                let files = files.into_iter().map(|(name, file)| (name, file.id.to_string()));
+                let mut object = Map::new();
+                for (name, value) in texts.into_iter().chain(files) {
+                    if object.insert(name.clone(), value.into()).is_some() {
+                        let message = format!("the form has `{name}` twice");
+                        return Err(ApiError::bad("bad_form", message).param(name));
+                    }
+                }
+                Ok(object)
+            }
+        }
+    }
+}
+
+/// Reads JSON; a key with two different values is refused.
+fn json(text: &str) -> Result<Input, ApiError> {
+    if text.trim_start().starts_with('{') {
+        let object = acestep_music::request::object(text);
+        return object
+            .map(|object| Input::Json(Value::Object(object)))
+            .map_err(|error| ApiError::from(crate::error::of(&error)));
+    }
+    serde_json::from_str(text)
+        .map(Input::Json)
+        .map_err(|error| ApiError::bad("bad_json", format!("the JSON cannot be read: {error}")))
+}
+
+async fn parts(
+    server: &Server,
+    caller: &Caller,
+    request: Request,
+    texts: &[&str],
+) -> Result<Input, ApiError> {
+    let mut form = Multipart::from_request(request, &())
+        .await
+        .map_err(|error| ApiError::bad("bad_form", error.to_string()))?;
+    let (mut fields, mut sent) = (Vec::new(), Vec::new());
+    while let Some(field) = form.next_field().await.map_err(|error| files::of_form(&error))? {
+        let name = field.name().unwrap_or_default().to_owned();
+        if field.file_name().is_some() && !texts.contains(&name.as_str()) {
+            sent.push((name, files::receive(server, caller, field).await?));
+            continue;
+        }
+        let bytes = field.bytes().await.map_err(|error| files::of_form(&error))?;
+        let text = std::str::from_utf8(&bytes).ok().filter(|text| text.len() <= MOST_TEXT);
+        let Some(text) = text else {
+            let message = format!("the part `{name}` is not a text of at most 1 MiB");
+            let error = ApiError::bad("bad_form", message).param(name);
+            return Err(error.hint("a file needs a file name"));
+        };
+        fields.push((name, text.to_owned()));
+    }
+    Ok(Input::Form(fields, sent))
+}
+
+/// Reads `a=1&b=2`.
+fn pairs(text: &str) -> Vec<(String, String)> {
+    let pair = |pair: &str| {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        (unescaped(name), unescaped(value))
+    };
+    text.split('&').filter(|text| !text.is_empty()).map(pair).collect()
+}
+
+/// Reads the escapes of a form or of a query.
+pub(super) fn unescaped(text: &str) -> String {
+    let bytes = text.as_bytes();
+    let mut plain = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while let Some(&byte) = bytes.get(at) {
+        let escape = bytes.get(at + 1..at + 3).and_then(|digits| std::str::from_utf8(digits).ok());
+        let escape = escape.and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        match (byte, escape) {
+            (b'%', Some(value)) => {
+                plain.push(value);
+                at += 2;
+            }
+            (b'+', _) => plain.push(b' '),
+            (other, _) => plain.push(other),
+        }
+        at += 1;
+    }
+    String::from_utf8_lossy(&plain).into_owned()
+}
+
+/// Escapes a text for the query of an address.
+pub(super) fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for &byte in text.as_bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+                escaped.push(byte as char);
+            }
+            other => escaped += &format!("%{other:02X}"),
+        }
+    }
+    escaped
+}
+
+/// Returns the id of a sound within a request: an id of a file that was sent, or a `data:` address
+/// whose bytes are stored.
+///
+/// # Errors
+/// Any other address; bytes that are not base64.
+pub(super) async fn sound(
+    server: &Server,
+    caller: &Caller,
+    field: &str,
+    value: &str,
+) -> Result<String, ApiError> {
+    if let Some(data) = value.strip_prefix("data:") {
+        let Some((_, data)) = data.split_once(";base64,") else {
+            let message = format!("`{field}` is a data: address without base64");
+            return Err(ApiError::bad("bad_value", message).param(field));
+        };
+        return base64(server, caller, field, data).await;
+    }
+    if Uuid::parse_str(value).is_err() {
+        let message = format!("`{field}` is neither a data: address nor the id of a file");
+        let hint = "the server reads no addresses and no paths: send the file with POST /v1/files";
+        return Err(ApiError::bad("bad_value", message).param(field).hint(hint));
+    }
+    Ok(value.to_owned())
+}
+
+/// Stores a sound that is base64 within a request.
+pub(super) async fn base64(
+    server: &Server,
+    caller: &Caller,
+    field: &str,
+    data: &str,
+) -> Result<String, ApiError> {
+    let bytes = STANDARD
+        .decode(data.trim().as_bytes())
+        .map_err(|_| ApiError::bad("bad_value", format!("`{field}` is not base64")).param(field))?;
+    store(server, caller, field, bytes).await
+}
+
+/// Stores bytes as a file of the caller; returns its id.
+pub(super) async fn store(
+    server: &Server,
+    caller: &Caller,
+    field: &str,
+    bytes: Vec<u8>,
+) -> Result<String, ApiError> {
+    if bytes.is_empty() {
+        return Err(ApiError::bad("empty_file", "the file is empty").param(field));
+    }
+    let failed = |error: std::io::Error| ApiError::from(of_files(&error));
+    let id = Uuid::now_v7();
+    let place = server.objects.file(id);
+    let incoming = server.objects.incoming();
+    let file = File {
+        id,
+        owner: caller.0.clone(),
+        name: field.to_owned(),
+        bytes: bytes.len() as u64,
+        sha256: hex(&Sha256::digest(&bytes)),
+        created: now(),
+    };
+    let written = tokio::task::spawn_blocking(move || {
+        let mut file = tempfile::NamedTempFile::new_in(incoming)?;
+        std::io::Write::write_all(&mut file, &bytes)?;
+        file.as_file().sync_all()?;
+        file.persist(place).map(drop).map_err(|error| error.error)
+    });
+    written.await.map_err(|_| ApiError::internal("the file cannot be stored"))?.map_err(failed)?;
+    server.store.put_file(file).await?;
+    Ok(id.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_form_is_read_with_its_escapes() {
+        let pair = |a: &str, b: &str| (a.to_owned(), b.to_owned());
+        let expected = [pair("a", "1 2"), pair("b", "é&="), pair("c", "%zz"), pair("d", "")];
+        assert_eq!(pairs("a=1+2&b=%C3%A9%26%3D&c=%zz&d"), expected);
+        assert_eq!(unescaped(&escaped("a/b c%é")), "a/b c%é");
+        assert_eq!(unescaped("%"), "%");
+    }
+}

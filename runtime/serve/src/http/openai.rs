@@ -1,0 +1,85 @@
+//! The face of OpenAI's clients: models, speech, music by one call, and music by chat.
+//!
+//! | module | content |
+//! |---|---|
+//! | `models` | models and voices |
+//! | `speech` | a text to speech |
+//! | `generations` | a song by one call |
+//! | `chat`, `words` | songs by chat, as upstream's adapter |
+//!
+//! Each call is a job of the queue. Its id is in the header `X-Job-Id`, and the job goes on if the client
+//! goes away.
+
+mod chat;
+mod generations;
+mod models;
+mod speech;
+mod words;
+
+use std::sync::Arc;
+
+use axum::{Router, routing::post};
+use serde_json::{Map, Value};
+
+use super::{ApiError, Server, read};
+
+pub(super) fn routes() -> Router<Arc<Server>> {
+    Router::new()
+        .route("/v1/models", read(models::list))
+        .route("/v1/models/{*id}", read(models::one))
+        .route("/v1/audio/models", read(models::speech))
+        .route(
+            "/v1/audio/voices",
+            read(models::voices).post(models::make_voice).delete(models::make_voice),
+        )
+        .route("/v1/audio/voices/{id}", axum::routing::delete(models::make_voice))
+        .route("/v1/audio/speech", post(speech::create))
+        .route("/v1/audio/generations", post(generations::create))
+        .route("/v1/audio/music", post(generations::create))
+        .route("/v1/audio/music/generations", post(generations::create))
+        .route("/v1/chat/completions", post(chat::create))
+}
+
+/// The name before ours in lists of several servers.
+const PREFIX: &str = "acestep/";
+
+/// Returns the name of a model without the name of the server; `None` for the default one.
+fn model(object: &mut Map<String, Value>) -> Result<Option<String>, ApiError> {
+    let name = text(object, "model")?;
+    Ok(name.map(|name| name.strip_prefix(PREFIX).map(str::to_owned).unwrap_or(name)))
+}
+
+/// Takes a text out of a request; an empty one is none.
+fn text(object: &mut Map<String, Value>, key: &str) -> Result<Option<String>, ApiError> {
+    match object.remove(key) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text).filter(|text| !text.trim().is_empty())),
+        Some(_) => Err(wrong(key, "it must be a text")),
+    }
+}
+
+/// Takes a flag out of a request. Forms have texts.
+fn flag(object: &mut Map<String, Value>, key: &str) -> Result<bool, ApiError> {
+    match object.remove(key) {
+        None | Some(Value::Null) => Ok(false),
+        Some(Value::Bool(flag)) => Ok(flag),
+        Some(Value::String(text)) if matches!(&*text, "true" | "1") => Ok(true),
+        Some(Value::String(text)) if matches!(&*text, "false" | "0" | "") => Ok(false),
+        Some(_) => Err(wrong(key, "it must be true or false")),
+    }
+}
+
+/// Takes a number out of a request. Forms have texts.
+fn number(object: &mut Map<String, Value>, key: &str) -> Result<Option<f64>, ApiError> {
+    let read = match object.remove(key) {
+        None | Some(Value::Null) => return Ok(None),
+        Some(Value::Number(number)) => number.as_f64(),
+        Some(Value::String(text)) => text.trim().parse().ok().filter(|x: &f64| x.is_finite()),
+        Some(_) => None,
+    };
+    read.map(Some).ok_or_else(|| wrong(key, "it must be a number"))
+}
+
+fn wrong(key: &str, why: &str) -> ApiError {
+    ApiError::bad("bad_value", format!("`{key}`: {why}")).param(key)
+}

@@ -1,0 +1,292 @@
+//! Songs by chat: `POST /v1/chat/completions`, as upstream's adapter has it, with all songs of a batch.
+
+use std::{convert::Infallible, sync::Arc, time::Duration};
+
+use axum::{
+    Extension, Json,
+    extract::{Request, State},
+    response::{
+        IntoResponse, Response,
+        sse::{Event, Sse},
+    },
+};
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use futures_util::stream;
+use serde_json::{Map, Value, json};
+
+use super::{flag, model, models, text, words, wrong};
+use crate::{
+    http::{
+        ApiError, Caller, Server, Submission, formats,
+        input::{self, Input},
+        jobs::idempotency_key,
+        results,
+    },
+    job::{Content, Job, Kind, now},
+};
+
+/// Time between two signs of life in a stream.
+const HEARTBEAT: Duration = Duration::from_secs(2);
+/// Tasks whose first sound is the source.
+const OF_SOURCE: [&str; 5] = ["cover", "repaint", "lego", "extract", "complete"];
+/// Fields that have the same name in a request of ours.
+const SAME: [&str; 12] = [
+    "seed",
+    "thinking",
+    "guidance_scale",
+    "batch_size",
+    "use_cot_caption",
+    "use_cot_language",
+    "task_type",
+    "repainting_start",
+    "repainting_end",
+    "audio_cover_strength",
+    "inference_steps",
+    "shift",
+];
+/// Fields of `audio_config` that have the same name in a request of ours.
+const OF_AUDIO: [&str; 6] =
+    ["duration", "bpm", "key_scale", "time_signature", "vocal_language", "instrumental"];
+
+/// Makes songs of the last message.
+pub(super) async fn create(
+    State(server): State<Arc<Server>>,
+    Extension(caller): Extension<Caller>,
+    request: Request,
+) -> Result<Response, ApiError> {
+    let key = idempotency_key(request.headers())?;
+    let mut object = Input::read(&server, &caller, request, &[]).await?.into_object()?;
+    let is_streamed = flag(&mut object, "stream")?;
+    let (request, notices) = read(&server, &caller, object).await?;
+    let submission = Submission { idempotency_key: key, notices, ..Submission::default() };
+    let job = server.submit(&caller, Kind::Generate, request, submission).await?.job;
+    let id = job.id;
+    let head = Head {
+        id: format!("chatcmpl-{id}"),
+        created: now() / 1000,
+        model: job.model.unwrap_or_else(|| "acestep".to_owned()),
+    };
+    if is_streamed {
+        let chunks = Chunks { server, caller, id, head, step: Step::Begin };
+        let chunks = stream::unfold(chunks, |mut chunks| async {
+            let event = chunks.next().await?;
+            Some((Ok::<_, Infallible>(event), chunks))
+        });
+        return Ok(results::with_id(Sse::new(chunks).into_response(), id));
+    }
+    let job = results::finished(&server, &caller, id).await?;
+    let message = json!({
+        "role": "assistant",
+        "content": content(&job),
+        "audio": sounds(&server, &job).await?,
+    });
+    let choice = json!({ "index": 0, "message": message, "finish_reason": "stop" });
+    let answer = json!({
+        "id": head.id,
+        "object": "chat.completion",
+        "created": head.created,
+        "model": head.model,
+        "choices": [choice],
+        "usage": { "prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0 },
+    });
+    Ok(results::with_id(Json(answer).into_response(), id))
+}
+
+/// Converts a chat to a request for songs.
+async fn read(
+    server: &Server,
+    caller: &Caller,
+    mut object: Map<String, Value>,
+) -> Result<(Map<String, Value>, Vec<String>), ApiError> {
+    let from = &mut object;
+    let said = words::read(from.get("messages"))?;
+    let mut request = Map::new();
+    let mut notices = Vec::new();
+    let mut audio = match from.remove("audio_config") {
+        None | Some(Value::Null) => Map::new(),
+        Some(Value::Object(audio)) => audio,
+        Some(_) => return Err(wrong("audio_config", "it must be an object")),
+    };
+    let format = text(&mut audio, "format")?;
+    let format = formats::choose("audio_config.format", format.as_deref())?;
+    request.insert("audio_format".to_owned(), format.name().into());
+    let has_voice_choice = audio.get("instrumental").is_some_and(|value| !value.is_null());
+    for (name, from) in
+        OF_AUDIO.map(|name| (name, &audio)).into_iter().chain(SAME.map(|name| (name, &*from)))
+    {
+        if let Some(value) = from.get(name).filter(|value| !value.is_null()) {
+            request.insert(name.to_owned(), value.clone());
+        }
+    }
+    for (theirs, ours) in [("temperature", "lm_temperature"), ("top_p", "lm_top_p")] {
+        if let Some(value) = from.get(theirs).filter(|value| !value.is_null()) {
+            request.insert(ours.to_owned(), value.clone());
+        }
+    }
+    if let Some(name) = model(from)? {
+        request.insert("model".to_owned(), name.into());
+    }
+    let given = text(from, "lyrics")?;
+    let wishes = flag(from, "sample_mode")?;
+    let words::Said { caption, lyrics, wish, sounds } = said;
+    let (caption, lyrics, wish) = match given {
+        // Then the message is the caption, whatever it looks like.
+        Some(given) => (first([caption, wish, lyrics]), given, String::new()),
+        None if wishes => (String::new(), String::new(), first([wish, caption, lyrics])),
+        None => (caption, lyrics, wish),
+    };
+    let is_empty = [&caption, &lyrics, &wish].into_iter().all(|text| text.is_empty());
+    if is_empty && sounds.is_empty() {
+        return Err(wrong("messages", "they have neither words nor a sound"));
+    }
+    let is_wish = !wish.is_empty() && models::has_language(server).await?;
+    if is_wish {
+        request.insert("lm_mode".to_owned(), "inspire".into());
+    } else if !wish.is_empty() {
+        notices.push("no language model is here: the message is the caption as it is".to_owned());
+    }
+    if flag(from, "use_format")? && !is_wish {
+        request.insert("lm_mode".to_owned(), "format".into());
+    }
+    if lyrics.is_empty() && !is_wish && !has_voice_choice {
+        request.insert("instrumental".to_owned(), true.into());
+    }
+    for (name, value) in [("caption", first([caption, wish])), ("lyrics", lyrics)] {
+        if !value.is_empty() {
+            request.insert(name.to_owned(), value.into());
+        }
+    }
+    let task = request.get("task_type").and_then(Value::as_str).unwrap_or_default();
+    let fields = match OF_SOURCE.contains(&task) {
+        true => ["src_audio", "reference_audio"],
+        false => ["reference_audio", "src_audio"],
+    };
+    let most = if OF_SOURCE.contains(&task) { 2 } else { 1 };
+    if sounds.len() > most {
+        return Err(wrong("messages", "they have more sounds than the task takes"));
+    }
+    for (field, data) in fields.into_iter().zip(sounds) {
+        // With or without the head of a data: address.
+        let data = data.split_once(";base64,").map_or(&*data, |(_, data)| data);
+        let id = input::base64(server, caller, "messages", data).await?;
+        request.insert(field.to_owned(), id.into());
+    }
+    Ok((request, notices))
+}
+
+/// Returns the first text that is not empty.
+fn first<const N: usize>(texts: [String; N]) -> String {
+    texts.into_iter().find(|text| !text.is_empty()).unwrap_or_default()
+}
+
+/// Returns the sounds of a job, as data: addresses.
+async fn sounds(server: &Server, job: &Job) -> Result<Vec<Value>, ApiError> {
+    let mut list = Vec::new();
+    for output in results::of(job, Content::Audio) {
+        let bytes = results::bytes(server, output).await?;
+        let url = format!("data:{};base64,{}", output.media_type, STANDARD.encode(bytes));
+        list.push(json!({ "type": "audio_url", "audio_url": { "url": url } }));
+    }
+    Ok(list)
+}
+
+/// Tells what was made, in words.
+fn content(job: &Job) -> String {
+    let empty = Value::Null;
+    let resolved = job.resolved.as_ref().unwrap_or(&empty);
+    let names = [
+        ("caption", "Caption"),
+        ("bpm", "BPM"),
+        ("duration", "Duration"),
+        ("keyscale", "Key"),
+        ("timesignature", "Time signature"),
+        ("vocal_language", "Language"),
+        ("seed", "Seed"),
+    ];
+    let mut lines = vec!["## Metadata".to_owned()];
+    for (key, name) in names {
+        match &resolved[key] {
+            Value::Null => {}
+            Value::String(text) => lines.push(format!("**{name}:** {text}")),
+            other => lines.push(format!("**{name}:** {other}")),
+        }
+    }
+    if let Some(lyrics) = resolved["lyrics"].as_str().filter(|lyrics| !lyrics.is_empty()) {
+        lines.push(format!("\n## Lyrics\n{lyrics}"));
+    }
+    lines.extend(job.notices.iter().map(|notice| format!("\n> {notice}")));
+    lines.join("\n")
+}
+
+/// The head of every chunk.
+struct Head {
+    id: String,
+    created: i64,
+    model: String,
+}
+
+/// The next chunk of a stream.
+enum Step {
+    Begin,
+    Wait,
+    Sounds(Box<Job>),
+    Finish(&'static str),
+    Close,
+    End,
+}
+
+/// A stream on its way.
+struct Chunks {
+    server: Arc<Server>,
+    caller: Caller,
+    id: uuid::Uuid,
+    head: Head,
+    step: Step,
+}
+
+impl Chunks {
+    async fn next(&mut self) -> Option<Event> {
+        let (delta, reason, step) = match std::mem::replace(&mut self.step, Step::End) {
+            Step::Begin => (json!({ "role": "assistant", "content": "" }), None, Step::Wait),
+            Step::Wait => match self.wait().await {
+                Ok(None) => (json!({ "content": "." }), None, Step::Wait),
+                Ok(Some(job)) => {
+                    let text = format!("\n\n{}", content(&job));
+                    (json!({ "content": text }), None, Step::Sounds(Box::new(job)))
+                }
+                Err(error) => (failed(&error), None, Step::Finish("error")),
+            },
+            Step::Sounds(job) => match sounds(&self.server, &job).await {
+                Ok(sounds) => (json!({ "audio": sounds }), None, Step::Finish("stop")),
+                Err(error) => (failed(&error), None, Step::Finish("error")),
+            },
+            Step::Finish(reason) => (json!({}), Some(reason), Step::Close),
+            Step::Close => return Some(Event::default().data("[DONE]")),
+            Step::End => return None,
+        };
+        self.step = step;
+        let Head { id, created, model } = &self.head;
+        let choice = json!({ "index": 0, "delta": delta, "finish_reason": reason });
+        let chunk = json!({
+            "id": id,
+            "object": "chat.completion.chunk",
+            "created": created,
+            "model": model,
+            "choices": [choice],
+        });
+        Some(Event::default().data(chunk.to_string()))
+    }
+
+    /// Waits a moment; returns the job if it is done.
+    async fn wait(&self) -> Result<Option<Job>, ApiError> {
+        let job = self.server.wait(&self.caller, self.id, HEARTBEAT).await?;
+        if !job.state.is_ended() && !*self.server.ending.borrow() {
+            return Ok(None);
+        }
+        results::finished(&self.server, &self.caller, self.id).await.map(Some)
+    }
+}
+
+fn failed(error: &ApiError) -> Value {
+    json!({ "content": format!("\n\nError: {}", error.error.message) })
+}

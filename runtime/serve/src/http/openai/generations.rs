@@ -1,0 +1,99 @@
+//! Songs by one call: `POST /v1/audio/generations`.
+
+use std::sync::Arc;
+
+use axum::{
+    Extension,
+    body::Body,
+    extract::{Request, State},
+    http::header,
+    response::{IntoResponse, Response},
+};
+use serde_json::{Map, Value};
+
+use super::{flag, model, text};
+use crate::{
+    http::{
+        ApiError, Caller, Server, Submission, formats,
+        input::{self, Input},
+        jobs::idempotency_key,
+        results,
+    },
+    job::Kind,
+};
+
+/// Other programs' names of our keys.
+const NAMES: [(&str, &str); 4] = [
+    ("steps", "inference_steps"),
+    ("cfg", "guidance_scale"),
+    ("n", "batch_size"),
+    ("ref_audio", "reference_audio"),
+];
+
+/// Makes a song, and answers with its file. The header comes at once, the file when it is there; with
+/// `stream` WAV and PCM come while they are made.
+pub(super) async fn create(
+    State(server): State<Arc<Server>>,
+    Extension(caller): Extension<Caller>,
+    request: Request,
+) -> Result<Response, ApiError> {
+    let key = idempotency_key(request.headers())?;
+    let mut object = Input::read(&server, &caller, request, &[]).await?.into_object()?;
+    let is_streamed = flag(&mut object, "stream")?;
+    let named = match text(&mut object, "response_format")? {
+        Some(name) => Some(name),
+        None => text(&mut object, "audio_format")?,
+    };
+    let is_raw = named.as_deref() == Some("pcm");
+    let format = match is_raw {
+        true => acestep_engine::Format::Wav16,
+        false => formats::choose("response_format", named.as_deref())?,
+    };
+    if let Some(name) = model(&mut object)? {
+        object.insert("model".to_owned(), name.into());
+    }
+    object.remove("user");
+    rename(&mut object)?;
+    for field in ["src_audio", "reference_audio"] {
+        if let Some(Value::String(value)) = object.get(field) {
+            let id = input::sound(&server, &caller, field, value).await?;
+            object.insert(field.to_owned(), id.into());
+        }
+    }
+    if songs(&object) > 1 {
+        let error = ApiError::bad("out_of_range", "this answer has room for one song").param("n");
+        return Err(error.hint("POST /v1/chat/completions or /v1/jobs make several at once"));
+    }
+    object.insert("audio_format".to_owned(), format.name().into());
+    let submission = Submission { idempotency_key: key, ..Submission::default() };
+    let id = server.submit(&caller, Kind::Generate, object, submission).await?.job.id;
+    let is_wav = format.extension() == "wav" && !is_raw;
+    let body = if is_raw || (is_streamed && is_wav) {
+        Body::from_stream(results::samples(server, caller, id, is_wav).await?)
+    } else {
+        results::began(&server, &caller, id).await?;
+        Body::from_stream(results::file(server, caller, id))
+    };
+    let kind = if is_raw { "audio/pcm" } else { formats::media_type(format) };
+    Ok(results::with_id(([(header::CONTENT_TYPE, kind)], body).into_response(), id))
+}
+
+fn rename(object: &mut Map<String, Value>) -> Result<(), ApiError> {
+    for (theirs, ours) in NAMES {
+        let Some(value) = object.remove(theirs) else { continue };
+        if object.insert(ours.to_owned(), value).is_some() {
+            let message = format!("`{theirs}` and `{ours}` mean the same");
+            return Err(ApiError::bad("repeated_key", message).param(theirs));
+        }
+    }
+    Ok(())
+}
+
+/// The number of songs that a request asks for.
+fn songs(object: &Map<String, Value>) -> u64 {
+    match object.get("batch_size") {
+        Some(Value::Number(number)) => number.as_u64().unwrap_or(1),
+        Some(Value::String(text)) => text.trim().parse().unwrap_or(1),
+        _ => 1,
+    }
+}

@@ -1,0 +1,118 @@
+//! Models and voices, in the shapes of OpenAI, OpenRouter and Open WebUI at once.
+
+use std::sync::Arc;
+
+use axum::{
+    Json,
+    extract::{Path, State},
+    http::StatusCode,
+};
+use serde_json::{Value, json};
+
+use super::PREFIX;
+use crate::{
+    catalog::{Family, Model, Voice},
+    http::{ApiError, Server},
+};
+
+/// The length of a song that clients of OpenRouter are told, in seconds.
+const LONGEST: u64 = 600;
+
+/// Reads the catalog, which may look at the disk.
+async fn catalog(server: &Server) -> Result<(Vec<Model>, Vec<Voice>), ApiError> {
+    let catalog = server.catalog.clone();
+    tokio::task::spawn_blocking(move || (catalog.models(), catalog.voices()))
+        .await
+        .map_err(|_| ApiError::internal("the models cannot be listed"))
+}
+
+/// Returns the voices of all speech models.
+pub(super) async fn known_voices(server: &Server) -> Result<Vec<Voice>, ApiError> {
+    Ok(catalog(server).await?.1)
+}
+
+/// True if a language model can write words for songs.
+pub(super) async fn has_language(server: &Server) -> Result<bool, ApiError> {
+    let (models, _) = catalog(server).await?;
+    Ok(models.iter().any(|model| model.family == Family::Language))
+}
+
+fn shown(server: &Server, model: &Model) -> Value {
+    let created = crate::job::now() / 1000 - server.start.elapsed().as_secs() as i64;
+    let (inputs, outputs) = match model.family {
+        Family::Music => (vec!["text", "audio"], vec!["audio", "text"]),
+        Family::Language => (vec!["text"], vec!["text"]),
+        Family::Speech => (vec!["text", "audio"], vec!["audio"]),
+    };
+    json!({
+        "id": model.id,
+        "object": "model",
+        "created": created,
+        "owned_by": "acestep",
+        "name": model.id,
+        "description": model.about,
+        "family": model.family,
+        "is_default": model.is_default,
+        "input_modalities": inputs,
+        "output_modalities": outputs,
+        "supports": model.supports,
+        "context_length": 4096,
+        "max_output_length": LONGEST,
+        "pricing": { "prompt": "0", "completion": "0", "request": "0" },
+        "supported_sampling_parameters": ["temperature", "top_p"],
+    })
+}
+
+/// Lists the models.
+pub(super) async fn list(State(server): State<Arc<Server>>) -> Result<Json<Value>, ApiError> {
+    let (models, _) = catalog(&server).await?;
+    let default = models.iter().find(|model| model.is_default && model.family == Family::Music);
+    let default = default.map(|model| model.id.clone());
+    let data: Vec<Value> = models.iter().map(|model| shown(&server, model)).collect();
+    Ok(Json(json!({ "object": "list", "data": data, "default_model": default })))
+}
+
+/// Returns one model.
+pub(super) async fn one(
+    State(server): State<Arc<Server>>,
+    Path(id): Path<String>,
+) -> Result<Json<Value>, ApiError> {
+    let id = id.strip_prefix(PREFIX).unwrap_or(&id);
+    let (models, _) = catalog(&server).await?;
+    let found = models.iter().find(|model| model.id == id);
+    let found = found.ok_or_else(|| {
+        ApiError::new(StatusCode::NOT_FOUND, "model_not_found", "no model has this name")
+            .hint("GET /v1/models lists them")
+    })?;
+    Ok(Json(shown(&server, found)))
+}
+
+/// Lists the models of speech, as Open WebUI asks for them.
+pub(super) async fn speech(State(server): State<Arc<Server>>) -> Result<Json<Value>, ApiError> {
+    let (models, _) = catalog(&server).await?;
+    let models = models.iter().filter(|model| model.family == Family::Speech);
+    let models: Vec<Value> =
+        models.map(|model| json!({ "id": model.id, "name": model.id })).collect();
+    Ok(Json(json!({ "models": models })))
+}
+
+/// Lists the voices.
+pub(super) async fn voices(State(server): State<Arc<Server>>) -> Result<Json<Value>, ApiError> {
+    let voices: Vec<Value> = catalog(&server)
+        .await?
+        .1
+        .iter()
+        .map(|Voice { id, model, is_kept }| {
+            json!({ "id": id, "name": id, "object": "voice", "model": model, "is_kept": is_kept })
+        })
+        .collect();
+    Ok(Json(json!({ "object": "list", "voices": voices })))
+}
+
+/// Refuses to change voices.
+pub(super) async fn make_voice() -> ApiError {
+    let message = "voices are not made or removed over HTTP";
+    ApiError::new(StatusCode::NOT_IMPLEMENTED, "not_implemented", message).hint(
+        "run `acestep voice make NAME --reference FILE` or `acestep voice remove NAME` on the server",
+    )
+}

@@ -1,0 +1,210 @@
+//! Speech: `POST /v1/audio/speech`, with the fields of OpenAI and those of vllm-omni.
+
+use std::{convert::Infallible, sync::Arc};
+
+use acestep_engine::Format;
+use axum::{
+    Extension,
+    body::Body,
+    extract::{Request, State},
+    http::{HeaderValue, header},
+    response::{
+        IntoResponse, Response,
+        sse::{Event, KeepAlive, Sse},
+    },
+};
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use futures_util::{Stream, StreamExt, stream};
+use serde_json::{Map, Value, json};
+
+use super::{flag, model, models, number, text, wrong};
+use crate::{
+    http::{
+        ApiError, Caller, Server, Submission, formats,
+        input::{self, Input},
+        jobs::idempotency_key,
+        results::{self, Piece},
+    },
+    job::Kind,
+};
+
+/// The longest text, in characters.
+const LONGEST: usize = 4096;
+/// The names of vllm-omni for the kinds of models.
+const TASKS: [&str; 3] = ["customvoice", "voicedesign", "base"];
+
+/// A request, as far as it is not the family's.
+struct Wanted {
+    request: Map<String, Value>,
+    notices: Vec<String>,
+    format: Format,
+    /// True for samples without a header.
+    is_raw: bool,
+    /// True for events, false for bytes.
+    is_events: bool,
+}
+
+/// Speaks a text. The sound comes in pieces while it is made: WAV and PCM as they are spoken, other
+/// formats when they are complete.
+pub(super) async fn create(
+    State(server): State<Arc<Server>>,
+    Extension(caller): Extension<Caller>,
+    request: Request,
+) -> Result<Response, ApiError> {
+    let key = idempotency_key(request.headers())?;
+    let object = Input::read(&server, &caller, request, &[]).await?.into_object()?;
+    let Wanted { request, notices, format, is_raw, is_events } =
+        read(&server, &caller, object).await?;
+    let submission = Submission { idempotency_key: key, notices, ..Submission::default() };
+    let id = server.submit(&caller, Kind::Speak, request, submission).await?.job.id;
+    let is_wav = format.extension() == "wav" && !is_raw;
+    let pieces = if is_raw || is_wav {
+        results::samples(server, caller, id, is_wav).await?
+    } else {
+        results::began(&server, &caller, id).await?;
+        results::file(server, caller, id).boxed()
+    };
+    if is_events {
+        let events = Sse::new(events(pieces)).keep_alive(KeepAlive::default());
+        return Ok(results::with_id(events.into_response(), id));
+    }
+    let kind = if is_raw { "audio/pcm" } else { formats::media_type(format) };
+    let answer = ([(header::CONTENT_TYPE, kind)], Body::from_stream(pieces)).into_response();
+    let mut answer = results::with_id(answer, id);
+    if is_raw {
+        let headers = answer.headers_mut();
+        headers.insert("x-sample-rate", HeaderValue::from(acestep_speech::SAMPLE_RATE));
+        headers.insert("x-channels", HeaderValue::from(1));
+    }
+    Ok(answer)
+}
+
+async fn read(
+    server: &Server,
+    caller: &Caller,
+    mut object: Map<String, Value>,
+) -> Result<Wanted, ApiError> {
+    let from = &mut object;
+    let mut notices = Vec::new();
+    let spoken = text(from, "input")?.ok_or_else(|| wrong("input", "there is no text to speak"))?;
+    if spoken.chars().count() > LONGEST {
+        let error = wrong("input", "it has more than 4096 characters");
+        return Err(error.hint("POST /v1/jobs with the kind `speak` takes longer texts"));
+    }
+    let mut request = Map::new();
+    request.insert("text".to_owned(), spoken.into());
+    if number(from, "speed")?.is_some_and(|speed| speed != 1.0) {
+        let error = wrong("speed", "only 1 is possible: the models have no control of the speed");
+        return Err(error.hint("say it in `instructions`, for a model that follows them"));
+    }
+    if number(from, "sample_rate")?
+        .is_some_and(|rate| rate != f64::from(acestep_speech::SAMPLE_RATE))
+    {
+        return Err(wrong("sample_rate", "speech has 24000 samples a second"));
+    }
+    let is_events = match text(from, "stream_format")?.as_deref() {
+        None | Some("audio") => false,
+        Some("sse") => true,
+        Some(_) => return Err(wrong("stream_format", "audio or sse")),
+    };
+    // The answer is always sent in pieces.
+    flag(from, "stream")?;
+    let named = text(from, "response_format")?;
+    let is_raw = named.as_deref() == Some("pcm");
+    let format = match is_raw {
+        true => Format::Wav16,
+        false => formats::choose("response_format", named.as_deref())?,
+    };
+    request.insert("audio_format".to_owned(), format.name().into());
+    if let Some(name) = model(from)? {
+        request.insert("model".to_owned(), name.into());
+    }
+    if let Some(voice) = voice(server, from).await? {
+        request.insert("voice".to_owned(), voice.into());
+    }
+    for (theirs, ours) in [("instructions", "instruct"), ("ref_text", "transcript")] {
+        if let Some(value) = text(from, theirs)? {
+            request.insert(ours.to_owned(), value.into());
+        }
+    }
+    if let Some(language) = text(from, "language")? {
+        request.insert("language".to_owned(), language.to_lowercase().into());
+    }
+    if let Some(task) = text(from, "task_type")? {
+        if !TASKS.contains(&task.to_lowercase().replace('_', "").as_str()) {
+            return Err(wrong("task_type", "CustomVoice, VoiceDesign or Base"));
+        }
+        notices.push("`task_type` is not read: the model decides it".to_owned());
+    }
+    if let Some(reference) = text(from, "ref_audio")? {
+        let id = input::sound(server, caller, "ref_audio", &reference).await?;
+        request.insert("reference".to_owned(), id.into());
+    }
+    if flag(from, "x_vector_only_mode")? {
+        request.remove("transcript");
+    }
+    for setting in ["max_new_tokens", "seed", "top_k"] {
+        if let Some(value) = number(from, setting)? {
+            if value.fract() != 0.0 || !(0.0..9e15).contains(&value) {
+                return Err(wrong(setting, "it must be a whole number"));
+            }
+            request.insert(setting.to_owned(), (value as u64).into());
+        }
+    }
+    for setting in ["temperature", "top_p", "repetition_penalty"] {
+        if let Some(value) = number(from, setting)? {
+            request.insert(setting.to_owned(), value.into());
+        }
+    }
+    from.remove("user");
+    let left = from.iter().filter(|(_, value)| !value.is_null());
+    notices.extend(left.map(|(key, _)| format!("`{key}` is not read")));
+    Ok(Wanted { request, notices, format, is_raw, is_events })
+}
+
+/// Reads the voice: a name, or an object with an id. An unknown one is refused if voices are known.
+async fn voice(server: &Server, from: &mut Map<String, Value>) -> Result<Option<String>, ApiError> {
+    let named = match from.remove("voice") {
+        Some(Value::Object(mut voice)) => text(&mut voice, "id")?,
+        Some(other) => {
+            from.insert("voice".to_owned(), other);
+            text(from, "voice")?
+        }
+        None => None,
+    };
+    let Some(named) = named else { return Ok(None) };
+    let known = models::known_voices(server).await?;
+    if known.is_empty() || known.iter().any(|voice| voice.id == named) {
+        return Ok(Some(named));
+    }
+    let names: Vec<_> = known.iter().map(|voice| voice.id.as_str()).collect();
+    let error = ApiError::bad("voice_not_found", format!("no voice is called `{named}`"));
+    Err(error.param("voice").hint(format!("here are {}", names.join(", "))))
+}
+
+/// Sends pieces as events; the last one says how the stream ended.
+fn events(
+    pieces: impl Stream<Item = Piece> + Send + 'static,
+) -> impl Stream<Item = Result<Event, Infallible>> + Send + 'static {
+    let event = |name: &str, mut data: Value| {
+        data["type"] = name.into();
+        Ok(Event::default().event(name).data(data.to_string()))
+    };
+    let is_whole = Arc::new(std::sync::atomic::AtomicBool::new(true));
+    let seen = is_whole.clone();
+    let deltas = pieces.map(move |piece| match piece {
+        Ok(bytes) => event("speech.audio.delta", json!({ "audio": STANDARD.encode(bytes) })),
+        Err(error) => {
+            seen.store(false, std::sync::atomic::Ordering::Relaxed);
+            let error = json!({ "message": error.to_string(), "type": "server_error" });
+            event("speech.audio.error", json!({ "error": error }))
+        }
+    });
+    let done = stream::once(async move {
+        let usage = json!({ "input_tokens": 0, "output_tokens": 0, "total_tokens": 0 });
+        is_whole
+            .load(std::sync::atomic::Ordering::Relaxed)
+            .then(|| event("speech.audio.done", json!({ "usage": usage })))
+    });
+    deltas.chain(done.filter_map(|event| async { event }))
+}

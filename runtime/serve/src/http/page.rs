@@ -1,0 +1,139 @@
+//! The page: files that are part of the program, so it works without a network.
+//!
+//! | script | content |
+//! |---|---|
+//! | `app` | the whole page, the library |
+//! | `api`, `state`, `live` | calls, shared state, jobs as the server has them |
+//! | `song`, `more`, `source`, `speech` | the forms |
+//! | `queue`, `card`, `details` | jobs that run, jobs that ended, their files |
+//! | `player`, `keys`, `wave`, `lyrics` | one sound for the page, its keys, its pictures |
+//! | `region`, `compare` | a part made anew, two versions side by side |
+//! | `status`, `said`, `format`, `icons` | readiness, messages, words and numbers |
+//! | `vendor/` | foreign code, with licences and checksums |
+
+use std::sync::{Arc, LazyLock};
+
+use axum::{
+    Router,
+    extract::Path,
+    http::{HeaderMap, HeaderValue, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use sha2::{Digest, Sha256};
+use tower_http::compression::CompressionLayer;
+
+use super::{ApiError, Server, read};
+use crate::objects::hex;
+
+/// Scripts, styles and sounds of this server alone; no frame around the page, no form that leaves it.
+const POLICY: &str = "default-src 'self'; img-src 'self' data: blob:; media-src 'self' blob:; \
+    style-src 'self'; script-src 'self'; connect-src 'self'; frame-ancestors 'none'; \
+    base-uri 'none'; form-action 'self'";
+
+/// A file of the page.
+struct File {
+    name: &'static str,
+    bytes: &'static [u8],
+    /// Weak, as a compressed answer has the same.
+    tag: String,
+}
+
+macro_rules! files {
+    ($($name:literal),+ $(,)?) => {
+        [$(File::new($name, include_bytes!(concat!("../../page/", $name)))),+]
+    };
+}
+
+static FILES: LazyLock<Vec<File>> = LazyLock::new(|| {
+    Vec::from(files![
+        "index.html",
+        "style.css",
+        "icon.svg",
+        "api.js",
+        "app.js",
+        "card.js",
+        "compare.js",
+        "details.js",
+        "format.js",
+        "icons.js",
+        "keys.js",
+        "live.js",
+        "lyrics.js",
+        "more.js",
+        "player.js",
+        "queue.js",
+        "region.js",
+        "said.js",
+        "song.js",
+        "source.js",
+        "speech.js",
+        "state.js",
+        "status.js",
+        "wave.js",
+        "vendor/htm-preact.js",
+        "vendor/htm-LICENSE.txt",
+        "vendor/preact-LICENSE.txt",
+        "vendor/wavesurfer.js",
+        "vendor/regions.js",
+        "vendor/wavesurfer-LICENSE.txt",
+        "vendor/README.md",
+    ])
+});
+
+impl File {
+    fn new(name: &'static str, bytes: &'static [u8]) -> Self {
+        let sum = hex(&Sha256::digest(bytes));
+        Self { name, bytes, tag: format!("W/\"{}\"", &sum[..32]) }
+    }
+
+    fn media_type(&self) -> &'static str {
+        match self.name.rsplit('.').next() {
+            Some("html") => "text/html; charset=utf-8",
+            Some("css") => "text/css; charset=utf-8",
+            Some("js") => "text/javascript; charset=utf-8",
+            Some("svg") => "image/svg+xml",
+            _ => "text/plain; charset=utf-8",
+        }
+    }
+
+    fn answer(&self, headers: &HeaderMap) -> Response {
+        let known = headers.get(header::IF_NONE_MATCH).and_then(|tags| tags.to_str().ok());
+        let is_known = known.is_some_and(|tags| tags.split(',').any(|tag| tag.trim() == self.tag));
+        let mut response = if is_known {
+            StatusCode::NOT_MODIFIED.into_response()
+        } else {
+            ([(header::CONTENT_TYPE, self.media_type())], self.bytes).into_response()
+        };
+        let headers = response.headers_mut();
+        // A new program has new files at the same addresses.
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+        headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
+        if let Ok(tag) = HeaderValue::from_str(&self.tag) {
+            headers.insert(header::ETAG, tag);
+        }
+        response
+    }
+}
+
+pub(super) fn routes() -> Router<Arc<Server>> {
+    Router::new()
+        .route("/", read(index))
+        .route("/page/{*name}", read(file))
+        .layer(CompressionLayer::new())
+}
+
+async fn index(headers: HeaderMap) -> Response {
+    named("index.html", &headers)
+}
+
+async fn file(Path(name): Path<String>, headers: HeaderMap) -> Response {
+    named(&name, &headers)
+}
+
+/// Answers with the file of that name. The folder on disk is not asked.
+fn named(name: &str, headers: &HeaderMap) -> Response {
+    match FILES.iter().find(|file| file.name == name) {
+        Some(file) => file.answer(headers),
+        None => ApiError::not_found().into_response(),
+    }
+}

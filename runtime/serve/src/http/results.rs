@@ -1,0 +1,207 @@
+//! Results of jobs, for the faces that answer when a job has ended.
+
+use std::{io, sync::Arc, time::Duration};
+
+use axum::{
+    body::Bytes,
+    http::{HeaderValue, StatusCode},
+    response::Response,
+};
+use futures_util::{
+    Stream, StreamExt, TryStreamExt,
+    stream::{self, BoxStream},
+};
+use serde_json::Value;
+use tokio::time;
+use tokio_util::io::ReaderStream;
+use uuid::Uuid;
+
+use super::{ApiError, Caller, Server, stream::follow};
+use crate::job::{Content, Job, Output, State};
+
+/// Time in which a job may fail before an answer begins: then its reason is a status, not a body that
+/// is cut.
+const EARLY: Duration = Duration::from_secs(1);
+
+/// The request was fine when it was accepted: a failure after that is the server's.
+fn blamed(error: ApiError) -> ApiError {
+    let status = match error.status {
+        StatusCode::BAD_REQUEST => StatusCode::INTERNAL_SERVER_ERROR,
+        other => other,
+    };
+    ApiError { status, ..error }
+}
+
+/// Returns a job that is done, or the reason why there are no results.
+fn done(job: Job) -> Result<Job, ApiError> {
+    match (job.state, job.error) {
+        (State::Done, error) => Ok(Job { error, ..job }),
+        (State::Failed, Some(error)) => {
+            let failed = ApiError::from(error);
+            // The request was fine when it was accepted: the failure is the server's.
+            let status = match failed.status {
+                StatusCode::BAD_REQUEST | StatusCode::NOT_FOUND => {
+                    StatusCode::INTERNAL_SERVER_ERROR
+                }
+                other => other,
+            };
+            Err(ApiError { status, ..failed })
+        }
+        (State::Failed, None) => Err(ApiError::internal("the job failed without a reason")),
+        (State::Cancelled, _) => {
+            Err(ApiError::new(StatusCode::CONFLICT, "cancelled", "the job was cancelled"))
+        }
+        (State::Queued | State::Running | State::Cancelling, _) => {
+            let message = format!("the job goes on: GET /v1/jobs/{}", job.id);
+            Err(ApiError::new(StatusCode::GATEWAY_TIMEOUT, "not_ended", message))
+        }
+    }
+}
+
+/// Waits for the end of a job, as long as the server lets a request wait.
+///
+/// # Errors
+/// The reason of a failure; 409 for a cancelled job; 504 if it goes on.
+pub(super) async fn finished(server: &Server, caller: &Caller, id: Uuid) -> Result<Job, ApiError> {
+    done(server.wait(caller, id, server.limits.wait).await?)
+}
+
+/// Waits for the end of a job within an answer that has begun, however long that is.
+async fn ended(server: &Server, caller: &Caller, id: Uuid) -> Result<Job, ApiError> {
+    loop {
+        let job = server.wait(caller, id, server.limits.wait).await?;
+        if job.state.is_ended() || *server.ending.borrow() {
+            return done(job);
+        }
+    }
+}
+
+/// Waits a moment, so that a job that fails at once answers with a status.
+///
+/// # Errors
+/// The reason of the failure.
+pub(super) async fn began(server: &Server, caller: &Caller, id: Uuid) -> Result<(), ApiError> {
+    let job = server.wait(caller, id, EARLY).await?;
+    if job.state.is_ended() { done(job).map(drop) } else { Ok(()) }
+}
+
+/// Returns the results of a kind, by song.
+pub(super) fn of(job: &Job, content: Content) -> impl Iterator<Item = &Output> {
+    job.outputs.iter().filter(move |output| output.content == content)
+}
+
+/// Returns the first sound of a job.
+///
+/// # Errors
+/// If there is none.
+pub(super) fn sound(job: &Job) -> Result<&Output, ApiError> {
+    of(job, Content::Audio).next().ok_or_else(|| ApiError::internal("the job has no sound"))
+}
+
+/// Reads a result.
+///
+/// # Errors
+/// If it cannot be read.
+pub(super) async fn bytes(server: &Server, output: &Output) -> Result<Vec<u8>, ApiError> {
+    let read = tokio::fs::read(server.objects.path(output)).await;
+    read.map_err(|error| ApiError::from(crate::worker::of_files(&error)))
+}
+
+/// Reads a result that is JSON.
+///
+/// # Errors
+/// If it cannot be read.
+pub(super) async fn json(server: &Server, output: &Output) -> Result<Value, ApiError> {
+    serde_json::from_slice(&bytes(server, output).await?)
+        .map_err(|_| ApiError::internal("a result is not JSON"))
+}
+
+/// A piece of a body.
+pub(super) type Piece = io::Result<Bytes>;
+/// A body in pieces.
+pub(super) type Pieces = BoxStream<'static, Piece>;
+
+/// Returns the finished sound of a job in pieces, when the job has ended. A failure cuts the body.
+pub(super) fn file(
+    server: Arc<Server>,
+    caller: Caller,
+    id: Uuid,
+) -> impl Stream<Item = Piece> + Send + 'static {
+    let opened = async move {
+        let job = ended(&server, &caller, id).await.map_err(other)?;
+        let output = sound(&job).map_err(other)?;
+        let file = tokio::fs::File::open(server.objects.path(output)).await?;
+        Ok::<_, io::Error>(ReaderStream::new(file))
+    };
+    stream::once(opened).try_flatten()
+}
+
+/// Returns the sound of a job while it is made: samples of 16 bits, little endian, after a WAV header
+/// if `is_wav`. This is the one place where sound is streamed; a job without a preview gives its
+/// finished sound.
+///
+/// # Errors
+/// The reason of a failure, if the job fails at once.
+pub(super) async fn samples(
+    server: Arc<Server>,
+    caller: Caller,
+    id: Uuid,
+    is_wav: bool,
+) -> Result<Pieces, ApiError> {
+    let mut begin = Box::pin(begin(server, caller, id, is_wav));
+    match time::timeout(EARLY, &mut begin).await {
+        Ok(pieces) => pieces,
+        // The answer begins; the wait goes on within its body.
+        Err(_) => Ok(stream::once(async { begin.await.map_err(other) }).try_flatten().boxed()),
+    }
+}
+
+async fn begin(
+    server: Arc<Server>,
+    caller: Caller,
+    id: Uuid,
+    is_wav: bool,
+) -> Result<Pieces, ApiError> {
+    match follow(server.clone(), caller.clone(), id).await {
+        Ok(sound) => {
+            let header = is_wav.then(|| Ok(super::stream::wav_header(sound.format)));
+            Ok(stream::iter(header).chain(sound.into_stream()).boxed())
+        }
+        Err(error) if error.error.code == "no_sound" => {
+            // The job has ended: its sound is there, or the reason why not.
+            let job = finished(&server, &caller, id).await?;
+            let whole = bytes(&server, sound(&job)?).await?;
+            let skipped = if is_wav { 0 } else { data(&whole).unwrap_or(0) };
+            let rest = Bytes::from(whole).slice(skipped..);
+            Ok(stream::iter([Ok(rest)]).boxed())
+        }
+        Err(error) => Err(blamed(error)),
+    }
+}
+
+/// Returns the place of the samples in a WAV file.
+fn data(file: &[u8]) -> Option<usize> {
+    let mut at = 12;
+    while let (Some(name), Some(size)) = (file.get(at..at + 4), file.get(at + 4..at + 8)) {
+        if name == b"data" {
+            return Some(at + 8);
+        }
+        let size = u32::from_le_bytes(size.try_into().ok()?) as usize;
+        at += 8 + size + size % 2;
+    }
+    None
+}
+
+/// An error within a body.
+fn other(error: ApiError) -> io::Error {
+    io::Error::other(error.error.message)
+}
+
+/// Adds the id of the job to an answer.
+pub(super) fn with_id(mut response: Response, id: Uuid) -> Response {
+    let headers = response.headers_mut();
+    if let Ok(value) = HeaderValue::from_str(&id.to_string()) {
+        headers.insert("x-job-id", value);
+    }
+    response
+}

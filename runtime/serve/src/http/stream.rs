@@ -1,0 +1,188 @@
+//! Sound while it is made, as a stream of samples.
+
+use std::{io, sync::Arc, time::Duration};
+
+use axum::{
+    Extension, Router,
+    body::{Body, Bytes},
+    extract::{Path, Query, State},
+    http::{HeaderValue, header},
+    response::{IntoResponse, Response},
+};
+use futures_util::{Stream, stream};
+use serde::Deserialize;
+use tokio::{fs::File, io::AsyncReadExt, time};
+use utoipa::IntoParams;
+use uuid::Uuid;
+
+use super::{ApiError, Caller, Server, read};
+use crate::{
+    job::Job,
+    preview::{self, PreviewFormat},
+    store::Lease,
+};
+
+/// Time between two looks at a file that grows.
+const LOOK: Duration = Duration::from_millis(15);
+/// The most bytes of one piece.
+const PIECE: usize = 32 << 10;
+
+pub(super) fn routes() -> Router<Arc<Server>> {
+    Router::new().route("/v1/jobs/{id}/audio", read(audio))
+}
+
+/// Sound on its way.
+pub(super) struct Sound {
+    pub(super) format: PreviewFormat,
+    server: Arc<Server>,
+    caller: Caller,
+    id: Uuid,
+    file: File,
+    attempt: u32,
+    is_over: bool,
+}
+
+/// Waits for the first samples of a job, and follows them.
+///
+/// # Errors
+/// As [`Server::job`]; 409 if the job ended without sound.
+pub(super) async fn follow(
+    server: Arc<Server>,
+    caller: Caller,
+    id: Uuid,
+) -> Result<Sound, ApiError> {
+    loop {
+        let job = server.job(&caller, id).await?;
+        if let Some((format, file)) = opened(&server, &job).await {
+            let attempt = job.attempts;
+            return Ok(Sound { format, server, caller, id, file, attempt, is_over: false });
+        }
+        if job.state.is_ended() {
+            return Err(match job.error {
+                Some(error) => ApiError::from(error),
+                None => {
+                    let message = "the job ended without sound that can be followed";
+                    let status = axum::http::StatusCode::CONFLICT;
+                    let error = ApiError::new(status, "no_sound", message);
+                    error.hint("fetch its results; a worker on another machine sends only these")
+                }
+            });
+        }
+        time::sleep(LOOK).await;
+    }
+}
+
+async fn opened(server: &Server, job: &Job) -> Option<(PreviewFormat, File)> {
+    let folder = server.objects.attempt_folder(&lease(job)?);
+    let format = preview::format(&folder)?;
+    let file = File::open(preview::path(&folder)).await.ok()?;
+    Some((format, file))
+}
+
+fn lease(job: &Job) -> Option<Lease> {
+    let worker = job.worker.clone()?;
+    (job.attempts > 0).then_some(Lease { id: job.id, worker, attempt: job.attempts })
+}
+
+impl Sound {
+    /// Returns the next samples; none at the end.
+    ///
+    /// # Errors
+    /// If the job failed, was cancelled or began again.
+    pub(super) async fn next(&mut self) -> io::Result<Option<Bytes>> {
+        loop {
+            let mut piece = vec![0; PIECE];
+            let length = self.file.read(&mut piece).await?;
+            if length > 0 {
+                piece.truncate(length);
+                return Ok(Some(piece.into()));
+            }
+            if self.is_over {
+                return Ok(None);
+            }
+            let job = self.server.job(&self.caller, self.id).await;
+            let job = job.map_err(|error| io::Error::other(error.error.message))?;
+            if job.attempts != self.attempt {
+                return Err(io::Error::other("the worker was lost, and the job began again"));
+            }
+            // One more look at the file: samples may have come before the end.
+            self.is_over = job.state.is_ended();
+            if let Some(error) = job.error {
+                return Err(io::Error::other(error.message));
+            }
+            if !self.is_over {
+                time::sleep(LOOK).await;
+            }
+        }
+    }
+
+    /// Returns the samples as a stream.
+    pub(super) fn into_stream(self) -> impl Stream<Item = io::Result<Bytes>> + Send {
+        stream::unfold(Some(self), |sound| async {
+            let mut sound = sound?;
+            match sound.next().await {
+                Ok(Some(bytes)) => Some((Ok(bytes), Some(sound))),
+                Ok(None) => None,
+                Err(error) => Some((Err(error), None)),
+            }
+        })
+    }
+}
+
+/// Returns the header of a WAV file of unknown length.
+pub(super) fn wav_header(format: PreviewFormat) -> Bytes {
+    let PreviewFormat { sample_rate, channels } = format;
+    let frame = u32::from(channels) * 2;
+    let mut header = Vec::with_capacity(44);
+    header.extend(b"RIFF\xff\xff\xff\xffWAVEfmt \x10\0\0\0\x01\0");
+    header.extend(channels.to_le_bytes());
+    header.extend(sample_rate.to_le_bytes());
+    header.extend((sample_rate * frame).to_le_bytes());
+    header.extend([frame as u8, 0, 16, 0]);
+    header.extend(b"data\xff\xff\xff\xff");
+    header.into()
+}
+
+/// The form of a stream.
+#[derive(Debug, Deserialize, IntoParams)]
+pub(super) struct Form {
+    /// `wav` (of unknown length) or `pcm` (16-bit integers, little endian).
+    #[serde(default)]
+    format: Option<String>,
+}
+
+/// Returns the sound of a job while it is made. It is a preview: the finished file may have another
+/// loudness.
+#[utoipa::path(get, path = "/v1/jobs/{id}/audio", tag = "results", params(Form),
+    responses((status = 200, description = "samples as they are made", content_type = "audio/wav")))]
+pub(super) async fn audio(
+    State(server): State<Arc<Server>>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<Uuid>,
+    Query(form): Query<Form>,
+) -> Result<Response, ApiError> {
+    let is_raw = match form.format.as_deref() {
+        None | Some("wav") => false,
+        Some("pcm") => true,
+        Some(other) => {
+            let message = format!("`format: {other}` cannot be streamed");
+            return Err(ApiError::bad("bad_value", message).param("format").hint("wav or pcm"));
+        }
+    };
+    let sound = follow(server, caller, id).await?;
+    Ok(answer(sound, is_raw))
+}
+
+/// Answers with sound while it is made.
+pub(super) fn answer(sound: Sound, is_raw: bool) -> Response {
+    use futures_util::StreamExt as _;
+    let format = sound.format;
+    let header = (!is_raw).then(|| Ok(wav_header(format)));
+    let body = Body::from_stream(stream::iter(header).chain(sound.into_stream()));
+    let kind = if is_raw { "audio/pcm" } else { "audio/wav" };
+    let mut response = ([(header::CONTENT_TYPE, kind)], body).into_response();
+    let headers = response.headers_mut();
+    headers.insert("x-sample-rate", HeaderValue::from(format.sample_rate));
+    headers.insert("x-channels", HeaderValue::from(format.channels));
+    response
+}

@@ -1,0 +1,143 @@
+//! The face of upstream's REST server: ACE-Step's own clients run unchanged.
+//!
+//! | module | content |
+//! |---|---|
+//! | `tasks` | `/release_task`, `/query_result`, `/v1/audio` |
+//! | `fields` | names and values of upstream's requests |
+//! | `progress` | the state of a job, as upstream tells it |
+//! | `writing` | words by the language model, examples |
+//! | `server` | models, numbers, health |
+//! | `adapters` | the default adapter of later jobs |
+//!
+//! Every address is there with the prefix `/api` too. Differences on purpose: a file is named by an opaque
+//! name, never by its place; an unknown job says so; a number that cannot be read and a model that is not
+//! here are 400; a field that is not known is a notice.
+
+mod adapters;
+mod fields;
+mod progress;
+mod server;
+mod tasks;
+mod writing;
+
+use std::sync::Arc;
+
+use axum::{
+    Json, Router,
+    http::{HeaderValue, StatusCode, header},
+    response::{IntoResponse, Response},
+    routing::{any, post},
+};
+use serde_json::{Map, Value, json};
+
+use super::{ApiError, Server, read};
+use crate::job::now;
+
+pub(super) fn routes() -> Router<Arc<Server>> {
+    Router::new()
+        .route("/release_task", post(tasks::release))
+        .route("/query_result", post(tasks::query))
+        .route("/v1/audio", read(tasks::audio))
+        .route("/format_input", post(writing::format))
+        .route("/v1/create_sample", post(writing::sample))
+        .route("/create_random_sample", post(writing::example))
+        .route("/v1/model_inventory", read(server::inventory))
+        .route("/v1/init", post(server::init))
+        .route("/v1/reinitialize", post(server::reinitialize))
+        .route("/v1/stats", read(server::stats))
+        .route("/health", read(server::health))
+        .route("/v1/lora/load", post(adapters::load))
+        .route("/v1/lora/unload", post(adapters::unload))
+        .route("/v1/lora/toggle", post(adapters::toggle))
+        .route("/v1/lora/scale", post(adapters::scale))
+        .route("/v1/lora/status", read(adapters::status))
+        .route("/v1/training/{*rest}", any(absent))
+        .route("/v1/dataset/{*rest}", any(absent))
+}
+
+/// Refuses training, which is no task of the server.
+async fn absent() -> Failure {
+    let message = "training and its data sets are not served over HTTP";
+    ApiError::new(StatusCode::NOT_IMPLEMENTED, "not_implemented", message)
+        .hint("run `acestep train lora` on the machine of the songs")
+        .into()
+}
+
+/// An error in upstream's form: a status and `detail`.
+struct Failure(ApiError);
+
+impl From<ApiError> for Failure {
+    fn from(error: ApiError) -> Self {
+        // A model or a file of the request that is not here is a fault of the request.
+        let status = match error.error.code.as_str() {
+            "model_not_found" | "voice_not_found" | "file_not_found" => StatusCode::BAD_REQUEST,
+            _ => error.status,
+        };
+        Self(ApiError { status, ..error })
+    }
+}
+
+impl IntoResponse for Failure {
+    fn into_response(self) -> Response {
+        let ApiError { status, error, retry_after } = self.0;
+        let detail = match &error.hint {
+            Some(hint) => format!("{}; {hint}", error.message),
+            None => error.message,
+        };
+        let body = json!({ "detail": detail, "code": error.code, "param": error.param });
+        let mut response = (status, Json(body)).into_response();
+        if let Some(seconds) = retry_after {
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        response
+    }
+}
+
+/// An answer of this face.
+type Answer = Result<Json<Value>, Failure>;
+
+/// Puts an answer into upstream's envelope.
+fn wrapped(data: Value) -> Json<Value> {
+    Json(json!({
+        "data": data, "code": 200, "error": null, "timestamp": now(), "extra": null,
+    }))
+}
+
+/// Takes a text out of a request; an empty one is none.
+fn text(object: &Map<String, Value>, key: &str) -> Result<Option<String>, ApiError> {
+    match object.get(key) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text.clone()).filter(|text| !text.trim().is_empty())),
+        Some(_) => Err(wrong(key, "it must be a text")),
+    }
+}
+
+/// Reads a flag in upstream's spellings.
+fn flag(value: &Value) -> Option<bool> {
+    match value {
+        Value::Bool(flag) => Some(*flag),
+        Value::Number(number) => match number.as_f64() {
+            Some(1.0) => Some(true),
+            Some(0.0) => Some(false),
+            _ => None,
+        },
+        Value::String(word) => match word.trim().to_ascii_lowercase().as_str() {
+            "1" | "true" | "yes" | "y" | "on" => Some(true),
+            "0" | "false" | "no" | "n" | "off" | "" => Some(false),
+            _ => None,
+        },
+        Value::Null | Value::Array(_) | Value::Object(_) => None,
+    }
+}
+
+/// Reads a flag of a request; false if it is left out.
+fn is_set(object: &Map<String, Value>, key: &str) -> Result<bool, ApiError> {
+    match object.get(key) {
+        None | Some(Value::Null) => Ok(false),
+        Some(value) => flag(value).ok_or_else(|| wrong(key, "it must be true or false")),
+    }
+}
+
+fn wrong(key: &str, why: &str) -> ApiError {
+    ApiError::bad("bad_value", format!("`{key}`: {why}")).param(key)
+}

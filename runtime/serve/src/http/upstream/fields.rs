@@ -1,0 +1,296 @@
+//! Names and values of upstream's requests, in our spelling.
+//!
+//! Most names are known to [`Request::from_object`]; here are those of the REST server alone.
+
+use acestep_engine::Error;
+use acestep_music::{Request, request::Takes};
+use serde_json::{Map, Value};
+
+use super::{flag, is_set, wrong};
+use crate::{
+    http::{ApiError, formats},
+    job::Kind,
+};
+
+/// The REST server's names of our keys.
+const NAMES: [(&str, &str); 9] = [
+    ("src_audio_path", "src_audio"),
+    ("ctx_audio_path", "src_audio"),
+    ("ctx_audio", "src_audio"),
+    ("reference_audio_path", "reference_audio"),
+    ("ref_audio_path", "reference_audio"),
+    ("ref_audio", "reference_audio"),
+    ("cover_strength", "audio_cover_strength"),
+    ("instruments", "track_classes"),
+    ("cot-caption", "use_cot_caption"),
+];
+/// Objects with more fields.
+const NESTED: [&str; 5] = ["param_obj", "metas", "meta", "metadata", "user_metadata"];
+/// Flags that choose another task than a song.
+const TASKS: [&str; 3] = ["analysis_only", "full_analysis_only", "extract_codes_only"];
+
+/// A request in our spelling.
+#[derive(Debug)]
+pub(super) struct Read {
+    /// The task.
+    pub(super) kind: Kind,
+    /// The request of the task.
+    pub(super) request: Map<String, Value>,
+    /// Messages about fields that were not read.
+    pub(super) notices: Vec<String>,
+}
+
+/// Reads the body of `/release_task`.
+///
+/// # Errors
+/// A value that cannot be read; a format that this build does not write.
+pub(super) fn read(body: Map<String, Value>) -> Result<Read, ApiError> {
+    let mut request = Map::new();
+    let mut notices = Vec::new();
+    for (written, value) in body {
+        let key = snake_case(&written);
+        if key == "ai_token" {
+            continue;
+        }
+        if key == "user_metadata" || NESTED.contains(&key.as_str()) {
+            request.insert(key.clone(), nested(&key, value)?);
+            continue;
+        }
+        let (key, value) = spelled(key, value)?;
+        let Some(value) = value else { continue };
+        // Of two spellings the one with a value counts; two values are an error below.
+        match request.get(&key) {
+            Some(other) if *other != value => {
+                let message = format!("`{written}` and another field of that meaning differ");
+                return Err(ApiError::bad("repeated_key", message).param(written));
+            }
+            _ => {
+                request.insert(key, value);
+            }
+        }
+    }
+    let is_random = is_set(&request, "use_random_seed")?;
+    request.remove("use_random_seed");
+    if is_random {
+        request.remove("seed");
+        request.remove("seeds");
+    }
+    let [plans, describes, lists_codes] = TASKS.map(|task| is_set(&request, task));
+    let kind = match (describes? || lists_codes?, plans?) {
+        (true, _) => Kind::Understand,
+        (false, true) => Kind::Compose,
+        (false, false) => Kind::Generate,
+    };
+    TASKS.iter().for_each(|task| drop(request.remove(*task)));
+    let wishes = ["sample_query", "description", "desc", "sample_mode", "use_format", "format"];
+    let asks = wishes.iter().any(|key| request.get(*key).is_some_and(|value| !is_off(value)));
+    if kind == Kind::Generate && !asks {
+        // Upstream's server lets the language model rest unless it is asked for.
+        request.entry("thinking").or_insert(false.into());
+    }
+    drop_unused(&mut request, &mut notices);
+    drop_unknown(&mut request, &mut notices)?;
+    match kind {
+        Kind::Understand => {
+            let audio = request.remove("src_audio").or_else(|| request.remove("reference_audio"));
+            let keeps = ["model", "lm_model", "lm_temperature", "lm_top_p", "lm_top_k", "seed"];
+            request.retain(|key, _| keeps.contains(&key.as_str()));
+            match audio {
+                Some(audio) => request.insert("audio".to_owned(), audio),
+                None => return Err(wrong("src_audio", "an analysis needs a sound")),
+            };
+        }
+        Kind::Compose => {
+            request.insert("mode".to_owned(), "plan".into());
+        }
+        _ => {
+            let named = request.remove("audio_format");
+            let named = named.or_else(|| request.remove("output_format"));
+            let format = match &named {
+                None => formats::choose("audio_format", None)?,
+                Some(Value::String(name)) => formats::choose("audio_format", Some(name))?,
+                Some(_) => return Err(wrong("audio_format", "it must be a text")),
+            };
+            request.insert("audio_format".to_owned(), format.name().into());
+        }
+    }
+    Ok(Read { kind, request, notices })
+}
+
+/// Spells one field as ours; `None` for a value that means "not set" there.
+fn spelled(key: String, value: Value) -> Result<(String, Option<Value>), ApiError> {
+    let ours = NAMES.iter().find(|(theirs, _)| *theirs == key).map(|(_, ours)| *ours);
+    let key = match (key.as_str(), flag(&value)) {
+        // The text of a language model has this name too.
+        ("cot_caption", Some(_)) => "use_cot_caption".to_owned(),
+        _ => ours.map_or(key, str::to_owned),
+    };
+    let is_flag = Request::takes(&key) == Takes::Flag && Request::known_keys().any(|k| k == key);
+    let value = match value {
+        Value::Null => None,
+        Value::String(text) if text.trim().is_empty() => None,
+        Value::String(text) if key == "chunk_mask_mode" && text == "auto" => None,
+        value if is_flag => {
+            let flag = flag(&value).ok_or_else(|| wrong(&key, "it must be true or false"))?;
+            Some(flag.into())
+        }
+        value => Some(value),
+    };
+    Ok((key, value))
+}
+
+/// Reads an object of more fields, which a form sends as JSON text.
+fn nested(key: &str, value: Value) -> Result<Value, ApiError> {
+    let object = match value {
+        Value::Null => Map::new(),
+        Value::Object(object) => object,
+        Value::String(text) if text.trim().is_empty() => Map::new(),
+        Value::String(text) => acestep_music::request::object(&text)
+            .map_err(|_| wrong(key, "it must be an object, or JSON text of one"))?,
+        _ => return Err(wrong(key, "it must be an object, or JSON text of one")),
+    };
+    let mut spelled_all = Map::new();
+    for (name, value) in object {
+        // A file is named at the top, where it is checked.
+        if let (name, Some(value)) = spelled(snake_case(&name), value)? {
+            spelled_all.insert(name, value);
+        }
+    }
+    Ok(Value::Object(spelled_all))
+}
+
+/// Removes fields that upstream's clients always send and that have no use here, with a notice for each.
+fn drop_unused(request: &mut Map<String, Value>, notices: &mut Vec<String>) {
+    if request.remove("global_caption").is_some() {
+        let text = "`global_caption` is not read: no model here was trained with one";
+        notices.push(text.to_owned());
+    }
+    let is_text = request.get("task_type").and_then(Value::as_str) == Some("text2music");
+    if is_text && request.remove("src_audio").is_some() {
+        notices.push("`src_audio` is not read: text2music has no source".to_owned());
+    }
+}
+
+/// Removes fields that no request has, with a notice for each: upstream ignores them.
+fn drop_unknown(
+    request: &mut Map<String, Value>,
+    notices: &mut Vec<String>,
+) -> Result<(), ApiError> {
+    loop {
+        match Request::from_object(request.clone()) {
+            Ok(_) => return Ok(()),
+            Err(Error::UnknownKey { key, .. }) => {
+                let mut was_there = request.remove(&key).is_some();
+                for name in NESTED {
+                    if let Some(Value::Object(inner)) = request.get_mut(name) {
+                        was_there |= inner.remove(&key).is_some();
+                    }
+                }
+                notices.push(format!("`{key}` is not read"));
+                if !was_there {
+                    return Err(ApiError::bad("unknown_key", format!("unknown key `{key}`")));
+                }
+            }
+            Err(error) => return Err(ApiError::from(crate::error::of(&error))),
+        }
+    }
+}
+
+fn is_off(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        other => flag(other) == Some(false),
+    }
+}
+
+/// Converts `keyScale` to `key_scale`.
+fn snake_case(key: &str) -> String {
+    let mut snake = String::with_capacity(key.len() + 2);
+    for c in key.chars() {
+        if c.is_ascii_uppercase() {
+            snake.push('_');
+        }
+        snake.push(c.to_ascii_lowercase());
+    }
+    snake
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn of(body: Value) -> Result<Read, ApiError> {
+        let Value::Object(body) = body else { panic!("an object") };
+        read(body)
+    }
+
+    #[test]
+    fn upstreams_spellings_become_ours_and_unknown_fields_are_said() {
+        let read = of(json!({
+            "prompt": "piano", "keyScale": "C major", "use_adg": "off", "thinking": "y",
+            "param_obj": "{\"duration\": 30, \"projectName\": \"x\"}", "ai_token": "secret",
+            "chunk_mask_mode": "auto", "cover_strength": 0.5, "instruments": ["drums"],
+            "audio_format": "flac", "trackId": 7,
+        }))
+        .expect("a request");
+        let (request, _) = Request::from_object(read.request.clone()).expect("ours");
+        assert_eq!(request.words.caption.as_deref(), Some("piano"));
+        assert_eq!(request.words.keyscale.as_deref(), Some("C major"));
+        assert_eq!(request.words.duration, Some(30.0));
+        assert_eq!(request.source.audio_cover_strength, Some(0.5));
+        assert_eq!(request.source.track_classes.as_deref(), Some(&["drums".to_owned()][..]));
+        assert_eq!(request.language.thinking, Some(true));
+        assert_eq!(request.sampling.use_adg, Some(false));
+        let expected = ["`project_name` is not read", "`track_id` is not read"];
+        let mut notices = read.notices;
+        notices.sort();
+        assert_eq!(notices, expected);
+    }
+
+    #[test]
+    fn a_random_seed_is_no_seed_and_a_seed_alone_is_one() {
+        let seed = |body| of(body).expect("a request").request.get("seed").cloned();
+        assert_eq!(seed(json!({ "seed": 7, "use_random_seed": true })), None);
+        assert_eq!(seed(json!({ "seed": 7, "use_random_seed": false })), Some(json!(7)));
+        assert_eq!(seed(json!({ "seed": "7,8" })), Some(json!("7,8")));
+    }
+
+    #[test]
+    fn a_value_that_cannot_be_read_is_refused() {
+        for body in [
+            json!({ "prompt": "x", "bpm": "fast" }),
+            json!({ "prompt": "x", "thinking": "perhaps" }),
+            json!({ "prompt": "x", "caption": "y" }),
+            json!({ "prompt": "x", "audio_format": "aac" }),
+            json!({ "prompt": "x", "metas": [1] }),
+            json!({ "full_analysis_only": true }),
+        ] {
+            of(body.clone()).expect_err(&body.to_string());
+        }
+    }
+
+    #[test]
+    fn what_a_client_always_sends_is_no_error() {
+        let body = json!({
+            "task_type": "text2music", "prompt": "x", "src_audio": "id", "global_caption": "y",
+            "negative_prompt": "", "bpm": null,
+        });
+        let read = of(body).expect("a request");
+        assert!(!read.request.contains_key("src_audio"));
+        assert_eq!(read.notices.len(), 2, "{:?}", read.notices);
+    }
+
+    #[test]
+    fn an_analysis_is_another_task() {
+        let kind = |body| of(body).expect("a request").kind;
+        let sound = "0198-id";
+        assert_eq!(
+            kind(json!({ "src_audio": sound, "full_analysis_only": true })),
+            Kind::Understand
+        );
+        assert_eq!(kind(json!({ "prompt": "x", "analysis_only": "1" })), Kind::Compose);
+        assert_eq!(kind(json!({ "prompt": "x", "analysis_only": false })), Kind::Generate);
+    }
+}

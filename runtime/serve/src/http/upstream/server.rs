@@ -1,0 +1,139 @@
+//! Models, numbers and health, in upstream's shapes.
+
+use std::sync::{Arc, atomic::Ordering};
+
+use axum::{
+    Extension, Json,
+    extract::{Request, State},
+};
+use serde_json::{Map, Value, json};
+
+use super::{Answer, Failure, text, wrapped, wrong};
+use crate::{
+    catalog::{Family, Model},
+    http::{ApiError, Caller, Server, input::Input},
+};
+
+async fn models(server: &Server) -> Result<Vec<Model>, ApiError> {
+    let catalog = server.catalog.clone();
+    tokio::task::spawn_blocking(move || catalog.models())
+        .await
+        .map_err(|_| ApiError::internal("the models cannot be listed"))
+}
+
+/// Models in upstream's shape. Each counts as loaded: a job may name any of them, and the worker loads
+/// it.
+fn shown(models: &[Model]) -> Map<String, Value> {
+    let of = |family| models.iter().filter(move |model| model.family == family);
+    let songs: Vec<Value> = of(Family::Music)
+        .map(|model| {
+            json!({
+                "name": model.id,
+                "is_default": model.is_default,
+                "is_loaded": true,
+                "supported_task_types": model.supports,
+            })
+        })
+        .collect();
+    let language: Vec<Value> =
+        of(Family::Language).map(|model| json!({ "name": model.id, "is_loaded": true })).collect();
+    let default = of(Family::Music).find(|model| model.is_default).or(of(Family::Music).next());
+    let default = default.map(|model| model.id.clone());
+    let first = of(Family::Language).next().map(|model| model.id.clone());
+    let mut object = Map::new();
+    object.insert("models".to_owned(), songs.into());
+    object.insert("default_model".to_owned(), default.clone().into());
+    object.insert("loaded_model".to_owned(), default.into());
+    object.insert("llm_initialized".to_owned(), first.is_some().into());
+    object.insert("loaded_lm_model".to_owned(), first.into());
+    object.insert("lm_models".to_owned(), language.into());
+    object.insert("gpus".to_owned(), json!([]));
+    object.insert("gpu_mapping".to_owned(), json!({}));
+    object.insert("device_map".to_owned(), json!({}));
+    object
+}
+
+/// Lists the models.
+pub(super) async fn inventory(State(server): State<Arc<Server>>) -> Answer {
+    Ok(wrapped(Value::Object(shown(&models(&server).await?))))
+}
+
+/// Answers as if a model were loaded. Workers load models when a job needs them.
+pub(super) async fn init(
+    State(server): State<Arc<Server>>,
+    Extension(caller): Extension<Caller>,
+    request: Request,
+) -> Answer {
+    let body = Input::read(&server, &caller, request, &[]).await?.into_object()?;
+    let all = models(&server).await?;
+    let mut told = shown(&all);
+    for (field, family, loaded) in [
+        ("model", Family::Music, "loaded_model"),
+        ("lm_model_path", Family::Language, "loaded_lm_model"),
+    ] {
+        let Some(name) = text(&body, field)? else { continue };
+        if !all.iter().any(|model| model.family == family && model.id == name) {
+            let names = all.iter().filter(|model| model.family == family);
+            let names: Vec<_> = names.map(|model| model.id.as_str()).collect();
+            let error = wrong(field, &format!("no model is called `{name}`"));
+            return Err(error.hint(format!("here are {}", names.join(", "))).into());
+        }
+        told.insert(loaded.to_owned(), name.into());
+    }
+    let message = "nothing was loaded: a worker loads the model of each job when it runs";
+    told.insert("message".to_owned(), message.into());
+    told.insert("slot".to_owned(), body.get("slot").cloned().unwrap_or(1.into()));
+    Ok(wrapped(Value::Object(told)))
+}
+
+/// Does nothing, and says so.
+pub(super) async fn reinitialize(State(server): State<Arc<Server>>) -> Answer {
+    let mut told = shown(&models(&server).await?);
+    let message = "nothing was loaded: a worker loads the model of each job when it runs";
+    told.insert("message".to_owned(), message.into());
+    Ok(wrapped(Value::Object(told)))
+}
+
+/// Returns the numbers of the caller's jobs.
+pub(super) async fn stats(
+    State(server): State<Arc<Server>>,
+    Extension(caller): Extension<Caller>,
+) -> Answer {
+    let counts = server.store.counts(Some(caller.0)).await.map_err(ApiError::from)?;
+    let all = server.store.counts(None).await.map_err(ApiError::from)?;
+    let total = counts.queued + counts.running + counts.done + counts.failed + counts.cancelled;
+    Ok(wrapped(json!({
+        "jobs": {
+            "total": total,
+            "queued": counts.queued,
+            "running": counts.running,
+            "succeeded": counts.done,
+            "failed": counts.failed,
+            "cancelled": counts.cancelled,
+        },
+        "queue_size": all.queued,
+        "queue_maxsize": server.limits.queue,
+        "avg_job_seconds": all.mean_seconds,
+    })))
+}
+
+/// Says that the server is alive, to upstream's clients, to those of acestep.cpp and to probes. It needs
+/// no key, so it names no jobs.
+pub(super) async fn health(State(server): State<Arc<Server>>) -> Result<Json<Value>, Failure> {
+    let is_ready = server.is_ready.load(Ordering::Relaxed);
+    let models = shown(&models(&server).await?);
+    let Json(mut told) = wrapped(json!({
+        "status": "ok",
+        "service": "ACE-Step API",
+        "version": server.version,
+        "models_initialized": is_ready,
+        "llm_initialized": models["llm_initialized"],
+        "loaded_model": models["loaded_model"],
+        "loaded_lm_model": models["loaded_lm_model"],
+        "gpus": [],
+        "gpu_mapping": {},
+        "device_map": {},
+    }));
+    told["status"] = "ok".into();
+    Ok(Json(told))
+}

@@ -1,0 +1,146 @@
+//! Tasks: release, query, fetch.
+
+use std::sync::Arc;
+
+use axum::{
+    Extension,
+    extract::{Query, Request, State},
+    response::Response,
+};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+
+use super::{Answer, Failure, adapters, fields, progress, wrapped, wrong};
+use crate::{
+    http::{
+        ApiError, Caller, Server, Submission,
+        input::{self, Input},
+        jobs::idempotency_key,
+        outputs, results,
+    },
+    job::{Job, Kind},
+};
+
+/// The most jobs of one question.
+const MOST: usize = 500;
+/// The begin of the address of a result.
+pub(super) const ADDRESS: &str = "/v1/audio?path=";
+
+/// Puts a task into the queue.
+pub(super) async fn release(
+    State(server): State<Arc<Server>>,
+    Extension(caller): Extension<Caller>,
+    request: Request,
+) -> Answer {
+    let key = idempotency_key(request.headers())?;
+    let body = Input::read(&server, &caller, request, &[]).await?.into_object()?;
+    let fields::Read { kind, mut request, notices } = fields::read(body)?;
+    from_results(&server, &caller, &mut request).await?;
+    if kind == Kind::Generate {
+        adapters::add_default(&server, &caller, &mut request).await?;
+    }
+    let submission =
+        Submission { idempotency_key: key, notices: notices.clone(), ..Submission::default() };
+    let job = server.submit(&caller, kind, request, submission).await?.job;
+    let ahead = server.store.ahead(job.id).await.map_err(ApiError::from)?;
+    Ok(wrapped(json!({
+        "task_id": job.id,
+        "status": "queued",
+        "queue_position": ahead.unwrap_or(0) + 1,
+        "notices": notices,
+    })))
+}
+
+/// Turns names of results, which clients send as the place of a source, into files.
+async fn from_results(
+    server: &Server,
+    caller: &Caller,
+    request: &mut Map<String, Value>,
+) -> Result<(), ApiError> {
+    for field in ["src_audio", "reference_audio", "audio"] {
+        let Some(Value::String(value)) = request.get(field) else { continue };
+        let name = match value.strip_prefix(ADDRESS) {
+            Some(escaped) => input::unescaped(escaped),
+            None => value.clone(),
+        };
+        let Some((job, output)) = result(server, caller, &name).await? else { continue };
+        let bytes = results::bytes(server, &job.outputs[output]).await?;
+        let id = input::store(server, caller, field, bytes).await?;
+        request.insert(field.to_owned(), id.into());
+    }
+    Ok(())
+}
+
+/// Looks up a result by its name, `<job>/<file>`; returns the job and the result's place in it.
+async fn result(
+    server: &Server,
+    caller: &Caller,
+    name: &str,
+) -> Result<Option<(Job, usize)>, ApiError> {
+    let Some((id, name)) = name.split_once('/') else { return Ok(None) };
+    let Ok(id) = Uuid::parse_str(id) else { return Ok(None) };
+    let job = server.job(caller, id).await?;
+    let place = job.outputs.iter().position(|output| output.name == name);
+    Ok(place.map(|place| (job, place)))
+}
+
+/// Tells the state of tasks.
+pub(super) async fn query(
+    State(server): State<Arc<Server>>,
+    Extension(caller): Extension<Caller>,
+    request: Request,
+) -> Answer {
+    let body = Input::read(&server, &caller, request, &[]).await?.into_object()?;
+    let ids = ids(&body)?;
+    let mut states = Vec::new();
+    for id in ids {
+        let job = match Uuid::parse_str(&id) {
+            Ok(uuid) => server.job(&caller, uuid).await,
+            Err(_) => Err(ApiError::no_job()),
+        };
+        states.push(match job {
+            Ok(job) => progress::of(&server, &job).await?,
+            Err(error) if error.status.is_client_error() => progress::unknown(&id),
+            Err(error) => return Err(error.into()),
+        });
+    }
+    Ok(wrapped(Value::Array(states)))
+}
+
+/// Reads the ids: a list, or JSON text of a list.
+fn ids(body: &Map<String, Value>) -> Result<Vec<String>, ApiError> {
+    let refused = || wrong("task_id_list", "it must be a list of ids");
+    let list = match body.get("task_id_list") {
+        Some(Value::Array(list)) => list.clone(),
+        Some(Value::String(text)) => serde_json::from_str(text).map_err(|_| refused())?,
+        None | Some(Value::Null) => Vec::new(),
+        Some(_) => return Err(refused()),
+    };
+    if list.len() > MOST {
+        return Err(wrong("task_id_list", "it has more than 500 ids"));
+    }
+    list.iter().map(|id| id.as_str().map(str::to_owned).ok_or_else(refused)).collect()
+}
+
+/// The name of a result.
+#[derive(Debug, Deserialize)]
+pub(super) struct Named {
+    #[serde(default)]
+    path: String,
+}
+
+/// Returns a sound by the name that `/query_result` gave.
+pub(super) async fn audio(
+    State(server): State<Arc<Server>>,
+    Extension(caller): Extension<Caller>,
+    Query(Named { path }): Query<Named>,
+    request: Request,
+) -> Result<Response, Failure> {
+    let missing = || {
+        let status = axum::http::StatusCode::NOT_FOUND;
+        ApiError::new(status, "result_not_found", "no result has this name")
+    };
+    let (job, place) = result(&server, &caller, &path).await?.ok_or_else(missing)?;
+    Ok(outputs::file(&server, &job.outputs[place], request).await?)
+}

@@ -1,0 +1,135 @@
+//! Words by the language model, and examples.
+
+use std::sync::Arc;
+
+use axum::{
+    Extension,
+    extract::{Request, State},
+};
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+
+use super::{Answer, is_set, text, wrapped, wrong};
+use crate::{
+    http::{ApiError, Caller, Server, Submission, input::Input, results},
+    job::{Content, Kind},
+};
+
+/// Examples of songs, our own.
+const EXAMPLES: &str = include_str!("examples.json");
+
+/// Lets the language model improve caption and lyrics.
+pub(super) async fn format(
+    State(server): State<Arc<Server>>,
+    Extension(caller): Extension<Caller>,
+    request: Request,
+) -> Answer {
+    let body = Input::read(&server, &caller, request, &[]).await?.into_object()?;
+    let mut request = common(&body)?;
+    for (theirs, ours) in [("prompt", "caption"), ("lyrics", "lyrics")] {
+        if let Some(value) = text(&body, theirs)? {
+            request.insert(ours.to_owned(), value.into());
+        }
+    }
+    if !request.contains_key("caption") && !request.contains_key("lyrics") {
+        return Err(wrong("prompt", "there is neither a prompt nor lyrics").into());
+    }
+    if let Some(more) = body.get("param_obj").filter(|more| !more.is_null()) {
+        request.insert("param_obj".to_owned(), more.clone());
+    }
+    Ok(wrapped(compose(&server, &caller, request, "format").await?))
+}
+
+/// Lets the language model write a song of a wish.
+pub(super) async fn sample(
+    State(server): State<Arc<Server>>,
+    Extension(caller): Extension<Caller>,
+    request: Request,
+) -> Answer {
+    let body = Input::read(&server, &caller, request, &[]).await?.into_object()?;
+    let mut request = common(&body)?;
+    let query = text(&body, "query")?.ok_or_else(|| wrong("query", "there is no wish"))?;
+    request.insert("caption".to_owned(), query.into());
+    if is_set(&body, "instrumental")? {
+        request.insert("instrumental".to_owned(), true.into());
+    }
+    if let Some(language) = text(&body, "vocal_language")? {
+        request.insert("vocal_language".to_owned(), language.into());
+    }
+    Ok(wrapped(compose(&server, &caller, request, "inspire").await?))
+}
+
+/// Fields that both calls have.
+fn common(body: &Map<String, Value>) -> Result<Map<String, Value>, ApiError> {
+    let mut request = Map::new();
+    if let Some(value) = body.get("temperature").filter(|value| !value.is_null()) {
+        request.insert("lm_temperature".to_owned(), value.clone());
+    }
+    for (theirs, ours) in [("lm_model_path", "lm_model"), ("model", "model")] {
+        if let Some(name) = text(body, theirs)? {
+            request.insert(ours.to_owned(), name.into());
+        }
+    }
+    Ok(request)
+}
+
+/// Runs a job of the language model, and returns its words with upstream's names.
+async fn compose(
+    server: &Server,
+    caller: &Caller,
+    mut request: Map<String, Value>,
+    mode: &str,
+) -> Result<Value, ApiError> {
+    request.insert("mode".to_owned(), mode.into());
+    let put = server.submit(caller, Kind::Compose, request, Submission::default()).await?;
+    let job = results::finished(server, caller, put.job.id).await?;
+    let output = results::of(&job, Content::Request).next();
+    let output = output.ok_or_else(|| ApiError::internal("the job has no words"))?;
+    let words = results::json(server, output).await?;
+    Ok(json!({
+        "caption": words["caption"],
+        "lyrics": words["lyrics"],
+        "bpm": words["bpm"],
+        "key_scale": words["keyscale"],
+        "time_signature": words["timesignature"],
+        "duration": words["duration"],
+        "vocal_language": words["vocal_language"],
+        "instrumental": words["instrumental"].as_bool().unwrap_or(false),
+        "job_id": job.id,
+        "notices": job.notices,
+    }))
+}
+
+/// Returns one of the examples, at random.
+pub(super) async fn example(
+    State(server): State<Arc<Server>>,
+    Extension(caller): Extension<Caller>,
+    request: Request,
+) -> Answer {
+    let body = Input::read(&server, &caller, request, &[]).await?.into_object()?;
+    let kind = text(&body, "sample_type")?.unwrap_or_else(|| "simple_mode".to_owned());
+    let all: Map<String, Value> = serde_json::from_str(EXAMPLES)
+        .map_err(|_| ApiError::internal("the examples cannot be read"))?;
+    let list = all.get(&kind).and_then(Value::as_array);
+    let list = list.ok_or_else(|| wrong("sample_type", "simple_mode or custom_mode"))?;
+    // The random part of an id chooses.
+    let index = Uuid::now_v7().as_u128() as usize % list.len().max(1);
+    Ok(wrapped(list.get(index).cloned().unwrap_or_default()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_example_is_a_request_that_can_be_read() {
+        let all: Map<String, Value> = serde_json::from_str(EXAMPLES).expect("JSON");
+        for (kind, list) in &all {
+            for example in list.as_array().expect("a list") {
+                let Value::Object(example) = example.clone() else { panic!("{kind}") };
+                acestep_music::Request::from_object(example).expect(kind);
+            }
+        }
+        assert_eq!(all.keys().collect::<Vec<_>>(), ["custom_mode", "simple_mode"]);
+    }
+}

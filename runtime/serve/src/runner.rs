@@ -1,0 +1,195 @@
+//! Runs jobs with networks that stay in memory between them.
+//!
+//! One family is in memory at a time: songs with their language model, or speech. A job of the same model
+//! starts at once; another model takes its place.
+
+mod others;
+mod sinks;
+mod songs;
+mod speech;
+
+use std::{path::PathBuf, sync::Arc};
+
+use acestep_engine::{Engine, Error, Event, Lent, Notice, Observe, Residency, on_engine};
+use acestep_import::{AceStep, LanguageModelDir, Qwen3Tts};
+use acestep_model::{Backend, Place};
+use acestep_music::lm::Held;
+use tokio::runtime::Handle;
+
+use crate::{
+    error::of,
+    installed::Installed,
+    job::{JobError, Kind},
+    store::StoreError,
+    worker::{Runner, Stopped, Task, Worker},
+};
+
+/// Runs the jobs of a queue on `engine` until the worker is drained.
+///
+/// # Errors
+/// [`Error::NoDevice`]; a queue that cannot be used.
+pub fn run(
+    worker: &Worker<'_>,
+    runtime: &Handle,
+    installed: &Installed,
+    engine: Engine,
+) -> Result<Result<(), StoreError>, Error> {
+    on_engine!(engine,
+    for<'a>(worker: &'a Worker<'a>, runtime: &'a Handle, installed: &'a Installed, engine: Engine)
+        -> Result<(), StoreError>,
+    |place: B| {
+        let mut runner = Networked::<B> {
+            installed, engine, place, song: None, language: None, speech: None,
+        };
+        worker.run(runtime, &mut runner)
+    })
+}
+
+/// A runner of one backend.
+struct Networked<'a, B: Backend> {
+    installed: &'a Installed,
+    engine: Engine,
+    place: Place<B>,
+    song: Option<Song<B>>,
+    language: Option<Language<B>>,
+    speech: Option<Speech<B>>,
+}
+
+/// A model of songs in memory.
+struct Song<B: Backend> {
+    /// The model as chosen, and its adapters with their scales.
+    key: (String, String),
+    folder: Arc<AceStep>,
+    networks: acestep_music::Networks<'static, B>,
+}
+
+/// A language model in memory.
+struct Language<B: Backend> {
+    root: PathBuf,
+    held: Held<'static, B>,
+}
+
+/// A model of speech in memory.
+struct Speech<B: Backend> {
+    name: String,
+    folder: Arc<Qwen3Tts>,
+    networks: acestep_speech::Networks<'static, B>,
+}
+
+impl<B: Backend> Runner for Networked<'_, B> {
+    fn kinds(&self) -> Vec<Kind> {
+        Kind::ALL.to_vec()
+    }
+
+    fn resident(&self) -> Option<String> {
+        let song = self.song.as_ref().map(|song| song.key.0.clone());
+        song.or(self.speech.as_ref().map(|speech| speech.name.clone()))
+    }
+
+    fn run(&mut self, mut task: Task<'_>) -> Result<(), Stopped> {
+        let result = match task.job.kind {
+            Kind::Generate => self.generate(&mut task),
+            Kind::Speak => self.speak(&mut task),
+            Kind::Understand => self.understand(&mut task),
+            Kind::Compose => self.compose(&mut task),
+            Kind::Encode => self.encode(&mut task),
+            Kind::Decode => self.decode(&mut task),
+        };
+        result.map_err(|failed| {
+            let stopped = failed.into_stopped();
+            if let Stopped::Failed(error) = &stopped
+                && matches!(error.code.as_str(), "device_failed" | "bad_result" | "internal")
+            {
+                // What is in memory may be damaged.
+                self.drop_all();
+            }
+            stopped
+        })
+    }
+}
+
+/// The reason why a job has no complete result.
+enum Failed {
+    /// An error of a run.
+    Run(Error),
+    /// An error of the request.
+    Request(JobError),
+}
+
+impl From<Error> for Failed {
+    fn from(error: Error) -> Self {
+        Self::Run(error)
+    }
+}
+
+impl From<JobError> for Failed {
+    fn from(error: JobError) -> Self {
+        Self::Request(error)
+    }
+}
+
+impl From<std::io::Error> for Failed {
+    fn from(error: std::io::Error) -> Self {
+        Self::Request(crate::worker::of_files(&error))
+    }
+}
+
+impl Failed {
+    fn into_stopped(self) -> Stopped {
+        match self {
+            Self::Run(Error::Cancelled) => Stopped::Cancelled,
+            Self::Run(error) => Stopped::Failed(of(&error)),
+            Self::Request(error) => Stopped::Failed(error),
+        }
+    }
+}
+
+/// Sends notices to the client.
+fn notify(observe: &dyn Observe, notices: impl IntoIterator<Item = Notice>) {
+    notices.into_iter().for_each(|notice| observe.event(Event::Noticed(notice)));
+}
+
+impl<B: Backend> Networked<'_, B> {
+    fn drop_all(&mut self) {
+        self.song = None;
+        self.language = None;
+        self.speech = None;
+    }
+
+    /// Repeats a check of the memory without what is in memory, if it fails.
+    fn with_room(&mut self, check: impl Fn() -> Result<(), Error>) -> Result<(), Error> {
+        match check() {
+            Err(Error::OutOfMemory { .. }) => {
+                self.drop_all();
+                check()
+            }
+            result => result,
+        }
+    }
+
+    /// Puts a model of songs into memory; networks are loaded when they are needed.
+    fn hold_song(&mut self, key: (String, String), folder: &Arc<AceStep>) {
+        if self.song.as_ref().is_some_and(|song| song.key == key) {
+            return;
+        }
+        self.song = None;
+        self.speech = None;
+        let checkpoint = Lent::Shared(folder.clone() as Arc<dyn acestep_model::Checkpoint<B>>);
+        let place = self.place.clone();
+        let networks = acestep_music::Networks::of(checkpoint, place, Residency::Kept);
+        self.song = Some(Song { key, folder: folder.clone(), networks });
+    }
+
+    /// Puts a language model into memory.
+    fn hold_language(&mut self, folder: LanguageModelDir) -> &Held<'static, B> {
+        let root = folder.directory().root().to_owned();
+        if self.language.as_ref().is_some_and(|language| language.root != root) {
+            self.language = None;
+        }
+        let new = || {
+            let folder = Arc::new(folder) as Arc<dyn acestep_model::LanguageCheckpoint<B>>;
+            Language { root, held: Held::of(Lent::Shared(folder)) }
+        };
+        &self.language.get_or_insert_with(new).held
+    }
+}

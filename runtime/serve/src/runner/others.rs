@@ -1,0 +1,243 @@
+//! Songs to words, words to requests, sound to latents and back.
+
+use std::{path::Path, sync::Arc};
+
+use acestep_engine::{
+    Error, Notice,
+    audio::{fade::fade, read},
+};
+use acestep_import::AceStep;
+use acestep_model::Backend;
+use acestep_music::{
+    Encode, codes, latents,
+    lm::compose::{self, Ask},
+};
+use acestep_session::{
+    codec::{self, decode_with, encode_with},
+    language::{Choice, Limits, compose_all_with, open},
+    understand::{self, Source, codes_with},
+    writing::Writing,
+};
+use serde_json::{Map, Value};
+
+use super::{Failed, Networked, notify, sinks, songs};
+use crate::{
+    job::{Content, JobError},
+    request::{SongRequest, text},
+    worker::Task,
+};
+
+impl<B: Backend> Networked<'_, B> {
+    /// Describes a song, or audio codes.
+    pub(super) fn understand(&mut self, task: &mut Task<'_>) -> Result<(), Failed> {
+        let mut object = task.job.request.as_object().cloned().unwrap_or_default();
+        let model = self.model(&mut object)?;
+        let file = file(task, &mut object)?;
+        let given = text(&mut object, "audio_codes")?;
+        let mut notices = Vec::new();
+        let read = SongRequest::read(&object)?;
+        let seed = read.request.noise.seed.as_ref().and_then(|seeds| seeds.first()).copied();
+        let seed = seed.unwrap_or(0);
+        let mut request = understand::request(seed);
+        let language = read.request.language;
+        request.language.lm_temperature =
+            language.lm_temperature.or(request.language.lm_temperature);
+        request.language.lm_top_p = language.lm_top_p.or(request.language.lm_top_p);
+        let settings = understand::settings(&request, Limits::default(), &mut notices)?;
+        let codes = match (file, given) {
+            (Some(path), None) => self.codes(task, &model, &path, &mut notices)?,
+            (None, Some(text)) => codes::parse(&text)?,
+            _ => {
+                let message = "send one song (`audio`) or `audio_codes`";
+                return Err(JobError::new("conflict", message).param("audio").into());
+            }
+        };
+        let choice = language.lm_model.as_deref();
+        let choice = Choice { asked: choice, model: &model, configured: None };
+        let folder = open(choice, self.installed.layout(), self.engine)?;
+        notify(task.observe, notices);
+        let place = self.place.clone();
+        let held = self.hold_language(folder);
+        let understood =
+            compose::understand::<B>(&codes, &settings, None, held, &place, task.observe)?;
+        let description = understand::to_json(&understood, &codes, seed);
+        let text = format!("{description:#}\n");
+        sinks::file(task, 1, Content::Description, "1.description.json", text.as_bytes())?;
+        let request = understood.to_request(&codes).to_json();
+        sinks::file(task, 1, Content::Request, "1.request.json", request.as_bytes())?;
+        Ok(())
+    }
+
+    /// Returns the audio codes of a sound.
+    fn codes(
+        &mut self,
+        task: &Task<'_>,
+        model: &str,
+        path: &Path,
+        notices: &mut Vec<Notice>,
+    ) -> Result<Vec<u32>, Failed> {
+        let folder = acestep_import::open(model, self.installed.layout());
+        let source = Source::read(path, folder.map_err(Error::checkpoint)?, notices)?;
+        let (needs, _) = source.needs(self.engine)?;
+        let engine = self.engine;
+        self.with_room(|| acestep_session::memory::check(&needs, false, engine))?;
+        let Source::Sound { audio, folder } = source else { return Err(songs::internal().into()) };
+        let folder = Arc::new(*folder);
+        let networks = self.networks(model, &folder)?;
+        Ok(codes_with::<B>(&audio, &folder, networks, task.observe)?)
+    }
+
+    /// Lets the language model complete a request: `mode` is `plan`, `inspire` or `format`.
+    pub(super) fn compose(&mut self, task: &mut Task<'_>) -> Result<(), Failed> {
+        let mut object = task.job.request.as_object().cloned().unwrap_or_default();
+        let mode = text(&mut object, "mode")?;
+        let ask = match mode.as_deref() {
+            None | Some("plan") => Ask::Plan,
+            Some("inspire") => Ask::Inspire,
+            Some("format") => Ask::Format,
+            Some(other) => {
+                let message = format!("`mode: {other}` is not known");
+                let error = JobError::new("bad_value", message).param("mode");
+                return Err(error.hint("plan, inspire or format").into());
+            }
+        };
+        let SongRequest { request, notices, .. } = SongRequest::read(&object)?;
+        let model = request.compute.model.clone();
+        let model = model.unwrap_or_else(|| self.installed.default_model().to_owned());
+        let choice = request.language.lm_model.clone();
+        let choice = Choice { asked: choice.as_deref(), model: &model, configured: None };
+        let folder = open(choice, self.installed.layout(), self.engine)?;
+        // As on the command line: a plan has codes, the other answers are words.
+        let writes_codes = matches!(ask, Ask::Plan);
+        let mut writing = Writing::new(request, ask, writes_codes, Limits::default(), notices)?;
+        writing.check(&folder, self.engine)?;
+        notify(task.observe, std::mem::take(&mut writing.notices));
+        let place = self.place.clone();
+        let held = self.hold_language(folder);
+        let asked = [(writing.composing(None), task.observe)];
+        let mut composed = compose_all_with::<B>(&asked, held, &place).remove(0)?;
+        let request = writing.finished(&mut composed);
+        notify(task.observe, std::mem::take(&mut composed.changes));
+        let text = request.to_json();
+        sinks::file(task, 1, Content::Request, "1.request.json", text.as_bytes())?;
+        Ok(())
+    }
+
+    /// Encodes a sound to latents.
+    pub(super) fn encode(&mut self, task: &mut Task<'_>) -> Result<(), Failed> {
+        let mut object = task.job.request.as_object().cloned().unwrap_or_default();
+        let model = self.model(&mut object)?;
+        let path = required_file(task, &mut object)?;
+        is_empty(&object)?;
+        let folder = self.opened(&model)?;
+        let least = folder.configs().vae.frames_per_second().recip();
+        let (audio, notices) = read::song(&path, least)?;
+        notify(task.observe, notices);
+        let (_, frames) = codec::length(&audio, &folder)?;
+        let engine = self.engine;
+        self.with_room(|| codec::check_memory(&folder, true, frames, engine))?;
+        let networks = self.networks(&model, &folder)?;
+        // The mean of the distribution: the same sound gives the same latents.
+        let how = Encode { tiling: None, draw: None };
+        let encoded = encode_with::<B>(&audio, how, &folder, networks, task.observe)?;
+        let rate = folder.configs().vae.frames_per_second();
+        let bytes = latents::to_bytes(&encoded, latents::Format::Vae, rate)?;
+        sinks::file(task, 1, Content::Latents, "1.vae", &bytes)?;
+        Ok(())
+    }
+
+    /// Decodes latents to a sound.
+    pub(super) fn decode(&mut self, task: &mut Task<'_>) -> Result<(), Failed> {
+        let mut object = task.job.request.as_object().cloned().unwrap_or_default();
+        let model = self.model(&mut object)?;
+        let path = match text(&mut object, "src_latents")? {
+            Some(id) => songs::place(task.objects, &id)?,
+            None => {
+                let message = "send latents as `src_latents`";
+                return Err(JobError::new("missing", message).param("src_latents").into());
+            }
+        };
+        let SongRequest { mut request, mut notices, .. } = SongRequest::read(&object)?;
+        let encoding = sinks::encoding(
+            request.output.audio_format.as_deref(),
+            request.output.encoding(),
+            &mut notices,
+        )?;
+        let folder = self.opened(&model)?;
+        let channels = folder.configs().dit.audio_acoustic_hidden_dim;
+        let read = latents::read(Path::new(&path), channels)?;
+        let frames = read.shape[1];
+        let engine = self.engine;
+        self.with_room(|| codec::check_memory(&folder, false, frames, engine))?;
+        let changes = codec::changes(&mut request.output, &folder, frames, &mut notices)?;
+        let networks = self.networks(&model, &folder)?;
+        let mut audio = decode_with::<B>(&read, None, &folder, networks, task.observe)?;
+        notices.extend(changes.loudness.apply(&mut audio));
+        fade(&mut audio, changes.fades());
+        notify(task.observe, notices);
+        sinks::sound(task, 1, &audio, &encoding, None, None)?;
+        Ok(())
+    }
+
+    /// Takes the model out of a request.
+    fn model(&self, object: &mut Map<String, Value>) -> Result<String, JobError> {
+        let model = text(object, "model")?;
+        Ok(model.unwrap_or_else(|| self.installed.default_model().to_owned()))
+    }
+
+    fn opened(&self, model: &str) -> Result<Arc<AceStep>, Failed> {
+        let key = (model.to_owned(), NO_ADAPTERS.to_owned());
+        if let Some(song) = self.song.as_ref().filter(|song| song.key == key) {
+            return Ok(song.folder.clone());
+        }
+        let folder = acestep_import::open(model, self.installed.layout());
+        Ok(Arc::new(folder.map_err(Error::checkpoint)?))
+    }
+
+    /// Returns the networks of a model without adapters.
+    fn networks(
+        &mut self,
+        model: &str,
+        folder: &Arc<AceStep>,
+    ) -> Result<&acestep_music::Networks<'static, B>, Failed> {
+        self.hold_song((model.to_owned(), NO_ADAPTERS.to_owned()), folder);
+        match &self.song {
+            Some(song) => Ok(&song.networks),
+            None => Err(songs::internal().into()),
+        }
+    }
+}
+
+/// The key of a model without adapters.
+pub(super) const NO_ADAPTERS: &str = "None None";
+
+/// Takes the file `audio` or `src_audio` out of a request.
+fn file(
+    task: &Task<'_>,
+    object: &mut Map<String, Value>,
+) -> Result<Option<std::path::PathBuf>, JobError> {
+    let id = match text(object, "audio")? {
+        Some(id) => Some(id),
+        None => text(object, "src_audio")?,
+    };
+    id.map(|id| songs::place(task.objects, &id).map(Into::into)).transpose()
+}
+
+fn required_file(
+    task: &Task<'_>,
+    object: &mut Map<String, Value>,
+) -> Result<std::path::PathBuf, JobError> {
+    file(task, object)?
+        .ok_or_else(|| JobError::new("missing", "send a sound as `audio`").param("audio"))
+}
+
+/// Refuses fields that nothing reads.
+fn is_empty(object: &Map<String, Value>) -> Result<(), JobError> {
+    match object.keys().next() {
+        None => Ok(()),
+        Some(key) => {
+            let message = format!("the request has an unknown key `{key}`");
+            Err(JobError::new("unknown_key", message).param(key.as_str()))
+        }
+    }
+}

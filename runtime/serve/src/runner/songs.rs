@@ -1,0 +1,217 @@
+//! Songs: a job becomes an order, the order a song.
+
+use std::sync::Arc;
+
+use acestep_engine::{Error, Residency, audio::format::Encoding};
+use acestep_import::AceStep;
+use acestep_model::Backend;
+use acestep_music::{Rendered, Request, align::attention_maps, codes, latents, lyrics::is_sung};
+use acestep_session::{
+    language::{Limits, compose_all_with},
+    song::{Found, Order, Resolved, Wants, adapters, songs_with},
+};
+use serde_json::{Value, json};
+
+use super::{Failed, Networked, notify, sinks};
+use crate::{
+    job::{Content, JobError},
+    objects::Objects,
+    request::SongRequest,
+    worker::Task,
+};
+
+/// Replaces ids of files by their places.
+pub(super) fn with_places(request: &mut Request, objects: &Objects) -> Result<(), JobError> {
+    for file in request.source.files_mut() {
+        *file = place(objects, file)?;
+    }
+    Ok(())
+}
+
+/// Returns the place of the file with this id.
+pub(super) fn place(objects: &Objects, id: &str) -> Result<String, JobError> {
+    let missing =
+        || JobError::new("file_not_found", format!("the file `{id}` is not here any more"));
+    let id = uuid::Uuid::parse_str(id).map_err(|_| missing())?;
+    let path = objects.file(id);
+    match path.is_file() {
+        true => Ok(path.to_string_lossy().into_owned()),
+        false => Err(missing()),
+    }
+}
+
+impl<B: Backend> Networked<'_, B> {
+    /// Makes the songs of a request.
+    pub(super) fn generate(&mut self, task: &mut Task<'_>) -> Result<(), Failed> {
+        let object = task.job.request.as_object().cloned().unwrap_or_default();
+        let SongRequest { mut request, mut notices, lrc, score, latents } =
+            SongRequest::read(&object)?;
+        let sent = request.clone();
+        with_places(&mut request, task.objects)?;
+        let encoding = sinks::encoding(
+            request.output.audio_format.as_deref(),
+            request.output.encoding(),
+            &mut notices,
+        )?;
+        let folder = self.folder(&mut request)?;
+        let model = request.compute.model.clone();
+        let model = model.unwrap_or_else(|| self.installed.default_model().to_owned());
+        let can_align = attention_maps::heads(&folder.configs().dit).is_ok();
+        let has_words = request.words.lyrics.as_deref().is_some_and(is_sung);
+        let wants = Wants::new(lrc.unwrap_or(can_align && has_words), score, None)?;
+        let order = Order {
+            request,
+            model,
+            notices,
+            noise: None,
+            conditioning: None,
+            limits: Limits::default(),
+            genres: None,
+            language_model: None,
+            engine: self.engine,
+            residency: Residency::Kept,
+            layout: self.installed.layout(),
+        };
+        let planned = order.plan(folder).map_err(|refusal| {
+            notify(task.observe, refusal.notices);
+            refusal.error
+        })?;
+        let mut resolved = planned.resolve(wants, false)?;
+        notify(task.observe, resolved.notices.clone());
+        self.with_room(|| resolved.check_memory())?;
+        let key = (resolved.setup.model.clone(), adapters_key(&resolved.request));
+        self.hold_song(key, &resolved.folder);
+        if resolved.setup.composition.is_some() {
+            resolved = self.composed(&resolved, task)?;
+        }
+        notify(task.observe, resolved.plan_notices.clone());
+        (task.resolved)(as_sent(&resolved, &sent));
+        let Some(held) = &self.song else { return Err(internal().into()) };
+        let observe = task.observe;
+        let mut written = Ok(());
+        songs_with(&[(&resolved, observe)], None, &held.networks, &mut |_, rendered| {
+            written = rendered
+                .map_err(Failed::from)
+                .and_then(|rendered| write(task, &resolved, rendered, &encoding, latents, &sent));
+            Ok(())
+        })?;
+        written
+    }
+
+    /// Opens the model of a request with its adapters, or takes the one in memory.
+    fn folder(&mut self, request: &mut Request) -> Result<Arc<AceStep>, Failed> {
+        let layout = self.installed.layout();
+        let model = request.compute.model.clone();
+        let model = model.unwrap_or_else(|| self.installed.default_model().to_owned());
+        let key = (model.clone(), adapters_key(request));
+        if let Some(song) = self.song.as_ref().filter(|song| song.key == key) {
+            return Ok(song.folder.clone());
+        }
+        let found = adapters::find(request, layout)?;
+        let mut folder = acestep_import::open(&model, layout).map_err(Error::checkpoint)?;
+        adapters::fit(found, &mut folder)?;
+        Ok(Arc::new(folder))
+    }
+
+    /// Lets the language model complete a request.
+    fn composed(&mut self, resolved: &Resolved, task: &Task<'_>) -> Result<Resolved, Failed> {
+        let Some(composition) = &resolved.setup.composition else {
+            return Err(internal().into());
+        };
+        let place = self.place.clone();
+        let choice = resolved.request.language.lm_model.clone();
+        let folder = acestep_session::language::open(
+            acestep_session::language::Choice {
+                asked: choice.as_deref(),
+                model: resolved.folder.name(),
+                configured: None,
+            },
+            self.installed.layout(),
+            self.engine,
+        )?;
+        let held = self.hold_language(folder);
+        let asked = [(composition.composing(&resolved.request), task.observe)];
+        let composed = compose_all_with::<B>(&asked, held, &place).remove(0)?;
+        notify(task.observe, composed.changes.clone());
+        Ok(resolved.completed(composed)?)
+    }
+}
+
+/// An error that only a mistake in this program can cause.
+pub(super) fn internal() -> JobError {
+    JobError::new("internal", "a mistake in this program: the model is not in memory")
+}
+
+fn adapters_key(request: &Request) -> String {
+    format!("{:?} {:?}", request.compute.adapter, request.compute.adapter_scale)
+}
+
+/// Returns the complete request as a client sees it: its files by their ids.
+fn as_sent(resolved: &Resolved, sent: &Request) -> Value {
+    let mut complete = resolved.to_request();
+    complete.source.files_mut().zip(sent.source.files()).for_each(|(place, id)| {
+        place.clone_from(id);
+    });
+    complete.compute.model = Some(resolved.setup.model.clone());
+    json!(complete)
+}
+
+/// Writes the results of a job.
+fn write(
+    task: &mut Task<'_>,
+    resolved: &Resolved,
+    rendered: Rendered,
+    encoding: &Encoding,
+    wants_latents: bool,
+    sent: &Request,
+) -> Result<(), Failed> {
+    let Rendered { songs, latents: all, aligned } = rendered;
+    let found = Found::of(aligned);
+    let rate = resolved.plan.frames_per_second();
+    for (index, song) in songs.iter().enumerate() {
+        let track = index as u32 + 1;
+        let seed = resolved.seeds().map(|seeds| seeds[index]);
+        let mut tags = resolved.tags(index);
+        // The file may be given to others: it names no place of this machine.
+        tags.request.clear();
+        sinks::sound(task, track, &song.audio, encoding, Some(&tags), seed)?;
+        if let (true, Some(latent)) = (wants_latents, all.get(index)) {
+            let bytes = latents::to_bytes(latent, latents::Format::Vae, rate)?;
+            sinks::file(task, track, Content::Latents, &format!("{track}.vae"), &bytes)?;
+        }
+        let list = resolved.plan.source.codes.get(index).or(resolved.plan.source.codes.first());
+        if let Some(list) = list {
+            let text = codes::to_list(list);
+            sinks::file(
+                task,
+                track,
+                Content::Codes,
+                &format!("{track}.codes.txt"),
+                text.as_bytes(),
+            )?;
+        }
+        let mut request = as_sent(resolved, sent);
+        request["seed"] = seed.into();
+        request["batch_size"] = 1.into();
+        let text = format!("{request:#}\n");
+        let name = format!("{track}.request.json");
+        sinks::file(task, track, Content::Request, &name, text.as_bytes())?;
+    }
+    let found = found?;
+    for (index, song) in songs.iter().enumerate() {
+        let track = index as u32 + 1;
+        let wants = &resolved.setup.wants;
+        if wants.extras.lines
+            && let Some(bytes) = found.file("lrc", index, song, "")?
+        {
+            sinks::file(task, track, Content::Lrc, &format!("{track}.lrc"), &bytes)?;
+        }
+        if wants.extras.score {
+            let text = Value::Object(found.to_json(wants, index)).to_string();
+            let name = format!("{track}.score.json");
+            sinks::file(task, track, Content::Score, &name, text.as_bytes())?;
+        }
+    }
+    notify(task.observe, resolved.missing(&found));
+    Ok(())
+}

@@ -1,0 +1,296 @@
+//! The running server: listener, worker process, housekeeping, orderly end.
+//!
+//! The worker is a process of its own. A job that ends it (out of memory, a fault of the driver) does
+//! not end the server: the worker starts again. It watches its standard input, so it also ends when the
+//! server is killed.
+
+use std::{
+    io,
+    net::{IpAddr, SocketAddr},
+    path::{Path, PathBuf},
+    process::Stdio,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use tokio::{
+    io::{AsyncBufReadExt, BufReader},
+    net::TcpListener,
+    process::{Child, Command},
+    sync::watch,
+    time,
+};
+
+use crate::{
+    catalog::Catalog,
+    http::{self, Limits, Security, Server},
+    maintenance::{self, Retention},
+    objects::Objects,
+    sqlite::Sqlite,
+    store::{Store, StoreError},
+};
+
+/// The line that a worker writes when it takes jobs.
+pub const READY: &str = "ready";
+/// Shortest and longest time before a worker that ended starts again.
+const AGAIN: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(30)];
+/// A worker that lived this long begins with the shortest time again.
+const STEADY: Duration = Duration::from_secs(60);
+
+/// Settings of a server.
+#[derive(Debug)]
+pub struct Service {
+    /// The address.
+    pub address: SocketAddr,
+    /// The folder of the queue and the results.
+    pub data_dir: PathBuf,
+    /// The address of a queue of many machines.
+    pub queue: Option<String>,
+    /// Keys, names and origins.
+    pub security: Security,
+    /// Limits of the clients.
+    pub limits: Limits,
+    /// The life of results.
+    pub retention: Retention,
+    /// The program and the arguments of the worker; none if workers are started elsewhere.
+    pub worker: Option<Vec<std::ffi::OsString>>,
+    /// Time that the present job has to end when the server ends.
+    pub drain: Duration,
+    /// The version of the program.
+    pub version: &'static str,
+}
+
+/// The reason why a server cannot run.
+#[derive(Debug, thiserror::Error)]
+pub enum ServiceError {
+    /// The address cannot be used.
+    #[error("cannot listen on {address}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// The reason.
+        source: io::Error,
+    },
+    /// A network address without a key.
+    #[error("{0} can be reached from the network, and no key is set")]
+    Open(IpAddr),
+    /// The folder cannot be used.
+    #[error("cannot use the folder `{}`", .path.display())]
+    Folder {
+        /// The folder.
+        path: PathBuf,
+        /// The reason.
+        source: io::Error,
+    },
+    /// A queue that this build does not know.
+    #[error("the queue `{0}` is of NATS, which is not built into this program")]
+    NotBuiltIn(String),
+    /// The queue cannot be used.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// Another failure of the system.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+impl ServiceError {
+    /// Returns the remedy, if one is known.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Listen { source, .. } if source.kind() == io::ErrorKind::AddrInUse => {
+                Some("another program has this port: choose one with --port")
+            }
+            Self::Listen { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
+                Some("ports below 1024 are for administrators: choose one with --port")
+            }
+            Self::Listen { .. } => Some("choose an address of this machine with --host"),
+            Self::Open(_) => {
+                Some("set ACESTEP_API_KEY to a long random text, or pass --open to let everyone in")
+            }
+            Self::Folder { .. } => Some("choose another folder with --data-dir"),
+            Self::NotBuiltIn(_) => Some("build it with --features nats"),
+            Self::Store(_) | Self::Io(_) => None,
+        }
+    }
+}
+
+/// Opens the queue and the files below `data_dir`; or the queue of many machines at the address `queue`,
+/// with copies of its files there.
+///
+/// # Errors
+/// A folder or a queue that cannot be used.
+pub async fn open(
+    data_dir: &Path,
+    queue: Option<&str>,
+) -> Result<(Arc<dyn Store>, Objects), ServiceError> {
+    let of_folder = |source| ServiceError::Folder { path: data_dir.to_owned(), source };
+    std::fs::create_dir_all(data_dir).map_err(of_folder)?;
+    let Some(queue) = queue else {
+        let objects = Objects::open(data_dir).map_err(of_folder)?;
+        return Ok((Arc::new(Sqlite::open(&data_dir.join("jobs.sqlite"))?), objects));
+    };
+    #[cfg(feature = "nats")]
+    {
+        let store = crate::nats::Nats::open(queue).await?;
+        let objects = store.objects(data_dir).map_err(of_folder)?;
+        Ok((Arc::new(store), objects))
+    }
+    #[cfg(not(feature = "nats"))]
+    Err(ServiceError::NotBuiltIn(queue.to_owned()))
+}
+
+impl Service {
+    /// Checks the settings.
+    ///
+    /// # Errors
+    /// A network address without a key.
+    pub fn check(&self, is_open: bool) -> Result<(), ServiceError> {
+        let ip = self.address.ip();
+        if !ip.is_loopback() && self.security.keys.is_empty() && !is_open {
+            return Err(ServiceError::Open(ip));
+        }
+        Ok(())
+    }
+
+    /// Serves until `ending` is true, then lets the present job end. `listening` gets the address when
+    /// the server takes requests.
+    ///
+    /// # Errors
+    /// An address, a folder or a queue that cannot be used.
+    pub async fn run(
+        self,
+        catalog: Arc<dyn Catalog>,
+        ending: watch::Receiver<bool>,
+        listening: impl FnOnce(SocketAddr),
+    ) -> Result<(), ServiceError> {
+        let (store, objects) = open(&self.data_dir, self.queue.as_deref()).await?;
+        let address = self.address;
+        let listener = match listenfd::ListenFd::from_env().take_tcp_listener(0)? {
+            // The service manager has opened the socket.
+            Some(listener) => {
+                listener.set_nonblocking(true)?;
+                TcpListener::from_std(listener)?
+            }
+            None => TcpListener::bind(address)
+                .await
+                .map_err(|source| ServiceError::Listen { address, source })?,
+        };
+        let mut server = Server::new(
+            store.clone(),
+            objects.clone(),
+            catalog,
+            self.security.clone(),
+            ending.clone(),
+        );
+        server.limits = self.limits;
+        server.version = self.version;
+        let server = Arc::new(server);
+        let address = listener.local_addr()?;
+        let keeping =
+            tokio::spawn(maintenance::run(store.clone(), objects, self.retention, ending.clone()));
+        let worker = self.worker.clone().map(|command| {
+            tokio::spawn(supervise(command, server.is_ready.clone(), ending.clone(), self.drain))
+        });
+        if worker.is_none() {
+            // Workers of other places are not seen from here.
+            server.is_ready.store(true, Ordering::Relaxed);
+        }
+        listening(address);
+        notify(&[sd_notify::NotifyState::Ready]);
+        http::serve(listener, server).await?;
+        notify(&[sd_notify::NotifyState::Stopping]);
+        if let Some(worker) = worker {
+            // It ends by itself, at the latest after the time to drain.
+            let _ = worker.await;
+        }
+        keeping.abort();
+        Ok(())
+    }
+}
+
+/// Tells the service manager, if there is one.
+fn notify(state: &[sd_notify::NotifyState<'_>]) {
+    if let Err(error) = sd_notify::notify(state) {
+        tracing::debug!(%error, "the service manager is not told");
+    }
+}
+
+/// Keeps a worker running until `ending` is true.
+async fn supervise(
+    command: Vec<std::ffi::OsString>,
+    is_ready: Arc<AtomicBool>,
+    mut ending: watch::Receiver<bool>,
+    drain: Duration,
+) {
+    let mut pause = AGAIN[0];
+    while !*ending.borrow() {
+        let begin = time::Instant::now();
+        match spawn(&command) {
+            Ok(mut child) => {
+                watch_worker(&mut child, &is_ready, &mut ending, drain).await;
+                is_ready.store(false, Ordering::Relaxed);
+            }
+            Err(error) => tracing::error!(%error, "the worker cannot be started"),
+        }
+        if *ending.borrow() {
+            return;
+        }
+        if begin.elapsed() > STEADY {
+            pause = AGAIN[0];
+        }
+        tracing::warn!(seconds = pause.as_secs_f32(), "the worker starts again");
+        tokio::select! {
+            () = time::sleep(pause) => {}
+            _ = ending.changed() => {}
+        }
+        pause = (pause * 2).min(AGAIN[1]);
+    }
+}
+
+fn spawn(command: &[std::ffi::OsString]) -> io::Result<Child> {
+    let [program, args @ ..] = command else { return Err(io::ErrorKind::InvalidInput.into()) };
+    Command::new(program)
+        .args(args)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+}
+
+/// Waits for the end of a worker, and asks for it when the server ends.
+async fn watch_worker(
+    child: &mut Child,
+    is_ready: &AtomicBool,
+    ending: &mut watch::Receiver<bool>,
+    drain: Duration,
+) {
+    let stdin = child.stdin.take();
+    if let Some(stdout) = child.stdout.take() {
+        let mut lines = BufReader::new(stdout).lines();
+        loop {
+            tokio::select! {
+                line = lines.next_line() => match line {
+                    Ok(Some(line)) if line == READY => is_ready.store(true, Ordering::Relaxed),
+                    Ok(Some(_)) => {}
+                    Ok(None) | Err(_) => break,
+                },
+                _ = ending.changed() => break,
+            }
+        }
+    }
+    if !*ending.borrow() {
+        let status = child.wait().await.ok();
+        tracing::warn!(?status, "the worker ended");
+        return;
+    }
+    // The end of its input tells it to stop. It has a little more time than it knows.
+    drop(stdin);
+    let patience = drain + Duration::from_secs(10);
+    if time::timeout(patience, child.wait()).await.is_err() {
+        tracing::warn!("the worker did not end in time, and is killed");
+        let _ = child.kill().await;
+    }
+}

@@ -1,0 +1,240 @@
+//! The face of acestep.cpp's server.
+
+use std::{io::BufRead as _, thread, time::Duration};
+
+use serde_json::{Value, json};
+
+use crate::web::{agent, body, bytes, client, form, get, post, start};
+
+/// Frames of latents of a second.
+const LATENTS: &[u8] = &[0; 256 * 25];
+
+/// Returns the id of an answer.
+fn id(answer: crate::web::Answer) -> String {
+    let status = answer.status();
+    let answer = body(answer);
+    answer["id"].as_str().unwrap_or_else(|| panic!("{status} {answer}")).to_owned()
+}
+
+/// Asks until a job ended.
+fn ended(url: &str, id: &str) -> Value {
+    for _ in 0..400 {
+        let state = body(get(&format!("{url}/job?id={id}")));
+        if state["status"] != "running" {
+            return state;
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+    panic!("it never ends");
+}
+
+/// Returns kinds and contents of the parts of a result.
+fn parts(url: &str, id: &str) -> Vec<(String, Vec<u8>)> {
+    assert_eq!(ended(url, id)["status"], "done");
+    let answer = get(&format!("{url}/job?id={id}&result=1"));
+    assert_eq!(answer.headers()["content-type"], "multipart/mixed; boundary=ace-batch-boundary");
+    let all = bytes(answer);
+    let mark = b"--ace-batch-boundary";
+    let places: Vec<usize> =
+        (0..all.len() - mark.len()).filter(|&at| all[at..].starts_with(mark)).collect();
+    assert!(all.ends_with(b"--ace-batch-boundary--\r\n"));
+    places
+        .windows(2)
+        .map(|pair| {
+            let part = &all[pair[0] + mark.len() + 2..pair[1] - 2];
+            let split = part.windows(4).position(|four| four == b"\r\n\r\n").expect("a head");
+            let head = String::from_utf8_lossy(&part[..split]).into_owned();
+            let kind = head.lines().next().expect("a kind").replace("Content-Type: ", "");
+            (kind, part[split + 4..].to_vec())
+        })
+        .collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn texts_are_written_as_often_as_asked() {
+    let (running, _folder) = start().await;
+    let url = running.url("");
+    client(move || {
+        let request = json!({
+            "caption": "rain", "lm_batch_size": 2, "synth_batch_size": 3, "lm_seed": 5,
+            "synth_model": "tiny", "bpm": 0, "track": "",
+        });
+        let id = id(post(&format!("{url}/lm"), &request));
+        assert_eq!(ended(&url, &id)["status"], "done");
+        let answer = get(&format!("{url}/job?id={id}&result=1"));
+        assert_eq!(answer.headers()["content-type"], "application/json");
+        let list = body(answer);
+        assert_eq!(list.as_array().map(Vec::len), Some(2));
+        assert_eq!(list[0]["caption"], "rain, in more words");
+        assert_eq!((&list[0]["audio_codes"], &list[0]["bpm"]), (&json!("17,4,42"), &json!(100)));
+        assert_eq!((&list[0]["lm_seed"], &list[1]["lm_seed"]), (&json!(5), &json!(6)));
+        assert_eq!((&list[0]["synth_model"], &list[0]["mode"]), (&json!("tiny"), &Value::Null));
+        let inspire = json!({ "caption": "rain", "lm_mode": "inspire" });
+        let id = self::id(post(&format!("{url}/lm"), &inspire));
+        ended(&url, &id);
+        let list = body(get(&format!("{url}/job?id={id}&result=1")));
+        assert_eq!(list[0]["audio_codes"], Value::Null);
+        for request in [
+            json!({ "caption": "" }),
+            json!({ "caption": "x", "lm_mode": "dance" }),
+            json!({ "caption": "x", "lm_batch_size": 100 }),
+            json!([{ "caption": "x" }, { "caption": "y" }]),
+        ] {
+            let answer = post(&format!("{url}/lm"), &request);
+            assert_eq!(answer.status(), 400, "{request}");
+            assert!(body(answer)["error"].is_string());
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn songs_come_with_their_latents_for_one_request_and_for_an_array() {
+    let (running, _folder) = start().await;
+    let url = running.url("");
+    client(move || {
+        let song = |caption: &str, batch: u32| {
+            json!({
+                "caption": caption, "synth_batch_size": batch, "output_format": "wav16",
+                "lm_batch_size": 4, "lm_mode": "generate", "peak_clip": 10, "adapter_scale": 1.0,
+            })
+        };
+        let one = id(post(&format!("{url}/synth"), &song("rain", 2)));
+        let list = parts(&url, &one);
+        let kinds: Vec<&str> = list.iter().map(|(kind, _)| kind.as_str()).collect();
+        let pair = ["audio/wav", "application/octet-stream"];
+        assert_eq!(kinds, [pair, pair].concat());
+        assert_eq!((&list[0].1[..4], list[1].1.len()), (&b"RIFF"[..], LATENTS.len()));
+        let several = json!([song("rain", 1), song("snow", 2)]);
+        let array = id(post(&format!("{url}/synth"), &several));
+        assert_eq!(parts(&url, &array).len(), 6);
+        // As the page of acestep.cpp sends a batch with a source.
+        let text = several.to_string();
+        let files = [("request", text.as_bytes()), ("src_latents", LATENTS), ("audio", b"sound")];
+        let sent = id(form(&format!("{url}/synth"), &[], &files));
+        assert_eq!(parts(&url, &sent).len(), 6);
+        let job = sent.split('.').next().expect("a job");
+        let request = body(get(&format!("{url}/v1/jobs/{job}")))["request"].clone();
+        assert!(request["src_latents"].is_string() && request["src_audio"].is_null(), "{request}");
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_that_cannot_be_run_is_refused_and_leaves_no_job() {
+    let (running, _folder) = start().await;
+    let url = running.url("");
+    client(move || {
+        for request in [
+            json!({ "caption": "" }),
+            json!([]),
+            json!([{ "caption": "x", "synth_batch_size": 5 }, { "caption": "y", "synth_batch_size": 5 }]),
+            json!({ "caption": "x", "output_format": "aac" }),
+            json!({ "caption": "x", "synth_model": "acestep-v9" }),
+            json!({ "caption": "x", "src_audio": "/etc/passwd" }),
+        ] {
+            let answer = post(&format!("{url}/synth"), &request);
+            assert_eq!(answer.status(), 400, "{request}");
+            assert!(body(answer)["error"].is_string());
+        }
+        let second = json!([{ "caption": "slow" }, { "caption": "x", "solver": 7, "captoin": "y" }]);
+        assert_eq!(post(&format!("{url}/synth"), &second).status(), 400);
+        let jobs = body(get(&format!("{url}/v1/jobs")))["jobs"].clone();
+        let goes_on = |job: &Value| job["state"] == "queued" || job["state"] == "running";
+        assert!(!jobs.as_array().expect("jobs").iter().any(goes_on), "{jobs}");
+        let request = [("request", r#"{"caption":"x"}"#)];
+        let odd = form(&format!("{url}/synth"), &request, &[("src_latents", b"odd")]);
+        assert_eq!(odd.status(), 400);
+        let long = vec![0; 256 * 15_001];
+        let long = form(&format!("{url}/synth"), &request, &[("src_latents", &long)]);
+        assert_eq!(long.status(), 413);
+        assert_eq!(form(&format!("{url}/synth"), &[], &[("audio", b"x")]).status(), 400);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_song_is_described_and_sound_is_converted_both_ways() {
+    let (running, _folder) = start().await;
+    let url = running.url("");
+    client(move || {
+        let request = [("request", r#"{"lm_model":"tiny-lm","lm_temperature":0.3}"#)];
+        let told = id(form(&format!("{url}/understand"), &request, &[("audio", b"sound")]));
+        let list = parts(&url, &told);
+        let words: Value = serde_json::from_slice(&list[0].1).expect("JSON");
+        assert_eq!((&list[0].0[..], &words[0]["caption"]), ("application/json", &json!("a sine")));
+        let encoded = id(form(&format!("{url}/vae"), &[], &[("audio", b"sound")]));
+        ended(&url, &encoded);
+        let answer = get(&format!("{url}/job?id={encoded}&result=1"));
+        assert_eq!(answer.headers()["content-type"], "application/octet-stream");
+        let latents = bytes(answer);
+        assert_eq!(latents.len(), LATENTS.len());
+        let request = [("request", r#"{"output_format":"wav32","peak_clip":0}"#)];
+        let decoded = id(form(&format!("{url}/vae"), &request, &[("src_latents", &latents)]));
+        ended(&url, &decoded);
+        let answer = get(&format!("{url}/job?id={decoded}&result=1"));
+        assert_eq!(answer.headers()["content-type"], "audio/wav");
+        let both: [(&str, &[u8]); 2] = [("audio", b"x"), ("src_latents", LATENTS)];
+        assert_eq!(form(&format!("{url}/vae"), &[], &both).status(), 400);
+        assert_eq!(form(&format!("{url}/vae"), &request, &[]).status(), 400);
+        assert_eq!(post(&format!("{url}/vae"), &json!({})).status(), 400);
+        assert_eq!(form(&format!("{url}/understand"), &request, &[]).status(), 400);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_that_failed_has_its_reason_and_one_that_was_cancelled_says_so() {
+    let (running, _folder) = start().await;
+    let url = running.url("");
+    client(move || {
+        let failing = json!({ "caption": "fail", "output_format": "wav16" });
+        let failed = id(post(&format!("{url}/synth"), &failing));
+        let state = ended(&url, &failed);
+        assert_eq!(
+            (&state["status"], &state["error"]),
+            (&json!("failed"), &json!("the caption says so"))
+        );
+        let slow = json!({ "caption": "slow", "output_format": "wav16" });
+        let slow = id(post(&format!("{url}/synth"), &slow));
+        let early = get(&format!("{url}/job?id={slow}&result=1"));
+        assert_eq!(early.status(), 404);
+        assert!(body(early)["error"].to_string().contains("Result not ready"));
+        let cancelled = body(post(&format!("{url}/job?id={slow}&cancel=1"), &json!({})));
+        assert_eq!(cancelled["status"], "cancelled");
+        assert_eq!(get(&format!("{url}/job?id=0123456789abcdef")).status(), 404);
+        assert_eq!(get(&format!("{url}/job")).status(), 400);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_page_finds_its_models_and_a_log_without_captions() {
+    let (running, _folder) = start().await;
+    let url = running.url("");
+    client(move || {
+        let props = body(get(&format!("{url}/props")));
+        assert_eq!(props["models"]["dit"], json!(["tiny"]));
+        assert_eq!(props["models"]["lm"], json!(["tiny-lm"]));
+        assert_eq!(
+            (&props["cli"]["max_batch"], &props["default"]["seed"]),
+            (&json!(9), &json!(-1))
+        );
+        let mut log = agent().get(format!("{url}/logs")).call().expect("an answer");
+        assert_eq!(log.headers()["content-type"], "text/event-stream");
+        let song = json!({ "caption": "secret", "output_format": "wav16" });
+        let id = id(post(&format!("{url}/synth"), &song));
+        let lines = std::io::BufReader::new(log.body_mut().as_reader()).lines();
+        let mut all = String::new();
+        for line in lines {
+            let line = line.expect("a line");
+            all += &line;
+            if line.contains("done") {
+                break;
+            }
+        }
+        assert!(all.contains(&format!("data: [Server] Job {id} (generate)")), "{all}");
+        assert!(!all.contains("secret"), "{all}");
+    })
+    .await;
+}

@@ -1,0 +1,74 @@
+//! A client of HTTP for the tests.
+
+use std::time::Duration;
+
+use acestep_serve::http::Security;
+use serde_json::Value;
+use tempfile::TempDir;
+use ureq::http::Response;
+
+use crate::support::Running;
+
+pub(crate) type Answer = Response<ureq::Body>;
+
+/// A client without patience for errors: every status is an answer.
+pub(crate) fn agent() -> ureq::Agent {
+    ureq::Agent::config_builder()
+        .http_status_as_error(false)
+        .timeout_global(Some(Duration::from_secs(30)))
+        .build()
+        .into()
+}
+
+pub(crate) fn body(mut answer: Answer) -> Value {
+    let text = answer.body_mut().read_to_string().expect("a body");
+    serde_json::from_str(&text).unwrap_or(Value::String(text))
+}
+
+/// Runs a blocking client beside the server.
+pub(crate) async fn client<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    tokio::task::spawn_blocking(work).await.expect("no panic")
+}
+
+pub(crate) async fn start() -> (Running, TempDir) {
+    let folder = tempfile::tempdir().expect("a folder");
+    (Running::start(folder.path(), Security::default(), 0).await, folder)
+}
+
+pub(crate) fn post(url: &str, value: &Value) -> Answer {
+    agent()
+        .post(url)
+        .content_type("application/json")
+        .send(value.to_string().as_bytes())
+        .expect("an answer")
+}
+
+pub(crate) fn get(url: &str) -> Answer {
+    agent().get(url).call().expect("an answer")
+}
+
+/// Returns the bytes of an answer.
+pub(crate) fn bytes(mut answer: Answer) -> Vec<u8> {
+    answer.body_mut().read_to_vec().expect("a body")
+}
+
+/// Sends a form: text parts, and files with their bytes.
+pub(crate) fn form(url: &str, texts: &[(&str, &str)], files: &[(&str, &[u8])]) -> Answer {
+    let mut form = Vec::new();
+    for (name, text) in texts {
+        let head =
+            format!("--b\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n{text}\r\n");
+        form.extend(head.as_bytes());
+    }
+    for (name, bytes) in files {
+        let head = format!(
+            "--b\r\nContent-Disposition: form-data; name=\"{name}\"; filename=\"{name}\"\r\n\r\n"
+        );
+        form.extend(head.as_bytes());
+        form.extend(*bytes);
+        form.extend(b"\r\n");
+    }
+    form.extend(b"--b--\r\n");
+    let kind = "multipart/form-data; boundary=b";
+    agent().post(url).content_type(kind).send(&form[..]).expect("an answer")
+}

@@ -1,0 +1,68 @@
+//! Errors that only tasks have.
+
+use acestep_engine::{Error, error::FamilyError};
+
+/// An error of a task; inside [`acestep_engine::Error::Family`].
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+#[expect(missing_docs, reason = "the messages say what most fields hold")]
+pub enum SessionError {
+    /// A song wants a language model, and there is none. The song can be made without it.
+    #[error("{0}")]
+    NoLanguageModel(#[source] acestep_import::Error),
+    /// Times of lines or scores of words for a condition that was read.
+    #[error("where the lyrics stand in a conditioning from files is not known")]
+    NoWordsInCondition,
+    /// Codes for a task that follows a song.
+    #[error("`{0}` follows a song, and has no use for a plan's codes")]
+    FollowsSong(&'static str),
+    /// An empty caption for the language model that writes a song from it.
+    #[error("there is no description to be inspired by")]
+    NoDescription,
+    /// Speech that does not fit into memory.
+    #[error("{0}")]
+    SpeechTooLarge(Box<Error>),
+    /// No folder of kept voices.
+    #[error("there is no home directory to keep voices in")]
+    NoVoices,
+    /// A kept voice, for a model with voices of its own.
+    #[error("`{name}` is a kept voice, and `{model}` takes none")]
+    KeptVoice { name: String, model: String },
+    /// A recording that would make a kept voice too large.
+    #[error("{seconds:.0} s of recording are too long: {most} s is the most")]
+    LongRecording { seconds: f64, most: f64 },
+}
+
+impl FamilyError for SessionError {
+    fn hint(&self) -> Option<String> {
+        Some(match self {
+            Self::NoLanguageModel(absent) => {
+                let other = "make the song without it: `thinking: false`";
+                absent.hint().map_or_else(|| other.into(), |hint| format!("{hint}; or {other}"))
+            }
+            Self::NoWordsInCondition => "leave times of lines and scores out".into(),
+            Self::FollowsSong(_) => "leave the codes out".into(),
+            Self::NoDescription => "describe the song in `caption`".into(),
+            Self::SpeechTooLarge(_) => {
+                "pass `dtype: q8`, `batch_size: 1`, a smaller `max_new_tokens`, or a smaller model"
+                    .into()
+            }
+            Self::NoVoices => "name a data directory with XDG_DATA_HOME".into(),
+            Self::KeptVoice { .. } => "pass the `model` that made it".into(),
+            Self::LongRecording { .. } => "pass 3 to 15 seconds of clear speech".into(),
+        })
+    }
+
+    fn is_usage(&self) -> bool {
+        match self {
+            Self::NoWordsInCondition
+            | Self::FollowsSong(_)
+            | Self::NoDescription
+            | Self::KeptVoice { .. } => true,
+            Self::NoLanguageModel(_)
+            | Self::SpeechTooLarge(_)
+            | Self::NoVoices
+            | Self::LongRecording { .. } => false,
+        }
+    }
+}

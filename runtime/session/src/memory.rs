@@ -1,0 +1,56 @@
+//! Checks before loading whether a run fits into memory.
+
+use acestep_engine::{
+    Device, Engine, Error,
+    device::memory::{self, MemoryNeed},
+    machine,
+};
+use acestep_import::{AceStep, LanguageModelDir};
+use acestep_music::{
+    Settings,
+    needs::{self, ModelSizes},
+};
+
+/// Returns the sizes that the needs of a model's networks are computed from.
+pub fn sizes(folder: &AceStep, engine: Engine) -> ModelSizes<'_> {
+    let parameters = |network| match folder.size(network) {
+        Ok(size) => Ok(size.parameters),
+        Err(error) => Err(Error::checkpoint(error)),
+    };
+    ModelSizes::new(
+        folder.configs(),
+        parameters,
+        engine.widths(),
+        machine::memory_of(engine.device),
+    )
+}
+
+/// Returns the needs of the language model's text stage, and of its code stage if `writes_codes`.
+/// `prompt` is the prompt length in tokens, and `seconds` the song length if it is known.
+///
+/// # Errors
+/// [`Error::Checkpoint`].
+pub fn language(
+    folder: &LanguageModelDir,
+    settings: &Settings,
+    prompt: usize,
+    seconds: Option<f64>,
+    writes_codes: bool,
+    engine: Engine,
+) -> Result<Vec<MemoryNeed>, Error> {
+    let size = folder.size().map_err(Error::checkpoint)?.parameters;
+    let (config, widths) = (folder.config(), engine.widths());
+    Ok(needs::composition(config, size, settings, prompt, seconds, writes_codes, widths))
+}
+
+/// Refuses a run that cannot fit.
+///
+/// # Errors
+/// The need, the available memory, and a remedy.
+pub fn check(needs: &[MemoryNeed], kept: bool, engine: Engine) -> Result<(), Error> {
+    let name = match engine.device {
+        Device::Cpu => "this machine".to_owned(),
+        device => device.to_string(),
+    };
+    memory::check(needs, kept, &machine::memory_of(engine.device), &name)
+}

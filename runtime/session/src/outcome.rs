@@ -1,0 +1,66 @@
+//! The measurements and notices of a run, from its events.
+
+use std::time::Duration;
+
+use acestep_engine::{Event, Notice, Stage, device::Fault, retry};
+use acestep_music::stage;
+use serde_json::{Map, Value};
+
+/// The measurements and notices of a run.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    /// The time of each stage.
+    pub elapsed: Vec<(Stage, Duration)>,
+    /// Notices of the run, for example about repeated work.
+    pub notices: Vec<Notice>,
+    /// Frames that the VAE decoded at once, if the number had to be reduced.
+    pub vae_chunk: Option<usize>,
+    /// Networks that were run again in f32, as noun phrases.
+    pub widened: Vec<&'static str>,
+}
+
+impl Outcome {
+    /// Takes an event, and returns its notice, if it has one: the stage starts again, or goes on.
+    pub fn take(&mut self, event: &Event) -> Option<&Notice> {
+        let notice = match event {
+            Event::Loading(_) | Event::Advanced { .. } => return None,
+            Event::Finished { stage, elapsed } => {
+                self.elapsed.push((*stage, *elapsed));
+                return None;
+            }
+            Event::Overflowed { who, dtype } => {
+                self.widened.push(who);
+                retry::notice(who, *dtype)
+            }
+            Event::Noticed(notice) => notice.clone(),
+            Event::Again { stage, frames, why } => {
+                if *stage == stage::VAE {
+                    self.vae_chunk = Some(*frames);
+                }
+                let what = stage.name;
+                let lack = match Fault::of(why) {
+                    Fault::Memory => " for lack of memory",
+                    Fault::Kernel | Fault::Lost | Fault::Unknown => "",
+                };
+                Notice(format!(
+                    "the device failed in the {what} stage{lack} ({why}): again with {frames} frames at \
+                     once"
+                ))
+            }
+        };
+        self.notices.push(notice);
+        self.notices.last()
+    }
+
+    /// Returns the seconds of each stage, and in total.
+    pub fn elapsed_json(&self, total: Duration) -> Value {
+        let mut object = Map::new();
+        for (stage, elapsed) in &self.elapsed {
+            let key = stage.name.to_lowercase().replace(' ', "_");
+            let before = object.get(&key).and_then(Value::as_f64).unwrap_or(0.0);
+            object.insert(key, (before + elapsed.as_secs_f64()).into());
+        }
+        object.insert("total".into(), total.as_secs_f64().into());
+        object.into()
+    }
+}

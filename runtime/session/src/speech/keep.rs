@@ -1,0 +1,95 @@
+//! Kept voices: made from recordings.
+
+use acestep_engine::{Audio, Engine, Error, Observe, on_engine};
+use acestep_import::{Layout, Qwen3Tts, SPEECH_MODELS};
+use acestep_model::Backend;
+use acestep_speech::{KeptVoice, Networks, Options, Plan, Request, Voice, check_request};
+
+use super::check_memory;
+use crate::SessionError;
+
+/// Text of the prompt from which the state of a voice is taken; the state does not depend on it.
+const ANY_TEXT: &str = ".";
+
+/// The longest recording of a kept voice: its state grows with it.
+pub const MOST_SECONDS: f64 = 120.0;
+
+/// Opens the first installed base model.
+///
+/// # Errors
+/// [`Error::Checkpoint`], which tells how to get one.
+pub fn first_base(layout: &Layout) -> Result<Qwen3Tts, Error> {
+    let base = SPEECH_MODELS.iter().filter(|model| model.name.ends_with("-base"));
+    let mut installed = base.filter_map(|model| Qwen3Tts::find(Some(model.name), layout).ok());
+    match installed.next() {
+        Some(model) => Ok(model),
+        None => Qwen3Tts::find(Some("qwen3-tts-0.6b-base"), layout).map_err(Error::checkpoint),
+    }
+}
+
+/// Returns the request that a kept voice is made with, after a check that `model` takes it and fits.
+///
+/// # Errors
+/// The errors of [`check_request`] and of [`check_memory`].
+pub fn keep_request(
+    language: Option<String>,
+    model: &Qwen3Tts,
+    engine: Engine,
+) -> Result<Request, Error> {
+    let request = Request { text: ANY_TEXT.to_owned(), language, ..Request::default() };
+    check_request(&request, true, model)?;
+    let options = Options { batch_size: 1, ..Options::default() };
+    check_memory(model, engine, options, MOST_SECONDS as usize * 13)?;
+    Ok(request)
+}
+
+/// Refuses a recording that would make a kept voice too large.
+///
+/// # Errors
+/// [`SessionError::LongRecording`].
+pub fn check_recording(recording: &Audio) -> Result<(), Error> {
+    let seconds = recording.seconds();
+    if seconds > MOST_SECONDS {
+        return Err(SessionError::LongRecording { seconds, most: MOST_SECONDS }.into());
+    }
+    Ok(())
+}
+
+/// Makes a kept voice of a recording and its words.
+///
+/// # Errors
+/// The errors of [`Voice::of_recording`] and [`KeptVoice::new`]; [`Error::NoDevice`].
+pub fn keep(
+    request: &Request,
+    (recording, transcript): (&Audio, Option<&str>),
+    model: &Qwen3Tts,
+    engine: Engine,
+    observe: &dyn Observe,
+) -> Result<KeptVoice, Error> {
+    on_engine!(engine,
+    for<'a>(request: &'a Request, recording: &'a Audio, transcript: Option<&'a str>,
+            model: &'a Qwen3Tts, observe: &'a dyn Observe)
+        -> Result<KeptVoice, Error>,
+    |place: B| {
+        model.check::<B>(&place.device).map_err(Error::checkpoint)?;
+        let networks = Networks::<B>::new(model, place);
+        keep_with(request, (recording, transcript), model, &networks, observe)
+    })?
+}
+
+/// As [`keep`], with the caller's networks, which are those of `model` and were checked.
+///
+/// # Errors
+/// The errors of [`Voice::of_recording`] and [`KeptVoice::new`].
+pub fn keep_with<B: Backend>(
+    request: &Request,
+    (recording, transcript): (&Audio, Option<&str>),
+    model: &Qwen3Tts,
+    networks: &Networks<'_, B>,
+    observe: &dyn Observe,
+) -> Result<KeptVoice, Error> {
+    let voice = Voice::of_recording(recording, transcript, networks, observe)?;
+    let plan = Plan::new(request, Some(voice), 0, model)?;
+    let language = request.language.as_deref().unwrap_or("auto");
+    KeptVoice::new(&plan, language, recording.seconds(), networks)
+}

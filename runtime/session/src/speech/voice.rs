@@ -1,0 +1,127 @@
+//! The voice of a run: named, of a recording, or kept; and the model that it needs.
+
+use std::path::Path;
+
+use acestep_engine::{Audio, Error, Notice, Observe, audio::read};
+use acestep_import::{Layout, Qwen3Tts};
+use acestep_model::{
+    Backend,
+    speech::qwen3_tts::{Files as _, ModelType},
+};
+use acestep_speech::{KeptVoice, Networks, Plan, Snapshot, Voice as Heard, Voices};
+
+use super::LEAST_SECONDS;
+use crate::SessionError;
+
+/// The source of a voice.
+#[derive(Debug)]
+pub enum Voice {
+    /// A named speaker, a description, or none.
+    Model,
+    /// A recording, and its words.
+    Recording(Audio, Option<String>),
+    /// A kept voice.
+    Kept(Box<KeptVoice>),
+}
+
+/// Opens the model: the `choice`, else that of the kept `voice`, else the first installed one.
+///
+/// # Errors
+/// [`Error::Checkpoint`].
+pub fn find(
+    choice: Option<&str>,
+    voice: Option<&str>,
+    voices: Option<&Voices>,
+    layout: &Layout,
+) -> Result<Qwen3Tts, Error> {
+    let kept = voice.filter(|_| choice.is_none()).and_then(|name| {
+        let kept = voices?.read(name).ok()?;
+        Qwen3Tts::find(Some(&kept.model), layout).ok()
+    });
+    match kept {
+        Some(model) => Ok(model),
+        None => Qwen3Tts::find(choice, layout).map_err(Error::checkpoint),
+    }
+}
+
+impl Voice {
+    /// Reads the recording at `path`.
+    ///
+    /// # Errors
+    /// The errors of [`read::song`].
+    pub fn recording(
+        path: &Path,
+        transcript: Option<String>,
+        notices: &mut Vec<Notice>,
+    ) -> Result<Self, Error> {
+        let (audio, more) = read::song(path, LEAST_SECONDS)?;
+        notices.extend(more);
+        Ok(Self::Recording(audio, transcript))
+    }
+
+    /// Returns the voice called `name` of `model`: a base model has none but kept voices.
+    ///
+    /// # Errors
+    /// [`SessionError::NoVoices`], [`SessionError::KeptVoice`]; the errors of [`Voices::read`].
+    pub fn named(name: &str, model: &Qwen3Tts, voices: Option<&Voices>) -> Result<Self, Error> {
+        if model.config().tts_model_type == ModelType::Base {
+            let voices = voices.ok_or(SessionError::NoVoices)?;
+            return Ok(Self::Kept(Box::new(voices.read(name)?)));
+        }
+        let is_speaker = model.config().talker_config.spk_id.contains_key(&name.to_lowercase());
+        // A base model speaks with a kept voice: say so before the speakers are listed.
+        if !is_speaker && voices.is_some_and(|voices| voices.existing(name).is_ok()) {
+            let (name, model) = (name.to_owned(), model.name().to_owned());
+            return Err(SessionError::KeptVoice { name, model }.into());
+        }
+        Ok(Self::Model)
+    }
+
+    /// True for the voice of a recording.
+    pub fn is_recording(&self) -> bool {
+        !matches!(self, Self::Model)
+    }
+
+    /// Returns the kept voice, if it is one.
+    pub(super) fn kept(&self) -> Option<Heard> {
+        match self {
+            Self::Kept(kept) => Some(kept.voice.clone()),
+            Self::Model | Self::Recording(..) => None,
+        }
+    }
+
+    /// Returns the voice, and its snapshot if it is kept for these networks.
+    pub(super) fn load<B: Backend>(
+        &self,
+        networks: &Networks<'_, B>,
+        observe: &dyn Observe,
+    ) -> Result<(Option<Heard>, Option<Snapshot<B>>), Error> {
+        match self {
+            Self::Model => Ok((None, None)),
+            Self::Recording(audio, transcript) => {
+                let voice = Heard::of_recording(audio, transcript.as_deref(), networks, observe)?;
+                Ok((Some(voice), None))
+            }
+            Self::Kept(kept) => Ok((Some(kept.voice.clone()), kept.snapshot(networks)?)),
+        }
+    }
+
+    /// Returns a notice if a kept voice has a snapshot that the plans do not use.
+    pub(super) fn unused<B: Backend>(
+        &self,
+        snapshot: Option<&Snapshot<B>>,
+        plans: &[Plan],
+    ) -> Option<Notice> {
+        let Self::Kept(kept) = self else { return None };
+        let why = match snapshot {
+            None => "it was made with other weights, or in another type, program or device".into(),
+            Some(snapshot) if !plans.iter().all(|plan| snapshot.serves(plan)) => {
+                format!("it was made for language {} and upstream's usual layout", kept.language)
+            }
+            Some(_) => return None,
+        };
+        Some(Notice(format!(
+            "the state of the voice cannot be used, for {why}: its prompt is read anew"
+        )))
+    }
+}

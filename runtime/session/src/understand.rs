@@ -1,0 +1,136 @@
+//! A song in words.
+//!
+//! ```text
+//! sound -> latents -> audio codes -> language model -> caption, metadata, lyrics
+//! ```
+
+use std::path::Path;
+
+use acestep_engine::{
+    Audio, Engine, Error, Notice, Observe, Residency, audio::read, device::memory::MemoryNeed,
+    on_engine,
+};
+use acestep_import::{AceStep, Network};
+use acestep_model::Backend;
+use acestep_music::{Networks, Request, Settings, Understood, codes, codes_of, needs};
+use serde_json::{Value, json};
+
+use crate::{language::Limits, memory};
+
+/// Returns the request of this task with `seed`: upstream's temperature for it, without top-p.
+pub fn request(seed: u64) -> Request {
+    Request::default().with(|r| {
+        r.language.lm_temperature = Some(0.3);
+        r.language.lm_top_p = Some(1.0);
+        r.noise.seed = Some(vec![seed]);
+    })
+}
+
+/// Returns the settings of the language model for `request`.
+///
+/// # Errors
+/// [`Error::OutOfRange`].
+pub fn settings(
+    request: &Request,
+    limits: Limits,
+    notices: &mut Vec<Notice>,
+) -> Result<Settings, Error> {
+    let seeds = request.noise.seed.as_deref().unwrap_or_default();
+    limits.bound(request.language.plan(&request.words, seeds, notices)?)
+}
+
+/// The input: audio codes or sound.
+#[derive(Debug)]
+pub enum Source {
+    /// Audio codes.
+    Codes(Vec<u32>),
+    /// A sound, and the model that turns it into codes.
+    Sound {
+        /// The sound.
+        audio: Audio,
+        /// The model.
+        folder: Box<AceStep>,
+    },
+}
+
+impl Source {
+    /// Reads the sound at `path`.
+    ///
+    /// # Errors
+    /// [`Error::Checkpoint`] if the model lacks a network; the errors of [`read::song`].
+    pub fn read(path: &Path, folder: AceStep, notices: &mut Vec<Notice>) -> Result<Self, Error> {
+        folder.require(Network::AudioCodec).map_err(Error::checkpoint)?;
+        let (audio, more) = read::song(path, folder.configs().vae.frames_per_second().recip())?;
+        notices.extend(more);
+        Ok(Self::Sound { audio, folder: Box::new(folder) })
+    }
+
+    /// The model that turns sound into codes; `None` for codes.
+    pub fn model(&self) -> Option<&AceStep> {
+        match self {
+            Self::Codes(_) => None,
+            Self::Sound { folder, .. } => Some(folder),
+        }
+    }
+
+    /// Returns the memory needed to make the codes, and the most tokens of a prompt with them.
+    ///
+    /// # Errors
+    /// [`Error::Checkpoint`].
+    pub fn needs(&self, engine: Engine) -> Result<(Vec<MemoryNeed>, usize), Error> {
+        let (needs, codes) = match self {
+            Self::Codes(codes) => (vec![], codes.len()),
+            Self::Sound { audio, folder } => {
+                let configs = folder.configs();
+                let samples = audio.seconds() * f64::from(configs.vae.sampling_rate);
+                let frames = (samples / configs.vae.hop() as f64).ceil() as usize;
+                let codes = frames.div_ceil(configs.dit.pool_window_size);
+                (memory::sizes(folder, engine).listening(frames)?, codes)
+            }
+        };
+        Ok((needs, needs::prompt_tokens(0) + codes))
+    }
+
+    /// Returns the codes.
+    ///
+    /// # Errors
+    /// The errors of [`codes_of`]; [`Error::NoDevice`].
+    pub fn codes(self, engine: Engine, observe: &dyn Observe) -> Result<Vec<u32>, Error> {
+        let (audio, folder) = match &self {
+            Self::Codes(codes) => return Ok(codes.clone()),
+            Self::Sound { audio, folder } => (audio, &**folder),
+        };
+        on_engine!(engine,
+        for<'a>(audio: &'a Audio, folder: &'a AceStep, observe: &'a dyn Observe)
+            -> Result<Vec<u32>, Error>,
+        |place: B| {
+            let networks = Networks::<B>::new(folder, place, Residency::WhileUsed);
+            codes_with(audio, folder, &networks, observe)
+        })?
+    }
+}
+
+/// Returns the codes of a sound with the caller's networks, which are those of `folder`.
+///
+/// # Errors
+/// The errors of [`codes_of`].
+pub fn codes_with<B: Backend>(
+    audio: &Audio,
+    folder: &AceStep,
+    networks: &Networks<'_, B>,
+    observe: &dyn Observe,
+) -> Result<Vec<u32>, Error> {
+    let needed = [Network::VaeEncoder, Network::AudioCodec];
+    folder.check::<B>(networks.device(), &needed).map_err(Error::checkpoint)?;
+    codes_of(audio, networks, observe)
+}
+
+/// Returns the description as JSON; its first keys are those of upstream's object.
+pub fn to_json(understood: &Understood, codes: &[u32], seed: u64) -> Value {
+    let mut object = json!(understood.metadata);
+    object["lyrics"] = understood.lyrics.clone().into();
+    object["audio_codes"] = codes::to_list(codes).into();
+    object["text"] = understood.text.clone().into();
+    object["seed"] = seed.into();
+    object
+}

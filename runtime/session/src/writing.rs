@@ -1,0 +1,138 @@
+//! The language model alone: a description or a request becomes a request for a song.
+
+use std::sync::Arc;
+
+use acestep_engine::{Engine, Error, Notice, device::memory::MemoryNeed};
+use acestep_import::{LanguageModelDir, TINY};
+use acestep_music::{
+    Composed, Request, Settings, SongError,
+    lm::{
+        compose::{Ask, Composing},
+        constrain::genres::GenreVocabulary,
+    },
+    lyrics::is_sung,
+    needs,
+    plan::VOICE_AND_NONE,
+    request::{Words, singing},
+};
+
+use crate::{
+    SessionError,
+    language::{self, Limits},
+    memory,
+};
+
+/// A checked task for the language model.
+#[derive(Debug, Clone)]
+pub struct Writing {
+    /// The request to complete.
+    pub request: Request,
+    /// The task.
+    pub ask: Ask,
+    /// True if audio codes are written too.
+    pub writes_codes: bool,
+    /// Settings of the language model.
+    pub settings: Settings,
+    /// One seed for each song.
+    pub seeds: Vec<u64>,
+    /// Notices so far.
+    pub notices: Vec<Notice>,
+}
+
+impl Writing {
+    /// Checks the task. Text and metadata are drawn once for all songs.
+    ///
+    /// # Errors
+    /// If there is nothing to write about; a value out of range; settings that exclude each other.
+    pub fn new(
+        mut request: Request,
+        ask: Ask,
+        writes_codes: bool,
+        limits: Limits,
+        mut notices: Vec<Notice>,
+    ) -> Result<Self, Error> {
+        let seeds = request.noise.seeds()?;
+        check_words(&request.words, &ask)?;
+        if request.source.has_codes() {
+            let what =
+                if writes_codes { "gets new ones" } else { "is planned again, without codes" };
+            let text = format!("the request's audio codes are not used: it {what}");
+            notices.push(Notice(text));
+        }
+        request.source.audio_codes = None;
+        let kind = request.source.task()?;
+        if writes_codes && kind.has_source() {
+            return Err(SessionError::FollowsSong(kind.name()).into());
+        }
+        let drawn = if writes_codes { &seeds[..] } else { seeds.get(..1).unwrap_or_default() };
+        let settings = request.language.plan(&request.words, drawn, &mut notices)?;
+        let settings = limits.bound(settings)?;
+        if writes_codes {
+            settings.check_lengths(&request, &ask)?;
+        }
+        Ok(Self { request, ask, writes_codes, settings, seeds, notices })
+    }
+
+    /// Adds notices about the opened model, and refuses one that does not fit into memory.
+    ///
+    /// # Errors
+    /// As [`memory::check`]; [`Error::Checkpoint`].
+    pub fn check(&mut self, folder: &LanguageModelDir, engine: Engine) -> Result<(), Error> {
+        let choice = self.request.language.lm_model.as_deref();
+        self.notices.extend(language::in_place_of(choice, folder.directory().root()));
+        self.notices.extend(language::of_files(folder.notices()));
+        if folder.name() == TINY {
+            let text =
+                "tiny is a random network: what it writes is nonsense, made to prove the program";
+            self.notices.push(Notice(text.into()));
+        }
+        memory::check(&self.needs(folder, engine)?, false, engine)
+    }
+
+    /// Returns the memory needs of the language model.
+    fn needs(&self, folder: &LanguageModelDir, engine: Engine) -> Result<Vec<MemoryNeed>, Error> {
+        let Self { request, ask, settings, writes_codes, .. } = self;
+        let Words { caption, lyrics, duration, .. } = &request.words;
+        let own = match ask {
+            Ask::Custom { system, user } => system.len() + user.len(),
+            Ask::Plan | Ask::Inspire | Ask::Format => 0,
+        };
+        let words: usize = [caption, lyrics].into_iter().flatten().map(String::len).sum();
+        let prompt = needs::prompt_tokens(words + own);
+        memory::language(folder, settings, prompt, *duration, *writes_codes, engine)
+    }
+
+    /// Returns the task for [`language::compose_all`].
+    pub fn composing(&self, genres: Option<Arc<GenreVocabulary>>) -> Composing<'_> {
+        let Self { request, ask, writes_codes, settings, .. } = self;
+        Composing { request, ask: ask.clone(), writes_codes: *writes_codes, settings, genres }
+    }
+
+    /// Returns the request for a song, without keys that only steer the language model. A notice
+    /// about its lyrics joins the changes.
+    pub fn finished(&self, composed: &mut Composed) -> Request {
+        let seeds = self.seeds.clone();
+        let request =
+            composed.request.without_language_model().with(|r| r.noise.seed = Some(seeds));
+        if let (Some(lyrics), Some(seconds)) = (&request.words.lyrics, request.words.duration) {
+            composed.changes.extend(singing::notice(lyrics, seconds));
+        }
+        request
+    }
+}
+
+/// Refuses an empty request, and a request with both a voice and none.
+fn check_words(words: &Words, ask: &Ask) -> Result<(), Error> {
+    let is_sung = words.lyrics.as_deref().is_some_and(is_sung);
+    if words.instrumental == Some(true) && is_sung && *ask != Ask::Inspire {
+        return Err(Error::Conflict(VOICE_AND_NONE.into()));
+    }
+    match ask {
+        Ask::Custom { .. } => Ok(()),
+        Ask::Inspire if words.caption.as_deref().is_none_or(|of| of.trim().is_empty()) => {
+            Err(SessionError::NoDescription.into())
+        }
+        _ if words.are_blank() => Err(SongError::NothingAsked.into()),
+        _ => Ok(()),
+    }
+}

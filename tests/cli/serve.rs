@@ -1,0 +1,217 @@
+//! `serve`, `work` and `jobs`: the real program with the tiny models, killed where it hurts.
+
+use std::{
+    io::{BufRead, BufReader, Read},
+    process::{Child, ChildStderr, Command, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use serde_json::{Value, json};
+
+use crate::Place;
+
+/// A server that runs.
+struct Server {
+    child: Child,
+    url: String,
+    stderr: BufReader<ChildStderr>,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Server {
+    /// Starts a server of the tiny models in the folder `data`, on a free port.
+    fn start(place: &Place, more: &[&str]) -> Self {
+        let args =
+            ["serve", "--port", "0", "--data-dir", "data", "--model", "tiny", "--lease", "2"];
+        let mut command = place.command(&[&args, more].concat());
+        let mut child =
+            command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("it starts");
+        let mut stderr = BufReader::new(child.stderr.take().expect("a pipe"));
+        let url = loop {
+            let mut line = String::new();
+            assert_ne!(stderr.read_line(&mut line).expect("UTF-8"), 0, "it ended");
+            if let Some(rest) = line.strip_prefix("serving on ") {
+                break rest.split(';').next().unwrap_or_default().to_owned();
+            }
+        };
+        Self { child, url, stderr }
+    }
+
+    fn get(&self, path: &str) -> Vec<u8> {
+        let mut answer = agent().get(format!("{}{path}", self.url)).call().expect("an answer");
+        answer.body_mut().read_to_vec().expect("a body")
+    }
+
+    fn json(&self, path: &str) -> Value {
+        serde_json::from_slice(&self.get(path)).expect("JSON")
+    }
+
+    fn submit(&self, query: &str, job: &Value) -> Value {
+        let url = format!("{}/v1/jobs{query}", self.url);
+        let mut answer = agent().post(url).send(job.to_string()).expect("an answer");
+        let text = answer.body_mut().read_to_string().expect("a body");
+        serde_json::from_str(&text).expect("JSON")
+    }
+
+    /// Waits until a job has a state.
+    fn until(&self, id: &str, state: &str) -> Value {
+        let begin = Instant::now();
+        loop {
+            let job = self.json(&format!("/v1/jobs/{id}"));
+            if job["state"] == state {
+                return job;
+            }
+            assert!(begin.elapsed() < Duration::from_secs(60), "{job:#}");
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    fn signal(&self, name: &str) {
+        signal(name, self.child.id());
+    }
+}
+
+fn agent() -> ureq::Agent {
+    let config = ureq::Agent::config_builder().http_status_as_error(false);
+    config.timeout_global(Some(Duration::from_secs(120))).build().into()
+}
+
+fn signal(name: &str, process: u32) {
+    let status = Command::new("kill").args([name, &process.to_string()]).status();
+    assert!(status.expect("kill runs").success());
+}
+
+fn id(job: &Value) -> String {
+    job["id"].as_str().expect("an id").to_owned()
+}
+
+/// Kills the worker that runs a job; its name begins with its process number.
+fn kill_worker(job: &Value) {
+    let name = job["worker"].as_str().expect("a worker");
+    let process = name.split('-').next().and_then(|n| n.parse().ok()).expect("a number");
+    signal("-KILL", process);
+}
+
+fn song(seconds: u32) -> Value {
+    json!({ "request": { "caption": "rain", "duration": seconds, "seed": 4, "thinking": false } })
+}
+
+#[test]
+fn a_song_of_the_server_is_the_song_of_the_command_line() {
+    let place = Place::new();
+    let server = Server::start(&place, &[]);
+    place.tiny(&["rain", "--seed", "4", "--no-thinking", "-o", "own.wav"]).succeeded();
+    for attempt in ["first", "with networks in memory"] {
+        let job = server.submit("?wait=60", &song(1));
+        assert_eq!(job["state"], "done", "{attempt}: {job:#}");
+        assert_eq!(job["resolved"]["seed"], 4);
+        place.write("served.wav", server.get(&format!("/v1/jobs/{}/tracks/1", id(&job))));
+        assert!(place.sound("served.wav") == place.sound("own.wav"), "{attempt}");
+    }
+    let request = server.submit("?wait=60", &song(1))["outputs"].clone();
+    let name = |output: &Value| output["name"].as_str().unwrap_or_default().to_owned();
+    let names: Vec<String> = request.as_array().expect("outputs").iter().map(name).collect();
+    assert_eq!(names, ["1.wav", "1.peaks.json", "1.request.json"]);
+}
+
+#[test]
+fn speech_is_heard_while_it_is_made_and_is_that_of_the_file() {
+    let place = Place::new();
+    let server = Server::start(&place, &[]);
+    let speech = json!({
+        "kind": "speak",
+        "request": { "text": "Hello there.", "voice": "ryan", "seed": 4, "max_new_tokens": 8 },
+    });
+    let job = server.submit("", &speech);
+    let streamed = server.get(&format!("/v1/jobs/{}/audio?format=pcm", id(&job)));
+    let job = server.until(&id(&job), "done");
+    let file = server.get(&format!("/v1/jobs/{}/tracks/1.wav", id(&job)));
+    assert!(streamed == file[44..], "{} and {} bytes", streamed.len(), file.len());
+    let short = ["--model", "tiny-speech", "--max-new-tokens", "8", "--seed", "4", "-o", "a.wav"];
+    place.run(&[&["speak", "Hello there.", "--voice", "ryan"], &short[..]].concat()).succeeded();
+    assert!(place.read("a.wav")[44..] == file[44..], "the command line speaks otherwise");
+}
+
+#[test]
+fn a_job_whose_worker_is_killed_runs_once_more_and_then_fails() {
+    let place = Place::new();
+    let server = Server::start(&place, &[]);
+    let job = server.submit("", &song(600));
+    for attempt in 1..=2 {
+        let begin = Instant::now();
+        let running = loop {
+            let job = server.until(&id(&job), "running");
+            if job["attempts"] == attempt {
+                break job;
+            }
+            assert!(begin.elapsed() < Duration::from_secs(30), "the lease never ends");
+        };
+        kill_worker(&running);
+    }
+    let failed = server.until(&id(&job), "failed");
+    assert_eq!(failed["error"]["code"], "worker_lost");
+    // The server's worker came back, and other jobs run.
+    assert_eq!(server.submit("?wait=60", &song(1))["state"], "done");
+}
+
+#[test]
+fn jobs_survive_a_killed_server() {
+    let place = Place::new();
+    let server = Server::start(&place, &[]);
+    let first = server.submit("", &song(600));
+    let second = server.submit("", &song(1));
+    let running = server.until(&id(&first), "running");
+    server.signal("-KILL");
+    kill_worker(&running);
+    drop(server);
+    let jobs = place.run(&["jobs", "list", "--data-dir", "data"]).succeeded();
+    assert!(jobs.text().contains(&format!("{} generate   queued", id(&second))), "{}", jobs.text());
+    place.run(&["jobs", "cancel", &id(&first), "--data-dir", "data"]).succeeded();
+    let server = Server::start(&place, &[]);
+    server.until(&id(&first), "cancelled");
+    let done = server.until(&id(&second), "done");
+    assert_eq!(done["attempts"], 1);
+    let shown = place.run(&["jobs", "show", &id(&second), "--data-dir", "data"]).succeeded();
+    assert!(shown.text().contains("1.wav"), "{}", shown.text());
+}
+
+#[test]
+fn a_server_that_is_interrupted_gives_its_job_back() {
+    let place = Place::new();
+    let mut server = Server::start(&place, &["--drain", "0"]);
+    let job = server.submit("", &song(600));
+    server.until(&id(&job), "running");
+    server.signal("-INT");
+    let status = server.child.wait().expect("it ends");
+    let mut said = String::new();
+    server.stderr.read_to_string(&mut said).expect("UTF-8");
+    assert_eq!(status.code(), Some(0), "{said}");
+    assert!(said.contains("jobs that wait stay in the queue"), "{said}");
+    let args = ["jobs", "show", &id(&job), "--data-dir", "data", "--json"];
+    let shown: Value = serde_json::from_slice(&place.run(&args).succeeded().stdout).expect("JSON");
+    assert_eq!((&shown["state"], &shown["attempts"]), (&json!("queued"), &json!(0)));
+}
+
+#[test]
+fn a_server_of_a_network_needs_a_key_and_a_free_port() {
+    let place = Place::new();
+    let open = ["serve", "--host", "0.0.0.0", "--data-dir", "data"];
+    place.run(&open).failed(2).says("no key is set").says("ACESTEP_API_KEY");
+    let short = ["serve", "--api-key", "abc", "--data-dir", "data"];
+    place.run(&short).failed(2).says("is too short");
+    let server = Server::start(&place, &["--no-worker"]);
+    let port = server.url.rsplit(':').next().expect("a port").to_owned();
+    let again = ["serve", "--port", &port, "--data-dir", "data"];
+    place.run(&again).failed(1).says("cannot listen on").says("--port");
+    let check = place.run(&["serve", "--check", "--data-dir", "data"]).succeeded();
+    assert!(check.text().contains("worker      on auto in auto"), "{}", check.text());
+    place.run(&["jobs", "list", "--data-dir", "none"]).failed(1).says("has no queue");
+}

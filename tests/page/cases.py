@@ -1,0 +1,361 @@
+"""The cases. Each gets a context of the browser and a server; its name is a sentence."""
+
+import re
+import time
+import wave
+
+from playwright.sync_api import expect
+
+from browser import Server, Tab
+
+CASES = []
+LYRICS = "[verse]\nRain on the window\nLight in the hall\n[chorus]\nStay a while"
+
+
+def case(test):
+    CASES.append(test)
+    return test
+
+
+@case
+def a_song_is_made_played_and_fetched(context, server):
+    tab = Tab(context, server)
+    page = tab.page
+    assert page.get_by_label("Steps").get_attribute("placeholder") == "8", "the checkpoint's own"
+    page.locator("#song-lyrics").fill("")
+    page.get_by_role("button", name="[verse]").click()
+    page.keyboard.type("Rain")
+    expect(page.locator("#song-lyrics")).to_have_value("[verse]\nRain")
+    tab.make("picture of rain", LYRICS, duration=12, batch_size=2)
+    card = tab.card("picture of rain")
+    card.get_by_role("button", name="Play picture of rain, version 1").click()
+    expect(page.get_by_role("button", name="Pause", exact=True)).to_be_visible()
+    # The lines light up in time, and a line seeks.
+    line = card.get_by_role("button", name="Stay a while")
+    line.click()
+    expect(line).to_have_attribute("aria-current", "true")
+    page.get_by_role("button", name="Pause", exact=True).click()
+    # The waveform is drawn, from the points that the server made.
+    assert card.locator(".wave").evaluate(
+        "(box) => box.firstChild.shadowRoot.querySelectorAll('canvas').length") >= 1
+    # A click on the waveform seeks.
+    box = card.locator(".wave").bounding_box()
+    page.mouse.click(box["x"] + box["width"] * 0.5, box["y"] + 40)
+    expect(card.locator(".wave")).to_have_attribute("aria-valuenow", re.compile("^[567]$"))
+    card.locator("summary", has_text="Details").click()
+    with page.expect_download() as download:
+        card.get_by_role("link", name="1.wav").click()
+    with wave.open(str(download.value.path())) as sound:
+        assert sound.getnframes() == 12 * 48000
+    expect(card.get_by_text("inference_steps")).to_be_visible()
+    tab.end()
+
+
+@case
+def keys_play_as_in_any_player(context, server):
+    tab = Tab(context, server)
+    page = tab.page
+    tab.make("bright keys", duration=30)
+    tab.card("bright keys").get_by_role("button", name="Open bright keys").click()
+    wave_form = tab.card("bright keys").get_by_role("slider", name="Position in the song")
+    expect(wave_form).to_have_attribute("aria-valuemax", "30")
+    # Without points of the server the browser decodes the file.
+    expect(wave_form.locator("canvas").first).to_be_visible()
+    page.evaluate("document.activeElement.blur()")
+    page.keyboard.press("Space")
+    expect(page.get_by_role("button", name="Pause", exact=True)).to_be_visible()
+    page.keyboard.press("Space")
+    page.keyboard.press("Home")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    expect(wave_form).to_have_attribute("aria-valuenow", "10")
+    page.keyboard.press("ArrowLeft")
+    expect(wave_form).to_have_attribute("aria-valuenow", "5")
+    # A field keeps its keys.
+    page.get_by_label("Describe the song").fill("a")
+    page.keyboard.press("Space")
+    expect(page.get_by_label("Describe the song")).to_have_value("a ")
+    tab.end()
+
+
+@case
+def a_reload_in_the_middle_loses_nothing(context, server):
+    tab = Tab(context, server)
+    tab.make("slow reload")
+    tab.page.get_by_text(re.compile("step [1-8] of 8")).first.wait_for()
+    tab.page.reload()
+    expect(tab.page.get_by_label("Describe the song")).to_have_value("slow reload")
+    expect(tab.page.get_by_role("progressbar", name="Progress of slow reload")).to_be_visible()
+    expect(tab.card("slow reload")).to_be_visible()
+    tab.end()
+
+
+@case
+def two_tabs_show_the_same(context, server):
+    first, second = Tab(context, server), Tab(context, server)
+    # The first tab is in front, so that its clicks need not wait for a frame.
+    first.page.bring_to_front()
+    first.make("tabs")
+    expect(second.card("tabs")).to_be_visible()
+    card = first.card("tabs")
+    card.get_by_role("button", name="Like tabs").click()
+    card.get_by_role("button", name="Rename tabs").click()
+    first.page.get_by_label("Title").fill("Two tabs")
+    first.page.keyboard.press("Enter")
+    other = second.card("Two tabs")
+    expect(other.get_by_role("button", name="Like Two tabs")).to_have_attribute("aria-pressed", "true")
+    card = first.card("Two tabs")
+    card.locator("summary", has_text="Details").click()
+    card.get_by_label("Tags").fill("demo, <b>bold</b>")
+    card.get_by_role("button", name="Keep").click()
+    expect(other.get_by_text("<b>bold</b>")).to_be_visible()
+    card.get_by_role("button", name="Delete Two tabs").click()
+    expect(other).to_have_count(0)
+    first.page.get_by_role("button", name="Undo").click()
+    expect(other).to_be_visible()
+    first.end()
+    second.end()
+
+
+@case
+def a_job_is_cancelled_while_it_waits_and_while_it_runs(context, server):
+    tab = Tab(context, server)
+    page = tab.page
+    tab.make("slow one")
+    tab.make("slow two")
+    expect(page.get_by_text("Next in the queue")).to_be_visible()
+    page.get_by_role("button", name="Cancel slow two").click()
+    expect(tab.card("slow two").get_by_text("Cancelled")).to_be_visible()
+    page.get_by_role("button", name="Cancel slow one").focus()
+    page.keyboard.press("Enter")
+    expect(tab.card("slow one").get_by_text("Cancelled")).to_be_visible()
+    # The focus goes with the card.
+    expect(tab.card("slow one").locator("button:focus")).to_have_count(1)
+    tab.card("slow one").get_by_role("button", name="Try again: slow one").click()
+    expect(tab.card("slow one").get_by_role("button", name="Play slow one")).to_be_visible()
+    tab.make("fail")
+    expect(tab.card("fail").get_by_text("the caption says so")).to_be_visible()
+    tab.end()
+
+
+def last_request(tab):
+    return tab.jobs()[0]["request"]
+
+
+@case
+def a_part_is_chosen_by_mouse_by_keys_and_by_fields(context, server):
+    tab = Tab(context, server)
+    page = tab.page
+    tab.make("picture part", LYRICS, duration=20)
+    card = tab.card("picture part")
+    card.get_by_role("button", name="Open picture part").click()
+    wave_form = card.locator(".wave")
+    wave_form.locator("canvas").first.wait_for()
+    box = wave_form.bounding_box()
+    page.mouse.move(box["x"] + box["width"] * 0.25, box["y"] + 40)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] * 0.4, box["y"] + 40, steps=4)
+    page.mouse.move(box["x"] + box["width"] * 0.5, box["y"] + 40, steps=4)
+    page.mouse.up()
+    start, end = card.get_by_label("From (s)"), card.get_by_label("To (s)")
+    assert abs(float(start.input_value()) - 5) < 0.3 and abs(float(end.input_value()) - 10) < 0.3
+    # By keys: both ends at the position, then the end a second later.
+    wave_form.focus()
+    page.keyboard.press("Home")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("[")
+    expect(start).to_have_value("5")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("]")
+    expect(end).to_have_value("10")
+    page.keyboard.press("Shift+ArrowRight")
+    expect(end).to_have_value("11")
+    # By fields, and the words of the part.
+    start.fill("6.5")
+    card.get_by_label("Words").fill("Another line")
+    card.get_by_role("button", name="Make it").click()
+    expect(tab.card("picture part, a new part")).to_be_visible()
+    request = last_request(tab)
+    assert request["task_type"] == "repaint" and request["lyrics"] == "Another line", request
+    assert (request["repainting_start"], request["repainting_end"]) == (6.5, 11), request
+    assert len(request["src_audio"]) == 36 and "duration" not in request, request
+    card.get_by_role("button", name="Extend the end").click()
+    card.get_by_label("Seconds").fill("10")
+    card.get_by_role("button", name="Make it").click()
+    expect(tab.card("picture part, longer")).to_be_visible()
+    request = last_request(tab)
+    assert (request["repainting_start"], request["repainting_end"]) == (20, 30), request
+    tab.end()
+
+
+@case
+def two_versions_are_compared_at_equal_loudness(context, server):
+    tab = Tab(context, server)
+    page = tab.page
+    tab.make("pair", duration=5, batch_size=2)
+    card = tab.card("pair")
+    card.get_by_role("button", name="Compare pair, version 1").click()
+    card.get_by_role("button", name="Compare pair, version 2").click()
+    bar = page.get_by_role("region", name="Comparison")
+    # The second is half as loud, so the first gets 6 dB less.
+    expect(bar.get_by_text("-6.0 dB")).to_be_visible()
+    bar.get_by_role("button", name="Play the comparison").click()
+    bar.get_by_role("button", name=re.compile("^B ")).click()
+    expect(bar.get_by_role("button", name=re.compile("^B "))).to_have_attribute("aria-pressed", "true")
+    bar.get_by_role("button", name="End the comparison").click()
+    # The same again has another seed: none is asked for.
+    tab.make("seeded", seed=5)
+    tab.card("seeded").get_by_role("button", name="Same again: seeded").click()
+    expect(tab.card("seeded")).to_have_count(2)
+    assert "seed" not in last_request(tab)
+    tab.end()
+
+
+@case
+def a_server_that_was_killed_comes_back_with_all_songs(context, _server):
+    server = Server()
+    try:
+        tab = Tab(context, server)
+        tab.make("before")
+        expect(tab.card("before")).to_be_visible()
+        tab.make("slow survivor")
+        tab.page.get_by_text(re.compile("step [1-8] of 8")).first.wait_for()
+        server.kill()
+        expect(tab.page.get_by_text("The server does not answer")).to_be_visible()
+        server.start()
+        expect(tab.page.get_by_text("Ready")).to_be_visible()
+        expect(tab.card("before")).to_be_visible()
+        # The lease of the killed worker ends, and the job is made again.
+        expect(tab.card("slow survivor")).to_be_visible(timeout=20000)
+        tab.end()
+    finally:
+        server.end()
+
+
+@case
+def a_file_is_covered_and_a_refused_one_is_explained(context, server):
+    tab = Tab(context, server)
+    page = tab.page
+    chooser = page.get_by_label("Choose a sound file")
+    chooser.set_input_files({"name": "empty.wav", "mimeType": "audio/wav", "buffer": b""})
+    expect(page.locator(".toast")).to_have_text("empty.wav was refused: the file is empty")
+    sound = b"RIFF" + bytes(5000)
+    page.evaluate("""(bytes) => {
+        const data = new DataTransfer();
+        data.items.add(new File([new Uint8Array(bytes)], "tune.wav", { type: "audio/wav" }));
+        for (const name of ["dragover", "drop"]) {
+            const options = { dataTransfer: data, bubbles: true, cancelable: true };
+            document.body.dispatchEvent(new DragEvent(name, options));
+        }
+    }""", list(sound))
+    group = page.get_by_role("group", name="Source")
+    expect(group.get_by_role("button", name="Cover")).to_have_attribute("aria-pressed", "true")
+    group.get_by_label("Closeness").fill("0.6")
+    tab.make("bossa nova")
+    expect(tab.card("bossa nova")).to_be_visible()
+    request = last_request(tab)
+    assert request["task_type"] == "cover" and len(request["src_audio"]) == 36, request
+    assert request["audio_cover_strength"] == 0.6, request
+    group.get_by_role("button", name="Reference").click()
+    tab.make("with a reference")
+    expect(tab.card("with a reference")).to_be_visible()
+    request = last_request(tab)
+    assert len(request["reference_audio"]) == 1 and "audio_cover_strength" not in request, request
+    group.get_by_role("button", name="Understand").click()
+    expect(tab.card("About tune.wav")).to_be_visible()
+    assert tab.jobs()[0]["kind"] == "understand"
+    page.get_by_role("button", name="Remove tune.wav").click()
+    # A wrong value: the reason stands by the form, and its field has the focus.
+    tab.make("wrong", seed="five")
+    expect(page.locator("form.make .wrong")).to_contain_text("seed")
+    expect(page.locator("#song-seed")).to_be_focused()
+    tab.end()
+
+
+@case
+def speech_is_made_with_a_voice_of_the_server(context, server):
+    tab = Tab(context, server)
+    page = tab.page
+    page.get_by_role("tab", name="Song").focus()
+    page.keyboard.press("ArrowRight")
+    page.get_by_label("Text").fill("Good morning")
+    page.get_by_role("combobox", name="Voice").select_option("vivian")
+    page.get_by_role("combobox", name="Language").select_option("english")
+    page.get_by_label("Manner").fill("calm")
+    page.get_by_role("button", name="Speak").click()
+    expect(tab.card("Good morning")).to_be_visible()
+    wanted = {"text": "Good morning", "voice": "vivian", "language": "english", "instruct": "calm"}
+    assert last_request(tab) == wanted
+    tab.end()
+
+
+@case
+def a_server_with_a_key_asks_for_it_once(context, _server):
+    server = Server(key="secret")
+    try:
+        page = context.new_page()
+        page.goto(server.url)
+        page.get_by_label("Key").fill("wrong")
+        page.get_by_role("button", name="Go in").click()
+        expect(page.get_by_text("the key is not known")).to_be_visible()
+        page.get_by_label("Key").fill("secret")
+        page.get_by_role("button", name="Go in").click()
+        expect(page.get_by_text("Ready")).to_be_visible()
+        page.reload()
+        expect(page.get_by_label("Describe the song")).to_be_visible()
+    finally:
+        server.end()
+
+
+@case
+def markup_of_a_prompt_is_text(context, server):
+    tab = Tab(context, server)
+    tab.make("<img src=x onerror=alert(1)>")
+    expect(tab.card("<img src=x onerror=alert(1)>")).to_be_visible()
+    assert tab.page.locator(".card img").count() == 0
+    tab.end()
+
+
+def is_within(page):
+    return page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+@case
+def nothing_is_wider_than_a_phone_or_a_zoomed_window(context, server):
+    tab = Tab(context, server, width=320, height=640)
+    page = tab.page
+    tab.make("picture phone with a long description that goes on and on", LYRICS, duration=9)
+    card = tab.card(re.compile("picture phone"))
+    card.get_by_role("button", name=re.compile("^Play")).click()
+    card.get_by_role("button", name="Change a part, extend, new words").click()
+    card.locator("summary", has_text="Details").click()
+    assert is_within(page), "320 px"
+    # 200 % zoom of a window of 1280 pixels has 640 of them.
+    page.set_viewport_size({"width": 640, "height": 450})
+    time.sleep(0.2)
+    assert is_within(page), "200 %"
+    page.get_by_role("button", name="Make the song").scroll_into_view_if_needed()
+    tab.end()
+
+
+@case
+def axe_finds_nothing_in_dark_and_light(context, server, axe=None):
+    for theme in ("light", "dark"):
+        tab = Tab(context, server)
+        page = tab.page
+        page.emulate_media(color_scheme=theme)
+        tab.make(f"picture {theme}", LYRICS, duration=9, batch_size=2)
+        card = tab.card(f"picture {theme}")
+        card.get_by_role("button", name=f"Open picture {theme}, version 1").click()
+        card.get_by_role("button", name="Change a part, extend, new words").click()
+        card.locator("summary", has_text="Details").click()
+        tab.make("fail")
+        expect(tab.card("fail").first).to_be_visible()
+        tab.make("slow axe")
+        page.get_by_role("progressbar").first.wait_for()
+        # As a string in the page's own world: the policy forbids inline scripts.
+        page.evaluate(axe.read_text())
+        found = page.evaluate("axe.run({ resultTypes: ['violations'] })")["violations"]
+        told = [(one["id"], one["help"], [node["target"] for node in one["nodes"]][:3]) for one in found]
+        assert not told, told
+        tab.end()
