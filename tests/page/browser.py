@@ -45,9 +45,9 @@ class Server:
         self.start()
 
     def start(self):
-        command = [str(SERVER), self.folder, str(self.port)]
-        env = {**os.environ, **({"SINE_KEY": self.key} if self.key else {})}
-        self.process = subprocess.Popen(command, stderr=subprocess.DEVNULL, env=env)
+        key = ["1", "200", "-", self.key] if self.key else []
+        command = [str(SERVER), self.folder, str(self.port), *key]
+        self.process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
         for _ in range(100):
             try:
                 urllib.request.urlopen(self.url + "healthz", timeout=1)
