@@ -197,7 +197,7 @@ fn a_server_that_is_interrupted_gives_its_job_back() {
     assert!(said.contains("jobs that wait stay in the queue"), "{said}");
     let args = ["jobs", "show", &id(&job), "--data-dir", "data", "--json"];
     let shown: Value = serde_json::from_slice(&place.run(&args).succeeded().stdout).expect("JSON");
-    assert_eq!((&shown["state"], &shown["attempts"]), (&json!("queued"), &json!(0)));
+    assert_eq!((&shown["state"], &shown["attempts"]), (&json!("queued"), &json!(1)));
 }
 
 #[test]

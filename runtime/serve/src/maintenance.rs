@@ -78,7 +78,7 @@ pub async fn clean(
 ) -> Result<(), StoreError> {
     let Retention { age, bytes, deleted } = retention;
     for job in store.expired(ago(age), ago(deleted), bytes).await? {
-        match objects.remove(job.id) {
+        match objects.remove(job.id, job.attempts) {
             Ok(()) => {
                 store.forget(job.id).await?;
             }

@@ -26,7 +26,7 @@ use uuid::Uuid;
 
 use crate::{
     job::{Content, Output},
-    store::{Lease, MOST_ATTEMPTS},
+    store::Lease,
 };
 
 /// The most bytes of copies of files that lie elsewhere.
@@ -239,13 +239,13 @@ impl Objects {
         self.root.join(&output.key)
     }
 
-    /// Removes all results of a job. A job without results is no error.
+    /// Removes all results of a job that began `attempts` times. A job without results is no error.
     ///
     /// # Errors
     /// If they cannot be removed.
-    pub fn remove(&self, job: Uuid) -> io::Result<()> {
+    pub fn remove(&self, job: Uuid, attempts: u32) -> io::Result<()> {
         if let Some(elsewhere) = &self.elsewhere {
-            for attempt in 1..=MOST_ATTEMPTS {
+            for attempt in 1..=attempts {
                 elsewhere.remove_folder(&attempt_of(job, attempt))?;
             }
         }

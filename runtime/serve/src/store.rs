@@ -3,7 +3,8 @@
 //! - A job is in the store before its client gets the id, and survives a power cut.
 //! - A worker claims a job with a lease, and extends it while it works. A lease that ran out puts the
 //!   job back into the queue once; the second time the job fails with `worker_lost`.
-//! - A worker changes a job only while it holds its lease: [`Lease`] names the attempt.
+//! - A worker changes a job only while it holds its lease: [`Lease`] names the attempt. Numbers of
+//!   attempts only grow, so no other attempt of a job has the same one.
 //! - A lease is decided by one clock, the steady one of the process that looks ([`Store::sweep`]): it
 //!   counts from the last extension that it saw. Clocks of workers do not matter.
 //! - A queued job is cancelled at once; a running one when its worker sees the wish.
@@ -22,8 +23,8 @@ use uuid::Uuid;
 
 use crate::job::{Event, Job, JobError, Kind, Millis, NewJob, Output, Progress, State};
 
-/// Attempts after which a job whose worker was lost fails.
-pub const MOST_ATTEMPTS: u32 = 2;
+/// Lost workers after which a job fails.
+pub const MOST_LOSSES: u32 = 2;
 
 /// A failure of the store itself.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -104,7 +105,7 @@ pub enum End {
     Failed(JobError, Vec<Output>),
     /// It stopped because its client wished so.
     Cancelled(Vec<Output>),
-    /// The worker shuts down: the job goes back into the queue, and the attempt does not count.
+    /// The worker shuts down: the job goes back into the queue, and no loss is counted.
     Released,
 }
 

@@ -29,9 +29,8 @@ impl Store for Sqlite {
     fn put(&self, new: NewJob) -> Answer<'_, Put> {
         self.write(move |group| {
             if let Some(key) = &new.idempotency_key {
-                let select = format!(
-                    "SELECT {COLUMNS} FROM job WHERE owner = ?1 AND idempotency_key = ?2"
-                );
+                let select =
+                    format!("SELECT {COLUMNS} FROM job WHERE owner = ?1 AND idempotency_key = ?2");
                 let known = group
                     .connection
                     .prepare_cached(&select)?
@@ -43,8 +42,8 @@ impl Store for Sqlite {
             }
             let (id, at) = (Uuid::now_v7(), now());
             let insert = "INSERT INTO job (id, kind, model, owner, idempotency_key, request, state,
-                     priority, created, run_after, notices, title, change)
-                 VALUES (:id, :kind, :model, :owner, :key, :request, 'queued', :priority, :now, :now,
+                     priority, created, notices, title, change)
+                 VALUES (:id, :kind, :model, :owner, :key, :request, 'queued', :priority, :now,
                      :notices, :title, :change)";
             group.connection.prepare_cached(insert)?.execute(named_params! {
                 ":id": id.to_string(),
