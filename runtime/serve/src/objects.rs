@@ -17,7 +17,7 @@ use std::{
         Arc,
         atomic::{AtomicU32, Ordering},
     },
-    time::SystemTime,
+    time::{Duration, SystemTime},
 };
 
 use serde_json::Value;
@@ -281,6 +281,34 @@ impl Objects {
             elsewhere.remove(&format!("files/{id}"))?;
         }
         missing_is_fine(fs::remove_file(self.file(id)))
+    }
+
+    /// Removes parts of uploads that nobody wrote to for `age`.
+    ///
+    /// # Errors
+    /// If one cannot be removed.
+    pub fn remove_parts(&self, age: Duration) -> io::Result<()> {
+        for entry in fs::read_dir(self.incoming())? {
+            let entry = entry?;
+            let is_part = entry.file_name().to_string_lossy().starts_with(".tmp");
+            // A part may become a file meanwhile.
+            let Ok(time) = entry.metadata().and_then(|data| data.modified()) else { continue };
+            if is_part && time.elapsed().is_ok_and(|since| since >= age) {
+                missing_is_fine(fs::remove_file(entry.path()))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks that `bytes` can be written.
+    ///
+    /// # Errors
+    /// If the disk is full or cannot be used.
+    pub fn has_room(&self, bytes: usize) -> io::Result<()> {
+        // A quota or a reserve of the administrator shows only when something is written.
+        let mut file = tempfile::tempfile_in(self.incoming())?;
+        io::Write::write_all(&mut file, &vec![0; bytes])?;
+        file.sync_all()
     }
 
     /// The folder of files that clients sent, for files that are not complete yet.
