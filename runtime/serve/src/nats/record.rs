@@ -238,12 +238,25 @@ impl Record {
             End::Done(outputs) => self.end(State::Done, None, outputs),
             End::Failed(error, outputs) => self.end(State::Failed, Some(error), outputs),
             End::Cancelled(outputs) => self.end(State::Cancelled, None, outputs),
-            End::Released if self.state == State::Cancelling => {
-                self.end(State::Cancelled, None, Vec::new());
-            }
-            End::Released => self.back(),
+            End::Released => return self.release(),
         }
         true
+    }
+
+    /// Takes the job from a worker that shuts down; false if none has it.
+    fn release(&mut self) -> bool {
+        match self.state {
+            State::Cancelling => self.end(State::Cancelled, None, Vec::new()),
+            State::Running => self.back(),
+            _ => return false,
+        }
+        true
+    }
+
+    /// Takes the job from a worker whose process ended; false if it does not have it.
+    pub(super) fn abandon(&mut self, worker: &str, is_loss: bool) -> bool {
+        let is_its = self.worker.as_deref() == Some(worker);
+        is_its && if is_loss { self.lose() } else { self.release() }
     }
 
     /// Puts the job back into the queue. Its attempts stay counted: a number that returns would let a

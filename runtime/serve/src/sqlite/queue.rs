@@ -146,12 +146,17 @@ pub(super) fn finish(group: &mut Group<'_>, lease: &Lease, end: End) -> rusqlite
             ended(group, lease.id, State::Failed, Some(&error), &outputs)?;
         }
         End::Cancelled(outputs) => ended(group, lease.id, State::Cancelled, None, &outputs)?,
-        End::Released if state == State::Cancelling => {
-            ended(group, lease.id, State::Cancelled, None, &[])?;
-        }
-        End::Released => back(group, lease.id, "losses")?,
+        End::Released => release(group, lease.id, state)?,
     }
     Ok(true)
+}
+
+/// Takes a job from a worker that shuts down.
+fn release(group: &mut Group<'_>, id: Uuid, state: State) -> rusqlite::Result<()> {
+    match state {
+        State::Cancelling => ended(group, id, State::Cancelled, None, &[]),
+        _ => back(group, id, "losses"),
+    }
 }
 
 /// Puts a job back into the queue; `losses` is an SQL expression. Its attempts stay counted: a number
@@ -273,4 +278,25 @@ pub(super) fn sweep(group: &mut Group<'_>, leases: &mut Leases) -> rusqlite::Res
         }
     }
     Ok(over.into_iter().collect())
+}
+
+/// Takes all jobs from a worker whose process ended.
+pub(super) fn abandon(
+    group: &mut Group<'_>,
+    worker: &str,
+    is_loss: bool,
+) -> rusqlite::Result<Vec<Uuid>> {
+    let mut ids = Vec::new();
+    for (state, losses, of, lease) in running(group)? {
+        if of != worker {
+            continue;
+        }
+        if is_loss {
+            lose(group, lease.id, state, losses)?;
+        } else {
+            release(group, lease.id, state)?;
+        }
+        ids.push(lease.id);
+    }
+    Ok(ids)
 }

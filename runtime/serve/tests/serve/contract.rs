@@ -43,6 +43,7 @@ of_each_store!(
     a_cancelled_job_of_a_lost_worker_is_cancelled_and_does_not_run_again,
     a_released_job_waits_again_and_no_loss_is_counted,
     an_attempt_of_before_a_retry_changes_nothing_and_its_end_is_forgotten,
+    a_worker_that_ended_gives_its_jobs_back_at_once,
     a_crowd_of_workers_takes_each_job_once,
     a_change_by_another_process_is_heard,
 );
@@ -205,6 +206,25 @@ async fn an_attempt_of_before_a_retry_changes_nothing_and_its_end_is_forgotten(p
     assert_eq!(later.len(), 2, "numbers count up: {events:?}");
     store.finish(second, End::Done(vec![])).await.expect("answered");
     assert_eq!(state(&store, &job).await, State::Done);
+}
+
+async fn a_worker_that_ended_gives_its_jobs_back_at_once(place: Place) {
+    let store = place.store().await;
+    let job = put(&store, "song").await;
+    let abandon = async |worker: &str, is_loss| {
+        store.abandon(worker.to_owned(), is_loss).await.expect("answered")
+    };
+    for _ in 0..3 {
+        claim(&store, "w").await.expect("a job");
+        assert!(abandon("other", true).await.is_empty());
+        assert_eq!(abandon("w", false).await, [job.id], "no loss is counted");
+    }
+    claim(&store, "w").await.expect("a job");
+    assert_eq!(abandon("w", true).await, [job.id]);
+    assert_eq!(state(&store, &job).await, State::Queued);
+    claim(&store, "w").await.expect("a job");
+    assert_eq!(abandon("w", true).await, [job.id]);
+    assert_eq!(state(&store, &job).await, State::Failed);
 }
 
 async fn a_crowd_of_workers_takes_each_job_once(place: Place) {
