@@ -28,10 +28,10 @@ fn whole(number: i64) -> u64 {
 impl Store for Sqlite {
     fn put(&self, new: NewJob) -> Answer<'_, Put> {
         self.write(move |group| {
-            if let Some(key) = &new.idempotency_key {
-                if let Some(job) = by_key(group.connection, &new.owner, key)? {
-                    return Ok(Put { job, existed: true });
-                }
+            if let Some(key) = &new.idempotency_key
+                && let Some(job) = by_key(group.connection, &new.owner, key)?
+            {
+                return Ok(Put { job, existed: true });
             }
             let (id, at) = (Uuid::now_v7(), now());
             let insert = "INSERT INTO job (id, kind, model, owner, idempotency_key, request, state,
