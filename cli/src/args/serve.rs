@@ -174,7 +174,7 @@ pub(crate) struct Operation {
 
     /// Seconds after which a worker that says nothing counts as lost, and its job runs again.
     #[arg(long, value_name = "SECONDS", default_value_t = 60, hide_short_help = true,
-        value_parser = clap::value_parser!(u32).range(1..=3600))]
+        value_parser = clap::value_parser!(u32).range(4..=3600))]
     pub(crate) lease: u32,
 
     /// Form of the log on standard error.

@@ -172,6 +172,12 @@ impl Server {
         request: Map<String, Value>,
         submission: Submission,
     ) -> Result<Put, ApiError> {
+        // A client that sends its job again gets it, even while the queue is full.
+        if let Some(key) = &submission.idempotency_key
+            && let Some(job) = self.store.keyed(caller.0.clone(), key.clone()).await?
+        {
+            return Ok(Put { job, existed: true });
+        }
         let own = Some(caller.0.clone());
         let (counts, own) = tokio::try_join!(self.store.counts(None), self.store.counts(own))?;
         if counts.queued >= self.limits.queue || own.queued >= self.limits.queue_of_one {

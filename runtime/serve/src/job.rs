@@ -179,7 +179,7 @@ pub struct Job {
     pub started: Option<Millis>,
     /// When it ended.
     pub ended: Option<Millis>,
-    /// Number of times that a worker began it.
+    /// Number of times that a worker began it. It only grows.
     pub attempts: u32,
     /// The worker that runs it or ran it.
     pub worker: Option<String>,
@@ -238,10 +238,10 @@ impl JobError {
         Self { code: code.to_owned(), message: message.into(), param: None, hint: None }
     }
 
-    /// The error of a job that lost its worker `attempts` times.
-    pub(crate) fn worker_lost(attempts: u32) -> Self {
+    /// The error of a job that lost its worker `losses` times.
+    pub(crate) fn worker_lost(losses: u32) -> Self {
         let hint = "the job may need more memory than the machine has; see the worker's log";
-        Self::new("worker_lost", format!("its worker was lost {attempts} times")).hint(hint)
+        Self::new("worker_lost", format!("its worker was lost {losses} times")).hint(hint)
     }
 
     /// Adds a solution.

@@ -1,8 +1,10 @@
 //! Housekeeping: jobs of lost workers, old results, old uploads.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashSet, sync::Arc, time::Duration};
 
+use serde_json::Value;
 use tokio::{sync::watch, time};
+use uuid::Uuid;
 
 use crate::{
     job::{Millis, State, now},
@@ -14,6 +16,9 @@ use crate::{
 const SWEEP: Duration = Duration::from_secs(2);
 /// Looks for lost workers between two looks for old results.
 const PER_CLEANING: u32 = 150;
+
+/// Time without a byte after which a part of an upload belongs to a server that died.
+const PART: Duration = Duration::from_secs(3600);
 
 /// The life of results.
 #[derive(Debug, Clone, Copy)]
@@ -78,23 +83,41 @@ pub async fn clean(
 ) -> Result<(), StoreError> {
     let Retention { age, bytes, deleted } = retention;
     for job in store.expired(ago(age), ago(deleted), bytes).await? {
-        match objects.remove(job.id) {
+        match objects.remove(job.id, job.attempts) {
             Ok(()) => {
                 store.forget(job.id).await?;
             }
             Err(error) => tracing::error!(job = %job.id, %error, "its results cannot be removed"),
         }
     }
-    // A job that waits may need a file that is older than the age.
+    let old = store.old_files(ago(age)).await?;
+    // A job that waits may need a file that is older than the age. Asked after the files, so one that was
+    // accepted since is seen.
     let states = vec![State::Queued, State::Running, State::Cancelling];
     let selection = Selection { states, limit: u32::MAX, ..Selection::default() };
-    let oldest = store.list(selection).await?.last().map_or(Millis::MAX, |job| job.created);
-    let before = ago(age).min(oldest - Millis::from(3600) * 1000);
-    for id in store.old_files(before).await? {
+    let mut needed = HashSet::new();
+    store.list(selection).await?.iter().for_each(|job| ids(&job.request, &mut needed));
+    for id in old.into_iter().filter(|id| !needed.contains(id)) {
         match objects.remove_file(id) {
             Ok(()) => store.forget_file(id).await?,
             Err(error) => tracing::error!(file = %id, %error, "it cannot be removed"),
         }
     }
+    if let Err(error) = objects.remove_parts(PART) {
+        tracing::error!(%error, "parts of uploads cannot be removed");
+    }
     Ok(())
+}
+
+/// Adds all ids that a request names.
+fn ids(value: &Value, found: &mut HashSet<Uuid>) {
+    match value {
+        Value::String(text) => {
+            let words = text.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '-');
+            found.extend(words.filter_map(|word| Uuid::parse_str(word).ok()));
+        }
+        Value::Array(values) => values.iter().for_each(|value| ids(value, found)),
+        Value::Object(values) => values.values().for_each(|value| ids(value, found)),
+        _ => {}
+    }
 }

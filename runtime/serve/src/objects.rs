@@ -17,7 +17,7 @@ use std::{
         Arc,
         atomic::{AtomicU32, Ordering},
     },
-    time::SystemTime,
+    time::{Duration, SystemTime},
 };
 
 use serde_json::Value;
@@ -26,7 +26,7 @@ use uuid::Uuid;
 
 use crate::{
     job::{Content, Output},
-    store::{Lease, MOST_ATTEMPTS},
+    store::Lease,
 };
 
 /// The most bytes of copies of files that lie elsewhere.
@@ -239,13 +239,13 @@ impl Objects {
         self.root.join(&output.key)
     }
 
-    /// Removes all results of a job. A job without results is no error.
+    /// Removes all results of a job that began `attempts` times. A job without results is no error.
     ///
     /// # Errors
     /// If they cannot be removed.
-    pub fn remove(&self, job: Uuid) -> io::Result<()> {
+    pub fn remove(&self, job: Uuid, attempts: u32) -> io::Result<()> {
         if let Some(elsewhere) = &self.elsewhere {
-            for attempt in 1..=MOST_ATTEMPTS {
+            for attempt in 1..=attempts {
                 elsewhere.remove_folder(&attempt_of(job, attempt))?;
             }
         }
@@ -281,6 +281,34 @@ impl Objects {
             elsewhere.remove(&format!("files/{id}"))?;
         }
         missing_is_fine(fs::remove_file(self.file(id)))
+    }
+
+    /// Removes parts of uploads that nobody wrote to for `age`.
+    ///
+    /// # Errors
+    /// If one cannot be removed.
+    pub fn remove_parts(&self, age: Duration) -> io::Result<()> {
+        for entry in fs::read_dir(self.incoming())? {
+            let entry = entry?;
+            let is_part = entry.file_name().to_string_lossy().starts_with(".tmp");
+            // A part may become a file meanwhile.
+            let Ok(time) = entry.metadata().and_then(|data| data.modified()) else { continue };
+            if is_part && time.elapsed().is_ok_and(|since| since >= age) {
+                missing_is_fine(fs::remove_file(entry.path()))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks that `bytes` can be written.
+    ///
+    /// # Errors
+    /// If the disk is full or cannot be used.
+    pub fn has_room(&self, bytes: usize) -> io::Result<()> {
+        // A quota or a reserve of the administrator shows only when something is written.
+        let mut file = tempfile::tempfile_in(self.incoming())?;
+        io::Write::write_all(&mut file, &vec![0; bytes])?;
+        file.sync_all()
     }
 
     /// The folder of files that clients sent, for files that are not complete yet.

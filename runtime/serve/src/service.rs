@@ -55,7 +55,8 @@ pub struct Service {
     pub limits: Limits,
     /// The life of results.
     pub retention: Retention,
-    /// The program and the arguments of the worker; none if workers are started elsewhere.
+    /// The program and the arguments of the worker, which takes `--name` too; none if workers are started
+    /// elsewhere.
     pub worker: Option<Vec<std::ffi::OsString>>,
     /// Time that the present job has to end when the server ends.
     pub drain: Duration,
@@ -192,7 +193,13 @@ impl Service {
         let keeping =
             tokio::spawn(maintenance::run(store.clone(), objects, self.retention, ending.clone()));
         let worker = self.worker.clone().map(|command| {
-            tokio::spawn(supervise(command, server.is_ready.clone(), ending.clone(), self.drain))
+            tokio::spawn(supervise(
+                command,
+                store.clone(),
+                server.is_ready.clone(),
+                ending.clone(),
+                self.drain,
+            ))
         });
         if worker.is_none() {
             // Workers of other places are not seen from here.
@@ -221,6 +228,7 @@ fn notify(state: &[sd_notify::NotifyState<'_>]) {
 /// Keeps a worker running until `ending` is true.
 async fn supervise(
     command: Vec<std::ffi::OsString>,
+    store: Arc<dyn Store>,
     is_ready: Arc<AtomicBool>,
     mut ending: watch::Receiver<bool>,
     drain: Duration,
@@ -228,10 +236,19 @@ async fn supervise(
     let mut pause = AGAIN[0];
     while !*ending.borrow() {
         let begin = time::Instant::now();
-        match spawn(&command) {
+        // Of this process alone, so its jobs can be given back when it ends.
+        let name = format!("server-{}", uuid::Uuid::now_v7());
+        match spawn(&command, &name) {
             Ok(mut child) => {
                 watch_worker(&mut child, &is_ready, &mut ending, drain).await;
                 is_ready.store(false, Ordering::Relaxed);
+                // A crash may be the fault of the job; the end of the server never is.
+                let is_loss = !*ending.borrow();
+                match store.abandon(name, is_loss).await {
+                    Ok(jobs) if jobs.is_empty() => {}
+                    Ok(jobs) => tracing::warn!(?jobs, "jobs of the worker were taken back"),
+                    Err(error) => tracing::warn!(%error, "its job waits for the end of its lease"),
+                }
             }
             Err(error) => tracing::error!(%error, "the worker cannot be started"),
         }
@@ -250,10 +267,11 @@ async fn supervise(
     }
 }
 
-fn spawn(command: &[std::ffi::OsString]) -> io::Result<Child> {
+fn spawn(command: &[std::ffi::OsString], name: &str) -> io::Result<Child> {
     let [program, args @ ..] = command else { return Err(io::ErrorKind::InvalidInput.into()) };
     Command::new(program)
         .args(args)
+        .args(["--name", name])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .kill_on_drop(true)

@@ -3,7 +3,8 @@
 //! - A job is in the store before its client gets the id, and survives a power cut.
 //! - A worker claims a job with a lease, and extends it while it works. A lease that ran out puts the
 //!   job back into the queue once; the second time the job fails with `worker_lost`.
-//! - A worker changes a job only while it holds its lease: [`Lease`] names the attempt.
+//! - A worker changes a job only while it holds its lease: [`Lease`] names the attempt. Numbers of
+//!   attempts only grow, so no other attempt of a job has the same one.
 //! - A lease is decided by one clock, the steady one of the process that looks ([`Store::sweep`]): it
 //!   counts from the last extension that it saw. Clocks of workers do not matter.
 //! - A queued job is cancelled at once; a running one when its worker sees the wish.
@@ -22,8 +23,8 @@ use uuid::Uuid;
 
 use crate::job::{Event, Job, JobError, Kind, Millis, NewJob, Output, Progress, State};
 
-/// Attempts after which a job whose worker was lost fails.
-pub const MOST_ATTEMPTS: u32 = 2;
+/// Lost workers after which a job fails.
+pub const MOST_LOSSES: u32 = 2;
 
 /// A failure of the store itself.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -95,6 +96,20 @@ pub struct News {
     pub resolved: Option<Value>,
 }
 
+impl News {
+    /// Puts news that could not be stored before these.
+    pub(crate) fn restore(&mut self, older: Self) {
+        self.progress = self.progress.take().or(older.progress);
+        self.resolved = self.resolved.take().or(older.resolved);
+        self.notices.splice(0..0, older.notices);
+    }
+
+    /// True if nothing is new.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.progress.is_none() && self.resolved.is_none() && self.notices.is_empty()
+    }
+}
+
 /// The end of an attempt.
 #[derive(Debug, Clone)]
 pub enum End {
@@ -104,7 +119,7 @@ pub enum End {
     Failed(JobError, Vec<Output>),
     /// It stopped because its client wished so.
     Cancelled(Vec<Output>),
-    /// The worker shuts down: the job goes back into the queue, and the attempt does not count.
+    /// The worker shuts down: the job goes back into the queue, and no loss is counted.
     Released,
 }
 
@@ -193,6 +208,8 @@ pub struct File {
 pub trait Store: Send + Sync + 'static {
     /// Stores a job. The answer comes when it is safe on disk.
     fn put(&self, job: NewJob) -> Answer<'_, Put>;
+    /// Returns the job of an idempotency key of a client.
+    fn keyed(&self, owner: String, key: String) -> Answer<'_, Option<Job>>;
     /// Takes the next job for a worker.
     fn claim(&self, claim: Claim) -> Answer<'_, Option<Job>>;
     /// Extends a lease to `until` from now, and stores news.
@@ -218,6 +235,9 @@ pub trait Store: Send + Sync + 'static {
     fn mark(&self, id: Uuid, marks: Marks) -> Answer<'_, bool>;
     /// Returns jobs of lost workers to the queue or ends them; returns their ids.
     fn sweep(&self) -> Answer<'_, Vec<Uuid>>;
+    /// Takes all jobs from a worker whose process ended; returns their ids. With `is_loss` it counts as for
+    /// a lease that ran out; without it, as for a job that was released.
+    fn abandon(&self, worker: String, is_loss: bool) -> Answer<'_, Vec<Uuid>>;
     /// Returns ended jobs that may be removed: older than `before`, put away before `deleted_before`,
     /// or the oldest while all results are larger than `bytes`.
     fn expired(&self, before: Millis, deleted_before: Millis, bytes: u64) -> Answer<'_, Vec<Job>>;
@@ -237,4 +257,23 @@ pub trait Store: Send + Sync + 'static {
     fn set(&self, name: &'static str, value: Value) -> Answer<'_, ()>;
     /// Returns a receiver of the ids of jobs that changed, by this process or another.
     fn changes(&self) -> broadcast::Receiver<Uuid>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn news_that_could_not_be_stored_comes_before_later_news() {
+        let progress = |done| Some(Progress { done, ..Progress::default() });
+        let news = |text: &str, progress, resolved: Option<&str>| News {
+            progress,
+            notices: vec![text.to_owned()],
+            resolved: resolved.map(Value::from),
+        };
+        let mut later = news("b", progress(2), None);
+        later.restore(news("a", progress(1), Some("r")));
+        assert_eq!(later.notices, ["a", "b"]);
+        assert_eq!((later.progress, later.resolved), (progress(2), Some(Value::from("r"))));
+    }
 }

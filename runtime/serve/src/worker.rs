@@ -3,26 +3,33 @@
 //! The work blocks its thread, which may be minutes. Leases are extended by a task of the runtime, so a
 //! busy device never looks dead.
 
+mod keeper;
+
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     path::Path,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     time::{Duration, Instant},
 };
 
-use acestep_engine::{Event, Observe};
+use acestep_engine::Observe;
 use serde_json::Value;
-use tokio::{runtime::Handle, task::JoinHandle, time};
+use tokio::{runtime::Handle, time};
 
+use self::keeper::{Keeper, Watch};
 use crate::{
-    job::{Content, Job, JobError, Kind, Output, Progress},
+    job::{Content, Job, JobError, Kind, Output},
     objects::Objects,
-    store::{Claim, End, Held, Lease, News, Store, StoreError},
+    store::{Claim, End, Lease, Store, StoreError},
 };
 
+/// Times that a job goes back into the queue because its files cannot be stored or fetched.
+const TROUBLES: u32 = 3;
+/// Free space that a worker needs to go on after the disk was full.
+const ROOM: usize = 16 << 20;
 /// Time that a worker waits for a queue that cannot be used.
 const OUTAGE: Duration = Duration::from_secs(600);
 
@@ -39,6 +46,8 @@ pub struct Times {
     pub look: Duration,
     /// No job waits longer than this behind jobs of the model in memory.
     pub patience: Duration,
+    /// Time between two looks for free space, after the disk was full.
+    pub full: Duration,
 }
 
 impl Default for Times {
@@ -49,6 +58,7 @@ impl Default for Times {
             report: Duration::from_secs(1),
             look: Duration::from_secs(1),
             patience: Duration::from_secs(300),
+            full: Duration::from_secs(60),
         }
     }
 }
@@ -143,8 +153,13 @@ impl Worker<'_> {
     pub fn run(&self, runtime: &Handle, runner: &mut dyn Runner) -> Result<(), StoreError> {
         let mut changes = self.store.changes();
         let mut last = Instant::now();
+        let mut trouble = Trouble::default();
         while !self.is_draining.load(Ordering::Relaxed) {
-            match self.run_next(runtime, runner) {
+            if trouble.is_full {
+                self.wait_for_room(&mut trouble);
+                continue;
+            }
+            match self.run_next(runtime, runner, &mut trouble) {
                 Ok(true) => {}
                 Ok(false) => {
                     // A change or the end of the time: both are a reason to look.
@@ -163,11 +178,37 @@ impl Worker<'_> {
         Ok(())
     }
 
-    /// Stores the end of an attempt. The results are there, so it is worth to try again.
-    fn finish(&self, runtime: &Handle, lease: &Lease, end: &End) -> Result<bool, StoreError> {
+    /// Takes no job while the disk is full: each one would end up back in the queue.
+    fn wait_for_room(&self, trouble: &mut Trouble) {
+        while trouble.is_full && !self.is_draining.load(Ordering::Relaxed) {
+            let begin = Instant::now();
+            while begin.elapsed() < self.times.full && !self.is_draining.load(Ordering::Relaxed) {
+                std::thread::sleep(self.times.look.min(self.times.full));
+            }
+            match self.objects.has_room(ROOM) {
+                Ok(()) => trouble.is_full = false,
+                Err(error) => tracing::warn!(%error, "the disk is full: the worker waits"),
+            }
+        }
+    }
+
+    /// Stores the last news and the end of an attempt. The results are there, so it is worth to try
+    /// again.
+    fn finish(
+        &self,
+        runtime: &Handle,
+        lease: &Lease,
+        end: &End,
+        watch: &Watch,
+    ) -> Result<bool, StoreError> {
         let start = Instant::now();
+        let store = async || {
+            // The last notices come before the end.
+            watch.extend(&*self.store, lease, self.times.lease).await?;
+            self.store.finish(lease.clone(), end.clone()).await
+        };
         loop {
-            match runtime.block_on(self.store.finish(lease.clone(), end.clone())) {
+            match runtime.block_on(store()) {
                 Err(error)
                     if start.elapsed() < OUTAGE && !self.is_ending.load(Ordering::Relaxed) =>
                 {
@@ -183,7 +224,12 @@ impl Worker<'_> {
     ///
     /// # Errors
     /// If the queue cannot be used.
-    pub fn run_next(&self, runtime: &Handle, runner: &mut dyn Runner) -> Result<bool, StoreError> {
+    fn run_next(
+        &self,
+        runtime: &Handle,
+        runner: &mut dyn Runner,
+        trouble: &mut Trouble,
+    ) -> Result<bool, StoreError> {
         let claim = Claim {
             worker: self.name.clone(),
             kinds: runner.kinds(),
@@ -196,7 +242,10 @@ impl Worker<'_> {
         let span = tracing::info_span!("job", id = %job.id, kind = job.kind.name());
         let _entered = span.enter();
         tracing::info!(attempt = job.attempts, "begins");
-        let end = self.attempt(runtime, runner, &job, &lease);
+        let watch = Arc::new(Watch::new(self.is_ending.clone()));
+        // The lease is kept until the end is stored.
+        let _keeper = Keeper::new(runtime, &self.store, self.times, &lease, &watch);
+        let end = self.attempt(runner, &job, &lease, &watch, trouble);
         let name = match &end {
             End::Done(_) => "done",
             End::Failed(error, _) => {
@@ -206,7 +255,7 @@ impl Worker<'_> {
             End::Cancelled(_) => "cancelled",
             End::Released => "released",
         };
-        let stored = self.finish(runtime, &lease, &end)?;
+        let stored = self.finish(runtime, &lease, &end, &watch)?;
         if stored {
             tracing::info!("{name}");
             if let Err(error) = self.objects.remove_earlier(&lease) {
@@ -218,23 +267,29 @@ impl Worker<'_> {
         Ok(true)
     }
 
-    fn attempt(&self, runtime: &Handle, runner: &mut dyn Runner, job: &Job, lease: &Lease) -> End {
-        let folder = match self.objects.attempt(lease) {
+    fn attempt(
+        &self,
+        runner: &mut dyn Runner,
+        job: &Job,
+        lease: &Lease,
+        watch: &Watch,
+        trouble: &mut Trouble,
+    ) -> End {
+        let folder = self.objects.attempt(lease);
+        let prepared = folder.and_then(|folder| {
+            self.objects.prepare(&job.request)?;
+            Ok(folder)
+        });
+        let folder = match prepared {
             Ok(folder) => folder,
-            Err(error) => return End::Failed(of_files(&error), Vec::new()),
+            Err(error) => return self.troubled(lease, of_files(&error), trouble),
         };
-        let watch = Arc::new(Watch { ending: self.is_ending.clone(), ..Watch::default() });
-        let keeper = self.keep(runtime, lease.clone(), watch.clone());
-        if let Err(error) = self.objects.prepare(&job.request) {
-            keeper.abort();
-            return End::Failed(of_files(&error), Vec::new());
-        }
         let mut made = Vec::new();
         let task = Task {
             job,
             folder: &folder,
             objects: &self.objects,
-            observe: &*watch,
+            observe: watch,
             resolved: &|value| watch.news().resolved = Some(value),
             made: &mut made,
         };
@@ -243,25 +298,37 @@ impl Worker<'_> {
             let message = "a mistake in this program ended the job; see the worker's log";
             Err(Stopped::Failed(JobError::new("internal", message)))
         });
-        // The lease is kept until the results are where they belong.
-        let outputs = self.outputs(lease, &made);
-        keeper.abort();
-        // The last notices come before the end.
-        let news = std::mem::take(&mut *watch.news());
-        let held = runtime.block_on(self.store.extend(lease.clone(), self.times.lease, news));
-        if let Err(error) = held {
-            tracing::error!(%error, "the last news of the job are not stored");
-        }
-        let outputs = match outputs {
+        let outputs = match self.outputs(lease, &made) {
             Ok(outputs) => outputs,
-            Err(error) => return End::Failed(of_files(&error), Vec::new()),
+            Err(error) => return self.troubled(lease, of_files(&error), trouble),
         };
         match result {
+            Err(Stopped::Failed(error)) if error.code == DISK_FULL => {
+                self.troubled(lease, error, trouble)
+            }
             Ok(()) => End::Done(outputs),
             Err(Stopped::Failed(error)) => End::Failed(error, outputs),
             Err(Stopped::Cancelled) if self.is_ending.load(Ordering::Relaxed) => End::Released,
             Err(Stopped::Cancelled) => End::Cancelled(outputs),
         }
+    }
+
+    /// The end of an attempt whose files could not be stored or fetched. A full disk and a lost
+    /// connection pass, so the job waits again; one that meets them each time fails.
+    fn troubled(&self, lease: &Lease, error: JobError, trouble: &mut Trouble) -> End {
+        // What was written would keep the disk full.
+        if let Err(error) = std::fs::remove_dir_all(self.objects.attempt_folder(lease)) {
+            tracing::warn!(%error, "files of an attempt stay");
+        }
+        trouble.is_full = error.code == DISK_FULL;
+        trouble.times = if trouble.job == Some(lease.id) { trouble.times + 1 } else { 1 };
+        trouble.job = Some(lease.id);
+        if trouble.times >= TROUBLES {
+            return End::Failed(error, Vec::new());
+        }
+        tracing::warn!(code = error.code, message = error.message, "the job waits again");
+        std::thread::sleep(self.times.look);
+        End::Released
     }
 
     fn outputs(&self, lease: &Lease, made: &[Made]) -> std::io::Result<Vec<Output>> {
@@ -273,93 +340,27 @@ impl Worker<'_> {
         self.objects.publish(lease, &outputs)?;
         Ok(outputs)
     }
-
-    /// Extends the lease and reports news, until the task is aborted.
-    fn keep(&self, runtime: &Handle, lease: Lease, watch: Arc<Watch>) -> JoinHandle<()> {
-        let (store, times) = (self.store.clone(), self.times);
-        runtime.spawn(async move {
-            let mut quiet = Duration::ZERO;
-            loop {
-                time::sleep(times.report).await;
-                quiet += times.report;
-                let news = std::mem::take(&mut *watch.news());
-                let is_news = news.progress.is_some() || !news.notices.is_empty();
-                if !is_news && news.resolved.is_none() && quiet < times.extend {
-                    // A wish to cancel comes with the answer, so ask often.
-                    match store.get(lease.id).await {
-                        Ok(crate::store::Found::Job(job))
-                            if job.state == crate::job::State::Running => {}
-                        Ok(_) => watch.cancel.store(true, Ordering::Relaxed),
-                        Err(error) => tracing::warn!(%error, "the state of the job is unknown"),
-                    }
-                    continue;
-                }
-                quiet = Duration::ZERO;
-                match store.extend(lease.clone(), times.lease, news).await {
-                    Ok(Held::Yes) => {}
-                    Ok(Held::Cancel | Held::Lost) => watch.cancel.store(true, Ordering::Relaxed),
-                    Err(error) => tracing::warn!(%error, "the lease could not be extended"),
-                }
-            }
-        })
-    }
 }
+
+/// Trouble with files, over several attempts.
+#[derive(Debug, Default)]
+struct Trouble {
+    /// The job that met it last.
+    job: Option<uuid::Uuid>,
+    /// Times that it did.
+    times: u32,
+    /// True if the disk was full.
+    is_full: bool,
+}
+
+/// Word for errors of a full disk.
+const DISK_FULL: &str = "disk_full";
 
 /// Error of files that the server itself writes.
 pub fn of_files(error: &std::io::Error) -> JobError {
     let code = match error.kind() {
-        std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => "disk_full",
+        std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => DISK_FULL,
         _ => "internal",
     };
     JobError::new(code, format!("the results cannot be stored: {error}"))
-}
-
-/// Observer of a job: collects news, and knows if the job is cancelled.
-#[derive(Debug, Default)]
-struct Watch {
-    news: Mutex<News>,
-    cancel: AtomicBool,
-    ending: Arc<AtomicBool>,
-}
-
-impl Watch {
-    fn news(&self) -> std::sync::MutexGuard<'_, News> {
-        self.news.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Observe for Watch {
-    fn event(&self, event: Event) {
-        match event {
-            Event::Loading(stage) => {
-                let stage = format!("loading: {}", stage.name);
-                self.news().progress = Some(Progress { stage, ..Progress::default() });
-            }
-            Event::Advanced { stage, done, total } => {
-                self.news().progress = Some(Progress {
-                    stage: stage.name.to_owned(),
-                    unit: stage.unit.name().to_owned(),
-                    done: done as u64,
-                    total: total as u64,
-                });
-            }
-            Event::Noticed(notice) => self.news().notices.push(notice.0),
-            Event::Overflowed { who, dtype } => {
-                self.news().notices.push(acestep_engine::retry::notice(who, dtype).0);
-            }
-            Event::Again { stage, frames, why } => {
-                let text = format!(
-                    "the device failed in the {} stage ({why}): it runs again in tiles of {frames} \
-                     frames",
-                    stage.name
-                );
-                self.news().notices.push(text);
-            }
-            Event::Finished { .. } => {}
-        }
-    }
-
-    fn cancelled(&self) -> bool {
-        self.cancel.load(Ordering::Relaxed) || self.ending.load(Ordering::Relaxed)
-    }
 }

@@ -8,7 +8,7 @@ use std::{collections::VecDeque, convert::Infallible, sync::Arc, time::Duration}
 use axum::{
     Extension, Router,
     extract::{Path, State},
-    http::HeaderMap,
+    http::{HeaderMap, StatusCode},
     response::{
         IntoResponse, Response,
         sse::{Event as Sent, KeepAlive, Sse},
@@ -41,7 +41,8 @@ struct Following {
 /// Follows a job until its end.
 #[utoipa::path(get, path = "/v1/jobs/{id}/events", tag = "jobs",
     responses((status = 200, description = "a stream of events: state, progress, notice, track, end",
-        content_type = "text/event-stream", body = String)))]
+        content_type = "text/event-stream", body = String),
+        (status = 204, description = "the job ended, and all its events were sent")))]
 pub(super) async fn events(
     State(server): State<Arc<Server>>,
     Extension(caller): Extension<Caller>,
@@ -50,9 +51,13 @@ pub(super) async fn events(
 ) -> Result<Response, ApiError> {
     // Listen first, so that no change is missed.
     let changes = server.hub.listen(&server.store, id);
-    server.job(&caller, id).await?;
+    let job = server.job(&caller, id).await?;
     let last = headers.get("last-event-id").and_then(|value| value.to_str().ok());
     let after = last.and_then(|text| text.trim().parse().ok()).unwrap_or(0);
+    if job.state.is_ended() && server.store.events(id, after).await?.is_empty() {
+        // A browser connects again after each end of a stream, until it gets this.
+        return Ok(StatusCode::NO_CONTENT.into_response());
+    }
     let following =
         Following { server, caller, id, changes, after, waiting: VecDeque::new(), is_over: false };
     let stream = stream::unfold(following, |mut following| async {

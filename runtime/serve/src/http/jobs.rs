@@ -372,7 +372,7 @@ pub(super) async fn remove(
     } else if remove.forget {
         // Results first: a job without results can be removed later, results without a job never.
         let objects = server.objects.clone();
-        let removed = tokio::task::spawn_blocking(move || objects.remove(id)).await;
+        let removed = tokio::task::spawn_blocking(move || objects.remove(id, job.attempts)).await;
         removed
             .map_err(|_| ApiError::internal("the results cannot be removed"))?
             .map_err(|error| ApiError::from(crate::worker::of_files(&error)))?;

@@ -21,13 +21,12 @@ use crate::{
 };
 
 /// The key of an idempotency key.
-fn only(new: &NewJob) -> Option<String> {
-    let key = new.idempotency_key.as_ref()?;
+pub(super) fn only(owner: &str, key: &str) -> String {
     let mut sum = Sha256::new();
-    sum.update((new.owner.len() as u64).to_le_bytes());
-    sum.update(&new.owner);
+    sum.update((owner.len() as u64).to_le_bytes());
+    sum.update(owner);
     sum.update(key);
-    Some(hex(&sum.finalize()))
+    hex(&sum.finalize())
 }
 
 fn unseen() -> StoreError {
@@ -76,7 +75,7 @@ impl Nats {
     }
 
     pub(super) async fn accept(&self, new: NewJob) -> Result<Put, StoreError> {
-        let key = only(&new);
+        let key = new.idempotency_key.as_ref().map(|key| only(&new.owner, key));
         loop {
             let mut id = Uuid::now_v7();
             if let Some(key) = &key {

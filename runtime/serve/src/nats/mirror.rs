@@ -128,6 +128,14 @@ impl Mirror {
         lost.map(|record| (record.id, record.write)).collect()
     }
 
+    /// Jobs that a worker has.
+    pub(super) fn of_worker(&self, worker: &str) -> Vec<Uuid> {
+        let jobs = lock(&self.jobs);
+        let running = jobs.running.iter().filter_map(|id| jobs.all.get(id)?.record());
+        let its = running.filter(|record| record.worker.as_deref() == Some(worker));
+        its.map(|record| record.id).collect()
+    }
+
     /// True if the lease of a job ran out.
     pub(super) fn is_lost(&self, id: Uuid) -> bool {
         let (jobs, connected) = (lock(&self.jobs), *lock(&self.connected));

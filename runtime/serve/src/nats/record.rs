@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use crate::{
     job::{Content, Event, Job, JobError, Kind, Millis, NewJob, Output, Progress, State, now},
-    store::{Claim, End, Held, Lease, MOST_ATTEMPTS, Marks, News},
+    store::{Claim, End, Held, Lease, MOST_LOSSES, Marks, News},
 };
 
 /// The value of a key: a job, or the time at which it was removed. A removed job keeps its key, so its
@@ -45,6 +45,9 @@ pub(super) struct Record {
     pub(super) started: Option<Millis>,
     pub(super) ended: Option<Millis>,
     pub(super) attempts: u32,
+    /// Workers that it lost.
+    #[serde(default)]
+    losses: u32,
     pub(super) worker: Option<String>,
     /// Length of the lease, in milliseconds. It begins with each change of the record.
     pub(super) lease: u64,
@@ -92,6 +95,7 @@ impl Record {
             started: None,
             ended: None,
             attempts: 0,
+            losses: 0,
             worker: None,
             lease: 0,
             progress: Progress::default(),
@@ -234,21 +238,34 @@ impl Record {
             End::Done(outputs) => self.end(State::Done, None, outputs),
             End::Failed(error, outputs) => self.end(State::Failed, Some(error), outputs),
             End::Cancelled(outputs) => self.end(State::Cancelled, None, outputs),
-            End::Released if self.state == State::Cancelling => {
-                self.end(State::Cancelled, None, Vec::new());
-            }
-            End::Released => self.back(self.attempts - 1),
+            End::Released => return self.release(),
         }
         true
     }
 
-    /// Puts the job back into the queue.
-    fn back(&mut self, attempts: u32) {
+    /// Takes the job from a worker that shuts down; false if none has it.
+    fn release(&mut self) -> bool {
+        match self.state {
+            State::Cancelling => self.end(State::Cancelled, None, Vec::new()),
+            State::Running => self.back(),
+            _ => return false,
+        }
+        true
+    }
+
+    /// Takes the job from a worker whose process ended; false if it does not have it.
+    pub(super) fn abandon(&mut self, worker: &str, is_loss: bool) -> bool {
+        let is_its = self.worker.as_deref() == Some(worker);
+        is_its && if is_loss { self.lose() } else { self.release() }
+    }
+
+    /// Puts the job back into the queue. Its attempts stay counted: a number that returns would let a
+    /// worker of before change the job.
+    fn back(&mut self) {
         self.worker = None;
         self.started = None;
         self.ended = None;
         self.error = None;
-        self.attempts = attempts;
         self.enter(State::Queued);
     }
 
@@ -282,7 +299,10 @@ impl Record {
     pub(super) fn retry(&mut self) -> bool {
         let may = matches!(self.state, State::Failed | State::Cancelled) && self.outputs.is_empty();
         if may {
-            self.back(0);
+            // They would end the stream of events.
+            self.events.retain(|event| event.name != "end" && event.name != "track");
+            self.losses = 0;
+            self.back();
         }
         may
     }
@@ -291,11 +311,15 @@ impl Record {
     pub(super) fn lose(&mut self) -> bool {
         match self.state {
             State::Cancelling => self.end(State::Cancelled, None, Vec::new()),
-            State::Running if self.attempts >= MOST_ATTEMPTS => {
-                let error = JobError::worker_lost(self.attempts);
-                self.end(State::Failed, Some(error), Vec::new());
+            State::Running => {
+                self.losses += 1;
+                if self.losses >= MOST_LOSSES {
+                    let error = JobError::worker_lost(self.losses);
+                    self.end(State::Failed, Some(error), Vec::new());
+                } else {
+                    self.back();
+                }
             }
-            State::Running => self.back(self.attempts),
             _ => return false,
         }
         true

@@ -11,6 +11,7 @@ use uuid::Uuid;
 
 use super::{
     Nats,
+    accept::only,
     mirror::Seen,
     parsed,
     record::{Record, Stored, Text},
@@ -101,6 +102,18 @@ impl Nats {
 impl Store for Nats {
     fn put(&self, job: NewJob) -> Answer<'_, Put> {
         Box::pin(self.accept(job))
+    }
+
+    fn keyed(&self, owner: String, key: String) -> Answer<'_, Option<Job>> {
+        Box::pin(async move {
+            let key = only(&owner, &key);
+            let Some(entry) = self.entry(&self.keys, &key).await? else { return Ok(None) };
+            let seen = self.seen(parsed(&entry.value)?).await?;
+            match seen.as_ref().and_then(Seen::record) {
+                Some(record) => Ok(Some(self.job(record).await?)),
+                None => Ok(None),
+            }
+        })
     }
 
     fn claim(&self, claim: Claim) -> Answer<'_, Option<Job>> {
@@ -201,6 +214,19 @@ impl Store for Nats {
                 }
             }
             Ok(swept)
+        })
+    }
+
+    fn abandon(&self, worker: String, is_loss: bool) -> Answer<'_, Vec<Uuid>> {
+        Box::pin(async move {
+            let mut abandoned = Vec::new();
+            for id in self.mirror.of_worker(&worker) {
+                let work = |record: &mut Record| record.abandon(&worker, is_loss).then_some(());
+                if self.change(id, work).await?.is_some() {
+                    abandoned.push(id);
+                }
+            }
+            Ok(abandoned)
         })
     }
 

@@ -1,9 +1,6 @@
 //! The life of a job: claimed, extended, finished, cancelled, lost.
 
-use std::{
-    collections::HashSet,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use rusqlite::{OptionalExtension, named_params};
 use serde_json::json;
@@ -11,16 +8,24 @@ use uuid::Uuid;
 
 use super::{
     Group,
-    leases::Leases,
-    rows::{by_id, id, job},
+    leases::{Leases, Written},
+    rows::{by_id, id},
 };
 use crate::{
     job::{Content, Job, JobError, Millis, Output, State, now},
-    store::{Claim, End, Held, Lease, MOST_ATTEMPTS, News},
+    store::{Claim, End, Held, Lease, MOST_LOSSES, News},
 };
+
+/// Length of a lease that an older version of the program wrote.
+const OLDER: Duration = Duration::from_secs(60);
 
 fn millis(duration: Duration) -> Millis {
     Millis::try_from(duration.as_millis()).unwrap_or(Millis::MAX / 4)
+}
+
+/// Milliseconds of a lease, at most 49 days.
+fn short(length: Duration) -> u32 {
+    u32::try_from(length.as_millis()).unwrap_or(u32::MAX)
 }
 
 fn to_json(value: &impl serde::Serialize) -> rusqlite::Result<String> {
@@ -35,12 +40,12 @@ fn next(group: &Group<'_>, claim: &Claim, at: Millis) -> rusqlite::Result<Option
     let kinds: Vec<&str> = claim.kinds.iter().map(|kind| kind.name()).collect();
     let kinds = to_json(&kinds)?;
     let oldest = "SELECT id, priority, model, created FROM job
-         WHERE state = 'queued' AND run_after <= ?1 AND kind IN (SELECT value FROM json_each(?2))
+         WHERE state = 'queued' AND kind IN (SELECT value FROM json_each(?1))
          ORDER BY priority DESC, id LIMIT 1";
     let oldest = group
         .connection
         .prepare_cached(oldest)?
-        .query_row((at, &kinds), |row| {
+        .query_row([&kinds], |row| {
             let model: Option<String> = row.get(2)?;
             Ok((id(row, 0)?, row.get::<_, i64>(1)?, model, row.get::<_, Millis>(3)?))
         })
@@ -54,13 +59,13 @@ fn next(group: &Group<'_>, claim: &Claim, at: Millis) -> rusqlite::Result<Option
         return Ok(Some(oldest));
     };
     let own = "SELECT id FROM job
-         WHERE state = 'queued' AND priority = ?1 AND model = ?2 AND run_after <= ?3
-             AND kind IN (SELECT value FROM json_each(?4))
+         WHERE state = 'queued' AND priority = ?1 AND model = ?2
+             AND kind IN (SELECT value FROM json_each(?3))
          ORDER BY id LIMIT 1";
     let own = group
         .connection
         .prepare_cached(own)?
-        .query_row((priority, resident, at, &kinds), |row| id(row, 0))
+        .query_row((priority, resident, &kinds), |row| id(row, 0))
         .optional()?;
     Ok(Some(own.unwrap_or(oldest)))
 }
@@ -71,12 +76,13 @@ pub(super) fn claim(group: &mut Group<'_>, claim: &Claim) -> rusqlite::Result<Op
     let next = next(group, claim, at)?;
     let Some(id) = next else { return Ok(None) };
     let take = "UPDATE job SET state = 'running', worker = :worker, attempts = attempts + 1,
-             started = :now, lease_until = :lease, progress = '{}', error = NULL
+             started = :now, lease_until = :lease, lease_ms = :length, progress = '{}', error = NULL
          WHERE id = :id";
     group.connection.prepare_cached(take)?.execute(named_params! {
         ":worker": claim.worker,
         ":now": at,
         ":lease": at + millis(claim.lease),
+        ":length": short(claim.lease),
         ":id": id.to_string(),
     })?;
     group.state(id, State::Running)?;
@@ -105,8 +111,8 @@ pub(super) fn extend(
     let id = lease.id.to_string();
     group
         .connection
-        .prepare_cached("UPDATE job SET lease_until = ?2 WHERE id = ?1")?
-        .execute((&id, now() + millis(length)))?;
+        .prepare_cached("UPDATE job SET lease_until = ?2, lease_ms = ?3 WHERE id = ?1")?
+        .execute((&id, now() + millis(length), short(length)))?;
     if let Some(progress) = &news.progress {
         group
             .connection
@@ -140,19 +146,25 @@ pub(super) fn finish(group: &mut Group<'_>, lease: &Lease, end: End) -> rusqlite
             ended(group, lease.id, State::Failed, Some(&error), &outputs)?;
         }
         End::Cancelled(outputs) => ended(group, lease.id, State::Cancelled, None, &outputs)?,
-        End::Released if state == State::Cancelling => {
-            ended(group, lease.id, State::Cancelled, None, &[])?;
-        }
-        End::Released => back(group, lease.id, "attempts - 1")?,
+        End::Released => release(group, lease.id, state)?,
     }
     Ok(true)
 }
 
-/// Puts a job back into the queue; `attempts` is an SQL expression.
-fn back(group: &mut Group<'_>, id: Uuid, attempts: &str) -> rusqlite::Result<()> {
+/// Takes a job from a worker that shuts down.
+fn release(group: &mut Group<'_>, id: Uuid, state: State) -> rusqlite::Result<()> {
+    match state {
+        State::Cancelling => ended(group, id, State::Cancelled, None, &[]),
+        _ => back(group, id, "losses"),
+    }
+}
+
+/// Puts a job back into the queue; `losses` is an SQL expression. Its attempts stay counted: a number
+/// that returns would let a worker of before change the job.
+fn back(group: &mut Group<'_>, id: Uuid, losses: &str) -> rusqlite::Result<()> {
     let update = format!(
         "UPDATE job SET state = 'queued', worker = NULL, lease_until = NULL, started = NULL,
-             ended = NULL, error = NULL, attempts = {attempts} WHERE id = ?1"
+             ended = NULL, error = NULL, losses = {losses} WHERE id = ?1"
     );
     group.connection.prepare_cached(&update)?.execute([id.to_string()])?;
     group.state(id, State::Queued)
@@ -218,34 +230,73 @@ pub(super) fn retry(group: &mut Group<'_>, id: Uuid) -> rusqlite::Result<bool> {
     });
     if may {
         back(group, id, "0")?;
+        // They would end the stream of events. The state came after them, so numbers still count up.
+        group
+            .connection
+            .prepare_cached("DELETE FROM event WHERE job = ?1 AND name IN ('end', 'track')")?
+            .execute([id.to_string()])?;
     }
     Ok(may)
 }
 
+/// Jobs that workers have: their states, losses, workers and leases.
+fn running(group: &Group<'_>) -> rusqlite::Result<Vec<(State, u32, String, Written)>> {
+    let select = "SELECT id, state, losses, worker, lease_until, lease_ms FROM job
+         WHERE state IN ('running', 'cancelling')";
+    let mut statement = group.connection.prepare_cached(select)?;
+    let jobs = statement.query_map([], |row| {
+        let until = row.get::<_, Option<Millis>>(4)?.unwrap_or(0);
+        // A lease of an older version of the program has no length.
+        let length = row.get::<_, Option<u32>>(5)?;
+        let length = length.map_or(OLDER, |length| Duration::from_millis(length.into()));
+        let worker = row.get::<_, Option<String>>(3)?.unwrap_or_default();
+        Ok((row.get(1)?, row.get(2)?, worker, Written { id: id(row, 0)?, until, length }))
+    })?;
+    jobs.collect()
+}
+
+/// Takes a job from a worker that was lost.
+fn lose(group: &mut Group<'_>, id: Uuid, state: State, losses: u32) -> rusqlite::Result<()> {
+    let losses = losses + 1;
+    if state == State::Cancelling {
+        ended(group, id, State::Cancelled, None, &[])
+    } else if losses >= MOST_LOSSES {
+        ended(group, id, State::Failed, Some(&JobError::worker_lost(losses)), &[])
+    } else {
+        back(group, id, "losses + 1")
+    }
+}
+
 /// Returns jobs with ended leases to the queue, or ends them.
 pub(super) fn sweep(group: &mut Group<'_>, leases: &mut Leases) -> rusqlite::Result<Vec<Uuid>> {
-    let select = format!(
-        "SELECT {} FROM job WHERE state IN ('running', 'cancelling')",
-        super::rows::COLUMNS
-    );
-    let mut lost: Vec<Job> = group
-        .connection
-        .prepare_cached(&select)?
-        .query_map([], job)?
-        .collect::<rusqlite::Result<_>>()?;
-    let running: HashSet<Uuid> = lost.iter().map(|job| job.id).collect();
-    leases.keep(|id| running.contains(&id));
-    let (wall, steady) = (now(), Instant::now());
-    lost.retain(|job| leases.is_over(job.id, job.lease_until.unwrap_or(0), wall, steady));
-    for job in &lost {
-        if job.state == State::Cancelling {
-            ended(group, job.id, State::Cancelled, None, &[])?;
-        } else if job.attempts >= MOST_ATTEMPTS {
-            let error = JobError::worker_lost(job.attempts);
-            ended(group, job.id, State::Failed, Some(&error), &[])?;
-        } else {
-            back(group, job.id, "attempts")?;
+    let running = running(group)?;
+    let written: Vec<Written> = running.iter().map(|(_, _, _, lease)| *lease).collect();
+    let over = leases.over(&written, now(), Instant::now());
+    for (state, losses, _, lease) in running {
+        if over.contains(&lease.id) {
+            lose(group, lease.id, state, losses)?;
         }
     }
-    Ok(lost.into_iter().map(|job| job.id).collect())
+    Ok(over.into_iter().collect())
+}
+
+/// Takes all jobs from a worker whose process ended.
+pub(super) fn abandon(
+    group: &mut Group<'_>,
+    worker: &str,
+    is_loss: bool,
+) -> rusqlite::Result<Vec<Uuid>> {
+    let mut ids = Vec::new();
+    for (state, losses, of, lease) in running(group)? {
+        if of != worker {
+            continue;
+        }
+        if is_loss {
+            lose(group, lease.id, state, losses)?;
+        } else {
+            release(group, lease.id, state)?;
+        }
+        ids.push(lease.id);
+    }
+    Ok(ids)
 }

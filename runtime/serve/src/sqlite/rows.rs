@@ -111,6 +111,16 @@ pub(super) fn by_id(connection: &Connection, id: Uuid) -> rusqlite::Result<Optio
     connection.prepare_cached(&select)?.query_row([id.to_string()], job).optional()
 }
 
+/// Returns the job of an idempotency key of a client.
+pub(super) fn by_key(
+    connection: &Connection,
+    owner: &str,
+    key: &str,
+) -> rusqlite::Result<Option<Job>> {
+    let select = format!("SELECT {COLUMNS} FROM job WHERE owner = ?1 AND idempotency_key = ?2");
+    connection.prepare_cached(&select)?.query_row((owner, key), job).optional()
+}
+
 /// The number of the newest change.
 pub(super) fn last_change(connection: &Connection) -> rusqlite::Result<i64> {
     connection.prepare_cached("SELECT change FROM counter")?.query_row([], |row| row.get(0))

@@ -5,7 +5,7 @@ use rusqlite::{Connection, TransactionBehavior};
 use crate::store::StoreError;
 
 /// Version of the tables, stored as `user_version`.
-const VERSION: i64 = 2;
+const VERSION: i64 = 3;
 
 const TABLES: &str = "
 CREATE TABLE job (
@@ -91,6 +91,16 @@ CREATE INDEX job_owner ON job (owner, id);
 CREATE INDEX job_waits ON job (priority, model, id) WHERE state = 'queued';
 ";
 
+/// Version 3: numbers of attempts only grow, so lost workers are counted beside them; the length of a
+/// lease is known to processes with another clock; no job waits for a time of the clock.
+const LEASES: &str = "
+ALTER TABLE job ADD COLUMN losses INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE job ADD COLUMN lease_ms INTEGER;
+ALTER TABLE job DROP COLUMN run_after;
+UPDATE job SET losses = attempts WHERE state = 'queued';
+UPDATE job SET losses = max(attempts - 1, 0) WHERE state IN ('running', 'cancelling');
+";
+
 /// Sets the connection up, and creates the tables in an empty file.
 ///
 /// # Errors
@@ -107,12 +117,13 @@ pub(super) fn prepare(connection: &mut Connection) -> Result<(), StoreError> {
         (0, 0) => {
             transaction.execute_batch(TABLES)?;
             transaction.execute_batch(TALLY)?;
-            transaction.pragma_update(None, "user_version", VERSION)?;
+            transaction.execute_batch(LEASES)?;
         }
         (1, _) => {
             transaction.execute_batch(TALLY)?;
-            transaction.pragma_update(None, "user_version", VERSION)?;
+            transaction.execute_batch(LEASES)?;
         }
+        (2, _) => transaction.execute_batch(LEASES)?,
         (VERSION, _) => {}
         (0, _) => return Err(foreign("it is a database of another program".to_owned())),
         (other, _) => {
@@ -120,9 +131,39 @@ pub(super) fn prepare(connection: &mut Connection) -> Result<(), StoreError> {
             return Err(foreign(why));
         }
     }
+    if version != VERSION {
+        transaction.pragma_update(None, "user_version", VERSION)?;
+    }
     Ok(transaction.commit()?)
 }
 
 fn foreign(why: String) -> StoreError {
     StoreError { why, is_full: false }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_store_of_version_2_keeps_its_jobs_and_their_losses() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut connection = Connection::open(folder.path().join("old.sqlite")).expect("a file");
+        connection.execute_batch(TABLES).expect("tables");
+        connection.execute_batch(TALLY).expect("tables");
+        let insert =
+            "INSERT INTO job (id, kind, owner, request, state, priority, created, run_after,
+                 attempts, change)
+             VALUES ('a', 'generate', 'o', '{}', 'queued', 0, 1, 1, 1, 1),
+                 ('b', 'generate', 'o', '{}', 'running', 0, 1, 1, 1, 2);
+             PRAGMA user_version = 2";
+        connection.execute_batch(insert).expect("jobs");
+        for _ in 0..2 {
+            prepare(&mut connection).expect("the present version");
+        }
+        let mut losses = connection.prepare("SELECT losses FROM job ORDER BY id").expect("SQL");
+        let losses: Vec<u32> =
+            losses.query_map([], |row| row.get(0)).and_then(Iterator::collect).expect("the jobs");
+        assert_eq!(losses, [1, 0]);
+    }
 }

@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use super::{
     Sqlite, queue,
-    rows::{COLUMNS, by_id, id, job},
+    rows::{COLUMNS, by_id, by_key, id, job},
 };
 use crate::{
     job::{Event, Job, Millis, NewJob, State, now},
@@ -28,23 +28,15 @@ fn whole(number: i64) -> u64 {
 impl Store for Sqlite {
     fn put(&self, new: NewJob) -> Answer<'_, Put> {
         self.write(move |group| {
-            if let Some(key) = &new.idempotency_key {
-                let select = format!(
-                    "SELECT {COLUMNS} FROM job WHERE owner = ?1 AND idempotency_key = ?2"
-                );
-                let known = group
-                    .connection
-                    .prepare_cached(&select)?
-                    .query_row((&new.owner, key), job)
-                    .optional()?;
-                if let Some(job) = known {
-                    return Ok(Put { job, existed: true });
-                }
+            if let Some(key) = &new.idempotency_key
+                && let Some(job) = by_key(group.connection, &new.owner, key)?
+            {
+                return Ok(Put { job, existed: true });
             }
             let (id, at) = (Uuid::now_v7(), now());
             let insert = "INSERT INTO job (id, kind, model, owner, idempotency_key, request, state,
-                     priority, created, run_after, notices, title, change)
-                 VALUES (:id, :kind, :model, :owner, :key, :request, 'queued', :priority, :now, :now,
+                     priority, created, notices, title, change)
+                 VALUES (:id, :kind, :model, :owner, :key, :request, 'queued', :priority, :now,
                      :notices, :title, :change)";
             group.connection.prepare_cached(insert)?.execute(named_params! {
                 ":id": id.to_string(),
@@ -67,6 +59,10 @@ impl Store for Sqlite {
             let job = new.stored(id, at);
             Ok(Put { job, existed: false })
         })
+    }
+
+    fn keyed(&self, owner: String, key: String) -> Answer<'_, Option<Job>> {
+        self.read(move |connection| by_key(connection, &owner, &key))
     }
 
     fn claim(&self, claim: Claim) -> Answer<'_, Option<Job>> {
@@ -220,6 +216,10 @@ impl Store for Sqlite {
             let mut leases = leases.lock().unwrap_or_else(PoisonError::into_inner);
             queue::sweep(group, &mut leases)
         })
+    }
+
+    fn abandon(&self, worker: String, is_loss: bool) -> Answer<'_, Vec<Uuid>> {
+        self.write(move |group| queue::abandon(group, &worker, is_loss))
     }
 
     fn expired(&self, before: Millis, deleted_before: Millis, bytes: u64) -> Answer<'_, Vec<Job>> {

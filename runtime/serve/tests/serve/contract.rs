@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use acestep_serve::{
-    job::{Job, Kind, NewJob, State},
+    job::{Job, JobError, Kind, NewJob, State},
     store::{Claim, End, Found, Held, Lease, News, Store},
 };
 use serde_json::json;
@@ -41,7 +41,9 @@ of_each_store!(
     a_worker_without_its_lease_changes_nothing,
     a_queued_job_is_cancelled_at_once_and_a_running_one_by_its_worker,
     a_cancelled_job_of_a_lost_worker_is_cancelled_and_does_not_run_again,
-    a_released_job_waits_again_and_the_attempt_does_not_count,
+    a_released_job_waits_again_and_no_loss_is_counted,
+    an_attempt_of_before_a_retry_changes_nothing_and_its_end_is_forgotten,
+    a_worker_that_ended_gives_its_jobs_back_at_once,
     a_crowd_of_workers_takes_each_job_once,
     a_change_by_another_process_is_heard,
 );
@@ -171,15 +173,58 @@ async fn a_cancelled_job_of_a_lost_worker_is_cancelled_and_does_not_run_again(pl
     assert_eq!(state(&store, &job).await, State::Cancelled);
 }
 
-async fn a_released_job_waits_again_and_the_attempt_does_not_count(place: Place) {
+async fn a_released_job_waits_again_and_no_loss_is_counted(place: Place) {
     let store = place.store().await;
     let job = put(&store, "song").await;
-    for _ in 0..5 {
+    for attempt in 1..=5 {
         let taken = claim(&store, "w").await.expect("a job");
-        assert_eq!(taken.attempts, 1);
+        // A number that returns would let an attempt of before write.
+        assert_eq!(taken.attempts, attempt);
         assert!(store.finish(lease_of(&taken), End::Released).await.expect("answered"));
     }
     assert_eq!(state(&store, &job).await, State::Queued);
+    store.claim(offer("w", Duration::ZERO)).await.expect("answered").expect("a job");
+    tokio::time::sleep(Duration::from_millis(10)).await;
+    store.sweep().await.expect("answered");
+    assert_eq!(state(&store, &job).await, State::Queued, "it is the first loss");
+}
+
+async fn an_attempt_of_before_a_retry_changes_nothing_and_its_end_is_forgotten(place: Place) {
+    let store = place.store().await;
+    let job = put(&store, "song").await;
+    let first = lease_of(&claim(&store, "w").await.expect("a job"));
+    let error = JobError::new("failed", "a test");
+    store.finish(first.clone(), End::Failed(error, vec![])).await.expect("answered");
+    let last = store.events(job.id, 0).await.expect("events").last().map(|event| event.n);
+    assert!(store.retry(job.id).await.expect("answered"));
+    let second = lease_of(&claim(&store, "w").await.expect("a job"));
+    assert_eq!(second.attempt, 2);
+    assert!(!store.finish(first, End::Done(vec![])).await.expect("answered"));
+    let events = store.events(job.id, 0).await.expect("events");
+    assert!(events.iter().all(|event| event.name == "state"), "{events:?}");
+    let later = store.events(job.id, last.expect("events")).await.expect("events");
+    assert_eq!(later.len(), 2, "numbers count up: {events:?}");
+    store.finish(second, End::Done(vec![])).await.expect("answered");
+    assert_eq!(state(&store, &job).await, State::Done);
+}
+
+async fn a_worker_that_ended_gives_its_jobs_back_at_once(place: Place) {
+    let store = place.store().await;
+    let job = put(&store, "song").await;
+    let abandon = async |worker: &str, is_loss| {
+        store.abandon(worker.to_owned(), is_loss).await.expect("answered")
+    };
+    for _ in 0..3 {
+        claim(&store, "w").await.expect("a job");
+        assert!(abandon("other", true).await.is_empty());
+        assert_eq!(abandon("w", false).await, [job.id], "no loss is counted");
+    }
+    claim(&store, "w").await.expect("a job");
+    assert_eq!(abandon("w", true).await, [job.id]);
+    assert_eq!(state(&store, &job).await, State::Queued);
+    claim(&store, "w").await.expect("a job");
+    assert_eq!(abandon("w", true).await, [job.id]);
+    assert_eq!(state(&store, &job).await, State::Failed);
 }
 
 async fn a_crowd_of_workers_takes_each_job_once(place: Place) {

@@ -119,6 +119,27 @@ async fn a_panic_fails_one_job_and_the_worker_goes_on() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_full_disk_fails_only_the_job_that_fills_it_each_time() {
+    let (running, _folder) = start().await;
+    let url = running.url("");
+    client(move || {
+        let made = |caption: &str| {
+            let job = json!({ "request": { "caption": caption } });
+            body(post(&format!("{url}/v1/jobs?wait=20"), &job))
+        };
+        let done = made("full once");
+        assert_eq!((&done["state"], &done["attempts"]), (&json!("done"), &json!(2)));
+        let failed = made("full always");
+        assert_eq!(
+            (&failed["error"]["code"], &failed["attempts"]),
+            (&json!("disk_full"), &json!(3))
+        );
+        assert_eq!(made("rain")["state"], "done");
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn events_tell_the_life_of_a_job_and_continue_after_a_number() {
     let (running, _folder) = start().await;
     let url = running.url("");
@@ -138,6 +159,10 @@ async fn events_tell_the_life_of_a_job_and_continue_after_a_number() {
         let answer =
             agent().get(&events).header("last-event-id", before).call().expect("an answer");
         assert_eq!(body(answer).as_str().map(str::trim_end), Some(last));
+        // A browser would connect again for ever.
+        let all = number.to_string();
+        let answer = agent().get(&events).header("last-event-id", all).call().expect("an answer");
+        assert_eq!(answer.status(), 204);
     })
     .await;
 }
@@ -267,12 +292,20 @@ async fn a_full_queue_says_when_to_come_again() {
     let url = running.url("/v1/jobs");
     client(move || {
         let slow = json!({ "request": { "caption": "slow" } });
+        let keyed = || {
+            let sent = agent().post(&url).content_type("application/json");
+            let answer = sent.header("idempotency-key", "k").send(slow.to_string().as_bytes());
+            body(answer.expect("an answer"))["id"].clone()
+        };
+        let first = keyed();
         let statuses: Vec<u16> = (0..4).map(|_| post(&url, &slow).status().as_u16()).collect();
         assert!(statuses.contains(&429), "{statuses:?}");
         let answer = post(&url, &slow);
         assert_eq!(answer.status(), 429);
         assert!(answer.headers()["retry-after"].to_str().is_ok_and(|s| s.parse::<u64>().is_ok()));
         assert_eq!(body(answer)["error"]["code"], "queue_full");
+        assert!(first.is_string());
+        assert_eq!(keyed(), first, "a job that was taken is sent again");
     })
     .await;
 }

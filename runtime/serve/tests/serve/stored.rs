@@ -24,6 +24,7 @@ of_each_store!(
     a_large_request_comes_back_whole,
     files_and_settings_are_kept_until_they_are_removed,
     counts_and_lists_follow_each_change_by_client,
+    old_files_go_but_those_of_waiting_jobs_stay,
 );
 
 async fn the_same_idempotency_key_is_the_same_job_of_one_owner(place: Place) {
@@ -39,6 +40,9 @@ async fn the_same_idempotency_key_is_the_same_job_of_one_owner(place: Place) {
     assert_eq!((first.existed, again.existed, other.existed), (false, true, false));
     assert_eq!(first.job.id, again.job.id);
     assert_ne!(first.job.id, other.job.id);
+    let known = store.keyed("a".into(), "k".into()).await.expect("answered");
+    assert_eq!(known.map(|job| job.id), Some(first.job.id));
+    assert!(store.keyed("a".into(), "other".into()).await.expect("answered").is_none());
 }
 
 async fn two_submissions_at_once_with_one_key_are_one_job(place: Place) {
@@ -227,4 +231,37 @@ async fn counts_and_lists_follow_each_change_by_client(place: Place) {
     assert_eq!((counts(None).await, list("a", &[]).await), ((1, 0, 0, 1), vec![ids[2]]));
     assert!(store.retry(ids[1]).await.expect("answered"));
     assert_eq!(counts(None).await, (2, 0, 0, 0));
+}
+
+async fn old_files_go_but_those_of_waiting_jobs_stay(place: Place) {
+    let queue = place.open().await;
+    let file = |id| File {
+        id,
+        owner: "a".into(),
+        name: "a.wav".into(),
+        bytes: 1,
+        sha256: "00".into(),
+        created: 1000,
+    };
+    let (old, needed) = (uuid::Uuid::now_v7(), uuid::Uuid::now_v7());
+    for id in [old, needed] {
+        std::fs::write(queue.objects.file(id), "x").expect("written");
+        queue.store.put_file(file(id)).await.expect("stored");
+    }
+    let part = |name: &str, time| {
+        let path = queue.objects.incoming().join(name);
+        let file = std::fs::File::create(&path).expect("a file");
+        file.set_modified(time).expect("its time");
+        path
+    };
+    let new_part = part(".tmpnew", std::time::SystemTime::now());
+    let old_part = part(".tmpold", std::time::SystemTime::UNIX_EPOCH);
+    let request = json!({ "caption": "x", "reference_audio": [needed] });
+    queue.store.put(NewJob { request, ..new("song") }).await.expect("stored");
+    let (store, objects) = (queue.store.clone(), queue.objects.clone());
+    acestep_serve::maintenance::clean(&*store, &objects, Default::default()).await.expect("clean");
+    assert_eq!(store.file(old).await.expect("answered"), None);
+    assert!(store.file(needed).await.expect("answered").is_some());
+    assert!(!objects.file(old).exists() && objects.file(needed).exists());
+    assert!(new_part.exists() && !old_part.exists());
 }

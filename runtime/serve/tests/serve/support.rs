@@ -30,7 +30,7 @@ use tokio::{net::TcpListener, runtime::Handle, sync::watch};
 const DIFFUSION: Stage = Stage { name: "diffusion", unit: Unit::Step };
 
 /// A runner that obeys words of the caption or the text: `slow` takes two seconds, `long` a minute,
-/// `brief` no time and makes no song, `fail` fails, `panic` panics, `kill` ends the process.
+/// `brief` no time and makes no song, `full once` and `full always` meet a full disk, `fail` fails, `panic` panics, `kill` ends the process.
 pub(crate) struct Sine;
 
 impl Runner for Sine {
@@ -48,6 +48,10 @@ impl Runner for Sine {
         let words = format!("{} {} {}", text("caption"), text("prompt"), text("text"));
         if words.contains("fail") {
             return Err(Stopped::Failed(JobError::new("failed", "the caption says so")));
+        }
+        if words.contains("full always") || words.contains("full once") && task.job.attempts == 1 {
+            let error = std::io::Error::from(std::io::ErrorKind::StorageFull);
+            return Err(Stopped::Failed(acestep_serve::worker::of_files(&error)));
         }
         assert!(!words.contains("panic"), "the caption says so");
         if words.contains("kill") {
@@ -407,5 +411,6 @@ pub(crate) fn quick() -> Times {
         report: Duration::from_millis(50),
         look: Duration::from_millis(50),
         patience: Duration::from_secs(1),
+        full: Duration::from_millis(50),
     }
 }

@@ -1,0 +1,148 @@
+//! The task that keeps the lease of a job, and the observer that it asks.
+
+use std::{
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use acestep_engine::{Event, Observe};
+use tokio::{runtime::Handle, task::JoinHandle, time};
+
+use super::Times;
+use crate::{
+    job::{Progress, State},
+    store::{Found, Held, Lease, News, Store, StoreError},
+};
+
+/// The task that keeps a lease and reports news; it ends when this is dropped.
+pub(super) struct Keeper(JoinHandle<()>);
+
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl Keeper {
+    /// Begins to keep a lease.
+    pub(super) fn new(
+        runtime: &Handle,
+        store: &Arc<dyn Store>,
+        times: Times,
+        lease: &Lease,
+        watch: &Arc<Watch>,
+    ) -> Self {
+        let (store, lease, watch) = (store.clone(), lease.clone(), watch.clone());
+        Self(runtime.spawn(async move { keep(&*store, times, &lease, &watch).await }))
+    }
+}
+
+/// Extends the lease and reports news, for ever.
+async fn keep(store: &dyn Store, times: Times, lease: &Lease, watch: &Watch) {
+    // A lease may be shorter than the time between two reports.
+    let pause = times.report.min(times.extend);
+    let mut quiet = Duration::ZERO;
+    loop {
+        time::sleep(pause).await;
+        quiet += pause;
+        let is_quiet = watch.news().is_empty();
+        if is_quiet && quiet < times.extend {
+            // A wish to cancel comes with the answer, so ask often.
+            match store.get(lease.id).await {
+                Ok(Found::Job(job)) if job.state == State::Running => {}
+                Ok(_) => watch.cancel.store(true, Ordering::Relaxed),
+                Err(error) => tracing::warn!(%error, "the state of the job is unknown"),
+            }
+            continue;
+        }
+        quiet = Duration::ZERO;
+        match watch.extend(store, lease, times.lease).await {
+            Ok(Held::Yes) => {}
+            Ok(Held::Cancel | Held::Lost) => watch.cancel.store(true, Ordering::Relaxed),
+            Err(error) => {
+                // The next try comes after a pause, not after the time of an extension.
+                quiet = times.extend;
+                tracing::warn!(%error, "the lease could not be extended");
+            }
+        }
+    }
+}
+
+/// Observer of a job: collects news, and knows if the job is cancelled.
+#[derive(Debug, Default)]
+pub(super) struct Watch {
+    news: Mutex<News>,
+    /// Held while news is stored, so that the end of a job comes after it.
+    storing: tokio::sync::Mutex<()>,
+    cancel: AtomicBool,
+    ending: Arc<AtomicBool>,
+}
+
+impl Watch {
+    /// An observer that cancels when `ending` is true.
+    pub(super) fn new(ending: Arc<AtomicBool>) -> Self {
+        Self { ending, ..Self::default() }
+    }
+
+    pub(super) fn news(&self) -> std::sync::MutexGuard<'_, News> {
+        self.news.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Extends the lease, and stores the news. News that could not be stored is kept for the next time.
+    ///
+    /// # Errors
+    /// If the queue cannot be used.
+    pub(super) async fn extend(
+        &self,
+        store: &dyn Store,
+        lease: &Lease,
+        length: Duration,
+    ) -> Result<Held, StoreError> {
+        let _storing = self.storing.lock().await;
+        let news = std::mem::take(&mut *self.news());
+        let held = store.extend(lease.clone(), length, news.clone()).await;
+        if held.is_err() {
+            self.news().restore(news);
+        }
+        held
+    }
+}
+
+impl Observe for Watch {
+    fn event(&self, event: Event) {
+        match event {
+            Event::Loading(stage) => {
+                let stage = format!("loading: {}", stage.name);
+                self.news().progress = Some(Progress { stage, ..Progress::default() });
+            }
+            Event::Advanced { stage, done, total } => {
+                self.news().progress = Some(Progress {
+                    stage: stage.name.to_owned(),
+                    unit: stage.unit.name().to_owned(),
+                    done: done as u64,
+                    total: total as u64,
+                });
+            }
+            Event::Noticed(notice) => self.news().notices.push(notice.0),
+            Event::Overflowed { who, dtype } => {
+                self.news().notices.push(acestep_engine::retry::notice(who, dtype).0);
+            }
+            Event::Again { stage, frames, why } => {
+                let text = format!(
+                    "the device failed in the {} stage ({why}): it runs again in tiles of {frames} \
+                     frames",
+                    stage.name
+                );
+                self.news().notices.push(text);
+            }
+            Event::Finished { .. } => {}
+        }
+    }
+
+    fn cancelled(&self) -> bool {
+        self.cancel.load(Ordering::Relaxed) || self.ending.load(Ordering::Relaxed)
+    }
+}
