@@ -39,7 +39,7 @@ pub(crate) fn run(args: &Serve, global: &Global) -> Result<ExitCode> {
     let report = global.report();
     let catalog = catalog(args.model.clone(), args.speech_model.clone());
     let service = service(args, &catalog, global)?;
-    service.check(args.access.open).map_err(explained)?;
+    service.check().map_err(explained)?;
     if args.check {
         return check(args, &service, &catalog, &report);
     }
@@ -144,6 +144,7 @@ fn service(args: &Serve, catalog: &Installed, global: &Global) -> Result<Service
         data_dir,
         queue: args.data.queue.clone(),
         security: security(&args.access, args.host.to_string())?,
+        is_open: args.access.open,
         limits,
         retention,
         worker,
@@ -208,13 +209,17 @@ fn security(access: &Access, host: String) -> Result<Security> {
     let any_host = access.allow_host.iter().any(|name| name == "*");
     let mut hosts = access.allow_host.clone();
     hosts.push(host);
-    Ok(Security { keys, hosts, origins: access.allow_origin.clone(), any_host })
+    let origins = access.allow_origin.clone();
+    Ok(Security { keys, hosts, origins, any_host, on_network: false })
 }
 
 fn key_of(name: &str, key: &str) -> Result<Key, CliError> {
-    if key.len() < LEAST_KEY || !key.bytes().all(|byte| byte.is_ascii_graphic()) {
+    // The page's cookie takes no commas and no semicolons.
+    let is_plain = |byte: u8| byte.is_ascii_graphic() && byte != b',' && byte != b';';
+    if key.len() < LEAST_KEY || !key.bytes().all(is_plain) {
         let message = format!("the key `{name}` is too short, or has letters that no header takes");
-        let hint = "a key has at least 8 letters of ASCII without blanks: openssl rand -hex 24";
+        let hint = "a key has at least 8 letters of ASCII without blanks, commas and semicolons: \
+                    openssl rand -hex 24";
         return Err(CliError::usage(message).hint(hint));
     }
     Ok(Key::new(name, key))

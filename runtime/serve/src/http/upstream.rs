@@ -70,7 +70,9 @@ impl From<ApiError> for Failure {
     fn from(error: ApiError) -> Self {
         // A model or a file of the request that is not here is a fault of the request.
         let status = match error.error.code.as_str() {
-            "model_not_found" | "voice_not_found" | "file_not_found" => StatusCode::BAD_REQUEST,
+            "model_not_found" | "voice_not_found" | "adapter_not_found" | "file_not_found" => {
+                StatusCode::BAD_REQUEST
+            }
             _ => error.status,
         };
         Self(ApiError { status, ..error })

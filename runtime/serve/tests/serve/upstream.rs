@@ -240,6 +240,8 @@ async fn the_default_adapter_is_that_of_one_client_and_of_later_jobs() {
         let path = call("a", "/v1/lora/load", json!({ "lora_path": "/srv/rock.safetensors" }));
         assert_eq!(path.0, 400);
         assert_eq!(call("a", "/v1/lora/scale", json!({ "scale": 0.5 })).0, 400, "none is loaded");
+        let unknown = call("a", "/v1/lora/load", json!({ "lora_path": "reggae" }));
+        assert_eq!((unknown.0, &unknown.1["code"]), (400, &json!("adapter_not_found")));
         assert_eq!(call("a", "/v1/lora/load", json!({ "lora_path": "rock" })).0, 200);
         assert_eq!(call("a", "/v1/lora/scale", json!({ "scale": 0.5 })).0, 200);
         assert_eq!(call("a", "/v1/lora/scale", json!({ "scale": 2 })).0, 400);
