@@ -90,6 +90,22 @@ pub(super) fn data_dir(data: &DataDir) -> Result<PathBuf, CliError> {
     })
 }
 
+/// Returns the address of a queue of many machines: of the flag, or of the variable.
+pub(super) fn queue(data: &DataDir) -> Option<String> {
+    let variable = || environment::set("ACESTEP_QUEUE").map(|url| url.to_string_lossy().into());
+    data.queue.clone().or_else(variable)
+}
+
+/// Returns addresses without names of users, passwords and tokens.
+fn without_secrets(addresses: &str) -> String {
+    let plain = |address: &str| match (address.split_once("://"), address.rsplit_once('@')) {
+        (Some((scheme, _)), Some((_, place))) => format!("{scheme}://{place}"),
+        (None, Some((_, place))) => place.to_owned(),
+        (_, None) => address.to_owned(),
+    };
+    addresses.split(',').map(plain).collect::<Vec<_>>().join(",")
+}
+
 /// Begins the log on standard error.
 pub(super) fn start_log(format: LogFormat, verbosity: i8) {
     use tracing_subscriber::{filter::LevelFilter, fmt};
@@ -128,9 +144,14 @@ fn service(args: &Serve, catalog: &Installed, global: &Global) -> Result<Service
         true => None,
         false => Some(worker(args, catalog, &data_dir, global)?),
     };
+    let security = security(&args.access, args.host.to_string())?;
     let limits = Limits {
         queue: args.max_queue,
-        queue_of_one: args.max_queue,
+        // One of several clients cannot fill the queue.
+        queue_of_one: match security.keys.len() {
+            0 | 1 => args.max_queue,
+            _ => args.max_queue.div_ceil(2),
+        },
         upload: args.max_upload as usize * 1_000_000,
         ..Limits::default()
     };
@@ -142,8 +163,8 @@ fn service(args: &Serve, catalog: &Installed, global: &Global) -> Result<Service
     Ok(Service {
         address: SocketAddr::new(args.host, args.port),
         data_dir,
-        queue: args.data.queue.clone(),
-        security: security(&args.access, args.host.to_string())?,
+        queue: queue(&args.data),
+        security,
         is_open: args.access.open,
         limits,
         retention,
@@ -164,6 +185,7 @@ fn worker(
     let mut command: Vec<OsString> = vec![program.into(), "work".into(), "--until-closed".into()];
     let mut flag = |name: &str, value: OsString| command.extend([name.into(), value]);
     flag("--data-dir", data_dir.into());
+    // A worker has the variable of the server, which other users do not see.
     if let Some(queue) = &args.data.queue {
         flag("--queue", queue.into());
     }
@@ -260,7 +282,7 @@ fn check(
         line("address", format!("http://{}", service.address)),
         line("access", keys),
         line("folder", service.data_dir.display().to_string()),
-        line("queue", service.queue.clone().unwrap_or_else(|| "in the folder".to_owned())),
+        line("queue", service.queue.as_deref().map_or("in the folder".to_owned(), without_secrets)),
     ];
     for model in catalog.models() {
         let family = match model.family {

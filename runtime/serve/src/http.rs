@@ -113,6 +113,8 @@ pub struct Server {
     pub ending: watch::Receiver<bool>,
     /// Listeners for changes of jobs.
     hub: hub::Hub,
+    /// Models that the health tells.
+    recent_models: upstream::Recent,
     /// Requests by status class, from 1xx to 5xx.
     requests: [AtomicU64; 5],
     start: Instant,
@@ -156,6 +158,7 @@ impl Server {
             is_ready: Arc::default(),
             ending,
             hub: hub::Hub::default(),
+            recent_models: upstream::Recent::default(),
             requests: Default::default(),
             start: Instant::now(),
         }

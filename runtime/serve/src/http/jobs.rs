@@ -23,6 +23,8 @@ use crate::{
 
 /// Jobs of one page of a list.
 const PAGE: u32 = 50;
+/// The lowest priority of a client's job.
+const LEAST_PRIORITY: i64 = -10;
 /// The most jobs of one page.
 const MOST_OF_PAGE: u32 = 500;
 
@@ -51,7 +53,7 @@ pub(super) struct NewJob {
     /// A title for people.
     #[serde(default)]
     title: Option<String>,
-    /// Higher runs earlier.
+    /// Higher runs earlier: from -10 to 0, the usual one. A number beyond becomes the nearest of these.
     #[serde(default)]
     priority: i64,
 }
@@ -99,6 +101,8 @@ pub(super) async fn submit(
     let idempotency_key = idempotency_key(request.headers())?;
     let new = body(&server, &caller, request).await?;
     let NewJob { kind, request, title, priority } = new;
+    // No client may overtake the others.
+    let priority = priority.clamp(LEAST_PRIORITY, 0);
     let submission = Submission { idempotency_key, priority, title, notices: Vec::new() };
     let put = server.submit(&caller, kind, request, submission).await?;
     let mut status = if put.existed { StatusCode::OK } else { StatusCode::ACCEPTED };

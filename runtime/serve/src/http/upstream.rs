@@ -30,6 +30,7 @@ use axum::{
 };
 use serde_json::{Map, Value, json};
 
+pub(super) use self::server::Recent;
 use super::{ApiError, Server, read};
 use crate::job::now;
 
