@@ -38,7 +38,6 @@ fn an_adapter_is_a_name_and_never_a_path() {
         json!("/etc/passwd"),
         json!("../adapters/rock"),
         json!("."),
-        json!(""),
         json!("Cargo.toml"),
         json!(["rock", "/dev/zero"]),
         json!(place),

@@ -212,6 +212,19 @@ async fn another_site_and_another_name_are_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_client_may_stand_back_and_never_overtake() {
+    let (running, _folder) = start().await;
+    let url = running.url("/v1/jobs");
+    client(move || {
+        for (asked, given) in [(7, 0), (0, 0), (-3, -3), (-99, -10)] {
+            let job = json!({ "request": { "caption": "x" }, "priority": asked });
+            assert_eq!(body(post(&url, &job))["priority"], given, "{asked}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_server_of_a_network_is_reached_by_its_address() {
     let folder = tempfile::tempdir().expect("a folder");
     let keys = vec![Key::new("ann", "secret")];
