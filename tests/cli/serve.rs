@@ -211,6 +211,8 @@ fn a_server_of_a_network_needs_a_key_and_a_free_port() {
     place.run(&open).failed(2).says("no key is set").says("ACESTEP_API_KEY");
     let short = ["serve", "--api-key", "abc", "--data-dir", "data"];
     place.run(&short).failed(2).says("is too short");
+    let split = ["serve", "--api-key", "12345678;9", "--data-dir", "data"];
+    place.run(&split).failed(2).says("semicolons");
     let server = Server::start(&place, &["--no-worker"]);
     let port = server.url.rsplit(':').next().expect("a port").to_owned();
     let again = ["serve", "--port", &port, "--data-dir", "data"];

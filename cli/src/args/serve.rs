@@ -54,7 +54,10 @@ pub(crate) struct DataDir {
 
     /// Queue of many machines, such as nats://queue.lan:4222; the folder then holds copies of files.
     ///
-    /// Without it the queue is a file in the folder. Needs a build with the feature nats.
+    /// Without it the queue is a file in the folder. Other users of this machine see flags: an address
+    /// with a password is better set as the variable. Needs a build with the feature nats.
+    ///
+    /// [env: ACESTEP_QUEUE]
     #[arg(long, value_name = "URL")]
     pub(crate) queue: Option<String>,
 }
@@ -110,7 +113,7 @@ pub(crate) struct Serve {
     #[command(flatten)]
     pub(crate) access: Access,
 
-    /// Most jobs that wait; more are refused with 429.
+    /// Most jobs that wait; more are refused with 429. One of several clients has half of them.
     #[arg(long, value_name = "N", default_value_t = 200, help_heading = "Limits")]
     pub(crate) max_queue: u64,
 

@@ -12,7 +12,7 @@ use anyhow::{Context, Result};
 use serde_json::json;
 use uuid::Uuid;
 
-use super::serve::{data_dir, explained};
+use super::serve::{data_dir, explained, queue};
 use crate::{
     args::{
         Global,
@@ -77,11 +77,12 @@ pub(crate) fn run(args: &Jobs, global: &Global) -> Result<ExitCode> {
 /// Opens the queue of a server; a folder without one is refused.
 async fn store(data: &DataDir) -> Result<Arc<dyn Store>> {
     let folder = data_dir(data)?;
-    if data.queue.is_none() && !folder.join("jobs.sqlite").exists() {
+    let queue = queue(data);
+    if queue.is_none() && !folder.join("jobs.sqlite").exists() {
         let message = format!("`{}` has no queue", folder.display());
         return Err(CliError::new(message).hint("name the server's folder with --data-dir").into());
     }
-    let opened = service::open(&folder, data.queue.as_deref()).await;
+    let opened = service::open(&folder, queue.as_deref()).await;
     let (store, _) = opened.map_err(explained)?;
     Ok(store)
 }

@@ -39,7 +39,7 @@ pub(crate) fn run(args: &Serve, global: &Global) -> Result<ExitCode> {
     let report = global.report();
     let catalog = catalog(args.model.clone(), args.speech_model.clone());
     let service = service(args, &catalog, global)?;
-    service.check(args.access.open).map_err(explained)?;
+    service.check().map_err(explained)?;
     if args.check {
         return check(args, &service, &catalog, &report);
     }
@@ -90,6 +90,22 @@ pub(super) fn data_dir(data: &DataDir) -> Result<PathBuf, CliError> {
     })
 }
 
+/// Returns the address of a queue of many machines: of the flag, or of the variable.
+pub(super) fn queue(data: &DataDir) -> Option<String> {
+    let variable = || environment::set("ACESTEP_QUEUE").map(|url| url.to_string_lossy().into());
+    data.queue.clone().or_else(variable)
+}
+
+/// Returns addresses without names of users, passwords and tokens.
+fn without_secrets(addresses: &str) -> String {
+    let plain = |address: &str| match (address.split_once("://"), address.rsplit_once('@')) {
+        (Some((scheme, _)), Some((_, place))) => format!("{scheme}://{place}"),
+        (None, Some((_, place))) => place.to_owned(),
+        (_, None) => address.to_owned(),
+    };
+    addresses.split(',').map(plain).collect::<Vec<_>>().join(",")
+}
+
 /// Begins the log on standard error.
 pub(super) fn start_log(format: LogFormat, verbosity: i8) {
     use tracing_subscriber::{filter::LevelFilter, fmt};
@@ -128,9 +144,14 @@ fn service(args: &Serve, catalog: &Installed, global: &Global) -> Result<Service
         true => None,
         false => Some(worker(args, catalog, &data_dir, global)?),
     };
+    let security = security(&args.access, args.host.to_string())?;
     let limits = Limits {
         queue: args.max_queue,
-        queue_of_one: args.max_queue,
+        // One of several clients cannot fill the queue.
+        queue_of_one: match security.keys.len() {
+            0 | 1 => args.max_queue,
+            _ => args.max_queue.div_ceil(2),
+        },
         upload: args.max_upload as usize * 1_000_000,
         ..Limits::default()
     };
@@ -142,8 +163,9 @@ fn service(args: &Serve, catalog: &Installed, global: &Global) -> Result<Service
     Ok(Service {
         address: SocketAddr::new(args.host, args.port),
         data_dir,
-        queue: args.data.queue.clone(),
-        security: security(&args.access, args.host.to_string())?,
+        queue: queue(&args.data),
+        security,
+        is_open: args.access.open,
         limits,
         retention,
         worker,
@@ -163,6 +185,7 @@ fn worker(
     let mut command: Vec<OsString> = vec![program.into(), "work".into(), "--until-closed".into()];
     let mut flag = |name: &str, value: OsString| command.extend([name.into(), value]);
     flag("--data-dir", data_dir.into());
+    // A worker has the variable of the server, which other users do not see.
     if let Some(queue) = &args.data.queue {
         flag("--queue", queue.into());
     }
@@ -208,13 +231,17 @@ fn security(access: &Access, host: String) -> Result<Security> {
     let any_host = access.allow_host.iter().any(|name| name == "*");
     let mut hosts = access.allow_host.clone();
     hosts.push(host);
-    Ok(Security { keys, hosts, origins: access.allow_origin.clone(), any_host })
+    let origins = access.allow_origin.clone();
+    Ok(Security { keys, hosts, origins, any_host, on_network: false })
 }
 
 fn key_of(name: &str, key: &str) -> Result<Key, CliError> {
-    if key.len() < LEAST_KEY || !key.bytes().all(|byte| byte.is_ascii_graphic()) {
+    // The page's cookie takes no commas and no semicolons.
+    let is_plain = |byte: u8| byte.is_ascii_graphic() && byte != b',' && byte != b';';
+    if key.len() < LEAST_KEY || !key.bytes().all(is_plain) {
         let message = format!("the key `{name}` is too short, or has letters that no header takes");
-        let hint = "a key has at least 8 letters of ASCII without blanks: openssl rand -hex 24";
+        let hint = "a key has at least 8 letters of ASCII without blanks, commas and semicolons: \
+                    openssl rand -hex 24";
         return Err(CliError::usage(message).hint(hint));
     }
     Ok(Key::new(name, key))
@@ -255,7 +282,7 @@ fn check(
         line("address", format!("http://{}", service.address)),
         line("access", keys),
         line("folder", service.data_dir.display().to_string()),
-        line("queue", service.queue.clone().unwrap_or_else(|| "in the folder".to_owned())),
+        line("queue", service.queue.as_deref().map_or("in the folder".to_owned(), without_secrets)),
     ];
     for model in catalog.models() {
         let family = match model.family {

@@ -20,7 +20,7 @@ use anyhow::{Context, Result};
 
 use super::{
     engine::{self, Started},
-    serve::{catalog, data_dir, explained, start_log},
+    serve::{catalog, data_dir, explained, queue, start_log},
 };
 use crate::{
     args::{Global, serve::Work},
@@ -48,8 +48,9 @@ pub(crate) fn run(args: &Work, global: &Global) -> Result<ExitCode> {
         .enable_all()
         .build()
         .context("the worker cannot start its threads")?;
-    let (folder, queue) = (data_dir(&args.data)?, args.data.queue.as_deref());
-    let (store, objects) = runtime.block_on(service::open(&folder, queue)).map_err(explained)?;
+    let (folder, queue) = (data_dir(&args.data)?, queue(&args.data));
+    let opened = runtime.block_on(service::open(&folder, queue.as_deref()));
+    let (store, objects) = opened.map_err(explained)?;
     let is_ending = Arc::new(AtomicBool::new(false));
     watch_for_end(args, is_ending.clone());
     let lease = Duration::from_secs(u64::from(args.operation.lease));

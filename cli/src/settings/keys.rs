@@ -66,12 +66,14 @@ pub(crate) const KEYS: [Key; 11] = [
 ];
 
 /// Variables with the prefix of the settings that are not settings. They name the configuration,
-/// serve our tests and scripts, or are passed from the build by `cargo run`.
-pub(crate) const OF_OTHERS: [&str; 6] = [
+/// hold a secret of the server, serve our tests and scripts, or are passed from the build by `cargo run`.
+pub(crate) const OF_OTHERS: [&str; 8] = [
+    "ACESTEP_API_KEY",
     "ACESTEP_CONFIG",
     "ACESTEP_COMMIT",
     "ACESTEP_CUDA_PATH",
     "ACESTEP_MEASURE",
+    "ACESTEP_QUEUE",
     "ACESTEP_REQUIRE_NVRTC",
     "ACESTEP_TARGET",
 ];

@@ -115,6 +115,11 @@ impl Adapter {
         Ok(this)
     }
 
+    /// Returns the names of what is in `adapters/` of the models directories, sorted.
+    pub fn names(layout: &Layout) -> Vec<String> {
+        location::names(layout)
+    }
+
     /// Returns its name: the file name without the ending, or the directory name if the tool gives
     /// all files the same name.
     pub fn name(&self) -> String {

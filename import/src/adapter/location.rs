@@ -28,6 +28,23 @@ pub(super) struct Found {
     pub(super) notices: Vec<String>,
 }
 
+/// Returns the names of what is in `adapters/` of the models directories, sorted. A file of tensors has
+/// its name without the ending.
+pub(super) fn names(layout: &Layout) -> Vec<String> {
+    let folders = layout.among_models(AMONG_MODELS).filter_map(|path| std::fs::read_dir(path).ok());
+    let name = |entry: std::fs::DirEntry| {
+        let name = entry.file_name().into_string().ok().filter(|name| !name.starts_with('.'))?;
+        match name.strip_suffix(".safetensors") {
+            Some(name) => Some(name.to_owned()),
+            None => entry.path().is_dir().then_some(name),
+        }
+    };
+    let mut names: Vec<_> = folders.flatten().flatten().filter_map(name).collect();
+    names.sort();
+    names.dedup();
+    names
+}
+
 /// Finds the adapter called `name`: a path, or a file or directory in `adapters/` of the models
 /// directory. The ending `.safetensors` is optional there. A directory without an adapter, such as
 /// one with recordings, is passed over if another one has it.

@@ -177,6 +177,12 @@ impl Request {
         Self::all_keys().map(|key| key.name)
     }
 
+    /// True if [`Request::from_object`] reads the key, in any spelling. Objects of more keys, such as
+    /// `metadata`, do not count.
+    pub fn knows(key: &str) -> bool {
+        foreign::knows(key)
+    }
+
     /// Returns the kind of value of the key `name`.
     pub fn takes(name: &str) -> Takes {
         let key = Self::all_keys().find(|key| key.name == name);

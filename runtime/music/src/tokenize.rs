@@ -18,6 +18,7 @@ use burn::{
 
 use crate::{
     SongError,
+    exchange::Array3,
     networks::{AUDIO_CODEC, Networks, VAE_ENCODER},
     stage, vae,
 };
@@ -134,6 +135,26 @@ pub fn codes_of_latents<B: Backend>(
         }
         Ok(codes)
     })
+}
+
+/// Like [`codes_of_latents`], for latents of a file.
+///
+/// # Errors
+/// [`Error::Conflict`] for latents of another model; otherwise the errors of [`codes_of`].
+pub fn codes_of_stored<B: Backend>(
+    latents: &Array3,
+    networks: &Networks<'_, B>,
+    observe: &dyn Observe,
+) -> Result<Vec<u32>, Error> {
+    let channels = networks.configs().dit.audio_acoustic_hidden_dim;
+    if latents.shape[0] != 1 || latents.shape[2] != channels {
+        let text =
+            format!("latents of {:?} are not one song's of {channels} channels", latents.shape);
+        return Err(Error::Conflict(text));
+    }
+    let data = TensorData::new(latents.data.clone(), latents.shape);
+    let tensor = || Ok(Tensor::from_data(data.clone(), networks.device()));
+    codes_of_latents(networks.attempt(stage::CODES, tensor)?, networks, observe)
 }
 
 fn quantized<B: Backend>(

@@ -66,4 +66,9 @@ pub trait Catalog: Send + Sync + 'static {
     /// # Errors
     /// The first field that cannot be used; a model that is not here.
     fn check(&self, kind: Kind, request: &Map<String, Value>) -> Result<Checked, JobError>;
+    /// Checks that `name` is an adapter of this machine. A name is never a path.
+    ///
+    /// # Errors
+    /// `adapter_not_found`.
+    fn check_adapter(&self, name: &str) -> Result<(), JobError>;
 }

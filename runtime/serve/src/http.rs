@@ -75,7 +75,7 @@ pub struct Limits {
     pub queue_of_one: u64,
     /// The largest upload, in bytes.
     pub upload: usize,
-    /// The longest sound that is decoded, in seconds.
+    /// The longest part of a sound that is read, in seconds.
     pub seconds: f64,
     /// The longest time that a request waits for its job.
     pub wait: Duration,
@@ -87,7 +87,7 @@ impl Default for Limits {
             queue: 200,
             queue_of_one: 200,
             upload: 256 << 20,
-            seconds: 1200.0,
+            seconds: f64::from(acestep_engine::audio::read::MOST_SECONDS),
             wait: Duration::from_secs(600),
         }
     }
@@ -113,6 +113,8 @@ pub struct Server {
     pub ending: watch::Receiver<bool>,
     /// Listeners for changes of jobs.
     hub: hub::Hub,
+    /// Models that the health tells.
+    recent_models: upstream::Recent,
     /// Requests by status class, from 1xx to 5xx.
     requests: [AtomicU64; 5],
     start: Instant,
@@ -156,6 +158,7 @@ impl Server {
             is_ready: Arc::default(),
             ending,
             hub: hub::Hub::default(),
+            recent_models: upstream::Recent::default(),
             requests: Default::default(),
             start: Instant::now(),
         }

@@ -1,9 +1,10 @@
 //! The catalog of this machine: models inside the program, in the models directories and in the hub's
 //! cache; kept voices.
 
-use acestep_engine::nearest;
+use acestep_engine::{Notice, nearest};
 use acestep_import::{
-    BUILT_IN_MODELS, DEMO, Layout, Presence, Qwen3Tts, Release, SPEECH_MODELS, TINY_SPEECH, acestep,
+    Adapter, BUILT_IN_MODELS, DEMO, Layout, Presence, Qwen3Tts, Release, SPEECH_MODELS,
+    TINY_SPEECH, acestep,
 };
 use acestep_model::speech::qwen3_tts::{Files as _, ModelType};
 use acestep_music::{ModelInfo, Plan, Request, plan::Task};
@@ -14,7 +15,9 @@ use crate::{
     catalog::{Catalog, Checked, Family, Model, Voice},
     error::of,
     job::{JobError, Kind},
-    request::{SongRequest, SpeechRequest},
+    request::{
+        DecodeRequest, EncodeRequest, SongRequest, SpeechRequest, UnderstandRequest, format,
+    },
 };
 
 /// The models and voices of this machine.
@@ -134,6 +137,12 @@ impl Installed {
         if let Some(language) = &request.language.lm_model {
             self.require(Family::Language, "lm_model", language)?;
         }
+        for (adapter, _) in request.compute.adapters().map_err(|error| of(&error))? {
+            self.check_adapter(&adapter)?;
+        }
+        if kind == Kind::Generate {
+            format(request.output.audio_format.as_deref())?;
+        }
         let folder = acestep_import::open(&name, &self.layout)
             .map_err(|error| of(&acestep_engine::Error::checkpoint(error)))?;
         let info = ModelInfo::new(folder.name(), folder.is_turbo(), folder.configs());
@@ -150,7 +159,9 @@ impl Installed {
     }
 
     fn speech(&self, object: &Map<String, Value>) -> Result<Checked, JobError> {
-        let SpeechRequest { request, model, reference, .. } = SpeechRequest::read(object)?;
+        let SpeechRequest { request, model, reference, audio_format, .. } =
+            SpeechRequest::read(object)?;
+        format(audio_format.as_deref())?;
         let has_voice = reference.is_some();
         let name = model.unwrap_or_else(|| self.speech_model.clone());
         self.require(Family::Speech, "model", &name)?;
@@ -172,6 +183,14 @@ impl Installed {
         acestep_speech::check_request(&plain, kept || has_voice, &folder)
             .map_err(|error| of(&error))?;
         Ok(Checked { model: Some(name), notices: Vec::new() })
+    }
+
+    /// Checks the model of a request that is about a sound.
+    fn of_sound(&self, model: Option<String>, notices: Vec<Notice>) -> Result<Checked, JobError> {
+        let name = model.unwrap_or_else(|| self.model.clone());
+        self.require(Family::Music, "model", &name)?;
+        let notices = notices.into_iter().map(|notice| notice.0).collect();
+        Ok(Checked { model: Some(name), notices })
     }
 
     fn is_base(&self, model: &Qwen3Tts) -> bool {
@@ -230,19 +249,35 @@ impl Catalog for Installed {
         match kind {
             Kind::Generate | Kind::Compose => self.song(kind, request),
             Kind::Speak => self.speech(request),
-            Kind::Understand | Kind::Encode | Kind::Decode => {
-                let name = match request.get("model") {
-                    None | Some(Value::Null) => self.model.clone(),
-                    Some(Value::String(name)) => name.clone(),
-                    Some(_) => {
-                        let error = JobError::new("bad_value", "`model` is not a text");
-                        return Err(error.param("model"));
-                    }
-                };
-                self.require(Family::Music, "model", &name)?;
-                Ok(Checked { model: Some(name), notices: Vec::new() })
+            Kind::Understand => {
+                let read = UnderstandRequest::read(request)?;
+                if let Some(language) = &read.request.language.lm_model {
+                    self.require(Family::Language, "lm_model", language)?;
+                }
+                self.of_sound(read.model, read.notices)
+            }
+            Kind::Encode => self.of_sound(EncodeRequest::read(request)?.model, Vec::new()),
+            Kind::Decode => {
+                let read = DecodeRequest::read(request)?;
+                self.of_sound(read.model, read.notices)
             }
         }
+    }
+
+    fn check_adapter(&self, name: &str) -> Result<(), JobError> {
+        let names = Adapter::names(&self.layout);
+        let plain = name.strip_suffix(".safetensors").unwrap_or(name);
+        if names.iter().any(|known| known == plain) {
+            return Ok(());
+        }
+        let hint = match nearest(plain, names.iter().map(String::as_str)) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => "adapters are in the folder `adapters` of a models directory of the server; a \
+                     request names them without a path"
+                .to_owned(),
+        };
+        let error = JobError::new("adapter_not_found", format!("no adapter is called `{name}`"));
+        Err(error.param("adapter").hint(hint))
     }
 }
 

@@ -1,7 +1,7 @@
 //! Requests as JSON objects: a family's own fields, and the fields that are the server's.
 
-use acestep_engine::Notice;
-use acestep_music::Request;
+use acestep_engine::{Notice, audio::format::Format};
+use acestep_music::{Request, codes};
 use serde_json::{Map, Value};
 
 use crate::{error::of, job::JobError};
@@ -85,6 +85,135 @@ impl SpeechRequest {
             .map_err(|error| JobError::new("bad_value", format!("the request: {error}")))?;
         Ok(Self { request, model, reference, transcript, audio_format })
     }
+}
+
+/// The song that is described.
+#[derive(Debug)]
+pub enum Heard {
+    /// The file of a sound.
+    Sound(String),
+    /// The file of latents.
+    Latents(String),
+    /// Audio codes.
+    Codes(Vec<u32>),
+}
+
+/// A request for the words of a song.
+#[derive(Debug)]
+pub struct UnderstandRequest {
+    /// The model.
+    pub model: Option<String>,
+    /// The song.
+    pub heard: Heard,
+    /// The settings of the language model.
+    pub request: Request,
+    /// Notices about the request's spelling.
+    pub notices: Vec<Notice>,
+}
+
+impl UnderstandRequest {
+    /// Reads a JSON object: `model`, one song as `audio`, `src_latents` or `audio_codes`, and fields of
+    /// a request for songs.
+    ///
+    /// # Errors
+    /// A field that does not exist or has another type; not one song.
+    pub fn read(object: &Map<String, Value>) -> Result<Self, JobError> {
+        let mut object = object.clone();
+        let model = text(&mut object, "model")?;
+        let sound = sound(&mut object)?;
+        let latents = text(&mut object, "src_latents")?;
+        let codes = text(&mut object, "audio_codes")?;
+        let heard = match (sound, latents, codes) {
+            (Some(id), None, None) => Heard::Sound(id),
+            (None, Some(id), None) => Heard::Latents(id),
+            (None, None, Some(text)) => {
+                Heard::Codes(codes::parse(&text).map_err(|error| of(&error))?)
+            }
+            _ => {
+                let message = "send one song: `audio`, `src_latents` or `audio_codes`";
+                return Err(JobError::new("conflict", message).param("audio"));
+            }
+        };
+        let SongRequest { request, notices, .. } = SongRequest::read(&object)?;
+        Ok(Self { model, heard, request, notices })
+    }
+}
+
+/// A request for the latents of a sound.
+#[derive(Debug)]
+pub struct EncodeRequest {
+    /// The model.
+    pub model: Option<String>,
+    /// The file of the sound.
+    pub audio: String,
+}
+
+impl EncodeRequest {
+    /// Reads a JSON object: `model` and `audio`.
+    ///
+    /// # Errors
+    /// No sound; another field.
+    pub fn read(object: &Map<String, Value>) -> Result<Self, JobError> {
+        let mut object = object.clone();
+        let model = text(&mut object, "model")?;
+        let audio = sound(&mut object)?
+            .ok_or_else(|| JobError::new("missing", "send a sound as `audio`").param("audio"))?;
+        match object.keys().next() {
+            None => Ok(Self { model, audio }),
+            Some(key) => {
+                let message = format!("the request has an unknown key `{key}`");
+                Err(JobError::new("unknown_key", message).param(key.as_str()))
+            }
+        }
+    }
+}
+
+/// A request for the sound of latents.
+#[derive(Debug)]
+pub struct DecodeRequest {
+    /// The model.
+    pub model: Option<String>,
+    /// The file of the latents.
+    pub latents: String,
+    /// The settings of the file.
+    pub request: Request,
+    /// Notices about the request's spelling.
+    pub notices: Vec<Notice>,
+}
+
+impl DecodeRequest {
+    /// Reads a JSON object: `model`, `src_latents`, and fields of a request for songs.
+    ///
+    /// # Errors
+    /// No latents; a field that does not exist or has another type.
+    pub fn read(object: &Map<String, Value>) -> Result<Self, JobError> {
+        let mut object = object.clone();
+        let model = text(&mut object, "model")?;
+        let Some(latents) = text(&mut object, "src_latents")? else {
+            let message = "send latents as `src_latents`";
+            return Err(JobError::new("missing", message).param("src_latents"));
+        };
+        let SongRequest { request, notices, .. } = SongRequest::read(&object)?;
+        format(request.output.audio_format.as_deref())?;
+        Ok(Self { model, latents, request, notices })
+    }
+}
+
+/// Takes the file `audio` or `src_audio` out of a request.
+fn sound(object: &mut Map<String, Value>) -> Result<Option<String>, JobError> {
+    match text(object, "audio")? {
+        Some(id) => Ok(Some(id)),
+        None => text(object, "src_audio"),
+    }
+}
+
+/// Returns the format of a sound file: the usual one without a name.
+///
+/// # Errors
+/// A format that does not exist, or that this build does not write.
+pub(crate) fn format(name: Option<&str>) -> Result<Format, JobError> {
+    let format: Result<Format, _> = name.map(str::parse).transpose().map(Option::unwrap_or_default);
+    format.and_then(Format::require).map_err(|error| of(&error))
 }
 
 /// Takes a text out of a request.

@@ -8,7 +8,11 @@ mod sinks;
 mod songs;
 mod speech;
 
-use std::{path::PathBuf, sync::Arc};
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
+    path::PathBuf,
+    sync::Arc,
+};
 
 use acestep_engine::{Engine, Error, Event, Lent, Notice, Observe, Residency, on_engine};
 use acestep_import::{AceStep, LanguageModelDir, Qwen3Tts};
@@ -87,14 +91,19 @@ impl<B: Backend> Runner for Networked<'_, B> {
     }
 
     fn run(&mut self, mut task: Task<'_>) -> Result<(), Stopped> {
-        let result = match task.job.kind {
+        let run = AssertUnwindSafe(|| match task.job.kind {
             Kind::Generate => self.generate(&mut task),
             Kind::Speak => self.speak(&mut task),
             Kind::Understand => self.understand(&mut task),
             Kind::Compose => self.compose(&mut task),
             Kind::Encode => self.encode(&mut task),
             Kind::Decode => self.decode(&mut task),
-        };
+        });
+        let result = catch_unwind(run).unwrap_or_else(|panic| {
+            // Networks may be half loaded.
+            self.drop_all();
+            resume_unwind(panic)
+        });
         result.map_err(|failed| {
             let stopped = failed.into_stopped();
             if let Stopped::Failed(error) = &stopped
@@ -157,7 +166,7 @@ impl<B: Backend> Networked<'_, B> {
     }
 
     /// Repeats a check of the memory without what is in memory, if it fails.
-    fn with_room(&mut self, check: impl Fn() -> Result<(), Error>) -> Result<(), Error> {
+    fn with_room(&mut self, mut check: impl FnMut() -> Result<(), Error>) -> Result<(), Error> {
         match check() {
             Err(Error::OutOfMemory { .. }) => {
                 self.drop_all();

@@ -51,6 +51,8 @@ pub struct Service {
     pub queue: Option<String>,
     /// Keys, names and origins.
     pub security: Security,
+    /// True: a network may be served without a key.
+    pub is_open: bool,
     /// Limits of the clients.
     pub limits: Limits,
     /// The life of results.
@@ -148,9 +150,12 @@ impl Service {
     ///
     /// # Errors
     /// A network address without a key.
-    pub fn check(&self, is_open: bool) -> Result<(), ServiceError> {
-        let ip = self.address.ip();
-        if !ip.is_loopback() && self.security.keys.is_empty() && !is_open {
+    pub fn check(&self) -> Result<(), ServiceError> {
+        self.check_address(self.address.ip())
+    }
+
+    fn check_address(&self, ip: IpAddr) -> Result<(), ServiceError> {
+        if !ip.is_loopback() && self.security.keys.is_empty() && !self.is_open {
             return Err(ServiceError::Open(ip));
         }
         Ok(())
@@ -179,17 +184,20 @@ impl Service {
                 .await
                 .map_err(|source| ServiceError::Listen { address, source })?,
         };
+        // A socket of the service manager has an address of its own.
+        let address = listener.local_addr()?;
+        self.check_address(address.ip())?;
+        let on_network = !address.ip().is_loopback();
         let mut server = Server::new(
             store.clone(),
             objects.clone(),
             catalog,
-            self.security.clone(),
+            Security { on_network, ..self.security.clone() },
             ending.clone(),
         );
         server.limits = self.limits;
         server.version = self.version;
         let server = Arc::new(server);
-        let address = listener.local_addr()?;
         let keeping =
             tokio::spawn(maintenance::run(store.clone(), objects, self.retention, ending.clone()));
         let worker = self.worker.clone().map(|command| {

@@ -12,7 +12,10 @@ use acestep_engine::{
 };
 use acestep_import::{AceStep, Network};
 use acestep_model::Backend;
-use acestep_music::{Networks, Request, Settings, Understood, codes, codes_of, needs};
+use acestep_music::{
+    Array3, Networks, Request, Settings, Understood, codes, codes_of, needs,
+    tokenize::codes_of_stored,
+};
 use serde_json::{Value, json};
 
 use crate::{language::Limits, memory};
@@ -123,6 +126,20 @@ pub fn codes_with<B: Backend>(
     let needed = [Network::VaeEncoder, Network::AudioCodec];
     folder.check::<B>(networks.device(), &needed).map_err(Error::checkpoint)?;
     codes_of(audio, networks, observe)
+}
+
+/// Returns the audio codes of latents, `[1, T, C]`.
+///
+/// # Errors
+/// [`Error::Conflict`] for latents of another model; otherwise the errors of [`codes_with`].
+pub fn codes_of_latents_with<B: Backend>(
+    latents: &Array3,
+    folder: &AceStep,
+    networks: &Networks<'_, B>,
+    observe: &dyn Observe,
+) -> Result<Vec<u32>, Error> {
+    folder.check::<B>(networks.device(), &[Network::AudioCodec]).map_err(Error::checkpoint)?;
+    codes_of_stored(latents, networks, observe)
 }
 
 /// Returns the description as JSON; its first keys are those of upstream's object.

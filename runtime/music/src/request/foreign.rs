@@ -45,6 +45,14 @@ pub(super) fn read(object: Map<String, Value>) -> Result<(Request, Vec<Notice>),
     reader.finish()
 }
 
+/// See [`Request::knows`].
+pub(super) fn knows(written: &str) -> bool {
+    let key = snake_case(written);
+    Request::all_keys().any(|own| own.is(&key))
+        || key == "lm_batch_size"
+        || THEIRS.iter().any(|(name, ..)| *name == key)
+}
+
 /// Reads an object within the request: a JSON object, or JSON text as upstream's forms send it.
 fn nested(key: &str, value: &Value) -> Result<Option<Map<String, Value>>, Error> {
     match value {

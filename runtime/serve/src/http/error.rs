@@ -78,7 +78,9 @@ impl ApiError {
 impl From<JobError> for ApiError {
     fn from(error: JobError) -> Self {
         let status = match error.code.as_str() {
-            "model_not_found" | "voice_not_found" | "file_not_found" => StatusCode::NOT_FOUND,
+            "model_not_found" | "voice_not_found" | "adapter_not_found" | "file_not_found" => {
+                StatusCode::NOT_FOUND
+            }
             "out_of_memory" | "disk_full" => StatusCode::INSUFFICIENT_STORAGE,
             "internal" | "worker_lost" | "device_failed" => StatusCode::INTERNAL_SERVER_ERROR,
             _ => StatusCode::BAD_REQUEST,

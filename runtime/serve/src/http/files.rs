@@ -26,8 +26,15 @@ use crate::{
 };
 
 /// Fields of requests that take the id of a file.
-pub(super) const FIELDS: [&str; 6] =
-    ["src_audio", "reference_audio", "src_latents", "reference", "reference_latents", "audio"];
+pub(super) const FIELDS: [&str; 7] = [
+    "src_audio",
+    "reference_audio",
+    "src_latents",
+    "ref_latents",
+    "reference",
+    "reference_latents",
+    "audio",
+];
 
 pub(super) fn routes() -> Router<Arc<Server>> {
     Router::new().route("/v1/files", post(upload))
@@ -55,6 +62,24 @@ pub(super) fn of_body(error: &axum::extract::rejection::BytesRejection) -> ApiEr
         StatusCode::PAYLOAD_TOO_LARGE => too_large(),
         _ => ApiError::bad("bad_body", error.body_text()),
     }
+}
+
+/// Reads a part of a form that is text, at most `most` bytes.
+pub(super) async fn text(field: &mut Field<'_>, most: usize) -> Result<String, ApiError> {
+    let name = field.name().unwrap_or_default().to_owned();
+    let mut bytes = Vec::new();
+    while let Some(chunk) = field.chunk().await.map_err(|error| of_form(&error))? {
+        if bytes.len() + chunk.len() > most {
+            let message = "the texts of the form are larger than 1 MiB";
+            let error = ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", message);
+            return Err(error.param(name).hint("a file needs a file name"));
+        }
+        bytes.extend_from_slice(&chunk);
+    }
+    String::from_utf8(bytes).map_err(|_| {
+        let message = format!("the part `{name}` is not UTF-8");
+        ApiError::bad("bad_form", message).param(name).hint("a file needs a file name")
+    })
 }
 
 fn too_large() -> ApiError {
@@ -133,6 +158,8 @@ pub(super) async fn receive(
     if bytes == 0 {
         return Err(ApiError::bad("empty_file", "the file is empty"));
     }
+    // An error of the last write is told here, and nowhere else.
+    file.flush().await.map_err(failed)?;
     file.sync_all().await.map_err(failed)?;
     let id = Uuid::now_v7();
     path.persist(server.objects.file(id)).map_err(|error| failed(error.error))?;

@@ -2,7 +2,7 @@
 
 use axum::{
     body::Bytes,
-    extract::{FromRequest, Multipart, Request},
+    extract::{DefaultBodyLimit, FromRequest, Multipart, Request},
     http::{StatusCode, header},
 };
 use base64::{Engine as _, engine::general_purpose::STANDARD};
@@ -13,7 +13,7 @@ use uuid::Uuid;
 use super::{ApiError, Caller, Server, files};
 use crate::{job::now, objects::hex, store::File, worker::of_files};
 
-/// The largest text of a part of a form.
+/// The largest size of all texts of a form.
 const MOST_TEXT: usize = super::JSON_BYTES;
 
 /// A body.
@@ -26,12 +26,28 @@ pub(super) enum Input {
 }
 
 impl Input {
-    /// Reads a body. A body without a type is JSON if it looks like it, else a form. Parts named in
+    /// Reads a body without sound within it: JSON and texts of at most 1 MiB. A body without a type is JSON if it looks like it, else a form. Parts named in
     /// `texts` are text even if they come as files.
     ///
     /// # Errors
     /// A body of another type, that is cut, or too large.
     pub(super) async fn read(
+        server: &Server,
+        caller: &Caller,
+        mut request: Request,
+        texts: &[&str],
+    ) -> Result<Self, ApiError> {
+        if !files::is_form(request.headers()) {
+            DefaultBodyLimit::max(super::JSON_BYTES).apply(&mut request);
+        }
+        Self::read_with_sound(server, caller, request, texts).await
+    }
+
+    /// Like [`Input::read`], where JSON may hold sound as base64: as large as an upload.
+    ///
+    /// # Errors
+    /// As [`Input::read`].
+    pub(super) async fn read_with_sound(
         server: &Server,
         caller: &Caller,
         request: Request,
@@ -111,20 +127,16 @@ async fn parts(
         .await
         .map_err(|error| ApiError::bad("bad_form", error.to_string()))?;
     let (mut fields, mut sent) = (Vec::new(), Vec::new());
-    while let Some(field) = form.next_field().await.map_err(|error| files::of_form(&error))? {
+    let mut rest = MOST_TEXT;
+    while let Some(mut field) = form.next_field().await.map_err(|error| files::of_form(&error))? {
         let name = field.name().unwrap_or_default().to_owned();
         if field.file_name().is_some() && !texts.contains(&name.as_str()) {
             sent.push((name, files::receive(server, caller, field).await?));
             continue;
         }
-        let bytes = field.bytes().await.map_err(|error| files::of_form(&error))?;
-        let text = std::str::from_utf8(&bytes).ok().filter(|text| text.len() <= MOST_TEXT);
-        let Some(text) = text else {
-            let message = format!("the part `{name}` is not a text of at most 1 MiB");
-            let error = ApiError::bad("bad_form", message).param(name);
-            return Err(error.hint("a file needs a file name"));
-        };
-        fields.push((name, text.to_owned()));
+        let text = files::text(&mut field, rest).await?;
+        rest -= text.len();
+        fields.push((name, text));
     }
     Ok(Input::Form(fields, sent))
 }

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use axum::{
     Extension, Json, Router,
     body::Bytes,
-    extract::{FromRequest, Multipart, Path, Query, Request, State},
+    extract::{DefaultBodyLimit, FromRequest, Multipart, Path, Query, Request, State},
     http::{HeaderMap, HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
     routing::post,
@@ -23,6 +23,8 @@ use crate::{
 
 /// Jobs of one page of a list.
 const PAGE: u32 = 50;
+/// The lowest priority of a client's job.
+const LEAST_PRIORITY: i64 = -10;
 /// The most jobs of one page.
 const MOST_OF_PAGE: u32 = 500;
 
@@ -51,7 +53,7 @@ pub(super) struct NewJob {
     /// A title for people.
     #[serde(default)]
     title: Option<String>,
-    /// Higher runs earlier.
+    /// Higher runs earlier: from -10 to 0, the usual one. A number beyond becomes the nearest of these.
     #[serde(default)]
     priority: i64,
 }
@@ -99,6 +101,8 @@ pub(super) async fn submit(
     let idempotency_key = idempotency_key(request.headers())?;
     let new = body(&server, &caller, request).await?;
     let NewJob { kind, request, title, priority } = new;
+    // No client may overtake the others.
+    let priority = priority.clamp(LEAST_PRIORITY, 0);
     let submission = Submission { idempotency_key, priority, title, notices: Vec::new() };
     let put = server.submit(&caller, kind, request, submission).await?;
     let mut status = if put.existed { StatusCode::OK } else { StatusCode::ACCEPTED };
@@ -127,15 +131,18 @@ pub(super) fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Api
 }
 
 /// Reads a submission: JSON, or a form with the part `job` (or `request`) and files.
-async fn body(server: &Server, caller: &Caller, request: Request) -> Result<NewJob, ApiError> {
+async fn body(server: &Server, caller: &Caller, mut request: Request) -> Result<NewJob, ApiError> {
     if !files::is_form(request.headers()) {
+        DefaultBodyLimit::max(super::JSON_BYTES).apply(&mut request);
         let bytes =
-            Bytes::from_request(request, &()).await.map_err(|error| files::of_body(&error))?;
-        if bytes.len() > super::JSON_BYTES {
-            let message = "the JSON is larger than 1 MiB";
-            return Err(ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", message)
-                .hint("send files as a form, or with POST /v1/files"));
-        }
+            Bytes::from_request(request, &()).await.map_err(|error| match error.status() {
+                StatusCode::PAYLOAD_TOO_LARGE => {
+                    let message = "the JSON is larger than 1 MiB";
+                    ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", message)
+                        .hint("send files as a form, or with POST /v1/files")
+                }
+                _ => files::of_body(&error),
+            })?;
         return parsed(&bytes);
     }
     let mut form = Multipart::from_request(request, &())
@@ -143,16 +150,16 @@ async fn body(server: &Server, caller: &Caller, request: Request) -> Result<NewJ
         .map_err(|error| ApiError::bad("bad_form", error.to_string()))?;
     let mut new = None;
     let mut sent = Map::new();
-    while let Some(field) = form.next_field().await.map_err(|error| files::of_form(&error))? {
+    while let Some(mut field) = form.next_field().await.map_err(|error| files::of_form(&error))? {
         let name = field.name().unwrap_or_default().to_owned();
         match name.as_str() {
             "job" | "request" => {
-                let bytes = field.bytes().await.map_err(|error| files::of_form(&error))?;
+                let text = files::text(&mut field, super::JSON_BYTES).await?;
                 let job = match name.as_str() {
-                    "job" => parsed(&bytes)?,
+                    "job" => parsed(text.as_bytes())?,
                     _ => NewJob {
                         kind: Kind::Generate,
-                        request: object(&bytes)?,
+                        request: object(text.as_bytes())?,
                         title: None,
                         priority: 0,
                     },

@@ -57,6 +57,9 @@ pub struct Security {
     pub origins: Vec<String>,
     /// True: every `Host` is right, for a server behind a proxy or with keys on a network.
     pub any_host: bool,
+    /// True: the server listens beyond loopback, so a `Host` may be any address. An address is in no DNS,
+    /// so no other site can take it.
+    pub on_network: bool,
 }
 
 impl Security {
@@ -74,10 +77,9 @@ impl Security {
 
     fn is_own_host(&self, host: &str) -> bool {
         let name = without_port(host);
-        let is_loopback =
-            name.trim_matches(['[', ']']).parse().is_ok_and(|ip: IpAddr| ip.is_loopback());
+        let ip: Option<IpAddr> = name.trim_matches(['[', ']']).parse().ok();
         self.any_host
-            || is_loopback
+            || ip.is_some_and(|ip| self.on_network || ip.is_loopback())
             || name.eq_ignore_ascii_case("localhost")
             || self.hosts.iter().any(|own| own.eq_ignore_ascii_case(name))
     }
@@ -136,9 +138,14 @@ fn without_port(host: &str) -> &str {
 fn key_of(headers: &HeaderMap) -> Option<String> {
     let text = |name: &header::HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
     if let Some(value) = text(&header::AUTHORIZATION) {
-        // Upstream takes a key without the word too.
-        let key = value.split_once(' ').filter(|(word, _)| word.eq_ignore_ascii_case("bearer"));
-        return Some(key.map_or(value, |(_, key)| key).trim().to_owned());
+        // Upstream takes a key without the word too. Another word, such as `Basic`, is for a proxy.
+        match value.trim().split_once(' ') {
+            None => return Some(value.trim().to_owned()),
+            Some((word, key)) if word.eq_ignore_ascii_case("bearer") => {
+                return Some(key.trim().to_owned());
+            }
+            Some(_) => {}
+        }
     }
     if let Some(value) = headers.get("x-api-key").and_then(|value| value.to_str().ok()) {
         return Some(value.trim().to_owned());

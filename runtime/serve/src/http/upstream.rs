@@ -30,6 +30,7 @@ use axum::{
 };
 use serde_json::{Map, Value, json};
 
+pub(super) use self::server::Recent;
 use super::{ApiError, Server, read};
 use crate::job::now;
 
@@ -70,7 +71,9 @@ impl From<ApiError> for Failure {
     fn from(error: ApiError) -> Self {
         // A model or a file of the request that is not here is a fault of the request.
         let status = match error.error.code.as_str() {
-            "model_not_found" | "voice_not_found" | "file_not_found" => StatusCode::BAD_REQUEST,
+            "model_not_found" | "voice_not_found" | "adapter_not_found" | "file_not_found" => {
+                StatusCode::BAD_REQUEST
+            }
             _ => error.status,
         };
         Self(ApiError { status, ..error })

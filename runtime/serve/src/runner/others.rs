@@ -6,10 +6,10 @@ use acestep_engine::{
     Error, Notice,
     audio::{fade::fade, read},
 };
-use acestep_import::AceStep;
+use acestep_import::{AceStep, Network};
 use acestep_model::Backend;
 use acestep_music::{
-    Encode, codes, latents,
+    Encode, latents,
     lm::compose::{self, Ask},
 };
 use acestep_session::{
@@ -18,39 +18,39 @@ use acestep_session::{
     understand::{self, Source, codes_with},
     writing::Writing,
 };
-use serde_json::{Map, Value};
 
 use super::{Failed, Networked, notify, sinks, songs};
 use crate::{
     job::{Content, JobError},
-    request::{SongRequest, text},
+    request::{DecodeRequest, EncodeRequest, Heard, SongRequest, UnderstandRequest, text},
     worker::Task,
 };
 
 impl<B: Backend> Networked<'_, B> {
     /// Describes a song, or audio codes.
     pub(super) fn understand(&mut self, task: &mut Task<'_>) -> Result<(), Failed> {
-        let mut object = task.job.request.as_object().cloned().unwrap_or_default();
-        let model = self.model(&mut object)?;
-        let file = file(task, &mut object)?;
-        let given = text(&mut object, "audio_codes")?;
-        let mut notices = Vec::new();
-        let read = SongRequest::read(&object)?;
-        let seed = read.request.noise.seed.as_ref().and_then(|seeds| seeds.first()).copied();
+        let object = task.job.request.as_object().cloned().unwrap_or_default();
+        let UnderstandRequest { model, heard, request: read, mut notices } =
+            UnderstandRequest::read(&object)?;
+        let model = model.unwrap_or_else(|| self.installed.default_model().to_owned());
+        let seed = read.noise.seed.as_ref().and_then(|seeds| seeds.first()).copied();
         let seed = seed.unwrap_or(0);
         let mut request = understand::request(seed);
-        let language = read.request.language;
+        let language = read.language;
         request.language.lm_temperature =
             language.lm_temperature.or(request.language.lm_temperature);
         request.language.lm_top_p = language.lm_top_p.or(request.language.lm_top_p);
         let settings = understand::settings(&request, Limits::default(), &mut notices)?;
-        let codes = match (file, given) {
-            (Some(path), None) => self.codes(task, &model, &path, &mut notices)?,
-            (None, Some(text)) => codes::parse(&text)?,
-            _ => {
-                let message = "send one song (`audio`) or `audio_codes`";
-                return Err(JobError::new("conflict", message).param("audio").into());
+        let codes = match heard {
+            Heard::Sound(id) => {
+                let path = songs::place(task.objects, &id)?;
+                self.codes(task, &model, Path::new(&path), &mut notices)?
             }
+            Heard::Latents(id) => {
+                let path = songs::latents(task.objects, &id)?;
+                self.codes_of_latents(task, &model, Path::new(&path))?
+            }
+            Heard::Codes(codes) => codes,
         };
         let choice = language.lm_model.as_deref();
         let choice = Choice { asked: choice, model: &model, configured: None };
@@ -87,6 +87,21 @@ impl<B: Backend> Networked<'_, B> {
         Ok(codes_with::<B>(&audio, &folder, networks, task.observe)?)
     }
 
+    /// Returns the audio codes of latents.
+    fn codes_of_latents(
+        &mut self,
+        task: &Task<'_>,
+        model: &str,
+        path: &Path,
+    ) -> Result<Vec<u32>, Failed> {
+        let folder = self.opened(model)?;
+        folder.require(Network::AudioCodec).map_err(Error::checkpoint)?;
+        let read = latents::read(path, folder.configs().dit.audio_acoustic_hidden_dim)?;
+        songs::check_frames(read.shape[1])?;
+        let networks = self.networks(model, &folder)?;
+        Ok(understand::codes_of_latents_with::<B>(&read, &folder, networks, task.observe)?)
+    }
+
     /// Lets the language model complete a request: `mode` is `plan`, `inspire` or `format`.
     pub(super) fn compose(&mut self, task: &mut Task<'_>) -> Result<(), Failed> {
         let mut object = task.job.request.as_object().cloned().unwrap_or_default();
@@ -110,7 +125,12 @@ impl<B: Backend> Networked<'_, B> {
         // As on the command line: a plan has codes, the other answers are words.
         let writes_codes = matches!(ask, Ask::Plan);
         let mut writing = Writing::new(request, ask, writes_codes, Limits::default(), notices)?;
-        writing.check(&folder, self.engine)?;
+        let (said, engine) = (writing.notices.len(), self.engine);
+        self.with_room(|| {
+            // What a first check said is said again.
+            writing.notices.truncate(said);
+            writing.check(&folder, engine)
+        })?;
         notify(task.observe, std::mem::take(&mut writing.notices));
         let place = self.place.clone();
         let held = self.hold_language(Arc::new(folder));
@@ -125,13 +145,13 @@ impl<B: Backend> Networked<'_, B> {
 
     /// Encodes a sound to latents.
     pub(super) fn encode(&mut self, task: &mut Task<'_>) -> Result<(), Failed> {
-        let mut object = task.job.request.as_object().cloned().unwrap_or_default();
-        let model = self.model(&mut object)?;
-        let path = required_file(task, &mut object)?;
-        is_empty(&object)?;
+        let object = task.job.request.as_object().cloned().unwrap_or_default();
+        let EncodeRequest { model, audio } = EncodeRequest::read(&object)?;
+        let model = model.unwrap_or_else(|| self.installed.default_model().to_owned());
+        let path = songs::place(task.objects, &audio)?;
         let folder = self.opened(&model)?;
         let least = folder.configs().vae.frames_per_second().recip();
-        let (audio, notices) = read::song(&path, least)?;
+        let (audio, notices) = read::song(Path::new(&path), least)?;
         notify(task.observe, notices);
         let (_, frames) = codec::length(&audio, &folder)?;
         let engine = self.engine;
@@ -148,16 +168,11 @@ impl<B: Backend> Networked<'_, B> {
 
     /// Decodes latents to a sound.
     pub(super) fn decode(&mut self, task: &mut Task<'_>) -> Result<(), Failed> {
-        let mut object = task.job.request.as_object().cloned().unwrap_or_default();
-        let model = self.model(&mut object)?;
-        let path = match text(&mut object, "src_latents")? {
-            Some(id) => songs::place(task.objects, &id)?,
-            None => {
-                let message = "send latents as `src_latents`";
-                return Err(JobError::new("missing", message).param("src_latents").into());
-            }
-        };
-        let SongRequest { mut request, mut notices, .. } = SongRequest::read(&object)?;
+        let object = task.job.request.as_object().cloned().unwrap_or_default();
+        let DecodeRequest { model, latents, mut request, mut notices } =
+            DecodeRequest::read(&object)?;
+        let model = model.unwrap_or_else(|| self.installed.default_model().to_owned());
+        let path = songs::latents(task.objects, &latents)?;
         let encoding = sinks::encoding(
             request.output.audio_format.as_deref(),
             request.output.encoding(),
@@ -167,6 +182,7 @@ impl<B: Backend> Networked<'_, B> {
         let channels = folder.configs().dit.audio_acoustic_hidden_dim;
         let read = latents::read(Path::new(&path), channels)?;
         let frames = read.shape[1];
+        songs::check_frames(frames)?;
         let engine = self.engine;
         self.with_room(|| codec::check_memory(&folder, false, frames, engine))?;
         let changes = codec::changes(&mut request.output, &folder, frames, &mut notices)?;
@@ -177,12 +193,6 @@ impl<B: Backend> Networked<'_, B> {
         notify(task.observe, notices);
         sinks::sound(task, 1, &audio, &encoding, None, None)?;
         Ok(())
-    }
-
-    /// Takes the model out of a request.
-    fn model(&self, object: &mut Map<String, Value>) -> Result<String, JobError> {
-        let model = text(object, "model")?;
-        Ok(model.unwrap_or_else(|| self.installed.default_model().to_owned()))
     }
 
     fn opened(&self, model: &str) -> Result<Arc<AceStep>, Failed> {
@@ -210,34 +220,3 @@ impl<B: Backend> Networked<'_, B> {
 
 /// The key of a model without adapters.
 pub(super) const NO_ADAPTERS: &str = "None None";
-
-/// Takes the file `audio` or `src_audio` out of a request.
-fn file(
-    task: &Task<'_>,
-    object: &mut Map<String, Value>,
-) -> Result<Option<std::path::PathBuf>, JobError> {
-    let id = match text(object, "audio")? {
-        Some(id) => Some(id),
-        None => text(object, "src_audio")?,
-    };
-    id.map(|id| songs::place(task.objects, &id).map(Into::into)).transpose()
-}
-
-fn required_file(
-    task: &Task<'_>,
-    object: &mut Map<String, Value>,
-) -> Result<std::path::PathBuf, JobError> {
-    file(task, object)?
-        .ok_or_else(|| JobError::new("missing", "send a sound as `audio`").param("audio"))
-}
-
-/// Refuses fields that nothing reads.
-fn is_empty(object: &Map<String, Value>) -> Result<(), JobError> {
-    match object.keys().next() {
-        None => Ok(()),
-        Some(key) => {
-            let message = format!("the request has an unknown key `{key}`");
-            Err(JobError::new("unknown_key", message).param(key.as_str()))
-        }
-    }
-}

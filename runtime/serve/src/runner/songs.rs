@@ -22,10 +22,38 @@ use crate::{
 
 /// Replaces ids of files by their places.
 pub(super) fn with_places(request: &mut Request, objects: &Objects) -> Result<(), JobError> {
+    let source = &request.source;
+    for id in source.src_latents.iter().chain(source.ref_latents.iter().flatten()) {
+        latents(objects, id)?;
+    }
     for file in request.source.files_mut() {
         *file = place(objects, file)?;
     }
     Ok(())
+}
+
+/// The most frames of latents: ten minutes.
+const MOST_FRAMES: usize = 15_000;
+/// The largest file of latents: that many frames of 64 numbers of 4 bytes, and a header.
+const MOST_BYTES: u64 = MOST_FRAMES as u64 * 256 + (64 << 10);
+
+/// Returns the place of a file of latents; one that is longer than a song is refused unread.
+pub(super) fn latents(objects: &Objects, id: &str) -> Result<String, JobError> {
+    let path = place(objects, id)?;
+    match std::fs::metadata(&path) {
+        Ok(found) if found.len() > MOST_BYTES => Err(too_long()),
+        _ => Ok(path),
+    }
+}
+
+/// Refuses latents of more than ten minutes.
+pub(super) fn check_frames(frames: usize) -> Result<(), JobError> {
+    if frames > MOST_FRAMES { Err(too_long()) } else { Ok(()) }
+}
+
+fn too_long() -> JobError {
+    let message = format!("the latents have more than {MOST_FRAMES} frames, which are ten minutes");
+    JobError::new("out_of_range", message)
 }
 
 /// Returns the place of the file with this id.
@@ -150,6 +178,8 @@ fn as_sent(resolved: &Resolved, sent: &Request) -> Value {
     complete.source.files_mut().zip(sent.source.files()).for_each(|(place, id)| {
         place.clone_from(id);
     });
+    // A place of this machine is nothing for clients.
+    complete.compute.adapter.clone_from(&sent.compute.adapter);
     complete.compute.model = Some(resolved.setup.model.clone());
     json!(complete)
 }

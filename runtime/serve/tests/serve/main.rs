@@ -2,6 +2,7 @@
 
 #![expect(clippy::print_stderr, reason = "a test says why it did not run")]
 
+mod catalog;
 #[cfg(feature = "nats")]
 mod cluster;
 mod contract;

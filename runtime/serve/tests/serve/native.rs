@@ -237,6 +237,42 @@ async fn another_site_and_another_name_are_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_client_may_stand_back_and_never_overtake() {
+    let (running, _folder) = start().await;
+    let url = running.url("/v1/jobs");
+    client(move || {
+        for (asked, given) in [(7, 0), (0, 0), (-3, -3), (-99, -10)] {
+            let job = json!({ "request": { "caption": "x" }, "priority": asked });
+            assert_eq!(body(post(&url, &job))["priority"], given, "{asked}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_of_a_network_is_reached_by_its_address() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let keys = vec![Key::new("ann", "secret")];
+    let security = Security { keys, on_network: true, ..Security::default() };
+    let running = Running::start(folder.path(), security, 0).await;
+    let url = running.url("/v1/jobs");
+    client(move || {
+        let with = |host: &str, header: (&str, &str)| {
+            let call = agent().get(&url).header("host", host).header("x-api-key", "secret");
+            call.header(header.0, header.1).call().expect("an answer").status().as_u16()
+        };
+        for host in ["192.168.1.5:8001", "[fd00::5]:8001", "localhost"] {
+            assert_eq!(with(host, ("accept", "*/*")), 200, "{host}");
+        }
+        assert_eq!(with("evil.example", ("accept", "*/*")), 421);
+        // The words of a proxy are not the key.
+        assert_eq!(with("localhost", ("authorization", "Basic YTpi")), 200);
+        assert_eq!(with("localhost", ("authorization", "Bearer wrong")), 401);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn with_keys_every_address_but_the_listed_ones_needs_one() {
     let folder = tempfile::tempdir().expect("a folder");
     let keys = vec![Key::new("ann", "secret-a"), Key::new("bob", "secret-b")];

@@ -256,6 +256,13 @@ impl Catalog for Two {
         vec![voice("vivian", false), voice("me", true)]
     }
 
+    fn check_adapter(&self, name: &str) -> Result<(), JobError> {
+        match name {
+            "rock" | "jazz" => Ok(()),
+            _ => Err(JobError::new("adapter_not_found", "for tests").param("adapter")),
+        }
+    }
+
     fn check(&self, kind: Kind, request: &Map<String, Value>) -> Result<Checked, JobError> {
         if !matches!(kind, Kind::Generate | Kind::Compose) {
             return Ok(Checked::default());

@@ -127,6 +127,26 @@ async fn every_kind_of_body_is_read() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn json_without_sound_is_at_most_1_mib() {
+    let (running, _folder) = start().await;
+    let url = running.url("");
+    client(move || {
+        let long = "x".repeat(2 << 20);
+        for path in ["release_task", "query_result", "v1/lora/load", "lm", "v1/jobs"] {
+            let answer = post(&format!("{url}/{path}"), &json!({ "prompt": long }));
+            assert_eq!((answer.status().as_u16(), path), (413, path));
+        }
+        let half = &long[..600 << 10];
+        let texts = [("prompt", half), ("lyrics", half)];
+        assert_eq!(form(&format!("{url}/release_task"), &texts, &[]).status(), 413);
+        // Sound as base64 is larger.
+        let sound = json!({ "input": "x", "ref_audio": format!("data:audio/wav;base64,{long}") });
+        assert_ne!(post(&format!("{url}/v1/audio/speech"), &sound).status(), 413);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_task_that_cannot_be_run_is_refused_with_its_detail() {
     let (running, _folder) = start().await;
     let url = running.url("");
@@ -240,6 +260,8 @@ async fn the_default_adapter_is_that_of_one_client_and_of_later_jobs() {
         let path = call("a", "/v1/lora/load", json!({ "lora_path": "/srv/rock.safetensors" }));
         assert_eq!(path.0, 400);
         assert_eq!(call("a", "/v1/lora/scale", json!({ "scale": 0.5 })).0, 400, "none is loaded");
+        let unknown = call("a", "/v1/lora/load", json!({ "lora_path": "reggae" }));
+        assert_eq!((unknown.0, &unknown.1["code"]), (400, &json!("adapter_not_found")));
         assert_eq!(call("a", "/v1/lora/load", json!({ "lora_path": "rock" })).0, 200);
         assert_eq!(call("a", "/v1/lora/scale", json!({ "scale": 0.5 })).0, 200);
         assert_eq!(call("a", "/v1/lora/scale", json!({ "scale": 2 })).0, 400);

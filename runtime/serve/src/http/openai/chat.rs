@@ -55,7 +55,7 @@ pub(super) async fn create(
     request: Request,
 ) -> Result<Response, ApiError> {
     let key = idempotency_key(request.headers())?;
-    let mut object = Input::read(&server, &caller, request, &[]).await?.into_object()?;
+    let mut object = Input::read_with_sound(&server, &caller, request, &[]).await?.into_object()?;
     let is_streamed = flag(&mut object, "stream")?;
     let (request, notices) = read(&server, &caller, object).await?;
     let submission = Submission { idempotency_key: key, notices, ..Submission::default() };

@@ -38,7 +38,7 @@ pub(super) async fn create(
     request: Request,
 ) -> Result<Response, ApiError> {
     let key = idempotency_key(request.headers())?;
-    let mut object = Input::read(&server, &caller, request, &[]).await?.into_object()?;
+    let mut object = Input::read_with_sound(&server, &caller, request, &[]).await?.into_object()?;
     let is_streamed = flag(&mut object, "stream")?;
     let named = match text(&mut object, "response_format")? {
         Some(name) => Some(name),

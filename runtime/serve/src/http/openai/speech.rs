@@ -52,7 +52,7 @@ pub(super) async fn create(
     request: Request,
 ) -> Result<Response, ApiError> {
     let key = idempotency_key(request.headers())?;
-    let object = Input::read(&server, &caller, request, &[]).await?.into_object()?;
+    let object = Input::read_with_sound(&server, &caller, request, &[]).await?.into_object()?;
     let Wanted { request, notices, format, is_raw, is_events } =
         read(&server, &caller, object).await?;
     let submission = Submission { idempotency_key: key, notices, ..Submission::default() };

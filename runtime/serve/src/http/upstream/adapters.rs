@@ -89,6 +89,11 @@ pub(super) async fn load(
         let error = wrong("lora_path", "it is the name of an adapter, never a path");
         return Err(error.hint("put adapters into the adapters folder of the server").into());
     }
+    let (catalog, asked) = (server.catalog.clone(), name.clone());
+    tokio::task::spawn_blocking(move || catalog.check_adapter(&asked))
+        .await
+        .map_err(|_| ApiError::internal("the adapters cannot be listed"))?
+        .map_err(ApiError::from)?;
     let row = Default { adapter: name.clone(), scale: 1.0, is_active: true };
     set(&server, &caller, Some(&row)).await?;
     let message = "later jobs have this adapter; it is read when a job runs";

@@ -2,7 +2,6 @@
 //!
 //! Most names are known to [`Request::from_object`]; here are those of the REST server alone.
 
-use acestep_engine::Error;
 use acestep_music::{Request, request::Takes};
 use serde_json::{Map, Value};
 
@@ -28,6 +27,9 @@ const NAMES: [(&str, &str); 9] = [
 const NESTED: [&str; 5] = ["param_obj", "metas", "meta", "metadata", "user_metadata"];
 /// Flags that choose another task than a song.
 const TASKS: [&str; 3] = ["analysis_only", "full_analysis_only", "extract_codes_only"];
+
+/// The most keys that are passed over.
+const MOST_UNKNOWN: usize = 64;
 
 /// A request in our spelling.
 #[derive(Debug)]
@@ -176,23 +178,33 @@ fn drop_unknown(
     request: &mut Map<String, Value>,
     notices: &mut Vec<String>,
 ) -> Result<(), ApiError> {
-    loop {
-        match Request::from_object(request.clone()) {
-            Ok(_) => return Ok(()),
-            Err(Error::UnknownKey { key, .. }) => {
-                let mut was_there = request.remove(&key).is_some();
-                for name in NESTED {
-                    if let Some(Value::Object(inner)) = request.get_mut(name) {
-                        was_there |= inner.remove(&key).is_some();
-                    }
-                }
-                notices.push(format!("`{key}` is not read"));
-                if !was_there {
-                    return Err(ApiError::bad("unknown_key", format!("unknown key `{key}`")));
-                }
+    let mut dropped = Vec::new();
+    // The objects that are read have been read already: their keys are in our spelling.
+    let mut keep = |object: &mut Map<String, Value>, is_inner: bool| {
+        object.retain(|key, _| {
+            let is_known = Request::knows(key) || !is_inner && NESTED.contains(&key.as_str());
+            if !is_known {
+                dropped.push(key.clone());
             }
-            Err(error) => return Err(ApiError::from(crate::error::of(&error))),
+            is_known
+        });
+    };
+    keep(request, false);
+    for name in NESTED {
+        if let Some(Value::Object(inner)) = request.get_mut(name) {
+            keep(inner, true);
         }
+    }
+    dropped.sort();
+    dropped.dedup();
+    if dropped.len() > MOST_UNKNOWN {
+        let message = format!("the request has more than {MOST_UNKNOWN} unknown keys");
+        return Err(ApiError::bad("unknown_key", message).param(dropped.swap_remove(0)));
+    }
+    notices.extend(dropped.iter().map(|key| format!("`{key}` is not read")));
+    match Request::from_object(request.clone()) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(ApiError::from(crate::error::of(&error))),
     }
 }
 
@@ -266,6 +278,7 @@ mod tests {
             json!({ "prompt": "x", "audio_format": "aac" }),
             json!({ "prompt": "x", "metas": [1] }),
             json!({ "full_analysis_only": true }),
+            (0..65).map(|key| (format!("x{key}"), json!(1))).collect(),
         ] {
             of(body.clone()).expect_err(&body.to_string());
         }
@@ -280,6 +293,17 @@ mod tests {
         let read = of(body).expect("a request");
         assert!(!read.request.contains_key("src_audio"));
         assert_eq!(read.notices.len(), 2, "{:?}", read.notices);
+    }
+
+    #[test]
+    fn many_unknown_keys_are_passed_over_in_one_pass() {
+        let mut body: Map<String, Value> = (0..40).map(|n| (format!("x{n}"), json!(n))).collect();
+        body.insert("prompt".to_owned(), "piano".into());
+        body.insert("metas".to_owned(), json!({ "y": 1, "x1": 2, "bpm": 90, "metas": {} }));
+        let read = read(body).expect("a request");
+        assert_eq!(read.notices.len(), 42, "{:?}", read.notices);
+        let (request, _) = Request::from_object(read.request).expect("ours");
+        assert!(request.words.bpm.is_some());
     }
 
     #[test]

@@ -81,7 +81,14 @@ fn waiting(share: f64, status: u8, stage: &str, error: Option<&str>, created: i6
 /// Tells the songs of a job. A job without sound tells its words.
 async fn songs(server: &Server, job: &Job) -> Result<Vec<Value>, ApiError> {
     let words = match results::of(job, Content::Request).next() {
-        Some(output) => results::json(server, output).await?,
+        // One file that cannot be read must not hide the other jobs of the question.
+        Some(output) => match results::json(server, output).await {
+            Ok(words) => words,
+            Err(error) => {
+                tracing::warn!(job = %job.id, reason = error.error.message, "no request of a job");
+                job.resolved.clone().unwrap_or_default()
+            }
+        },
         None => job.resolved.clone().unwrap_or_default(),
     };
     let seeds: Vec<String> = results::of(job, Content::Audio)

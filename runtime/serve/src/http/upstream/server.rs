@@ -1,12 +1,16 @@
 //! Models, numbers and health, in upstream's shapes.
 
-use std::sync::{Arc, atomic::Ordering};
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::{Duration, Instant},
+};
 
 use axum::{
     Extension, Json,
     extract::{Request, State},
 };
 use serde_json::{Map, Value, json};
+use tokio::sync::Mutex;
 
 use super::{Answer, Failure, text, wrapped, wrong};
 use crate::{
@@ -19,6 +23,26 @@ async fn models(server: &Server) -> Result<Vec<Model>, ApiError> {
     tokio::task::spawn_blocking(move || catalog.models())
         .await
         .map_err(|_| ApiError::internal("the models cannot be listed"))
+}
+
+/// Models that were listed a moment ago: the health needs no key, so it must not read the disk at will.
+#[derive(Debug, Default)]
+pub(in crate::http) struct Recent(Mutex<Option<(Instant, Vec<Model>)>>);
+
+/// Time that a list of models is right.
+const RECENT: Duration = Duration::from_secs(5);
+
+async fn recent_models(server: &Server) -> Result<Vec<Model>, ApiError> {
+    // Held while the models are listed, so that many questions are one look.
+    let mut recent = server.recent_models.0.lock().await;
+    match &*recent {
+        Some((time, models)) if time.elapsed() < RECENT => Ok(models.clone()),
+        _ => {
+            let new = models(server).await?;
+            *recent = Some((Instant::now(), new.clone()));
+            Ok(new)
+        }
+    }
 }
 
 /// Models in upstream's shape. Each counts as loaded: a job may name any of them, and the worker loads
@@ -121,7 +145,7 @@ pub(super) async fn stats(
 /// no key, so it names no jobs.
 pub(super) async fn health(State(server): State<Arc<Server>>) -> Result<Json<Value>, Failure> {
     let is_ready = server.is_ready.load(Ordering::Relaxed);
-    let models = shown(&models(&server).await?);
+    let models = shown(&recent_models(&server).await?);
     let Json(mut told) = wrapped(json!({
         "status": "ok",
         "service": "ACE-Step API",

@@ -1,0 +1,74 @@
+//! The catalog of a machine: names that it knows, and nothing else.
+
+use std::fs;
+
+use acestep_import::Layout;
+use acestep_serve::{catalog::Catalog as _, installed::Installed, job::Kind};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// A catalog of the models inside the program and one adapter.
+fn installed() -> (Installed, TempDir) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let adapters = folder.path().join("adapters");
+    fs::create_dir_all(adapters.join("jazz")).expect("a folder");
+    fs::write(adapters.join("rock.safetensors"), b"").expect("written");
+    let layout = Layout::new([folder.path().to_owned()]);
+    (Installed::new(layout, None, None, None), folder)
+}
+
+/// Returns the code of the refusal; an empty one for a request that is taken.
+fn code(installed: &Installed, kind: Kind, request: &Value) -> String {
+    let request = request.as_object().expect("an object");
+    installed.check(kind, request).err().map(|error| error.code).unwrap_or_default()
+}
+
+#[test]
+fn an_adapter_is_a_name_and_never_a_path() {
+    let (installed, folder) = installed();
+    let refused = |adapter: Value| {
+        let request = json!({ "caption": "x", "adapter": adapter });
+        code(&installed, Kind::Generate, &request)
+    };
+    for known in [json!("rock"), json!("rock.safetensors"), json!(["rock", "jazz"])] {
+        assert_eq!(refused(known.clone()), "", "{known}");
+    }
+    let place = folder.path().join("adapters/rock.safetensors");
+    for other in [
+        json!("/etc/passwd"),
+        json!("../adapters/rock"),
+        json!("."),
+        json!("Cargo.toml"),
+        json!(["rock", "/dev/zero"]),
+        json!(place),
+    ] {
+        let refused = refused(other.clone());
+        assert!(["adapter_not_found", "bad_value"].contains(&&*refused), "{other}: {refused}");
+    }
+    assert!(installed.check_adapter("rock").is_ok());
+    assert!(installed.check_adapter("/etc/passwd").is_err());
+}
+
+#[test]
+fn a_request_about_a_sound_is_refused_before_it_waits() {
+    let (installed, _folder) = installed();
+    let understand = |request| code(&installed, Kind::Understand, &request);
+    assert_eq!(understand(json!({ "audio": "id" })), "");
+    assert_eq!(understand(json!({ "src_latents": "id" })), "");
+    assert_eq!(understand(json!({ "audio_codes": "1,2", "lm_temperature": 0.5 })), "");
+    assert_eq!(understand(json!({})), "conflict");
+    assert_eq!(understand(json!({ "audio": "id", "src_latents": "id" })), "conflict");
+    assert_eq!(understand(json!({ "audio": "id", "lm_model": "/etc" })), "model_not_found");
+    assert_eq!(understand(json!({ "audio": "id", "lm_temprature": 1 })), "unknown_key");
+    let encode = |request| code(&installed, Kind::Encode, &request);
+    assert_eq!(
+        (encode(json!({ "audio": "id" })), encode(json!({}))),
+        ("".into(), "missing".into())
+    );
+    let decode = |request| code(&installed, Kind::Decode, &request);
+    assert_eq!(decode(json!({ "src_latents": "id", "audio_format": "flac" })), "");
+    assert_eq!(decode(json!({ "src_latents": "id", "audio_format": "aac" })), "bad_value");
+    assert_eq!(decode(json!({})), "missing");
+    let song = json!({ "caption": "x", "audio_format": "aac" });
+    assert_eq!(code(&installed, Kind::Generate, &song), "bad_value");
+}
