@@ -65,6 +65,8 @@ use crate::{
 
 /// The largest JSON body, in bytes.
 const JSON_BYTES: usize = 1 << 20;
+/// Time that answers on their way have when the server ends.
+const LAST: Duration = Duration::from_secs(5);
 
 /// Limits of a server.
 #[derive(Debug, Clone, Copy)]
@@ -197,6 +199,13 @@ impl Server {
         Ok(self.store.put(job).await?)
     }
 
+    /// Waits until the server ends.
+    fn over(&self) -> impl Future<Output = ()> + Send + 'static {
+        let mut ending = self.ending.clone();
+        // A closed channel ends the server too.
+        async move { drop(ending.wait_for(|&ending| ending).await) }
+    }
+
     /// Returns a job of `caller`.
     ///
     /// # Errors
@@ -285,17 +294,21 @@ async fn count(
     response
 }
 
-/// Answers requests until `ending` is true; then it waits for answers on their way.
+/// Answers requests until `ending` is true; then it waits a few seconds for answers on their way. A
+/// client that does not read its answer holds nothing up.
 ///
 /// # Errors
 /// If the listener fails.
 pub async fn serve(listener: TcpListener, server: Arc<Server>) -> io::Result<()> {
-    let mut ending = server.ending.clone();
-    let stopped = async move {
-        // A closed channel ends the server too.
-        while !*ending.borrow() && ending.changed().await.is_ok() {}
-    };
-    axum::serve(listener, router(server)).with_graceful_shutdown(stopped).await
+    let (stopped, over) = (server.over(), server.over());
+    let serving = axum::serve(listener, router(server)).with_graceful_shutdown(stopped);
+    tokio::select! {
+        result = serving.into_future() => result,
+        () = async { over.await; time::sleep(LAST).await } => {
+            tracing::warn!("answers on their way are cut");
+            Ok(())
+        }
+    }
 }
 
 /// A route that takes GET and HEAD.
