@@ -12,6 +12,7 @@ mod native;
 mod openai;
 mod page;
 mod place;
+mod realtime;
 mod stored;
 mod support;
 mod upstream;
