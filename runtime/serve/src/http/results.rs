@@ -1,6 +1,6 @@
 //! Results of jobs, for the faces that answer when a job has ended.
 
-use std::{io, sync::Arc, time::Duration};
+use std::{io, path::PathBuf, sync::Arc, time::Duration};
 
 use axum::{
     body::Bytes,
@@ -98,12 +98,32 @@ pub(super) fn sound(job: &Job) -> Result<&Output, ApiError> {
     of(job, Content::Audio).next().ok_or_else(|| ApiError::internal("the job has no sound"))
 }
 
+/// The error of a result that is not there.
+pub(super) fn no_result() -> ApiError {
+    ApiError::new(StatusCode::NOT_FOUND, "result_not_found", "the job has no such result")
+        .hint("the job lists its results under `outputs`")
+}
+
+/// Returns the place of a result on disk, after it was fetched.
+///
+/// # Errors
+/// 404 if it is gone; a failure of the disk or of the other place.
+pub(super) async fn place(server: &Server, output: &Output) -> Result<PathBuf, ApiError> {
+    let (objects, wanted) = (server.objects.clone(), output.clone());
+    let place = tokio::task::spawn_blocking(move || objects.fetch(&wanted)).await;
+    let place = place.map_err(|_| ApiError::internal("the result cannot be fetched"))?;
+    place.map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => no_result(),
+        _ => ApiError::from(crate::worker::of_files(&error)),
+    })
+}
+
 /// Reads a result.
 ///
 /// # Errors
 /// If it cannot be read.
 pub(super) async fn bytes(server: &Server, output: &Output) -> Result<Vec<u8>, ApiError> {
-    let read = tokio::fs::read(server.objects.path(output)).await;
+    let read = tokio::fs::read(place(server, output).await?).await;
     read.map_err(|error| ApiError::from(crate::worker::of_files(&error)))
 }
 
@@ -130,7 +150,8 @@ pub(super) fn file(
     let opened = async move {
         let job = ended(&server, &caller, id).await.map_err(other)?;
         let output = sound(&job).map_err(other)?;
-        let file = tokio::fs::File::open(server.objects.path(output)).await?;
+        let place = place(&server, output).await.map_err(other)?;
+        let file = tokio::fs::File::open(place).await?;
         Ok::<_, io::Error>(ReaderStream::new(file))
     };
     stream::once(opened).try_flatten()
