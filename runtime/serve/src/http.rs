@@ -5,7 +5,7 @@
 //! | `jobs`, `outputs`, `events`, `files`, `stream` | the native API |
 //! | `realtime` | speech over a WebSocket |
 //! | `openai`, `upstream`, `cpp` | the faces of other programs' clients |
-//! | `input`, `formats`, `results` | what the faces share |
+//! | `input`, `extract`, `formats`, `results` | what the faces share |
 //! | `page` | the page |
 //! | `info` | models, properties, health, metrics, OpenAPI |
 //! | `security` | keys, Host and Origin |
@@ -15,6 +15,7 @@
 mod cpp;
 mod error;
 mod events;
+mod extract;
 mod files;
 mod formats;
 mod hub;
@@ -44,7 +45,7 @@ use axum::{
     extract::{DefaultBodyLimit, MatchedPath, Request},
     http::{HeaderValue, StatusCode, header},
     middleware::{self, Next},
-    response::Response,
+    response::{IntoResponse, Response},
     routing::get,
 };
 use serde_json::{Map, Value};
@@ -267,7 +268,9 @@ pub fn router(server: Arc<Server>) -> Router {
         .layer(middleware::from_fn_with_state(server.clone(), count))
         .layer(header(header::X_CONTENT_TYPE_OPTIONS, "nosniff"))
         .layer(header(header::REFERRER_POLICY, "no-referrer"))
-        .layer(CatchPanicLayer::new())
+        .layer(CatchPanicLayer::custom(|_| {
+            ApiError::internal("a mistake in this program; see the server's log").into_response()
+        }))
         .with_state(server)
 }
 

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use axum::{
     Extension, Json, Router,
     body::Bytes,
-    extract::{FromRequest, Multipart, Path, Query, Request, State},
+    extract::{FromRequest, Multipart, Request, State},
     http::{HeaderMap, HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
     routing::post,
@@ -15,7 +15,11 @@ use serde_json::{Map, Value, json};
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
-use super::{ApiError, Caller, Server, Submission, files, read};
+use super::{
+    ApiError, Caller, Server, Submission,
+    extract::{self, Path, Query},
+    files, read,
+};
 use crate::{
     job::{Job, Kind, State as JobState},
     store::{Marks, Selection},
@@ -300,7 +304,7 @@ pub(super) async fn mark(
     State(server): State<Arc<Server>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<Uuid>,
-    Json(marks): Json<Marks>,
+    extract::Json(marks): extract::Json<Marks>,
 ) -> Result<Json<Value>, ApiError> {
     let job = server.job(&caller, id).await?;
     if marks.deleted == Some(true) && !job.state.is_ended() {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::{
     Extension, Router,
-    extract::{Path, Request, State},
+    extract::{Request, State},
     http::{HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
@@ -12,7 +12,9 @@ use tower_http::services::ServeFile;
 use uuid::Uuid;
 
 use super::{
-    ApiError, Caller, Server, read,
+    ApiError, Caller, Server,
+    extract::Path,
+    read,
     results::{no_result, place},
 };
 use crate::job::{Content, Output};

@@ -23,7 +23,10 @@ use axum::{
     Extension, Router,
     extract::{
         State,
-        ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade, close_code},
+        ws::{
+            CloseFrame, Message, WebSocket, WebSocketUpgrade, close_code,
+            rejection::WebSocketUpgradeRejection,
+        },
     },
     response::Response,
 };
@@ -71,9 +74,14 @@ enum Sent {
 async fn realtime(
     State(server): State<Arc<Server>>,
     Extension(caller): Extension<Caller>,
-    upgrade: WebSocketUpgrade,
-) -> Response {
-    upgrade.max_message_size(MESSAGE).max_frame_size(MESSAGE).on_upgrade(move |socket| async move {
+    upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
+) -> Result<Response, ApiError> {
+    let upgrade = upgrade.map_err(|error| {
+        ApiError::new(error.status(), "bad_websocket", error.body_text())
+            .hint("open this address as a WebSocket")
+    })?;
+    let upgrade = upgrade.max_message_size(MESSAGE).max_frame_size(MESSAGE);
+    Ok(upgrade.on_upgrade(move |socket| async move {
         let mut session = Session {
             server,
             caller,
@@ -84,7 +92,7 @@ async fn realtime(
         };
         // The client is gone, or the server ends: both end the session.
         let _ = session.run().await;
-    })
+    }))
 }
 
 /// A connection.

@@ -5,7 +5,7 @@ use std::{io, pin::pin, sync::Arc, time::Duration};
 use axum::{
     Extension, Router,
     body::{Body, Bytes},
-    extract::{Path, Query, State},
+    extract::State,
     http::{HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
@@ -19,7 +19,12 @@ use tokio::{
 use utoipa::IntoParams;
 use uuid::Uuid;
 
-use super::{ApiError, Caller, Server, hub::Listener, read};
+use super::{
+    ApiError, Caller, Server,
+    extract::{Path, Query},
+    hub::Listener,
+    read,
+};
 use crate::{
     job::{Job, State as JobState},
     preview::{self, PreviewFormat},

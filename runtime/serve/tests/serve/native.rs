@@ -287,3 +287,32 @@ async fn the_description_names_every_address_of_the_native_api() {
         assert!(paths.iter().any(|known| *known == path), "{path} of {paths:?}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_refusal_is_json_with_a_word_for_programs() {
+    let (running, _folder) = start().await;
+    let url = running.url("");
+    client(move || {
+        let id = body(post(&format!("{url}/v1/jobs"), &json!({})))["id"].clone();
+        let job = format!("{url}/v1/jobs/{}", id.as_str().expect("an id"));
+        let words = |text: &str| agent().patch(&job).send(text.as_bytes()).expect("an answer");
+        let patch = |text: &str| {
+            let request = agent().patch(&job).content_type("application/json");
+            request.send(text.as_bytes()).expect("an answer")
+        };
+        for (answer, status, code) in [
+            (get(&format!("{url}/v1/jobs/7")), 400, "bad_value"),
+            (get(&format!("{url}/v1/jobs?limit=all")), 400, "bad_value"),
+            (get(&format!("{url}/v1/jobs/7/tracks/1")), 400, "bad_value"),
+            (get(&format!("{job}/audio?format=wav&format=pcm")), 400, "bad_value"),
+            (get(&format!("{url}/v1/realtime")), 400, "bad_websocket"),
+            (words("{}"), 415, "bad_body"),
+            (patch("{"), 400, "bad_json"),
+            (patch("[]"), 422, "bad_json"),
+        ] {
+            assert_eq!(answer.status(), status, "{code}");
+            assert_eq!(body(answer)["error"]["code"], code);
+        }
+    })
+    .await;
+}
