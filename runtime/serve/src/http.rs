@@ -69,6 +69,10 @@ const JSON_BYTES: usize = 1 << 20;
 /// Time that answers on their way have when the server ends.
 const LAST: Duration = Duration::from_secs(5);
 
+/// Headers of answers that pages of other sites may read, if their origin may ask.
+const SHOWN: &str =
+    "X-Job-Id, Location, Retry-After, Content-Range, ETag, X-Sample-Rate, X-Channels";
+
 /// Limits of a server.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
@@ -268,6 +272,7 @@ pub fn router(server: Arc<Server>) -> Router {
         .layer(middleware::from_fn_with_state(server.clone(), count))
         .layer(header(header::X_CONTENT_TYPE_OPTIONS, "nosniff"))
         .layer(header(header::REFERRER_POLICY, "no-referrer"))
+        .layer(header(header::ACCESS_CONTROL_EXPOSE_HEADERS, SHOWN))
         .layer(CatchPanicLayer::custom(|_| {
             ApiError::internal("a mistake in this program; see the server's log").into_response()
         }))

@@ -101,10 +101,22 @@ pub(super) async fn submit(
 ) -> Result<Response, ApiError> {
     let wait = wait.duration()?;
     let idempotency_key = idempotency_key(request.headers())?;
-    let new = body(&server, &caller, request).await?;
-    let NewJob { kind, request, title, priority } = new;
-    let submission = Submission { idempotency_key, priority, title, notices: Vec::new() };
-    let put = server.submit(&caller, kind, request, submission).await?;
+    // A refused request leaves no files behind.
+    let mut sent = Vec::new();
+    let accepted = async {
+        let new = body(&server, &caller, request, &mut sent).await?;
+        let NewJob { kind, request, title, priority } = new;
+        let submission = Submission { idempotency_key, priority, title, notices: Vec::new() };
+        server.submit(&caller, kind, request, submission).await
+    };
+    let put = match accepted.await {
+        // The job of this key has files of its own.
+        Ok(put) if !put.existed => put,
+        other => {
+            remove_files(&server, sent).await;
+            other?
+        }
+    };
     let mut status = if put.existed { StatusCode::OK } else { StatusCode::ACCEPTED };
     let mut job = put.job;
     if let Some(wait) = wait {
@@ -131,7 +143,12 @@ pub(super) fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Api
 }
 
 /// Reads a submission: JSON, or a form with the part `job` (or `request`) and files.
-async fn body(server: &Server, caller: &Caller, request: Request) -> Result<NewJob, ApiError> {
+async fn body(
+    server: &Server,
+    caller: &Caller,
+    request: Request,
+    kept: &mut Vec<Uuid>,
+) -> Result<NewJob, ApiError> {
     if !files::is_form(request.headers()) {
         let bytes =
             Bytes::from_request(request, &()).await.map_err(|error| files::of_body(&error))?;
@@ -168,6 +185,7 @@ async fn body(server: &Server, caller: &Caller, request: Request) -> Result<NewJ
             }
             _ => {
                 let file = files::receive(server, caller, field).await?;
+                kept.push(file.id);
                 if sent.insert(name.clone(), json!(file.id)).is_some() {
                     let message = format!("the form has `{name}` twice");
                     return Err(ApiError::bad("bad_form", message).param(name));
@@ -187,6 +205,17 @@ async fn body(server: &Server, caller: &Caller, request: Request) -> Result<NewJ
         new.request.insert(name, id);
     }
     Ok(new)
+}
+
+/// Removes files of a form that was refused.
+async fn remove_files(server: &Server, sent: Vec<Uuid>) {
+    for id in sent {
+        let objects = server.objects.clone();
+        let removed = tokio::task::spawn_blocking(move || objects.remove_file(id)).await;
+        if !matches!(removed, Ok(Ok(()))) || server.store.forget_file(id).await.is_err() {
+            tracing::warn!(%id, "a file of a refused request stays");
+        }
+    }
 }
 
 /// Reads a JSON object; a key with two values is refused.

@@ -5,7 +5,7 @@ use std::{io, path::PathBuf, sync::Arc, time::Duration};
 use axum::{
     body::Bytes,
     http::{HeaderValue, StatusCode},
-    response::Response,
+    response::{IntoResponse, Response},
 };
 use futures_util::{
     Stream, StreamExt, TryStreamExt,
@@ -80,7 +80,7 @@ async fn ended(server: &Server, caller: &Caller, id: Uuid) -> Result<Job, ApiErr
 ///
 /// # Errors
 /// The reason of the failure.
-pub(super) async fn began(server: &Server, caller: &Caller, id: Uuid) -> Result<(), ApiError> {
+async fn began(server: &Server, caller: &Caller, id: Uuid) -> Result<(), ApiError> {
     let job = server.wait(caller, id, EARLY).await?;
     if job.state.is_ended() { done(job).map(drop) } else { Ok(()) }
 }
@@ -141,8 +141,21 @@ pub(super) type Piece = io::Result<Bytes>;
 /// A body in pieces.
 pub(super) type Pieces = BoxStream<'static, Piece>;
 
-/// Returns the finished sound of a job in pieces, when the job has ended. A failure cuts the body.
-pub(super) fn file(
+/// Returns the finished sound of a job in pieces, when the job has ended. A later failure cuts the
+/// body.
+///
+/// # Errors
+/// The reason of a failure, if the job fails at once.
+pub(super) async fn whole(
+    server: Arc<Server>,
+    caller: Caller,
+    id: Uuid,
+) -> Result<Pieces, ApiError> {
+    began(&server, &caller, id).await?;
+    Ok(file(server, caller, id).boxed())
+}
+
+fn file(
     server: Arc<Server>,
     caller: Caller,
     id: Uuid,
@@ -218,8 +231,9 @@ fn other(error: ApiError) -> io::Error {
     io::Error::other(error.error.message)
 }
 
-/// Adds the id of the job to an answer.
-pub(super) fn with_id(mut response: Response, id: Uuid) -> Response {
+/// Adds the id of the job to an answer, also to an error.
+pub(super) fn with_id(answer: impl IntoResponse, id: Uuid) -> Response {
+    let mut response = answer.into_response();
     let headers = response.headers_mut();
     if let Ok(value) = HeaderValue::from_str(&id.to_string()) {
         headers.insert("x-job-id", value);

@@ -166,6 +166,10 @@ async fn a_file_is_sent_in_a_form_and_used_by_its_id() {
             assert_eq!(answer.status(), 400, "{}", body(answer));
         }
         assert_eq!(send("/v1/files", form).status(), 400, "two parts");
+        for (right, wrong) in [("src_audio", "sound"), ("cover", "x"), ("{\"request", "{\"x")] {
+            let answer = send("/v1/jobs", &form.replace(right, wrong));
+            assert_eq!(answer.status(), 400, "{wrong}: {}", body(answer));
+        }
     })
     .await;
     let left = std::fs::read_dir(_folder.path().join("files")).expect("a folder").count();
@@ -207,6 +211,22 @@ async fn another_site_and_another_name_are_refused() {
         assert_eq!(with("origin", "null"), 403);
         let own = url.trim_end_matches("/v1/jobs").to_owned();
         assert_eq!(with("origin", &own), 200);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_of_an_allowed_site_may_read_the_id_of_its_job() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let origin = "https://example.org";
+    let security = Security { origins: vec![origin.to_owned()], ..Security::default() };
+    let running = Running::start(folder.path(), security, 0).await;
+    let url = running.url("/v1/jobs");
+    client(move || {
+        let answer = agent().get(&url).header("origin", origin).call().expect("an answer");
+        assert_eq!(answer.headers()["access-control-allow-origin"], origin);
+        let shown = answer.headers()["access-control-expose-headers"].to_str().expect("names");
+        assert!(shown.contains("X-Job-Id") && shown.contains("Retry-After"), "{shown}");
     })
     .await;
 }
