@@ -166,9 +166,14 @@ async fn a_file_is_sent_in_a_form_and_used_by_its_id() {
             assert_eq!(answer.status(), 400, "{}", body(answer));
         }
         assert_eq!(send("/v1/files", form).status(), 400, "two parts");
-        for (right, wrong) in [("src_audio", "sound"), ("cover", "x"), ("{\"request", "{\"x")] {
+        let other = r#""model":"suno""#;
+        for (right, wrong, status) in [
+            ("src_audio", "sound", 400),
+            (r#""task_type":"cover""#, other, 404),
+            (r#"{"request"#, r#"{"x"#, 400),
+        ] {
             let answer = send("/v1/jobs", &form.replace(right, wrong));
-            assert_eq!(answer.status(), 400, "{wrong}: {}", body(answer));
+            assert_eq!(answer.status(), status, "{wrong}: {}", body(answer));
         }
     })
     .await;
