@@ -5,7 +5,7 @@
 //! | `jobs`, `outputs`, `events`, `files`, `stream` | the native API |
 //! | `realtime` | speech over a WebSocket |
 //! | `openai`, `upstream`, `cpp` | the faces of other programs' clients |
-//! | `input`, `formats`, `results` | what the faces share |
+//! | `input`, `extract`, `formats`, `results` | what the faces share |
 //! | `page` | the page |
 //! | `info` | models, properties, health, metrics, OpenAPI |
 //! | `security` | keys, Host and Origin |
@@ -15,6 +15,7 @@
 mod cpp;
 mod error;
 mod events;
+mod extract;
 mod files;
 mod formats;
 mod hub;
@@ -44,7 +45,7 @@ use axum::{
     extract::{DefaultBodyLimit, MatchedPath, Request},
     http::{HeaderValue, StatusCode, header},
     middleware::{self, Next},
-    response::Response,
+    response::{IntoResponse, Response},
     routing::get,
 };
 use serde_json::{Map, Value};
@@ -65,6 +66,12 @@ use crate::{
 
 /// The largest JSON body, in bytes.
 const JSON_BYTES: usize = 1 << 20;
+/// Time that answers on their way have when the server ends.
+const LAST: Duration = Duration::from_secs(5);
+
+/// Headers of answers that pages of other sites may read, if their origin may ask.
+const SHOWN: &str =
+    "X-Job-Id, Location, Retry-After, Content-Range, ETag, X-Sample-Rate, X-Channels";
 
 /// Limits of a server.
 #[derive(Debug, Clone, Copy)]
@@ -206,6 +213,13 @@ impl Server {
         Ok(self.store.put(job).await?)
     }
 
+    /// Waits until the server ends.
+    fn over(&self) -> impl Future<Output = ()> + Send + 'static {
+        let mut ending = self.ending.clone();
+        // A closed channel ends the server too.
+        async move { drop(ending.wait_for(|&ending| ending).await) }
+    }
+
     /// Returns a job of `caller`.
     ///
     /// # Errors
@@ -267,7 +281,10 @@ pub fn router(server: Arc<Server>) -> Router {
         .layer(middleware::from_fn_with_state(server.clone(), count))
         .layer(header(header::X_CONTENT_TYPE_OPTIONS, "nosniff"))
         .layer(header(header::REFERRER_POLICY, "no-referrer"))
-        .layer(CatchPanicLayer::new())
+        .layer(header(header::ACCESS_CONTROL_EXPOSE_HEADERS, SHOWN))
+        .layer(CatchPanicLayer::custom(|_| {
+            ApiError::internal("a mistake in this program; see the server's log").into_response()
+        }))
         .with_state(server)
 }
 
@@ -294,17 +311,21 @@ async fn count(
     response
 }
 
-/// Answers requests until `ending` is true; then it waits for answers on their way.
+/// Answers requests until `ending` is true; then it waits a few seconds for answers on their way. A
+/// client that does not read its answer holds nothing up.
 ///
 /// # Errors
 /// If the listener fails.
 pub async fn serve(listener: TcpListener, server: Arc<Server>) -> io::Result<()> {
-    let mut ending = server.ending.clone();
-    let stopped = async move {
-        // A closed channel ends the server too.
-        while !*ending.borrow() && ending.changed().await.is_ok() {}
-    };
-    axum::serve(listener, router(server)).with_graceful_shutdown(stopped).await
+    let (stopped, over) = (server.over(), server.over());
+    let serving = axum::serve(listener, router(server)).with_graceful_shutdown(stopped);
+    tokio::select! {
+        result = serving.into_future() => result,
+        () = async { over.await; time::sleep(LAST).await } => {
+            tracing::warn!("answers on their way are cut");
+            Ok(())
+        }
+    }
 }
 
 /// A route that takes GET and HEAD.

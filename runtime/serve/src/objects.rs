@@ -182,12 +182,9 @@ impl Objects {
         if self.elsewhere.is_none() {
             return Ok(());
         }
-        let values = request.as_object().into_iter().flatten().map(|(_, value)| value);
-        let values = values.flat_map(|value| match value {
-            Value::Array(values) => values.as_slice(),
-            other => std::slice::from_ref(other),
-        });
-        for id in values.filter_map(|value| Uuid::parse_str(value.as_str()?).ok()) {
+        let mut ids = Vec::new();
+        list_ids(request, &mut ids);
+        for id in ids {
             match self.copy(&format!("files/{id}")) {
                 // Not every id is one of a file; the runner says so if it misses one.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -321,6 +318,16 @@ fn attempt_of(job: Uuid, attempt: u32) -> String {
     format!("results/{job}/{attempt}")
 }
 
+/// Adds the ids within a request, however deep.
+fn list_ids(value: &Value, ids: &mut Vec<Uuid>) {
+    match value {
+        Value::String(text) => ids.extend(Uuid::parse_str(text).ok()),
+        Value::Array(values) => values.iter().for_each(|value| list_ids(value, ids)),
+        Value::Object(object) => object.values().for_each(|value| list_ids(value, ids)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
 /// Adds the files below a folder, with their times and sizes.
 fn list_files(folder: &Path, files: &mut Vec<(SystemTime, u64, PathBuf)>) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
@@ -361,5 +368,50 @@ pub fn media_type(name: &str) -> &'static str {
         Some("json") => "application/json",
         Some("lrc" | "txt") => "text/plain; charset=utf-8",
         _ => "application/octet-stream",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A place that has every file.
+    #[derive(Debug)]
+    struct All;
+
+    impl Elsewhere for All {
+        fn put(&self, _: &str, _: &Path) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn put_folder(&self, _: &str, _: &[String], _: &Path) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn get(&self, key: &str, to: &Path) -> io::Result<()> {
+            fs::write(to, key)
+        }
+
+        fn remove(&self, _: &str) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn remove_folder(&self, _: &str) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn files_are_fetched_wherever_a_request_names_them() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let objects = Objects::open(folder.path()).expect("a folder").with_far(Arc::new(All));
+        let ids = [0; 3].map(|_| Uuid::now_v7());
+        let request = serde_json::json!({
+            "src_audio": ids[0], "reference_audio": [ids[1]], "source": { "deep": [ids[2]] },
+        });
+        objects.prepare(&request).expect("fetched");
+        for id in ids {
+            assert!(objects.file(id).exists());
+        }
     }
 }

@@ -68,8 +68,8 @@ impl Preview {
 }
 
 /// Returns the format of the preview in `folder`, if one has begun.
-pub fn format(folder: &Path) -> Option<PreviewFormat> {
-    serde_json::from_slice(&fs::read(folder.join(FORMAT)).ok()?).ok()
+pub async fn format(folder: &Path) -> Option<PreviewFormat> {
+    serde_json::from_slice(&tokio::fs::read(folder.join(FORMAT)).await.ok()?).ok()
 }
 
 /// The place of the samples.

@@ -16,7 +16,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use utoipa::{OpenApi, ToSchema};
 
-use super::{ApiError, Caller, Server, events, files, jobs, outputs, read, stream};
+use super::{ApiError, Caller, Server, events, extract, files, jobs, outputs, read, stream};
 use crate::store::Counts;
 
 pub(super) fn routes() -> Router<Arc<Server>> {
@@ -125,7 +125,7 @@ struct Session {
     ))]
 async fn session(
     State(server): State<Arc<Server>>,
-    Json(session): Json<Session>,
+    extract::Json(session): extract::Json<Session>,
 ) -> Result<Response, ApiError> {
     let cookie = server.cookie(&session.key)?;
     Ok((StatusCode::NO_CONTENT, [(header::SET_COOKIE, cookie)]).into_response())

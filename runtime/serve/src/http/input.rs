@@ -236,8 +236,7 @@ pub(super) async fn store(
     }
     let failed = |error: std::io::Error| ApiError::from(of_files(&error));
     let id = Uuid::now_v7();
-    let place = server.objects.file(id);
-    let incoming = server.objects.incoming();
+    let objects = server.objects.clone();
     let file = File {
         id,
         owner: caller.0.clone(),
@@ -247,10 +246,11 @@ pub(super) async fn store(
         created: now(),
     };
     let written = tokio::task::spawn_blocking(move || {
-        let mut file = tempfile::NamedTempFile::new_in(incoming)?;
+        let mut file = tempfile::NamedTempFile::new_in(objects.incoming())?;
         std::io::Write::write_all(&mut file, &bytes)?;
         file.as_file().sync_all()?;
-        file.persist(place).map(drop).map_err(|error| error.error)
+        file.persist(objects.file(id)).map_err(|error| error.error)?;
+        objects.publish_file(id)
     });
     written.await.map_err(|_| ApiError::internal("the file cannot be stored"))?.map_err(failed)?;
     server.store.put_file(file).await?;

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use axum::{
     Extension, Json, Router,
     body::Bytes,
-    extract::{DefaultBodyLimit, FromRequest, Multipart, Path, Query, Request, State},
+    extract::{DefaultBodyLimit, FromRequest, Multipart, Request, State},
     http::{HeaderMap, HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
     routing::post,
@@ -15,7 +15,11 @@ use serde_json::{Map, Value, json};
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
-use super::{ApiError, Caller, Server, Submission, files, read};
+use super::{
+    ApiError, Caller, Server, Submission,
+    extract::{self, Path, Query},
+    files, read,
+};
 use crate::{
     job::{Job, Kind, State as JobState},
     store::{Marks, Selection},
@@ -99,12 +103,24 @@ pub(super) async fn submit(
 ) -> Result<Response, ApiError> {
     let wait = wait.duration()?;
     let idempotency_key = idempotency_key(request.headers())?;
-    let new = body(&server, &caller, request).await?;
-    let NewJob { kind, request, title, priority } = new;
-    // No client may overtake the others.
-    let priority = priority.clamp(LEAST_PRIORITY, 0);
-    let submission = Submission { idempotency_key, priority, title, notices: Vec::new() };
-    let put = server.submit(&caller, kind, request, submission).await?;
+    // A refused request leaves no files behind.
+    let mut sent = Vec::new();
+    let accepted = async {
+        let new = body(&server, &caller, request, &mut sent).await?;
+        let NewJob { kind, request, title, priority } = new;
+        // No client may overtake the others.
+        let priority = priority.clamp(LEAST_PRIORITY, 0);
+        let submission = Submission { idempotency_key, priority, title, notices: Vec::new() };
+        server.submit(&caller, kind, request, submission).await
+    };
+    let put = match accepted.await {
+        // The job of this key has files of its own.
+        Ok(put) if !put.existed => put,
+        other => {
+            remove_files(&server, sent).await;
+            other?
+        }
+    };
     let mut status = if put.existed { StatusCode::OK } else { StatusCode::ACCEPTED };
     let mut job = put.job;
     if let Some(wait) = wait {
@@ -131,7 +147,12 @@ pub(super) fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Api
 }
 
 /// Reads a submission: JSON, or a form with the part `job` (or `request`) and files.
-async fn body(server: &Server, caller: &Caller, mut request: Request) -> Result<NewJob, ApiError> {
+async fn body(
+    server: &Server,
+    caller: &Caller,
+    mut request: Request,
+    kept: &mut Vec<Uuid>,
+) -> Result<NewJob, ApiError> {
     if !files::is_form(request.headers()) {
         DefaultBodyLimit::max(super::JSON_BYTES).apply(&mut request);
         let bytes =
@@ -171,6 +192,7 @@ async fn body(server: &Server, caller: &Caller, mut request: Request) -> Result<
             }
             _ => {
                 let file = files::receive(server, caller, field).await?;
+                kept.push(file.id);
                 if sent.insert(name.clone(), json!(file.id)).is_some() {
                     let message = format!("the form has `{name}` twice");
                     return Err(ApiError::bad("bad_form", message).param(name));
@@ -190,6 +212,17 @@ async fn body(server: &Server, caller: &Caller, mut request: Request) -> Result<
         new.request.insert(name, id);
     }
     Ok(new)
+}
+
+/// Removes files of a form that was refused.
+async fn remove_files(server: &Server, sent: Vec<Uuid>) {
+    for id in sent {
+        let objects = server.objects.clone();
+        let removed = tokio::task::spawn_blocking(move || objects.remove_file(id)).await;
+        if !matches!(removed, Ok(Ok(()))) || server.store.forget_file(id).await.is_err() {
+            tracing::warn!(%id, "a file of a refused request stays");
+        }
+    }
 }
 
 /// Reads a JSON object; a key with two values is refused.
@@ -307,7 +340,7 @@ pub(super) async fn mark(
     State(server): State<Arc<Server>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<Uuid>,
-    Json(marks): Json<Marks>,
+    extract::Json(marks): extract::Json<Marks>,
 ) -> Result<Json<Value>, ApiError> {
     let job = server.job(&caller, id).await?;
     if marks.deleted == Some(true) && !job.state.is_ended() {

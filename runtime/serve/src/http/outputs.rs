@@ -4,14 +4,19 @@ use std::sync::Arc;
 
 use axum::{
     Extension, Router,
-    extract::{Path, Request, State},
+    extract::{Request, State},
     http::{HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
 use tower_http::services::ServeFile;
 use uuid::Uuid;
 
-use super::{ApiError, Caller, Server, read};
+use super::{
+    ApiError, Caller, Server,
+    extract::Path,
+    read,
+    results::{no_result, place},
+};
 use crate::job::{Content, Output};
 
 pub(super) fn routes() -> Router<Arc<Server>> {
@@ -19,11 +24,6 @@ pub(super) fn routes() -> Router<Arc<Server>> {
         .route("/v1/jobs/{id}/outputs/{name}", read(output))
         .route("/v1/jobs/{id}/tracks/{track}", read(track))
         .route("/v1/jobs/{id}/tracks/{track}/{content}", read(content))
-}
-
-fn no_result() -> ApiError {
-    ApiError::new(StatusCode::NOT_FOUND, "result_not_found", "the job has no such result")
-        .hint("the job lists its results under `outputs`")
 }
 
 /// Returns a result by its name, with ranges.
@@ -84,13 +84,7 @@ pub(super) async fn file(
     output: &Output,
     request: Request,
 ) -> Result<Response, ApiError> {
-    let (objects, wanted) = (server.objects.clone(), output.clone());
-    let place = tokio::task::spawn_blocking(move || objects.fetch(&wanted)).await;
-    let place = place.map_err(|_| ApiError::internal("the result cannot be fetched"))?;
-    let place = place.map_err(|error| match error.kind() {
-        std::io::ErrorKind::NotFound => no_result(),
-        _ => ApiError::from(crate::worker::of_files(&error)),
-    })?;
+    let place = place(server, output).await?;
     let mut response = ServeFile::new(place)
         .try_call(request)
         .await

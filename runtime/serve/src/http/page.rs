@@ -15,14 +15,13 @@ use std::sync::{Arc, LazyLock};
 
 use axum::{
     Router,
-    extract::Path,
     http::{HeaderMap, HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
 use sha2::{Digest, Sha256};
 use tower_http::compression::CompressionLayer;
 
-use super::{ApiError, Server, read};
+use super::{ApiError, Server, extract::Path, read};
 use crate::objects::hex;
 
 /// Scripts, styles and sounds of this server alone; no frame around the page, no form that leaves it.

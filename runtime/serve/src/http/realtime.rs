@@ -6,10 +6,12 @@
 //! | `{"type": "tts", "text": .., ..}`: fields of a request for speech | `{"event": "job", "id": ..}`, samples, `{"event": "done"}` |
 //! | `{"type": "append", "text": ..}` | speaks each sentence as soon as it is complete |
 //! | `{"type": "end"}` | speaks the rest; `done` follows |
-//! | `{"type": "cancel"}` | stops; `{"event": "cancelled"}` |
+//! | `{"type": "cancel"}` | stops, and forgets what waits; `{"event": "cancelled"}` |
 //!
 //! Samples are binary messages: 16-bit integers, little endian, mono. An error is `{"event": "error",
 //! "error": {..}}`, and the connection stays open. A slow client is waited for: nothing piles up.
+
+mod sentences;
 
 use std::{
     collections::VecDeque,
@@ -21,7 +23,10 @@ use axum::{
     Extension, Router,
     extract::{
         State,
-        ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade, close_code},
+        ws::{
+            CloseFrame, Message, WebSocket, WebSocketUpgrade, close_code,
+            rejection::WebSocketUpgradeRejection,
+        },
     },
     response::Response,
 };
@@ -69,9 +74,14 @@ enum Sent {
 async fn realtime(
     State(server): State<Arc<Server>>,
     Extension(caller): Extension<Caller>,
-    upgrade: WebSocketUpgrade,
-) -> Response {
-    upgrade.max_message_size(MESSAGE).max_frame_size(MESSAGE).on_upgrade(move |socket| async move {
+    upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
+) -> Result<Response, ApiError> {
+    let upgrade = upgrade.map_err(|error| {
+        ApiError::new(error.status(), "bad_websocket", error.body_text())
+            .hint("open this address as a WebSocket")
+    })?;
+    let upgrade = upgrade.max_message_size(MESSAGE).max_frame_size(MESSAGE);
+    Ok(upgrade.on_upgrade(move |socket| async move {
         let mut session = Session {
             server,
             caller,
@@ -79,11 +89,10 @@ async fn realtime(
             waiting: VecDeque::new(),
             text: String::new(),
             settings: Map::new(),
-            is_over: false,
         };
         // The client is gone, or the server ends: both end the session.
         let _ = session.run().await;
-    })
+    }))
 }
 
 /// A connection.
@@ -93,11 +102,10 @@ struct Session {
     socket: WebSocket,
     /// Requests that wait.
     waiting: VecDeque<Map<String, Value>>,
-    /// Text that is not a whole sentence yet.
+    /// Text that is not a whole sentence yet, or for which no room is in `waiting`.
     text: String,
     /// Settings of texts that come in pieces.
     settings: Map<String, Value>,
-    is_over: bool,
 }
 
 /// The end of a connection.
@@ -115,23 +123,38 @@ impl Session {
             self.send(json!({ "event": "warming" })).await?;
             while !self.server.is_ready.load(Ordering::Relaxed) {
                 self.check_end().await?;
-                time::sleep(LOOK).await;
+                tokio::select! {
+                    message = self.socket.recv() => self.take_idle(message).await?,
+                    () = time::sleep(LOOK) => {}
+                }
             }
         }
         let rate = acestep_speech::SAMPLE_RATE;
         self.send(json!({ "event": "ready", "sample_rate": rate, "channels": 1 })).await?;
         loop {
-            match self.waiting.pop_front() {
-                Some(request) => self.speak(request).await?,
-                None => {
-                    let mut ending = self.server.ending.clone();
-                    tokio::select! {
-                        message = self.socket.recv() => self.take(message).await?,
-                        _ = ending.changed() => self.check_end().await?,
-                    }
+            self.check_end().await?;
+            let Some(request) = self.waiting.pop_front() else {
+                let over = self.server.over();
+                tokio::select! {
+                    message = self.socket.recv() => self.take_idle(message).await?,
+                    () = over => {}
                 }
-            }
+                continue;
+            };
+            self.fill();
+            self.speak(request).await?;
         }
+    }
+
+    /// Takes a message while nothing is spoken.
+    async fn take_idle(
+        &mut self,
+        message: Option<Result<Message, axum::Error>>,
+    ) -> Result<(), Gone> {
+        if self.take(message).await? {
+            self.send(json!({ "event": "cancelled" })).await?;
+        }
+        Ok(())
     }
 
     async fn send(&mut self, value: Value) -> Result<(), Gone> {
@@ -153,12 +176,13 @@ impl Session {
     }
 
     /// Takes a message of the client; true if it wants to stop.
-    async fn take(&mut self, message: Option<Result<Message, axum::Error>>) -> Result<(), Gone> {
+    async fn take(&mut self, message: Option<Result<Message, axum::Error>>) -> Result<bool, Gone> {
         let text = match message {
             None | Some(Err(_) | Ok(Message::Close(_))) => return Err(Gone),
-            Some(Ok(Message::Ping(_) | Message::Pong(_))) => return Ok(()),
+            Some(Ok(Message::Ping(_) | Message::Pong(_))) => return Ok(false),
             Some(Ok(Message::Binary(_))) => {
-                return self.error(ApiError::bad("bad_message", "messages are JSON texts")).await;
+                self.error(ApiError::bad("bad_message", "messages are JSON texts")).await?;
+                return Ok(false);
             }
             Some(Ok(Message::Text(text))) => text,
         };
@@ -168,47 +192,50 @@ impl Session {
                 let message = format!("the message cannot be read: {error}");
                 let error = ApiError::bad("bad_message", message)
                     .hint(r#"send {"type": "tts", "text": "Good morning."}"#);
-                return self.error(error).await;
+                self.error(error).await?;
+                return Ok(false);
             }
         };
         match sent {
-            Sent::Tts { request } => self.enqueue(request).await,
+            Sent::Tts { request } => self.enqueue(request).await?,
             Sent::Append { text, settings } => {
                 if !settings.is_empty() {
                     self.settings = settings;
                     self.settings.remove("sequence");
                 }
                 if self.text.len() + text.len() > MESSAGE {
-                    let error = ApiError::bad("too_long", "the text has no end of a sentence");
-                    return self.error(error).await;
+                    let message = "the text has no end of a sentence, or too much of it waits";
+                    let error = ApiError::bad("too_long", message).hint("wait for `done`");
+                    self.error(error).await?;
+                    return Ok(false);
                 }
                 self.text += &text;
-                let whole = sentences(&mut self.text);
-                for sentence in whole {
-                    self.enqueue_text(sentence).await?;
-                }
-                Ok(())
+                self.fill();
             }
             Sent::End => {
-                let rest = std::mem::take(&mut self.text);
-                if !rest.trim().is_empty() {
-                    self.enqueue_text(rest).await?;
+                // The end of a line ends a sentence.
+                if !self.text.ends_with('\n') {
+                    self.text.push('\n');
                 }
-                Ok(())
+                self.fill();
             }
             Sent::Cancel => {
                 self.waiting.clear();
                 self.text.clear();
-                self.is_over = true;
-                Ok(())
+                return Ok(true);
             }
         }
+        Ok(false)
     }
 
-    async fn enqueue_text(&mut self, text: String) -> Result<(), Gone> {
-        let mut request = self.settings.clone();
-        request.insert("text".into(), text.trim().into());
-        self.enqueue(request).await
+    /// Moves whole sentences to the texts that wait, as far as there is room.
+    fn fill(&mut self) {
+        let room = WAITING.saturating_sub(self.waiting.len());
+        for sentence in sentences::take(&mut self.text, room) {
+            let mut request = self.settings.clone();
+            request.insert("text".into(), sentence.into());
+            self.waiting.push_back(request);
+        }
     }
 
     async fn enqueue(&mut self, request: Map<String, Value>) -> Result<(), Gone> {
@@ -216,7 +243,6 @@ impl Session {
             let error = ApiError::bad("too_many", "too many texts wait on this connection");
             return self.error(error.hint("wait for `done`")).await;
         }
-        self.is_over = false;
         self.waiting.push_back(request);
         Ok(())
     }
@@ -241,18 +267,21 @@ impl Session {
     }
 
     async fn follow(&mut self, id: Uuid) -> Result<(), Gone> {
+        // Later texts do not undo a wish to stop.
+        let mut is_stopped = false;
         let following = stream::follow(self.server.clone(), self.caller.clone(), id);
         let mut following = Box::pin(following);
         let mut sound = loop {
             tokio::select! {
                 sound = &mut following => match sound {
                     Ok(sound) => break sound,
-                    Err(_) if self.is_over => return self.cancelled(id).await,
-                    Err(error) => return self.error(error).await,
+                    Err(error) => return self.without_sound(id, is_stopped, error).await,
                 },
                 message = self.socket.recv() => {
-                    self.take(message).await?;
-                    self.cancel_if_wanted(id).await;
+                    if self.take(message).await? {
+                        is_stopped = true;
+                        self.stop(id).await;
+                    }
                 }
             }
         };
@@ -262,14 +291,16 @@ impl Session {
             let next = tokio::select! {
                 biased;
                 message = self.socket.recv() => {
-                    self.take(message).await?;
-                    self.cancel_if_wanted(id).await;
+                    if self.take(message).await? {
+                        is_stopped = true;
+                        self.stop(id).await;
+                    }
                     continue;
                 }
                 next = sound.next() => next,
             };
             match next {
-                Ok(Some(bytes)) if !self.is_over => {
+                Ok(Some(bytes)) if !is_stopped => {
                     self.socket.send(Message::Binary(bytes)).await?;
                 }
                 Ok(Some(_)) => {}
@@ -280,12 +311,14 @@ impl Session {
                         "failed",
                         error.to_string(),
                     );
-                    return self.error(error).await;
+                    return self.without_sound(id, is_stopped, error).await;
                 }
             }
         }
         let job = self.server.job(&self.caller, id).await;
         match job {
+            // Sound may be missing, even if the job was done before it could stop.
+            Ok(_) if is_stopped => self.cancelled(id).await,
             Ok(job) if job.state == JobState::Cancelled => self.cancelled(id).await,
             Ok(job) => {
                 let seed = job.resolved.as_ref().map(|resolved| resolved["seed"].clone());
@@ -298,60 +331,31 @@ impl Session {
         }
     }
 
+    /// Tells why the sound of a job ends early.
+    async fn without_sound(
+        &mut self,
+        id: Uuid,
+        is_stopped: bool,
+        error: ApiError,
+    ) -> Result<(), Gone> {
+        self.check_end().await?;
+        let is_cancelled = || async {
+            let job = self.server.job(&self.caller, id).await;
+            job.is_ok_and(|job| job.state == JobState::Cancelled)
+        };
+        if is_stopped || is_cancelled().await {
+            return self.cancelled(id).await;
+        }
+        self.error(error).await
+    }
+
     async fn cancelled(&mut self, id: Uuid) -> Result<(), Gone> {
-        self.is_over = false;
         self.send(json!({ "event": "cancelled", "id": id })).await
     }
 
-    async fn cancel_if_wanted(&mut self, id: Uuid) {
-        if self.is_over
-            && let Err(error) = self.server.store.cancel(id).await
-        {
+    async fn stop(&mut self, id: Uuid) {
+        if let Err(error) = self.server.store.cancel(id).await {
             tracing::warn!(%error, "a job cannot be cancelled");
         }
-    }
-}
-
-/// Takes the whole sentences out of a text. A sentence ends with a mark and a blank, or with the end of
-/// a line.
-fn sentences(text: &mut String) -> Vec<String> {
-    let mut whole = Vec::new();
-    let mut begin = 0;
-    let mut marked = false;
-    for (index, letter) in text.char_indices() {
-        let end = index + letter.len_utf8();
-        // Chinese and Japanese marks need no blank.
-        let is_end = (marked && letter.is_whitespace())
-            || letter == '\n'
-            || matches!(letter, '。' | '！' | '？');
-        if is_end {
-            let sentence = text[begin..end].trim();
-            if !sentence.is_empty() {
-                whole.push(sentence.to_owned());
-            }
-            begin = end;
-        }
-        marked = matches!(letter, '.' | '!' | '?' | '…')
-            || (marked && matches!(letter, '"' | '\'' | '”' | '’' | ')'));
-    }
-    text.drain(..begin);
-    whole
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_sentence_is_spoken_when_a_blank_follows_its_mark() {
-        let mut text = "It costs 3.50 euros. \"Really?\" she asked".to_owned();
-        assert_eq!(sentences(&mut text), ["It costs 3.50 euros.", "\"Really?\""]);
-        assert_eq!(text, "she asked");
-        text += ".\nNext";
-        assert_eq!(sentences(&mut text), ["she asked."]);
-        assert_eq!(text, "Next");
-        let mut text = "你好。再见".to_owned();
-        assert_eq!(sentences(&mut text), ["你好。"]);
-        assert_eq!(text, "再见");
     }
 }

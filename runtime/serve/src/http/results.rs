@@ -1,11 +1,11 @@
 //! Results of jobs, for the faces that answer when a job has ended.
 
-use std::{io, sync::Arc, time::Duration};
+use std::{io, path::PathBuf, sync::Arc, time::Duration};
 
 use axum::{
     body::Bytes,
     http::{HeaderValue, StatusCode},
-    response::Response,
+    response::{IntoResponse, Response},
 };
 use futures_util::{
     Stream, StreamExt, TryStreamExt,
@@ -80,7 +80,7 @@ async fn ended(server: &Server, caller: &Caller, id: Uuid) -> Result<Job, ApiErr
 ///
 /// # Errors
 /// The reason of the failure.
-pub(super) async fn began(server: &Server, caller: &Caller, id: Uuid) -> Result<(), ApiError> {
+async fn began(server: &Server, caller: &Caller, id: Uuid) -> Result<(), ApiError> {
     let job = server.wait(caller, id, EARLY).await?;
     if job.state.is_ended() { done(job).map(drop) } else { Ok(()) }
 }
@@ -98,12 +98,32 @@ pub(super) fn sound(job: &Job) -> Result<&Output, ApiError> {
     of(job, Content::Audio).next().ok_or_else(|| ApiError::internal("the job has no sound"))
 }
 
+/// The error of a result that is not there.
+pub(super) fn no_result() -> ApiError {
+    ApiError::new(StatusCode::NOT_FOUND, "result_not_found", "the job has no such result")
+        .hint("the job lists its results under `outputs`")
+}
+
+/// Returns the place of a result on disk, after it was fetched.
+///
+/// # Errors
+/// 404 if it is gone; a failure of the disk or of the other place.
+pub(super) async fn place(server: &Server, output: &Output) -> Result<PathBuf, ApiError> {
+    let (objects, wanted) = (server.objects.clone(), output.clone());
+    let place = tokio::task::spawn_blocking(move || objects.fetch(&wanted)).await;
+    let place = place.map_err(|_| ApiError::internal("the result cannot be fetched"))?;
+    place.map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => no_result(),
+        _ => ApiError::from(crate::worker::of_files(&error)),
+    })
+}
+
 /// Reads a result.
 ///
 /// # Errors
 /// If it cannot be read.
 pub(super) async fn bytes(server: &Server, output: &Output) -> Result<Vec<u8>, ApiError> {
-    let read = tokio::fs::read(server.objects.path(output)).await;
+    let read = tokio::fs::read(place(server, output).await?).await;
     read.map_err(|error| ApiError::from(crate::worker::of_files(&error)))
 }
 
@@ -121,8 +141,21 @@ pub(super) type Piece = io::Result<Bytes>;
 /// A body in pieces.
 pub(super) type Pieces = BoxStream<'static, Piece>;
 
-/// Returns the finished sound of a job in pieces, when the job has ended. A failure cuts the body.
-pub(super) fn file(
+/// Returns the finished sound of a job in pieces, when the job has ended. A later failure cuts the
+/// body.
+///
+/// # Errors
+/// The reason of a failure, if the job fails at once.
+pub(super) async fn whole(
+    server: Arc<Server>,
+    caller: Caller,
+    id: Uuid,
+) -> Result<Pieces, ApiError> {
+    began(&server, &caller, id).await?;
+    Ok(file(server, caller, id).boxed())
+}
+
+fn file(
     server: Arc<Server>,
     caller: Caller,
     id: Uuid,
@@ -130,7 +163,8 @@ pub(super) fn file(
     let opened = async move {
         let job = ended(&server, &caller, id).await.map_err(other)?;
         let output = sound(&job).map_err(other)?;
-        let file = tokio::fs::File::open(server.objects.path(output)).await?;
+        let place = place(&server, output).await.map_err(other)?;
+        let file = tokio::fs::File::open(place).await?;
         Ok::<_, io::Error>(ReaderStream::new(file))
     };
     stream::once(opened).try_flatten()
@@ -197,8 +231,9 @@ fn other(error: ApiError) -> io::Error {
     io::Error::other(error.error.message)
 }
 
-/// Adds the id of the job to an answer.
-pub(super) fn with_id(mut response: Response, id: Uuid) -> Response {
+/// Adds the id of the job to an answer, also to an error.
+pub(super) fn with_id(answer: impl IntoResponse, id: Uuid) -> Response {
+    let mut response = answer.into_response();
     let headers = response.headers_mut();
     if let Ok(value) = HeaderValue::from_str(&id.to_string()) {
         headers.insert("x-job-id", value);

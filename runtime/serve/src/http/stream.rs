@@ -1,29 +1,40 @@
 //! Sound while it is made, as a stream of samples.
 
-use std::{io, sync::Arc, time::Duration};
+use std::{io, pin::pin, sync::Arc, time::Duration};
 
 use axum::{
     Extension, Router,
     body::{Body, Bytes},
-    extract::{Path, Query, State},
-    http::{HeaderValue, header},
+    extract::State,
+    http::{HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
 use futures_util::{Stream, stream};
 use serde::Deserialize;
-use tokio::{fs::File, io::AsyncReadExt, time};
+use tokio::{
+    fs::File,
+    io::AsyncReadExt,
+    time::{self, Instant},
+};
 use utoipa::IntoParams;
 use uuid::Uuid;
 
-use super::{ApiError, Caller, Server, read};
+use super::{
+    ApiError, Caller, Server,
+    extract::{Path, Query},
+    hub::Listener,
+    read,
+};
 use crate::{
-    job::Job,
+    job::{Job, State as JobState},
     preview::{self, PreviewFormat},
     store::Lease,
 };
 
 /// Time between two looks at a file that grows.
 const LOOK: Duration = Duration::from_millis(15);
+/// Time between two questions to the queue, if it tells no change.
+const ASK: Duration = Duration::from_millis(250);
 /// The most bytes of one piece.
 const PIECE: usize = 32 << 10;
 
@@ -37,44 +48,81 @@ pub(super) struct Sound {
     server: Arc<Server>,
     caller: Caller,
     id: Uuid,
+    changes: Listener,
     file: File,
     attempt: u32,
+    /// The time of the last question to the queue; none if the job changed since then.
+    asked: Option<Instant>,
     is_over: bool,
 }
 
 /// Waits for the first samples of a job, and follows them.
 ///
 /// # Errors
-/// As [`Server::job`]; 409 if the job ended without sound.
+/// As [`Server::job`]; 409 if the job ended without sound; 503 if the server ends.
 pub(super) async fn follow(
     server: Arc<Server>,
     caller: Caller,
     id: Uuid,
 ) -> Result<Sound, ApiError> {
+    // Listen first, so that no change is missed.
+    let mut changes = server.hub.listen(&server.store, id);
+    let mut over = pin!(server.over());
     loop {
         let job = server.job(&caller, id).await?;
-        if let Some((format, file)) = opened(&server, &job).await {
-            let attempt = job.attempts;
-            return Ok(Sound { format, server, caller, id, file, attempt, is_over: false });
+        let asked = Instant::now();
+        // The file is looked for often, the queue is asked seldom.
+        loop {
+            if let Some((format, file)) = opened(&server, &job).await {
+                let attempt = job.attempts;
+                let asked = Some(asked);
+                let is_over = false;
+                return Ok(Sound {
+                    format,
+                    server,
+                    caller,
+                    id,
+                    changes,
+                    file,
+                    attempt,
+                    asked,
+                    is_over,
+                });
+            }
+            if job.state.is_ended() {
+                return Err(without_sound(job));
+            }
+            tokio::select! {
+                () = changes.changed() => break,
+                () = &mut over => return Err(ending()),
+                // A job that waits has no file: its change is told.
+                () = time::sleep(LOOK), if job.state != JobState::Queued => {}
+            }
+            if asked.elapsed() >= ASK {
+                break;
+            }
         }
-        if job.state.is_ended() {
-            return Err(match job.error {
-                Some(error) => ApiError::from(error),
-                None => {
-                    let message = "the job ended without sound that can be followed";
-                    let status = axum::http::StatusCode::CONFLICT;
-                    let error = ApiError::new(status, "no_sound", message);
-                    error.hint("fetch its results; a worker on another machine sends only these")
-                }
-            });
-        }
-        time::sleep(LOOK).await;
     }
+}
+
+/// The reason why a job that ended has no sound to follow.
+fn without_sound(job: Job) -> ApiError {
+    if let Some(error) = job.error {
+        return ApiError::from(error);
+    }
+    let message = "the job ended without sound that can be followed";
+    ApiError::new(StatusCode::CONFLICT, "no_sound", message)
+        .hint("fetch its results; a worker on another machine sends only these")
+}
+
+/// The error of an answer that is cut by the end of the server.
+fn ending() -> ApiError {
+    ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "ending", "the server ends")
 }
 
 async fn opened(server: &Server, job: &Job) -> Option<(PreviewFormat, File)> {
     let folder = server.objects.attempt_folder(&lease(job)?);
-    let format = preview::format(&folder)?;
+    let format = preview::format(&folder).await?;
     let file = File::open(preview::path(&folder)).await.ok()?;
     Some((format, file))
 }
@@ -88,10 +136,11 @@ impl Sound {
     /// Returns the next samples; none at the end.
     ///
     /// # Errors
-    /// If the job failed, was cancelled or began again.
+    /// If the job failed, was cancelled or began again; if the server ends.
     pub(super) async fn next(&mut self) -> io::Result<Option<Bytes>> {
+        let mut over = pin!(self.server.over());
+        let mut piece = vec![0; PIECE];
         loop {
-            let mut piece = vec![0; PIECE];
             let length = self.file.read(&mut piece).await?;
             if length > 0 {
                 piece.truncate(length);
@@ -100,8 +149,17 @@ impl Sound {
             if self.is_over {
                 return Ok(None);
             }
+            if self.asked.is_some_and(|asked| asked.elapsed() < ASK) {
+                tokio::select! {
+                    () = self.changes.changed() => self.asked = None,
+                    () = &mut over => return Err(io::Error::other(ending().error.message)),
+                    () = time::sleep(LOOK) => {}
+                }
+                continue;
+            }
             let job = self.server.job(&self.caller, self.id).await;
             let job = job.map_err(|error| io::Error::other(error.error.message))?;
+            self.asked = Some(Instant::now());
             if job.attempts != self.attempt {
                 return Err(io::Error::other("the worker was lost, and the job began again"));
             }
@@ -109,9 +167,6 @@ impl Sound {
             self.is_over = job.state.is_ended();
             if let Some(error) = job.error {
                 return Err(io::Error::other(error.message));
-            }
-            if !self.is_over {
-                time::sleep(LOOK).await;
             }
         }
     }

@@ -13,6 +13,7 @@ mod native;
 mod openai;
 mod page;
 mod place;
+mod realtime;
 mod stored;
 mod support;
 mod upstream;

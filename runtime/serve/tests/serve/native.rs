@@ -191,6 +191,15 @@ async fn a_file_is_sent_in_a_form_and_used_by_its_id() {
             assert_eq!(answer.status(), 400, "{}", body(answer));
         }
         assert_eq!(send("/v1/files", form).status(), 400, "two parts");
+        let other = r#""model":"suno""#;
+        for (right, wrong, status) in [
+            ("src_audio", "sound", 400),
+            (r#""task_type":"cover""#, other, 404),
+            (r#"{"request"#, r#"{"x"#, 400),
+        ] {
+            let answer = send("/v1/jobs", &form.replace(right, wrong));
+            assert_eq!(answer.status(), status, "{wrong}: {}", body(answer));
+        }
     })
     .await;
     let left = std::fs::read_dir(_folder.path().join("files")).expect("a folder").count();
@@ -268,6 +277,22 @@ async fn a_server_of_a_network_is_reached_by_its_address() {
         // The words of a proxy are not the key.
         assert_eq!(with("localhost", ("authorization", "Basic YTpi")), 200);
         assert_eq!(with("localhost", ("authorization", "Bearer wrong")), 401);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_of_an_allowed_site_may_read_the_id_of_its_job() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let origin = "https://example.org";
+    let security = Security { origins: vec![origin.to_owned()], ..Security::default() };
+    let running = Running::start(folder.path(), security, 0).await;
+    let url = running.url("/v1/jobs");
+    client(move || {
+        let answer = agent().get(&url).header("origin", origin).call().expect("an answer");
+        assert_eq!(answer.headers()["access-control-allow-origin"], origin);
+        let shown = answer.headers()["access-control-expose-headers"].to_str().expect("names");
+        assert!(shown.contains("X-Job-Id") && shown.contains("Retry-After"), "{shown}");
     })
     .await;
 }
@@ -355,4 +380,33 @@ async fn the_description_names_every_address_of_the_native_api() {
     for path in ["/v1/jobs", "/v1/jobs/{id}", "/v1/jobs/{id}/events", "/v1/files", "/metrics"] {
         assert!(paths.iter().any(|known| *known == path), "{path} of {paths:?}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_refusal_is_json_with_a_word_for_programs() {
+    let (running, _folder) = start().await;
+    let url = running.url("");
+    client(move || {
+        let id = body(post(&format!("{url}/v1/jobs"), &json!({})))["id"].clone();
+        let job = format!("{url}/v1/jobs/{}", id.as_str().expect("an id"));
+        let words = |text: &str| agent().patch(&job).send(text.as_bytes()).expect("an answer");
+        let patch = |text: &str| {
+            let request = agent().patch(&job).content_type("application/json");
+            request.send(text.as_bytes()).expect("an answer")
+        };
+        for (answer, status, code) in [
+            (get(&format!("{url}/v1/jobs/7")), 400, "bad_value"),
+            (get(&format!("{url}/v1/jobs?limit=all")), 400, "bad_value"),
+            (get(&format!("{url}/v1/jobs/7/tracks/1")), 400, "bad_value"),
+            (get(&format!("{job}/audio?format=wav&format=pcm")), 400, "bad_value"),
+            (get(&format!("{url}/v1/realtime")), 400, "bad_websocket"),
+            (words("{}"), 415, "bad_body"),
+            (patch("{"), 400, "bad_json"),
+            (patch("[]"), 422, "bad_json"),
+        ] {
+            assert_eq!(answer.status(), status, "{code}");
+            assert_eq!(body(answer)["error"]["code"], code);
+        }
+    })
+    .await;
 }

@@ -86,6 +86,8 @@ async fn a_song_that_cannot_be_made_has_a_status_and_a_reason() {
         let model = json!({ "prompt": "rain", "model": "suno" });
         assert_eq!(refused(model), (404, json!("model_not_found")));
         assert_eq!(refused(json!({ "prompt": "fail" })), (500, json!("failed")));
+        let failed = post(&url, &json!({ "prompt": "fail" }));
+        assert!(failed.headers().contains_key("x-job-id"), "the job can be looked up");
         assert_eq!(refused(json!({ "prompt": "rain", "n": 2 })), (400, json!("out_of_range")));
         assert_eq!(refused(json!([1])), (400, json!("bad_json")));
         let address = json!({ "prompt": "x", "ref_audio": "http://127.0.0.1/x.wav" });

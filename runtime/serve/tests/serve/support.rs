@@ -353,6 +353,7 @@ pub(crate) struct Running {
     ending: watch::Sender<bool>,
     is_draining: &'static AtomicBool,
     sweeper: tokio::task::JoinHandle<()>,
+    serving: Option<tokio::task::JoinHandle<std::io::Result<()>>>,
 }
 
 impl Drop for Running {
@@ -394,14 +395,22 @@ impl Running {
         let server = Arc::new(server);
         let listener = TcpListener::bind(("127.0.0.1", port)).await.expect("a free port");
         let address = listener.local_addr().expect("an address");
-        server.is_ready.store(workers > 0, Ordering::Relaxed);
-        tokio::spawn(http::serve(listener, server));
+        server.is_ready.fetch_or(workers > 0, Ordering::Relaxed);
+        let serving = Some(tokio::spawn(http::serve(listener, server)));
         let is_draining: &'static AtomicBool = Box::leak(Box::default());
         for n in 0..workers {
             queue.work(&format!("server-{n}-{}", uuid::Uuid::now_v7()), quick(), is_draining);
         }
         let sweeper = queue.sweep(quick().extend);
-        Self { address, ending, is_draining, sweeper }
+        Self { address, ending, is_draining, sweeper, serving }
+    }
+
+    /// Ends the server, and waits for that.
+    pub(crate) async fn stop(&mut self) {
+        let _ = self.ending.send(true);
+        if let Some(serving) = self.serving.take() {
+            serving.await.expect("no panic").expect("no failure");
+        }
     }
 
     /// Returns the address of a path.

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use axum::{
     Extension, Json,
-    extract::{Query, State},
+    extract::State,
     http::StatusCode,
     response::{IntoResponse, Response},
 };
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::{Failure, id, parts, said};
 use crate::{
-    http::{ApiError, Caller, Server},
+    http::{ApiError, Caller, Server, extract::Query},
     job::{Job, JobError, State as JobState},
 };
 
@@ -73,8 +73,9 @@ fn told(jobs: &[Job]) -> Value {
 pub(super) async fn show(
     State(server): State<Arc<Server>>,
     Extension(caller): Extension<Caller>,
-    Query(asked): Query<Asked>,
+    asked: Result<Query<Asked>, ApiError>,
 ) -> Result<Response, Failure> {
+    let Query(asked) = asked?;
     let jobs = asked.jobs(&server, &caller).await?;
     if asked.result.is_none() {
         return Ok(Json(told(&jobs)).into_response());
@@ -100,8 +101,9 @@ pub(super) async fn show(
 pub(super) async fn cancel(
     State(server): State<Arc<Server>>,
     Extension(caller): Extension<Caller>,
-    Query(asked): Query<Asked>,
+    asked: Result<Query<Asked>, ApiError>,
 ) -> Result<Json<Value>, Failure> {
+    let Query(asked) = asked?;
     let jobs = asked.jobs(&server, &caller).await?;
     if asked.cancel.is_none() {
         return Err(ApiError::bad("missing", "Missing cancel parameter").param("cancel").into());

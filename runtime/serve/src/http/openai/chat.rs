@@ -6,7 +6,7 @@ use axum::{
     Extension, Json,
     extract::{Request, State},
     response::{
-        IntoResponse, Response,
+        Response,
         sse::{Event, Sse},
     },
 };
@@ -72,13 +72,23 @@ pub(super) async fn create(
             let event = chunks.next().await?;
             Some((Ok::<_, Infallible>(event), chunks))
         });
-        return Ok(results::with_id(Sse::new(chunks).into_response(), id));
+        return Ok(results::with_id(Sse::new(chunks), id));
     }
-    let job = results::finished(&server, &caller, id).await?;
+    Ok(results::with_id(whole(&server, &caller, id, head).await, id))
+}
+
+/// Answers when the job has ended.
+async fn whole(
+    server: &Server,
+    caller: &Caller,
+    id: uuid::Uuid,
+    head: Head,
+) -> Result<Json<Value>, ApiError> {
+    let job = results::finished(server, caller, id).await?;
     let message = json!({
         "role": "assistant",
         "content": content(&job),
-        "audio": sounds(&server, &job).await?,
+        "audio": sounds(server, &job).await?,
     });
     let choice = json!({ "index": 0, "message": message, "finish_reason": "stop" });
     let answer = json!({
@@ -89,7 +99,7 @@ pub(super) async fn create(
         "choices": [choice],
         "usage": { "prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0 },
     });
-    Ok(results::with_id(Json(answer).into_response(), id))
+    Ok(Json(answer))
 }
 
 /// Converts a chat to a request for songs.

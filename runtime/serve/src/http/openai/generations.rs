@@ -7,7 +7,7 @@ use axum::{
     body::Body,
     extract::{Request, State},
     http::header,
-    response::{IntoResponse, Response},
+    response::Response,
 };
 use serde_json::{Map, Value};
 
@@ -68,14 +68,14 @@ pub(super) async fn create(
     let submission = Submission { idempotency_key: key, ..Submission::default() };
     let id = server.submit(&caller, Kind::Generate, object, submission).await?.job.id;
     let is_wav = format.extension() == "wav" && !is_raw;
-    let body = if is_raw || (is_streamed && is_wav) {
-        Body::from_stream(results::samples(server, caller, id, is_wav).await?)
+    let pieces = if is_raw || (is_streamed && is_wav) {
+        results::samples(server, caller, id, is_wav).await
     } else {
-        results::began(&server, &caller, id).await?;
-        Body::from_stream(results::file(server, caller, id))
+        results::whole(server, caller, id).await
     };
     let kind = if is_raw { "audio/pcm" } else { formats::media_type(format) };
-    Ok(results::with_id(([(header::CONTENT_TYPE, kind)], body).into_response(), id))
+    let answer = pieces.map(|pieces| ([(header::CONTENT_TYPE, kind)], Body::from_stream(pieces)));
+    Ok(results::with_id(answer, id))
 }
 
 fn rename(object: &mut Map<String, Value>) -> Result<(), ApiError> {

@@ -2,17 +2,13 @@
 
 use std::sync::Arc;
 
-use axum::{
-    Json,
-    extract::{Path, State},
-    http::StatusCode,
-};
+use axum::{Json, extract::State, http::StatusCode};
 use serde_json::{Value, json};
 
 use super::PREFIX;
 use crate::{
     catalog::{Family, Model, Voice},
-    http::{ApiError, Server},
+    http::{ApiError, Server, extract::Path},
 };
 
 /// The length of a song that clients of OpenRouter are told, in seconds.

@@ -9,7 +9,7 @@ use axum::{
     extract::{Request, State},
     http::{HeaderValue, header},
     response::{
-        IntoResponse, Response,
+        Response,
         sse::{Event, KeepAlive, Sse},
     },
 };
@@ -59,17 +59,20 @@ pub(super) async fn create(
     let id = server.submit(&caller, Kind::Speak, request, submission).await?.job.id;
     let is_wav = format.extension() == "wav" && !is_raw;
     let pieces = if is_raw || is_wav {
-        results::samples(server, caller, id, is_wav).await?
+        results::samples(server, caller, id, is_wav).await
     } else {
-        results::began(&server, &caller, id).await?;
-        results::file(server, caller, id).boxed()
+        results::whole(server, caller, id).await
+    };
+    let pieces = match pieces {
+        Ok(pieces) => pieces,
+        Err(error) => return Ok(results::with_id(error, id)),
     };
     if is_events {
         let events = Sse::new(events(pieces)).keep_alive(KeepAlive::default());
-        return Ok(results::with_id(events.into_response(), id));
+        return Ok(results::with_id(events, id));
     }
     let kind = if is_raw { "audio/pcm" } else { formats::media_type(format) };
-    let answer = ([(header::CONTENT_TYPE, kind)], Body::from_stream(pieces)).into_response();
+    let answer = ([(header::CONTENT_TYPE, kind)], Body::from_stream(pieces));
     let mut answer = results::with_id(answer, id);
     if is_raw {
         let headers = answer.headers_mut();

@@ -1,0 +1,159 @@
+//! Speech over a WebSocket, and the end of a server whose clients listen.
+
+use std::{
+    io::{Read, Write},
+    sync::atomic::Ordering,
+    time::{Duration, Instant},
+};
+
+use acestep_serve::http::{Security, Server};
+use futures_util::{SinkExt, StreamExt};
+use serde_json::{Value, json};
+use tokio::net::TcpStream;
+use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async, tungstenite::Message};
+
+use crate::{
+    support::{Queue, Running},
+    web::{body, client, post, start},
+};
+
+/// A client of the WebSocket.
+struct Socket(WebSocketStream<MaybeTlsStream<TcpStream>>);
+
+impl Socket {
+    async fn open(running: &Running) -> Self {
+        let url = running.url("/v1/realtime").replacen("http", "ws", 1);
+        Self(connect_async(url).await.expect("a connection").0)
+    }
+
+    async fn send(&mut self, value: Value) {
+        self.0.send(Message::text(value.to_string())).await.expect("sent");
+    }
+
+    /// Returns the next event, and the bytes of sound before it; `null` at the end.
+    async fn event(&mut self) -> (Value, usize) {
+        let mut bytes = 0;
+        loop {
+            let next = tokio::time::timeout(Duration::from_secs(20), self.0.next()).await;
+            match next.expect("no long wait") {
+                Some(Ok(Message::Binary(sound))) => bytes += sound.len(),
+                Some(Ok(Message::Text(text))) => {
+                    return (serde_json::from_str(&text).expect("JSON"), bytes);
+                }
+                Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
+                Some(Ok(_) | Err(_)) | None => return (Value::Null, bytes),
+            }
+        }
+    }
+
+    /// Skips to the event of that name.
+    async fn until(&mut self, name: &str) -> (Value, usize) {
+        loop {
+            let (event, bytes) = self.event().await;
+            assert!(!event.is_null(), "no `{name}` before the end");
+            if event["event"] == name {
+                return (event, bytes);
+            }
+            assert_ne!(event["event"], "error", "{event}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_text_that_follows_a_cancelled_one_is_spoken_alone() {
+    let (running, _folder) = start().await;
+    let mut socket = Socket::open(&running).await;
+    socket.until("ready").await;
+    socket.send(json!({ "type": "cancel" })).await;
+    let (idle, _) = socket.until("cancelled").await;
+    assert!(idle.get("id").is_none(), "nothing was spoken");
+    socket.send(json!({ "type": "tts", "text": "a long text" })).await;
+    let (first, _) = socket.until("job").await;
+    socket.send(json!({ "type": "cancel" })).await;
+    socket.send(json!({ "type": "tts", "text": "another text" })).await;
+    let (cancelled, bytes) = socket.event().await;
+    assert_eq!((&cancelled["event"], &cancelled["id"]), (&json!("cancelled"), &first["id"]));
+    assert_eq!(bytes, 0);
+    let (second, _) = socket.until("job").await;
+    assert_ne!(first["id"], second["id"]);
+    let (done, bytes) = socket.until("done").await;
+    assert_eq!((&done["id"], bytes), (&second["id"], 48_000));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cancelled_text_that_waits_in_the_queue_is_no_error() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let queue = Queue::open(folder.path(), None).await;
+    // A worker of another place, which has no time.
+    let ready = |server: &mut Server| server.is_ready.store(true, Ordering::Relaxed);
+    let mut running = Running::over(&queue, Security::default(), 0, 0, ready).await;
+    let mut socket = Socket::open(&running).await;
+    socket.send(json!({ "type": "tts", "text": "a text" })).await;
+    let (job, _) = socket.until("job").await;
+    socket.send(json!({ "type": "cancel" })).await;
+    assert_eq!(socket.until("cancelled").await.0["id"], job["id"]);
+    // The end of the server closes the connection, and no text is submitted any more.
+    for _ in 0..3 {
+        socket.send(json!({ "type": "tts", "text": "a text" })).await;
+    }
+    socket.until("job").await;
+    running.stop().await;
+    assert_eq!(socket.event().await.0, Value::Null);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn all_sentences_of_a_long_text_are_spoken() {
+    let (running, _folder) = start().await;
+    let mut socket = Socket::open(&running).await;
+    socket.send(json!({ "type": "append", "text": "fail. ".repeat(70) })).await;
+    socket.send(json!({ "type": "append", "text": "The end" })).await;
+    socket.send(json!({ "type": "end" })).await;
+    let mut failed = 0;
+    loop {
+        let (event, _) = socket.event().await;
+        match event["event"].as_str() {
+            Some("error") => {
+                assert_eq!(event["error"]["code"], "failed", "{event}");
+                failed += 1;
+            }
+            Some("done") => break,
+            Some(_) => {}
+            None => panic!("the connection ended"),
+        }
+    }
+    assert_eq!(failed, 70);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_ends_although_clients_listen_and_one_is_silent() {
+    let (mut running, _folder) = start().await;
+    let url = running.url("/v1/jobs");
+    let address = running.address;
+    let mut clients = client(move || {
+        let job = json!({ "kind": "speak", "request": { "text": "a long text" } });
+        let ask = |path: String| {
+            let mut stream = std::net::TcpStream::connect(address).expect("a connection");
+            stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a timeout");
+            write!(stream, "{path}\r\nHost: localhost\r\n\r\n").expect("written");
+            stream
+        };
+        let jobs = [0, 1].map(|_| body(post(&url, &job))["id"].as_str().expect("an id").to_owned());
+        std::thread::sleep(Duration::from_millis(500));
+        let listening = jobs.map(|id| ask(format!("GET /v1/jobs/{id}/audio HTTP/1.1")));
+        let silent = ask("POST /v1/jobs HTTP/1.1\r\nContent-Length: 100".to_owned());
+        std::thread::sleep(Duration::from_millis(500));
+        (listening, silent)
+    })
+    .await;
+    let begin = Instant::now();
+    running.stop().await;
+    assert!(begin.elapsed() < Duration::from_secs(8), "{:?}", begin.elapsed());
+    client(move || {
+        for stream in &mut clients.0 {
+            let mut text = String::new();
+            let _ = stream.read_to_string(&mut text);
+            assert!(text.starts_with("HTTP/1.1 503"), "{text}");
+        }
+    })
+    .await;
+}
