@@ -131,7 +131,7 @@ impl Installed {
 
     fn song(&self, kind: Kind, object: &Map<String, Value>) -> Result<Checked, JobError> {
         let object = without_mode(kind, object);
-        let SongRequest { request, mut notices, .. } = SongRequest::read(&object)?;
+        let SongRequest { request, notices, .. } = SongRequest::read(&object)?;
         let name = request.compute.model.clone().unwrap_or_else(|| self.model.clone());
         self.require(Family::Music, "model", &name)?;
         if let Some(language) = &request.language.lm_model {
@@ -148,11 +148,8 @@ impl Installed {
         let info = ModelInfo::new(folder.name(), folder.is_turbo(), folder.configs());
         // Songs that follow a file are planned when it is read.
         if request.source.files().next().is_none() && kind == Kind::Generate {
-            let (_, more) = Plan::resolve(&request, &info).map_err(|error| of(&error))?;
-            // Such as the length, if a language model does not decide it.
-            if request.language.thinking != Some(true) {
-                notices.extend(more);
-            }
+            // The worker's plan has the notices: a language model may decide what is open here.
+            Plan::resolve(&request, &info).map_err(|error| of(&error))?;
         }
         let notices = notices.into_iter().map(|notice| notice.0).collect();
         Ok(Checked { model: Some(name), notices })

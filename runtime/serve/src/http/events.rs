@@ -7,7 +7,7 @@ use std::{collections::VecDeque, convert::Infallible, sync::Arc, time::Duration}
 
 use axum::{
     Extension, Router,
-    extract::{Path, State},
+    extract::State,
     http::{HeaderMap, StatusCode},
     response::{
         IntoResponse, Response,
@@ -17,7 +17,7 @@ use axum::{
 use futures_util::stream;
 use uuid::Uuid;
 
-use super::{ApiError, Caller, Server, hub::Listener, read};
+use super::{ApiError, Caller, Server, extract::Path, hub::Listener, read};
 use crate::job::Event;
 
 /// Time between two comments.

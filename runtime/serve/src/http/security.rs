@@ -201,7 +201,9 @@ fn with_origin(mut response: Response, origin: &HeaderValue) -> Response {
     headers.insert(header::VARY, HeaderValue::from_static("Origin"));
     let methods = HeaderValue::from_static("GET, POST, PATCH, DELETE, OPTIONS");
     headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, methods);
-    let names = HeaderValue::from_static("Authorization, Content-Type, Idempotency-Key, X-Api-Key");
+    let names = HeaderValue::from_static(
+        "Authorization, Content-Type, Idempotency-Key, Last-Event-ID, Range, X-Api-Key",
+    );
     headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, names);
     response
 }
