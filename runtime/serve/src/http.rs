@@ -10,6 +10,7 @@
 //! | `info` | models, properties, health, metrics, OpenAPI |
 //! | `security` | keys, Host and Origin |
 //! | `hub` | listeners for changes of jobs |
+//! | `unread` | the rest of a body that nobody reads |
 //! | `error` | errors as JSON |
 
 mod cpp;
@@ -29,6 +30,7 @@ mod realtime;
 mod results;
 mod security;
 mod stream;
+mod unread;
 mod upstream;
 
 use std::{
@@ -278,6 +280,7 @@ pub fn router(server: Arc<Server>) -> Router {
         .fallback(|| async { ApiError::not_found() })
         .method_not_allowed_fallback(|| async { ApiError::method_not_allowed() })
         .layer(middleware::from_fn_with_state(server.clone(), security::layer))
+        .layer(middleware::from_fn(unread::layer))
         .layer(middleware::from_fn_with_state(server.clone(), count))
         .layer(header(header::X_CONTENT_TYPE_OPTIONS, "nosniff"))
         .layer(header(header::REFERRER_POLICY, "no-referrer"))
