@@ -324,7 +324,7 @@ def is_within(page):
 def nothing_is_wider_than_a_phone_or_a_zoomed_window(context, server):
     tab = Tab(context, server, width=320, height=640)
     page = tab.page
-    tab.make("picture phone with a long description that goes on and on", LYRICS, duration=9)
+    tab.make("picture phone with many words in its description that go on and on", LYRICS, duration=9)
     card = tab.card(re.compile("picture phone"))
     card.get_by_role("button", name=re.compile("^Play")).click()
     card.get_by_role("button", name="Change a part, extend, new words").click()
