@@ -31,7 +31,12 @@ pub fn of(error: &Error) -> JobError {
         Error::Checkpoint(_) => ("bad_model", None),
         _ => ("failed", None),
     };
-    let mut message = error.to_string();
+    // Places of the server are no business of a client.
+    let mut message = match error {
+        Error::Unheard { problem, .. } => format!("cannot listen to the file: {problem}"),
+        Error::File { action, .. } => format!("cannot {action} a file of the server"),
+        other => other.to_string(),
+    };
     let mut source = std::error::Error::source(error);
     while let Some(cause) = source {
         message += &format!(": {cause}");
