@@ -9,7 +9,10 @@ use acestep_session::{
     codec,
     language::{self, Limits},
     song::{self, Order, Resolved, Wants},
-    speech::{self, Sink, Speech, Voice},
+    speech::{
+        Sink,
+        qwen3_tts::{self as speech, Speech, Voice},
+    },
 };
 use acestep_speech::{Options, Spoken, qwen3_tts::Sampling};
 use acestep_tests::{Cpu, place};

@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
-use acestep_speech::qwen3_tts::{Request, Sampling};
+use acestep_session::speech::Fields;
 use clap::ValueHint;
+use serde_json::{Value, json};
 
 use super::{device::Where, files::Files, values::seed};
 
@@ -106,7 +107,7 @@ pub(crate) struct Voice {
 pub(crate) struct Drawing {
     /// Seed of the draws [default: random].
     #[arg(long, value_name = "SEED", value_parser = seed)]
-    seed: Option<u64>,
+    pub(crate) seed: Option<u64>,
 
     /// Divisor of the talker's logits, above 0 [default: the model's, usually 0.9].
     #[arg(long, value_name = "NUMBER")]
@@ -163,7 +164,7 @@ pub(crate) struct Drawing {
     /// Split texts into tokens as upstream does for a local directory: `iPhone` becomes other tokens,
     /// ordinary prose does not.
     #[arg(long, hide_short_help = true)]
-    pub(crate) fix_mistral_regex: bool,
+    fix_mistral_regex: bool,
 }
 
 /// Flags about the sound.
@@ -194,29 +195,30 @@ pub(crate) struct Output {
     pub(crate) files: Files,
 }
 
-impl Drawing {
-    /// Adds the text and the voice.
-    pub(crate) fn request(&self, text: String, voice: &Voice, instruct: Option<String>) -> Request {
-        Request {
-            text,
-            voice: voice.voice.clone(),
-            language: voice.language.clone(),
-            instruct,
-            non_streaming_mode: self.non_streaming_mode,
-            max_text_tokens_per_segment: self.max_text_tokens_per_segment,
-            seed: self.seed,
-            sampling: Sampling {
-                do_sample: self.do_sample,
-                top_k: self.top_k,
-                top_p: self.top_p,
-                temperature: self.temperature,
-                repetition_penalty: self.repetition_penalty,
-                subtalker_dosample: self.subtalker_dosample,
-                subtalker_top_k: self.subtalker_top_k,
-                subtalker_top_p: self.subtalker_top_p,
-                subtalker_temperature: self.subtalker_temperature,
-                max_new_tokens: self.max_new_tokens,
-            },
-        }
+impl Speak {
+    /// Returns the flags that were given as fields of a request, except the texts that may be files.
+    pub(crate) fn fields(&self) -> Fields {
+        let (voice, drawing) = (&self.voice, &self.drawing);
+        let reference = voice.reference.as_ref().map(|path| path.display().to_string());
+        let fields = [
+            ("voice", json!(voice.voice)),
+            ("language", json!(voice.language)),
+            ("reference", json!(reference)),
+            ("non_streaming_mode", json!(drawing.non_streaming_mode)),
+            ("max_text_tokens_per_segment", json!(drawing.max_text_tokens_per_segment)),
+            ("do_sample", json!(drawing.do_sample)),
+            ("top_k", json!(drawing.top_k)),
+            ("top_p", json!(drawing.top_p)),
+            ("temperature", json!(drawing.temperature)),
+            ("repetition_penalty", json!(drawing.repetition_penalty)),
+            ("subtalker_dosample", json!(drawing.subtalker_dosample)),
+            ("subtalker_top_k", json!(drawing.subtalker_top_k)),
+            ("subtalker_top_p", json!(drawing.subtalker_top_p)),
+            ("subtalker_temperature", json!(drawing.subtalker_temperature)),
+            ("max_new_tokens", json!(drawing.max_new_tokens)),
+            ("fix_mistral_regex", json!(drawing.fix_mistral_regex.then_some(true))),
+        ];
+        let fields = fields.into_iter().filter(|(_, value)| *value != Value::Null);
+        fields.map(|(field, value)| (field.to_owned(), value)).collect()
     }
 }

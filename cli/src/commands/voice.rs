@@ -7,7 +7,7 @@ use acestep_import::Qwen3Tts;
 use acestep_model::speech::qwen3_tts::Files as _;
 use acestep_session::{
     SessionError,
-    speech::{self, LEAST_SECONDS},
+    speech::{LEAST_SECONDS, qwen3_tts as speech},
 };
 use acestep_speech::{Voices, qwen3_tts::KeptVoice};
 use anyhow::{Context, Result};

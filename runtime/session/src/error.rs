@@ -22,6 +22,12 @@ pub enum SessionError {
     /// Speech that does not fit into memory.
     #[error("{0}")]
     SpeechTooLarge(Box<Error>),
+    /// A text that cannot be spoken, of several.
+    #[error("line {line} cannot be spoken: {error}")]
+    Line { line: usize, error: Box<Error> },
+    /// Settings of speech of the wrong types.
+    #[error("the settings of speech cannot be read: {why}")]
+    SpeechFields { why: String },
     /// No folder of kept voices.
     #[error("there is no home directory to keep voices in")]
     NoVoices,
@@ -47,6 +53,8 @@ impl FamilyError for SessionError {
                 "pass `dtype: q8`, `batch_size: 1`, a smaller `max_new_tokens`, or a smaller model"
                     .into()
             }
+            Self::Line { error, .. } => return error.hint(),
+            Self::SpeechFields { .. } => "give each field a value of its type".into(),
             Self::NoVoices => "name a data directory with XDG_DATA_HOME".into(),
             Self::KeptVoice { .. } => "pass the `model` that made it".into(),
             Self::LongRecording { .. } => "pass 3 to 15 seconds of clear speech".into(),
@@ -58,7 +66,9 @@ impl FamilyError for SessionError {
             Self::NoWordsInCondition
             | Self::FollowsSong(_)
             | Self::NoDescription
+            | Self::SpeechFields { .. }
             | Self::KeptVoice { .. } => true,
+            Self::Line { error, .. } => error.is_usage(),
             Self::NoLanguageModel(_)
             | Self::SpeechTooLarge(_)
             | Self::NoVoices

@@ -1,83 +1,94 @@
-//! Texts to speech.
+//! Texts to speech with a model of any family.
+//!
+//! [`open`] finds the model, [`SpeechModel::prepare`] checks everything before anything is loaded, and
+//! [`Prepared::speak`] speaks. A family is one module here.
 
-mod keep;
-mod voice;
+pub mod qwen3_tts;
 
-use acestep_engine::{Engine, Error, Notice, Observe, on_engine};
-use acestep_import::{Qwen3Tts, Qwen3TtsNetwork};
-use acestep_model::{Backend, speech::qwen3_tts::Files as _};
-use acestep_speech::{
-    Made, Options, Spoken,
-    qwen3_tts::{Networks, Plan, Request, Speaking, check_request, memory as needs},
-};
-
-use crate::{SessionError, memory};
-
-pub use keep::{MOST_SECONDS, check_recording, first_base, keep, keep_request, keep_with};
-pub use voice::{Voice, find};
+use acestep_engine::{Engine, Error, Notice, Observe};
+use acestep_import::Layout;
+use acestep_speech::{Options, SpeechError, Spoken, Voices};
+use serde_json::{Map, Value};
 
 /// The shortest recording that is read, in seconds; the networks may need more.
 pub const LEAST_SECONDS: f64 = 0.05;
-/// Prompt rows and frames of a run whose recording is not encoded yet.
-const USUAL_POSITIONS: usize = 2500;
-/// Texts that a GPU speaks side by side by default: kernels for few rows take no more.
-const AT_ONCE_ON_GPU: usize = 4;
 
-/// Returns the number of texts that are spoken side by side by default.
-pub fn at_once(engine: Engine) -> usize {
-    if engine.device.is_gpu() { AT_ONCE_ON_GPU } else { Options::default().batch_size }
-}
+/// Fields of a request by name, as in JSON: those of the model's family, `voice`, and files by their
+/// paths.
+pub type Fields = Map<String, Value>;
 
-/// Checks a request, and returns the most prompt rows and frames of its run.
+/// Opens the model `choice`, else that of the kept voice in `fields`, else the first installed one.
 ///
 /// # Errors
-/// The errors of [`Plan::new`].
-pub fn positions(request: &Request, voice: &Voice, model: &Qwen3Tts) -> Result<usize, Error> {
-    check_request(request, voice.is_recording(), model)?;
-    if matches!(voice, Voice::Recording(..)) {
-        return Ok(USUAL_POSITIONS);
-    }
-    let plan = Plan::new(request, voice.kept(), 0, model)?;
-    Ok(plan.prompt.rows.len() + plan.most_frames)
+/// [`Error::Checkpoint`].
+pub fn open(
+    choice: Option<&str>,
+    fields: &mut Fields,
+    voices: Option<&Voices>,
+    layout: &Layout,
+) -> Result<Box<dyn SpeechModel>, Error> {
+    qwen3_tts::open(choice, fields, voices, layout)
 }
 
-/// Refuses a model that does not fit into memory, with as many runs as `options` have, of at most
-/// `positions` prompt rows and frames.
-///
-/// # Errors
-/// [`SessionError::SpeechTooLarge`]; [`Error::Checkpoint`].
-pub fn check_memory(
-    model: &Qwen3Tts,
-    engine: Engine,
-    options: Options,
-    positions: usize,
-) -> Result<(), Error> {
-    let (widths, rows) = (engine.widths(), options.batch_size);
-    let size = |network| match model.size(network) {
-        Ok(size) => Ok(size.parameters),
-        Err(error) => Err(Error::checkpoint(error)),
-    };
-    let (talker, decoder) = (size(Qwen3TtsNetwork::Talker)?, size(Qwen3TtsNetwork::CodecDecoder)?);
-    let config = &model.codec_config().decoder_config;
-    let needs = [
-        needs::talker(model.config(), talker, rows, positions, widths),
-        needs::codec_decoder(config, decoder, options.chunks.others, widths),
-    ];
-    memory::check(&needs, true, engine)
-        .map_err(|error| SessionError::SpeechTooLarge(Box::new(error)).into())
+/// An opened model of speech.
+pub trait SpeechModel: Sync {
+    /// The name.
+    fn name(&self) -> &str;
+
+    /// Notices about its files.
+    fn notices(&self) -> Vec<Notice>;
+
+    /// Samples per second of its sound.
+    fn sample_rate(&self) -> u32;
+
+    /// The number of texts that are spoken side by side by default.
+    fn at_once(&self, engine: Engine) -> usize;
+
+    /// Reads the voice and checks every request. Notices of the voice are added to `notices`.
+    ///
+    /// # Errors
+    /// An unusable field, voice or file.
+    fn prepare(
+        &self,
+        wanted: Wanted<'_>,
+        notices: &mut Vec<Notice>,
+    ) -> Result<Box<dyn Prepared + '_>, Error>;
 }
 
 /// Texts to speak with one voice.
-#[derive(Debug, Clone, Copy)]
-pub struct Speech<'a> {
-    /// The texts, with their settings.
-    pub requests: &'a [Request],
-    /// The voice.
-    pub voice: &'a Voice,
-    /// Settings that do not change the sound.
-    pub options: Options,
-    /// True if notices name the text by its number.
+#[derive(Debug)]
+pub struct Wanted<'a> {
+    /// The texts.
+    pub texts: Vec<String>,
+    /// The settings of all texts.
+    pub fields: Fields,
+    /// The seed of the first text; each of the others has the next one.
+    pub seed: u64,
+    /// The folder of kept voices.
+    pub voices: Option<&'a Voices>,
+    /// True if errors and notices name the text by its line.
     pub lines: bool,
+}
+
+/// Speech that was checked.
+pub trait Prepared {
+    /// Refuses a run that does not fit into memory.
+    ///
+    /// # Errors
+    /// [`crate::SessionError::SpeechTooLarge`]; [`Error::Checkpoint`].
+    fn check_memory(&self, engine: Engine, options: Options) -> Result<(), Error>;
+
+    /// Speaks, and returns the notices of the texts.
+    ///
+    /// # Errors
+    /// The errors of the run and of `sink`; [`Error::NoDevice`].
+    fn speak(
+        &self,
+        engine: Engine,
+        options: Options,
+        observe: &dyn Observe,
+        sink: &mut dyn Sink,
+    ) -> Result<Vec<Notice>, Error>;
 }
 
 /// A receiver of sound.
@@ -95,59 +106,54 @@ pub trait Sink {
     fn done(&mut self, index: usize, spoken: Spoken) -> Result<(), Error>;
 }
 
-/// Speaks, and returns the notices of the plans.
-///
-/// # Errors
-/// The errors of [`Speaking`], of the voice and of `sink`; [`Error::NoDevice`].
-pub fn speak(
-    speech: Speech<'_>,
-    model: &Qwen3Tts,
-    engine: Engine,
-    observe: &dyn Observe,
-    sink: &mut dyn Sink,
-) -> Result<Vec<Notice>, Error> {
-    on_engine!(engine,
-    for<'a>(speech: Speech<'a>, model: &'a Qwen3Tts, observe: &'a dyn Observe,
-            sink: &'a mut dyn Sink)
-        -> Result<Vec<Notice>, Error>,
-    |place: B| {
-        model.check::<B>(&place.device).map_err(Error::checkpoint)?;
-        speak_with(speech, model, &Networks::<B>::new(model, place), observe, sink)
-    })?
-}
-
-/// As [`speak`], with the caller's networks, which are those of `model` and were checked.
-///
-/// # Errors
-/// The errors of [`Speaking`], of the voice and of `sink`.
-pub fn speak_with<B: Backend>(
-    speech: Speech<'_>,
-    model: &Qwen3Tts,
-    networks: &Networks<'_, B>,
-    observe: &dyn Observe,
-    sink: &mut dyn Sink,
-) -> Result<Vec<Notice>, Error> {
-    let Speech { requests, voice: source, options, lines } = speech;
-    let (voice, snapshot) = source.load(networks, observe)?;
-    let plan = |request| Plan::new(request, voice.clone(), 0, model);
-    let plans = requests.iter().map(plan).collect::<Result<Vec<_>, _>>()?;
-    let mut notices: Vec<Notice> = source.unused(snapshot.as_ref(), &plans).into_iter().collect();
-    for (index, plan) in plans.iter().enumerate() {
-        notices.extend(plan.notices.iter().map(|notice| of_line(notice, index, lines)));
-    }
-    for made in Speaking::begin(plans, snapshot.as_ref(), networks, options, observe)? {
-        match made? {
-            (_, Made::Samples(samples)) => sink.samples(&samples)?,
-            (index, Made::Done(spoken)) => sink.done(index, spoken)?,
-        }
-    }
-    Ok(notices)
-}
-
 /// Returns a notice that names its line, if there are lines.
 pub fn of_line(notice: &Notice, index: usize, lines: bool) -> Notice {
     match lines {
         true => Notice(format!("line {}: {}", index + 1, notice.0)),
         false => notice.clone(),
+    }
+}
+
+/// Takes a text out of the fields.
+///
+/// # Errors
+/// A value of another type.
+pub(crate) fn text(fields: &mut Fields, field: &'static str) -> Result<Option<String>, Error> {
+    match fields.remove(field) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text)),
+        Some(other) => Err(not_a(field, &other, "a text")),
+    }
+}
+
+/// Takes true or false out of the fields.
+///
+/// # Errors
+/// A value of another type.
+pub(crate) fn flag(fields: &mut Fields, field: &'static str) -> Result<bool, Error> {
+    match fields.remove(field) {
+        None | Some(Value::Null) => Ok(false),
+        Some(Value::Bool(flag)) => Ok(flag),
+        Some(other) => Err(not_a(field, &other, "true or false")),
+    }
+}
+
+fn not_a(field: &'static str, value: &Value, what: &str) -> Error {
+    let (value, why) = (value.to_string(), format!("use {what}"));
+    Error::BadValue { field, value, why, near: None }
+}
+
+/// Refuses a field that the model does not take.
+///
+/// # Errors
+/// [`SpeechError::UnknownField`].
+pub(crate) fn check_fields(fields: &Fields, known: &[&str], model: &str) -> Result<(), Error> {
+    match fields.keys().find(|field| !known.contains(&field.as_str())) {
+        None => Ok(()),
+        Some(field) => {
+            let (model, field) = (model.to_owned(), field.clone());
+            let known = known.iter().map(|&known| known.to_owned()).collect();
+            Err(SpeechError::UnknownField { model, field, known }.into())
+        }
     }
 }

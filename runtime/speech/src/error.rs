@@ -18,6 +18,16 @@ pub enum SpeechError {
         /// The kind of the model, as a noun phrase.
         kind: &'static str,
     },
+    /// A field that no model of this family takes.
+    #[error("`{model}` takes no `{field}`")]
+    UnknownField {
+        /// The model.
+        model: String,
+        /// The field.
+        field: String,
+        /// The fields that it takes.
+        known: Vec<String>,
+    },
     /// A model that speaks with the voice of a recording, without one.
     #[error("`{model}` speaks with the voice of a recording, and there is none")]
     NoVoice {
@@ -84,6 +94,14 @@ impl FamilyError for SpeechError {
             Self::NotForThisModel { .. } => {
                 "leave the field out, or take another model: `-custom` has named speakers, `-design` \
                  a described voice, `-base` the voice of a recording"
+            }
+            Self::UnknownField { field, known, .. } => {
+                let known: Vec<String> = known.iter().map(|known| format!("`{known}`")).collect();
+                let near = nearest(field, known.iter().map(|known| known.trim_matches('`')));
+                return Some(match near {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None => format!("it takes {}", known.join(", ")),
+                });
             }
             Self::NoVoice { .. } => {
                 "pass `reference` (a recording of the voice, and `transcript`, its words), or the \

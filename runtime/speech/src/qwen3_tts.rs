@@ -41,7 +41,7 @@ pub use kept::KeptVoice;
 pub use networks::{CODEC_DECODER, CODEC_ENCODER, Networks, SPEAKER_ENCODER, TALKER};
 pub use plan::{Plan, check_request};
 pub use prompt::Prompt;
-pub use request::{Request, Sampling};
+pub use request::{FIELDS, Request, Sampling};
 pub use snapshot::Snapshot;
 pub use sound::{Decoding, SAMPLE_RATE};
 pub use speak::{Speaking, speak};

@@ -16,7 +16,7 @@ use acestep_engine::{
     files::Existing,
 };
 use acestep_session::speech::{Sink, of_line};
-use acestep_speech::{Spoken, qwen3_tts::SAMPLE_RATE};
+use acestep_speech::Spoken;
 use anyhow::Result;
 
 use super::{
@@ -127,14 +127,19 @@ pub(super) struct Output<'a> {
     done: Vec<Option<Done>>,
     begin: Instant,
     first_sound: Option<Duration>,
+    sample_rate: u32,
 }
 
 impl<'a> Output<'a> {
-    /// Opens the stream and the speakers.
-    pub(super) fn begin(outputs: &'a Outputs, report: &'a Report) -> Result<Self> {
+    /// Opens the stream and the speakers, for sound of `sample_rate` samples per second.
+    pub(super) fn begin(
+        outputs: &'a Outputs,
+        sample_rate: u32,
+        report: &'a Report,
+    ) -> Result<Self> {
         let stream = match outputs.place {
             Place::Files(..) => None,
-            Place::Stdout { is_raw } => Some(Stream::begin(is_raw)?),
+            Place::Stdout { is_raw } => Some(Stream::begin(is_raw, sample_rate)?),
         };
         let speaker = if outputs.play { Some(Speaker::open()?) } else { None };
         let texts = match &outputs.place {
@@ -143,7 +148,7 @@ impl<'a> Output<'a> {
         };
         let done = (0..texts).map(|_| None).collect();
         let (begin, first_sound) = (Instant::now(), None);
-        Ok(Self { outputs, report, stream, speaker, done, begin, first_sound })
+        Ok(Self { outputs, report, stream, speaker, done, begin, first_sound, sample_rate })
     }
 
     /// Returns the error of standard output, which ended the run.
@@ -205,11 +210,11 @@ impl<'a> Output<'a> {
         if silent > 0 {
             let message = match lines {
                 false => {
-                    "the talker ended before the first frame: there is nothing to write".to_owned()
+                    "the model ended before the first frame: there is nothing to write".to_owned()
                 }
                 true => {
                     let all = done.len();
-                    format!("the talker ended before the first frame in {silent} of {all} lines")
+                    format!("the model ended before the first frame in {silent} of {all} lines")
                 }
             };
             return Err(CliError::new(message).hint("try another --seed or text").into());
@@ -227,7 +232,7 @@ impl Sink for Output<'_> {
     fn samples(&mut self, samples: &[f32]) -> Result<(), Error> {
         self.first_sound.get_or_insert_with(|| self.begin.elapsed());
         if let Some(speaker) = &self.speaker {
-            speaker.play(samples, SAMPLE_RATE);
+            speaker.play(samples, self.sample_rate);
         }
         self.stream.as_mut().map_or(Ok(()), |stream| stream.write(samples))
     }

@@ -5,7 +5,10 @@ use std::{io, path::Path, sync::Arc};
 use acestep_engine::{Error, Lent, audio::encoding::EncodingOptions};
 use acestep_import::Qwen3Tts;
 use acestep_model::Backend;
-use acestep_session::speech::{self, Sink, Voice, check_memory, positions, speak_with};
+use acestep_session::speech::{
+    Sink,
+    qwen3_tts::{Speech as Texts, Voice, check_memory, positions, speak_with},
+};
 use acestep_speech::{
     Options, Spoken,
     qwen3_tts::{Request, SAMPLE_RATE},
@@ -57,7 +60,7 @@ impl<B: Backend> Networked<'_, B> {
         let networks = &self.hold_speech(&model, &folder)?.networks;
         let mut sink = Streaming::begin(task.folder)?;
         let requests = [request];
-        let wanted = speech::Speech { requests: &requests, voice: &voice, options, lines: false };
+        let wanted = Texts { requests: &requests, voice: &voice, options, lines: false };
         let notices = speak_with::<B>(wanted, &folder, networks, task.observe, &mut sink)?;
         notify(task.observe, notices);
         let [request] = requests;

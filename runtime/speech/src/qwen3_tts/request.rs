@@ -31,6 +31,27 @@ pub struct Request {
     pub sampling: Sampling,
 }
 
+/// Names of the fields.
+pub const FIELDS: &[&str] = &[
+    "text",
+    "voice",
+    "language",
+    "instruct",
+    "non_streaming_mode",
+    "max_text_tokens_per_segment",
+    "seed",
+    "do_sample",
+    "top_k",
+    "top_p",
+    "temperature",
+    "repetition_penalty",
+    "subtalker_dosample",
+    "subtalker_top_k",
+    "subtalker_top_p",
+    "subtalker_temperature",
+    "max_new_tokens",
+];
+
 /// Sampling settings; `None` for the checkpoint's own.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]

@@ -13,7 +13,7 @@ use acestep_speech::{
     qwen3_tts::{KeptVoice, Networks, Plan, Snapshot, Voice as Heard},
 };
 
-use super::LEAST_SECONDS;
+use super::super::LEAST_SECONDS;
 use crate::SessionError;
 
 /// The source of a voice.

@@ -1,0 +1,132 @@
+//! Texts to speech with Qwen3-TTS.
+
+mod keep;
+mod prepare;
+mod voice;
+
+use acestep_engine::{Engine, Error, Notice, Observe, on_engine};
+use acestep_import::{Qwen3Tts, Qwen3TtsNetwork};
+use acestep_model::{Backend, speech::qwen3_tts::Files as _};
+use acestep_speech::{
+    Made, Options,
+    qwen3_tts::{Networks, Plan, Request, Speaking, check_request, memory as needs},
+};
+
+use super::{Sink, of_line};
+use crate::{SessionError, memory};
+
+pub(super) use prepare::open;
+
+pub use keep::{MOST_SECONDS, check_recording, first_base, keep, keep_request, keep_with};
+pub use voice::{Voice, find};
+
+/// Prompt rows and frames of a run whose recording is not encoded yet.
+const USUAL_POSITIONS: usize = 2500;
+/// Texts that a GPU speaks side by side by default: kernels for few rows take no more.
+const AT_ONCE_ON_GPU: usize = 4;
+
+/// Returns the number of texts that are spoken side by side by default.
+pub fn at_once(engine: Engine) -> usize {
+    if engine.device.is_gpu() { AT_ONCE_ON_GPU } else { Options::default().batch_size }
+}
+
+/// Checks a request, and returns the most prompt rows and frames of its run.
+///
+/// # Errors
+/// The errors of [`Plan::new`].
+pub fn positions(request: &Request, voice: &Voice, model: &Qwen3Tts) -> Result<usize, Error> {
+    check_request(request, voice.is_recording(), model)?;
+    if matches!(voice, Voice::Recording(..)) {
+        return Ok(USUAL_POSITIONS);
+    }
+    let plan = Plan::new(request, voice.kept(), 0, model)?;
+    Ok(plan.prompt.rows.len() + plan.most_frames)
+}
+
+/// Refuses a model that does not fit into memory, with as many runs as `options` have, of at most
+/// `positions` prompt rows and frames.
+///
+/// # Errors
+/// [`SessionError::SpeechTooLarge`]; [`Error::Checkpoint`].
+pub fn check_memory(
+    model: &Qwen3Tts,
+    engine: Engine,
+    options: Options,
+    positions: usize,
+) -> Result<(), Error> {
+    let (widths, rows) = (engine.widths(), options.batch_size);
+    let size = |network| match model.size(network) {
+        Ok(size) => Ok(size.parameters),
+        Err(error) => Err(Error::checkpoint(error)),
+    };
+    let (talker, decoder) = (size(Qwen3TtsNetwork::Talker)?, size(Qwen3TtsNetwork::CodecDecoder)?);
+    let config = &model.codec_config().decoder_config;
+    let needs = [
+        needs::talker(model.config(), talker, rows, positions, widths),
+        needs::codec_decoder(config, decoder, options.chunks.others, widths),
+    ];
+    memory::check(&needs, true, engine)
+        .map_err(|error| SessionError::SpeechTooLarge(Box::new(error)).into())
+}
+
+/// Texts to speak with one voice.
+#[derive(Debug, Clone, Copy)]
+pub struct Speech<'a> {
+    /// The texts, with their settings.
+    pub requests: &'a [Request],
+    /// The voice.
+    pub voice: &'a Voice,
+    /// Settings that do not change the sound.
+    pub options: Options,
+    /// True if notices name the text by its number.
+    pub lines: bool,
+}
+
+/// Speaks, and returns the notices of the plans.
+///
+/// # Errors
+/// The errors of [`Speaking`], of the voice and of `sink`; [`Error::NoDevice`].
+pub fn speak(
+    speech: Speech<'_>,
+    model: &Qwen3Tts,
+    engine: Engine,
+    observe: &dyn Observe,
+    sink: &mut dyn Sink,
+) -> Result<Vec<Notice>, Error> {
+    on_engine!(engine,
+    for<'a>(speech: Speech<'a>, model: &'a Qwen3Tts, observe: &'a dyn Observe,
+            sink: &'a mut dyn Sink)
+        -> Result<Vec<Notice>, Error>,
+    |place: B| {
+        model.check::<B>(&place.device).map_err(Error::checkpoint)?;
+        speak_with(speech, model, &Networks::<B>::new(model, place), observe, sink)
+    })?
+}
+
+/// As [`speak`], with the caller's networks, which are those of `model` and were checked.
+///
+/// # Errors
+/// The errors of [`Speaking`], of the voice and of `sink`.
+pub fn speak_with<B: Backend>(
+    speech: Speech<'_>,
+    model: &Qwen3Tts,
+    networks: &Networks<'_, B>,
+    observe: &dyn Observe,
+    sink: &mut dyn Sink,
+) -> Result<Vec<Notice>, Error> {
+    let Speech { requests, voice: source, options, lines } = speech;
+    let (voice, snapshot) = source.load(networks, observe)?;
+    let plan = |request| Plan::new(request, voice.clone(), 0, model);
+    let plans = requests.iter().map(plan).collect::<Result<Vec<_>, _>>()?;
+    let mut notices: Vec<Notice> = source.unused(snapshot.as_ref(), &plans).into_iter().collect();
+    for (index, plan) in plans.iter().enumerate() {
+        notices.extend(plan.notices.iter().map(|notice| of_line(notice, index, lines)));
+    }
+    for made in Speaking::begin(plans, snapshot.as_ref(), networks, options, observe)? {
+        match made? {
+            (_, Made::Samples(samples)) => sink.samples(&samples)?,
+            (index, Made::Done(spoken)) => sink.done(index, spoken)?,
+        }
+    }
+    Ok(notices)
+}
