@@ -1,5 +1,5 @@
 //! Sound files: WAV (RF64, BW64), AIFF, FLAC, MP3, Ogg Vorbis, M4A (AAC-LC, ALAC) and AAC, decoded
-//! by symphonia. The cargo feature `opus` adds Ogg Opus, decoded by libopus.
+//! by symphonia. The cargo feature `opus` adds Ogg Opus.
 //!
 //! A fault of a file is an error if sound would be missing. It is a notice if the sound is the same
 //! as in any player:
@@ -30,6 +30,8 @@
 mod decoded;
 mod decoding;
 mod file_decoder;
+#[cfg(feature = "opus")]
+mod opus;
 mod repair;
 mod sbr;
 mod song;
