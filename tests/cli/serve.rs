@@ -31,7 +31,10 @@ impl Server {
     fn start(place: &Place, more: &[&str]) -> Self {
         let args =
             ["serve", "--port", "0", "--data-dir", "data", "--model", "tiny", "--lease", "4"];
-        let mut command = place.command(&[&args, more].concat());
+        Self::run(place.command(&[&args, more].concat()))
+    }
+
+    fn run(mut command: Command) -> Self {
         let mut child =
             command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("it starts");
         let mut stderr = BufReader::new(child.stderr.take().expect("a pipe"));
@@ -72,6 +75,27 @@ impl Server {
             assert!(begin.elapsed() < Duration::from_secs(60), "{job:#}");
             thread::sleep(Duration::from_millis(5));
         }
+    }
+
+    /// Returns the lines of the log until one has all `words`.
+    fn log_until(&mut self, words: &[&str]) -> String {
+        let mut log = String::new();
+        loop {
+            let mut line = String::new();
+            assert_ne!(self.stderr.read_line(&mut line).expect("UTF-8"), 0, "it ended: {log}");
+            log.push_str(&line);
+            if words.iter().all(|word| line.contains(word)) {
+                return log;
+            }
+        }
+    }
+
+    /// Ends the server, and returns the rest of its log.
+    fn log(mut self) -> String {
+        self.signal("-INT");
+        let mut log = String::new();
+        self.stderr.read_to_string(&mut log).expect("UTF-8");
+        log
     }
 
     fn signal(&self, name: &str) {
@@ -124,6 +148,30 @@ fn a_song_of_the_server_is_the_song_of_the_command_line() {
     let name = |output: &Value| output["name"].as_str().unwrap_or_default().to_owned();
     let names: Vec<String> = request.as_array().expect("outputs").iter().map(name).collect();
     assert_eq!(names, ["1.wav", "1.peaks.json", "1.request.json"]);
+}
+
+/// Without a change of the loudness the finished song has the samples of its preview.
+#[test]
+fn a_song_is_heard_tile_by_tile_and_replaced_by_its_file() {
+    let place = Place::new();
+    let server = Server::start(&place, &[]);
+    let mut job = song(4);
+    job["request"]["vae_chunk"] = 48.into();
+    job["request"]["vae_overlap"] = 16.into();
+    job["request"]["enable_normalization"] = false.into();
+    let job = server.submit("", &job);
+    let streamed = server.get(&format!("/v1/jobs/{}/audio?format=pcm", id(&job)));
+    let job = server.until(&id(&job), "done");
+    let file = server.get(&format!("/v1/jobs/{}/tracks/1.wav", id(&job)));
+    assert_eq!(streamed.len(), 4 * 48_000 * 4, "four seconds, stereo");
+    // Tags follow the samples.
+    assert!(file[44..][..streamed.len()] == streamed, "the file has the samples of its preview");
+    // It is there until the worker begins another song: then only the file is.
+    let preview = format!("/v1/jobs/{}/audio", id(&job));
+    assert_eq!(server.get(&preview).len(), 44 + streamed.len());
+    assert_eq!(server.submit("?wait=60", &song(1))["state"], "done");
+    let refused: Value = server.json(&preview);
+    assert_eq!(refused["error"]["code"], "no_sound", "{refused:#}");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 //! One family is in memory at a time: songs with their language model, or speech. A job of the same model
 //! starts at once; another model takes its place.
 
+mod hearing;
 mod others;
 mod sinks;
 mod songs;
@@ -10,7 +11,7 @@ mod speech;
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::Arc,
 };
 
@@ -24,6 +25,7 @@ use crate::{
     error::of,
     installed::Installed,
     job::{JobError, Kind},
+    preview,
     store::StoreError,
     worker::{Runner, Stopped, Task, Worker},
 };
@@ -43,9 +45,11 @@ pub fn run(
         -> Result<(), StoreError>,
     |place: B| {
         let mut runner = Networked::<B> {
-            installed, engine, place, song: None, language: None, speech: None,
+            installed, engine, place, song: None, language: None, speech: None, heard: None,
         };
-        worker.run(runtime, &mut runner)
+        let result = worker.run(runtime, &mut runner);
+        runner.forget_preview();
+        result
     })
 }
 
@@ -57,6 +61,8 @@ struct Networked<'a, B: Backend> {
     song: Option<Song<B>>,
     language: Option<Language<B>>,
     speech: Option<Speech<B>>,
+    /// The folder of the last preview of a song.
+    heard: Option<PathBuf>,
 }
 
 /// A model of songs in memory.
@@ -163,6 +169,21 @@ impl<B: Backend> Networked<'_, B> {
         self.song = None;
         self.language = None;
         self.speech = None;
+    }
+
+    /// Removes the preview of the last song: it is as large as the song, which is there since.
+    fn forget_preview(&mut self) {
+        if let Some(folder) = self.heard.take()
+            && let Err(error) = preview::remove(&folder)
+        {
+            tracing::warn!(%error, "the preview of a song stays");
+        }
+    }
+
+    /// Begins the preview of a job's song.
+    fn begin_preview(&mut self, folder: &Path) {
+        self.forget_preview();
+        self.heard = Some(folder.to_owned());
     }
 
     /// Repeats a check of the memory without what is in memory, if it fails.
