@@ -192,6 +192,76 @@ fn speech_is_heard_while_it_is_made_and_is_that_of_the_file() {
     assert!(place.read("a.wav")[44..] == file[44..], "the command line speaks otherwise");
 }
 
+/// The second speech with a kept voice takes its state from memory; a voice that is made again is read.
+#[test]
+fn a_kept_voice_is_read_once_and_speaks_the_same() {
+    let place = Place::new();
+    let model = crate::speak::base();
+    let run = |args: &[&str]| {
+        let mut command = place.command(args);
+        command.env("XDG_DATA_HOME", place.path("home"));
+        crate::Run::from(command.output().expect("it starts"))
+    };
+    place.tiny(&["rain", "-o", "me.wav"]).succeeded();
+    let make = ["voice", "make", "me", "--reference", "me.wav", "--model", &model];
+    run(&[&make[..], &["--transcript", "the rain"]].concat()).succeeded();
+    let speak = ["speak", "fine", "--model", &model, "--max-new-tokens", "6", "--seed", "4"];
+    run(&[&speak[..], &["--voice", "me", "-o", "own.wav"]].concat()).succeeded();
+    let mut command = place.command(&[
+        "serve",
+        "--port",
+        "0",
+        "--data-dir",
+        "data",
+        "--model",
+        "tiny",
+        "--speech-model",
+        &model,
+        "--warm",
+        &model,
+        "-v",
+    ]);
+    command.env("XDG_DATA_HOME", place.path("home"));
+    let mut server = Server::run(command);
+    // The warm-up has read the voice, and its one text was spoken without help of the memory.
+    let start = server.log_until(&["the model is warm"]);
+    assert!(!start.contains("the state of the voice is in memory"), "{start}");
+    let job = json!({
+        "kind": "speak",
+        "request": { "text": "fine", "voice": "me", "seed": 4, "max_new_tokens": 6 },
+    });
+    let spoken = |server: &Server| {
+        let job = server.submit("?wait=60", &job);
+        assert_eq!(job["state"], "done", "{job:#}");
+        server.get(&format!("/v1/jobs/{}/tracks/1", id(&job)))
+    };
+    let own = place.read("own.wav");
+    for time in ["first", "second"] {
+        assert!(spoken(&server) == own, "{time}");
+        server.log_until(&["the state of the voice is in memory"]);
+    }
+    run(&[&make[..], &["--force"]].concat()).succeeded();
+    assert!(spoken(&server) != own, "a voice without its words is another one");
+    assert!(!server.log().contains("in memory"), "the voice that was made again is read");
+}
+
+#[test]
+fn a_warm_server_is_ready_after_its_model_was_tried() {
+    let place = Place::new();
+    let refused = ["serve", "--port", "0", "--data-dir", "data", "--warm", "tiny-speach"];
+    place.run(&refused).failed(2).says("the model `tiny-speach` is not here").says("tiny-speech");
+    for model in ["tiny", "tiny-speech"] {
+        let mut server = Server::start(&place, &["--warm", model]);
+        let log = server.log_until(&["the model is warm", model]);
+        assert!(!log.contains("failed"), "{log}");
+        let begin = Instant::now();
+        while server.json("/v1/server")["ready"] != true {
+            assert!(begin.elapsed() < Duration::from_secs(10), "it is never ready");
+        }
+        assert_eq!(server.json("/v1/jobs")["jobs"], json!([]), "nobody asked for the warm-up");
+    }
+}
+
 #[test]
 fn a_job_whose_worker_is_killed_runs_once_more_and_then_fails() {
     let place = Place::new();

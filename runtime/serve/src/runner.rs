@@ -5,9 +5,11 @@
 
 mod hearing;
 mod others;
+mod recent;
 mod sinks;
 mod songs;
 mod speech;
+mod warm;
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
@@ -30,6 +32,21 @@ use crate::{
     worker::{Runner, Stopped, Task, Worker},
 };
 
+/// The start of a worker.
+#[derive(Clone, Copy)]
+pub struct Start<'a> {
+    /// The model that is loaded and tried before the first job.
+    pub warm: Option<&'a str>,
+    /// Called when the worker takes jobs.
+    pub ready: &'a dyn Fn(),
+}
+
+impl std::fmt::Debug for Start<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Start").field("warm", &self.warm).finish_non_exhaustive()
+    }
+}
+
 /// Runs the jobs of a queue on `engine` until the worker is drained.
 ///
 /// # Errors
@@ -39,14 +56,20 @@ pub fn run(
     runtime: &Handle,
     installed: &Installed,
     engine: Engine,
+    start: Start<'_>,
 ) -> Result<Result<(), StoreError>, Error> {
     on_engine!(engine,
-    for<'a>(worker: &'a Worker<'a>, runtime: &'a Handle, installed: &'a Installed, engine: Engine)
+    for<'a>(worker: &'a Worker<'a>, runtime: &'a Handle, installed: &'a Installed, engine: Engine,
+            start: Start<'a>)
         -> Result<(), StoreError>,
     |place: B| {
         let mut runner = Networked::<B> {
             installed, engine, place, song: None, language: None, speech: None, heard: None,
         };
+        if let Some(model) = start.warm {
+            runner.warm_up(model, worker);
+        }
+        (start.ready)();
         let result = worker.run(runtime, &mut runner);
         runner.forget_preview();
         result
@@ -84,6 +107,8 @@ struct Speech<B: Backend> {
     name: String,
     folder: Arc<Qwen3Tts>,
     networks: acestep_speech::Networks<'static, B>,
+    /// Kept voices that were spoken with last.
+    voices: speech::KeptVoices<B>,
 }
 
 impl<B: Backend> Runner for Networked<'_, B> {
