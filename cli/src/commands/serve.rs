@@ -180,8 +180,9 @@ fn service(args: &Serve, catalog: &Installed, global: &Global) -> Result<Service
 /// # Errors
 /// If it is not here; the hint names those that are.
 pub(super) fn check_warm(model: Option<&str>, catalog: &Installed) -> Result<(), CliError> {
-    let Some(Err(error)) = model.map(|model| catalog.family(model)) else { return Ok(()) };
-    let refused = CliError::usage(format!("--warm: {}", error.message));
+    let Some(name) = model else { return Ok(()) };
+    let Err(error) = catalog.family(name) else { return Ok(()) };
+    let refused = CliError::usage(format!("`--warm {name}` names no model that is here"));
     Err(match error.hint {
         Some(hint) => refused.hint(hint),
         None => refused,
