@@ -11,6 +11,7 @@ pub(crate) fn long() -> String {
     features.extend(cfg!(feature = "demo").then_some("demo"));
     features.extend(cfg!(feature = "mp3").then_some("mp3"));
     features.extend(cfg!(feature = "opus").then_some("opus"));
+    features.extend(cfg!(feature = "lame").then_some("lame"));
     features.extend(cfg!(feature = "play").then_some("play"));
     features.extend(cfg!(feature = "nats").then_some("nats"));
     format!(

@@ -62,7 +62,9 @@ fn names_that_cannot_be_are_refused_before_any_work() {
     }
     for (output, says) in [
         ("a.m4a", "this program does not write `a.m4a`\n\nhint: name it `a.flac`"),
-        // This build does not include Opus.
+        #[cfg(feature = "opus")]
+        ("a.ogg", "this program does not write `a.ogg`\n\nhint: name it `a.opus`"),
+        #[cfg(not(feature = "opus"))]
         ("a.ogg", "this program does not write `a.ogg`\n\nhint: name it `a.flac`"),
         ("a.wave", "this program does not write `a.wave`\n\nhint: name it `a.wav`"),
         ("a.xyz", "this program does not write `a.xyz`\n\nhint: let it end in .wav, .flac"),

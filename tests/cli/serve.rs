@@ -31,7 +31,10 @@ impl Server {
     fn start(place: &Place, more: &[&str]) -> Self {
         let args =
             ["serve", "--port", "0", "--data-dir", "data", "--model", "tiny", "--lease", "4"];
-        let mut command = place.command(&[&args, more].concat());
+        Self::run(place.command(&[&args, more].concat()))
+    }
+
+    fn run(mut command: Command) -> Self {
         let mut child =
             command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("it starts");
         let mut stderr = BufReader::new(child.stderr.take().expect("a pipe"));
@@ -72,6 +75,27 @@ impl Server {
             assert!(begin.elapsed() < Duration::from_secs(60), "{job:#}");
             thread::sleep(Duration::from_millis(5));
         }
+    }
+
+    /// Returns the lines of the log until one has all `words`.
+    fn log_until(&mut self, words: &[&str]) -> String {
+        let mut log = String::new();
+        loop {
+            let mut line = String::new();
+            assert_ne!(self.stderr.read_line(&mut line).expect("UTF-8"), 0, "it ended: {log}");
+            log.push_str(&line);
+            if words.iter().all(|word| line.contains(word)) {
+                return log;
+            }
+        }
+    }
+
+    /// Ends the server, and returns the rest of its log.
+    fn log(mut self) -> String {
+        self.signal("-INT");
+        let mut log = String::new();
+        self.stderr.read_to_string(&mut log).expect("UTF-8");
+        log
     }
 
     fn signal(&self, name: &str) {
@@ -126,6 +150,32 @@ fn a_song_of_the_server_is_the_song_of_the_command_line() {
     assert_eq!(names, ["1.wav", "1.peaks.json", "1.request.json"]);
 }
 
+/// Without a change of the loudness the finished song has the samples of its preview.
+#[test]
+fn a_song_is_heard_tile_by_tile_and_replaced_by_its_file() {
+    let place = Place::new();
+    let server = Server::start(&place, &[]);
+    let mut job = song(4);
+    job["request"]["vae_chunk"] = 48.into();
+    job["request"]["vae_overlap"] = 16.into();
+    job["request"]["enable_normalization"] = false.into();
+    // Without it the random network is far above full scale.
+    job["request"]["latent_rescale"] = 0.02.into();
+    let job = server.submit("", &job);
+    let streamed = server.get(&format!("/v1/jobs/{}/audio?format=pcm", id(&job)));
+    let job = server.until(&id(&job), "done");
+    let file = server.get(&format!("/v1/jobs/{}/tracks/1.wav", id(&job)));
+    assert_eq!(streamed.len(), 4 * 48_000 * 4, "four seconds, stereo");
+    // Tags follow the samples.
+    assert!(file[44..][..streamed.len()] == streamed, "the file has the samples of its preview");
+    // It is there until the worker begins another song: then only the file is.
+    let preview = format!("/v1/jobs/{}/audio", id(&job));
+    assert_eq!(server.get(&preview).len(), 44 + streamed.len());
+    assert_eq!(server.submit("?wait=60", &song(1))["state"], "done");
+    let refused: Value = server.json(&preview);
+    assert_eq!(refused["error"]["code"], "no_sound", "{refused:#}");
+}
+
 #[test]
 fn speech_is_heard_while_it_is_made_and_is_that_of_the_file() {
     let place = Place::new();
@@ -142,6 +192,80 @@ fn speech_is_heard_while_it_is_made_and_is_that_of_the_file() {
     let short = ["--model", "tiny-speech", "--max-new-tokens", "8", "--seed", "4", "-o", "a.wav"];
     place.run(&[&["speak", "Hello there.", "--voice", "ryan"], &short[..]].concat()).succeeded();
     assert!(place.read("a.wav")[44..] == file[44..], "the command line speaks otherwise");
+}
+
+/// The second speech with a kept voice takes its state from memory; a voice that is made again is read.
+#[test]
+fn a_kept_voice_is_read_once_and_speaks_the_same() {
+    let place = Place::new();
+    let model = crate::speak::base();
+    let run = |args: &[&str]| {
+        let mut command = place.command(args);
+        command.env("XDG_DATA_HOME", place.path("home"));
+        crate::Run::from(command.output().expect("it starts"))
+    };
+    place.tiny(&["rain", "-o", "me.wav"]).succeeded();
+    let make = ["voice", "make", "me", "--reference", "me.wav", "--model", &model];
+    run(&[&make[..], &["--transcript", "the rain"]].concat()).succeeded();
+    let speak = ["speak", "fine", "--model", &model, "--max-new-tokens", "6", "--seed", "4"];
+    run(&[&speak[..], &["--voice", "me", "-o", "own.wav"]].concat()).succeeded();
+    let mut command = place.command(&[
+        "serve",
+        "--port",
+        "0",
+        "--data-dir",
+        "data",
+        "--model",
+        "tiny",
+        "--speech-model",
+        &model,
+        "--warm",
+        &model,
+        "-v",
+    ]);
+    command.env("XDG_DATA_HOME", place.path("home"));
+    let mut server = Server::run(command);
+    // The warm-up has read the voice, and its one text was spoken without help of the memory.
+    let start = server.log_until(&["the model is warm"]);
+    assert!(!start.contains("the state of the voice is in memory"), "{start}");
+    let job = json!({
+        "kind": "speak",
+        "request": { "text": "fine", "voice": "me", "seed": 4, "max_new_tokens": 6 },
+    });
+    let spoken = |server: &Server| {
+        let job = server.submit("?wait=60", &job);
+        assert_eq!(job["state"], "done", "{job:#}");
+        server.get(&format!("/v1/jobs/{}/tracks/1", id(&job)))
+    };
+    let own = place.read("own.wav");
+    for time in ["first", "second"] {
+        assert!(spoken(&server) == own, "{time}");
+        server.log_until(&["the state of the voice is in memory"]);
+    }
+    run(&[&make[..], &["--force"]].concat()).succeeded();
+    assert!(spoken(&server) != own, "a voice without its words is another one");
+    assert!(!server.log().contains("in memory"), "the voice that was made again is read");
+}
+
+#[test]
+fn a_warm_server_is_ready_after_its_model_was_tried() {
+    let place = Place::new();
+    let refused = ["serve", "--port", "0", "--data-dir", "data", "--warm", "tiny-speach"];
+    place
+        .run(&refused)
+        .failed(2)
+        .says("`--warm tiny-speach` names no model that is here")
+        .says("tiny-speech");
+    for model in ["tiny", "tiny-speech"] {
+        let mut server = Server::start(&place, &["--warm", model]);
+        let log = server.log_until(&["the model is warm", model]);
+        assert!(!log.contains("failed"), "{log}");
+        let begin = Instant::now();
+        while server.json("/v1/server")["ready"] != true {
+            assert!(begin.elapsed() < Duration::from_secs(10), "it is never ready");
+        }
+        assert_eq!(server.json("/v1/jobs")["jobs"], json!([]), "nobody asked for the warm-up");
+    }
 }
 
 #[test]

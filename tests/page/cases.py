@@ -52,6 +52,51 @@ def a_song_is_made_played_and_fetched(context, server):
 
 
 @case
+def a_song_is_heard_while_it_is_made_and_goes_on_as_its_file(context, server):
+    tab = Tab(context, server)
+    page = tab.page
+    tab.make("heard tide", duration=8)
+    listen = page.get_by_role("button", name="Listen to heard tide")
+    listen.click()
+    # It sounds while its job runs.
+    expect(listen).to_have_text(re.compile("^Listening, 0:0[12]$"))
+    assert tab.jobs()[0]["state"] == "running"
+    # The file goes on where the ear is: after four seconds of work, of eight of sound.
+    expect(page.get_by_role("button", name="Pause", exact=True)).to_be_visible()
+    assert tab.jobs()[0]["state"] == "done"
+    position = page.get_by_role("slider", name="Position")
+    seconds = float(position.input_value())
+    assert 1 < seconds < 7, seconds
+    expect(page.get_by_role("button", name="Play", exact=True)).to_be_visible(timeout=12000)
+    # A listener who stops hears nothing more, and the job goes on.
+    tab.make("heard again", duration=8)
+    listen = page.get_by_role("button", name="Listen to heard again")
+    listen.click()
+    expect(listen).to_have_text(re.compile("^Listening"))
+    listen.click()
+    expect(listen).to_have_text("Listen")
+    expect(tab.card("heard again")).to_be_visible()
+    expect(page.get_by_role("button", name="Pause", exact=True)).to_have_count(0)
+    tab.end()
+
+
+@case
+def speech_is_heard_while_it_is_made(context, server):
+    tab = Tab(context, server)
+    page = tab.page
+    page.get_by_role("tab", name="Speech").click()
+    page.get_by_label("Text").fill("slow words are heard")
+    page.get_by_role("button", name="Speak").click()
+    listen = page.get_by_role("button", name="Listen to slow words are heard")
+    listen.click()
+    expect(listen).to_have_text(re.compile("^Listening, 0:0[01]$"))
+    expect(tab.card("slow words are heard")).to_be_visible()
+    # Its file is in the player.
+    expect(page.get_by_role("slider", name="Position")).to_have_attribute("max", "1")
+    tab.end()
+
+
+@case
 def keys_play_as_in_any_player(context, server):
     tab = Tab(context, server)
     page = tab.page

@@ -1,6 +1,8 @@
 //! Tiled decoding gives the same sound as decoding in one pass.
 
-use acestep_engine::{Unobserved, host::to_host, tiling::Tiling};
+use std::cell::RefCell;
+
+use acestep_engine::{Event, Observe, Part, Unobserved, host::to_host, tiling::Tiling};
 use acestep_model::{Checkpoint, oobleck::Decoder};
 use acestep_music::{flow::noise::NoiseSource, vae::decode};
 use acestep_tests::{Cpu, DEVICE, largest_difference, place, turbo};
@@ -57,4 +59,51 @@ fn one_frame_and_a_chunk_of_one_frame_decode() {
     let decoder = decoder();
     assert_eq!(tiled(&decoder, 1, 512, 64).len(), 2 * HOP);
     assert_eq!(tiled(&decoder, 5, 1, 64).len(), 2 * 5 * HOP);
+}
+
+/// A listener, with the parts so far and the number of tiles that were reported after each.
+#[derive(Default)]
+struct Listener {
+    heard: RefCell<Vec<Vec<f32>>>,
+    ends: RefCell<Vec<(usize, usize)>>,
+}
+
+impl Observe for Listener {
+    fn event(&self, event: Event) {
+        if let Event::Advanced { done, .. } = event {
+            let samples = self.heard.borrow().first().map_or(0, Vec::len);
+            self.ends.borrow_mut().push((done, samples));
+        }
+    }
+
+    fn listens(&self) -> bool {
+        true
+    }
+
+    fn sound(&self, part: Part<'_>) {
+        let mut heard = self.heard.borrow_mut();
+        heard.resize(part.channels.len(), Vec::new());
+        for (all, new) in heard.iter_mut().zip(part.channels) {
+            assert_eq!(all.len(), part.start);
+            all.extend(new);
+        }
+    }
+}
+
+/// 101 frames in tiles of 40 with 16 on each side: thirteen cores of 8 frames, the last of 5.
+#[test]
+fn a_listener_hears_each_tile_before_the_next_one_and_changes_no_sample() {
+    let decoder = decoder();
+    let (frames, tiling) = (101, Tiling { chunk: 40, overlap: 16 });
+    let two = Tensor::cat(vec![latents(frames), latents(frames).neg()], 0);
+    let decoded = |observe: &dyn Observe| {
+        to_host(decode(&decoder, two.clone(), HOP, tiling, observe).expect("a tiling"))
+    };
+    let listener = Listener::default();
+    let all = decoded(&listener);
+    assert!(all == decoded(&Unobserved));
+    let (heard, first) = (listener.heard.take(), &all[..2 * frames * HOP]);
+    assert!(heard.concat() == first, "the first of two songs");
+    let ends: Vec<_> = (0..=13).map(|done| (done, (done * 8).min(frames) * HOP)).collect();
+    assert_eq!(listener.ends.take(), ends);
 }

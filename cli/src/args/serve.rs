@@ -16,6 +16,8 @@ Examples:
       shows what would be served, and serves nothing
   ACESTEP_API_KEY=$(openssl rand -hex 24) acestep serve --host 0.0.0.0 --allow-host music.lan
       serves a network; clients send the key
+  acestep serve --warm qwen3-tts-0.6b-base
+      is ready when the speech model and its kept voices are in memory
   curl -s 127.0.0.1:8001/v1/jobs?wait=600 -d '{\"request\": {\"caption\": \"calm piano\"}}'
       makes a song and waits for it
 
@@ -106,6 +108,18 @@ pub(crate) struct Serve {
     /// Speech model of requests that name none [default: the first installed].
     #[arg(long, value_name = "NAME", help_heading = "Model and device")]
     pub(crate) speech_model: Option<String>,
+
+    /// Model of songs or speech that the worker loads and tries before it takes jobs.
+    ///
+    /// The first job of that model then starts as quickly as the second. A speech model also gets its
+    /// kept voices ready. Clients see the server as not ready until then.
+    #[arg(
+        long,
+        value_name = "NAME",
+        help_heading = "Model and device",
+        conflicts_with = "no_worker"
+    )]
+    pub(crate) warm: Option<String>,
 
     #[command(flatten)]
     pub(crate) place: Where,
@@ -202,6 +216,10 @@ pub(crate) struct Work {
     /// Speech model of requests that name none.
     #[arg(long, value_name = "NAME", help_heading = "Model and device")]
     pub(crate) speech_model: Option<String>,
+
+    /// Model of songs or speech that is loaded and tried before the first job.
+    #[arg(long, value_name = "NAME", help_heading = "Model and device")]
+    pub(crate) warm: Option<String>,
 
     #[command(flatten)]
     pub(crate) place: Where,

@@ -10,8 +10,7 @@ use super::values::put_all;
 pub(crate) struct Sound {
     /// wav16, wav24, wav32, flac, flac16, mp3 or opus [default: as --output ends, else wav16].
     ///
-    /// flac has 24 bits. mp3 and opus need a program that was built with the features of these
-    /// names.
+    /// flac has 24 bits. A program that was built without the features mp3 and opus lacks these.
     #[arg(long, value_name = "FORMAT", visible_alias = "format", alias = "output-format")]
     pub(crate) audio_format: Option<String>,
 

@@ -140,6 +140,7 @@ pub(super) fn explained(error: ServiceError) -> anyhow::Error {
 
 fn service(args: &Serve, catalog: &Installed, global: &Global) -> Result<Service> {
     let data_dir = data_dir(&args.data)?;
+    check_warm(args.warm.as_deref(), catalog)?;
     let worker = match args.no_worker {
         true => None,
         false => Some(worker(args, catalog, &data_dir, global)?),
@@ -174,6 +175,20 @@ fn service(args: &Serve, catalog: &Installed, global: &Global) -> Result<Service
     })
 }
 
+/// Refuses a model for the warm-up that is not here.
+///
+/// # Errors
+/// If it is not here; the hint names those that are.
+pub(super) fn check_warm(model: Option<&str>, catalog: &Installed) -> Result<(), CliError> {
+    let Some(name) = model else { return Ok(()) };
+    let Err(error) = catalog.family(name) else { return Ok(()) };
+    let refused = CliError::usage(format!("`--warm {name}` names no model that is here"));
+    Err(match error.hint {
+        Some(hint) => refused.hint(hint),
+        None => refused,
+    })
+}
+
 /// Returns the command line of the server's own worker.
 fn worker(
     args: &Serve,
@@ -193,6 +208,9 @@ fn worker(
     flag("--dtype", (&args.place.dtype).into());
     flag("--model", catalog.default_model().into());
     flag("--speech-model", catalog.default_speech_model().into());
+    if let Some(model) = &args.warm {
+        flag("--warm", model.into());
+    }
     flag("--drain", args.operation.drain.to_string().into());
     flag("--lease", args.operation.lease.to_string().into());
     flag("--log-format", args.operation.log_format.name().into());

@@ -12,7 +12,7 @@ use std::{
 };
 
 use acestep_serve::{
-    runner,
+    runner::{self, Start},
     service::{self, READY},
     worker::{Times, Worker},
 };
@@ -20,7 +20,7 @@ use anyhow::{Context, Result};
 
 use super::{
     engine::{self, Started},
-    serve::{catalog, data_dir, explained, queue, start_log},
+    serve::{catalog, check_warm, data_dir, explained, queue, start_log},
 };
 use crate::{
     args::{Global, serve::Work},
@@ -41,6 +41,7 @@ pub(crate) fn run(args: &Work, global: &Global) -> Result<ExitCode> {
     let report = global.report();
     start_log(args.operation.log_format, report.verbosity);
     let installed = catalog(args.model.clone(), args.speech_model.clone());
+    check_warm(args.warm.as_deref(), &installed)?;
     let Started { engine, notices, .. } = engine::start(&args.place)?;
     report.notes(&notices);
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -64,12 +65,16 @@ pub(crate) fn run(args: &Work, global: &Global) -> Result<ExitCode> {
         is_draining: &DRAINING,
         is_ending,
     };
-    if args.until_closed {
-        report.output(READY)?;
-    } else {
-        report.always(&format!("worker {} on {engine} takes jobs; Ctrl-C ends\n", worker.name));
-    }
-    runner::run(&worker, runtime.handle(), &installed, engine)??;
+    let ready = || {
+        if !args.until_closed {
+            report.always(&format!("worker {} on {engine} takes jobs; Ctrl-C ends\n", worker.name));
+        } else if report.output(READY).is_err() {
+            // The server is gone.
+            DRAINING.store(true, Ordering::Relaxed);
+        }
+    };
+    let start = Start { warm: args.warm.as_deref(), ready: &ready };
+    runner::run(&worker, runtime.handle(), &installed, engine, start)??;
     Ok(ExitCode::SUCCESS)
 }
 

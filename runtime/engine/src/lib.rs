@@ -69,6 +69,6 @@ pub use error::{Action, Error, Family, FamilyError, Notice, Problem};
 pub use files::{Existing, write_whole};
 pub use lent::Lent;
 pub use networks::{Network, NetworkCache, Residency};
-pub use progress::{Event, Observe, Stage, Steps, Unit, Unobserved};
+pub use progress::{Event, Observe, Part, Stage, Steps, Unit, Unobserved};
 pub use suggest::nearest;
 pub use tiling::Tiling;

@@ -84,10 +84,28 @@ pub enum Event {
     Noticed(crate::Notice),
 }
 
+/// A decoded part of a sound, before changes that need the whole sound, such as its loudness.
+#[derive(Debug, Clone, Copy)]
+pub struct Part<'a> {
+    /// Position of its first sample in the sound.
+    pub start: usize,
+    /// Samples of each channel.
+    pub channels: &'a [Vec<f32>],
+}
+
 /// Observer of a run.
 pub trait Observe {
     /// Called for every event, in order.
     fn event(&self, event: Event);
+
+    /// True if the observer takes the parts of a sound as soon as they are decoded.
+    fn listens(&self) -> bool {
+        false
+    }
+
+    /// Called for each decoded part of the first sound of a run, if the observer
+    /// [listens](Self::listens). A stage that starts again sends its parts again, from the first one.
+    fn sound(&self, _part: Part<'_>) {}
 
     /// Called between steps; true ends the run with [`crate::Error::Cancelled`].
     fn cancelled(&self) -> bool {
@@ -133,7 +151,7 @@ impl Steps<'_> {
     }
 }
 
-/// Forwards all events to `observe`, and cancels work whose files have changed.
+/// Forwards everything to `observe`, and cancels work whose files have changed.
 pub struct WhileUnchanged<'a> {
     /// The observer.
     pub observe: &'a dyn Observe,
@@ -144,6 +162,14 @@ pub struct WhileUnchanged<'a> {
 impl Observe for WhileUnchanged<'_> {
     fn event(&self, event: Event) {
         self.observe.event(event);
+    }
+
+    fn listens(&self) -> bool {
+        self.observe.listens()
+    }
+
+    fn sound(&self, part: Part<'_>) {
+        self.observe.sound(part);
     }
 
     fn cancelled(&self) -> bool {

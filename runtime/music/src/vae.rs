@@ -9,7 +9,8 @@
 
 use acestep_engine::{
     Error,
-    progress::{Event, Observe, check},
+    host::to_host,
+    progress::{Event, Observe, Part, check},
     tiling::{Tile, Tiling},
 };
 use acestep_model::{
@@ -20,7 +21,8 @@ use burn::tensor::Tensor;
 
 use crate::stage;
 
-/// Decodes latents in tiles.
+/// Decodes latents in tiles. An observer that listens gets each tile of the first sound as soon as it is
+/// decoded.
 ///
 /// # Shapes
 /// - `latents`: `[B, T, C]`
@@ -44,7 +46,13 @@ pub fn decode<B: Backend>(
         check(observe)?;
         let seen = latents.clone().narrow(2, window.start, window.len());
         let sound = decoder.forward(seen);
-        sounds.push(sound.narrow(2, (core.start - window.start) * hop, core.len() * hop));
+        let sound = sound.narrow(2, (core.start - window.start) * hop, core.len() * hop);
+        if observe.listens() {
+            let values = to_host(sound.clone().narrow(0, 0, 1));
+            let channels: Vec<_> = values.chunks(core.len() * hop).map(<[f32]>::to_vec).collect();
+            observe.sound(Part { start: core.start * hop, channels: &channels });
+        }
+        sounds.push(sound);
         observe.event(Event::Advanced { stage: stage::VAE, done: index + 1, total });
     }
     Ok(Tensor::cat(sounds, 2))

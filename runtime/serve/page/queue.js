@@ -2,7 +2,8 @@
 // Jobs that wait or run: position, stage, steps, time left, cancel.
 
 import { call, Refusal } from "./api.js";
-import { about, isActive, nameOf, stageOf } from "./format.js";
+import { about, clock, isActive, nameOf, stageOf } from "./format.js";
+import { canHear, hear, stopHearing } from "./hear.js";
 import { changed } from "./live.js";
 import { Notices } from "./said.js";
 import state, { toast } from "./state.js";
@@ -21,6 +22,15 @@ async function cancel(job) {
   }
 }
 
+/** The button that lets a job be heard while it is made. @param {{ job: Job }} props */
+function Listen({ job }) {
+  const isOn = state.hearing?.id === job.id;
+  const { seconds } = state.hearing ?? { seconds: 0 };
+  const words = !isOn ? "Listen" : seconds > 0 ? `Listening, ${clock(seconds)}` : "Waiting for sound";
+  return html`<button class="quiet" aria-pressed=${isOn} aria-label=${`Listen to ${nameOf(job)}`}
+    onClick=${() => (isOn ? stopHearing() : void hear(job))}>${words}</button>`;
+}
+
 export function Queue() {
   const jobs = state.jobs.filter(isActive).reverse();
   if (jobs.length === 0) return null;
@@ -33,6 +43,7 @@ export function Queue() {
       const wait = isWaiting && mean && job.position ? `, begins in about ${about(mean * job.position)}` : "";
       return html`<li key=${job.id} class=${isWaiting ? "card waiting" : "card active"} id=${`card-${job.id}`}>
         <div class="labelled"><h3>${nameOf(job)}</h3>
+          ${canHear(job) && html`<${Listen} job=${job} />`}
           <button class="quiet" aria-disabled=${job.state === "cancelling"} onClick=${() => cancel(job)}
             aria-label=${`Cancel ${nameOf(job)}`}>${job.state === "cancelling" ? "Stopping" : "Cancel"}</button></div>
         ${!isWaiting && html`<progress aria-label=${`Progress of ${nameOf(job)}`} max=${total || 1}

@@ -23,6 +23,7 @@ const state = {
   tab: "song",
   /** @type {Version | null} The card that is open. */ open: null,
   /** @type {Version | null} The song in the player. */ playing: null,
+  /** @type {{ id: string, seconds: number } | null} The job that is heard while it is made. */ hearing: null,
   /** @type {Version[]} */ compared: [],
   /** @type {Record<string, any>} */ song: kept("song", {}),
   /** @type {Record<string, any>} */ speech: kept("speech", {}),

@@ -117,16 +117,31 @@ impl Installed {
         if names.iter().any(|(known, _)| known == name) {
             return Ok(());
         }
-        let message = format!("the model `{name}` is not here");
-        let near = nearest(name, names.iter().map(|(known, _)| known.as_str()));
-        let hint = match near {
-            Some(near) => format!("did you mean `{near}`?"),
-            None => format!(
-                "here are {}; `acestep model pull NAME` brings others",
-                names.iter().map(|(known, _)| known.as_str()).collect::<Vec<_>>().join(", ")
-            ),
-        };
-        Err(JobError::new("model_not_found", message).param(field).hint(hint))
+        Err(missing(name, &names).param(field))
+    }
+
+    /// Returns the family of a model of songs or of speech.
+    ///
+    /// # Errors
+    /// If it is not here.
+    pub fn family(&self, name: &str) -> Result<Family, JobError> {
+        let mut all = Vec::new();
+        for family in [Family::Speech, Family::Music] {
+            let names = self.names(family);
+            if names.iter().any(|(known, _)| known == name) {
+                return Ok(family);
+            }
+            all.extend(names);
+        }
+        Err(missing(name, &all))
+    }
+
+    /// Returns the kept voices that a model made.
+    pub(crate) fn voices_of(&self, model: &str) -> Vec<String> {
+        let Some(voices) = &self.voices else { return Vec::new() };
+        let mut names = self.kept_names();
+        names.retain(|name| KeptVoice::of(voices, name).is_ok_and(|voice| voice.model == model));
+        names
     }
 
     fn song(&self, kind: Kind, object: &Map<String, Value>) -> Result<Checked, JobError> {
@@ -276,6 +291,19 @@ impl Catalog for Installed {
         let error = JobError::new("adapter_not_found", format!("no adapter is called `{name}`"));
         Err(error.param("adapter").hint(hint))
     }
+}
+
+/// The error of a model that is not among `names`.
+fn missing(name: &str, names: &[(String, String)]) -> JobError {
+    let message = format!("the model `{name}` is not here");
+    let hint = match nearest(name, names.iter().map(|(known, _)| known.as_str())) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!(
+            "here are {}; `acestep model pull NAME` brings others",
+            names.iter().map(|(known, _)| known.as_str()).collect::<Vec<_>>().join(", ")
+        ),
+    };
+    JobError::new("model_not_found", message).hint(hint)
 }
 
 /// Returns the fields that are the song's: a composition has a mode too.

@@ -30,6 +30,8 @@ pub struct PreviewFormat {
 pub struct Preview {
     file: fs::File,
     channels: usize,
+    /// Samples so far.
+    written: usize,
 }
 
 impl Preview {
@@ -44,7 +46,7 @@ impl Preview {
         let temporary = folder.join("preview.json.part");
         fs::write(&temporary, text)?;
         fs::rename(temporary, folder.join(FORMAT))?;
-        Ok(Self { file, channels: usize::from(format.channels) })
+        Ok(Self { file, channels: usize::from(format.channels), written: 0 })
     }
 
     /// Appends samples, one slice for each channel. Values outside -1 to 1 are clipped.
@@ -63,8 +65,38 @@ impl Preview {
                 bytes.extend(value.to_le_bytes());
             }
         }
-        self.file.write_all(&bytes)
+        self.file.write_all(&bytes)?;
+        self.written += length;
+        Ok(())
     }
+
+    /// Appends what is new of a part of the sound that begins at sample `start`. The part may come
+    /// again, as a stage that failed begins anew; a part behind a gap is left out.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn part(&mut self, start: usize, channels: &[&[f32]]) -> io::Result<()> {
+        let length = channels.first().map_or(0, |channel| channel.len());
+        let known = self.written.checked_sub(start);
+        let Some(known) = known.filter(|&known| known < length) else { return Ok(()) };
+        let new: Vec<&[f32]> = channels.iter().map(|channel| &channel[known..]).collect();
+        self.samples(&new)
+    }
+}
+
+/// Removes the preview in `folder`, if there is one. Who follows it already goes on to its end.
+///
+/// # Errors
+/// If a file cannot be removed.
+pub fn remove(folder: &Path) -> io::Result<()> {
+    // The description goes first: who sees it finds the samples.
+    for name in [FORMAT, SAMPLES] {
+        match fs::remove_file(folder.join(name)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 /// Returns the format of the preview in `folder`, if one has begun.
@@ -75,4 +107,37 @@ pub async fn format(folder: &Path) -> Option<PreviewFormat> {
 /// The place of the samples.
 pub fn path(folder: &Path) -> PathBuf {
     folder.join(SAMPLES)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(folder: &Path) -> Vec<i16> {
+        let bytes = fs::read(path(folder)).expect("samples");
+        bytes.chunks(2).map(|pair| i16::from_le_bytes([pair[0], pair[1]])).collect()
+    }
+
+    #[test]
+    fn a_part_that_comes_again_is_heard_once_and_one_behind_a_gap_never() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let format = PreviewFormat { sample_rate: 48_000, channels: 2 };
+        let mut preview = Preview::begin(folder.path(), format).expect("begun");
+        let value = |n: i16| f32::from(n) / 32768.0;
+        let part = |preview: &mut Preview, start: usize, values: &[i16]| {
+            let left: Vec<f32> = values.iter().map(|&n| value(n)).collect();
+            let right: Vec<f32> = values.iter().map(|&n| value(-n)).collect();
+            preview.part(start, &[&left, &right]).expect("written");
+        };
+        part(&mut preview, 0, &[1, 2, 3]);
+        part(&mut preview, 4, &[5]);
+        // The stage began again, with smaller tiles.
+        part(&mut preview, 0, &[7, 7]);
+        part(&mut preview, 2, &[7, 4]);
+        part(&mut preview, 4, &[5]);
+        assert_eq!(written(folder.path()), [1, -1, 2, -2, 3, -3, 4, -4, 5, -5]);
+        remove(folder.path()).expect("removed");
+        remove(folder.path()).expect("nothing to remove");
+        assert!(!path(folder.path()).exists());
+    }
 }

@@ -3,14 +3,17 @@
 //! One family is in memory at a time: songs with their language model, or speech. A job of the same model
 //! starts at once; another model takes its place.
 
+mod hearing;
 mod others;
+mod recent;
 mod sinks;
 mod songs;
 mod speech;
+mod warm;
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::Arc,
 };
 
@@ -24,9 +27,25 @@ use crate::{
     error::of,
     installed::Installed,
     job::{JobError, Kind},
+    preview,
     store::StoreError,
     worker::{Runner, Stopped, Task, Worker},
 };
+
+/// The start of a worker.
+#[derive(Clone, Copy)]
+pub struct Start<'a> {
+    /// The model that is loaded and tried before the first job.
+    pub warm: Option<&'a str>,
+    /// Called when the worker takes jobs.
+    pub ready: &'a dyn Fn(),
+}
+
+impl std::fmt::Debug for Start<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Start").field("warm", &self.warm).finish_non_exhaustive()
+    }
+}
 
 /// Runs the jobs of a queue on `engine` until the worker is drained.
 ///
@@ -37,15 +56,23 @@ pub fn run(
     runtime: &Handle,
     installed: &Installed,
     engine: Engine,
+    start: Start<'_>,
 ) -> Result<Result<(), StoreError>, Error> {
     on_engine!(engine,
-    for<'a>(worker: &'a Worker<'a>, runtime: &'a Handle, installed: &'a Installed, engine: Engine)
+    for<'a>(worker: &'a Worker<'a>, runtime: &'a Handle, installed: &'a Installed, engine: Engine,
+            start: Start<'a>)
         -> Result<(), StoreError>,
     |place: B| {
         let mut runner = Networked::<B> {
-            installed, engine, place, song: None, language: None, speech: None,
+            installed, engine, place, song: None, language: None, speech: None, heard: None,
         };
-        worker.run(runtime, &mut runner)
+        if let Some(model) = start.warm {
+            runner.warm_up(model, worker);
+        }
+        (start.ready)();
+        let result = worker.run(runtime, &mut runner);
+        runner.forget_preview();
+        result
     })
 }
 
@@ -57,6 +84,8 @@ struct Networked<'a, B: Backend> {
     song: Option<Song<B>>,
     language: Option<Language<B>>,
     speech: Option<Speech<B>>,
+    /// The folder of the last preview of a song.
+    heard: Option<PathBuf>,
 }
 
 /// A model of songs in memory.
@@ -78,6 +107,8 @@ struct Speech<B: Backend> {
     name: String,
     folder: Arc<Qwen3Tts>,
     networks: acestep_speech::qwen3_tts::Networks<'static, B>,
+    /// Kept voices that were spoken with last.
+    voices: speech::KeptVoices<B>,
 }
 
 impl<B: Backend> Runner for Networked<'_, B> {
@@ -163,6 +194,21 @@ impl<B: Backend> Networked<'_, B> {
         self.song = None;
         self.language = None;
         self.speech = None;
+    }
+
+    /// Removes the preview of the last song: it is as large as the song, which is there since.
+    fn forget_preview(&mut self) {
+        if let Some(folder) = self.heard.take()
+            && let Err(error) = preview::remove(&folder)
+        {
+            tracing::warn!(%error, "the preview of a song stays");
+        }
+    }
+
+    /// Begins the preview of a job's song.
+    fn begin_preview(&mut self, folder: &Path) {
+        self.forget_preview();
+        self.heard = Some(folder.to_owned());
     }
 
     /// Repeats a check of the memory without what is in memory, if it fails.

@@ -20,9 +20,9 @@ pub enum Format {
     Flac,
     /// FLAC of 16 bits.
     Flac16,
-    /// MP3 of a constant bitrate, by LAME (cargo feature `mp3`).
+    /// MP3 of a constant bitrate (cargo feature `mp3`; with `lame` by LAME).
     Mp3,
-    /// Ogg Opus, by libopus (cargo feature `opus`).
+    /// Ogg Opus (cargo feature `opus`).
     Opus,
 }
 

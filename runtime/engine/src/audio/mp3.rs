@@ -1,18 +1,20 @@
-//! MP3 files, through LAME (LGPL, so behind a cargo feature): a constant bitrate, and a first frame
-//! with the padding that players cut off at both ends.
+//! MP3 files: a constant bitrate, and a first frame with the padding that players cut off at both ends.
+//!
+//! The encoder is plain Rust. The feature `lame` takes LAME in its place.
 
-use mp3lame_encoder::{Bitrate, Builder, DualPcm, Encoder, FlushGap, MonoPcm, Quality};
+#[cfg(feature = "lame")]
+mod lame;
+#[cfg(not(feature = "lame"))]
+mod plain;
 
+#[cfg(feature = "lame")]
+use self::lame::encode;
+#[cfg(not(feature = "lame"))]
+use self::plain::encode;
 use super::{Audio, loudness::peak, resample::to_stereo, write::check};
 use crate::Error;
 
-/// Samples per call of LAME: half a second.
-const AT_ONCE: usize = 24_000;
-
-/// Output buffer for the final flush, as LAME's documentation demands.
-const FLUSH_BYTES: usize = 7_200;
-
-/// Scale that LAME applies to its input, so that the loss of encoding does not clip (`presets.c`).
+/// Scale of a song at full scale, so that the loss of encoding does not clip (LAME's `presets.c`).
 /// Each pair is the least bitrate and the scale from that bitrate on.
 const QUIETER: [(u32, f32); 4] = [(256, 1.0), (224, 0.98), (192, 0.97), (0, 0.95)];
 
@@ -20,74 +22,33 @@ const QUIETER: [(u32, f32); 4] = [(256, 1.0), (224, 0.98), (192, 0.97), (0, 0.95
 pub(super) fn to_bytes(audio: &Audio, bitrate: u32, sample_rate: u32) -> Result<Vec<u8>, Error> {
     let failed = |why: String| Error::Encode { format: "MP3", why };
     check(audio).map_err(failed)?;
+    if audio.channels.len() > 2 {
+        return Err(failed(too_many(audio.channels.len())));
+    }
     // LAME can resample too, but then its padding at the end is wrong.
     let resampled = match audio.sample_rate == sample_rate {
         true => None,
         false => Some(to_stereo(audio, sample_rate)?),
     };
-    let audio = &louder(resampled.as_ref().unwrap_or(audio), bitrate);
-    let mut encoder = encoder(audio, bitrate, sample_rate).map_err(failed)?;
-    let mut bytes = Vec::new();
-    for start in (0..audio.samples()).step_by(AT_ONCE) {
-        let end = (start + AT_ONCE).min(audio.samples());
-        bytes.reserve(mp3lame_encoder::max_required_buffer_size(end - start));
-        let written = match &audio.channels[..] {
-            [only] => encoder.encode_to_vec(MonoPcm(&only[start..end]), &mut bytes),
-            [left, right] => {
-                let pair = DualPcm { left: &left[start..end], right: &right[start..end] };
-                encoder.encode_to_vec(pair, &mut bytes)
-            }
-            more => return Err(failed(format!("it has {} channels", more.len()))),
-        };
-        written.map_err(|error| failed(error.to_string()))?;
-    }
-    bytes.reserve(FLUSH_BYTES);
-    encoder.flush_to_vec::<FlushGap>(&mut bytes).map_err(|error| failed(error.to_string()))?;
-    // LAME reserved a first frame, whose values are known only now.
-    let mut first = Vec::with_capacity(encoder.lame_tag_size());
-    if encoder.lame_tag_encode_to_vec(&mut first).is_some() && first.len() <= bytes.len() {
-        bytes[..first.len()].copy_from_slice(&first);
-    }
-    Ok(bytes)
+    let audio = &scaled(resampled.as_ref().unwrap_or(audio), bitrate);
+    encode(audio, bitrate).map_err(failed)
 }
 
-/// Undoes LAME's scale as far as full scale allows. So a song has the same loudness in every
-/// format, unless its peak is too high.
-fn louder(audio: &Audio, bitrate: u32) -> Audio {
-    let factor = QUIETER.iter().find(|(least, _)| bitrate >= *least).map_or(1.0, |(_, x)| *x);
-    let gain = (1.0 / factor).min(1.0 / peak(audio)).max(1.0);
+/// Returns the part of full scale that a song may fill.
+fn reserve(bitrate: u32) -> f32 {
+    QUIETER.iter().find(|(least, _)| bitrate >= *least).map_or(1.0, |(_, scale)| *scale)
+}
+
+/// Scales a song so that the file has its loudness, unless its peak leaves no reserve.
+fn scaled(audio: &Audio, bitrate: u32) -> Audio {
+    let reserve = reserve(bitrate);
+    let whole = (1.0 / reserve).min(1.0 / peak(audio)).max(1.0);
+    // LAME applies the reserve itself.
+    let gain = if cfg!(feature = "lame") { whole } else { whole * reserve };
     let channels = audio.channels.iter().map(|c| c.iter().map(|x| x * gain).collect()).collect();
     Audio { channels, sample_rate: audio.sample_rate }
 }
 
-fn encoder(audio: &Audio, bitrate: u32, sample_rate: u32) -> Result<Encoder, String> {
-    let text = |error: mp3lame_encoder::BuildError| error.to_string();
-    let channels = u8::try_from(audio.channels.len()).unwrap_or(u8::MAX);
-    let mut builder = Builder::new().ok_or("LAME has no memory")?;
-    builder.set_num_channels(channels).map_err(text)?;
-    builder.set_sample_rate(audio.sample_rate).map_err(text)?;
-    builder.set_output_sample_rate(std::num::NonZeroU32::new(sample_rate)).map_err(text)?;
-    builder.set_brate(rate(bitrate)?).map_err(text)?;
-    builder.set_quality(Quality::NearBest).map_err(text)?;
-    builder.set_to_write_vbr_tag(true).map_err(text)?;
-    builder.build().map_err(text)
-}
-
-fn rate(kilobits: u32) -> Result<Bitrate, String> {
-    Ok(match kilobits {
-        32 => Bitrate::Kbps32,
-        40 => Bitrate::Kbps40,
-        48 => Bitrate::Kbps48,
-        64 => Bitrate::Kbps64,
-        80 => Bitrate::Kbps80,
-        96 => Bitrate::Kbps96,
-        112 => Bitrate::Kbps112,
-        128 => Bitrate::Kbps128,
-        160 => Bitrate::Kbps160,
-        192 => Bitrate::Kbps192,
-        224 => Bitrate::Kbps224,
-        256 => Bitrate::Kbps256,
-        320 => Bitrate::Kbps320,
-        other => return Err(format!("there is no MP3 of {other} kbit/s")),
-    })
+fn too_many(channels: usize) -> String {
+    format!("it has {channels} channels")
 }

@@ -1,9 +1,9 @@
-//! Ogg Opus files, through libopus: packets of 20 ms at 48 kHz, and one page per second.
+//! Ogg Opus files, encoded in plain Rust: packets of 20 ms at 48 kHz, and one page per second.
 //!
 //! Source: RFC 6716 (Opus), RFC 7845 (Opus in Ogg).
 
 use ogg::writing::{PacketWriteEndInfo, PacketWriter};
-use opus::{Application, Bitrate, Channels, Encoder};
+use opus_pure::{Application, MAX_PACKET_BYTES, OpusEncoder};
 
 use super::{Audio, write::check};
 use crate::Error;
@@ -16,9 +16,6 @@ const PACKET: usize = 960;
 
 /// Packets per page.
 const PAGE: usize = 50;
-
-/// Maximum bytes of a packet, as libopus recommends.
-const MOST_BYTES: usize = 4_000;
 
 /// Serial number of the file's only stream.
 const SERIAL: u32 = 1;
@@ -33,32 +30,31 @@ pub(super) fn to_bytes(audio: &Audio, bitrate: u32) -> Result<Vec<u8>, Error> {
     if audio.sample_rate != RATE {
         return Err(failed(format!("its rate is {} Hz, not {RATE} Hz", audio.sample_rate)));
     }
-    let (count, channels) = match audio.channels.len() {
-        1 => (1u8, Channels::Mono),
-        2 => (2u8, Channels::Stereo),
+    let count = match audio.channels.len() {
+        one_or_two @ 1..=2 => one_or_two,
         more => return Err(failed(format!("it has {more} channels"))),
     };
-    let opus = |error: opus::Error| failed(error.to_string());
-    let mut encoder = Encoder::new(RATE, channels, Application::Audio).map_err(opus)?;
-    let bits = i32::try_from(bitrate * 1000).unwrap_or(i32::MAX);
-    encoder.set_bitrate(Bitrate::Bits(bits)).map_err(opus)?;
+    let opus = |error: opus_pure::Error| failed(error.to_string());
+    let mut encoder = OpusEncoder::new(RATE as i32, count, Application::Audio).map_err(opus)?;
+    encoder.bitrate_bps = i32::try_from(bitrate * 1000).unwrap_or(i32::MAX);
     // The encoder's delay; players skip as many samples at the start.
-    let delay = encoder.get_lookahead().map_err(opus)?.unsigned_abs() as usize;
+    let delay = encoder.lookahead();
 
     let mut writer = PacketWriter::new(Vec::new());
     let io = |error: std::io::Error| failed(error.to_string());
     let end_page = PacketWriteEndInfo::EndPage;
-    writer.write_packet(head(count, delay), SERIAL, end_page, 0).map_err(io)?;
+    writer.write_packet(head(count as u8, delay), SERIAL, end_page, 0).map_err(io)?;
     writer.write_packet(no_comments(), SERIAL, end_page, 0).map_err(io)?;
     // Enough packets that the last one holds the last sample after the delay.
     let end = audio.samples() + delay;
     let packets = end.div_ceil(PACKET).max(1);
+    let mut bytes = vec![0; MAX_PACKET_BYTES];
     for packet in 0..packets {
         let sample = |i: usize, c: usize| audio.channels[c].get(i).copied().unwrap_or(0.0);
         let input: Vec<f32> = (packet * PACKET..(packet + 1) * PACKET)
-            .flat_map(|i| (0..usize::from(count)).map(move |c| sample(i, c)))
+            .flat_map(|i| (0..count).map(move |c| sample(i, c)))
             .collect();
-        let bytes = encoder.encode_vec_float(&input, MOST_BYTES).map_err(opus)?;
+        let length = encoder.encode(&input, PACKET, &mut bytes).map_err(opus)?;
         let is_last = packet + 1 == packets;
         let info = if is_last {
             PacketWriteEndInfo::EndStream
@@ -69,7 +65,7 @@ pub(super) fn to_bytes(audio: &Audio, bitrate: u32) -> Result<Vec<u8>, Error> {
         };
         // The position of the last page gives the end of the sound within its last packet.
         let heard = if is_last { end } else { (packet + 1) * PACKET };
-        writer.write_packet(bytes, SERIAL, info, heard as u64).map_err(io)?;
+        writer.write_packet(bytes[..length].to_vec(), SERIAL, info, heard as u64).map_err(io)?;
     }
     Ok(writer.into_inner())
 }
@@ -87,7 +83,7 @@ fn head(channels: u8, delay: usize) -> Vec<u8> {
 
 /// Builds the comment header (RFC 7845, 5.2): the encoder's name and no comments; tags come later.
 fn no_comments() -> Vec<u8> {
-    let vendor = opus::version();
+    let vendor = "opus-pure";
     let mut tags = b"OpusTags".to_vec();
     tags.extend((vendor.len() as u32).to_le_bytes());
     tags.extend(vendor.as_bytes());

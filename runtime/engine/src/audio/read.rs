@@ -1,5 +1,5 @@
 //! Sound files: WAV (RF64, BW64), AIFF, FLAC, MP3, Ogg Vorbis, M4A (AAC-LC, ALAC) and AAC, decoded
-//! by symphonia. The cargo feature `opus` adds Ogg Opus, decoded by libopus.
+//! by symphonia. The cargo feature `opus` adds Ogg Opus.
 //!
 //! A fault of a file is an error if sound would be missing. It is a notice if the sound is the same
 //! as in any player:
@@ -18,6 +18,7 @@
 //! | an MP3 that changes between mono and stereo | notice; read as stereo |
 //! | one that changes its rate | error |
 //! | longer than [`MOST_SECONDS`] | notice; the rest is not read |
+//! | more samples than [`MOST_SAMPLES`] until there | error |
 //! | more than two channels | notice; the first two are read, as upstream does |
 //! | samples above full scale | notice: they are clipped, as upstream does |
 //! | HE-AAC, ADPCM and other codecs | error that names them |
@@ -29,6 +30,8 @@
 mod decoded;
 mod decoding;
 mod file_decoder;
+#[cfg(feature = "opus")]
+mod opus;
 mod repair;
 mod sbr;
 mod song;
@@ -56,6 +59,10 @@ use crate::{Action, Error, Notice};
 /// The longest part of a file that is read: the longest song that the networks support.
 pub const MOST_SECONDS: u32 = 600;
 
+/// The most samples of all channels that are decoded: those of [`MOST_SECONDS`] in stereo at 192 kHz, or
+/// in eight channels at 48 kHz. A small file may claim a rate or channels that fill any memory.
+pub const MOST_SAMPLES: usize = MOST_SECONDS as usize * 192_000 * 2;
+
 /// Reads a sound file at its own rate: its first two channels, or its only one.
 ///
 /// # Errors
@@ -67,6 +74,11 @@ pub fn read(path: &Path) -> Result<(Audio, Vec<Notice>), Error> {
 
 /// [`read()`], also with the number of channels in the file.
 fn read_all(path: &Path) -> Result<(Audio, Vec<Notice>, usize), Error> {
+    read_within(path, MOST_SAMPLES)
+}
+
+/// [`read_all`], with at most `most` samples of all channels.
+fn read_within(path: &Path, most: usize) -> Result<(Audio, Vec<Notice>, usize), Error> {
     let file_error = |source| Error::File { action: Action::Read, path: path.to_owned(), source };
     let file = File::open(path).map_err(file_error)?;
     if file.metadata().map_err(file_error)?.is_dir() {
@@ -78,7 +90,7 @@ fn read_all(path: &Path) -> Result<(Audio, Vec<Notice>, usize), Error> {
     }
     let name = path.display().to_string();
     let bytes = Bytes::open(file).map_err(file_error)?;
-    decode(bytes, &hint, &name).map_err(|failure| match failure {
+    decode(bytes, &hint, &name, most).map_err(|failure| match failure {
         Failure::Io(source) => file_error(source),
         Failure::Problem(problem) => Error::Unheard { path: path.to_owned(), problem },
     })
@@ -107,6 +119,7 @@ fn decode(
     mut bytes: Bytes,
     hint: &Hint,
     name: &str,
+    most: usize,
 ) -> Result<(Audio, Vec<Notice>, usize), Failure> {
     if bytes.length() == 0 {
         return Err(Problem::Empty.into());
@@ -122,7 +135,7 @@ fn decode(
     let track = format.default_track(TrackType::Audio).ok_or(Problem::Empty)?.clone();
     let decoder = Decoder::of(&track, format.format_info().format)?;
 
-    let mut file_decoder = FileDecoder::new(format, decoder, track, repaired.known, tail);
+    let mut file_decoder = FileDecoder::new(format, decoder, track, repaired.known, tail, most);
     let ending = file_decoder.run()?;
     let mut notices = repaired.notices;
     notices.extend(file_decoder.decoded.check()?);

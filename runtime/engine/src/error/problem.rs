@@ -43,6 +43,17 @@ pub enum Problem {
     /// The sound is shorter than a frame of latents.
     #[error("it lasts {seconds:.3} s, but one frame of latents is {least:.3} s")]
     TooShort { seconds: f64, least: f64 },
+    /// The sound has more samples than are decoded.
+    #[error(
+        "it has {channels} channel{} of {rate} samples a second: at most {seconds:.0} s of that are read",
+        if *.channels == 1 { "" } else { "s" }
+    )]
+    TooManySamples {
+        channels: usize,
+        rate: u32,
+        /// The length of as many samples as are decoded.
+        seconds: f64,
+    },
     /// The content is damaged.
     #[error("it is damaged: {0}")]
     Damaged(String),
@@ -58,6 +69,9 @@ impl Problem {
             }
             Self::NotBuiltIn => {
                 "build it with `--features opus`, or convert it with `ffmpeg -i FILE song.flac`"
+            }
+            Self::TooManySamples { .. } => {
+                "`ffmpeg -i FILE -ac 2 -ar 48000 song.flac` makes two channels and the usual rate of it"
             }
             Self::OtherRate { .. } => "`ffmpeg -i FILE song.flac` makes one rate of it",
             Self::Silent { channels: 3.. } => {

@@ -7,6 +7,7 @@
 //! | `song`, `more`, `source`, `speech` | the forms |
 //! | `queue`, `card`, `details` | jobs that run, jobs that ended, their files |
 //! | `player`, `keys`, `wave`, `lyrics` | one sound for the page, its keys, its pictures |
+//! | `hear` | sound while it is made |
 //! | `region`, `compare` | a part made anew, two versions side by side |
 //! | `status`, `said`, `format`, `icons` | readiness, messages, words and numbers |
 //! | `vendor/` | foreign code, with licences and checksums |
@@ -54,6 +55,7 @@ static FILES: LazyLock<Vec<File>> = LazyLock::new(|| {
         "compare.js",
         "details.js",
         "format.js",
+        "hear.js",
         "icons.js",
         "keys.js",
         "live.js",

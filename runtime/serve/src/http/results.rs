@@ -205,12 +205,35 @@ async fn begin(
             // The job has ended: its sound is there, or the reason why not.
             let job = finished(&server, &caller, id).await?;
             let whole = bytes(&server, sound(&job)?).await?;
-            let skipped = if is_wav { 0 } else { data(&whole).unwrap_or(0) };
-            let rest = Bytes::from(whole).slice(skipped..);
+            let rest = if is_wav { whole.into() } else { without_header(whole) };
             Ok(stream::iter([Ok(rest)]).boxed())
         }
         Err(error) => Err(blamed(error)),
     }
+}
+
+/// Returns the samples of the finished sound of a job, a WAV of 16 bits, when the job has ended. A later
+/// failure cuts the body.
+///
+/// # Errors
+/// The reason of a failure, if the job fails at once.
+pub(super) async fn finished_samples(
+    server: Arc<Server>,
+    caller: Caller,
+    id: Uuid,
+) -> Result<Pieces, ApiError> {
+    began(&server, &caller, id).await?;
+    let read = async move {
+        let job = ended(&server, &caller, id).await?;
+        Ok::<_, ApiError>(without_header(bytes(&server, sound(&job)?).await?))
+    };
+    Ok(stream::once(async { read.await.map_err(other) }).boxed())
+}
+
+/// Returns the samples of a WAV file.
+fn without_header(file: Vec<u8>) -> Bytes {
+    let start = data(&file).unwrap_or(0);
+    Bytes::from(file).slice(start..)
 }
 
 /// Returns the place of the samples in a WAV file.

@@ -206,8 +206,8 @@ pub(super) struct Form {
     format: Option<String>,
 }
 
-/// Returns the sound of a job while it is made. It is a preview: the finished file may have another
-/// loudness.
+/// Returns the sound of a job while it is made: speech, or the first song as its tiles are decoded. It is
+/// a preview: the finished file may have another loudness.
 #[utoipa::path(get, path = "/v1/jobs/{id}/audio", tag = "results", params(Form),
     responses((status = 200, description = "samples as they are made", content_type = "audio/wav")))]
 pub(super) async fn audio(

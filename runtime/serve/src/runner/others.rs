@@ -19,7 +19,7 @@ use acestep_session::{
     writing::Writing,
 };
 
-use super::{Failed, Networked, notify, sinks, songs};
+use super::{Failed, Networked, hearing::Hearing, notify, sinks, songs};
 use crate::{
     job::{Content, JobError},
     request::{DecodeRequest, EncodeRequest, Heard, SongRequest, UnderstandRequest, text},
@@ -186,8 +186,12 @@ impl<B: Backend> Networked<'_, B> {
         let engine = self.engine;
         self.with_room(|| codec::check_memory(&folder, false, frames, engine))?;
         let changes = codec::changes(&mut request.output, &folder, frames, &mut notices)?;
+        self.begin_preview(task.folder);
         let networks = self.networks(&model, &folder)?;
-        let mut audio = decode_with::<B>(&read, None, &folder, networks, task.observe)?;
+        let vae = &folder.configs().vae;
+        let hearing =
+            Hearing::new(task.observe, task.folder, vae.sampling_rate, frames * vae.hop());
+        let mut audio = decode_with::<B>(&read, None, &folder, networks, &hearing)?;
         notices.extend(changes.loudness.apply(&mut audio));
         fade(&mut audio, changes.fades());
         notify(task.observe, notices);

@@ -12,7 +12,7 @@ use acestep_session::{
 };
 use serde_json::{Value, json};
 
-use super::{Failed, Networked, notify, sinks};
+use super::{Failed, Networked, hearing::Hearing, notify, sinks};
 use crate::{
     job::{Content, JobError},
     objects::Objects,
@@ -114,10 +114,13 @@ impl<B: Backend> Networked<'_, B> {
         }
         notify(task.observe, resolved.plan_notices.clone());
         (task.resolved)(as_sent(&resolved, &sent));
+        self.begin_preview(task.folder);
         let Some(held) = &self.song else { return Err(internal().into()) };
         let observe = task.observe;
+        let rate = resolved.folder.configs().vae.sampling_rate;
+        let hearing = Hearing::new(observe, task.folder, rate, resolved.plan.samples());
         let mut found = Err(Failed::from(internal()));
-        songs_with(&[(&resolved, observe)], None, &held.networks, &mut |_, rendered| {
+        songs_with(&[(&resolved, &hearing)], None, &held.networks, &mut |_, rendered| {
             found = rendered.map_err(Failed::from).and_then(|rendered| {
                 let songs = Results { task: &mut *task, resolved: &resolved, sent: &sent };
                 songs.write(rendered, &encoding, latents)

@@ -1,13 +1,19 @@
 //! Speech: a job becomes a voice and a text, these become sound that is streamed while it is made.
 
-use std::{io, path::Path, sync::Arc};
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    rc::Rc,
+    sync::Arc,
+    time::SystemTime,
+};
 
 use acestep_engine::{Error, Lent, audio::encoding::EncodingOptions};
 use acestep_import::Qwen3Tts;
 use acestep_model::Backend;
 use acestep_session::speech::{
     Sink,
-    qwen3_tts::{Speech as Texts, Voice, check_memory, positions, speak_with},
+    qwen3_tts::{Loaded, Speech as Texts, Voice, check_memory, positions, speak_loaded},
 };
 use acestep_speech::{
     Options, Spoken,
@@ -15,13 +21,34 @@ use acestep_speech::{
 };
 use serde_json::json;
 
-use super::{Failed, Networked, Speech, notify, sinks, songs};
+use super::{Failed, Networked, Speech, notify, recent::Recent, sinks, songs};
 use crate::{
     job::Content,
     preview::{Preview, PreviewFormat},
     request::SpeechRequest,
     worker::Task,
 };
+
+/// The most kept voices whose state stays on the device, and the most bytes of their files.
+const VOICES: (usize, u64) = (8, 512 << 20);
+
+/// Kept voices with their state on the device.
+pub(super) type KeptVoices<B> = Recent<KeptFile, (Rc<Voice>, Rc<Loaded<B>>)>;
+
+/// The file of a kept voice; a file that was written again is another one.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct KeptFile {
+    path: PathBuf,
+    bytes: u64,
+    modified: Option<SystemTime>,
+}
+
+impl KeptFile {
+    fn of(path: PathBuf) -> Option<Self> {
+        let found = fs::metadata(&path).ok()?;
+        Some(Self { path, bytes: found.len(), modified: found.modified().ok() })
+    }
+}
 
 impl<B: Backend> Networked<'_, B> {
     /// Speaks the text of a request.
@@ -35,20 +62,26 @@ impl<B: Backend> Networked<'_, B> {
         let model = model.unwrap_or_else(|| self.installed.default_speech_model().to_owned());
         let folder = self.speech_folder(&model)?;
         notices.extend(folder.notices().into_iter().map(acestep_engine::Notice));
+        let mut kept = None;
         let voice = match (&reference, request.voice.take()) {
             (Some(id), name) => {
                 request.voice = name;
                 let path = songs::place(task.objects, id)?;
-                Voice::recording(Path::new(&path), transcript, &mut notices)?
+                Rc::new(Voice::recording(Path::new(&path), transcript, &mut notices)?)
             }
             (None, Some(name)) => {
-                let voice = Voice::named(&name, &folder, self.installed.kept_voices())?;
+                // Looked at before the voice is read: a file that is written meanwhile is another one.
+                kept = self.kept_file(&name);
+                let voice = match self.voice_in_memory(&model, kept.as_ref()) {
+                    Some((voice, _)) => voice,
+                    None => Rc::new(Voice::named(&name, &folder, self.installed.kept_voices())?),
+                };
                 if !voice.is_recording() {
-                    request.voice = Some(name);
+                    (request.voice, kept) = (Some(name), None);
                 }
                 voice
             }
-            (None, None) => Voice::Model,
+            (None, None) => Rc::new(Voice::Model),
         };
         let seed =
             *request.seed.get_or_insert_with(|| u64::from(uuid::Uuid::now_v7().as_fields().2));
@@ -57,11 +90,27 @@ impl<B: Backend> Networked<'_, B> {
         let rows = positions(&request, &voice, &folder)?;
         let engine = self.engine;
         self.with_room(|| check_memory(&folder, engine, options, rows))?;
-        let networks = &self.hold_speech(&model, &folder)?.networks;
+        self.hold_speech(&model, &folder)?;
+        let held = self.voice_in_memory(&model, kept.as_ref());
+        let Some(Speech { networks, voices, .. }) = &mut self.speech else {
+            return Err(songs::internal().into());
+        };
         let mut sink = Streaming::begin(task.folder)?;
+        let loaded = match held {
+            Some((_, loaded)) => {
+                tracing::debug!("the state of the voice is in memory");
+                loaded
+            }
+            None => Rc::new(voice.load(networks, task.observe)?),
+        };
+        if let Some(file) = kept {
+            let bytes = file.bytes;
+            voices.put(file, bytes, (voice.clone(), loaded.clone()));
+        }
         let requests = [request];
         let wanted = Texts { requests: &requests, voice: &voice, options, lines: false };
-        let notices = speak_with::<B>(wanted, &folder, networks, task.observe, &mut sink)?;
+        let notices =
+            speak_loaded::<B>(wanted, &loaded, &folder, networks, task.observe, &mut sink)?;
         notify(task.observe, notices);
         let [request] = requests;
         self.spoken(task, request, &model, seed, sink, &encoding)
@@ -89,7 +138,7 @@ impl<B: Backend> Networked<'_, B> {
     }
 
     /// Opens a model of speech, or takes the one in memory.
-    fn speech_folder(&self, name: &str) -> Result<Arc<Qwen3Tts>, Failed> {
+    pub(super) fn speech_folder(&self, name: &str) -> Result<Arc<Qwen3Tts>, Failed> {
         if let Some(speech) = self.speech.as_ref().filter(|speech| speech.name == name) {
             return Ok(speech.folder.clone());
         }
@@ -97,8 +146,27 @@ impl<B: Backend> Networked<'_, B> {
         Ok(Arc::new(folder.map_err(Error::checkpoint)?))
     }
 
+    /// Returns the file of the kept voice called `name`, if there is one.
+    fn kept_file(&self, name: &str) -> Option<KeptFile> {
+        KeptFile::of(self.installed.kept_voices()?.existing(name).ok()?)
+    }
+
+    /// Returns a kept voice with its state, if both are in memory for a model.
+    fn voice_in_memory(
+        &mut self,
+        model: &str,
+        file: Option<&KeptFile>,
+    ) -> Option<(Rc<Voice>, Rc<Loaded<B>>)> {
+        let speech = self.speech.as_mut().filter(|speech| speech.name == model)?;
+        speech.voices.get(file?)
+    }
+
     /// Puts a model of speech into memory; networks are loaded when they are needed.
-    fn hold_speech(&mut self, name: &str, folder: &Arc<Qwen3Tts>) -> Result<&Speech<B>, Failed> {
+    pub(super) fn hold_speech(
+        &mut self,
+        name: &str,
+        folder: &Arc<Qwen3Tts>,
+    ) -> Result<&Speech<B>, Failed> {
         if self.speech.as_ref().is_none_or(|speech| speech.name != name) {
             self.drop_all();
             folder.check::<B>(&self.place.device).map_err(Error::checkpoint)?;
@@ -109,7 +177,8 @@ impl<B: Backend> Networked<'_, B> {
                 self.place.clone(),
             );
             let (name, folder) = (name.to_owned(), folder.clone());
-            self.speech = Some(Speech { name, folder, networks });
+            let voices = Recent::new(VOICES.0, VOICES.1);
+            self.speech = Some(Speech { name, folder, networks, voices });
         }
         self.speech.as_ref().ok_or_else(|| songs::internal().into())
     }

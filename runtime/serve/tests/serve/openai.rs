@@ -61,6 +61,16 @@ async fn a_song_by_one_call_is_a_file_with_the_id_of_its_job() {
         let flac = json!({ "prompt": "rain", "response_format": "flac", "stream": true });
         let answer = post(&format!("{url}/v1/audio/generations"), &flac);
         assert_eq!(&bytes(answer)[..4], b"fLaC");
+        // A preview is a stream of unknown length; who asks for no stream gets the file's samples.
+        for is_streamed in [true, false] {
+            let request = json!({ "prompt": "heard", "response_format": "pcm", "duration": 2,
+                "stream": is_streamed });
+            let sound = bytes(post(&format!("{url}/v1/audio/generations"), &request));
+            assert_eq!(sound.len(), 2 * 192_000, "{is_streamed}");
+        }
+        let request = json!({ "prompt": "heard", "response_format": "wav", "stream": true });
+        let sound = bytes(post(&format!("{url}/v1/audio/generations"), &request));
+        assert_eq!((&sound[40..44], sound.len()), (&b"\xff\xff\xff\xff"[..], 44 + 192_000));
         // Without a preview the finished sound is the stream.
         for (format, begin) in [("wav", &b"RIFF"[..]), ("pcm", &[0, 0][..])] {
             let request = json!({ "prompt": "rain", "response_format": format, "stream": true });

@@ -18,7 +18,7 @@ use crate::{SessionError, memory};
 pub(super) use prepare::open;
 
 pub use keep::{MOST_SECONDS, check_recording, first_base, keep, keep_request, keep_with};
-pub use voice::{Voice, find};
+pub use voice::{Loaded, Voice, find};
 
 /// Prompt rows and frames of a run whose recording is not encoded yet.
 const USUAL_POSITIONS: usize = 2500;
@@ -114,8 +114,24 @@ pub fn speak_with<B: Backend>(
     observe: &dyn Observe,
     sink: &mut dyn Sink,
 ) -> Result<Vec<Notice>, Error> {
+    let loaded = speech.voice.load(networks, observe)?;
+    speak_loaded(speech, &loaded, model, networks, observe, sink)
+}
+
+/// As [`speak_with`], with the voice of `speech` after [`Voice::load`] for these networks.
+///
+/// # Errors
+/// The errors of [`Speaking`] and of `sink`.
+pub fn speak_loaded<B: Backend>(
+    speech: Speech<'_>,
+    loaded: &Loaded<B>,
+    model: &Qwen3Tts,
+    networks: &Networks<'_, B>,
+    observe: &dyn Observe,
+    sink: &mut dyn Sink,
+) -> Result<Vec<Notice>, Error> {
     let Speech { requests, voice: source, options, lines } = speech;
-    let (voice, snapshot) = source.load(networks, observe)?;
+    let Loaded { voice, snapshot } = loaded;
     let plan = |request| Plan::new(request, voice.clone(), 0, model);
     let plans = requests.iter().map(plan).collect::<Result<Vec<_>, _>>()?;
     let mut notices: Vec<Notice> = source.unused(snapshot.as_ref(), &plans).into_iter().collect();

@@ -27,10 +27,13 @@ pub(super) struct Decoded {
     changed: Vec<usize>,
     /// Kept channels of the last packet.
     planes: usize,
+    /// The most samples of all channels.
+    most: usize,
 }
 
-impl Default for Decoded {
-    fn default() -> Self {
+impl Decoded {
+    /// Nothing yet, and later at most `most` samples of all channels.
+    pub(super) fn new(most: usize) -> Self {
         let audio = Audio { channels: Vec::new(), sample_rate: 0 };
         Self {
             audio,
@@ -41,11 +44,10 @@ impl Default for Decoded {
             silence_before: 0,
             changed: vec![],
             planes: 0,
+            most,
         }
     }
-}
 
-impl Decoded {
     pub(super) fn push(&mut self, sound: &GenericAudioBufferRef<'_>) -> Result<(), Problem> {
         let (rate, planes) = (sound.spec().rate(), sound.num_planes().min(2));
         if self.audio.channels.is_empty() {
@@ -56,10 +58,9 @@ impl Decoded {
                     RATES.end()
                 )));
             }
-            let most = MOST_SECONDS as usize * rate as usize;
-            let before = vec![0.0; self.silence_before.min(most + 1)];
-            self.audio = Audio { channels: vec![before; planes], sample_rate: rate };
-            self.channels = sound.num_planes();
+            (self.channels, self.audio.sample_rate) = (sound.num_planes(), rate);
+            let before = vec![0.0; self.silence_before.min(self.most_samples() + 1)];
+            self.audio.channels = vec![before; planes];
         }
         let samples = self.audio.samples();
         if rate != self.audio.sample_rate {
@@ -153,13 +154,30 @@ impl Decoded {
         }
     }
 
+    /// Samples of a channel that may be held: those of [`MOST_SECONDS`], or less if they are too many.
     fn most_samples(&self) -> usize {
-        MOST_SECONDS as usize * self.audio.sample_rate as usize
+        let of_time = MOST_SECONDS as usize * self.audio.sample_rate as usize;
+        of_time.min(self.most / self.channels.max(1))
+    }
+
+    /// Refuses a sound that has more samples than may be decoded.
+    ///
+    /// # Errors
+    /// [`Problem::TooManySamples`].
+    pub(super) fn check_size(&self) -> Result<(), Problem> {
+        let Self { audio, channels, most, .. } = self;
+        let least = MOST_SECONDS as usize * audio.sample_rate as usize;
+        if audio.samples().min(least).saturating_mul(*channels) <= *most {
+            return Ok(());
+        }
+        let (channels, rate) = (*channels, audio.sample_rate);
+        let seconds = *most as f64 / channels as f64 / f64::from(rate);
+        Err(Problem::TooManySamples { channels, rate, seconds })
     }
 
     /// Cuts the sound to [`MOST_SECONDS`]. Returns true if it was longer.
     pub(super) fn is_long(&mut self) -> bool {
-        let most = self.most_samples();
+        let most = MOST_SECONDS as usize * self.audio.sample_rate as usize;
         let is_long = self.audio.samples() > most;
         if is_long {
             self.audio.crop(most);

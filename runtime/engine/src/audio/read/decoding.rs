@@ -159,7 +159,7 @@ fn codecs() -> &'static CodecRegistry {
         let mut codecs = CodecRegistry::new();
         symphonia::default::register_enabled_codecs(&mut codecs);
         #[cfg(feature = "opus")]
-        codecs.register_audio_decoder::<symphonia_adapter_libopus::OpusDecoder>();
+        codecs.register_audio_decoder::<super::opus::Opus>();
         codecs
     })
 }

@@ -65,8 +65,9 @@ impl<'a> FileDecoder<'a> {
         track: Track,
         known: Known,
         tail: Vec<u8>,
+        most: usize,
     ) -> Self {
-        let decoded = Decoded::default();
+        let decoded = Decoded::new(most);
         Self {
             format,
             decoder,
@@ -112,6 +113,7 @@ impl<'a> FileDecoder<'a> {
             self.place(&packet)?;
             self.decoded.packets += 1;
             self.decoder.take(packet, &mut self.decoded)?;
+            self.decoded.check_size()?;
             if self.decoded.is_long() {
                 return Ok(Ending::Long);
             }

@@ -113,6 +113,31 @@ fn channels_beyond_the_second_are_not_read() {
 }
 
 #[test]
+fn a_sound_of_too_many_samples_is_refused_by_its_rate_and_its_channels() {
+    assert_eq!(MOST_SAMPLES, 230_400_000);
+    let within = |(channels, sample_rate): (usize, u32), most: usize| {
+        let audio = Audio { channels: vec![vec![0.25; 6000]; channels], sample_rate };
+        let bytes = wav::to_bytes(&audio, WavFormat::Int16).expect("a WAV");
+        let (_folder, path) = file("a.wav", &bytes);
+        match read_within(&path, most) {
+            Ok((audio, ..)) => Ok(audio.samples()),
+            Err(Error::Unheard { problem, .. }) => Err(problem.to_string()),
+            Err(other) => panic!("{other}"),
+        }
+    };
+    // Channels that are not kept are decoded too.
+    assert_eq!(within((8, 1000), 48_000), Ok(6000));
+    let why = "it has 8 channels of 1000 samples a second: at most 6 s of that are read";
+    assert_eq!(within((8, 1000), 47_999), Err(why.into()));
+    let why = "it has 1 channel of 768000 samples a second: at most 0 s of that are read";
+    assert_eq!(within((1, 768_000), 5_999), Err(why.into()));
+    // What is behind ten minutes is not read, so it does not count.
+    let long = Audio { channels: vec![vec![0.25; 600_100]], sample_rate: 1000 };
+    let (_folder, path) = file("a.wav", &wav::to_bytes(&long, WavFormat::Int16).expect("a WAV"));
+    assert_eq!(read_within(&path, 600_000).expect("a sound").0.samples(), 600_000);
+}
+
+#[test]
 fn a_file_that_is_cut_is_an_error() {
     let whole = |name: &str| fs::read(fixture(name)).expect("a fixture");
     for (name, bytes) in [

@@ -31,7 +31,7 @@ const NAMES: [(&str, &str); 4] = [
 ];
 
 /// Makes a song, and answers with its file. The header comes at once, the file when it is there; with
-/// `stream` WAV and PCM come while they are made.
+/// `stream` WAV and PCM come while they are made, as a preview.
 pub(super) async fn create(
     State(server): State<Arc<Server>>,
     Extension(caller): Extension<Caller>,
@@ -68,10 +68,11 @@ pub(super) async fn create(
     let submission = Submission { idempotency_key: key, ..Submission::default() };
     let id = server.submit(&caller, Kind::Generate, object, submission).await?.job.id;
     let is_wav = format.extension() == "wav" && !is_raw;
-    let pieces = if is_raw || (is_streamed && is_wav) {
-        results::samples(server, caller, id, is_wav).await
-    } else {
-        results::whole(server, caller, id).await
+    // A preview may have another loudness, so only who asks for a stream gets it.
+    let pieces = match (is_streamed, is_raw) {
+        (true, _) if is_raw || is_wav => results::samples(server, caller, id, is_wav).await,
+        (_, true) => results::finished_samples(server, caller, id).await,
+        (_, false) => results::whole(server, caller, id).await,
     };
     let kind = if is_raw { "audio/pcm" } else { formats::media_type(format) };
     let answer = pieces.map(|pieces| ([(header::CONTENT_TYPE, kind)], Body::from_stream(pieces)));

@@ -47,6 +47,13 @@ pub fn find(
     }
 }
 
+/// A voice on the device, for any number of runs with the same networks.
+#[derive(Debug, Clone)]
+pub struct Loaded<B: Backend> {
+    pub(super) voice: Option<Heard>,
+    pub(super) snapshot: Option<Snapshot<B>>,
+}
+
 impl Voice {
     /// Reads the recording at `path`.
     ///
@@ -93,20 +100,25 @@ impl Voice {
         }
     }
 
-    /// Returns the voice, and its snapshot if it is kept for these networks.
-    pub(super) fn load<B: Backend>(
+    /// Returns the voice for these networks: a recording is encoded, the state of a kept voice is copied to
+    /// the device if it was made with them.
+    ///
+    /// # Errors
+    /// The errors of [`Heard::of_recording`] and [`KeptVoice::snapshot`].
+    pub fn load<B: Backend>(
         &self,
         networks: &Networks<'_, B>,
         observe: &dyn Observe,
-    ) -> Result<(Option<Heard>, Option<Snapshot<B>>), Error> {
-        match self {
-            Self::Model => Ok((None, None)),
+    ) -> Result<Loaded<B>, Error> {
+        let (voice, snapshot) = match self {
+            Self::Model => (None, None),
             Self::Recording(audio, transcript) => {
                 let voice = Heard::of_recording(audio, transcript.as_deref(), networks, observe)?;
-                Ok((Some(voice), None))
+                (Some(voice), None)
             }
-            Self::Kept(kept) => Ok((Some(kept.voice.clone()), kept.snapshot(networks)?)),
-        }
+            Self::Kept(kept) => (Some(kept.voice.clone()), kept.snapshot(networks)?),
+        };
+        Ok(Loaded { voice, snapshot })
     }
 
     /// Returns a notice if a kept voice has a snapshot that the plans do not use.

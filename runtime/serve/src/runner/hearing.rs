@@ -1,0 +1,116 @@
+//! The first song of a job while its latents become sound: a preview, tile by tile.
+//!
+//! Loudness, fades and the seams of a repainted part need the whole song, so the finished file may
+//! differ from its preview.
+
+use std::{cell::RefCell, io, path::Path};
+
+use acestep_engine::{Event, Observe, Part};
+
+use crate::preview::{Preview, PreviewFormat};
+
+/// An observer that also writes a preview.
+pub(super) struct Hearing<'a> {
+    observe: &'a dyn Observe,
+    folder: &'a Path,
+    format: PreviewFormat,
+    /// Length of the song; latents may be a little longer.
+    samples: usize,
+    state: RefCell<State>,
+}
+
+/// The state of a preview.
+enum State {
+    /// Nothing is decoded yet.
+    Waiting,
+    /// It grows.
+    Begun(Preview),
+    /// It could not be written: the song is made without it.
+    Failed,
+}
+
+impl<'a> Hearing<'a> {
+    /// Forwards everything to `observe`, and writes a preview of at most `samples` samples into `folder`.
+    pub(super) fn new(
+        observe: &'a dyn Observe,
+        folder: &'a Path,
+        sample_rate: u32,
+        samples: usize,
+    ) -> Self {
+        let format = PreviewFormat { sample_rate, channels: 2 };
+        Self { observe, folder, format, samples, state: RefCell::new(State::Waiting) }
+    }
+
+    fn append(&self, part: Part<'_>) -> io::Result<()> {
+        let mut state = self.state.borrow_mut();
+        if let State::Waiting = *state {
+            *state = State::Begun(Preview::begin(self.folder, self.format)?);
+        }
+        let State::Begun(preview) = &mut *state else { return Ok(()) };
+        let heard = |channel: &'_ Vec<f32>| channel.len().min(self.samples - part.start);
+        let channels = part.channels.iter().map(|channel| &channel[..heard(channel)]);
+        preview.part(part.start, &channels.collect::<Vec<_>>())
+    }
+}
+
+impl Observe for Hearing<'_> {
+    fn event(&self, event: Event) {
+        self.observe.event(event);
+    }
+
+    fn listens(&self) -> bool {
+        !matches!(*self.state.borrow(), State::Failed)
+    }
+
+    fn sound(&self, part: Part<'_>) {
+        // Values that are not finite are decoded again, in a wider type.
+        let is_finite = part.channels.iter().flatten().all(|value| value.is_finite());
+        if !is_finite || part.start >= self.samples || part.channels.len() != 2 {
+            return;
+        }
+        if let Err(error) = self.append(part) {
+            tracing::warn!(%error, "the song cannot be heard before its end");
+            *self.state.borrow_mut() = State::Failed;
+        }
+    }
+
+    fn cancelled(&self) -> bool {
+        self.observe.cancelled()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use acestep_engine::Unobserved;
+
+    use super::*;
+    use crate::preview;
+
+    #[test]
+    fn a_preview_has_the_length_of_the_song_and_no_sound_that_is_not_finite() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let hearing = Hearing::new(&Unobserved, folder.path(), 48_000, 5);
+        let sound = |start, values: [f32; 3]| {
+            hearing.sound(Part { start, channels: &[values.to_vec(), values.to_vec()] });
+        };
+        sound(0, [f32::NAN, 0.0, 0.0]);
+        assert!(!preview::path(folder.path()).exists());
+        sound(0, [0.25, -2.0, 0.0]);
+        sound(3, [0.25, 0.25, 0.5]);
+        sound(6, [1.0; 3]);
+        let bytes = std::fs::read(preview::path(folder.path())).expect("samples");
+        let left: Vec<i16> =
+            bytes.chunks(4).map(|frame| i16::from_le_bytes([frame[0], frame[1]])).collect();
+        assert_eq!(left, [8192, -32768, 0, 8192, 8192]);
+        assert!(hearing.listens());
+    }
+
+    #[test]
+    fn a_song_goes_on_without_a_preview_that_cannot_be_written() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let missing = folder.path().join("missing");
+        let hearing = Hearing::new(&Unobserved, &missing, 48_000, 5);
+        hearing.sound(Part { start: 0, channels: &[vec![0.0], vec![0.0]] });
+        assert!(!hearing.listens());
+    }
+}
