@@ -21,6 +21,8 @@ mod checkpoint;
 mod config;
 mod depformer;
 mod layer;
+#[cfg(all(test, feature = "cpu"))]
+mod tests;
 mod text;
 
 pub use backbone::{Backbone, BackboneOutput, BackboneState};

@@ -11,6 +11,8 @@ mod padding;
 mod quantizer;
 mod seanet;
 mod seanet_decoder;
+#[cfg(all(test, feature = "cpu"))]
+mod tests;
 mod transformer;
 
 pub use config::Config;
