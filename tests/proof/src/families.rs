@@ -89,14 +89,19 @@ pub(crate) struct Of<'a> {
     pub(crate) dialogue: &'a DialogueModels,
 }
 
-/// Returns the files of tensors of every family.
-pub(crate) fn tensors<B: Backend>() -> Vec<Tensors<B>> {
-    let songs = acestep::goldens::tensors();
-    songs.into_iter().chain(qwen3_tts::tensors()).chain(dia2::tensors()).collect()
+/// Returns the files of tensors of the families whose goldens are in `set`.
+pub(crate) fn tensors<B: Backend>(set: &Set) -> Vec<Tensors<B>> {
+    if dia2::owns(set) {
+        return dia2::tensors();
+    }
+    acestep::goldens::tensors().into_iter().chain(qwen3_tts::tensors()).collect()
 }
 
-/// Returns the files of text of every family.
-pub(crate) fn texts<B: Backend>() -> Vec<Texts<B>> {
+/// Returns the files of text of the families whose goldens are in `set`.
+pub(crate) fn texts<B: Backend>(set: &Set) -> Vec<Texts<B>> {
+    if dia2::owns(set) {
+        return dia2::texts();
+    }
     acestep::goldens::texts().into_iter().chain(qwen3_tts::texts()).collect()
 }
 

@@ -1,7 +1,12 @@
 //! Dia2 and the codec Mimi: their goldens.
 
 mod codec;
+mod guidance;
 mod networks;
+mod recorded;
+mod recordings;
+mod runs;
+mod server;
 
 use std::path::Path;
 
@@ -9,10 +14,11 @@ use acestep_import::{Dia2, Dia2Choice};
 use acestep_model::{Backend, speech::dia2::Files};
 use anyhow::{Context, Result};
 
-use super::Tensors;
-use crate::golden::{Lacks, tolerance::Bounds};
+use super::{Tensors, Texts};
+use crate::golden::{Lacks, set::Set, tolerance::Bounds};
 
 const CODEC: &str = "mimi";
+const DIALOGUE: &str = "dialogue";
 
 /// Bounds in f32 from the goldens' README, for tensors without a measurement; in bf16 both results
 /// are rounded independently.
@@ -53,7 +59,79 @@ pub(super) fn tensors<B: Backend>() -> Vec<Tensors<B>> {
             bounds: bounds(&[("codes", 0.0), ("wave", 1e-5), ("", 2e-5)], 0.03),
             compare: |sheet, of, place| codec::stream(sheet, of.dialogue.any()?, place),
         },
+        Tensors {
+            file: "guidance",
+            component: DIALOGUE,
+            bounds: bounds(&[("kept", 3e-6)], 0.0),
+            compare: |sheet, of, _| {
+                let data = &of.dialogue.any()?.config().data;
+                guidance::compare(sheet, &[data.audio_pad(), data.audio_bos()])
+            },
+        },
+        Tensors {
+            file: "generate",
+            component: DIALOGUE,
+            bounds: bounds(
+                &[
+                    ("wave", 1e-5),
+                    ("dep", 1e-4),
+                    ("cb0", 4e-5),
+                    ("hidden", 2e-5),
+                    ("action", 2e-5),
+                    ("", 0.0),
+                ],
+                0.03,
+            ),
+            compare: |sheet, of, place| runs::generate(sheet, of.set, of.dialogue, place),
+        },
+        Tensors {
+            file: "prefix",
+            component: DIALOGUE,
+            bounds: bounds(&[(".kv.", 1e-5), (".out", 1e-6), ("", 0.0)], 0.03),
+            compare: |sheet, of, place| runs::prefix(sheet, of.set, of.dialogue, place),
+        },
+        Tensors {
+            file: "server",
+            component: DIALOGUE,
+            // A sample of 16 bits may be cut to the one beside it.
+            bounds: bounds(
+                &[
+                    ("wave", 1e-5),
+                    ("pcm16", 1.0),
+                    ("cb0", 4e-5),
+                    ("hidden", 2e-5),
+                    (".kv.", 1e-5),
+                    ("", 0.0),
+                ],
+                0.03,
+            ),
+            compare: |sheet, of, place| server::compare(sheet, of.set, of.dialogue, place),
+        },
     ]
+}
+
+/// The files of texts.
+pub(super) fn texts<B: Backend>() -> Vec<Texts<B>> {
+    let runs = Texts {
+        file: "runs.json",
+        component: DIALOGUE,
+        compare: |page, _, of, place| runs::times::<B>(page, of.set, of.dialogue, place),
+    };
+    // Text and whole numbers alone, which the tests beside the code compare.
+    let logic = [
+        "config_defaults.json",
+        "grid.json",
+        "parse.json",
+        "state_machine.json",
+        "tokenizer.json",
+        "words_to_entries.json",
+    ];
+    logic.map(Texts::none).into_iter().chain([runs]).collect()
+}
+
+/// True if a set of goldens is of this family: some files have the names of other families' files.
+pub(super) fn owns(set: &Set) -> bool {
+    set.names().any(|name| name == "depformer.safetensors")
 }
 
 /// True if a configuration is of this family.

@@ -44,7 +44,7 @@ impl BackendWork for Verify<'_> {
     fn run<B: Backend>(self, place: Place<B>) -> Self::Output {
         let still_works = || still_works::<B>(&place.device);
         let ledger = Ledger::new(self.known, self.tell, self.host, &still_works);
-        let (tensors, texts) = (families::tensors::<B>(), families::texts::<B>());
+        let (tensors, texts) = (families::tensors::<B>(self.set), families::texts::<B>(self.set));
         for file in self.set.names().filter(|file| !ledger.knows_file(file)) {
             let of_file = match file.strip_suffix(".safetensors") {
                 Some(kind) => {
