@@ -4,9 +4,12 @@
 //! know only the types here and in [`crate::names`], so that another family does not change them.
 
 pub mod acestep;
+pub(crate) mod dia2;
+pub(crate) mod mimi;
 pub(crate) mod qwen3_tts;
 
 use acestep::Kind;
+use serde_json::Value;
 
 /// A published directory: a model, or a network that several models share.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -89,7 +92,14 @@ impl Release {
 /// Returns every published directory of every family.
 pub(crate) fn all() -> impl Iterator<Item = &'static Release> {
     use acestep::{COMPANIONS, LANGUAGE_MODELS, MODELS};
-    MODELS.iter().chain(&LANGUAGE_MODELS).chain(&COMPANIONS).chain(&qwen3_tts::MODELS)
+    let songs = MODELS.iter().chain(&LANGUAGE_MODELS).chain(&COMPANIONS);
+    songs.chain(&qwen3_tts::MODELS).chain(&dia2::MODELS).chain(&dia2::COMPANIONS)
+}
+
+/// Returns the kind of a network of songs that a `config.json` declares, or a description of what it
+/// declares instead.
+pub(crate) fn declared(config: &Value) -> Result<Kind, String> {
+    if dia2::is_one(config) { Err("a Dia2 model".into()) } else { acestep::declared(config) }
 }
 
 /// Returns a noun phrase for the network in a GGUF file of this `architecture`, of any family.

@@ -6,10 +6,7 @@ use serde_json::Value;
 
 use crate::{
     Directory, Error,
-    families::{
-        self,
-        acestep::{Kind, declared},
-    },
+    families::{self, acestep::Kind, declared},
     tokenizer::AUDIO_CODE_0,
 };
 
@@ -48,6 +45,24 @@ pub(crate) fn config_of_type(
         (_, Ok(kind)) => kind.name().to_owned(),
         (_, Err(found)) => found,
     };
+    Err(wrong(directory, noun, found))
+}
+
+/// Reads `config.json` of `directory`, which must pass `is_one`; `noun` is the name of this kind for
+/// messages, with its article.
+///
+/// # Errors
+/// As [`config`].
+pub(crate) fn config_that(
+    directory: &Directory,
+    is_one: impl Fn(&Value) -> bool,
+    noun: &'static str,
+) -> Result<String, Error> {
+    let (text, value) = read(directory, noun)?;
+    if is_one(&value) {
+        return Ok(text);
+    }
+    let found = declared(&value).map_or_else(|found| found, |kind| kind.name().to_owned());
     Err(wrong(directory, noun, found))
 }
 

@@ -45,6 +45,20 @@ impl LanguageTokenizer {
         Self::open_as(directory, Owner::Talker { fix_mistral_regex }, rows, None)
     }
 
+    /// Reads the `tokenizer.json` of a dialogue model, for a network whose text table has `rows` rows.
+    /// Its vocabulary may lack bytes that its training texts never had: they have no ids.
+    ///
+    /// # Errors
+    /// As [`Self::open`], without audio codes.
+    pub(crate) fn open_of_dialogue(directory: &Directory, rows: usize) -> Result<Self, Error> {
+        let file = "tokenizer.json";
+        if !directory.has(file) {
+            let path = directory.path(file);
+            return Err(Error::MissingFile { path, alternatives: String::new() });
+        }
+        Self::open_as(directory, Owner::Dialogue, rows, None)
+    }
+
     /// Reads the tokenizer of `owner`, which must have the token `needed`.
     fn open_as(
         directory: &Directory,
@@ -61,7 +75,8 @@ impl LanguageTokenizer {
             return bad("it is not a byte-level BPE as Qwen's".to_owned());
         }
         let id_of = |letter: &char| inner.token_to_id(letter.encode_utf8(&mut [0; 4]));
-        if ByteLevel::alphabet().iter().any(|letter| id_of(letter).is_none()) {
+        let may_lack_bytes = matches!(owner, Owner::Dialogue);
+        if !may_lack_bytes && ByteLevel::alphabet().iter().any(|letter| id_of(letter).is_none()) {
             return bad("it has no token for some single byte".to_owned());
         }
         if let Some(token) = needed.filter(|token| inner.token_to_id(token).is_none()) {
@@ -80,7 +95,7 @@ impl LanguageTokenizer {
 impl model::Tokenizer for LanguageTokenizer {
     fn encode(&self, text: &str) -> Vec<u32> {
         let encoding = self.inner.encode_fast(text, false);
-        encoding.expect("a BPE with a token for every byte has ids for every text").get_ids().into()
+        encoding.expect("a BPE without an unknown token has ids for every text").get_ids().into()
     }
 
     fn decode(&self, ids: &[u32]) -> String {

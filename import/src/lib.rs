@@ -9,6 +9,7 @@
 //! | `checkpoint` | [`AceStep`]: three directories as one `acestep_model::Checkpoint` |
 //! | `language` | [`LanguageModelDir`]: a language model as one `acestep_model::LanguageCheckpoint` |
 //! | `qwen3_tts` | [`Qwen3Tts`]: a speech model and its codec |
+//! | `dia2` | [`Dia2`]: a dialogue model; its codec from `mimi` |
 //! | `weights` | a directory with a configuration and weights, of any family |
 //! | `built_in` | the checkpoints that are built into the program |
 //! | `families` | published models, as data: [`Release`], kinds, names of tensors |
@@ -39,6 +40,7 @@ mod blocks;
 mod built_in;
 mod checkpoint;
 mod convert;
+mod dia2;
 mod directory;
 mod error;
 mod families;
@@ -52,6 +54,7 @@ mod language_tokenizer;
 mod layout;
 mod listing;
 mod mapped;
+mod mimi;
 mod names;
 mod origin;
 mod pickle;
@@ -71,11 +74,13 @@ pub use adapter::{Adapter, AdapterError, Adapters, Fitted};
 pub use apply::PartSize;
 pub use built_in::{BUILT_IN_MODELS, BuiltIn, DEMO, TINY, TINY_SPEECH, built_in, tiny_speech};
 pub use checkpoint::{AceStep, open_tiny};
+pub use dia2::{Dia2, Dia2Choice, Dia2Network};
 pub use directory::{Directory, Format, StandIn};
 pub use error::{Error, Names, Places, Unknown};
 pub use families::{
     Release,
     acestep::{self, Kind},
+    dia2::{COMPANIONS as DIALOGUE_COMPANIONS, MODELS as DIALOGUE_MODELS},
     qwen3_tts::MODELS as SPEECH_MODELS,
 };
 pub use language::{LanguageModelDir, open_tiny_language_model};

@@ -117,6 +117,8 @@ pub(crate) enum Owner {
     LanguageModel { rows: usize },
     /// Appends nothing. Its added tokens are listed in `tokenizer_config.json`.
     Talker { fix_mistral_regex: bool },
+    /// Appends nothing. Read from `tokenizer.json` alone.
+    Dialogue,
 }
 
 impl Owner {
@@ -126,6 +128,7 @@ impl Owner {
             Self::TextEncoder => Network::TextEncoder.name(),
             Self::LanguageModel { .. } => Network::LanguageModel.name(),
             Self::Talker { .. } => "talker",
+            Self::Dialogue => "dialogue model",
         };
         Error::BadTokenizer { path, part, reason }
     }

@@ -33,7 +33,21 @@ impl<C> WeightsDir<C> {
         networks: &[TensorNames],
         unused: &[String],
     ) -> Result<Self, Error> {
-        let mut tensors = Tensors::open(&directory)?;
+        let tensors = Tensors::open(&directory)?;
+        Self::of(directory, config, tensors, what, (networks, unused))
+    }
+
+    /// [`Self::open`] with tensors that were read already.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub(crate) fn of(
+        directory: Directory,
+        config: C,
+        mut tensors: Tensors,
+        what: &'static str,
+        (networks, unused): (&[TensorNames], &[String]),
+    ) -> Result<Self, Error> {
         unused.iter().for_each(|name| tensors.leave_out(name));
         let tensors = Arc::new(tensors);
         let known = |name: &str| networks.iter().any(|names| names.path_of(name).is_some());

@@ -20,7 +20,7 @@ mod weight;
 pub(crate) use archive::Archive;
 pub use archive::ForeignState;
 pub use attention::{Attention, KeysValues};
-use cache::STEP;
+pub(crate) use cache::STEP;
 pub use cache::{Cache, Past};
 pub use conv::{Conv1d, ConvState, ConvTranspose1d};
 pub use layer::{Context, CrossShape, Layer, LayerShape, LayerSpec};

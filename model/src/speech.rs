@@ -2,6 +2,7 @@
 //!
 //! | module | networks |
 //! |---|---|
+//! | [`dia2`] | Dia2: backbone and depformer of dialogue |
 //! | [`qwen3_tts`] | Qwen3-TTS: talker, code predictor, speaker encoder, codec decoder |
 //! | [`mimi`] | Mimi: the codec whose encoder other families use too |
 //!
@@ -13,6 +14,7 @@
 //! | `F` | frames of audio codes, 1920 samples each | 12.5 Hz |
 //! | `G` | codes of a frame, one per codebook | |
 
+pub mod dia2;
 mod inherited;
 pub mod mimi;
 pub mod qwen3_tts;

@@ -58,6 +58,7 @@ fn every_computed_case_of_the_public_sets_equals_the_reference() {
         ("a", "checkpoints_a", [301, 0, 335]),
         ("xl", "checkpoints_xl", [82, 0, 3]),
         ("qwen3_tts", "checkpoints_qwen3_tts", [149, 0, 11]),
+        ("dia2", "checkpoints_dia2", [66, 0, 8]),
     ] {
         let (report, code) = verify(&place, &goldens(set), &goldens(models));
         assert_eq!(failed(&report), Vec::<&Value>::new(), "set {set}");

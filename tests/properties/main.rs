@@ -5,6 +5,7 @@ mod batch;
 mod codes;
 mod composed;
 mod conditioning;
+mod dialogue;
 mod dit;
 mod edit;
 mod foreign;

@@ -5,10 +5,7 @@ use std::{io, path::Path};
 use super::Layout;
 use crate::{
     Error, Release,
-    families::{
-        acestep::{COMPANIONS, LANGUAGE_MODELS, MODELS},
-        qwen3_tts::MODELS as SPEECH_MODELS,
-    },
+    families::{self, acestep::MODELS},
     hub::State,
 };
 
@@ -27,7 +24,7 @@ pub enum Presence {
 impl Release {
     /// Returns every model with a name: songs, their language models and companions, speech.
     pub fn all() -> impl Iterator<Item = &'static Self> {
-        MODELS.iter().chain(&LANGUAGE_MODELS).chain(&COMPANIONS).chain(&SPEECH_MODELS)
+        families::all()
     }
 
     /// Returns the model that is called `name`: by its short name, its directory or its repository.
@@ -55,7 +52,9 @@ impl Layout {
             return if is_begun { Presence::Partial(vec![]) } else { Presence::Absent };
         }
         if !MODELS.contains(model) {
-            return Presence::Whole;
+            let lacked = model.needs.iter().filter(|need| !self.has(need));
+            let lacked: Vec<_> = lacked.map(|need| need.name.to_owned()).collect();
+            return if lacked.is_empty() { Presence::Whole } else { Presence::Partial(lacked) };
         }
         // Resolve it the same way as a song does.
         match self.resolve(model.name) {

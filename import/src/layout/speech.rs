@@ -1,9 +1,12 @@
-//! The search for a speech model: one directory with its codec in a folder.
+//! The search for a speech model: a directory with its codec in a folder or beside it.
 
 use std::path::PathBuf;
 
 use super::{Instead, Layout, first_place};
-use crate::{Error, families::qwen3_tts::MODELS};
+use crate::{
+    Error, Release,
+    families::{dia2, qwen3_tts::MODELS},
+};
 
 impl Layout {
     /// Finds the speech model `choice`: a short name, a directory in the models directory, or a
@@ -12,19 +15,36 @@ impl Layout {
     /// # Errors
     /// [`Error::Absent`], which lists the searched places and the remedy; [`Error::Io`].
     pub fn resolve_speech_model(&self, choice: Option<&str>) -> Result<PathBuf, Error> {
-        let [default, ..] = &MODELS;
+        self.resolve_among(&MODELS, choice, "speech model")
+    }
+
+    /// Finds the dialogue model `choice`, as [`Self::resolve_speech_model`].
+    ///
+    /// # Errors
+    /// As [`Self::resolve_speech_model`].
+    pub fn resolve_dialogue_model(&self, choice: Option<&str>) -> Result<PathBuf, Error> {
+        self.resolve_among(&dia2::MODELS, choice, "dialogue model")
+    }
+
+    fn resolve_among(
+        &self,
+        models: &'static [Release],
+        choice: Option<&str>,
+        noun: &str,
+    ) -> Result<PathBuf, Error> {
         let Some(choice) = choice else {
             let all =
-                MODELS.iter().flat_map(|model| self.candidates(model.name, Some(model), None));
-            return first_place(all.collect(), "a speech model".to_owned(), Some(default), || {
-                Instead::of("model", default.name, &MODELS)
+                models.iter().flat_map(|model| self.candidates(model.name, Some(model), None));
+            let default = models.first();
+            return first_place(all.collect(), format!("a {noun}"), default, || {
+                Instead::of("model", default.map_or("", |model| model.name), models)
             });
         };
         let is_known = |name: &str| name.eq_ignore_ascii_case(choice);
-        let known = MODELS.iter().find(|model| is_known(model.name) || is_known(model.directory));
+        let known = models.iter().find(|model| is_known(model.name) || is_known(model.directory));
         let candidates = self.candidates(choice, known, None);
-        first_place(candidates, format!("speech model `{choice}`"), known, || {
-            Instead::of("model", choice, &MODELS)
+        first_place(candidates, format!("{noun} `{choice}`"), known, || {
+            Instead::of("model", choice, models)
         })
     }
 }

@@ -95,12 +95,12 @@ pub(super) fn tokenizer(directory: &Directory, owner: Owner) -> Result<Tokenizer
     }
     let first = vocab.len();
     let codes = match owner {
-        Owner::TextEncoder | Owner::Talker { .. } => 0,
+        Owner::TextEncoder | Owner::Talker { .. } | Owner::Dialogue => 0,
         Owner::LanguageModel { rows } => rows.saturating_sub(first + ADDED.len()).min(AUDIO_CODES),
     };
     let codes = (0..codes).map(|code| (Cow::from(audio_code(code)), false));
     let fixed: Vec<(Cow<'_, str>, bool)> = match owner {
-        Owner::Talker { .. } => listed(directory, first, owner)?,
+        Owner::Talker { .. } | Owner::Dialogue => listed(directory, first, owner)?,
         _ => ADDED.map(|(content, special)| (content.into(), special)).into(),
     };
     let added = fixed
@@ -123,7 +123,7 @@ pub(super) fn tokenizer(directory: &Directory, owner: Owner) -> Result<Tokenizer
                 },
             },
         ]}),
-        Owner::LanguageModel { .. } | Owner::Talker { .. } => byte_level.clone(),
+        Owner::LanguageModel { .. } | Owner::Talker { .. } | Owner::Dialogue => byte_level.clone(),
     };
     let pre_tokenizer = json!({"type": "Sequence", "pretokenizers": [
         {"type": "Split", "pattern": {"Regex": SPLIT}, "behavior": "Isolated", "invert": false},

@@ -84,8 +84,13 @@ impl<B: Backend> Conv1d<B> {
     /// - output: `[B, out, S']`, in the type of the bias, or without one the type that the weight
     ///   is computed in
     pub fn enter(&self, x: Tensor<B, 3>) -> Tensor<B, 3> {
+        self.forward(self.cast(x))
+    }
+
+    /// Casts `x` to the type in which this is computed.
+    fn cast(&self, x: Tensor<B, 3>) -> Tensor<B, 3> {
         let of_bias = self.bias.as_ref().map(|bias| bias.val().dtype());
-        self.forward(x.cast(of_bias.unwrap_or_else(|| B::computes_in(self.dtype()))))
+        x.cast(of_bias.unwrap_or_else(|| B::computes_in(self.dtype())))
     }
 
     /// # Shapes
@@ -114,6 +119,17 @@ pub struct ConvTranspose1d<B: Backend> {
 impl<B: Backend> ConvTranspose1d<B> {
     /// Creates a filter of `kernel` taps with a bias.
     pub fn init_with_bias(
+        channels: [usize; 2],
+        kernel: usize,
+        geometry: ConvGeometry,
+        device: &B::Device,
+    ) -> Self {
+        let bias = Some(random([channels[1]], 0.02, device));
+        Self { bias, ..Self::init(channels, kernel, geometry, device) }
+    }
+
+    /// Creates the same filter without a bias.
+    pub fn init(
         [input, output]: [usize; 2],
         kernel: usize,
         geometry: ConvGeometry,
@@ -124,7 +140,7 @@ impl<B: Backend> ConvTranspose1d<B> {
         let std = ((input / groups * kernel.div_ceil(stride)) as f64).powf(-0.5);
         Self {
             weight: random_weight([input, output / groups, kernel], std, device),
-            bias: Some(random([output], 0.02, device)),
+            bias: None,
             geometry,
         }
     }

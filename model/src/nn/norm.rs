@@ -29,7 +29,7 @@ impl<B: Backend> RmsNorm<B> {
     }
 
     /// Returns the weight.
-    pub(super) fn weight(&self) -> Tensor<B, 1> {
+    pub(crate) fn weight(&self) -> Tensor<B, 1> {
         self.weight.val()
     }
 

@@ -35,10 +35,37 @@ impl<B: Backend> Rope<B> {
         let half = head_dim / 2;
         let frequency: Vec<f32> =
             (0..half).map(|j| 1.0 / theta.powf((2 * j) as f64 / head_dim as f64) as f32).collect();
-        let angles: Vec<f32> = positions
+        let angles = positions
             .into_iter()
             .flat_map(|p| frequency.iter().map(move |f| p as f32 * f))
             .collect();
+        Self::of_angles(angles, half, place)
+    }
+
+    /// Creates tables for `positions`, in the given order, with the angles `p / (first (last /
+    /// first)^(2j/D))`: one radian takes `first` positions for the fastest pair, and would take
+    /// `last` for the pair after the slowest one.
+    pub(crate) fn between(
+        positions: impl IntoIterator<Item = usize>,
+        head_dim: usize,
+        [first, last]: [f64; 2],
+        place: &Place<B>,
+    ) -> Self {
+        let half = head_dim / 2;
+        let timescale = |j: usize| {
+            let share = (2 * j) as f64 / head_dim as f64;
+            (first * (last / first).powf(share)) as f32
+        };
+        let timescales: Vec<f32> = (0..half).map(timescale).collect();
+        let angles = positions
+            .into_iter()
+            .flat_map(|p| timescales.iter().map(move |timescale| p as f32 / timescale))
+            .collect();
+        Self::of_angles(angles, half, place)
+    }
+
+    /// Creates tables of angles, `[positions, half]`.
+    fn of_angles(angles: Vec<f32>, half: usize, place: &Place<B>) -> Self {
         let length = angles.len() / half;
         let table = |f: fn(f32) -> f32| {
             let values: Vec<f32> = angles.iter().map(|&angle| f(angle)).collect();
@@ -58,7 +85,7 @@ impl<B: Backend> Rope<B> {
     }
 
     /// Creates the positions of these tables, cosines and sines.
-    pub(super) fn of([cos, sin]: [Tensor<B, 2>; 2]) -> Self {
+    pub(crate) fn of([cos, sin]: [Tensor<B, 2>; 2]) -> Self {
         Self { cos, sin }
     }
 

@@ -1,14 +1,20 @@
 //! Mimi: a neural audio codec at 12.5 frames a second.
 //!
-//! Only its encoder is here: families decode with networks of their own.
+//! Encoder and decoder work on whole signals and on chunks: the past of a signal is a value.
 //!
-//! Source: Défossez et al. 2024, arXiv:2410.00037 (Moshi); transformers 4.57 `modeling_mimi.py`.
+//! Source: Défossez et al. 2024, arXiv:2410.00037 (Moshi); transformers `modeling_mimi.py`.
 
 mod config;
+mod decoder;
 mod encoder;
 mod padding;
 mod quantizer;
 mod seanet;
+mod seanet_decoder;
+#[cfg(all(test, feature = "cpu"))]
+mod tests;
+mod transformer;
 
 pub use config::Config;
-pub use encoder::Encoder;
+pub use decoder::{Decoder, DecoderState};
+pub use encoder::{Encoder, EncoderState};

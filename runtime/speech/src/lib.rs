@@ -5,13 +5,17 @@
 //! | module | content |
 //! |---|---|
 //! | `qwen3_tts` | Qwen3-TTS: a text, a voice, 24 kHz |
+//! | `dia2` | Dia2: a script of two speakers, 24 kHz |
 //! | `spoken` | samples and results, the same for every family |
 //! | `segments` | long texts in segments |
 //! | `voices` | the folder of kept voices |
+//! | `kept_file` | files of kept states |
 //! | `guard` | silence and loops |
 
+pub mod dia2;
 mod error;
 mod guard;
+mod kept_file;
 pub mod qwen3_tts;
 mod segments;
 mod spoken;

@@ -3,6 +3,7 @@
 //! No other file outside this folder names a family.
 
 mod acestep;
+mod dia2;
 mod qwen3_tts;
 
 use std::{sync::LazyLock, time::Duration};
@@ -19,6 +20,7 @@ pub(crate) use acestep::{
     goldens::{built_in, checkpoints::Checkpoints},
     songs, types,
 };
+pub(crate) use dia2::DialogueModels;
 pub(crate) use qwen3_tts::SpeechModels;
 pub use qwen3_tts::{
     agreement::{Agreement, agreement},
@@ -84,15 +86,22 @@ pub(crate) struct Of<'a> {
     pub(crate) set: &'a Set,
     pub(crate) checkpoints: &'a Checkpoints,
     pub(crate) speech: &'a SpeechModels,
+    pub(crate) dialogue: &'a DialogueModels,
 }
 
-/// Returns the files of tensors of every family.
-pub(crate) fn tensors<B: Backend>() -> Vec<Tensors<B>> {
+/// Returns the files of tensors of the families whose goldens are in `set`.
+pub(crate) fn tensors<B: Backend>(set: &Set) -> Vec<Tensors<B>> {
+    if dia2::owns(set) {
+        return dia2::tensors();
+    }
     acestep::goldens::tensors().into_iter().chain(qwen3_tts::tensors()).collect()
 }
 
-/// Returns the files of text of every family.
-pub(crate) fn texts<B: Backend>() -> Vec<Texts<B>> {
+/// Returns the files of text of the families whose goldens are in `set`.
+pub(crate) fn texts<B: Backend>(set: &Set) -> Vec<Texts<B>> {
+    if dia2::owns(set) {
+        return dia2::texts();
+    }
     acestep::goldens::texts().into_iter().chain(qwen3_tts::texts()).collect()
 }
 

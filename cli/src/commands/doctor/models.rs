@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use acestep_import::{
-    Error, Format, Layout, Origin, Qwen3Tts, Release, SPEECH_MODELS,
+    DIALOGUE_MODELS, Dia2, Dia2Choice, Error, Format, Layout, Origin, Qwen3Tts, Release,
+    SPEECH_MODELS,
     acestep::{LANGUAGE_MODELS, MODELS},
 };
 use serde_json::json;
@@ -16,7 +17,8 @@ pub(super) fn all() -> Vec<Check> {
     let (dir, layout) = (settings::models_dir(), settings::layout());
     let mut checks = Vec::new();
     let mut absent = Vec::new();
-    for model in MODELS.iter().chain(&LANGUAGE_MODELS).chain(&SPEECH_MODELS) {
+    let songs = MODELS.iter().chain(&LANGUAGE_MODELS);
+    for model in songs.chain(&SPEECH_MODELS).chain(&DIALOGUE_MODELS) {
         if !layout.has(model) {
             absent.push(model.name);
             continue;
@@ -45,6 +47,10 @@ fn open(model: &Release, layout: &Layout) -> Result<(PathBuf, Origin), Error> {
     }
     if SPEECH_MODELS.contains(model) {
         let folder = Qwen3Tts::find(Some(model.name), layout)?;
+        return Ok((folder.path().to_owned(), folder.origin()));
+    }
+    if DIALOGUE_MODELS.contains(model) {
+        let folder = Dia2::find(Some(model.name), &Dia2Choice::default(), layout)?;
         return Ok((folder.path().to_owned(), folder.origin()));
     }
     let folder = acestep_import::open(model.name, layout)?;

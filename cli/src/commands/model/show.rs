@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use acestep_engine::error::size;
 use acestep_import::{
-    Presence, Release, SPEECH_MODELS,
+    DIALOGUE_COMPANIONS, DIALOGUE_MODELS, Presence, Release, SPEECH_MODELS,
     acestep::{COMPANIONS, LANGUAGE_MODELS, MODELS},
     hub::{Installed, State},
     model_files,
@@ -74,7 +74,8 @@ pub(super) fn run(name: &str, json: bool, report: &Report) -> Result<ExitCode> {
                 let remedy = format!("acestep model pull {}", model.name);
                 lines.push(("lacks", format!("{} ({remedy})", lacks.join(", "))));
             }
-            if MODELS.contains(model) || !COMPANIONS.contains(model) {
+            let others = COMPANIONS.iter().chain(&DIALOGUE_MODELS).chain(&DIALOGUE_COMPANIONS);
+            if MODELS.contains(model) || !others.into_iter().any(|own| own == model) {
                 lines.push(("use it", format!("acestep {command} .. {flag} {}", model.name)));
             }
         }

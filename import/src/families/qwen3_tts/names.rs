@@ -14,7 +14,7 @@ use std::borrow::Cow;
 
 use acestep_model::speech::{mimi, qwen3_tts::codec};
 
-use crate::names::TensorNames;
+use crate::{families, names::TensorNames};
 
 pub(super) type Rows = Vec<(Cow<'static, str>, Cow<'static, str>)>;
 
@@ -98,37 +98,7 @@ pub(crate) fn codec_decoder(config: &codec::DecoderConfig) -> TensorNames {
 
 /// The encoder of the codec.
 pub(crate) fn codec_encoder(config: &mimi::Config, codebooks: usize) -> TensorNames {
-    let mut rows = Rows::new();
-    add(&mut rows, "encoder.encoder.layers.0.conv.", "encoder.conv_in.");
-    let stages = config.upsampling_ratios.len();
-    for stage in 0..stages {
-        let (file, module) = ("encoder.encoder.layers.", format!("encoder.stages.{stage}."));
-        let first = 3 * stage + 1;
-        add(&mut rows, format!("{file}{first}.block.1.conv."), format!("{module}unit.0."));
-        add(&mut rows, format!("{file}{first}.block.3.conv."), format!("{module}unit.1."));
-        add(&mut rows, format!("{file}{}.conv.", first + 2), format!("{module}conv."));
-    }
-    let last = format!("encoder.encoder.layers.{}.conv.", 3 * stages + 2);
-    add(&mut rows, last, "encoder.conv_out.");
-    for layer in 0..config.num_hidden_layers {
-        let file = format!("encoder.encoder_transformer.layers.{layer}.");
-        let module = format!("encoder_transformer.{layer}.");
-        add(&mut rows, file.clone(), module.clone());
-        add(&mut rows, format!("{file}mlp.fc1."), format!("{module}mlp.up_proj."));
-        add(&mut rows, format!("{file}mlp.fc2."), format!("{module}mlp.down_proj."));
-    }
-    add(&mut rows, "encoder.downsample.conv.", "downsample.");
-    let semantic = config.num_semantic_quantizers;
-    for (kind, count) in [("semantic", semantic), ("acoustic", codebooks - semantic)] {
-        let name = |rest: &str| format!("quantizer.{kind}_residual_vector_quantizer.{rest}");
-        let file = |rest: &str| format!("encoder.{}", name(rest));
-        add(&mut rows, file("input_proj."), name("input_proj."));
-        for layer in 0..count {
-            let module = name(&format!("layers.{layer}."));
-            add(&mut rows, file(&format!("layers.{layer}.codebook.")), module);
-        }
-    }
-    names("codec encoder", rows)
+    families::mimi::encoder("codec encoder", "encoder.", config, codebooks)
 }
 
 /// Returns the tensors of the speech tokenizer that no network here reads: projections of the other

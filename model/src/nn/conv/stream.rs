@@ -70,6 +70,11 @@ impl<B: Backend> Conv1d<B> {
         archive.past(&mut state.past, [1, inputs * geometry.groups, geometry.reach(taps) - 1])
     }
 
+    /// [`Self::forward_next`] for input of any float type, see [`Self::enter`].
+    pub(crate) fn enter_next(&self, x: Tensor<B, 3>, state: &mut ConvState<B>) -> Tensor<B, 3> {
+        self.forward_next(self.cast(x), state)
+    }
+
     /// Computes the outputs that the next chunk of a signal completes. All chunks together give
     /// [`Self::forward`] of the whole signal.
     ///

@@ -1,4 +1,4 @@
-//! The configuration of Mimi's encoder, as a part of another `config.json`.
+//! The configuration of Mimi: a `config.json` of its own, or a part of another one.
 //!
 //! Source: transformers 4.57 `configuration_mimi.py`.
 
@@ -7,8 +7,8 @@ use serde::Deserialize;
 use super::super::inherited::{INHERITED, without};
 use crate::{
     ConfigError,
-    config::{Rest, refuse_unknown, require, require_groups},
-    limits::{layers, positive, sizes},
+    config::{Rest, parse, refuse_unknown, require, require_groups},
+    limits::{layers, positive, size, sizes},
     nn::LayerShape,
 };
 
@@ -51,11 +51,22 @@ pub struct Config {
     pub num_quantizers: usize,
     /// Codebooks of the semantic quantizer.
     pub num_semantic_quantizers: usize,
+    /// Positions that a position of a transformer sees, its own included. The reference's encoder
+    /// does not apply it in every version.
+    #[serde(default)]
+    pub sliding_window: Option<usize>,
     num_residual_layers: usize,
     audio_channels: usize,
     pad_mode: String,
     use_causal_conv: bool,
+    #[serde(default)]
     normalize: bool,
+    #[serde(default)]
+    sampling_rate: Option<u32>,
+    #[serde(default)]
+    trim_right_ratio: Option<f64>,
+    #[serde(default)]
+    upsample_groups: Option<usize>,
     hidden_act: String,
     attention_bias: bool,
     vector_quantization_hidden_dimension: usize,
@@ -76,15 +87,31 @@ const IGNORED: &[(&str, &str)] = &[
     ("layer_scale_initial_scale", "training only"),
     ("max_position_embeddings", "positions are computed, not stored"),
     ("model_type", "checked by the layout"),
-    ("sampling_rate", "checked for the whole codec"),
-    ("sliding_window", "not applied by the reference's encoder"),
-    ("trim_right_ratio", "decoder only"),
-    ("upsample_groups", "decoder only"),
     ("use_cache", "a cache does not change the result"),
     ("use_streaming", "a cache does not change the result"),
 ];
 
 impl Config {
+    /// Reads the `config.json` of a whole codec.
+    ///
+    /// # Errors
+    /// [`ConfigError`] if a key is missing, malformed, unknown, or asks for something that is not
+    /// implemented.
+    pub fn from_json(text: &str) -> Result<Self, ConfigError> {
+        let config: Self = parse(text)?;
+        config.check()?;
+        let rate = config.sampling_rate;
+        require(rate == Some(24_000), "sampling_rate", rate, "only 24000")?;
+        let trim = config.trim_right_ratio.unwrap_or(1.0);
+        require(trim == 1.0, "trim_right_ratio", trim, "only 1: the decoder looks back alone")?;
+        let groups = config.upsample_groups;
+        let is_depthwise = groups == Some(config.hidden_size);
+        require(is_depthwise, "upsample_groups", groups, "must be hidden_size")?;
+        let window = config.sliding_window;
+        require(window.is_some(), "sliding_window", window, "a number of positions")?;
+        Ok(config)
+    }
+
     /// Checks the values.
     ///
     /// # Errors
@@ -106,6 +133,7 @@ impl Config {
             ("num_quantizers", self.num_quantizers),
         ])?;
         layers("num_hidden_layers", self.num_hidden_layers)?;
+        self.sliding_window.map_or(Ok(()), |window| size("sliding_window", window))?;
         positive("norm_eps", self.norm_eps)?;
         positive("rope_theta", self.rope_theta)?;
         let residual = self.num_residual_layers;

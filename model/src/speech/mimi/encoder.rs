@@ -1,7 +1,7 @@
-//! The encoder: sound to frames of codes.
+//! The encoder: sound to frames of codes, whole or in chunks.
 //!
-//! Source: transformers `MimiModel._encode_frame`. Its transformer is causal without a window: the
-//! configured window is not applied there.
+//! Source: transformers `MimiModel._encode_frame`. Before version 5 its transformer is causal without
+//! a window: the configured window is not applied there. Codes of the codec alone are made with it.
 //! Checkpoint: `encoder.*` of the speech tokenizer.
 
 use burn::{
@@ -11,14 +11,14 @@ use burn::{
 
 use super::{
     Config,
-    padding::{Padding, padded, strided},
+    padding::{Padding, next, padded, strided},
     quantizer::Quantizer,
-    seanet::SeaNet,
+    seanet::{SeaNet, SeaNetState},
+    transformer::{self, Settings},
 };
 use crate::{
     Backend, NoTap, Tap,
-    kernel::{Mask, Visibility},
-    nn::{Activation, Context, Conv1d, Layer, LayerSpec, NormKind, Rope, place_of},
+    nn::{Cache, Conv1d, ConvState, Layer},
 };
 
 /// Taps and stride of the last down-sampling, from 25 Hz to 12.5 Hz.
@@ -31,30 +31,40 @@ pub struct Encoder<B: Backend> {
     encoder_transformer: Vec<Layer<B>>,
     downsample: Conv1d<B>,
     quantizer: Quantizer<B>,
-    head_dim: usize,
-    rope_theta: f64,
+    #[module(skip)]
+    settings: Settings,
+    samples_per_frame: usize,
+}
+
+/// The past of a signal. A copy continues the same signal a second time.
+#[derive(Debug, Clone, Default)]
+pub struct EncoderState<B: Backend> {
+    encoder: SeaNetState<B>,
+    encoder_transformer: Option<Cache<B>>,
+    downsample: ConvState<B>,
+    has_begun: bool,
 }
 
 impl<B: Backend> Encoder<B> {
-    /// Creates an encoder of the configured size, with the first `codebooks` codebooks.
+    /// Creates an encoder of the configured size, with the first `codebooks` codebooks, whose
+    /// transformer has no window.
     pub fn init(config: &Config, codebooks: usize, device: &B::Device) -> Self {
-        let spec = LayerSpec {
-            norm: NormKind::Layer { bias: true },
-            head_norms: false,
-            activation: Activation::Gelu,
-            layer_scale: true,
-            ..LayerSpec::new(config.layer_shape())
-        };
         let (taps, stride) = DOWNSAMPLE;
-        let layer = |_| Layer::init(&spec, device);
         Self {
             encoder: SeaNet::init(config, device),
-            encoder_transformer: (0..config.num_hidden_layers).map(layer).collect(),
+            encoder_transformer: transformer::init(config, device),
             downsample: Conv1d::init([config.hidden_size; 2], taps, strided(stride), device),
             quantizer: Quantizer::init(config, codebooks, device),
-            head_dim: config.head_dim,
-            rope_theta: config.rope_theta,
+            settings: Settings::of(config, None),
+            samples_per_frame: config.samples_per_frame(),
         }
+    }
+
+    /// Sets the number of positions that a position of the transformer sees, its own included;
+    /// `None` for all before it.
+    #[must_use]
+    pub fn with_window(self, window: Option<usize>) -> Self {
+        Self { settings: self.settings.with_window(window), ..self }
     }
 
     /// Encodes a whole signal.
@@ -76,17 +86,36 @@ impl<B: Backend> Encoder<B> {
         samples: Tensor<B, 1>,
         tap: &mut impl Tap<B>,
     ) -> Tensor<B, 2, Int> {
-        let x = self.encoder.forward(samples.unsqueeze_dims(&[0, 0]), tap);
-        let mut x = x.swap_dims(1, 2);
-        let rope = Rope::new(x.dims()[1], self.head_dim, self.rope_theta, &place_of(&x));
-        let mask = Mask::by_position(Visibility::Causal { first: 0 });
-        let context = Context::new(Some(&rope), &mask);
-        for (index, layer) in self.encoder_transformer.iter().enumerate() {
-            x = layer.forward(x, &context, None);
-            tap.tap(format_args!("tfm.layer{index}"), &x);
-        }
+        let x = self.encoder.forward(samples.unsqueeze_dims(&[0, 0]), tap).swap_dims(1, 2);
+        let x = transformer::forward_whole(&self.encoder_transformer, &self.settings, x, tap);
         let x = padded(&self.downsample, x.swap_dims(1, 2), DOWNSAMPLE, Padding::Replicate);
         tap.tap(format_args!("downsample"), &x);
         self.quantizer.forward(x, tap)
+    }
+
+    /// Encodes the next samples of a signal, whole frames. Chunks of any numbers of frames give the
+    /// codes of the whole signal.
+    ///
+    /// # Panics
+    /// If the samples are no whole frames.
+    ///
+    /// # Shapes
+    /// - `samples`: `[S]`, mono
+    /// - output: `[G, S / samples per frame]`
+    pub fn forward_next(
+        &self,
+        samples: Tensor<B, 1>,
+        state: &mut EncoderState<B>,
+    ) -> Tensor<B, 2, Int> {
+        let (count, frame) = (samples.dims()[0], self.samples_per_frame);
+        assert!(count > 0 && count.is_multiple_of(frame), "{count} samples, a frame has {frame}");
+        let x = self.encoder.forward_next(samples.unsqueeze_dims(&[0, 0]), &mut state.encoder);
+        let (layers, past) = (&self.encoder_transformer, &mut state.encoder_transformer);
+        let x = transformer::forward_next(layers, &self.settings, x.swap_dims(1, 2), past);
+        let is_first = !state.has_begun;
+        state.has_begun = true;
+        let past = (is_first, &mut state.downsample);
+        let x = next(&self.downsample, x.swap_dims(1, 2), DOWNSAMPLE, Padding::Replicate, past);
+        self.quantizer.forward(x, &mut NoTap)
     }
 }

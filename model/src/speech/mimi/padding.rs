@@ -1,8 +1,12 @@
-//! Padding of a whole signal before a causal convolution.
+//! Padding of a signal before a causal convolution.
 
 use burn::tensor::Tensor;
 
-use crate::{Backend, kernel::ConvGeometry, nn::Conv1d};
+use crate::{
+    Backend,
+    kernel::ConvGeometry,
+    nn::{Conv1d, ConvState},
+};
 
 /// The values outside a signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,12 +30,9 @@ pub(super) fn padded<B: Backend>(
     (taps, stride): (usize, usize),
     padding: Padding,
 ) -> Tensor<B, 3> {
-    let [batch, channels, samples] = x.dims();
+    let samples = x.dims()[2];
     let right = samples.next_multiple_of(stride) - samples;
-    let side = |width: usize, at: usize| match padding {
-        Padding::Zeros => Tensor::zeros([batch, channels, width], (&x.device(), x.dtype())),
-        Padding::Replicate => x.clone().narrow(2, at, 1).repeat_dim(2, width),
-    };
+    let side = |width: usize, at: usize| padding.outside(&x, width, at);
     let mut parts = Vec::new();
     let left = taps - stride;
     parts.extend((left > 0).then(|| side(left, 0)));
@@ -41,7 +42,40 @@ pub(super) fn padded<B: Backend>(
     conv.enter(Tensor::cat(parts, 2))
 }
 
-/// Returns the geometry of a convolution for [`padded`].
+/// Applies a convolution of `taps` taps with `stride` to the next samples of a signal, whose number
+/// is a multiple of the stride. `is_first` says that they are the first ones, with padding on their
+/// left.
+///
+/// # Shapes
+/// - `x`: `[B, in, S]`
+/// - output: `[B, out, S / stride]`
+pub(super) fn next<B: Backend>(
+    conv: &Conv1d<B>,
+    x: Tensor<B, 3>,
+    (taps, stride): (usize, usize),
+    padding: Padding,
+    (is_first, state): (bool, &mut ConvState<B>),
+) -> Tensor<B, 3> {
+    let left = taps - stride;
+    let x = match is_first && left > 0 {
+        true => Tensor::cat(vec![padding.outside(&x, left, 0), x], 2),
+        false => x,
+    };
+    conv.enter_next(x, state)
+}
+
+impl Padding {
+    /// Returns `width` values outside `x`, of which the nearest sample is number `at`.
+    fn outside<B: Backend>(self, x: &Tensor<B, 3>, width: usize, at: usize) -> Tensor<B, 3> {
+        let [batch, channels, _] = x.dims();
+        match self {
+            Self::Zeros => Tensor::zeros([batch, channels, width], (&x.device(), x.dtype())),
+            Self::Replicate => x.clone().narrow(2, at, 1).repeat_dim(2, width),
+        }
+    }
+}
+
+/// Returns the geometry of a convolution for [`padded`] and [`next`].
 pub(super) fn strided(stride: usize) -> ConvGeometry {
     ConvGeometry { stride, ..Default::default() }
 }

@@ -1,10 +1,11 @@
-//! From vectors to codes: the nearest centroids of codebooks.
+//! From vectors to codes, the nearest centroids of codebooks, and back.
 //!
 //! The semantic and the acoustic quantizer start from the same vector. Within one, each codebook
 //! quantises what the codebooks before it left over.
 //!
 //! Source: transformers `MimiSplitResidualVectorQuantizer`, `MimiEuclideanCodebook`.
-//! Checkpoint: `quantizer.*` of Mimi, without `output_proj`, which only a decoder needs.
+//! Checkpoint: `quantizer.*` of Mimi; `input_proj` only for vectors to codes, `output_proj` only for
+//! codes to vectors.
 
 use burn::{
     module::{Module, Param},
@@ -79,10 +80,7 @@ impl<B: Backend> Quantizer<B> {
 
 impl<B: Backend> ResidualQuantizer<B> {
     fn init(config: &Config, count: usize, device: &B::Device) -> Self {
-        let codebook = |_| Codebook {
-            embed_sum: random([config.codebook_size, config.codebook_dim], 1.0, device),
-            cluster_usage: ones([config.codebook_size], device),
-        };
+        let codebook = |_| Codebook::init(config, device);
         let channels = [config.hidden_size, config.codebook_dim];
         Self {
             input_proj: Conv1d::init(channels, 1, ConvGeometry::default(), device),
@@ -91,7 +89,78 @@ impl<B: Backend> ResidualQuantizer<B> {
     }
 }
 
+/// Both quantizers, from codes to vectors.
+#[derive(Module, Debug)]
+pub(super) struct Dequantizer<B: Backend> {
+    semantic_residual_vector_quantizer: ResidualDequantizer<B>,
+    acoustic_residual_vector_quantizer: ResidualDequantizer<B>,
+}
+
+/// Codebooks whose vectors are summed, and the projection of the sum.
+#[derive(Module, Debug)]
+struct ResidualDequantizer<B: Backend> {
+    output_proj: Conv1d<B>,
+    layers: Vec<Codebook<B>>,
+}
+
+impl<B: Backend> Dequantizer<B> {
+    /// Creates quantizers of `count` codebooks in all.
+    pub(super) fn init(config: &Config, count: usize, device: &B::Device) -> Self {
+        let semantic = config.num_semantic_quantizers;
+        let channels = [config.codebook_dim, config.hidden_size];
+        let quantizer = |count: usize| ResidualDequantizer {
+            output_proj: Conv1d::init(channels, 1, ConvGeometry::default(), device),
+            layers: (0..count).map(|_| Codebook::init(config, device)).collect(),
+        };
+        Self {
+            semantic_residual_vector_quantizer: quantizer(semantic),
+            acoustic_residual_vector_quantizer: quantizer(count - semantic),
+        }
+    }
+
+    /// Computes the vectors of codes.
+    ///
+    /// # Shapes
+    /// - `codes`: `[G, F]`
+    /// - output: `[1, H, F]`, in the type that the network computes in
+    pub(super) fn forward(&self, codes: Tensor<B, 2, Int>) -> Tensor<B, 3> {
+        let (semantic, acoustic) =
+            (&self.semantic_residual_vector_quantizer, &self.acoustic_residual_vector_quantizer);
+        let (first, all) = (semantic.layers.len(), codes.dims()[0]);
+        let groups = first + acoustic.layers.len();
+        assert_eq!(all, groups, "codes of {all} codebooks for {groups}");
+        let rest = codes.clone().narrow(0, first, all - first);
+        semantic.forward(codes.narrow(0, 0, first)) + acoustic.forward(rest)
+    }
+}
+
+impl<B: Backend> ResidualDequantizer<B> {
+    /// # Shapes
+    /// - `codes`: `[layers, F]`
+    /// - output: `[1, H, F]`
+    fn forward(&self, codes: Tensor<B, 2, Int>) -> Tensor<B, 3> {
+        let codes = codes.iter_dim(0).map(|row| row.squeeze_dim::<1>(0));
+        let vectors = self.layers.iter().zip(codes).map(|(layer, codes)| layer.rows(codes));
+        let sum = vectors.reduce(|sum, vectors| sum + vectors).expect("at least one codebook");
+        self.output_proj.enter(sum.transpose().unsqueeze_dim(0))
+    }
+}
+
 impl<B: Backend> Codebook<B> {
+    fn init(config: &Config, device: &B::Device) -> Self {
+        Self {
+            embed_sum: random([config.codebook_size, config.codebook_dim], 1.0, device),
+            cluster_usage: ones([config.codebook_size], device),
+        }
+    }
+
+    /// Returns the centroids of `codes`, `[F, codebook_dim]`, f32.
+    fn rows(&self, codes: Tensor<B, 1, Int>) -> Tensor<B, 2> {
+        let sums = self.embed_sum.val().select(0, codes.clone()).cast(DType::F32);
+        let usage = self.cluster_usage.val().select(0, codes).cast(DType::F32);
+        sums / usage.clamp_min(LEAST_USAGE).unsqueeze_dim(1)
+    }
+
     /// Returns the nearest code of each vector, the first of equals, and its centroid.
     ///
     /// # Shapes

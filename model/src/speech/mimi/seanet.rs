@@ -1,4 +1,4 @@
-//! SEANet's encoder: sound to vectors at 25 Hz.
+//! SEANet's encoder: sound to vectors at 25 Hz, whole or in chunks.
 //!
 //! Source: Tagliasacchi et al. 2020, arXiv:2009.02095; transformers `MimiEncoder`.
 //! Checkpoint: `encoder.layers.*` of Mimi.
@@ -7,9 +7,12 @@ use burn::{module::Module, tensor::Tensor};
 
 use super::{
     Config,
-    padding::{Padding, padded, strided},
+    padding::{Padding, next, padded, strided},
 };
-use crate::{Backend, Tap, kernel, nn::Conv1d};
+use crate::{
+    Backend, Tap, kernel,
+    nn::{Conv1d, ConvState},
+};
 
 /// The convolutions of the encoder.
 #[derive(Module, Debug)]
@@ -29,6 +32,16 @@ struct Stage<B: Backend> {
     conv: Conv1d<B>,
     taps: usize,
     stride: usize,
+}
+
+/// The past of a signal.
+#[derive(Debug, Clone, Default)]
+pub(super) struct SeaNetState<B: Backend> {
+    conv_in: ConvState<B>,
+    /// Of each stage: the wide convolution of the unit, the strided one.
+    stages: Vec<[ConvState<B>; 2]>,
+    conv_out: ConvState<B>,
+    has_begun: bool,
 }
 
 impl<B: Backend> SeaNet<B> {
@@ -72,12 +85,40 @@ impl<B: Backend> SeaNet<B> {
             let y = padded(wide, kernel::elu(x.clone()), (stage.taps, 1), zeros);
             x = x + padded(narrow, kernel::elu(y), (1, 1), zeros);
             tap.tap(format_args!("seanet{}", 3 * index + 1), &x);
+            x = kernel::elu(x);
+            tap.tap(format_args!("seanet{}", 3 * index + 2), &x);
             let taps = (2 * stage.stride, stage.stride);
-            x = padded(&stage.conv, kernel::elu(x), taps, zeros);
+            x = padded(&stage.conv, x, taps, zeros);
             tap.tap(format_args!("seanet{}", 3 * index + 3), &x);
         }
-        let x = padded(&self.conv_out, kernel::elu(x), (self.taps[1], 1), zeros);
-        tap.tap(format_args!("seanet{}", 3 * self.stages.len() + 2), &x);
+        let (x, last) = (kernel::elu(x), 3 * self.stages.len() + 1);
+        tap.tap(format_args!("seanet{last}"), &x);
+        let x = padded(&self.conv_out, x, (self.taps[1], 1), zeros);
+        tap.tap(format_args!("seanet{}", last + 1), &x);
         x
+    }
+
+    /// Computes the vectors of the next samples of a signal, a multiple of the product of the
+    /// factors.
+    ///
+    /// # Shapes
+    /// - `x`: `[1, 1, S]`
+    /// - output: `[1, H, S / product of the factors]`
+    pub(super) fn forward_next(&self, x: Tensor<B, 3>, state: &mut SeaNetState<B>) -> Tensor<B, 3> {
+        let (zeros, is_first) = (Padding::Zeros, !state.has_begun);
+        state.has_begun = true;
+        state.stages.resize_with(self.stages.len(), Default::default);
+        let taps = (self.taps[0], 1);
+        let mut x = next(&self.conv_in, x, taps, zeros, (is_first, &mut state.conv_in));
+        for (stage, [of_unit, of_conv]) in self.stages.iter().zip(&mut state.stages) {
+            let [wide, narrow] = &stage.unit;
+            let taps = (stage.taps, 1);
+            let y = next(wide, kernel::elu(x.clone()), taps, zeros, (is_first, of_unit));
+            x = x + narrow.forward(kernel::elu(y));
+            let taps = (2 * stage.stride, stage.stride);
+            x = next(&stage.conv, kernel::elu(x), taps, zeros, (is_first, of_conv));
+        }
+        let taps = (self.taps[1], 1);
+        next(&self.conv_out, kernel::elu(x), taps, zeros, (is_first, &mut state.conv_out))
     }
 }

@@ -9,8 +9,10 @@ use acestep_speech::{
 };
 use burn_flex::{Flex, FlexDevice};
 
+mod dialogue;
 mod kept;
 mod many;
+mod reference;
 
 fn model() -> Qwen3Tts {
     Qwen3Tts::find(Some(TINY_SPEECH), &Layout::new([])).expect("it is part of the program")

@@ -11,7 +11,7 @@ use burn::tensor::Tensor;
 
 use crate::{
     Host,
-    families::{self, Checkpoints, Of, SpeechModels, Tensors, Texts},
+    families::{self, Checkpoints, DialogueModels, Of, SpeechModels, Tensors, Texts},
     golden::{
         case::Case,
         ledger::{Ledger, Tell},
@@ -31,6 +31,7 @@ pub(crate) struct Verify<'a> {
     pub(crate) set: &'a Set,
     pub(crate) checkpoints: &'a Checkpoints,
     pub(crate) speech: &'a SpeechModels,
+    pub(crate) dialogue: &'a DialogueModels,
     pub(crate) host: &'a dyn Host,
     pub(crate) tell: &'a Tell<'a>,
     /// The cases that are already finished.
@@ -43,7 +44,7 @@ impl BackendWork for Verify<'_> {
     fn run<B: Backend>(self, place: Place<B>) -> Self::Output {
         let still_works = || still_works::<B>(&place.device);
         let ledger = Ledger::new(self.known, self.tell, self.host, &still_works);
-        let (tensors, texts) = (families::tensors::<B>(), families::texts::<B>());
+        let (tensors, texts) = (families::tensors::<B>(self.set), families::texts::<B>(self.set));
         for file in self.set.names().filter(|file| !ledger.knows_file(file)) {
             let of_file = match file.strip_suffix(".safetensors") {
                 Some(kind) => {
@@ -72,7 +73,8 @@ fn still_works<B: Backend>(device: &B::Device) -> bool {
 
 impl Verify<'_> {
     fn of(&self) -> Of<'_> {
-        Of { set: self.set, checkpoints: self.checkpoints, speech: self.speech }
+        let Self { set, checkpoints, speech, dialogue, .. } = *self;
+        Of { set, checkpoints, speech, dialogue }
     }
 
     fn tensors<B: Backend>(

@@ -1,0 +1,134 @@
+//! The transformers of encoder and decoder: causal layers with layer norms, GELU and factors per
+//! channel, without a final norm.
+//!
+//! Source: transformers `MimiTransformerModel`.
+//! Checkpoint: `{encoder,decoder}_transformer.layers.*`.
+
+use burn::tensor::Tensor;
+
+use super::Config;
+use crate::{
+    Backend, Place, Tap,
+    kernel::{Mask, Visibility},
+    nn::{
+        Activation, Archive, Cache, Context, ForeignState, Layer, LayerShape, LayerSpec, NormKind,
+        Positions, Rope, forward_cached, place_of,
+    },
+};
+
+/// Positions that are computed at once: as many as kernels compute each for itself, so that the
+/// result of a position does not depend on the number of positions that arrived with it.
+const CHUNK: usize = 4;
+/// Positions of the first cache without a window.
+const FIRST: usize = 256;
+
+/// Sizes and positions of a transformer.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Settings {
+    shape: LayerShape,
+    rope_theta: f64,
+    /// Number of last positions that a position sees, its own included; `None` for all.
+    window: Option<usize>,
+}
+
+impl Settings {
+    pub(super) fn of(config: &Config, window: Option<usize>) -> Self {
+        Self { shape: config.layer_shape(), rope_theta: config.rope_theta, window }
+    }
+
+    pub(super) fn with_window(self, window: Option<usize>) -> Self {
+        Self { window, ..self }
+    }
+
+    /// Returns a cache with room for `count` more positions, without those that no later position
+    /// sees.
+    fn room<'a, B: Backend>(
+        &self,
+        past: &'a mut Option<Cache<B>>,
+        (layers, count): (usize, usize),
+        place: &Place<B>,
+    ) -> &'a mut Cache<B> {
+        let empty = |capacity| Cache::new(&self.shape, layers, 1, capacity, place);
+        let capacity = self.window.map_or(FIRST, |window| window - 1 + CHUNK);
+        let cache = past.get_or_insert_with(|| empty(capacity));
+        match self.window {
+            Some(window) => cache.keep_last(0, window - 1),
+            None if cache.length(0) + count > cache.capacity() => {
+                let mut larger = empty(2 * cache.capacity());
+                larger.set_row(0, cache.row(0));
+                *cache = larger;
+            }
+            None => (),
+        }
+        cache
+    }
+
+    /// Visits the tensors of `past`, which has begun.
+    pub(super) fn visit<B: Backend>(
+        &self,
+        past: &mut Option<Cache<B>>,
+        (layers, place): (usize, &Place<B>),
+        archive: &mut Archive<'_, B>,
+    ) -> Result<(), ForeignState> {
+        archive.cache(self.room(past, (layers, 0), place))
+    }
+}
+
+/// Creates the layers.
+pub(super) fn init<B: Backend>(config: &Config, device: &B::Device) -> Vec<Layer<B>> {
+    let spec = LayerSpec {
+        norm: NormKind::Layer { bias: true },
+        head_norms: false,
+        activation: Activation::Gelu,
+        layer_scale: true,
+        ..LayerSpec::new(config.layer_shape())
+    };
+    (0..config.num_hidden_layers).map(|_| Layer::init(&spec, device)).collect()
+}
+
+/// Computes a whole signal; taps `tfm.layer{i}`.
+///
+/// # Shapes
+/// - `x`, output: `[1, T, H]`
+pub(super) fn forward_whole<B: Backend>(
+    layers: &[Layer<B>],
+    settings: &Settings,
+    mut x: Tensor<B, 3>,
+    tap: &mut impl Tap<B>,
+) -> Tensor<B, 3> {
+    let (length, head_dim) = (x.dims()[1], settings.shape.head_dim);
+    let rope = Rope::new(length, head_dim, settings.rope_theta, &place_of(&x));
+    let mask = Mask::by_position(match settings.window {
+        Some(width) => Visibility::CausalWindow { first: 0, width },
+        None => Visibility::Causal { first: 0 },
+    });
+    let context = Context::new(Some(&rope), &mask);
+    for (index, layer) in layers.iter().enumerate() {
+        x = layer.forward(x, &context, None);
+        tap.tap(format_args!("tfm.layer{index}"), &x);
+    }
+    x
+}
+
+/// Computes the next positions of a signal.
+///
+/// # Shapes
+/// - `x`, output: `[1, T, H]`
+pub(super) fn forward_next<B: Backend>(
+    layers: &[Layer<B>],
+    settings: &Settings,
+    x: Tensor<B, 3>,
+    past: &mut Option<Cache<B>>,
+) -> Tensor<B, 3> {
+    let (length, place) = (x.dims()[1], place_of(&x));
+    let Settings { rope_theta, window, .. } = *settings;
+    let positions = Positions { rope_theta: Some(rope_theta), window };
+    let chunks = (0..length).step_by(CHUNK).map(|first| {
+        let count = CHUNK.min(length - first);
+        let cache = settings.room(past, (layers.len(), count), &place);
+        let slots = cache.next(0..1);
+        let chunk = x.clone().narrow(1, first, count);
+        forward_cached(layers, chunk, &slots, positions, cache)
+    });
+    Tensor::cat(chunks.collect(), 1)
+}

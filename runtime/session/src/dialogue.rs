@@ -1,0 +1,170 @@
+//! Scripts of two speakers to speech.
+
+use std::path::Path;
+
+use acestep_engine::{
+    Action, Audio, Engine, Error, Notice, Observe, audio::read, on_engine, texts,
+};
+use acestep_import::{Dia2, Dia2Network};
+use acestep_model::{Backend, speech::dia2::Files as _};
+use acestep_speech::{
+    Chunks,
+    dia2::{
+        Dia2Error, Dialogue, KeptSnapshot, Made, Networks, Plan, Recording, Request, Resampling,
+        Snapshot, Speakers, Speaking, Word, check_request, memory as needs, words_of_json,
+    },
+};
+
+use crate::{SessionError, memory};
+
+/// The shortest recording that is read, in seconds: a frame.
+pub const LEAST_SECONDS: f64 = 0.08;
+
+/// A recording of a speaker that is not encoded yet.
+#[derive(Debug, Clone)]
+pub struct Speaker {
+    /// The sound.
+    pub sound: Audio,
+    /// Its words.
+    pub words: Vec<Word>,
+}
+
+impl Speaker {
+    /// Reads a sound file, and the file of its words.
+    ///
+    /// # Errors
+    /// The errors of [`read::song`] and of [`words_of_json`]; [`Error::File`].
+    pub fn read(sound: &Path, words: &Path, notices: &mut Vec<Notice>) -> Result<Self, Error> {
+        let file = |source| Error::File { action: Action::Read, path: words.to_owned(), source };
+        let bytes = std::fs::read(words).map_err(file)?;
+        let text =
+            texts::decode(&bytes).map_err(|why| Dia2Error::Words { why: why.to_string() })?;
+        let words = words_of_json(&text)?;
+        let (sound, more) = read::song(sound, LEAST_SECONDS)?;
+        notices.extend(more);
+        Ok(Self { sound, words })
+    }
+}
+
+/// The voices of a dialogue.
+#[derive(Debug, Clone, Copy)]
+pub enum Voices<'a> {
+    /// Recordings of speaker 1 and, if there are two, of speaker 2; none for voices of the model.
+    Recorded(&'a [Speaker]),
+    /// A snapshot that was kept.
+    Kept(&'a KeptSnapshot),
+}
+
+/// A script to speak.
+#[derive(Debug, Clone, Copy)]
+pub struct Task<'a> {
+    /// The script, with its settings.
+    pub request: &'a Request,
+    /// The voices.
+    pub voices: Voices<'a>,
+    /// The resampling of recordings.
+    pub resampling: Resampling,
+    /// Frames per chunk of sound.
+    pub chunks: Chunks,
+}
+
+/// Checks a request, and refuses a model that does not fit into memory.
+///
+/// # Errors
+/// The errors of [`check_request`]; [`SessionError::SpeechTooLarge`]; [`Error::Checkpoint`].
+pub fn check(task: Task<'_>, model: &Dia2, engine: Engine) -> Result<(), Error> {
+    check_request(task.request)?;
+    let size = |network| match model.size(network) {
+        Ok(size) => Ok(size.parameters),
+        Err(error) => Err(Error::checkpoint(error)),
+    };
+    let pair = size(Dia2Network::Backbone)? + size(Dia2Network::Depformer)?;
+    let decoder = size(Dia2Network::CodecDecoder)?;
+    let needs = [
+        needs::networks(model.config(), pair, 2, engine.widths()),
+        needs::codec_decoder(model.codec_config(), decoder, task.chunks.others, engine.widths()),
+    ];
+    memory::check(&needs, true, engine)
+        .map_err(|error| SessionError::SpeechTooLarge(Box::new(error)).into())
+}
+
+/// Speaks; `sink` receives the samples of each chunk as soon as it is decoded. Returns the notices of
+/// the plan, and the result.
+///
+/// # Errors
+/// The errors of [`Speaking`], of the recordings and of `sink`; [`Error::NoDevice`].
+pub fn speak(
+    task: Task<'_>,
+    model: &Dia2,
+    engine: Engine,
+    observe: &dyn Observe,
+    sink: &mut dyn FnMut(&[f32]) -> Result<(), Error>,
+) -> Result<(Vec<Notice>, Dialogue), Error> {
+    on_engine!(engine,
+    for<'a>(task: Task<'a>, model: &'a Dia2, observe: &'a dyn Observe,
+            sink: &'a mut dyn FnMut(&[f32]) -> Result<(), Error>)
+        -> Result<(Vec<Notice>, Dialogue), Error>,
+    |place: B| {
+        model.check::<B>(&place.device).map_err(Error::checkpoint)?;
+        speak_with(task, model, &Networks::<B>::new(model, place), observe, sink)
+    })?
+}
+
+/// As [`speak`], with the caller's networks, which are those of `model` and were checked.
+///
+/// # Errors
+/// The errors of [`Speaking`], of the recordings and of `sink`.
+pub fn speak_with<B: Backend>(
+    task: Task<'_>,
+    model: &Dia2,
+    networks: &Networks<'_, B>,
+    observe: &dyn Observe,
+    sink: &mut dyn FnMut(&[f32]) -> Result<(), Error>,
+) -> Result<(Vec<Notice>, Dialogue), Error> {
+    let Task { request, voices, resampling, chunks } = task;
+    let (recordings, snapshot) = match voices {
+        Voices::Recorded(speakers) => (encoded(speakers, resampling, networks, observe)?, None),
+        Voices::Kept(kept) => (Vec::new(), Some(kept.snapshot(networks)?)),
+    };
+    let speakers = match snapshot {
+        Some(_) => Speakers::Kept,
+        None => Speakers::Recorded(&recordings),
+    };
+    let plan = Plan::new(request, speakers, 0, model)?;
+    let notices = plan.notices.clone();
+    for made in Speaking::begin(plan, snapshot.as_ref(), networks, chunks, observe)? {
+        match made? {
+            Made::Samples(samples) => sink(&samples)?,
+            Made::Done(dialogue) => return Ok((notices, dialogue)),
+        }
+    }
+    unreachable!("a run ends with its result or an error")
+}
+
+/// Keeps the state after recordings, for runs with or without guidance: `rows` are those of
+/// [`Guidance::rows`](acestep_speech::dia2::Guidance::rows).
+///
+/// # Errors
+/// The errors of the recordings, and of loading.
+pub fn keep_with<B: Backend>(
+    speakers: &[Speaker],
+    resampling: Resampling,
+    rows: usize,
+    networks: &Networks<'_, B>,
+    observe: &dyn Observe,
+) -> Result<KeptSnapshot, Error> {
+    let recordings = encoded(speakers, resampling, networks, observe)?;
+    KeptSnapshot::new(&Snapshot::new(&recordings, rows, networks, observe)?, networks)
+}
+
+fn encoded<B: Backend>(
+    speakers: &[Speaker],
+    resampling: Resampling,
+    networks: &Networks<'_, B>,
+    observe: &dyn Observe,
+) -> Result<Vec<Recording>, Error> {
+    let of = |Speaker { sound, words }: &Speaker| {
+        Recording::new(sound, words.clone(), resampling, networks, observe)
+    };
+    speakers.iter().map(of).collect()
+}

@@ -1,0 +1,75 @@
+//! From a script of two speakers to speech: the pipeline of Dia2.
+//!
+//! ```text
+//! script -> entries -> [step by step: text, codes] -> frames -> samples, times of the words
+//! ```
+//!
+//! | module | content |
+//! |---|---|
+//! | `script`, `ids` | words and breaks of a script; special ids |
+//! | `machine` | which text tokens a step gets |
+//! | `grid` | codes, each codebook late by its delay |
+//! | `choose` | guidance and draws |
+//! | `words`, `times` | words with times: of a recording, of the speech |
+//! | `prefix` | recordings as the beginning of a run |
+//! | `streams` | the constants of a model |
+//! | `step`, `run` | the steps of a run on some networks |
+//! | `heard` | the frames that are heard |
+//! | `request`, `plan` | the user's input; everything that the run will do |
+//! | `networks`, `stage`, `memory` | the networks, stages, and the memory that they need |
+//! | `voice`, `snapshot`, `kept` | a recording to codes; the state after it; in a file |
+//! | `sound`, `speak` | frames to samples while they arrive; a plan to speech |
+//! | `begin`, `dialogue` | the state at the beginning; the results |
+
+mod begin;
+mod choose;
+mod dialogue;
+mod error;
+mod grid;
+mod heard;
+mod ids;
+mod kept;
+mod machine;
+pub mod memory;
+mod networks;
+mod plan;
+mod prefix;
+mod request;
+mod run;
+mod script;
+mod snapshot;
+mod sound;
+mod speak;
+pub mod stage;
+mod step;
+mod streams;
+#[cfg(test)]
+mod testing;
+mod times;
+mod voice;
+mod words;
+
+pub use choose::{Drawing, Guidance, Sampling, Uniforms, ban};
+pub use dialogue::{Dialogue, Made};
+pub use error::Dia2Error;
+pub use grid::{Grid, sanitised};
+pub use heard::{Beginning, Heard};
+pub use ids::Ids;
+pub use kept::KeptSnapshot;
+pub use machine::{Machine, Spoken, Text};
+pub use networks::{
+    BACKBONE, CODEC_DECODER, CODEC_ENCODER, DEPFORMER, Networks, Pair, reader, streams,
+};
+pub use plan::{Plan, Speakers, Voice, check_request};
+pub use prefix::{Prefix, Recording};
+pub use request::Request;
+pub use run::{Ending, Run};
+pub use script::{Entry, Reader};
+pub use snapshot::Snapshot;
+pub use sound::{Decoding, SAMPLE_RATE, pcm16};
+pub use speak::{Speaking, speak};
+pub use step::{Chooser, Read, RunState, Step, StepNetworks};
+pub use streams::Streams;
+pub use times::{TimesFormat, times};
+pub use voice::{Resampling, linear};
+pub use words::{Placed, Word, words_of_json};

@@ -1,0 +1,55 @@
+//! Memory needs of a dialogue, computed before anything is loaded.
+//!
+//! Weights and caches are exact. Work memory is an estimate.
+
+use acestep_engine::device::memory::{LayerSizes, Lifetime, MemoryNeed, Widths, product};
+use acestep_model::speech::{dia2, mimi};
+
+use super::stage;
+
+/// Frames of a recording that the codec decodes at once, with those of a snapshot.
+const RECORDING: usize = 256;
+
+/// Computes the needs of backbone and depformer, which have `parameters` together, for a run with
+/// `rows` rows.
+pub fn networks(config: &dia2::Config, parameters: u64, rows: usize, widths: Widths) -> MemoryNeed {
+    let decoder = &config.model.decoder;
+    let sizes = LayerSizes {
+        hidden: decoder.n_embd,
+        intermediate: decoder.n_hidden,
+        heads: decoder.gqa_query_heads * decoder.gqa_head_dim,
+    };
+    let keys = decoder.kv_heads * decoder.gqa_head_dim;
+    let steps = config.runtime.max_context_steps + 1;
+    let one = product(&[keys, steps, rows]) * widths.number;
+    let inner = decoder.low_rank_dim.unwrap_or(decoder.n_embd);
+    let table = product(&[config.data.text_vocab_size, inner]);
+    MemoryNeed {
+        stage: stage::SPEECH,
+        lifetime: Lifetime::Run,
+        weights: widths.weights(parameters),
+        work: sizes.work(rows, widths.number),
+        cache: 2 * decoder.n_layer as u64 * one,
+        largest: widths.weights(table).max(one),
+    }
+}
+
+/// Computes the needs of the codec's decoder for chunks of `frames`.
+pub fn codec_decoder(
+    config: &mimi::Config,
+    parameters: u64,
+    frames: usize,
+    widths: Widths,
+) -> MemoryNeed {
+    // The last stage is the widest: all its samples in a few channels, several times.
+    let samples = frames.max(RECORDING) * config.samples_per_frame();
+    let widest = product(&[samples, config.num_filters]) * widths.number;
+    MemoryNeed {
+        stage: stage::CODEC_DECODER,
+        lifetime: Lifetime::Run,
+        weights: widths.weights_of_others(parameters),
+        work: 4 * widest,
+        cache: 0,
+        largest: widest,
+    }
+}

@@ -1,0 +1,111 @@
+//! Frames to samples while they arrive.
+
+use std::rc::Rc;
+
+use acestep_engine::{Error, audio::loudness::require_finite, host::to_host};
+use acestep_model::{
+    Backend, Place,
+    nn::ForeignState,
+    speech::mimi::{Decoder, DecoderState},
+};
+use burn::tensor::{Int, Tensor, TensorData};
+
+use super::{
+    grid::sanitised,
+    networks::{CODEC_DECODER, Networks},
+};
+
+/// Samples per second of the sound.
+pub const SAMPLE_RATE: u32 = 24_000;
+
+/// Decodes frames in the order of their arrival. Chunks of any sizes give the same samples.
+///
+/// A clone continues the same sound a second time.
+#[derive(Debug, Clone)]
+pub struct Decoding<B: Backend> {
+    decoder: Rc<Decoder<B>>,
+    state: DecoderState<B>,
+    device: B::Device,
+    codebook_size: usize,
+    has_begun: bool,
+}
+
+impl<B: Backend> Decoding<B> {
+    /// Begins a sound.
+    ///
+    /// # Errors
+    /// The errors of loading.
+    pub fn begin(networks: &Networks<'_, B>) -> Result<Self, Error> {
+        let decoder = networks.codec_decoder()?;
+        let (state, device) = (DecoderState::default(), networks.device().clone());
+        let codebook_size = networks.checkpoint().codec_config().codebook_size;
+        Ok(Self { decoder, state, device, codebook_size, has_begun: false })
+    }
+
+    /// Samples of a frame.
+    pub fn samples_per_frame(&self) -> usize {
+        self.decoder.samples_per_frame()
+    }
+
+    /// Returns the samples of the next frames, from -1 to 1. Ids that are no codes are heard as
+    /// code 0.
+    ///
+    /// # Errors
+    /// [`Error::NotFinite`].
+    pub fn decode(&mut self, frames: &[Vec<u32>]) -> Result<Vec<f32>, Error> {
+        let Some(first) = frames.first() else { return Ok(Vec::new()) };
+        self.has_begun = true;
+        let groups = first.len();
+        let frames: Vec<_> =
+            frames.iter().map(|frame| sanitised(frame.clone(), self.codebook_size)).collect();
+        let of_group = |group: usize| frames.iter().map(move |frame| frame[group] as i32);
+        let codes: Vec<i32> = (0..groups).flat_map(of_group).collect();
+        let data = TensorData::new(codes, [groups, frames.len()]);
+        let codes = Tensor::<B, 2, Int>::from_data(data, &self.device);
+        let (decoder, state) = (&*self.decoder, &mut self.state);
+        let mut samples = to_host(B::on_pool(|| decoder.forward(codes, state)));
+        require_finite("the codec decoder", &samples)?;
+        samples.iter_mut().for_each(|sample| *sample = sample.clamp(-1.0, 1.0));
+        Ok(samples)
+    }
+
+    /// Copies the state to the host; empty before the first frame.
+    pub(super) fn to_data(&self, place: &Place<B>) -> Vec<TensorData> {
+        match self.has_begun {
+            true => self.decoder.state_to_data(&self.state, place),
+            false => Vec::new(),
+        }
+    }
+
+    /// Continues a state of [`Self::to_data`].
+    ///
+    /// # Errors
+    /// [`ForeignState`] inside `Ok` if it is from another codec; the errors of loading.
+    pub(super) fn from_data(
+        tensors: Vec<TensorData>,
+        networks: &Networks<'_, B>,
+    ) -> Result<Result<Self, ForeignState>, Error> {
+        let fresh = Self::begin(networks)?;
+        if tensors.is_empty() {
+            return Ok(Ok(fresh));
+        }
+        let state = fresh.decoder.state_from_data(tensors, &networks.place(CODEC_DECODER));
+        Ok(state.map(|state| Self { state, has_begun: true, ..fresh }))
+    }
+}
+
+/// Returns 16-bit samples as upstream writes them: cut to -1 to 1, times 32767, without the fraction.
+pub fn pcm16(samples: &[f32]) -> Vec<i16> {
+    samples.iter().map(|sample| (sample.clamp(-1.0, 1.0) * 32_767.0) as i16).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 0.5 * 32767 is 16383.5.
+    #[test]
+    fn sixteen_bits_are_cut_toward_zero() {
+        assert_eq!(pcm16(&[0.5, -0.5, 1.5, -1.5, 0.0]), [16_383, -16_383, 32_767, -32_767, 0]);
+    }
+}

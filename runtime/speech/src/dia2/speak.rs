@@ -1,0 +1,324 @@
+//! A plan to speech: frames are decoded while they are written.
+
+use std::{collections::VecDeque, fmt, time::Instant};
+
+use acestep_engine::{Audio, Error, Event, Observe, progress::check, sampling::Draws};
+use acestep_model::Backend;
+
+use super::{
+    begin::{fresh, of_snapshot},
+    choose::Drawing,
+    dialogue::{Dialogue, Made},
+    heard::{Beginning, Heard},
+    networks::{Networks, Pair},
+    plan::{Plan, Voice},
+    run::{self, Run},
+    script::Entry,
+    snapshot::Snapshot,
+    sound::{Decoding, SAMPLE_RATE},
+    stage,
+    step::Chooser,
+    times::times,
+};
+use crate::{
+    guard::{Fault, Guard},
+    spoken::{Chunks, Ended, Ending, Segment, Spoken, Times},
+};
+
+/// Speaks a plan. `sink` receives the samples of each chunk as soon as it is decoded; the run waits
+/// for it. A plan of a kept voice needs its `snapshot`.
+///
+/// # Errors
+/// The errors of [`Speaking`] and of `sink`.
+pub fn speak<B: Backend>(
+    plan: &Plan,
+    snapshot: Option<&Snapshot<B>>,
+    networks: &Networks<'_, B>,
+    chunks: Chunks,
+    observe: &dyn Observe,
+    sink: &mut dyn FnMut(&[f32]) -> Result<(), Error>,
+) -> Result<Dialogue, Error> {
+    for made in Speaking::begin(plan.clone(), snapshot, networks, chunks, observe)? {
+        match made? {
+            Made::Samples(samples) => sink(&samples)?,
+            Made::Done(dialogue) => return Ok(dialogue),
+        }
+    }
+    unreachable!("a run ends with its result or an error")
+}
+
+/// Speaks a plan: an iterator over samples, then the result.
+///
+/// Nothing is computed before it is asked for. An error, such as [`Error::Cancelled`], ends the run.
+pub struct Speaking<'a, 'n, B: Backend> {
+    networks: &'a Networks<'n, B>,
+    observe: &'a dyn Observe,
+    plan: Plan,
+    chunks: Chunks,
+    run: Run<Pair<B>>,
+    heard: Heard,
+    /// Words of recordings at the beginning of the transcript that are not heard.
+    silent_words: usize,
+    decoding: Decoding<B>,
+    guard: Guard,
+    /// The next frame of the run.
+    next: usize,
+    /// Frames that are decoded and not heard.
+    unheard: usize,
+    /// Frames without sound yet.
+    chunk: Vec<Vec<u32>>,
+    frames: Vec<Vec<u32>>,
+    samples: Vec<f32>,
+    made: VecDeque<Made>,
+    start: Instant,
+    times: Times,
+    is_over: bool,
+}
+
+impl<B: Backend> fmt::Debug for Speaking<'_, '_, B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { run, chunks, .. } = self;
+        f.debug_struct("Speaking").field("run", run).field("chunks", chunks).finish_non_exhaustive()
+    }
+}
+
+impl<'a, 'n, B: Backend> Speaking<'a, 'n, B> {
+    /// Loads the networks, and reads the recordings of the plan.
+    ///
+    /// # Errors
+    /// The errors of loading and of the device; [`Error::Cancelled`]; [`Error::Conflict`] if the
+    /// snapshot is not one of the plan.
+    pub fn begin(
+        plan: Plan,
+        snapshot: Option<&Snapshot<B>>,
+        networks: &'a Networks<'n, B>,
+        chunks: Chunks,
+        observe: &'a dyn Observe,
+    ) -> Result<Self, Error> {
+        let drawing = Box::new(Draws::new(plan.seed, 1));
+        Self::begin_with(drawing, plan, snapshot, networks, chunks, observe)
+    }
+
+    /// As [`Self::begin`], with another source of draws than the seed of the plan.
+    ///
+    /// # Errors
+    /// As [`Self::begin`].
+    pub fn begin_with(
+        drawing: Box<dyn Drawing>,
+        plan: Plan,
+        snapshot: Option<&Snapshot<B>>,
+        networks: &'a Networks<'n, B>,
+        chunks: Chunks,
+        observe: &'a dyn Observe,
+    ) -> Result<Self, Error> {
+        let start = Instant::now();
+        check(observe)?;
+        let Plan { guidance, text, audio, .. } = plan;
+        let snapshot = match (&plan.voice, snapshot) {
+            (Voice::Kept, Some(snapshot)) if snapshot.serves(&plan) => Some(snapshot),
+            (Voice::Own | Voice::Recorded(_), None) => None,
+            _ => return Err(Error::Conflict("the snapshot is not that of the plan".to_owned())),
+        };
+        observe.event(Event::Loading(stage::SPEECH));
+        let pair = networks.attempt(stage::SPEECH, || networks.pair())?;
+        let (state, known) = match snapshot {
+            Some(snapshot) => (of_snapshot(snapshot, &plan), snapshot.known),
+            None => (fresh(&plan, &pair, networks, observe)?, 0),
+        };
+        let first = state.step;
+        let beginning = match &plan.voice {
+            // The codec reads what was before, so that the sound goes on from it.
+            Voice::Kept => Beginning::At(0),
+            _ if plan.include_prefix => Beginning::At(0),
+            _ if plan.streams.ahead > 0 => Beginning::At(first),
+            _ => Beginning::Word { less: plan.initial_padding, otherwise: first },
+        };
+        let (decoding, next) = match snapshot {
+            Some(snapshot) => (snapshot.decoding.clone(), snapshot.decoded),
+            None => (networks.attempt(stage::CODEC_DECODER, || Decoding::begin(networks))?, 0),
+        };
+        let silent_words = match &plan.voice {
+            Voice::Recorded(prefix) if !plan.include_prefix => {
+                prefix.entries.iter().filter(|entry| !entry.is_break()).count()
+            }
+            _ => 0,
+        };
+        let chooser = Chooser { guidance, text, audio, drawing };
+        let most = plan.most_steps;
+        let run = Run::new(state, (known, most), chooser, plan.streams.clone(), pair);
+        let speaking = Self {
+            networks,
+            observe,
+            chunks,
+            heard: Heard::new(beginning),
+            silent_words,
+            decoding,
+            guard: Guard::default(),
+            next,
+            unheard: if snapshot.is_some() { first - next } else { 0 },
+            chunk: Vec::new(),
+            frames: Vec::new(),
+            samples: Vec::new(),
+            made: VecDeque::new(),
+            start,
+            times: Times { prompt: start.elapsed(), ..Times::default() },
+            is_over: false,
+            run,
+            plan,
+        };
+        speaking.advanced();
+        Ok(speaking)
+    }
+
+    /// The steps, for what is not in the result.
+    pub fn run(&self) -> &Run<Pair<B>> {
+        &self.run
+    }
+
+    /// Adds entries to the script, so that the run goes on.
+    pub fn append(&mut self, entries: impl IntoIterator<Item = Entry>) {
+        self.run.append(entries);
+    }
+
+    /// Takes a step, and decodes a chunk if it is complete.
+    fn step(&mut self) -> Result<(), Error> {
+        check(self.observe)?;
+        let begin = Instant::now();
+        let Self { networks, run, .. } = self;
+        let step = networks.attempt(stage::SPEECH, || run.advance())?;
+        self.times.frames += begin.elapsed();
+        if let Some(step) = step
+            && step.text.main == self.plan.streams.ids.new_word
+        {
+            self.heard.word(step.step);
+        }
+        while let Some(frame) = self.run.frame(self.next) {
+            self.next += 1;
+            self.chunk.extend(self.heard.add(frame));
+        }
+        let ending = self.run.ending();
+        if ending.is_some() {
+            self.chunk.extend(self.heard.end());
+        }
+        self.advanced();
+        let Chunks { first, others } = self.chunks;
+        let size = if self.frames.is_empty() { first } else { others }.max(1);
+        let fault = match self.chunk.len() >= self.unheard + size || ending.is_some() {
+            true => self.decode()?,
+            false => None,
+        };
+        match (fault, ending) {
+            (Some(fault), _) => self.end(Ended::Fault(fault)),
+            (None, Some(ending)) => self.end(Ended::Frames(ended(ending))),
+            (None, None) => (),
+        }
+        Ok(())
+    }
+
+    /// Decodes the frames that have no sound yet. Returns a fault if there is one.
+    fn decode(&mut self) -> Result<Option<Fault>, Error> {
+        let begin = Instant::now();
+        let Self { networks, decoding, chunk, .. } = self;
+        let mut sound = networks.attempt(stage::CODEC_DECODER, || decoding.decode(chunk))?;
+        self.times.codec += begin.elapsed();
+        let per_frame = self.decoding.samples_per_frame();
+        let unheard = self.unheard.min(self.chunk.len());
+        self.unheard -= unheard;
+        self.chunk.drain(..unheard);
+        sound.drain(..unheard * per_frame);
+        let fault = self.watch(&sound);
+        if let Some((frames, _)) = fault {
+            self.chunk.truncate(frames);
+            sound.truncate(frames * per_frame);
+        }
+        self.frames.append(&mut self.chunk);
+        if !sound.is_empty() {
+            if self.samples.is_empty() {
+                self.times.first_sound = self.start.elapsed();
+            }
+            self.samples.extend_from_slice(&sound);
+            self.made.push_back(Made::Samples(sound));
+        }
+        Ok(fault.map(|(_, fault)| fault))
+    }
+
+    /// Looks for a fault in the frames of the chunk: its number of frames, the last one at fault. The
+    /// breaks of the script are not looked at.
+    fn watch(&mut self, sound: &[f32]) -> Option<(usize, Fault)> {
+        let first = self.first() + self.frames.len();
+        let per_frame = self.decoding.samples_per_frame();
+        for (index, samples) in sound.chunks(per_frame).enumerate() {
+            if self.run.state().machine.is_break(first + index) {
+                continue;
+            }
+            let frame = std::slice::from_ref(&self.chunk[index]);
+            if let Some((_, fault)) = self.guard.add(frame, samples) {
+                return Some((index + 1, fault));
+            }
+        }
+        None
+    }
+
+    /// The step of the first frame that is heard.
+    fn first(&self) -> usize {
+        match self.plan.voice {
+            Voice::Kept => self.run.start(),
+            Voice::Own | Voice::Recorded(_) => self.heard.first().unwrap_or_default(),
+        }
+    }
+
+    /// Ends the run.
+    fn end(&mut self, ended: Ended) {
+        self.is_over = true;
+        let machine = &self.run.state().machine;
+        let transcript = machine.transcript();
+        let transcript = transcript.get(self.silent_words..).unwrap_or_default();
+        let rate = self.plan.streams.frame_rate;
+        let words = times(transcript, self.first(), self.frames.len(), rate);
+        let left = machine.left();
+        let elapsed = self.start.elapsed();
+        self.times.total = elapsed;
+        self.observe.event(Event::Finished { stage: stage::SPEECH, elapsed });
+        let frames = std::mem::take(&mut self.frames);
+        let segment = Segment {
+            text: self.plan.script.clone(),
+            seed: self.plan.seed,
+            frames: frames.len(),
+            ended,
+        };
+        let samples = std::mem::take(&mut self.samples);
+        let audio = Audio { channels: vec![samples], sample_rate: SAMPLE_RATE };
+        let (segments, times) = (vec![segment], self.times);
+        let spoken = Spoken { audio, frames, segments, unspoken: 0, times };
+        self.made.push_back(Made::Done(Dialogue { spoken, words, left }));
+    }
+
+    fn advanced(&self) {
+        let (start, step) = (self.run.start(), self.run.state().step);
+        let room = self.plan.streams.most_steps.saturating_sub(start);
+        let (done, total) = (step - start, self.plan.most_steps.min(room).max(1));
+        self.observe.event(Event::Advanced { stage: stage::SPEECH, done, total });
+    }
+}
+
+impl<B: Backend> Iterator for Speaking<'_, '_, B> {
+    type Item = Result<Made, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        while self.made.is_empty() && !self.is_over {
+            if let Err(error) = self.step() {
+                self.is_over = true;
+                return Some(Err(error));
+            }
+        }
+        self.made.pop_front().map(Ok)
+    }
+}
+
+fn ended(ending: run::Ending) -> Ending {
+    match ending {
+        run::Ending::Finished => Ending::Finished,
+        run::Ending::Context => Ending::Limit { field: "max_context_steps" },
+        run::Ending::Limit => Ending::Limit { field: "max_steps" },
+    }
+}

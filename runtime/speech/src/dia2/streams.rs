@@ -1,0 +1,54 @@
+//! The constants of a model that a run needs: ids, delays and limits.
+
+use serde::{Deserialize, Serialize};
+
+use super::{grid::Grid, ids::Ids, machine::Machine, script::Entry};
+
+/// Steps after the last word: its last frames, and six frames of rest.
+const TAIL: usize = 6;
+
+/// The streams of a model: two of text, and one for each codebook.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Streams {
+    /// Special ids.
+    pub ids: Ids,
+    /// Delay of each codebook in frames, at least 1.
+    pub delays: Vec<usize>,
+    /// `second_stream_ahead`: number of the word that the second stream spells; 0 for none.
+    pub ahead: usize,
+    /// Most steps of a run, with those of a recording.
+    pub most_steps: usize,
+    /// Codes of a codebook.
+    pub codebook_size: usize,
+    /// Frames per second.
+    pub frame_rate: f64,
+}
+
+impl Streams {
+    /// The largest delay.
+    pub fn most_delay(&self) -> usize {
+        self.delays.iter().copied().max().unwrap_or_default()
+    }
+
+    /// The first step that is not taken if the text ends at `end_step`.
+    pub fn cut(&self, end_step: usize) -> usize {
+        end_step + self.most_delay() + TAIL
+    }
+
+    /// A machine for `entries`.
+    pub fn machine(&self, entries: Vec<Entry>, initial_padding: usize) -> Machine {
+        Machine::new(entries, initial_padding, self.ahead, &self.ids)
+    }
+
+    /// An empty grid. `unwritten` is the code of columns that are never written.
+    pub fn grid(&self, unwritten: u32) -> Grid {
+        Grid::new(&self.delays, unwritten)
+    }
+
+    /// The tokens before the first step: text, then codes.
+    pub fn first_tokens(&self) -> Vec<u32> {
+        let mut tokens = vec![self.ids.audio_pad; 2 + self.delays.len()];
+        tokens[..2].copy_from_slice(&[self.ids.bos, self.ids.pad]);
+        tokens
+    }
+}

@@ -1,0 +1,218 @@
+//! The words of a recording with their times, and the entries and steps that they become.
+//!
+//! Upstream runs Whisper itself. Here the words come from a file of any usual aligner.
+//!
+//! Source: nari-labs/dia2 at 8687268, `runtime/voice_clone.py`.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{
+    error::Dia2Error,
+    script::{Entry, Reader, TAGS, is_space},
+};
+
+/// A word of a recording.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Word {
+    /// The word.
+    pub text: String,
+    /// Its beginning in seconds.
+    pub start: f64,
+    /// Its end in seconds.
+    pub end: f64,
+}
+
+/// Latest second of a word; a later one is a mistake of units.
+const MOST_SECONDS: f64 = 600.0;
+
+/// Reads words with times from JSON:
+///
+/// | form | from |
+/// |---|---|
+/// | `[{"text", "start", "end"}]`, also with `word` | this program, hand-written |
+/// | `{"words": [..]}` | the API of OpenAI, gentle, ElevenLabs |
+/// | `{"segments": [{"words": [..]}]}` | Whisper, whisper-timestamped, WhisperX |
+/// | `{"tiers": {"words": {"entries": [[start, end, text]]}}}` | Montreal Forced Aligner |
+/// | `{"transcription": [{"text", "offsets": {"from", "to"}}]}` | whisper.cpp, in milliseconds |
+///
+/// # Errors
+/// [`Dia2Error::Words`] if it is another JSON, or a word has no times or times out of order.
+pub fn words_of_json(json: &str) -> Result<Vec<Word>, Dia2Error> {
+    let bad = |why: String| Dia2Error::Words { why };
+    let value: Value =
+        serde_json::from_str(json).map_err(|error| bad(format!("it is not JSON: {error}")))?;
+    let found = found(&value).ok_or_else(|| bad("it has no list of words".to_owned()))?;
+    let mut words: Vec<Word> = Vec::new();
+    for Found { text, times } in found {
+        let text = text.trim_matches(is_space);
+        if text.is_empty() {
+            continue;
+        }
+        let number = words.len() + 1;
+        let bad =
+            |why: &str| Err(Dia2Error::Words { why: format!("word {number}, `{text}`, {why}") });
+        let Some([start, end]) = times else { return bad("has no `start` and `end`") };
+        if !(0.0..=MOST_SECONDS).contains(&start) || !(start..=MOST_SECONDS).contains(&end) {
+            return bad(&format!("has impossible times: {start} s to {end} s"));
+        }
+        if words.last().is_some_and(|before| before.start > start) {
+            return bad("begins before the word before it");
+        }
+        words.push(Word { text: text.to_owned(), start, end });
+    }
+    match words.is_empty() {
+        true => Err(bad("it has no words".to_owned())),
+        false => Ok(words),
+    }
+}
+
+/// A word in some form.
+struct Found<'a> {
+    text: &'a str,
+    times: Option<[f64; 2]>,
+}
+
+fn found(value: &Value) -> Option<Vec<Found<'_>>> {
+    if let Some(list) = value.as_array().or_else(|| value["words"].as_array()) {
+        return list.iter().map(word).collect();
+    }
+    if let Some(segments) = value["segments"].as_array() {
+        let lists = segments.iter().map(|segment| segment["words"].as_array());
+        let lists: Vec<_> = lists.collect::<Option<_>>()?;
+        return lists.into_iter().flatten().map(word).collect();
+    }
+    if let Some(entries) = value["tiers"]["words"]["entries"].as_array() {
+        return entries.iter().map(interval).collect();
+    }
+    value["transcription"].as_array()?.iter().map(offsets).collect()
+}
+
+fn word(value: &Value) -> Option<Found<'_>> {
+    let text = value["text"].as_str().or_else(|| value["word"].as_str())?;
+    Some(Found { text, times: pair(&value["start"], &value["end"]) })
+}
+
+fn interval(value: &Value) -> Option<Found<'_>> {
+    Some(Found { text: value[2].as_str()?, times: pair(&value[0], &value[1]) })
+}
+
+fn offsets(value: &Value) -> Option<Found<'_>> {
+    let offsets = &value["offsets"];
+    let times = pair(&offsets["from"], &offsets["to"]).map(|times| times.map(|ms| ms / 1000.0));
+    Some(Found { text: value["text"].as_str()?, times })
+}
+
+fn pair(start: &Value, end: &Value) -> Option<[f64; 2]> {
+    Some([start.as_f64()?, end.as_f64()?])
+}
+
+/// The words of one speaker as entries, and the steps at which they begin.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Placed {
+    /// The entries.
+    pub entries: Vec<Entry>,
+    /// The step of each entry.
+    pub steps: Vec<usize>,
+}
+
+impl Reader<'_> {
+    /// Places the words of `speaker`, 0 or 1; without a speaker the first word has no tag.
+    pub fn placed(&self, words: &[Word], speaker: Option<usize>) -> Placed {
+        let frame = |seconds: f64| (seconds * self.frame_rate).round_ties_even() as usize;
+        let (mut entries, mut steps) = (Vec::new(), Vec::new());
+        let mut before = 0;
+        for (index, word) in words.iter().enumerate() {
+            let tokens = match speaker {
+                Some(speaker) if index == 0 => {
+                    self.tokenizer.encode(&format!("{} {}", TAGS[speaker], word.text))
+                }
+                _ => self.tokenizer.encode(&word.text),
+            };
+            let start = frame(word.start).max(before + 1);
+            let end = start + tokens.len();
+            let next = words.get(index + 1).map_or(word.end, |next| next.start);
+            let next = frame(next).max(end + 1);
+            steps.push(start - 1);
+            entries.push(Entry { tokens, text: word.text.clone(), padding: next - start - 1 });
+            before = end;
+        }
+        Placed { entries, steps }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::testing, *};
+
+    fn word(text: &str, start: f64, end: f64) -> Word {
+        Word { text: text.to_owned(), start, end }
+    }
+
+    /// Golden: words_to_entries.json, nari-labs/dia2 at 8687268.
+    #[test]
+    fn words_are_placed_as_by_the_reference() {
+        let golden = testing::json("words_to_entries.json");
+        let tokenizer = testing::tokenizer();
+        let reader = testing::reader(&tokenizer);
+        let cases = golden["cases"].as_array().expect("cases");
+        assert_eq!(cases.len(), 18);
+        for case in cases {
+            let of = |value: &Value| {
+                let time = |at: usize| value[at].as_f64().expect("a time");
+                word(value[0].as_str().expect("a text"), time(1), time(2))
+            };
+            let words: Vec<Word> =
+                case["words"].as_array().expect("words").iter().map(of).collect();
+            let speaker =
+                case["speaker"].as_str().and_then(|tag| TAGS.iter().position(|t| *t == tag));
+            let placed = reader.placed(&words, speaker);
+            assert_eq!(placed.entries, testing::entries(&case["entries"]), "{words:?}");
+            let steps: Vec<u64> = placed.steps.iter().map(|&step| step as u64).collect();
+            let expected = case["new_word_steps"].as_array().expect("steps").iter();
+            assert_eq!(steps, expected.filter_map(Value::as_u64).collect::<Vec<_>>(), "{words:?}");
+        }
+    }
+
+    #[test]
+    fn every_form_of_the_aligners_is_read() {
+        let expected = [word("Hello", 0.08, 0.36), word("there.", 0.4, 0.62)];
+        for json in [
+            r#"[{"text": " Hello", "start": 0.08, "end": 0.36}, {"word": "there.", "start": 0.4, "end": 0.62}]"#,
+            r#"{"words": [{"text": "Hello", "start": 0.08, "end": 0.36, "type": "word"},
+                {"text": " ", "start": 0.36, "end": 0.4, "type": "spacing"},
+                {"text": "there.", "start": 0.4, "end": 0.62, "type": "word"}]}"#,
+            r#"{"text": "Hello there.", "segments": [{"words": [{"word": " Hello", "start": 0.08, "end": 0.36, "probability": 0.9}]},
+                {"words": []}, {"words": [{"text": "there.", "start": 0.4, "end": 0.62, "confidence": 0.8}]}]}"#,
+            r#"{"start": 0, "end": 1, "tiers": {"words": {"type": "interval", "entries":
+                [[0, 0.08, ""], [0.08, 0.36, "Hello"], [0.4, 0.62, "there."]]}, "phones": {"entries": []}}}"#,
+            r#"{"transcription": [{"text": " Hello", "offsets": {"from": 80, "to": 360}},
+                {"text": " there.", "offsets": {"from": 400, "to": 620}}]}"#,
+        ] {
+            assert_eq!(words_of_json(json).expect("words"), expected, "{json}");
+        }
+    }
+
+    #[test]
+    fn words_that_cannot_be_used_are_refused_with_a_reason() {
+        for (json, reason) in [
+            ("nonsense", "it is not JSON"),
+            ("{}", "it has no list of words"),
+            ("[]", "it has no words"),
+            (r#"[{"text": " "}]"#, "it has no words"),
+            (r#"["Hello"]"#, "it has no list of words"),
+            (r#"{"segments": [{"text": "Hello"}]}"#, "it has no list of words"),
+            (r#"[{"word": "2014"}]"#, "word 1, `2014`, has no `start` and `end`"),
+            (r#"[{"word": "a", "start": -1, "end": 2}]"#, "impossible times: -1 s to 2 s"),
+            (r#"[{"word": "a", "start": 2, "end": 1}]"#, "impossible times"),
+            (r#"[{"word": "a", "start": 80, "end": 36000}]"#, "impossible times"),
+            (
+                r#"[{"word": "a", "start": 2, "end": 3}, {"word": "b", "start": 1, "end": 3}]"#,
+                "word 2, `b`, begins before the word before it",
+            ),
+        ] {
+            let error = words_of_json(json).expect_err(json).to_string();
+            assert!(error.contains(reason), "{json}: {error}");
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! Files of kept states: safetensors with metadata and a checksum.
+//!
+//! The metadata are a format, a text (`voice`), and a SHA-256 of the tensors and of that text.
+
+use std::{collections::HashMap, fs, io::Write as _, path::Path};
+
+use acestep_engine::{
+    Action, Error,
+    files::{Existing, write_whole},
+};
+use burn::tensor::{Bytes, DType, TensorData};
+use safetensors::{Dtype, SafeTensors, tensor::TensorView};
+use sha2::{Digest as _, Sha256};
+
+/// A larger file is no kept state.
+const MOST_BYTES: u64 = 1 << 30;
+
+/// The content of a file.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct KeptFile {
+    /// A text of the family, in JSON.
+    pub(crate) metadata: String,
+    /// Tensors in the order of their names.
+    pub(crate) tensors: Vec<(String, TensorData)>,
+}
+
+impl KeptFile {
+    /// Writes the file, which appears whole or not at all.
+    ///
+    /// # Errors
+    /// The errors of [`write_whole`].
+    pub(crate) fn write(&self, format: &str, path: &Path, existing: Existing) -> Result<(), Error> {
+        let Self { metadata, tensors } = self;
+        let parts = tensors.iter().map(|(name, data)| {
+            let shape = data.shape.to_vec();
+            (format!("{name} {:?} {shape:?}", file_type(data.dtype)), data.as_bytes())
+        });
+        let sha256 = checksum(parts, metadata);
+        let metadata = [("format", format), ("voice", metadata), ("sha256", &sha256)];
+        let metadata = metadata.map(|(key, value)| (key.to_owned(), value.to_owned()));
+        let views = tensors.iter().map(|(name, data)| {
+            let view = TensorView::new(file_type(data.dtype), data.shape.to_vec(), data.as_bytes());
+            (&**name, view.expect("bytes of the shape"))
+        });
+        let bytes = safetensors::serialize(views, Some(HashMap::from(metadata)));
+        let bytes = bytes.expect("names are all different");
+        write_whole(path, existing, |file| file.write_all(&bytes))
+    }
+
+    /// Reads a file of `format`. The inner error says why it is none.
+    ///
+    /// # Errors
+    /// [`Error::File`].
+    pub(crate) fn read(format: &str, path: &Path) -> Result<Result<Self, String>, Error> {
+        let file = |source| Error::File { action: Action::Read, path: path.to_owned(), source };
+        if path.metadata().map_err(file)?.len() > MOST_BYTES {
+            return Ok(Err("it is larger than any voice".to_owned()));
+        }
+        let bytes = fs::read(path).map_err(file)?;
+        Ok(Self::of_bytes(format, &bytes))
+    }
+
+    fn of_bytes(format: &str, bytes: &[u8]) -> Result<Self, String> {
+        let (_, header) = SafeTensors::read_metadata(bytes).map_err(|why| why.to_string())?;
+        let said = header.metadata().clone().unwrap_or_default();
+        let of = |key: &str| said.get(key).map(String::as_str).unwrap_or_default();
+        if of("format") != format {
+            return Err("it is not a voice of this program's format".to_owned());
+        }
+        let tensors = SafeTensors::deserialize(bytes).map_err(|why| why.to_string())?;
+        let mut tensors = tensors.tensors();
+        // As they were written.
+        tensors.sort_by(|(a, _), (b, _)| a.cmp(b));
+        let parts = tensors.iter().map(|(name, view)| {
+            (format!("{name} {:?} {:?}", view.dtype(), view.shape()), view.data())
+        });
+        if checksum(parts, of("voice")) != of("sha256") {
+            return Err("its checksum differs: it is damaged".to_owned());
+        }
+        let tensors = tensors.into_iter().map(|(name, view)| Some((name, data_of(&view)?)));
+        let tensors = tensors.collect::<Option<_>>();
+        let tensors = tensors.ok_or("its tensors are not those of a voice")?;
+        Ok(Self { metadata: of("voice").to_owned(), tensors })
+    }
+
+    /// The tensor `name`.
+    pub(crate) fn tensor(&self, name: &str) -> Option<&TensorData> {
+        self.tensors.iter().find(|(own, _)| own == name).map(|(_, data)| data)
+    }
+
+    /// The tensors whose names begin with `prefix`, in order.
+    pub(crate) fn below(&self, prefix: &str) -> Vec<TensorData> {
+        let own = self.tensors.iter().filter(|(name, _)| name.starts_with(prefix));
+        own.map(|(_, data)| data.clone()).collect()
+    }
+}
+
+/// Returns tensors with names that begin with `prefix` and keep their order.
+pub(crate) fn numbered(prefix: &str, tensors: &[TensorData]) -> Vec<(String, TensorData)> {
+    let named = |(index, data): (usize, &TensorData)| (format!("{prefix}{index:04}"), data.clone());
+    tensors.iter().enumerate().map(named).collect()
+}
+
+/// Returns the SHA-256 of descriptions and bytes of tensors, and of metadata.
+fn checksum<'a>(tensors: impl Iterator<Item = (String, &'a [u8])>, metadata: &str) -> String {
+    let mut hash = Sha256::new();
+    for (description, bytes) in tensors {
+        hash.update(description + "\n");
+        hash.update(bytes);
+    }
+    hash.update(metadata);
+    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn file_type(dtype: DType) -> Dtype {
+    match dtype {
+        DType::F32 => Dtype::F32,
+        DType::F16 => Dtype::F16,
+        DType::BF16 => Dtype::BF16,
+        DType::I64 => Dtype::I64,
+        DType::I32 => Dtype::I32,
+        other => unreachable!("no state has values of {other:?}"),
+    }
+}
+
+fn data_of(view: &TensorView<'_>) -> Option<TensorData> {
+    let dtype = match view.dtype() {
+        Dtype::F32 => DType::F32,
+        Dtype::F16 => DType::F16,
+        Dtype::BF16 => DType::BF16,
+        Dtype::I64 => DType::I64,
+        Dtype::I32 => DType::I32,
+        _ => return None,
+    };
+    let bytes = Bytes::from_bytes_vec(view.data().to_vec());
+    Some(TensorData::from_bytes(bytes, view.shape().to_vec(), dtype))
+}

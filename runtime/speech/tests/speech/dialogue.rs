@@ -1,0 +1,322 @@
+//! Properties of dialogues, with the random model of the goldens.
+
+use std::{cell::Cell, path::Path};
+
+use acestep_engine::{Audio, Error, Observe, Unobserved, files::Existing};
+use acestep_import::{Dia2, Dia2Choice};
+use acestep_model::Place;
+use acestep_speech::{
+    Chunks, Ended, Ending,
+    dia2::{
+        Dia2Error, Dialogue, KeptSnapshot, Made, Networks, Plan, Recording, Request, Resampling,
+        Snapshot, Speakers, Speaking, StepNetworks as _, TimesFormat, Word, reader, speak, streams,
+        words_of_json,
+    },
+};
+use burn_flex::{Flex, FlexDevice};
+
+fn model() -> Dia2 {
+    let path =
+        concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/goldens/checkpoints_dia2/Dia2-tiny-alt");
+    Dia2::open(Path::new(path), &Dia2Choice::default()).expect("the goldens are in the repository")
+}
+
+fn networks(model: &Dia2) -> Networks<'_, Flex> {
+    Networks::new(model, Place::f32(FlexDevice))
+}
+
+const SCRIPT: &str = "[S1] hello there, [S2] my friend. <break time=\"0.2s\"/> (laughs)";
+
+fn request(script: &str) -> Request {
+    Request { script: script.into(), max_steps: Some(40), ..Request::default() }
+}
+
+/// A signal that no network finds trivial, of ten frames.
+fn recording(networks: &Networks<'_, Flex>) -> Recording {
+    let sample = |i: usize| {
+        let t = i as f32 / 24_000.0;
+        0.4 * (t * 900.0).sin() * (1.0 + (t * 31.0).sin()) / 2.0 + 0.05 * (t * 7_777.0).sin()
+    };
+    let sound = Audio { channels: vec![(0..19_200).map(sample).collect()], sample_rate: 24_000 };
+    let word = |text: &str, start, end| Word { text: text.into(), start, end };
+    let words = vec![word("hello", 0.05, 0.2), word("there", 0.31, 0.6)];
+    Recording::new(&sound, words, Resampling::Filtered, networks, &Unobserved).expect("a recording")
+}
+
+fn spoken(
+    plan: &Plan,
+    snapshot: Option<&Snapshot<Flex>>,
+    networks: &Networks<'_, Flex>,
+    chunks: Chunks,
+) -> Dialogue {
+    let mut streamed = Vec::new();
+    let mut sink = |samples: &[f32]| {
+        streamed.extend_from_slice(samples);
+        Ok(())
+    };
+    let dialogue =
+        speak(plan, snapshot, networks, chunks, &Unobserved, &mut sink).expect("a dialogue");
+    assert_eq!(dialogue.spoken.audio.channels, [streamed]);
+    assert_eq!(dialogue.spoken.audio.samples(), dialogue.spoken.frames.len() * 1920);
+    dialogue
+}
+
+fn same(a: &Dialogue, b: &Dialogue) {
+    assert_eq!(a.spoken.frames, b.spoken.frames);
+    assert_eq!(a.spoken.audio, b.spoken.audio);
+    assert_eq!(a.words, b.words);
+}
+
+#[test]
+fn chunks_of_any_size_are_the_same_sound() {
+    let model = model();
+    let networks = networks(&model);
+    let recordings = [recording(&networks)];
+    let snapshot = Snapshot::new(&recordings, 2, &networks, &Unobserved).expect("a snapshot");
+    for (speakers, include_prefix, snapshot) in [
+        (Speakers::Recorded(&[]), false, None),
+        (Speakers::Recorded(&recordings), false, None),
+        (Speakers::Recorded(&recordings), true, None),
+        (Speakers::Kept, false, Some(&snapshot)),
+    ] {
+        let request = Request { include_prefix: Some(include_prefix), ..request(SCRIPT) };
+        let plan = Plan::new(&request, speakers, 5, &model).expect("a good request");
+        let of = |first, others| spoken(&plan, snapshot, &networks, Chunks { first, others });
+        let whole = of(100, 100);
+        assert!(whole.spoken.frames.len() > 8, "{} frames", whole.spoken.frames.len());
+        for (first, others) in [(1, 1), (2, 3), (1, 8)] {
+            same(&of(first, others), &whole);
+        }
+    }
+}
+
+#[test]
+fn a_seed_repeats_and_another_differs() {
+    let model = model();
+    let networks = networks(&model);
+    let of = |seed| {
+        let plan = Plan::new(&request(SCRIPT), Speakers::Recorded(&[]), seed, &model);
+        spoken(&plan.expect("a good request"), None, &networks, Chunks::default())
+    };
+    same(&of(3), &of(3));
+    assert_ne!(of(3).spoken.frames, of(4).spoken.frames);
+}
+
+/// Also from a file, and after another script was spoken from it.
+#[test]
+fn a_snapshot_that_is_restored_speaks_as_a_fresh_one() {
+    let model = model();
+    let networks = networks(&model);
+    let recordings = [recording(&networks)];
+    let fresh = || Snapshot::new(&recordings, 2, &networks, &Unobserved).expect("a snapshot");
+    let plan =
+        |script| Plan::new(&request(script), Speakers::Kept, 5, &model).expect("a good request");
+    let (a, b) = (plan(SCRIPT), plan("[S2] no, not really"));
+    let of = |plan: &Plan, snapshot: &Snapshot<Flex>| {
+        spoken(plan, Some(snapshot), &networks, Chunks::default())
+    };
+    let kept = fresh();
+    let first = of(&a, &kept);
+    let other = of(&b, &kept);
+    assert_ne!(first.spoken.frames, other.spoken.frames);
+    same(&of(&a, &kept), &first);
+    same(&of(&a, &fresh()), &first);
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("voice");
+    let file = KeptSnapshot::new(&kept, &networks).expect("a file");
+    file.write(&path, Existing::Keep).expect("written");
+    let read = KeptSnapshot::read(&path).expect("a snapshot");
+    assert_eq!(read, file);
+    let restored = read.snapshot(&networks).expect("of this model");
+    same(&of(&a, &restored), &first);
+    same(&of(&b, &restored), &other);
+    // The words of the recording are not those of the dialogue.
+    assert!(first.words.iter().all(|word| word.start >= 0.0));
+    assert_eq!(first.words[0].text, "hello");
+}
+
+#[test]
+fn a_file_that_is_damaged_is_refused() {
+    let model = model();
+    let networks = networks(&model);
+    let snapshot = Snapshot::new(&[], 1, &networks, &Unobserved).expect("a snapshot");
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("voice");
+    let kept = KeptSnapshot::new(&snapshot, &networks).expect("a file");
+    kept.write(&path, Existing::Keep).expect("written");
+    let bytes = std::fs::read(&path).expect("a file");
+    let damaged = |bytes: &[u8]| {
+        std::fs::write(&path, bytes).expect("written");
+        let error = KeptSnapshot::read(&path).expect_err("damaged");
+        assert!(matches!(error.family(), Some(Dia2Error::BadSnapshot { .. })), "{error}");
+    };
+    damaged(&bytes[..bytes.len() / 2]);
+    damaged(b"");
+    let mut changed = bytes.clone();
+    let at = changed.windows(4).position(|w| w == b"step").expect("the metadata");
+    changed[at] ^= 1;
+    damaged(&changed);
+}
+
+#[test]
+fn a_snapshot_of_other_rows_is_refused() {
+    let model = model();
+    let networks = networks(&model);
+    let snapshot = Snapshot::new(&[], 1, &networks, &Unobserved).expect("a snapshot");
+    let plan = Plan::new(&request(SCRIPT), Speakers::Kept, 5, &model).expect("a good request");
+    assert!(!snapshot.serves(&plan));
+    for snapshot in [Some(&snapshot), None] {
+        let chunks = Chunks::default();
+        let error = Speaking::begin(plan.clone(), snapshot, &networks, chunks, &Unobserved);
+        assert!(matches!(error, Err(Error::Conflict(_))));
+    }
+}
+
+/// Each speaks: no script is refused, except one with a break that is none.
+#[test]
+fn every_script_speaks() {
+    let model = model();
+    let networks = networks(&model);
+    for script in [
+        "",
+        " \n\t ",
+        "[S1]",
+        "[S2] [S1]",
+        "a",
+        "[S1][S2]",
+        "<break time=\"0.2s\"/>",
+        "<break time=\"99999s\"/> late",
+        "👩‍👩‍👧 🎉",
+        "שלום עולם 你好 안녕",
+        "1,234.56 € on 2026-11-26: fine",
+        "<speak>SSML</speak> <|endoftext|>",
+        "tab\tand \u{0} and \u{7f}",
+        "e\u{301} \u{a0}\u{2028}",
+        "(laughs) (LAUGHS) (clears throat)",
+    ] {
+        let request = Request { max_steps: Some(9), ..request(script) };
+        let plan = Plan::new(&request, Speakers::Recorded(&[]), 1, &model).expect("a script");
+        let dialogue = spoken(&plan, None, &networks, Chunks::default());
+        assert!(dialogue.spoken.audio.channels[0].iter().all(|x| x.abs() <= 1.0), "{script:?}");
+    }
+    let long = "word ".repeat(5_000);
+    let plan = Plan::new(&request(&long), Speakers::Recorded(&[]), 1, &model).expect("a script");
+    assert_eq!(plan.entries.len(), 5_000);
+    let bad = request("a <break time=\"1,5s\"/> b");
+    let error = Plan::new(&bad, Speakers::Recorded(&[]), 1, &model).expect_err("no number");
+    assert!(error.is_usage() && error.to_string().contains("1,5s"), "{error}");
+}
+
+#[test]
+fn the_end_is_that_of_the_script_the_limit_or_the_context_and_is_said() {
+    let model = model();
+    let networks = networks(&model);
+    let of = |script: &str, max_steps| {
+        let request = Request { max_steps, ..request(script) };
+        let plan = Plan::new(&request, Speakers::Recorded(&[]), 1, &model).expect("a script");
+        spoken(&plan, None, &networks, Chunks::default())
+    };
+    let ended = |dialogue: &Dialogue| dialogue.spoken.segments[0].ended;
+    let whole = of("[S1] no", None);
+    assert_eq!(ended(&whole), Ended::Frames(Ending::Finished));
+    assert_eq!((whole.left, whole.notices().len()), (0, 0));
+    let limit = |field| Ended::Frames(Ending::Limit { field });
+    let short = of(SCRIPT, Some(9));
+    assert_eq!(ended(&short), limit("max_steps"));
+    assert!(short.left > 0 && short.notices().len() == 2, "{:?}", short.notices());
+    let long = of(&"hello there ".repeat(40), None);
+    assert_eq!(ended(&long), limit("max_context_steps"));
+}
+
+#[test]
+fn the_times_of_the_words_are_in_order_and_inside_the_sound() {
+    let model = model();
+    let networks = networks(&model);
+    let request = Request { max_steps: None, ..request("[S1] hello there, [S2] my friend") };
+    let plan = Plan::new(&request, Speakers::Recorded(&[]), 1, &model).expect("a script");
+    let dialogue = spoken(&plan, None, &networks, Chunks::default());
+    let texts: Vec<&str> = dialogue.words.iter().map(|word| &*word.text).collect();
+    assert_eq!(texts, ["hello", "there,", "my", "friend"]);
+    let length = dialogue.spoken.audio.seconds();
+    let mut before = 0.0;
+    for word in &dialogue.words {
+        assert!(word.start >= before && word.end <= length, "{word:?} of {length}");
+        before = word.end;
+    }
+    let json = TimesFormat::Json.text(&dialogue.words);
+    assert_eq!(words_of_json(&json).expect("words"), dialogue.words);
+}
+
+#[test]
+fn text_that_is_added_while_it_speaks_is_spoken() {
+    let model = model();
+    let networks = networks(&model);
+    let streams = streams(&model).expect("a model");
+    let reader = reader(&streams, &model).expect("a tokenizer");
+    let request = Request { max_steps: None, ..request("[S1] no") };
+    let plan = Plan::new(&request, Speakers::Recorded(&[]), 1, &model).expect("a script");
+    let chunks = Chunks { first: 1, others: 1 };
+    let mut speaking = Speaking::begin(plan, None, &networks, chunks, &Unobserved).expect("begun");
+    assert!(matches!(speaking.next(), Some(Ok(Made::Samples(_)))));
+    speaking.append(reader.more("not really").expect("words"));
+    let Some(Ok(Made::Done(dialogue))) = speaking.last() else { panic!("it ends") };
+    let texts: Vec<&str> = dialogue.words.iter().map(|word| &*word.text).collect();
+    assert_eq!(texts, ["no", "not", "really"]);
+}
+
+/// Cancels after some events.
+struct After(Cell<usize>);
+
+impl Observe for After {
+    fn event(&self, _: acestep_engine::Event) {
+        self.0.set(self.0.get().saturating_sub(1));
+    }
+
+    fn cancelled(&self) -> bool {
+        self.0.get() == 0
+    }
+}
+
+#[test]
+fn a_run_is_cancelled_between_steps() {
+    let model = model();
+    let networks = networks(&model);
+    let recordings = [recording(&networks)];
+    for events in [0, 4, 12, 20] {
+        let plan = Plan::new(&request(SCRIPT), Speakers::Recorded(&recordings), 5, &model);
+        let observe = After(Cell::new(events));
+        let mut sink = |_: &[f32]| Ok(());
+        let plan = plan.expect("a good request");
+        let made = speak(&plan, None, &networks, Chunks::default(), &observe, &mut sink);
+        assert!(matches!(made, Err(Error::Cancelled)), "{events}");
+    }
+}
+
+/// Keys and values of a copy are not those that the first one writes later; without a cache, all steps
+/// read anew, the logits are the same.
+#[test]
+fn a_copy_of_a_state_goes_on_as_the_state_and_as_all_steps_anew() {
+    let model = model();
+    let networks = networks(&model);
+    let pair = networks.pair().expect("networks");
+    let row = |step: u32| -> Vec<u32> {
+        (0..10).map(|channel| (step * 13 + channel * 7 + step * step) % 60 + 4).collect()
+    };
+    let read = |steps: &[u32], state: &mut _| {
+        let mut last = None;
+        for &step in steps {
+            let rows = [row(step), row(step + 1)];
+            last = Some(pair.step(&rows, step as usize, state).expect("a step"));
+        }
+        let last = last.expect("a step");
+        (last.action, last.code)
+    };
+    let mut state = pair.state(2, 20);
+    read(&[0, 1, 2], &mut state);
+    let mut copy = state.clone();
+    let first = read(&[3, 4, 5], &mut state);
+    let other = read(&[9, 8, 7], &mut state.clone());
+    assert_ne!(first, other);
+    assert_eq!(read(&[3, 4, 5], &mut copy), first);
+    assert_eq!(read(&[0, 1, 2, 3, 4, 5], &mut pair.state(2, 20)), first);
+}

@@ -1,0 +1,172 @@
+//! Dia2 and the codec Mimi: their goldens.
+
+mod codec;
+mod guidance;
+mod networks;
+mod recorded;
+mod recordings;
+mod runs;
+mod server;
+
+use std::path::Path;
+
+use acestep_import::{Dia2, Dia2Choice};
+use acestep_model::{Backend, speech::dia2::Files};
+use anyhow::{Context, Result};
+
+use super::{Tensors, Texts};
+use crate::golden::{Lacks, set::Set, tolerance::Bounds};
+
+const CODEC: &str = "mimi";
+const DIALOGUE: &str = "dialogue";
+
+/// Bounds in f32 from the goldens' README, for tensors without a measurement; in bf16 both results
+/// are rounded independently.
+const fn bounds(of: &'static [(&'static str, f64)], bf16: f64) -> Bounds {
+    Bounds { of, bf16 }
+}
+
+/// The files of tensors.
+pub(super) fn tensors<B: Backend>() -> Vec<Tensors<B>> {
+    vec![
+        Tensors {
+            file: "backbone",
+            component: "backbone",
+            bounds: bounds(&[("kv.", 1e-5), ("cb0", 4e-5), ("", 2e-5)], 0.03),
+            compare: |sheet, of, place| networks::backbone(sheet, of.dialogue, place),
+        },
+        Tensors {
+            file: "depformer",
+            component: "depformer",
+            bounds: bounds(&[("logits", 5e-5), ("", 2e-5)], 0.03),
+            compare: |sheet, of, place| networks::depformer(sheet, of.dialogue, place),
+        },
+        Tensors {
+            file: "mimi_encode",
+            component: CODEC,
+            bounds: bounds(&[("codes", 0.0), ("", 2e-5)], 0.03),
+            compare: |sheet, of, place| codec::encode(sheet, of.dialogue.any()?, place),
+        },
+        Tensors {
+            file: "mimi_decode",
+            component: CODEC,
+            bounds: bounds(&[("wave", 1e-5), ("", 2e-5)], 0.03),
+            compare: |sheet, of, place| codec::decode(sheet, of.dialogue.any()?, place),
+        },
+        Tensors {
+            file: "mimi_stream",
+            component: CODEC,
+            bounds: bounds(&[("codes", 0.0), ("wave", 1e-5), ("", 2e-5)], 0.03),
+            compare: |sheet, of, place| codec::stream(sheet, of.dialogue.any()?, place),
+        },
+        Tensors {
+            file: "guidance",
+            component: DIALOGUE,
+            bounds: bounds(&[("kept", 3e-6)], 0.0),
+            compare: |sheet, of, _| {
+                let data = &of.dialogue.any()?.config().data;
+                guidance::compare(sheet, &[data.audio_pad(), data.audio_bos()])
+            },
+        },
+        Tensors {
+            file: "generate",
+            component: DIALOGUE,
+            bounds: bounds(
+                &[
+                    ("wave", 1e-5),
+                    ("dep", 1e-4),
+                    ("cb0", 4e-5),
+                    ("hidden", 2e-5),
+                    ("action", 2e-5),
+                    ("", 0.0),
+                ],
+                0.03,
+            ),
+            compare: |sheet, of, place| runs::generate(sheet, of.set, of.dialogue, place),
+        },
+        Tensors {
+            file: "prefix",
+            component: DIALOGUE,
+            bounds: bounds(&[(".kv.", 1e-5), (".out", 1e-6), ("", 0.0)], 0.03),
+            compare: |sheet, of, place| runs::prefix(sheet, of.set, of.dialogue, place),
+        },
+        Tensors {
+            file: "server",
+            component: DIALOGUE,
+            // A sample of 16 bits may be cut to the one beside it.
+            bounds: bounds(
+                &[
+                    ("wave", 1e-5),
+                    ("pcm16", 1.0),
+                    ("cb0", 4e-5),
+                    ("hidden", 2e-5),
+                    (".kv.", 1e-5),
+                    ("", 0.0),
+                ],
+                0.03,
+            ),
+            compare: |sheet, of, place| server::compare(sheet, of.set, of.dialogue, place),
+        },
+    ]
+}
+
+/// The files of texts.
+pub(super) fn texts<B: Backend>() -> Vec<Texts<B>> {
+    let runs = Texts {
+        file: "runs.json",
+        component: DIALOGUE,
+        compare: |page, _, of, place| runs::times::<B>(page, of.set, of.dialogue, place),
+    };
+    // Text and whole numbers alone, which the tests beside the code compare.
+    let logic = [
+        "config_defaults.json",
+        "grid.json",
+        "parse.json",
+        "state_machine.json",
+        "tokenizer.json",
+        "words_to_entries.json",
+    ];
+    logic.map(Texts::none).into_iter().chain([runs]).collect()
+}
+
+/// True if a set of goldens is of this family: some files have the names of other families' files.
+pub(super) fn owns(set: &Set) -> bool {
+    set.names().any(|name| name == "depformer.safetensors")
+}
+
+/// True if a configuration is of this family.
+fn is_dialogue(config: &Path) -> bool {
+    let text = std::fs::read_to_string(config).unwrap_or_default();
+    let config: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
+    config["model"]["depformer"].is_object()
+}
+
+/// The available dialogue models.
+#[derive(Debug, Default)]
+pub(crate) struct DialogueModels(Vec<Dia2>);
+
+impl DialogueModels {
+    /// Opens the dialogue models in `models`.
+    pub(crate) fn find(models: &Path) -> Result<Self> {
+        let listing = std::fs::read_dir(models)
+            .with_context(|| format!("cannot list `{}`", models.display()))?;
+        let mut paths: Vec<_> = listing.filter_map(|entry| Some(entry.ok()?.path())).collect();
+        paths.sort();
+        paths.retain(|path| is_dialogue(&path.join("config.json")));
+        let open = |path: &std::path::PathBuf| Dia2::open(path, &Dia2Choice::default());
+        Ok(Self(paths.iter().map(open).collect::<Result<_, _>>()?))
+    }
+
+    /// Any model; all have the same codec.
+    fn any(&self) -> Result<&Dia2, Lacks> {
+        self.0.first().ok_or(Lacks("dialogue model"))
+    }
+
+    /// The model of the goldens whose names begin with `prefix`: a second one has the prefix `alt.`.
+    fn of(&self, prefix: &str) -> Result<&Dia2, Lacks> {
+        let is_second = prefix.starts_with("alt");
+        let mut all = self.0.iter();
+        all.find(|model| model.name().ends_with("alt") == is_second)
+            .ok_or(Lacks("such dialogue model"))
+    }
+}
