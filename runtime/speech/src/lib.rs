@@ -25,6 +25,7 @@ mod error;
 pub mod frames;
 mod guard;
 mod kept;
+pub mod magpie;
 #[doc(hidden)]
 pub mod mel;
 pub mod memory;

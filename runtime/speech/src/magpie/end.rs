@@ -1,0 +1,112 @@
+//! The end of speech: which frame of a step ends it.
+//!
+//! Two streams of codes say it: the codes that were drawn, and the likeliest codes of the decoder's own
+//! head.
+//!
+//! Source: NeMo 3.0.0, `magpietts.py`, `detect_eos`.
+
+use acestep_engine::Error;
+
+/// The codebooks that have to say it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Of {
+    /// One of them.
+    Any,
+    /// All of them.
+    All,
+    /// The first one.
+    First,
+}
+
+/// The rule of a model, by its name in `eos_detection_method`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EndRule {
+    /// The codebooks that have to say it.
+    pub of: Of,
+    /// True if the codes that were drawn count too.
+    pub with_drawn: bool,
+}
+
+impl EndRule {
+    /// Reads a name.
+    ///
+    /// # Errors
+    /// [`Error::BadValue`].
+    pub fn read(name: &str) -> Result<Self, Error> {
+        let (with_drawn, of) = match name.strip_prefix("argmax_or_multinomial_") {
+            Some(rest) => (true, rest),
+            None => (false, name.strip_prefix("argmax_").unwrap_or(name)),
+        };
+        let of = match of {
+            "any" => Of::Any,
+            "all" => Of::All,
+            "zero_cb" => Of::First,
+            _ => {
+                return Err(Error::BadValue {
+                    field: "eos_detection_method",
+                    value: name.to_owned(),
+                    why: "it is no rule of this program".to_owned(),
+                    near: None,
+                });
+            }
+        };
+        Ok(Self { of, with_drawn })
+    }
+
+    /// Returns the frame of a step that ends the speech, if one does. Codes are in the order of frames;
+    /// a frame has `codebooks` of them.
+    pub fn frame(
+        self,
+        drawn: &[u32],
+        likeliest: &[u32],
+        codebooks: usize,
+        end: u32,
+    ) -> Option<usize> {
+        let says = |frame: &[u32]| {
+            let mut codes = frame.iter().map(|&code| code == end);
+            match self.of {
+                Of::Any => codes.any(|is_end| is_end),
+                Of::All => codes.all(|is_end| is_end),
+                Of::First => codes.next() == Some(true),
+            }
+        };
+        let first = |codes: &[u32]| codes.chunks(codebooks).position(says);
+        let drawn = first(drawn).filter(|_| self.with_drawn);
+        drawn.into_iter().chain(first(likeliest)).min()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::magpie::golden::logic;
+
+    /// Codes `[C][S]` in the order of frames.
+    fn by_frame(value: &serde_json::Value) -> (Vec<u32>, usize) {
+        let codes: Vec<Vec<u32>> = serde_json::from_value(value.clone()).expect("codes");
+        let frames = codes[0].len();
+        let of = |frame: usize| codes.iter().map(move |codebook| codebook[frame]);
+        ((0..frames).flat_map(of).collect(), codes.len())
+    }
+
+    #[test]
+    fn each_rule_ends_at_the_frame_of_the_reference() {
+        let golden = logic("eos.json");
+        let end = golden["audio_eos_id"].as_u64().expect("an id") as u32;
+        let (mut rules, mut ends) = (0, 0);
+        for case in golden["cases"].as_array().expect("cases") {
+            let (drawn, codebooks) = by_frame(&case["sampled"]);
+            let (likeliest, _) = by_frame(&case["argmax"]);
+            for (name, expected) in case["frame"].as_object().expect("rules") {
+                let rule = EndRule::read(name).expect(name);
+                let frame = rule.frame(&drawn, &likeliest, codebooks, end);
+                assert_eq!(frame.map(|frame| frame as u64), expected.as_u64(), "{name} {case}");
+                rules += 1;
+                ends += usize::from(frame.is_some());
+            }
+        }
+        assert_eq!(rules, 24 * 6);
+        assert!(ends > 60, "{ends}");
+        assert!(EndRule::read("argmax").is_err());
+    }
+}
