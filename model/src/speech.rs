@@ -4,6 +4,8 @@
 //! |---|---|
 //! | [`qwen3_tts`] | Qwen3-TTS: talker, code predictor, speaker encoder, codec decoder |
 //! | [`mimi`] | Mimi: the codec whose encoder other families use too |
+//! | [`magpie`] | Magpie TTS: encoder, decoder, local transformer |
+//! | [`nanocodec`] | NanoCodec: the decoder of the codec of Magpie TTS |
 //!
 //! # Letters in shapes
 //!
@@ -14,5 +16,7 @@
 //! | `G` | codes of a frame, one per codebook | |
 
 mod inherited;
+pub mod magpie;
 pub mod mimi;
+pub mod nanocodec;
 pub mod qwen3_tts;

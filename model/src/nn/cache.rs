@@ -192,7 +192,7 @@ pub struct Past<'a, B: Backend> {
 
 impl<B: Backend> Past<'_, B> {
     /// Appends keys and values, `[slots, kv_heads, t, D]`, and returns all that are seen.
-    pub(super) fn with(self, k: Tensor<B, 4>, v: Tensor<B, 4>) -> [Tensor<B, 4>; 2] {
+    pub(crate) fn with(self, k: Tensor<B, 4>, v: Tensor<B, 4>) -> [Tensor<B, 4>; 2] {
         let Self { cache: [keys, values], slots, seen } = self;
         keys.inplace(|cache| kernel::cache_write(cache, k, slots));
         values.inplace(|cache| kernel::cache_write(cache, v, slots));
