@@ -339,9 +339,14 @@ fn no_family_names_another() {
             &["model/src/acestep", "runtime/music/src", "import/src/families/acestep"][..],
             &["speech", "qwen3_tts", "mimi", "acestep_speech"][..],
         ),
+        (&["model/src/speech", "runtime/speech/src"], &["acestep", "oobleck", "acestep_music"]),
         (
-            &["model/src/speech", "runtime/speech/src", "import/src/families/qwen3_tts"],
-            &["acestep", "oobleck", "acestep_music"],
+            &[
+                "model/src/speech/qwen3_tts",
+                "runtime/speech/src/qwen3_tts",
+                "import/src/families/qwen3_tts",
+            ],
+            &["acestep", "oobleck", "acestep_music", "dia2", "magpie", "nanocodec"],
         ),
     ] {
         for folder in folders {

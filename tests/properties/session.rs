@@ -11,7 +11,7 @@ use acestep_session::{
     song::{self, Order, Resolved, Wants},
     speech::{self, Sink, Speech, Voice},
 };
-use acestep_speech::{Options, Sampling, Spoken};
+use acestep_speech::{Options, Spoken, qwen3_tts::Sampling};
 use acestep_tests::{Cpu, place};
 use burn::tensor::DType;
 
@@ -141,11 +141,11 @@ impl Sink for Heard {
 fn speech_on_kept_networks_is_that_of_an_engine() {
     let model = Qwen3Tts::find(Some(TINY_SPEECH), &Layout::new(None)).expect("built in");
     let text = "One two three.".to_owned();
-    let request = acestep_speech::Request {
+    let request = acestep_speech::qwen3_tts::Request {
         text,
         seed: Some(3),
         sampling: Sampling { max_new_tokens: Some(8), ..Sampling::default() },
-        ..acestep_speech::Request::default()
+        ..acestep_speech::qwen3_tts::Request::default()
     };
     let requests = [request];
     let positions = speech::positions(&requests[0], &Voice::Model, &model).expect("it is short");
@@ -154,7 +154,7 @@ fn speech_on_kept_networks_is_that_of_an_engine() {
     let speech = Speech { requests: &requests, voice: &Voice::Model, options, lines: false };
     let mut once = Heard::default();
     speech::speak(speech, &model, ENGINE, &Unobserved, &mut once).expect("speech");
-    let networks = acestep_speech::Networks::<Cpu>::new(&model, place());
+    let networks = acestep_speech::qwen3_tts::Networks::<Cpu>::new(&model, place());
     for _ in 0..2 {
         let mut kept = Heard::default();
         speech::speak_with(speech, &model, &networks, &Unobserved, &mut kept).expect("speech");

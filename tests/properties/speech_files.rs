@@ -8,7 +8,10 @@ use acestep_model::{
     CheckpointError,
     speech::qwen3_tts::{Checkpoint, Files},
 };
-use acestep_speech::{Chunks, Networks, Plan, Request, Sampling, Spoken, Voice, speak};
+use acestep_speech::{
+    Chunks, Spoken,
+    qwen3_tts::{Networks, Plan, Request, Sampling, Voice, speak},
+};
 use acestep_tests::{
     Cpu, DEVICE,
     foreign::{

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use acestep_speech::{Request, Sampling};
+use acestep_speech::qwen3_tts::{Request, Sampling};
 use clap::ValueHint;
 
 use super::{device::Where, files::Files, values::seed};

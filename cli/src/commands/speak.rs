@@ -14,7 +14,7 @@ use acestep_engine::{Engine, Notice};
 use acestep_import::{Qwen3Tts, TINY_SPEECH};
 use acestep_model::speech::qwen3_tts::Files as _;
 use acestep_session::speech::{self, Speech, Voice};
-use acestep_speech::{Chunks, Options, Request};
+use acestep_speech::{Chunks, Options, qwen3_tts::Request};
 use anyhow::{Context, Result};
 
 use super::{

@@ -9,7 +9,7 @@ use acestep_session::{
     SessionError,
     speech::{self, LEAST_SECONDS},
 };
-use acestep_speech::{KeptVoice, Voices};
+use acestep_speech::{Voices, qwen3_tts::KeptVoice};
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
@@ -75,7 +75,7 @@ fn make(args: &Make, report: &Report) -> Result<ExitCode> {
     engine::remember(&kernels, engine, &[model.name().to_owned()]);
     notices.extend(progress.finish().notices);
     let existing = args.files.existing();
-    let path = interrupt::whole(|| voices.write(&args.name, &kept, existing))?;
+    let path = interrupt::whole(|| kept.keep(&voices, &args.name, existing))?;
     if args.files.json {
         let mut object = object(&args.name, &kept, &voices)?;
         object["notices"] = json!(fields::texts(&notices));
@@ -91,7 +91,7 @@ fn list(args: &List, report: &Report) -> Result<ExitCode> {
     let voices = voices()?;
     let (mut objects, mut lines) = (Vec::new(), Vec::new());
     for name in voices.names()? {
-        match voices.read(&name) {
+        match KeptVoice::of(&voices, &name) {
             Ok(kept) => {
                 objects.push(object(&name, &kept, &voices)?);
                 lines.push(line(&name, &kept));
@@ -116,7 +116,7 @@ fn list(args: &List, report: &Report) -> Result<ExitCode> {
 
 fn show(args: &Show, report: &Report) -> Result<ExitCode> {
     let voices = voices()?;
-    let kept = voices.read(&args.name)?;
+    let kept = KeptVoice::of(&voices, &args.name)?;
     let object = object(&args.name, &kept, &voices)?;
     if args.json {
         report.output(&format!("{object:#}"))?;

@@ -8,7 +8,7 @@ use acestep_import::{
 };
 use acestep_model::speech::qwen3_tts::{Files as _, ModelType};
 use acestep_music::{ModelInfo, Plan, Request, plan::Task};
-use acestep_speech::Voices;
+use acestep_speech::{Voices, qwen3_tts::KeptVoice};
 use serde_json::{Map, Value, json};
 
 use crate::{
@@ -173,11 +173,11 @@ impl Installed {
             return Err(JobError::new("voice_not_found", message).param("voice").hint(hint));
         }
         let plain = if kept || has_voice {
-            acestep_speech::Request { voice: None, ..request }
+            acestep_speech::qwen3_tts::Request { voice: None, ..request }
         } else {
             request
         };
-        acestep_speech::check_request(&plain, kept || has_voice, &folder)
+        acestep_speech::qwen3_tts::check_request(&plain, kept || has_voice, &folder)
             .map_err(|error| of(&error))?;
         Ok(Checked { model: Some(name), notices: Vec::new() })
     }
@@ -235,7 +235,7 @@ impl Catalog for Installed {
         }
         let kept = self.voices.as_ref();
         for id in self.kept_names() {
-            if let Some(Ok(kept)) = kept.map(|voices| voices.read(&id)) {
+            if let Some(Ok(kept)) = kept.map(|voices| KeptVoice::of(voices, &id)) {
                 voices.push(Voice { id, model: kept.model, is_kept: true });
             }
         }

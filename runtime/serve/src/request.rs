@@ -54,7 +54,7 @@ impl SongRequest {
 #[derive(Debug)]
 pub struct SpeechRequest {
     /// The request of the family.
-    pub request: acestep_speech::Request,
+    pub request: acestep_speech::qwen3_tts::Request,
     /// The model.
     pub model: Option<String>,
     /// The file of a recording, whose voice speaks.

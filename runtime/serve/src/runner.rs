@@ -77,7 +77,7 @@ struct Language<B: Backend> {
 struct Speech<B: Backend> {
     name: String,
     folder: Arc<Qwen3Tts>,
-    networks: acestep_speech::Networks<'static, B>,
+    networks: acestep_speech::qwen3_tts::Networks<'static, B>,
 }
 
 impl<B: Backend> Runner for Networked<'_, B> {

@@ -7,7 +7,8 @@ use acestep_engine::{Engine, Error, Notice, Observe, on_engine};
 use acestep_import::{Qwen3Tts, Qwen3TtsNetwork};
 use acestep_model::{Backend, speech::qwen3_tts::Files as _};
 use acestep_speech::{
-    Made, Networks, Options, Plan, Request, Speaking, Spoken, check_request, memory as needs,
+    Made, Options, Spoken,
+    qwen3_tts::{Networks, Plan, Request, Speaking, check_request, memory as needs},
 };
 
 use crate::{SessionError, memory};

@@ -69,7 +69,7 @@ pub enum SpeechError {
         most: usize,
     },
     /// Logits that no code can be chosen from.
-    #[error("the talker's scores cannot be used at frame {frame}: {why}")]
+    #[error("the model's scores cannot be used at frame {frame}: {why}")]
     Scores {
         /// The frame.
         frame: usize,

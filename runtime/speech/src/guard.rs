@@ -31,7 +31,7 @@ impl std::fmt::Display for Fault {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Loop { code, frames } => {
-                write!(f, "the talker repeated code {code} for {frames} frames")
+                write!(f, "the model repeated code {code} for {frames} frames")
             }
             Self::Silence { frames } => write!(f, "the last {frames} frames are silent"),
         }

@@ -1,58 +1,25 @@
-//! From text and a voice to speech: the pipeline of Qwen3-TTS.
+//! From a text and a voice to speech.
 //!
-//! ```text
-//! Request -> Plan -> [prompt -> frames -> samples]
-//! ```
+//! Each family of models is a folder with its own requests, plans and run. This page is what they share.
 //!
 //! | module | content |
 //! |---|---|
-//! | `request`, `plan` | the user's input; everything that the run will do |
-//! | `prompt` | the rows that the talker reads |
+//! | `qwen3_tts` | Qwen3-TTS: a text, a voice, 24 kHz |
+//! | `magpie` | Magpie TTS: many languages, named voices, 22.05 kHz |
+//! | `spoken` | samples and results, the same for every family |
 //! | `segments` | long texts in segments |
-//! | `voice`, `kept`, `voices` | the voice of a recording; in a file; the folder of files |
-//! | `snapshot` | the state before a text, which a kept voice restores |
-//! | `frames`, `choose` | talker and code predictor, and their draws |
-//! | `sound` | frames to samples while they arrive |
-//! | `speak` | texts to speech |
+//! | `voices` | the folder of kept voices |
 //! | `guard` | silence and loops |
-//! | `mel` | the spectrogram of a voice |
-//! | `memory` | the memory that a run needs |
-//! | `networks`, `stage` | the networks and stages of speech |
 
-mod choose;
 mod error;
-#[doc(hidden)]
-pub mod frames;
 mod guard;
-mod kept;
 pub mod magpie;
-#[doc(hidden)]
-pub mod mel;
-pub mod memory;
-mod networks;
-mod plan;
-#[doc(hidden)]
-pub mod prompt;
-mod request;
+pub mod qwen3_tts;
 mod segments;
-mod snapshot;
-mod sound;
-mod speak;
-pub mod stage;
-mod voice;
+mod spoken;
 mod voices;
 
-pub use choose::{Filters, restrict};
 pub use error::SpeechError;
-pub use frames::{Ending, Frames, Prefix, Step};
 pub use guard::{Fault, Guard};
-pub use kept::KeptVoice;
-pub use networks::{CODEC_DECODER, CODEC_ENCODER, Networks, SPEAKER_ENCODER, TALKER};
-pub use plan::{Plan, check_request};
-pub use prompt::Prompt;
-pub use request::{Request, Sampling};
-pub use snapshot::Snapshot;
-pub use sound::{Decoding, SAMPLE_RATE};
-pub use speak::{Chunks, Ended, Made, Options, Segment, Speaking, Spoken, Times, speak};
-pub use voice::{Context, Voice};
+pub use spoken::{Chunks, Ended, Ending, Made, Options, Segment, Spoken, Times};
 pub use voices::Voices;

@@ -5,9 +5,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use acestep_engine::{Action, Error, files::Existing};
+use acestep_engine::{Action, Error};
 
-use crate::{error::SpeechError, kept::KeptVoice};
+use crate::error::SpeechError;
 
 /// Extension of the files.
 const EXTENSION: &str = "safetensors";
@@ -64,31 +64,6 @@ impl Voices {
         }
         names.sort();
         Ok(names)
-    }
-
-    /// Reads the voice called `name`.
-    ///
-    /// # Errors
-    /// [`SpeechError::NoSuchVoice`]; the errors of [`KeptVoice::read`].
-    pub fn read(&self, name: &str) -> Result<KeptVoice, Error> {
-        KeptVoice::read(&self.existing(name)?)
-    }
-
-    /// Writes the voice called `name`, and returns the path of its file. The folder is created if it is
-    /// missing.
-    ///
-    /// # Errors
-    /// The errors of [`KeptVoice::write`]; [`Error::File`] if the folder cannot be created.
-    pub fn write(
-        &self,
-        name: &str,
-        voice: &KeptVoice,
-        existing: Existing,
-    ) -> Result<PathBuf, Error> {
-        let path = self.path(name)?;
-        self.create()?;
-        voice.write(&path, existing)?;
-        Ok(path)
     }
 
     /// Creates the folder if it is missing.
@@ -150,7 +125,7 @@ mod tests {
             fs::write(voices.folder().join(file), "").expect("a file");
         }
         assert_eq!(voices.names().expect("two"), ["anna", "zoe"]);
-        let error = voices.read("ana").expect_err("a wrong name").to_string();
+        let error = voices.existing("ana").expect_err("a wrong name").to_string();
         assert!(error.contains("`ana`"), "{error}");
         voices.remove("zoe").expect("a file");
         assert_eq!(voices.names().expect("one"), ["anna"]);

@@ -16,7 +16,7 @@ use acestep_engine::{
     files::Existing,
 };
 use acestep_session::speech::{Sink, of_line};
-use acestep_speech::{SAMPLE_RATE, Spoken};
+use acestep_speech::{Spoken, qwen3_tts::SAMPLE_RATE};
 use anyhow::Result;
 
 use super::{

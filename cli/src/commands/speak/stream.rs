@@ -1,7 +1,7 @@
 //! Sound on standard output while it is made: WAV of unknown length, or samples alone.
 
 use acestep_engine::Error;
-use acestep_speech::SAMPLE_RATE;
+use acestep_speech::qwen3_tts::SAMPLE_RATE;
 use anyhow::Result;
 
 use crate::report;

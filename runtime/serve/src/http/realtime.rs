@@ -129,7 +129,7 @@ impl Session {
                 }
             }
         }
-        let rate = acestep_speech::SAMPLE_RATE;
+        let rate = acestep_speech::qwen3_tts::SAMPLE_RATE;
         self.send(json!({ "event": "ready", "sample_rate": rate, "channels": 1 })).await?;
         loop {
             self.check_end().await?;

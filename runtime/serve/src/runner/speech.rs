@@ -6,7 +6,10 @@ use acestep_engine::{Error, Lent, audio::encoding::EncodingOptions};
 use acestep_import::Qwen3Tts;
 use acestep_model::Backend;
 use acestep_session::speech::{self, Sink, Voice, check_memory, positions, speak_with};
-use acestep_speech::{Options, Request, SAMPLE_RATE, Spoken};
+use acestep_speech::{
+    Options, Spoken,
+    qwen3_tts::{Request, SAMPLE_RATE},
+};
 use serde_json::json;
 
 use super::{Failed, Networked, Speech, notify, sinks, songs};
@@ -98,8 +101,10 @@ impl<B: Backend> Networked<'_, B> {
             folder.check::<B>(&self.place.device).map_err(Error::checkpoint)?;
             let checkpoint =
                 folder.clone() as Arc<dyn acestep_model::speech::qwen3_tts::Checkpoint<B>>;
-            let networks =
-                acestep_speech::Networks::of(Lent::Shared(checkpoint), self.place.clone());
+            let networks = acestep_speech::qwen3_tts::Networks::of(
+                Lent::Shared(checkpoint),
+                self.place.clone(),
+            );
             let (name, folder) = (name.to_owned(), folder.clone());
             self.speech = Some(Speech { name, folder, networks });
         }

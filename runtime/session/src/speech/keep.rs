@@ -3,7 +3,10 @@
 use acestep_engine::{Audio, Engine, Error, Observe, on_engine};
 use acestep_import::{Layout, Qwen3Tts, SPEECH_MODELS};
 use acestep_model::Backend;
-use acestep_speech::{KeptVoice, Networks, Options, Plan, Request, Voice, check_request};
+use acestep_speech::{
+    Options,
+    qwen3_tts::{KeptVoice, Networks, Plan, Request, Voice, check_request},
+};
 
 use super::check_memory;
 use crate::SessionError;

@@ -8,7 +8,10 @@ use acestep_model::{
     Backend,
     speech::qwen3_tts::{Files as _, ModelType},
 };
-use acestep_speech::{KeptVoice, Networks, Plan, Snapshot, Voice as Heard, Voices};
+use acestep_speech::{
+    Voices,
+    qwen3_tts::{KeptVoice, Networks, Plan, Snapshot, Voice as Heard},
+};
 
 use super::LEAST_SECONDS;
 use crate::SessionError;
@@ -35,7 +38,7 @@ pub fn find(
     layout: &Layout,
 ) -> Result<Qwen3Tts, Error> {
     let kept = voice.filter(|_| choice.is_none()).and_then(|name| {
-        let kept = voices?.read(name).ok()?;
+        let kept = KeptVoice::of(voices?, name).ok()?;
         Qwen3Tts::find(Some(&kept.model), layout).ok()
     });
     match kept {
@@ -66,7 +69,7 @@ impl Voice {
     pub fn named(name: &str, model: &Qwen3Tts, voices: Option<&Voices>) -> Result<Self, Error> {
         if model.config().tts_model_type == ModelType::Base {
             let voices = voices.ok_or(SessionError::NoVoices)?;
-            return Ok(Self::Kept(Box::new(voices.read(name)?)));
+            return Ok(Self::Kept(Box::new(KeptVoice::of(voices, name)?)));
         }
         let is_speaker = model.config().talker_config.spk_id.contains_key(&name.to_lowercase());
         // A base model speaks with a kept voice: say so before the speakers are listed.

@@ -4,7 +4,8 @@ use std::{fs, path::Path};
 
 use acestep_engine::{Unobserved, files::Existing};
 use acestep_speech::{
-    Chunks, KeptVoice, Networks, Plan, Request, SpeechError, Spoken, Voice, speak,
+    Chunks, SpeechError, Spoken,
+    qwen3_tts::{KeptVoice, Networks, Plan, Request, Voice, speak},
 };
 use burn_flex::Flex;
 

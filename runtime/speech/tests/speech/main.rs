@@ -4,8 +4,8 @@ use acestep_engine::{Audio, Error, Observe, Unobserved};
 use acestep_import::{Layout, Qwen3Tts, TINY_SPEECH};
 use acestep_model::Place;
 use acestep_speech::{
-    Chunks, Decoding, Ended, Ending, Networks, Plan, Request, Sampling, SpeechError, Spoken, Voice,
-    speak,
+    Chunks, Ended, Ending, SpeechError, Spoken,
+    qwen3_tts::{Decoding, Networks, Plan, Request, Sampling, Voice, speak},
 };
 use burn_flex::{Flex, FlexDevice};
 
@@ -119,7 +119,7 @@ fn the_limit_ends_a_run_and_is_said() {
     request.sampling.do_sample = Some(false);
     let spoken = spoken(&model, &request, 0, Chunks::default());
     assert_eq!(spoken.frames.len(), 3);
-    assert_eq!(spoken.segments[0].ended, Ended::Frames(Ending::Limit));
+    assert_eq!(spoken.segments[0].ended, Ended::Frames(Ending::Limit { field: "max_new_tokens" }));
     assert!(spoken.notices()[0].0.contains("max_new_tokens"), "{:?}", spoken.notices());
 }
 

@@ -4,12 +4,13 @@ use std::{fs, path::Path};
 
 use acestep_engine::{Error, Unobserved};
 use acestep_speech::{
-    Chunks, Ended, Fault, Made, Options, Plan, Request, Sampling, Speaking, Spoken,
+    Chunks, Ended, Fault, Made, Options, Spoken,
+    qwen3_tts::{Plan, Request, Sampling, Speaking},
 };
 
 use super::{base, model, networks, recording, request, spoken};
 use acestep_import::Qwen3Tts;
-use acestep_speech::Voice;
+use acestep_speech::qwen3_tts::Voice;
 use safetensors::SafeTensors;
 
 /// Speaks `plans` with `batch_size` rows. The samples of each run must be those of its result.

@@ -76,7 +76,7 @@ pub(super) async fn create(
     let mut answer = results::with_id(answer, id);
     if is_raw {
         let headers = answer.headers_mut();
-        headers.insert("x-sample-rate", HeaderValue::from(acestep_speech::SAMPLE_RATE));
+        headers.insert("x-sample-rate", HeaderValue::from(acestep_speech::qwen3_tts::SAMPLE_RATE));
         headers.insert("x-channels", HeaderValue::from(1));
     }
     Ok(answer)
@@ -101,7 +101,7 @@ async fn read(
         return Err(error.hint("say it in `instructions`, for a model that follows them"));
     }
     if number(from, "sample_rate")?
-        .is_some_and(|rate| rate != f64::from(acestep_speech::SAMPLE_RATE))
+        .is_some_and(|rate| rate != f64::from(acestep_speech::qwen3_tts::SAMPLE_RATE))
     {
         return Err(wrong("sample_rate", "speech has 24000 samples a second"));
     }

@@ -13,7 +13,7 @@ use acestep_model::{
     Backend, Place,
     speech::qwen3_tts::{CodePredictor, Files as _, ModelType, Talker},
 };
-use acestep_speech::{
+use acestep_speech::qwen3_tts::{
     Decoding, Networks, Plan, Request, Sampling, TALKER, Voice, frames::embedded, restrict,
 };
 use anyhow::Result;

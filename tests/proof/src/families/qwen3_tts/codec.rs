@@ -9,7 +9,7 @@ use acestep_model::{
         codec::{Decoder, DecoderState},
     },
 };
-use acestep_speech::mel;
+use acestep_speech::qwen3_tts::mel;
 use anyhow::{Result, anyhow};
 use burn::tensor::{Int, Tensor, TensorData};
 

@@ -10,7 +10,7 @@ use acestep_model::{
     Backend, Place, Tap,
     speech::qwen3_tts::{Checkpoint, CodePredictor, Files, Talker},
 };
-use acestep_speech::{Filters, restrict};
+use acestep_speech::qwen3_tts::{Filters, restrict};
 use anyhow::{Context, Result};
 use burn::tensor::Tensor;
 

@@ -6,7 +6,7 @@ use acestep_model::{
     Backend, Place,
     speech::qwen3_tts::{CodePredictor, Files, Talker},
 };
-use acestep_speech::{
+use acestep_speech::qwen3_tts::{
     Context, Frames, Networks, Plan, Request, Sampling, Step, TALKER, Voice, frames::embedded,
 };
 use anyhow::{Result, anyhow};

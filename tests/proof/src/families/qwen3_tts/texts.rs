@@ -2,7 +2,7 @@
 
 use acestep_import::Qwen3Tts;
 use acestep_model::speech::qwen3_tts::Files;
-use acestep_speech::{
+use acestep_speech::qwen3_tts::{
     Plan, Request,
     prompt::{Codec, Row},
 };
@@ -75,7 +75,7 @@ pub(super) fn rows(page: Page<'_>, content: &Value, of: Of<'_>) -> Result<()> {
 
 fn plan(
     request: &Request,
-    voice: Option<acestep_speech::Voice>,
+    voice: Option<acestep_speech::qwen3_tts::Voice>,
     model: &Qwen3Tts,
 ) -> Result<Value> {
     let plan = Plan::new(request, voice, 0, model)?;

@@ -10,7 +10,7 @@ use acestep_model::{
 };
 use burn::tensor::{Int, Tensor, TensorData};
 
-use crate::{
+use super::{
     networks::{CODEC_DECODER, Networks},
     plan::Plan,
 };

@@ -1,150 +1,22 @@
 //! Texts to speech: frames are decoded while they are written.
 
-use std::{
-    collections::VecDeque,
-    fmt,
-    time::{Duration, Instant},
-};
+use std::{collections::VecDeque, fmt, time::Instant};
 
-use acestep_engine::{Audio, Error, Event, Notice, Observe, progress::check};
+use acestep_engine::{Audio, Error, Event, Observe, progress::check};
 use acestep_model::Backend;
 
-use crate::{
-    frames::{Ending, Frames, Prefix, Step},
-    guard::{Fault, Guard},
+use super::{
+    frames::{Frames, Prefix, Step},
     networks::Networks,
     plan::Plan,
     snapshot::Snapshot,
     sound::{Decoding, SAMPLE_RATE},
     stage,
 };
-
-/// Frames per chunk of sound.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Chunks {
-    /// Frames of the first chunk; few for an early first sound.
-    pub first: usize,
-    /// Frames of every other chunk; many cost less work.
-    pub others: usize,
-}
-
-impl Default for Chunks {
-    fn default() -> Self {
-        Self { first: 1, others: 8 }
-    }
-}
-
-/// Settings that change when sound comes, and never the sound.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Options {
-    /// Frames per chunk of sound.
-    pub chunks: Chunks,
-    /// Runs at once, at least 1: they share each pass over the weights.
-    pub batch_size: usize,
-    /// Beginning of the work that the times count, if it is before the run: a voice may be read first.
-    pub since: Option<Instant>,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self { chunks: Chunks::default(), batch_size: 8, since: None }
-    }
-}
-
-/// A result of some runs.
-#[derive(Debug, Clone)]
-pub enum Made {
-    /// The next samples of a run.
-    Samples(Vec<f32>),
-    /// The end of a run.
-    Done(Spoken),
-}
-
-/// The result of a run.
-#[derive(Debug, Clone)]
-pub struct Spoken {
-    /// The sound, mono at 24 kHz.
-    pub audio: Audio,
-    /// The codes, one list per frame.
-    pub frames: Vec<Vec<u32>>,
-    /// The segments of the text that were spoken.
-    pub segments: Vec<Segment>,
-    /// Number of segments that were not spoken, because of a fault in the one before.
-    pub unspoken: usize,
-    /// The time that was taken.
-    pub times: Times,
-}
-
-/// A spoken segment of a text.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Segment {
-    /// The text.
-    pub text: String,
-    /// The seed of its draws.
-    pub seed: u64,
-    /// Its number of frames.
-    pub frames: usize,
-    /// The reason of its end.
-    pub ended: Ended,
-}
-
-impl Spoken {
-    /// Returns a notice for each segment that the talker did not end by itself.
-    pub fn notices(&self) -> Vec<Notice> {
-        let one = self.segments.len() == 1;
-        let of = |(index, segment): (usize, &Segment)| {
-            let why = segment.ended.problem()?;
-            let left = match self.unspoken {
-                unspoken if unspoken > 0 && index + 1 == self.segments.len() => {
-                    format!("; {unspoken} segments after it are not spoken")
-                }
-                _ => String::new(),
-            };
-            let why = format!("{why}{left}");
-            Some(Notice(if one { why } else { format!("segment {}: {why}", index + 1) }))
-        };
-        self.segments.iter().enumerate().filter_map(of).collect()
-    }
-}
-
-/// The reason of an end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ended {
-    /// The talker wrote its end, or the limit was reached.
-    Frames(Ending),
-    /// A fault ended it.
-    Fault(Fault),
-}
-
-impl Ended {
-    /// Returns the problem, unless the talker ended by itself.
-    fn problem(self) -> Option<String> {
-        match self {
-            Self::Frames(Ending::Finished) => None,
-            Self::Frames(Ending::Limit) => Some(
-                "the talker did not end within `max_new_tokens`: the speech may be cut".to_owned(),
-            ),
-            Self::Fault(fault) => {
-                Some(format!("{fault}: the speech ends there; another `seed` may help"))
-            }
-        }
-    }
-}
-
-/// The time of each part of a run. Runs side by side share the time of talker and code predictor.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Times {
-    /// From the start of all runs to the first samples of this one, loading included.
-    pub first_sound: Duration,
-    /// Loading, the voice and the prompt.
-    pub prompt: Duration,
-    /// Talker and code predictor.
-    pub frames: Duration,
-    /// The codec.
-    pub codec: Duration,
-    /// All of it.
-    pub total: Duration,
-}
+use crate::{
+    guard::{Fault, Guard},
+    spoken::{Chunks, Ended, Made, Options, Segment, Spoken, Times},
+};
 
 /// Speaks a plan. `sink` receives the samples of each chunk as soon as it is decoded; the run waits
 /// for it. `snapshot` is that of the plan's voice, if it is known.

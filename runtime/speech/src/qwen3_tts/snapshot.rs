@@ -8,7 +8,7 @@ use acestep_engine::Error;
 use acestep_model::{Backend, nn::ForeignState, speech::qwen3_tts::Talker};
 use burn::tensor::{Tensor, TensorData};
 
-use crate::{
+use super::{
     frames::{Frames, Prefix, known_rows},
     networks::{CODEC_DECODER, Networks, TALKER},
     plan::Plan,

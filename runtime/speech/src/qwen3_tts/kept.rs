@@ -4,7 +4,12 @@
 //! language, and a SHA-256 of the tensors. Speaker vector and codes serve every model of the same sizes;
 //! the snapshot serves only the same weights in the same types on the same backend.
 
-use std::{collections::HashMap, fs, io::Write as _, path::Path};
+use std::{
+    collections::HashMap,
+    fs,
+    io::Write as _,
+    path::{Path, PathBuf},
+};
 
 use acestep_engine::{
     Action, Error,
@@ -16,14 +21,14 @@ use safetensors::{Dtype, SafeTensors, tensor::TensorView};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use crate::{
-    error::SpeechError,
+use super::{
     networks::{CODEC_DECODER, Networks, TALKER},
     plan::Plan,
     prompt::Row,
     snapshot::{Snapshot, SnapshotData},
     voice::{Context, Voice},
 };
+use crate::{error::SpeechError, voices::Voices};
 
 /// Value of `format` in the metadata.
 const FORMAT: &str = "acestep voice 1";
@@ -116,6 +121,26 @@ impl KeptVoice {
         Ok(Snapshot::from_data(&self.snapshot, networks)?.ok())
     }
 
+    /// Reads the voice called `name` of a folder.
+    ///
+    /// # Errors
+    /// [`SpeechError::NoSuchVoice`]; the errors of [`Self::read`].
+    pub fn of(voices: &Voices, name: &str) -> Result<Self, Error> {
+        Self::read(&voices.existing(name)?)
+    }
+
+    /// Writes the voice into a folder under `name`, and returns the path of its file. The folder is
+    /// created if it is missing.
+    ///
+    /// # Errors
+    /// The errors of [`Self::write`]; [`Error::File`] if the folder cannot be created.
+    pub fn keep(&self, voices: &Voices, name: &str, existing: Existing) -> Result<PathBuf, Error> {
+        let path = voices.path(name)?;
+        voices.create()?;
+        self.write(&path, existing)?;
+        Ok(path)
+    }
+
     /// Writes the file, which appears whole or not at all.
     ///
     /// # Errors
@@ -179,10 +204,11 @@ impl KeptVoice {
         }
         let metadata: Metadata =
             serde_json::from_str(of("voice")).map_err(|why| bad(&why.to_string()))?;
-        Self::of(metadata, &tensors).ok_or_else(|| bad("its tensors are not those of a voice"))
+        Self::of_tensors(metadata, &tensors)
+            .ok_or_else(|| bad("its tensors are not those of a voice"))
     }
 
-    fn of(metadata: Metadata, tensors: &[(String, TensorView<'_>)]) -> Option<Self> {
+    fn of_tensors(metadata: Metadata, tensors: &[(String, TensorView<'_>)]) -> Option<Self> {
         let Metadata { model, language, seconds, transcript, rows, made_by } = metadata;
         let all: Option<Vec<(&str, TensorData)>> =
             tensors.iter().map(|(name, view)| Some((&**name, data_of(view)?))).collect();

@@ -14,7 +14,7 @@ use acestep_model::{
     },
 };
 
-use crate::stage;
+use super::stage;
 
 /// Talker and code predictor.
 pub const TALKER: Network = Network { name: "the talker", stage: stage::TALKER, takes_int8: true };

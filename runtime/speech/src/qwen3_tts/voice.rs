@@ -11,12 +11,12 @@ use acestep_model::{Backend, speech::qwen3_tts::codec};
 use burn::tensor::{Tensor, TensorData};
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    error::SpeechError,
+use super::{
     mel,
     networks::{CODEC_ENCODER, Networks, SPEAKER_ENCODER},
     stage,
 };
+use crate::error::SpeechError;
 
 /// The voice of a recording.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

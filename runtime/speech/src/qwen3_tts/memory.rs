@@ -5,7 +5,7 @@
 use acestep_engine::device::memory::{LayerSizes, Lifetime, MemoryNeed, Widths, product};
 use acestep_model::speech::qwen3_tts::{Config, codec::DecoderConfig};
 
-use crate::stage;
+use super::stage;
 
 /// Rows of a prompt that count as work memory.
 const PROMPT: usize = 512;

@@ -5,13 +5,12 @@ use std::collections::VecDeque;
 use acestep_engine::{Error, Notice, check, nearest};
 use acestep_model::speech::qwen3_tts::{Files, GenerationConfig, ModelType};
 
-use crate::{
-    error::SpeechError,
+use super::{
     prompt::{Parts, Prompt, SpeakerRow},
     request::{Request, Sampling},
-    segments::segments,
     voice::{Context, Voice},
 };
+use crate::{error::SpeechError, segments::segments};
 
 /// Most rows of a prompt, with its frames; upstream's `max_position_embeddings`.
 const MOST_POSITIONS: usize = 32_768;

@@ -16,23 +16,14 @@ use acestep_model::{
 };
 use burn::tensor::{Tensor, TensorData};
 
-use crate::{
+use super::{
     choose::{Filters, restrict},
-    error::SpeechError,
     networks::{Networks, TALKER},
     plan::Plan,
     prompt::{Codec, Row},
     voice::Voice,
 };
-
-/// The reason why the frames ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ending {
-    /// The talker wrote its end.
-    Finished,
-    /// The limit of frames was reached first.
-    Limit,
-}
+use crate::{error::SpeechError, spoken::Ending};
 
 /// Runs side by side, which share each pass over the weights. A run gets the frames that it would
 /// get alone.
@@ -320,7 +311,7 @@ impl<B: Backend> Run<B> {
         Ok(match code {
             code if code == end => Some(Ending::Finished),
             // The limit counts first codes, and the last of them gets no frame.
-            _ if self.frames == self.most_frames => Some(Ending::Limit),
+            _ if self.frames == self.most_frames => Some(Ending::Limit { field: "max_new_tokens" }),
             _ => None,
         })
     }

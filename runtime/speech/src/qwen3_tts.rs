@@ -1,0 +1,48 @@
+//! From a text and a voice to speech with Qwen3-TTS.
+//!
+//! ```text
+//! Request -> Plan -> [prompt -> frames -> samples]
+//! ```
+//!
+//! | module | content |
+//! |---|---|
+//! | `request`, `plan` | the user's input; everything that the run will do |
+//! | `prompt` | the rows that the talker reads |
+//! | `voice`, `kept` | the voice of a recording; in a file |
+//! | `snapshot` | the state before a text, which a kept voice restores |
+//! | `frames`, `choose` | talker and code predictor, and their draws |
+//! | `sound` | frames to samples while they arrive |
+//! | `speak` | texts to speech |
+//! | `mel` | the spectrogram of a voice |
+//! | `memory` | the memory that a run needs |
+//! | `networks`, `stage` | the networks and stages |
+
+mod choose;
+#[doc(hidden)]
+pub mod frames;
+mod kept;
+#[doc(hidden)]
+pub mod mel;
+pub mod memory;
+mod networks;
+mod plan;
+#[doc(hidden)]
+pub mod prompt;
+mod request;
+mod snapshot;
+mod sound;
+mod speak;
+pub mod stage;
+mod voice;
+
+pub use choose::{Filters, restrict};
+pub use frames::{Frames, Prefix, Step};
+pub use kept::KeptVoice;
+pub use networks::{CODEC_DECODER, CODEC_ENCODER, Networks, SPEAKER_ENCODER, TALKER};
+pub use plan::{Plan, check_request};
+pub use prompt::Prompt;
+pub use request::{Request, Sampling};
+pub use snapshot::Snapshot;
+pub use sound::{Decoding, SAMPLE_RATE};
+pub use speak::{Speaking, speak};
+pub use voice::{Context, Voice};
