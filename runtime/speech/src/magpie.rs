@@ -14,6 +14,9 @@
 //! | `align` | the attended position, and the prior that keeps attention near it |
 //! | `choose` | guidance, forbidden ids, top-k, one draw |
 //! | `end` | the end of speech |
+//! | `frames` | the run of a text, step by step |
+//! | `network`, `voiced` | what a run asks of the networks, and their answer |
+//! | `networks`, `stage` | the networks in memory, and their stages |
 //!
 //! Source: NeMo 3.0.0, `magpietts.py`.
 
@@ -21,10 +24,16 @@ pub mod align;
 pub mod choose;
 pub mod end;
 mod error;
+pub mod frames;
 #[cfg(test)]
 mod golden;
+pub mod network;
+mod networks;
 pub mod sentences;
+pub mod stage;
 pub mod text;
+pub mod voiced;
 
 pub use error::MagpieError;
+pub use networks::{CODEC_DECODER, DECODER, ENCODER, LOCAL_TRANSFORMER, Networks};
 pub use text::{Encoded, Pinyin, TextConfig, Tokenizers};

@@ -74,6 +74,16 @@ impl Align {
         }
     }
 
+    /// Sets the number of ids of the first chunk.
+    pub(super) fn begin_text(&mut self, n: usize) {
+        self.n = n;
+    }
+
+    /// True in the first chunk.
+    pub(super) fn is_first(&self) -> bool {
+        self.is_first
+    }
+
     /// Begins a later chunk, whose window has `n` ids and begins at `left`. Returns the prior of its
     /// first step; `own` is the number of ids of the chunk itself.
     pub fn begin_chunk(&mut self, left: usize, n: usize, own: usize) -> Vec<f32> {

@@ -5,7 +5,7 @@
 //!
 //! Source: NeMo 3.0.0, `magpietts.py`, `detect_eos`.
 
-use acestep_engine::Error;
+use acestep_model::speech::magpie::EosDetection;
 
 /// The codebooks that have to say it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,32 +27,21 @@ pub struct EndRule {
     pub with_drawn: bool,
 }
 
-impl EndRule {
-    /// Reads a name.
-    ///
-    /// # Errors
-    /// [`Error::BadValue`].
-    pub fn read(name: &str) -> Result<Self, Error> {
-        let (with_drawn, of) = match name.strip_prefix("argmax_or_multinomial_") {
-            Some(rest) => (true, rest),
-            None => (false, name.strip_prefix("argmax_").unwrap_or(name)),
+impl From<EosDetection> for EndRule {
+    fn from(rule: EosDetection) -> Self {
+        let (of, with_drawn) = match rule {
+            EosDetection::ArgmaxAny => (Of::Any, false),
+            EosDetection::ArgmaxOrMultinomialAny => (Of::Any, true),
+            EosDetection::ArgmaxAll => (Of::All, false),
+            EosDetection::ArgmaxOrMultinomialAll => (Of::All, true),
+            EosDetection::ArgmaxZeroCb => (Of::First, false),
+            EosDetection::ArgmaxOrMultinomialZeroCb => (Of::First, true),
         };
-        let of = match of {
-            "any" => Of::Any,
-            "all" => Of::All,
-            "zero_cb" => Of::First,
-            _ => {
-                return Err(Error::BadValue {
-                    field: "eos_detection_method",
-                    value: name.to_owned(),
-                    why: "it is no rule of this program".to_owned(),
-                    near: None,
-                });
-            }
-        };
-        Ok(Self { of, with_drawn })
+        Self { of, with_drawn }
     }
+}
 
+impl EndRule {
     /// Returns the frame of a step that ends the speech, if one does. Codes are in the order of frames;
     /// a frame has `codebooks` of them.
     pub fn frame(
@@ -89,6 +78,10 @@ mod tests {
         ((0..frames).flat_map(of).collect(), codes.len())
     }
 
+    fn named(rule: &str) -> EosDetection {
+        serde_json::from_value(rule.into()).expect(rule)
+    }
+
     #[test]
     fn each_rule_ends_at_the_frame_of_the_reference() {
         let golden = logic("eos.json");
@@ -98,7 +91,7 @@ mod tests {
             let (drawn, codebooks) = by_frame(&case["sampled"]);
             let (likeliest, _) = by_frame(&case["argmax"]);
             for (name, expected) in case["frame"].as_object().expect("rules") {
-                let rule = EndRule::read(name).expect(name);
+                let rule = EndRule::from(named(name));
                 let frame = rule.frame(&drawn, &likeliest, codebooks, end);
                 assert_eq!(frame.map(|frame| frame as u64), expected.as_u64(), "{name} {case}");
                 rules += 1;
@@ -107,6 +100,5 @@ mod tests {
         }
         assert_eq!(rules, 24 * 6);
         assert!(ends > 60, "{ends}");
-        assert!(EndRule::read("argmax").is_err());
     }
 }
