@@ -4,6 +4,7 @@
 //! know only the types here and in [`crate::names`], so that another family does not change them.
 
 pub mod acestep;
+pub(crate) mod magpie;
 pub(crate) mod qwen3_tts;
 
 use acestep::Kind;
@@ -75,7 +76,7 @@ impl Release {
         };
         let (stem, ending) = file.rsplit_once('.')?;
         let is_read = match ending {
-            "json" | "safetensors" | "jinja" => true,
+            "json" | "safetensors" | "jinja" | "nemo" => true,
             "txt" => stem == "merges",
             "pt" => stem == "silence_latent",
             _ => false,
@@ -89,13 +90,15 @@ impl Release {
 /// Returns every published directory of every family.
 pub(crate) fn all() -> impl Iterator<Item = &'static Release> {
     use acestep::{COMPANIONS, LANGUAGE_MODELS, MODELS};
-    MODELS.iter().chain(&LANGUAGE_MODELS).chain(&COMPANIONS).chain(&qwen3_tts::MODELS)
+    let songs = MODELS.iter().chain(&LANGUAGE_MODELS).chain(&COMPANIONS);
+    songs.chain(&qwen3_tts::MODELS).chain(&magpie::MODELS).chain(&magpie::CODECS)
 }
 
 /// Returns a noun phrase for the network in a GGUF file of this `architecture`, of any family.
 pub(crate) fn of_architecture(architecture: &str) -> Option<&'static str> {
     let songs = acestep::ARCHITECTURES.map(|(own, kind)| (own, kind.name()));
-    let all = songs.into_iter().chain(qwen3_tts::gguf::ARCHITECTURES);
+    let speech = qwen3_tts::gguf::ARCHITECTURES.into_iter().chain(magpie::ARCHITECTURES);
+    let all = songs.into_iter().chain(speech);
     all.into_iter().find(|(own, _)| *own == architecture).map(|(_, noun)| noun)
 }
 

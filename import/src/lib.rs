@@ -8,7 +8,7 @@
 //! | `text_encoder` | one directory with a tokenizer: [`TextEncoderDir`] |
 //! | `checkpoint` | [`AceStep`]: three directories as one `acestep_model::Checkpoint` |
 //! | `language` | [`LanguageModelDir`]: a language model as one `acestep_model::LanguageCheckpoint` |
-//! | `qwen3_tts` | [`Qwen3Tts`]: a speech model and its codec |
+//! | `qwen3_tts`, `magpie` | [`Qwen3Tts`], [`Magpie`]: a speech model and its codec |
 //! | `weights` | a directory with a configuration and weights, of any family |
 //! | `built_in` | the checkpoints that are built into the program |
 //! | `families` | published models, as data: [`Release`], kinds, names of tensors |
@@ -20,7 +20,8 @@
 //! | `directory` | files on disk or in the program |
 //! | `adapter` | LoRA and similar changes of the transformer's weights: [`Adapter`], [`Adapters`] |
 //! | `hub` | models of the Hugging Face hub: pulled, found, verified, removed |
-//! | `silence`, `pickle` | the latent of silence, in the format of `torch.save` |
+//! | `nemo` | archives of NeMo: [`NemoArchive`] |
+//! | `silence`, `pickle` | the latent of silence, and the format of `torch.save` |
 //! | `pointer` | Git LFS pointers in place of large files |
 //! | `tokenizer`, `language_tokenizer` | text to token ids and back |
 //! | `error` | every message and its remedy |
@@ -51,8 +52,10 @@ mod language;
 mod language_tokenizer;
 mod layout;
 mod listing;
+mod magpie;
 mod mapped;
 mod names;
+mod nemo;
 mod origin;
 mod pickle;
 mod pointer;
@@ -76,12 +79,15 @@ pub use error::{Error, Names, Places, Unknown};
 pub use families::{
     Release,
     acestep::{self, Kind},
+    magpie::MODELS as MAGPIE_MODELS,
     qwen3_tts::MODELS as SPEECH_MODELS,
 };
 pub use language::{LanguageModelDir, open_tiny_language_model};
 pub use language_tokenizer::LanguageTokenizer;
 pub use layout::{Layout, Presence, language::LanguagePath, model::ModelPaths, model_files};
+pub use magpie::{Magpie, MagpieNetwork};
 pub use mapped::Bytes;
+pub use nemo::NemoArchive;
 pub use origin::Origin;
 pub use qwen3_tts::{Qwen3Tts, Qwen3TtsNetwork};
 pub use safetensors::Tensors;

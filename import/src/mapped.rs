@@ -122,6 +122,8 @@ pub enum Bytes {
     Mapped(Mapped),
     /// A part of the program.
     Static(&'static [u8]),
+    /// Bytes that were unpacked.
+    Owned(Vec<u8>),
 }
 
 impl Bytes {
@@ -130,6 +132,7 @@ impl Bytes {
         match self {
             Self::Mapped(mapped) => mapped,
             Self::Static(bytes) => bytes,
+            Self::Owned(bytes) => bytes,
         }
     }
 
@@ -140,7 +143,7 @@ impl Bytes {
     pub(crate) fn check(&self, path: &Path) -> Result<(), Error> {
         match self {
             Self::Mapped(mapped) => mapped.check(path),
-            Self::Static(_) => Ok(()),
+            Self::Static(_) | Self::Owned(_) => Ok(()),
         }
     }
 

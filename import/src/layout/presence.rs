@@ -5,10 +5,7 @@ use std::{io, path::Path};
 use super::Layout;
 use crate::{
     Error, Release,
-    families::{
-        acestep::{COMPANIONS, LANGUAGE_MODELS, MODELS},
-        qwen3_tts::MODELS as SPEECH_MODELS,
-    },
+    families::{self, acestep::MODELS},
     hub::State,
 };
 
@@ -27,7 +24,7 @@ pub enum Presence {
 impl Release {
     /// Returns every model with a name: songs, their language models and companions, speech.
     pub fn all() -> impl Iterator<Item = &'static Self> {
-        MODELS.iter().chain(&LANGUAGE_MODELS).chain(&COMPANIONS).chain(&SPEECH_MODELS)
+        families::all()
     }
 
     /// Returns the model that is called `name`: by its short name, its directory or its repository.

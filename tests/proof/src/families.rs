@@ -3,6 +3,7 @@
 //! No other file outside this folder names a family.
 
 mod acestep;
+mod magpie;
 mod qwen3_tts;
 
 use std::{sync::LazyLock, time::Duration};
@@ -19,6 +20,7 @@ pub(crate) use acestep::{
     goldens::{built_in, checkpoints::Checkpoints},
     songs, types,
 };
+pub(crate) use magpie::MagpieModels;
 pub(crate) use qwen3_tts::SpeechModels;
 pub use qwen3_tts::{
     agreement::{Agreement, agreement},
@@ -84,11 +86,13 @@ pub(crate) struct Of<'a> {
     pub(crate) set: &'a Set,
     pub(crate) checkpoints: &'a Checkpoints,
     pub(crate) speech: &'a SpeechModels,
+    pub(crate) magpie: &'a MagpieModels,
 }
 
 /// Returns the files of tensors of every family.
 pub(crate) fn tensors<B: Backend>() -> Vec<Tensors<B>> {
-    acestep::goldens::tensors().into_iter().chain(qwen3_tts::tensors()).collect()
+    let own = acestep::goldens::tensors().into_iter().chain(qwen3_tts::tensors());
+    own.chain(magpie::tensors()).collect()
 }
 
 /// Returns the files of text of every family.

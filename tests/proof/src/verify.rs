@@ -23,7 +23,7 @@ use serde::Serialize;
 pub use crate::golden::case::Case;
 use crate::{
     Error, Host,
-    families::{Checkpoints, SpeechModels, built_in},
+    families::{Checkpoints, MagpieModels, SpeechModels, built_in},
     golden::{
         ledger::Tell,
         set::{self, Set},
@@ -146,23 +146,33 @@ struct Files {
     set: Set,
     checkpoints: Checkpoints,
     speech: SpeechModels,
+    magpie: MagpieModels,
 }
 
 impl Given<'_> {
     fn read(self) -> Result<Files> {
         let real = self.tokenizer.map(Checkpoints::read_tokenizers).transpose()?;
-        let (set, checkpoints, speech) = match self.goldens {
+        let (set, checkpoints, speech, magpie) = match self.goldens {
             Some(goldens) => {
-                let (checkpoints, speech) = match models_dir(goldens, self.models)? {
-                    Some(models) => (Checkpoints::find(&models)?, SpeechModels::find(&models)?),
+                let (checkpoints, speech, magpie) = match models_dir(goldens, self.models)? {
+                    Some(models) => (
+                        Checkpoints::find(&models)?,
+                        SpeechModels::find(&models)?,
+                        MagpieModels::find(&models)?,
+                    ),
                     // Some sets need no checkpoints; other cases report what is missing.
                     None => Default::default(),
                 };
-                (Set::read(goldens)?, checkpoints, speech)
+                (Set::read(goldens)?, checkpoints, speech, magpie)
             }
-            None => (built_in::set()?, Checkpoints::built_in()?, SpeechModels::default()),
+            None => (
+                built_in::set()?,
+                Checkpoints::built_in()?,
+                SpeechModels::default(),
+                MagpieModels::default(),
+            ),
         };
-        Ok(Files { set, checkpoints: Checkpoints { real, ..checkpoints }, speech })
+        Ok(Files { set, checkpoints: Checkpoints { real, ..checkpoints }, speech, magpie })
     }
 }
 
@@ -174,9 +184,9 @@ impl Files {
         host: &dyn Host,
         tell: &Tell<'_>,
     ) -> Result<Vec<Case>> {
-        let Self { set, checkpoints, speech } = self;
+        let Self { set, checkpoints, speech, magpie } = self;
         // The stored values are f32, except for some cases, which set the type themselves.
-        device.run(DType::F32, Verify { set, checkpoints, speech, host, tell, known })?
+        device.run(DType::F32, Verify { set, checkpoints, speech, magpie, host, tell, known })?
     }
 }
 

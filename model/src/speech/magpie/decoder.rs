@@ -57,6 +57,16 @@ impl<B: Backend> Decoder<B> {
         }
     }
 
+    /// Returns it with other layers that [`Step::attention`] shows.
+    pub fn with_alignment_layers(self, layers: Vec<usize>) -> Self {
+        Self { alignment_layers: layers, ..self }
+    }
+
+    /// Returns it with a prior in other layers.
+    pub fn with_prior_layers(self, layers: Vec<usize>) -> Self {
+        Self { prior_layers: layers, ..self }
+    }
+
     /// Returns the largest number of rows of a sequence, those of the voice included.
     pub fn positions(&self) -> usize {
         self.decoder.positions()

@@ -11,7 +11,7 @@ use burn::tensor::Tensor;
 
 use crate::{
     Host,
-    families::{self, Checkpoints, Of, SpeechModels, Tensors, Texts},
+    families::{self, Checkpoints, MagpieModels, Of, SpeechModels, Tensors, Texts},
     golden::{
         case::Case,
         ledger::{Ledger, Tell},
@@ -31,6 +31,7 @@ pub(crate) struct Verify<'a> {
     pub(crate) set: &'a Set,
     pub(crate) checkpoints: &'a Checkpoints,
     pub(crate) speech: &'a SpeechModels,
+    pub(crate) magpie: &'a MagpieModels,
     pub(crate) host: &'a dyn Host,
     pub(crate) tell: &'a Tell<'a>,
     /// The cases that are already finished.
@@ -72,7 +73,8 @@ fn still_works<B: Backend>(device: &B::Device) -> bool {
 
 impl Verify<'_> {
     fn of(&self) -> Of<'_> {
-        Of { set: self.set, checkpoints: self.checkpoints, speech: self.speech }
+        let Self { set, checkpoints, speech, magpie, .. } = *self;
+        Of { set, checkpoints, speech, magpie }
     }
 
     fn tensors<B: Backend>(
