@@ -16,6 +16,8 @@
 //! | `end` | the end of speech |
 //! | `frames` | the run of a text, step by step |
 //! | `network`, `voiced` | what a run asks of the networks, and their answer |
+//! | `request`, `plan` | the user's input; everything that the run will do |
+//! | `sound`, `speak` | frames to samples while they arrive; the whole run |
 //! | `networks`, `stage` | the networks in memory, and their stages |
 //!
 //! Source: NeMo 3.0.0, `magpietts.py`.
@@ -29,11 +31,19 @@ pub mod frames;
 mod golden;
 pub mod network;
 mod networks;
+mod plan;
+mod request;
 pub mod sentences;
+mod sound;
+mod speak;
 pub mod stage;
 pub mod text;
 pub mod voiced;
 
 pub use error::MagpieError;
 pub use networks::{CODEC_DECODER, DECODER, ENCODER, LOCAL_TRANSFORMER, Networks};
+pub use plan::{Plan, tokenizers};
+pub use request::{Request, Sampling};
+pub use sound::Decoding;
+pub use speak::{Speaking, speak};
 pub use text::{Encoded, Pinyin, TextConfig, Tokenizers};
