@@ -257,6 +257,7 @@ mod tests {
             assert_eq!(Value::from(align.is_unfinished()), step["unfinished"], "step {index}");
             let near = align.near().map_or(if align.is_first { 0 } else { -1 }, i64::from);
             assert_eq!(Value::from(near), step["finished_count"], "step {index}");
+            align.count(true);
         }
     }
 

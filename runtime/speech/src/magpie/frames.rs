@@ -5,6 +5,9 @@
 //!
 //! Source: NeMo 3.0.0, `magpietts.py`: `infer_batch`, `generate_speech`.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::VecDeque;
 
 use acestep_engine::Error;
@@ -138,6 +141,24 @@ impl<N: Network> Frames<N> {
     /// Number of chunks that have not begun.
     pub fn waiting(&self) -> usize {
         self.waiting.len()
+    }
+
+    /// The ids that the chunk is read with, for tests.
+    #[doc(hidden)]
+    pub fn window(&self) -> &[u32] {
+        self.chunk.as_ref().map_or(&[], |chunk| &chunk.window)
+    }
+
+    /// The memory of those ids, for tests.
+    #[doc(hidden)]
+    pub fn memory(&self) -> Option<&N::Memory> {
+        self.chunk.as_ref().map(|chunk| &chunk.memory)
+    }
+
+    /// The networks, for tests.
+    #[doc(hidden)]
+    pub fn network(&self) -> &N {
+        &self.network
     }
 
     /// Takes a step. Returns `None` after the last chunk.

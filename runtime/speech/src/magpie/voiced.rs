@@ -70,6 +70,12 @@ impl<B: Backend> Voiced<B> {
         })
     }
 
+    /// The rows of the decoder after the last step, for tests.
+    #[doc(hidden)]
+    pub fn hidden(&self) -> Option<&Tensor<B, 2>> {
+        self.hidden.as_ref()
+    }
+
     fn rows(&self) -> usize {
         1 + usize::from(self.options.is_guided)
     }

@@ -2,6 +2,8 @@
 
 mod codec;
 mod networks;
+mod runs;
+mod texts;
 
 use std::path::Path;
 
@@ -60,6 +62,30 @@ pub(super) fn tensors<B: Backend>() -> Vec<Tensors<B>> {
             compare: |sheet, of, place| networks::local(sheet, of.magpie.stacking(2)?, place),
         },
         Tensors {
+            file: "s1_run",
+            component: MODEL,
+            bounds: bounds(OF_RUNS),
+            compare: |sheet, of, place| runs::compare(sheet, of.magpie.stacking(1)?, place),
+        },
+        Tensors {
+            file: "s1_e2e",
+            component: MODEL,
+            bounds: bounds(&[("wave", 5e-6)]),
+            compare: |sheet, of, place| texts::compare(sheet, of.magpie.stacking(1)?, place),
+        },
+        Tensors {
+            file: "s2_run",
+            component: MODEL,
+            bounds: bounds(OF_RUNS),
+            compare: |sheet, of, place| runs::compare(sheet, of.magpie.stacking(2)?, place),
+        },
+        Tensors {
+            file: "s2_e2e",
+            component: MODEL,
+            bounds: bounds(&[("wave", 5e-6)]),
+            compare: |sheet, of, place| texts::compare(sheet, of.magpie.stacking(2)?, place),
+        },
+        Tensors {
             file: "codec",
             component: CODEC,
             // Activations are up to four times as large as samples.
@@ -74,6 +100,9 @@ pub(super) fn tensors<B: Backend>() -> Vec<Tensors<B>> {
         },
     ]
 }
+
+const OF_RUNS: &[(&str, f64)] =
+    &[("logits", 3e-4), ("prior", 1e-7), ("memory", 3e-5), ("latents", 3e-5)];
 
 const OF_DECODER: &[(&str, f64)] =
     &[("cross_prob", 1e-5), ("alignment", 1e-5), ("logits", 6e-5), ("", 3e-5)];

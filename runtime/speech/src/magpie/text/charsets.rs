@@ -12,7 +12,7 @@ use crate::magpie::MagpieError;
 const LOWER: &str = "abcdefghijklmnopqrstuvwxyz";
 const UPPER: &str = "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
 const ARABIC_LETTERS: &str = "ءآأإؤئابةتثجحخدذرزسشصضطظعغفقكلمنهوىي\u{64b}\u{64c}\u{64d}\u{64e}\u{64f}\u{650}\u{651}\u{670}\u{652}";
-const HINDI_LETTERS: &str = "अआइईउऊऋॠएऐओऔऍऑकखगघङचछजझञटठडढणतथदधनपफबभमयरलवशषसहळऩऱ\u{93e}\u{93f}\u{940}\u{941}\u{942}\u{943}\u{944}\u{947}\u{948}\u{94b}\u{94c}\u{945}\u{949}\u{901}\u{902}\u{903}\u{93c}\u{94d}\u{94a}\u{962}\u{963}\u{946}।";
+const HINDI_LETTERS: &str = "अआइईउऊऋॠएऐओऔऍऑकखगघङचछजझञटठडढणतथदधनपफबभमयरलवशषसहळऩऱ\u{93e}\u{93f}\u{940}\u{941}\u{942}\u{943}\u{944}\u{947}\u{948}\u{94b}\u{94c}\u{945}\u{949}\u{901}\u{902}\u{903}\u{94d}\u{93c}\u{94a}\u{962}\u{963}\u{946}।";
 
 /// Returns the tokens of Arabic or Hindi characters; the space is the first one.
 pub(super) fn tokens(config: &TokenizerConfig) -> Result<Vec<String>, MagpieError> {
