@@ -21,7 +21,7 @@ use super::{
 };
 
 /// Most ids of the text before a chunk that are read with it.
-const HISTORY: usize = 20;
+pub(super) const HISTORY: usize = 20;
 /// Steps near the end of the text after which a chunk ends that is not the last one.
 const STEPS_NEAR_END: u32 = 3;
 /// Steps near the end of the text after which only the end of speech is allowed: in the first chunk,

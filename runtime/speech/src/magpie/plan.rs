@@ -6,7 +6,7 @@ use acestep_model::speech::magpie::{Config, Files};
 use super::{
     MagpieError, align, choose,
     error::listed,
-    frames::Settings,
+    frames::{HISTORY, Settings},
     request::{Request, Sampling},
     sentences::chunks,
     text::{Pinyin, TextConfig, Tokenizers},
@@ -15,9 +15,7 @@ use super::{
 
 /// The language of a request without one.
 const USUAL_LANGUAGE: &str = "en";
-/// Most ids of the text before a chunk that are read with it.
-const HISTORY: usize = 20;
-/// Settings of the reference without local transformer: it cannot take the likeliest code.
+/// The least temperature without local transformer: the reference always draws there.
 const LEAST_PARALLEL: f32 = 0.01;
 
 /// A planned run.
