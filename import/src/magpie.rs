@@ -316,3 +316,6 @@ impl<B: Backend> Checkpoint<B> for Magpie {
         Ok(self.codec.load(module, &self.codec_names(), place, None)?.prepacked())
     }
 }
+
+#[cfg(test)]
+mod tests;
