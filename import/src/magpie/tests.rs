@@ -281,7 +281,7 @@ fn a_missing_a_foreign_and_a_misshaped_tensor_are_named() {
 fn hostile_weights_give_one_error() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("magpie.nemo");
-    let whole = checkpoint(&model_tensors(), CompressionMethod::Stored);
+    let whole = checkpoint(&model_tensors());
     let zip_of = |entries: &[(&str, &[u8])]| {
         let mut zip = ZipWriter::new(std::io::Cursor::new(Vec::new()));
         let options = SimpleFileOptions::default().compression_method(CompressionMethod::Stored);
@@ -306,7 +306,7 @@ fn hostile_weights_give_one_error() {
         archive(
             &folder.path().join("nemo-nano-codec-x.nemo"),
             CODEC_YAML,
-            &self::checkpoint(&codec_tensors(), CompressionMethod::Stored),
+            &self::checkpoint(&codec_tensors()),
         );
         let error = Magpie::open(&path, None).map(drop).expect_err(says).to_string();
         assert!(error.contains("magpie.nemo") && error.contains(says), "{says}: {error}");
