@@ -7,6 +7,8 @@
 //!        Qwen3-Embedding-0.6B/  config.json, model.safetensors, tokenizer.json
 //!        acestep-5Hz-lm-*/   the same; 4B: shards and model.safetensors.index.json
 //!        Qwen3-TTS-12Hz-*/   config.json, model.safetensors, vocab.json, speech_tokenizer/
+//!        magpie_tts_*/       *.nemo
+//!        nemo-nano-codec-*/  the same
 //! ```
 //!
 //! | module | searches |

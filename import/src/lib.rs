@@ -21,6 +21,7 @@
 //! | `adapter` | LoRA and similar changes of the transformer's weights: [`Adapter`], [`Adapters`] |
 //! | `hub` | models of the Hugging Face hub: pulled, found, verified, removed |
 //! | `nemo` | archives of NeMo: [`NemoArchive`] |
+//! | `part` | a model or a codec in one file |
 //! | `silence`, `pickle` | the latent of silence, and the format of `torch.save` |
 //! | `pointer` | Git LFS pointers in place of large files |
 //! | `tokenizer`, `language_tokenizer` | text to token ids and back |
@@ -57,6 +58,7 @@ mod mapped;
 mod names;
 mod nemo;
 mod origin;
+mod part;
 mod pickle;
 mod pointer;
 mod qwen3_tts;

@@ -1,7 +1,7 @@
 //! The files of a Magpie TTS model: an archive or GGUF file, and that of its codec.
 
 mod archive;
-mod part;
+mod convolutions;
 mod search;
 
 use std::{
@@ -26,10 +26,10 @@ use crate::{
     names::TensorNames,
     nemo::Texts,
     origin,
+    part::{Codec, Opened, Part},
     weights::WeightsDir,
 };
-use part::flatten_convolutions;
-pub(crate) use part::{Codec, Opened, Part};
+use convolutions::flatten_convolutions;
 
 /// The networks of a Magpie TTS model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -316,3 +316,6 @@ impl<B: Backend> Checkpoint<B> for Magpie {
         Ok(self.codec.load(module, &self.codec_names(), place, None)?.prepacked())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -52,7 +52,9 @@ impl Layout {
             return if is_begun { Presence::Partial(vec![]) } else { Presence::Absent };
         }
         if !MODELS.contains(model) {
-            return Presence::Whole;
+            let lacked = model.needs.iter().filter(|own| !self.has(own));
+            let lacked: Vec<_> = lacked.map(|own| own.name.to_owned()).collect();
+            return if lacked.is_empty() { Presence::Whole } else { Presence::Partial(lacked) };
         }
         // Resolve it the same way as a song does.
         match self.resolve(model.name) {

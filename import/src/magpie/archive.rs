@@ -4,8 +4,11 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::part::{Codec, Opened, Part};
-use crate::{Error, Format, NemoArchive, families::magpie::Spelling};
+use crate::{
+    Error, Format, NemoArchive,
+    families::magpie::Spelling,
+    part::{Codec, Opened, Part},
+};
 
 /// Keys and beginnings of names in old files: (old, new).
 const OLD: [(&str, &str); 2] = [("t5_encoder", "encoder"), ("t5_decoder", "decoder")];

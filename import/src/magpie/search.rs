@@ -2,10 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{
-    archive,
-    part::{Codec, Opened},
-};
+use super::archive;
 use crate::{
     Error,
     error::Places,
@@ -13,6 +10,7 @@ use crate::{
     foreign,
     listing::files_in,
     nemo,
+    part::{Codec, Opened},
 };
 
 /// Beginning of the names of the codec's archives.

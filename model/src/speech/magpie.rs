@@ -19,6 +19,8 @@ mod encoder;
 mod layer;
 mod local;
 mod stack;
+#[cfg(all(test, feature = "cpu"))]
+mod tests;
 
 pub use attention::Prior;
 pub use checkpoint::{Checkpoint, Files, TextFiles};

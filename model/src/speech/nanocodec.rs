@@ -9,6 +9,8 @@ mod config;
 mod decoder;
 mod residual;
 mod scalar;
+#[cfg(all(test, feature = "cpu"))]
+mod tests;
 
 pub use config::{Config, DecoderConfig, OutputActivation, QuantizerConfig};
 pub use decoder::{Decoder, DecoderState};

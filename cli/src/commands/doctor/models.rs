@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use acestep_import::{
-    Error, Format, Layout, Origin, Qwen3Tts, Release, SPEECH_MODELS,
+    Error, Format, Layout, MAGPIE_MODELS, Magpie, Origin, Qwen3Tts, Release, SPEECH_MODELS,
     acestep::{LANGUAGE_MODELS, MODELS},
 };
 use serde_json::json;
@@ -16,7 +16,8 @@ pub(super) fn all() -> Vec<Check> {
     let (dir, layout) = (settings::models_dir(), settings::layout());
     let mut checks = Vec::new();
     let mut absent = Vec::new();
-    for model in MODELS.iter().chain(&LANGUAGE_MODELS).chain(&SPEECH_MODELS) {
+    let speech = SPEECH_MODELS.iter().chain(&MAGPIE_MODELS);
+    for model in MODELS.iter().chain(&LANGUAGE_MODELS).chain(speech) {
         if !layout.has(model) {
             absent.push(model.name);
             continue;
@@ -45,6 +46,10 @@ fn open(model: &Release, layout: &Layout) -> Result<(PathBuf, Origin), Error> {
     }
     if SPEECH_MODELS.contains(model) {
         let folder = Qwen3Tts::find(Some(model.name), layout)?;
+        return Ok((folder.path().to_owned(), folder.origin()));
+    }
+    if MAGPIE_MODELS.contains(model) {
+        let folder = Magpie::find(Some(model.name), None, layout)?;
         return Ok((folder.path().to_owned(), folder.origin()));
     }
     let folder = acestep_import::open(model.name, layout)?;

@@ -22,8 +22,8 @@ use crate::{
         magpie::{CODEC, MODEL, WHOLE},
         of_architecture,
     },
-    magpie::{Codec, Opened, Part},
     nemo::Texts,
+    part::{Codec, Opened, Part},
 };
 
 /// A remedy for a file with other values than the converters write.

@@ -112,22 +112,27 @@ const OF_DECODER: &[(&str, f64)] =
 pub(crate) struct MagpieModels(Vec<Magpie>);
 
 impl MagpieModels {
-    /// Opens the archives in the folders of `models`, with the codec of any of the folders.
+    /// Opens the models in the folders of `models`: archives, with the codec of any of the folders,
+    /// then GGUF files.
     pub(crate) fn find(models: &Path) -> Result<Self> {
         let listing = std::fs::read_dir(models)
             .with_context(|| format!("cannot list `{}`", models.display()))?;
-        let folders = listing.filter_map(|entry| Some(entry.ok()?.path()));
-        let mut archives: Vec<_> = folders
-            .filter_map(|folder| std::fs::read_dir(folder).ok())
-            .flatten()
-            .filter_map(|entry| Some(entry.ok()?.path()))
-            .filter(|path| path.extension().is_some_and(|ending| ending == "nemo"))
-            .collect();
-        archives.sort();
-        let (models, codecs): (Vec<_>, Vec<_>) =
-            archives.into_iter().partition(|path| Magpie::is_at(path));
+        let folders: Vec<_> = listing.filter_map(|entry| Some(entry.ok()?.path())).collect();
+        let files = |wanted: &str| {
+            let entries = folders.iter().filter_map(|folder| std::fs::read_dir(folder).ok());
+            let paths = entries.flatten().filter_map(|entry| Some(entry.ok()?.path()));
+            let mut files: Vec<_> = paths
+                .filter(|path| path.extension().is_some_and(|ending| ending == wanted))
+                .collect();
+            files.sort();
+            files.into_iter().partition::<Vec<_>, _>(|path| Magpie::is_at(path))
+        };
+        let (archives, codecs) = files("nemo");
         let codec = codecs.first().map(|path| &**path);
-        Ok(Self(models.iter().map(|path| Magpie::open(path, codec)).collect::<Result<_, _>>()?))
+        let of_archives = archives.iter().map(|path| Magpie::open(path, codec));
+        let (ggufs, _) = files("gguf");
+        let all = of_archives.chain(ggufs.iter().map(|path| Magpie::open(path, None)));
+        Ok(Self(all.collect::<Result<_, _>>()?))
     }
 
     /// Any model; all have the same codec.

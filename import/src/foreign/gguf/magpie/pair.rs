@@ -12,7 +12,7 @@ use crate::{
     Tensors,
     families::magpie::Spelling,
     foreign::gguf::{Header, values::Values},
-    magpie::{Codec, Opened},
+    part::{Codec, Opened},
 };
 
 /// Returns the shape of tensor `name`, which must have `N` sizes.

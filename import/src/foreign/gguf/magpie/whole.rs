@@ -12,7 +12,7 @@ use crate::{
     Tensors,
     families::magpie::Spelling,
     foreign::gguf::{Header, Value, values::Values},
-    magpie::{Codec, Opened},
+    part::{Codec, Opened},
 };
 
 /// Opens a file whose header and tensors are these.
