@@ -1,6 +1,7 @@
 //! Texts to speech.
 
 mod keep;
+pub mod magpie;
 mod voice;
 
 use acestep_engine::{Engine, Error, Notice, Observe, on_engine};

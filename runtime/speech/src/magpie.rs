@@ -18,7 +18,7 @@
 //! | `network`, `voiced` | what a run asks of the networks, and their answer |
 //! | `request`, `plan` | the user's input; everything that the run will do |
 //! | `sound`, `speak` | frames to samples while they arrive; the whole run |
-//! | `networks`, `stage` | the networks in memory, and their stages |
+//! | `networks`, `stage`, `memory` | the networks in memory, their stages and needs |
 //!
 //! Source: NeMo 3.0.0, `magpietts.py`.
 
@@ -29,6 +29,7 @@ mod error;
 pub mod frames;
 #[cfg(test)]
 mod golden;
+pub mod memory;
 pub mod network;
 mod networks;
 mod plan;
