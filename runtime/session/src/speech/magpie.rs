@@ -63,7 +63,7 @@ pub fn speak(
     plans: Vec<Plan>,
     model: &Magpie,
     engine: Engine,
-    (options, lines): (Options, bool),
+    options: (Options, bool),
     observe: &dyn Observe,
     sink: &mut dyn Sink,
 ) -> Result<Vec<Notice>, Error> {

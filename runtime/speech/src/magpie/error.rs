@@ -65,7 +65,7 @@ pub enum MagpieError {
     /// More positions than the model has.
     #[error("{what} take {positions} positions, and {most} is the most")]
     TooLong {
-        /// What takes them, as a plural noun phrase.
+        /// The thing that takes them, as a plural noun phrase.
         what: String,
         /// Positions.
         positions: usize,

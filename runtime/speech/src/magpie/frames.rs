@@ -69,12 +69,12 @@ pub struct Stepped {
     pub frames: Vec<Vec<u32>>,
     /// The end of the chunk, if it is here.
     pub ended: Option<ChunkEnd>,
-    /// What was decided.
+    /// The decisions, for tests.
     #[doc(hidden)]
     pub decided: Decided,
 }
 
-/// What a step decided, for tests.
+/// The decisions of a step, for tests.
 #[doc(hidden)]
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Decided {

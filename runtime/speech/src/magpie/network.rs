@@ -1,4 +1,4 @@
-//! What a run asks of the networks. Tests answer in their place.
+//! The requests of a run to its networks. Tests answer in their place.
 
 use acestep_engine::Error;
 
