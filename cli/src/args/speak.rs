@@ -2,10 +2,14 @@
 
 use std::path::PathBuf;
 
-use acestep_speech::qwen3_tts::{Request, Sampling};
+use acestep_speech::{
+    magpie,
+    qwen3_tts::{Request, Sampling},
+};
 use clap::ValueHint;
 
 use super::{device::Where, files::Files, values::seed};
+use crate::error::CliError;
 
 /// Most texts that are spoken side by side: on a CPU more would be computed by other kernels, whose
 /// results differ in the last digits.
@@ -218,5 +222,42 @@ impl Drawing {
                 max_new_tokens: self.max_new_tokens,
             },
         }
+    }
+    /// Returns the request for the model of Magpie TTS called `model`, without a text.
+    ///
+    /// # Errors
+    /// If a flag is given that such a model does not take.
+    pub(crate) fn magpie(&self, model: &str, voice: &Voice) -> Result<magpie::Request, CliError> {
+        let others = [
+            ("--instruct", voice.instruct.is_some()),
+            ("--reference", voice.reference.is_some()),
+            ("--top-p", self.top_p.is_some()),
+            ("--repetition-penalty", self.repetition_penalty.is_some()),
+            ("--do-sample", self.do_sample.is_some()),
+            ("--subtalker-temperature", self.subtalker_temperature.is_some()),
+            ("--subtalker-top-k", self.subtalker_top_k.is_some()),
+            ("--subtalker-top-p", self.subtalker_top_p.is_some()),
+            ("--subtalker-dosample", self.subtalker_dosample.is_some()),
+            ("--max-new-tokens", self.max_new_tokens.is_some()),
+            ("--non-streaming-mode", self.non_streaming_mode.is_some()),
+            ("--max-text-tokens-per-segment", self.max_text_tokens_per_segment.is_some()),
+            ("--fix-mistral-regex", self.fix_mistral_regex),
+        ];
+        if let Some((flag, _)) = others.iter().find(|(_, is_given)| *is_given) {
+            let message = format!("`{model}` takes no `{flag}`");
+            return Err(CliError::usage(message).hint("leave the flag out, or take another model"));
+        }
+        let sampling = magpie::Sampling {
+            temperature: self.temperature,
+            topk: self.top_k,
+            ..magpie::Sampling::default()
+        };
+        Ok(magpie::Request {
+            voice: voice.voice.clone(),
+            language: voice.language.clone(),
+            seed: self.seed,
+            sampling,
+            ..magpie::Request::default()
+        })
     }
 }

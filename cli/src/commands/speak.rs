@@ -4,6 +4,7 @@
 //! texts, voice -> Plans -> frames -> samples -> files; standard output or speakers while they are made
 //! ```
 
+mod magpie;
 mod output;
 mod result;
 mod stream;
@@ -14,7 +15,10 @@ use acestep_engine::{Engine, Notice};
 use acestep_import::{Qwen3Tts, TINY_SPEECH};
 use acestep_model::speech::qwen3_tts::Files as _;
 use acestep_session::speech::{self, Speech, Voice};
-use acestep_speech::{Chunks, Options, qwen3_tts::Request};
+use acestep_speech::{
+    Chunks, Options,
+    qwen3_tts::{Request, SAMPLE_RATE},
+};
 use anyhow::{Context, Result};
 
 use super::{
@@ -47,8 +51,12 @@ pub(crate) fn run(args: &Speak, global: &Global) -> Result<ExitCode> {
     let transcript = read("--transcript", &args.voice.transcript)?;
     stdin.check()?;
     let outputs = Outputs::of(args, texts.len())?;
-    let Started { engine, kernels, mut notices } = engine::start(&args.place)?;
+    let started = engine::start(&args.place)?;
     let (voices, layout) = (voices(), settings::layout());
+    if magpie::is_chosen(args.model.as_deref()) {
+        return magpie::run(args, texts, &outputs, started, &layout, report);
+    }
+    let Started { engine, kernels, mut notices } = started;
     let (name, voices) = (args.voice.voice.as_deref(), voices.as_ref().ok());
     let model = speech::find(args.model.as_deref(), name, voices, &layout)?
         .with_fix_mistral_regex(args.drawing.fix_mistral_regex);
@@ -87,7 +95,7 @@ pub(crate) fn run(args: &Speak, global: &Global) -> Result<ExitCode> {
     report.line(&format!("{} on {engine} · seed {first_seed}", model.name()));
 
     let progress = Progress::new(report);
-    let mut output = Output::begin(&outputs, &report)?;
+    let mut output = Output::begin(&outputs, &report, SAMPLE_RATE)?;
     let speech = Speech { requests: &requests, voice: &voice, options, lines: args.lines };
     let made = speech::speak(speech, &model, engine, &progress, &mut output)
         .context("cannot speak the text");

@@ -16,7 +16,7 @@ use acestep_engine::{
     files::Existing,
 };
 use acestep_session::speech::{Sink, of_line};
-use acestep_speech::{Spoken, qwen3_tts::SAMPLE_RATE};
+use acestep_speech::Spoken;
 use anyhow::Result;
 
 use super::{
@@ -124,17 +124,22 @@ pub(super) struct Output<'a> {
     report: &'a Report,
     stream: Option<Stream>,
     speaker: Option<Speaker>,
+    sample_rate: u32,
     done: Vec<Option<Done>>,
     begin: Instant,
     first_sound: Option<Duration>,
 }
 
 impl<'a> Output<'a> {
-    /// Opens the stream and the speakers.
-    pub(super) fn begin(outputs: &'a Outputs, report: &'a Report) -> Result<Self> {
+    /// Opens the stream and the speakers, for sound of `sample_rate`.
+    pub(super) fn begin(
+        outputs: &'a Outputs,
+        report: &'a Report,
+        sample_rate: u32,
+    ) -> Result<Self> {
         let stream = match outputs.place {
             Place::Files(..) => None,
-            Place::Stdout { is_raw } => Some(Stream::begin(is_raw)?),
+            Place::Stdout { is_raw } => Some(Stream::begin(is_raw, sample_rate)?),
         };
         let speaker = if outputs.play { Some(Speaker::open()?) } else { None };
         let texts = match &outputs.place {
@@ -143,7 +148,7 @@ impl<'a> Output<'a> {
         };
         let done = (0..texts).map(|_| None).collect();
         let (begin, first_sound) = (Instant::now(), None);
-        Ok(Self { outputs, report, stream, speaker, done, begin, first_sound })
+        Ok(Self { outputs, report, stream, speaker, sample_rate, done, begin, first_sound })
     }
 
     /// Returns the error of standard output, which ended the run.
@@ -227,7 +232,7 @@ impl Sink for Output<'_> {
     fn samples(&mut self, samples: &[f32]) -> Result<(), Error> {
         self.first_sound.get_or_insert_with(|| self.begin.elapsed());
         if let Some(speaker) = &self.speaker {
-            speaker.play(samples, SAMPLE_RATE);
+            speaker.play(samples, self.sample_rate);
         }
         self.stream.as_mut().map_or(Ok(()), |stream| stream.write(samples))
     }

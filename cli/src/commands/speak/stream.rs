@@ -1,7 +1,6 @@
 //! Sound on standard output while it is made: WAV of unknown length, or samples alone.
 
 use acestep_engine::Error;
-use acestep_speech::qwen3_tts::SAMPLE_RATE;
 use anyhow::Result;
 
 use crate::report;
@@ -14,9 +13,9 @@ pub(super) struct Stream {
 
 impl Stream {
     /// Writes the header, unless only samples are wanted.
-    pub(super) fn begin(is_raw: bool) -> Result<Self> {
+    pub(super) fn begin(is_raw: bool, sample_rate: u32) -> Result<Self> {
         if !is_raw {
-            report::bytes(&header())?;
+            report::bytes(&header(sample_rate))?;
         }
         Ok(Self { failed: None })
     }
@@ -37,7 +36,7 @@ impl Stream {
 }
 
 /// A WAV header whose lengths are the largest: the real ones are unknown. Players read until the end.
-fn header() -> [u8; 44] {
+fn header(sample_rate: u32) -> [u8; 44] {
     let mut header = [0; 44];
     let mut put = |at: usize, bytes: &[u8]| header[at..at + bytes.len()].copy_from_slice(bytes);
     let (channels, bits) = (1u16, 16u16);
@@ -49,8 +48,8 @@ fn header() -> [u8; 44] {
     // PCM integers.
     put(20, &1u16.to_le_bytes());
     put(22, &channels.to_le_bytes());
-    put(24, &SAMPLE_RATE.to_le_bytes());
-    put(28, &(SAMPLE_RATE * u32::from(block)).to_le_bytes());
+    put(24, &sample_rate.to_le_bytes());
+    put(28, &(sample_rate * u32::from(block)).to_le_bytes());
     put(32, &block.to_le_bytes());
     put(34, &bits.to_le_bytes());
     put(36, b"data");
