@@ -8,7 +8,7 @@ use acestep_speech::magpie::{
     choose::Source,
     frames::{Decided, Frames},
     tokenizers,
-    voiced::{Options, Voiced},
+    voiced::Voiced,
 };
 use anyhow::{Result, anyhow};
 use serde_json::Value;
