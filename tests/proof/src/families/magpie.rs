@@ -102,7 +102,7 @@ pub(super) fn tensors<B: Backend>() -> Vec<Tensors<B>> {
 }
 
 const OF_RUNS: &[(&str, f64)] =
-    &[("logits", 3e-4), ("prior", 1e-7), ("memory", 3e-5), ("latents", 3e-5)];
+    &[("logits", 3e-4), ("latents", 3e-5), ("memory", 3e-5), (".prior", 1e-7)];
 
 const OF_DECODER: &[(&str, f64)] =
     &[("cross_prob", 1e-5), ("alignment", 1e-5), ("logits", 6e-5), ("", 3e-5)];
