@@ -18,6 +18,13 @@ use crate::{
     safetensors::is_beyond_f16,
 };
 
+/// (Ending of the length, ending of the direction) of a weight-norm pair: PyTorch's `weight_norm`, and
+/// its parametrization since 2.0.
+const PAIRS: [(&str, &str); 2] = [
+    (".weight_g", ".weight_v"),
+    (".parametrizations.weight.original0", ".parametrizations.weight.original1"),
+];
+
 /// Source of a parameter's value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Source {
@@ -107,13 +114,17 @@ pub(crate) fn sources(
                 missing: other,
             }),
         };
-        let source = if let Some(stem) = name.strip_suffix(".weight_v") {
-            pair(format!("{stem}.weight_g"))?;
+        let of = |ending: fn(&(&'static str, &'static str)) -> &'static str| {
+            PAIRS.iter().find_map(|both| Some((name.strip_suffix(ending(both))?, both)))
+        };
+        let source = if let Some((stem, (g, _))) = of(|both| both.1) {
+            pair(format!("{stem}{g}"))?;
             continue;
-        } else if let Some(stem) = name.strip_suffix(".weight_g") {
-            let v = pair(format!("{stem}.weight_v"))?;
+        } else if let Some((stem, (g, v))) = of(|both| both.0) {
+            let v = pair(format!("{stem}{v}"))?;
             check_g(tensors, name, &v)?;
-            path.truncate(path.len() - "_g".len());
+            path.truncate(path.len() - g.len());
+            path.push_str(".weight");
             Source::WeightNorm(name.to_owned(), v)
         } else {
             Source::Plain(name.to_owned())

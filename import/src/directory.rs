@@ -25,12 +25,14 @@ pub enum Format {
     Released,
     /// Built into the program.
     BuiltIn,
-    /// GGUF files in the form of acestep.cpp or qwentts.cpp.
+    /// GGUF files in the form of acestep.cpp, qwentts.cpp or magpie-tts.cpp.
     Gguf,
     /// A single safetensors file in ComfyUI's form.
     Single,
     /// A directory of diffusers.
     Diffusers,
+    /// An archive of NeMo.
+    Nemo,
 }
 
 impl fmt::Display for Format {
@@ -41,6 +43,7 @@ impl fmt::Display for Format {
             Self::Gguf => "GGUF",
             Self::Single => "single file",
             Self::Diffusers => "diffusers",
+            Self::Nemo => "NeMo archive",
         })
     }
 }

@@ -5,6 +5,7 @@
 
 pub mod acestep;
 pub(crate) mod dia2;
+pub(crate) mod magpie;
 pub(crate) mod mimi;
 pub(crate) mod qwen3_tts;
 
@@ -78,7 +79,7 @@ impl Release {
         };
         let (stem, ending) = file.rsplit_once('.')?;
         let is_read = match ending {
-            "json" | "safetensors" | "jinja" => true,
+            "json" | "safetensors" | "jinja" | "nemo" => true,
             "txt" => stem == "merges",
             "pt" => stem == "silence_latent",
             _ => false,
@@ -93,7 +94,8 @@ impl Release {
 pub(crate) fn all() -> impl Iterator<Item = &'static Release> {
     use acestep::{COMPANIONS, LANGUAGE_MODELS, MODELS};
     let songs = MODELS.iter().chain(&LANGUAGE_MODELS).chain(&COMPANIONS);
-    songs.chain(&qwen3_tts::MODELS).chain(&dia2::MODELS).chain(&dia2::COMPANIONS)
+    let speech = qwen3_tts::MODELS.iter().chain(&dia2::MODELS).chain(&dia2::COMPANIONS);
+    songs.chain(speech).chain(&magpie::MODELS).chain(&magpie::CODECS)
 }
 
 /// Returns the kind of a network of songs that a `config.json` declares, or a description of what it
@@ -105,7 +107,8 @@ pub(crate) fn declared(config: &Value) -> Result<Kind, String> {
 /// Returns a noun phrase for the network in a GGUF file of this `architecture`, of any family.
 pub(crate) fn of_architecture(architecture: &str) -> Option<&'static str> {
     let songs = acestep::ARCHITECTURES.map(|(own, kind)| (own, kind.name()));
-    let all = songs.into_iter().chain(qwen3_tts::gguf::ARCHITECTURES);
+    let speech = qwen3_tts::gguf::ARCHITECTURES.into_iter().chain(magpie::ARCHITECTURES);
+    let all = songs.into_iter().chain(speech);
     all.into_iter().find(|(own, _)| *own == architecture).map(|(_, noun)| noun)
 }
 

@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | GGUF of acestep.cpp | its first four bytes, `general.architecture` | `gguf` |
 //! | GGUF of qwentts.cpp | the same | `gguf::qwentts` |
+//! | GGUF of magpie-tts.cpp | the same | `gguf::magpie` |
 //! | safetensors of ComfyUI | the header's names | `comfy` |
 //! | directory of diffusers | `model_index.json` | `diffusers` |
 //!
@@ -150,7 +151,7 @@ pub(crate) fn directory(path: &Path, wanted: Kind, places: &[PathBuf]) -> Result
             diffusers::Opened::Foreign(foreign) => *foreign,
         },
         Some(Format::Released | Format::BuiltIn) => return Ok(Directory::Disk(path.to_owned())),
-        None => return Err(not_a_model(path)),
+        Some(Format::Nemo) | None => return Err(not_a_model(path)),
     };
     Ok(Directory::Foreign(Arc::new(foreign)))
 }
@@ -180,6 +181,10 @@ pub(crate) fn recognise(path: &Path) -> Result<Option<Format>, Error> {
 pub(crate) fn speech(path: &Path, places: &[PathBuf]) -> Result<Option<[Directory; 2]>, Error> {
     gguf::qwentts::open(path, places)
 }
+
+pub(crate) use gguf::magpie::{
+    architecture, codec as magpie_codec, is_model as is_magpie, open as magpie,
+};
 
 /// Returns the GGUF file in `place` of the talker whose released directory is called `name`.
 pub(crate) fn talker(place: &Path, name: &str) -> Option<PathBuf> {
@@ -256,7 +261,7 @@ pub(crate) fn gguf_tensors(path: &Path) -> Result<Tensors, Error> {
 /// A description of the file, and a remedy.
 pub(crate) fn expect(path: &Path, wanted: Kind) -> Result<(), Error> {
     match recognise(path)? {
-        None => Err(not_a_model(path)),
+        Some(Format::Nemo) | None => Err(not_a_model(path)),
         Some(Format::Gguf) => gguf::expect(path, wanted),
         Some(Format::Single) => comfy::expect(path, wanted),
         Some(Format::Released) if path.join(ADAPTER).is_file() && !path.join(CONFIG).is_file() => {

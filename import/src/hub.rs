@@ -121,8 +121,11 @@ impl Hub {
     }
 }
 
-/// True if a directory has configuration and weights.
+/// True if a directory has configuration and weights, or an archive of both.
 pub(crate) fn is_whole(directory: &Path) -> bool {
+    if !crate::listing::files_in(directory, "nemo").is_empty() {
+        return true;
+    }
     let has_weights = || !crate::listing::files_in(directory, "safetensors").is_empty();
     directory.join("config.json").is_file() && has_weights()
 }

@@ -9,6 +9,8 @@
 //!        Qwen3-TTS-12Hz-*/   config.json, model.safetensors, vocab.json, speech_tokenizer/
 //!        Dia2-*/             config.json, model.safetensors, tokenizer.json, dia2_assets.json
 //!        mimi/               config.json, model.safetensors
+//!        magpie_tts_*/       *.nemo
+//!        nemo-nano-codec-*/  the same
 //! ```
 //!
 //! | module | searches |

@@ -8,7 +8,7 @@
 //! | `text_encoder` | one directory with a tokenizer: [`TextEncoderDir`] |
 //! | `checkpoint` | [`AceStep`]: three directories as one `acestep_model::Checkpoint` |
 //! | `language` | [`LanguageModelDir`]: a language model as one `acestep_model::LanguageCheckpoint` |
-//! | `qwen3_tts` | [`Qwen3Tts`]: a speech model and its codec |
+//! | `qwen3_tts`, `magpie` | [`Qwen3Tts`], [`Magpie`]: a speech model and its codec |
 //! | `dia2` | [`Dia2`]: a dialogue model; its codec from `mimi` |
 //! | `weights` | a directory with a configuration and weights, of any family |
 //! | `built_in` | the checkpoints that are built into the program |
@@ -21,7 +21,9 @@
 //! | `directory` | files on disk or in the program |
 //! | `adapter` | LoRA and similar changes of the transformer's weights: [`Adapter`], [`Adapters`] |
 //! | `hub` | models of the Hugging Face hub: pulled, found, verified, removed |
-//! | `silence`, `pickle` | the latent of silence, in the format of `torch.save` |
+//! | `nemo` | archives of NeMo: [`NemoArchive`] |
+//! | `part` | a model or a codec in one file |
+//! | `silence`, `pickle` | the latent of silence, and the format of `torch.save` |
 //! | `pointer` | Git LFS pointers in place of large files |
 //! | `tokenizer`, `language_tokenizer` | text to token ids and back |
 //! | `error` | every message and its remedy |
@@ -53,10 +55,13 @@ mod language;
 mod language_tokenizer;
 mod layout;
 mod listing;
+mod magpie;
 mod mapped;
 mod mimi;
 mod names;
+mod nemo;
 mod origin;
+mod part;
 mod pickle;
 mod pointer;
 mod qwen3_tts;
@@ -81,12 +86,15 @@ pub use families::{
     Release,
     acestep::{self, Kind},
     dia2::{COMPANIONS as DIALOGUE_COMPANIONS, MODELS as DIALOGUE_MODELS},
+    magpie::MODELS as MAGPIE_MODELS,
     qwen3_tts::MODELS as SPEECH_MODELS,
 };
 pub use language::{LanguageModelDir, open_tiny_language_model};
 pub use language_tokenizer::LanguageTokenizer;
 pub use layout::{Layout, Presence, language::LanguagePath, model::ModelPaths, model_files};
+pub use magpie::{Magpie, MagpieNetwork};
 pub use mapped::Bytes;
+pub use nemo::NemoArchive;
 pub use origin::Origin;
 pub use qwen3_tts::{Qwen3Tts, Qwen3TtsNetwork};
 pub use safetensors::Tensors;

@@ -122,7 +122,7 @@ pub enum Bytes {
     Mapped(Mapped),
     /// A part of the program.
     Static(&'static [u8]),
-    /// Converted from files that were read once.
+    /// Converted or unpacked from files that were read once.
     Owned(Vec<u8>),
 }
 

@@ -7,6 +7,8 @@
 //!
 //! Source: Python's `pickletools`; PyTorch `torch/_utils.py` and `torch/serialization.py`.
 
+pub(crate) mod dictionary;
+
 /// A tensor as described by its pickle.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Described {

@@ -327,6 +327,42 @@ impl Tensors {
         })
     }
 
+    /// Returns the whole numbers of tensor `name`, integers or floats; `None` if some are not whole.
+    pub(crate) fn whole_numbers(&self, name: &str) -> Result<Option<Vec<i64>>, Error> {
+        let (file, Entry { dtype, range, .. }) = self.entry(name)?;
+        let (path, bytes) = &self.files[*file];
+        bytes.check(path)?;
+        let bytes = bytes.all().get(range.clone()).unwrap_or_default();
+        Ok(match dtype.as_str() {
+            "I64" => Some(bytes.as_chunks().0.iter().map(|&of| i64::from_le_bytes(of)).collect()),
+            "I32" => {
+                let number = |&of: &[u8; 4]| i64::from(i32::from_le_bytes(of));
+                Some(bytes.as_chunks().0.iter().map(number).collect())
+            }
+            _ => {
+                let whole = |x: f32| (x.fract() == 0.0 && x.abs() < 1e9).then_some(x as i64);
+                self.values::<f32>(name)?.into_iter().map(whole).collect()
+            }
+        })
+    }
+
+    /// Gives tensor `name` another shape of as many values.
+    pub(crate) fn reshape(&mut self, name: &str, shape: Vec<usize>) {
+        if let Some((_, entry)) = self.entries.get_mut(name) {
+            debug_assert_eq!(
+                entry.shape.iter().product::<usize>(),
+                shape.iter().product::<usize>()
+            );
+            entry.shape = shape;
+        }
+    }
+
+    /// Takes the bytes of tensor `name`, which is no weight.
+    pub(crate) fn take_bytes(&mut self, name: &str) -> Option<Vec<u8>> {
+        let (file, Entry { range, .. }) = self.entries.remove(name)?;
+        Some(self.files[file].1.all().get(range)?.to_vec())
+    }
+
     fn entry(&self, name: &str) -> Result<&(usize, Entry), Error> {
         self.entries.get(name).ok_or_else(|| Error::MissingTensors {
             path: self.path.clone(),

@@ -42,7 +42,7 @@ pub use cache::{Slot, cache_write};
 pub use codes::{Map, code_tokens};
 pub use geometry::ConvGeometry;
 pub use layers::{CachedLayer, CachingLayer, LayerWeights, NewTokens, cached_layers};
-pub use plain::{elu, gelu, gelu_tanh, layer_norm};
+pub use plain::{elu, gelu, gelu_tanh, half_snake, layer_norm};
 pub use products::{gated_linear, linear_added};
 pub use residual::{Convolution, SnakeParams, UnitTensors, residual_units};
 pub use weight::{Packed, Packing, Weight, pack_filter, quantize_q8};

@@ -5,6 +5,8 @@
 //! | [`dia2`] | Dia2: backbone and depformer of dialogue |
 //! | [`qwen3_tts`] | Qwen3-TTS: talker, code predictor, speaker encoder, codec decoder |
 //! | [`mimi`] | Mimi: the codec whose encoder other families use too |
+//! | [`magpie`] | Magpie TTS: encoder, decoder, local transformer |
+//! | [`nanocodec`] | NanoCodec: the decoder of the codec of Magpie TTS |
 //!
 //! # Letters in shapes
 //!
@@ -16,5 +18,7 @@
 
 pub mod dia2;
 mod inherited;
+pub mod magpie;
 pub mod mimi;
+pub mod nanocodec;
 pub mod qwen3_tts;

@@ -37,8 +37,10 @@ use header::Header;
 use reader::Value;
 
 mod header;
+pub(super) mod magpie;
 pub(super) mod qwentts;
 mod reader;
+mod values;
 
 const ARCHITECTURE: &str = "general.architecture";
 const NAME: &str = "general.name";

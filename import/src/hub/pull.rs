@@ -115,7 +115,8 @@ impl Pull {
                 let of_release = |file: &&RemoteFile| release.name_of(&file.path).is_some();
                 let files: Vec<_> = files.iter().filter(of_release).cloned().collect();
                 let has = |ending: &str| files.iter().any(|file| file.path.ends_with(ending));
-                if !has("config.json") || !has(".safetensors") {
+                let is_directory = has("config.json") && has(".safetensors");
+                if !is_directory && !has(".nemo") {
                     let what = format!("model `{}` at `{revision}`", release.directory);
                     return Err(HubError::NotFound { repo: repo.to_owned(), what });
                 }

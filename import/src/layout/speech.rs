@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::{Instead, Layout, first_place};
 use crate::{
     Error, Release,
-    families::{dia2, qwen3_tts::MODELS},
+    families::{dia2, magpie, qwen3_tts::MODELS},
 };
 
 impl Layout {
@@ -24,6 +24,14 @@ impl Layout {
     /// As [`Self::resolve_speech_model`].
     pub fn resolve_dialogue_model(&self, choice: Option<&str>) -> Result<PathBuf, Error> {
         self.resolve_among(&dia2::MODELS, choice, "dialogue model")
+    }
+
+    /// [`Self::resolve_speech_model`] of Magpie TTS.
+    ///
+    /// # Errors
+    /// As [`Self::resolve_speech_model`].
+    pub fn resolve_magpie(&self, choice: Option<&str>) -> Result<PathBuf, Error> {
+        self.resolve_among(&magpie::MODELS, choice, "speech model")
     }
 
     fn resolve_among(

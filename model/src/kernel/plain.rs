@@ -54,6 +54,23 @@ pub fn elu<B: Backend, const D: usize>(x: Tensor<B, D>) -> Tensor<B, D> {
     x.clone().clamp_min(0.0) + x.clamp_max(0.0).exp().sub_scalar(1.0)
 }
 
+/// `x + sin^2(a x) / (a + 1e-9)` in the channels that `alpha` has a value of, which come first, and a
+/// leaky ReLU with the slope 0.01 in the others.
+///
+/// Source: Ziyin et al. 2020, arXiv:2006.08195, in the form of NeMo's `HalfSnake`.
+///
+/// # Shapes
+/// - `x`, output: `[B, C, S]`
+/// - `alpha`: `[1, channels, 1]`, at most `C` channels
+pub fn half_snake<B: Backend>(x: Tensor<B, 3>, alpha: Tensor<B, 3>) -> Tensor<B, 3> {
+    let (channels, all) = (alpha.dims()[1], x.dims()[1]);
+    let wave = x.clone().narrow(1, 0, channels);
+    let sine = (wave.clone() * alpha.clone()).sin();
+    let wave = wave + sine.square() * (alpha + 1e-9).recip();
+    let rest = activation::leaky_relu(x.narrow(1, channels, all - channels), 0.01);
+    Tensor::cat(vec![wave, rest], 1)
+}
+
 #[cfg(all(test, feature = "cpu"))]
 mod tests {
     use burn_flex::Flex;
@@ -66,6 +83,17 @@ mod tests {
         for (value, expected) in values.iter().zip(expected) {
             assert!((value - expected).abs() < 1e-6, "{value} is not {expected}");
         }
+    }
+
+    /// By the formula in f64: `0.5 + sin^2(1) / 2`, `-0.5 + sin^2(1.5) / -3`; the frequency is no
+    /// exponent and may be negative.
+    #[test]
+    fn a_half_snake_has_a_leaky_other_half() {
+        let device = Default::default();
+        let x = Tensor::<Flex, 3>::from_data([[[0.5f32], [-0.5], [2.0], [-2.0], [1.0]]], &device);
+        let alpha = Tensor::from_data([[[2.0f32], [-3.0]]], &device);
+        let y = half_snake(x, alpha).reshape([1, 5]);
+        assert_close(y, &[0.854_036_7, -0.831_665_4, 2.0, -0.02, 1.0]);
     }
 
     /// The mean is 3 and the variance `(4 + 1 + 0 + 9) / 4 = 3.5`.

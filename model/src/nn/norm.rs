@@ -64,6 +64,26 @@ impl<B: Backend> RmsNorm<B> {
     }
 }
 
+/// `w (x - mean) / sqrt(variance + epsilon)` over the last axis, without a bias.
+#[derive(Module, Debug)]
+pub struct LayerNorm<B: Backend> {
+    weight: Param<Tensor<B, 1>>,
+    epsilon: f64,
+}
+
+impl<B: Backend> LayerNorm<B> {
+    /// Creates a norm over `width` values, with weights of one.
+    pub fn init(width: usize, epsilon: f64, device: &B::Device) -> Self {
+        Self { weight: ones([width], device), epsilon }
+    }
+
+    /// # Shapes
+    /// - `x`, output: `[.., H]`
+    pub fn forward<const D: usize>(&self, x: Tensor<B, D>) -> Tensor<B, D> {
+        kernel::layer_norm(x, self.weight.val(), None, self.epsilon)
+    }
+}
+
 /// The kinds of norm before a block of a transformer layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NormKind {

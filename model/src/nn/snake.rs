@@ -10,7 +10,7 @@ use burn::{
     tensor::Tensor,
 };
 
-use super::random;
+use super::{ones, random};
 use crate::{Backend, kernel};
 
 /// Snake with a frequency and an amplitude per channel.
@@ -78,6 +78,29 @@ impl<B: Backend> SnakeBeta<B> {
             let [channels] = values.dims();
             values.reshape([1, channels, 1])
         })
+    }
+}
+
+/// Snake with the parameter itself as frequency and amplitude, for the first half of the channels; the
+/// others get a leaky ReLU.
+///
+/// Source: NeMo 3.0.0 `audio_codec_modules.py`, `HalfSnake`. Checkpoint: `*.snake_act.alpha`,
+/// `[1, channels / 2, 1]`.
+#[derive(Module, Debug)]
+pub struct HalfSnake<B: Backend> {
+    alpha: Param<Tensor<B, 3>>,
+}
+
+impl<B: Backend> HalfSnake<B> {
+    /// Creates an activation for `channels` channels, with frequencies of one.
+    pub fn init(channels: usize, device: &B::Device) -> Self {
+        Self { alpha: ones([1, channels / 2, 1], device) }
+    }
+
+    /// # Shapes
+    /// - `x`, output: `[B, channels, S]`
+    pub fn forward(&self, x: Tensor<B, 3>) -> Tensor<B, 3> {
+        kernel::half_snake(x, self.alpha.val())
     }
 }
 

@@ -3,6 +3,7 @@
 //! [`open`] finds the model, [`SpeechModel::prepare`] checks everything before anything is loaded, and
 //! [`Prepared::speak`] speaks. A family is one module here.
 
+pub mod magpie;
 pub mod qwen3_tts;
 
 use acestep_engine::{Engine, Error, Notice, Observe};

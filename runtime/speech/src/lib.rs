@@ -6,6 +6,7 @@
 //! |---|---|
 //! | `qwen3_tts` | Qwen3-TTS: a text, a voice, 24 kHz |
 //! | `dia2` | Dia2: a script of two speakers, 24 kHz |
+//! | `magpie` | Magpie TTS: many languages, named voices, 22.05 kHz |
 //! | `spoken` | samples and results, the same for every family |
 //! | `segments` | long texts in segments |
 //! | `voices` | the folder of kept voices |
@@ -16,6 +17,7 @@ pub mod dia2;
 mod error;
 mod guard;
 mod kept_file;
+pub mod magpie;
 pub mod qwen3_tts;
 mod segments;
 mod spoken;

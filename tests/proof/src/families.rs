@@ -4,6 +4,7 @@
 
 mod acestep;
 mod dia2;
+mod magpie;
 mod qwen3_tts;
 
 use std::{sync::LazyLock, time::Duration};
@@ -21,6 +22,7 @@ pub(crate) use acestep::{
     songs, types,
 };
 pub(crate) use dia2::DialogueModels;
+pub(crate) use magpie::MagpieModels;
 pub(crate) use qwen3_tts::SpeechModels;
 pub use qwen3_tts::{
     agreement::{Agreement, agreement},
@@ -87,6 +89,7 @@ pub(crate) struct Of<'a> {
     pub(crate) checkpoints: &'a Checkpoints,
     pub(crate) speech: &'a SpeechModels,
     pub(crate) dialogue: &'a DialogueModels,
+    pub(crate) magpie: &'a MagpieModels,
 }
 
 /// Returns the files of tensors of the families whose goldens are in `set`.
@@ -94,7 +97,8 @@ pub(crate) fn tensors<B: Backend>(set: &Set) -> Vec<Tensors<B>> {
     if dia2::owns(set) {
         return dia2::tensors();
     }
-    acestep::goldens::tensors().into_iter().chain(qwen3_tts::tensors()).collect()
+    let own = acestep::goldens::tensors().into_iter().chain(qwen3_tts::tensors());
+    own.chain(magpie::tensors()).collect()
 }
 
 /// Returns the files of text of the families whose goldens are in `set`.

@@ -23,7 +23,7 @@ use serde::Serialize;
 pub use crate::golden::case::Case;
 use crate::{
     Error, Host,
-    families::{Checkpoints, DialogueModels, SpeechModels, built_in},
+    families::{Checkpoints, DialogueModels, MagpieModels, SpeechModels, built_in},
     golden::{
         ledger::Tell,
         set::{self, Set},
@@ -147,18 +147,20 @@ struct Files {
     checkpoints: Checkpoints,
     speech: SpeechModels,
     dialogue: DialogueModels,
+    magpie: MagpieModels,
 }
 
 impl Given<'_> {
     fn read(self) -> Result<Files> {
         let real = self.tokenizer.map(Checkpoints::read_tokenizers).transpose()?;
-        let (set, (checkpoints, speech, dialogue)) = match self.goldens {
+        let (set, (checkpoints, speech, dialogue, magpie)) = match self.goldens {
             Some(goldens) => {
                 let models = match models_dir(goldens, self.models)? {
                     Some(models) => (
                         Checkpoints::find(&models)?,
                         SpeechModels::find(&models)?,
                         DialogueModels::find(&models)?,
+                        MagpieModels::find(&models)?,
                     ),
                     // Some sets need no checkpoints; other cases report what is missing.
                     None => Default::default(),
@@ -166,11 +168,15 @@ impl Given<'_> {
                 (Set::read(goldens)?, models)
             }
             None => {
-                let models = (Checkpoints::built_in()?, Default::default(), Default::default());
-                (built_in::set()?, models)
+                let checkpoints = Checkpoints::built_in()?;
+                (
+                    built_in::set()?,
+                    (checkpoints, Default::default(), Default::default(), Default::default()),
+                )
             }
         };
-        Ok(Files { set, checkpoints: Checkpoints { real, ..checkpoints }, speech, dialogue })
+        let checkpoints = Checkpoints { real, ..checkpoints };
+        Ok(Files { set, checkpoints, speech, dialogue, magpie })
     }
 }
 
@@ -182,9 +188,10 @@ impl Files {
         host: &dyn Host,
         tell: &Tell<'_>,
     ) -> Result<Vec<Case>> {
-        let Self { set, checkpoints, speech, dialogue } = self;
+        let Self { set, checkpoints, speech, dialogue, magpie } = self;
         // The stored values are f32, except for some cases, which set the type themselves.
-        device.run(DType::F32, Verify { set, checkpoints, speech, dialogue, host, tell, known })?
+        let work = Verify { set, checkpoints, speech, dialogue, magpie, host, tell, known };
+        device.run(DType::F32, work)?
     }
 }
 

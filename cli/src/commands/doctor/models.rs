@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use acestep_import::{
-    DIALOGUE_MODELS, Dia2, Dia2Choice, Error, Format, Layout, Origin, Qwen3Tts, Release,
-    SPEECH_MODELS,
+    DIALOGUE_MODELS, Dia2, Dia2Choice, Error, Format, Layout, MAGPIE_MODELS, Magpie, Origin,
+    Qwen3Tts, Release, SPEECH_MODELS,
     acestep::{LANGUAGE_MODELS, MODELS},
 };
 use serde_json::json;
@@ -18,7 +18,8 @@ pub(super) fn all() -> Vec<Check> {
     let mut checks = Vec::new();
     let mut absent = Vec::new();
     let songs = MODELS.iter().chain(&LANGUAGE_MODELS);
-    for model in songs.chain(&SPEECH_MODELS).chain(&DIALOGUE_MODELS) {
+    let speech = SPEECH_MODELS.iter().chain(&DIALOGUE_MODELS).chain(&MAGPIE_MODELS);
+    for model in songs.chain(speech) {
         if !layout.has(model) {
             absent.push(model.name);
             continue;
@@ -47,6 +48,10 @@ fn open(model: &Release, layout: &Layout) -> Result<(PathBuf, Origin), Error> {
     }
     if SPEECH_MODELS.contains(model) {
         let folder = Qwen3Tts::find(Some(model.name), layout)?;
+        return Ok((folder.path().to_owned(), folder.origin()));
+    }
+    if MAGPIE_MODELS.contains(model) {
+        let folder = Magpie::find(Some(model.name), None, layout)?;
         return Ok((folder.path().to_owned(), folder.origin()));
     }
     if DIALOGUE_MODELS.contains(model) {

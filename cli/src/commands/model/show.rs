@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use acestep_engine::error::size;
 use acestep_import::{
-    DIALOGUE_COMPANIONS, DIALOGUE_MODELS, Presence, Release, SPEECH_MODELS,
+    MAGPIE_MODELS, Presence, Release, SPEECH_MODELS,
     acestep::{COMPANIONS, LANGUAGE_MODELS, MODELS},
     hub::{Installed, State},
     model_files,
@@ -48,7 +48,10 @@ pub(super) fn run(name: &str, json: bool, report: &Report) -> Result<ExitCode> {
         report.output(&format!("{object:#}"))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let command = if SPEECH_MODELS.contains(model) { "speak" } else { "generate" };
+    let speaks = SPEECH_MODELS.contains(model) || MAGPIE_MODELS.contains(model);
+    let command = if speaks { "speak" } else { "generate" };
+    // The codec of other models is no model of its own.
+    let is_needed = MAGPIE_MODELS.iter().any(|own| own.needs.contains(model));
     let flag = if LANGUAGE_MODELS.contains(model) { "--lm-model" } else { "--model" };
     let mut lines = vec![("name", model.name.to_owned()), ("what", model.about.to_owned())];
     lines.push(("from", format!("https://huggingface.co/{}", model.repo)));
@@ -74,8 +77,7 @@ pub(super) fn run(name: &str, json: bool, report: &Report) -> Result<ExitCode> {
                 let remedy = format!("acestep model pull {}", model.name);
                 lines.push(("lacks", format!("{} ({remedy})", lacks.join(", "))));
             }
-            let others = COMPANIONS.iter().chain(&DIALOGUE_MODELS).chain(&DIALOGUE_COMPANIONS);
-            if MODELS.contains(model) || !others.into_iter().any(|own| own == model) {
+            if MODELS.contains(model) || !COMPANIONS.contains(model) && !is_needed {
                 lines.push(("use it", format!("acestep {command} .. {flag} {}", model.name)));
             }
         }

@@ -223,6 +223,8 @@ fn sizes(dtype: &str) -> Option<(usize, usize)> {
     Some(match dtype {
         "F32" => (1, 4),
         "F16" | "BF16" => (1, 2),
+        // Texts; no network takes them as weights.
+        "I8" => (1, 1),
         _ => {
             let block = Block::from_name(dtype)?;
             (block.values(), block.bytes())

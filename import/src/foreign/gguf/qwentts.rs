@@ -41,7 +41,6 @@ use crate::{
 
 mod config;
 mod tokenizer;
-mod values;
 
 /// One of the two files.
 #[derive(Debug)]

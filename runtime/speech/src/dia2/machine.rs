@@ -225,7 +225,9 @@ mod tests {
     fn added_entries_open_the_end_again() {
         let word = |text: &str| Entry { tokens: vec![50], text: text.into(), padding: 1 };
         let mut machine = Machine::new(vec![word("one")], 0, 0, &testing::IDS);
-        (0..20).for_each(|step| drop(machine.step(step, 1, false)));
+        (0..20).for_each(|step| {
+            let _ = machine.step(step, 1, false);
+        });
         assert_eq!((machine.end_step(), machine.left()), (Some(2), 0));
         machine.append([]);
         assert_eq!(machine.end_step(), Some(2));
@@ -240,7 +242,9 @@ mod tests {
     fn the_steps_of_a_break_are_known() {
         let gap = Entry { tokens: Vec::new(), text: String::new(), padding: 3 };
         let mut machine = Machine::new(vec![gap], 2, 2, &testing::IDS);
-        (0..8).for_each(|step| drop(machine.step(step, 1, false)));
+        (0..8).for_each(|step| {
+            let _ = machine.step(step, 1, false);
+        });
         let inside: Vec<usize> = (0..8).filter(|&step| machine.is_break(step)).collect();
         assert_eq!(inside, [2, 3, 4]);
     }

@@ -11,7 +11,7 @@ use burn::tensor::Tensor;
 
 use crate::{
     Host,
-    families::{self, Checkpoints, DialogueModels, Of, SpeechModels, Tensors, Texts},
+    families::{self, Checkpoints, DialogueModels, MagpieModels, Of, SpeechModels, Tensors, Texts},
     golden::{
         case::Case,
         ledger::{Ledger, Tell},
@@ -32,6 +32,7 @@ pub(crate) struct Verify<'a> {
     pub(crate) checkpoints: &'a Checkpoints,
     pub(crate) speech: &'a SpeechModels,
     pub(crate) dialogue: &'a DialogueModels,
+    pub(crate) magpie: &'a MagpieModels,
     pub(crate) host: &'a dyn Host,
     pub(crate) tell: &'a Tell<'a>,
     /// The cases that are already finished.
@@ -73,8 +74,8 @@ fn still_works<B: Backend>(device: &B::Device) -> bool {
 
 impl Verify<'_> {
     fn of(&self) -> Of<'_> {
-        let Self { set, checkpoints, speech, dialogue, .. } = *self;
-        Of { set, checkpoints, speech, dialogue }
+        let Self { set, checkpoints, speech, dialogue, magpie, .. } = *self;
+        Of { set, checkpoints, speech, dialogue, magpie }
     }
 
     fn tensors<B: Backend>(

@@ -14,8 +14,8 @@
 
 use serde_json::{Map, Value as Json, json};
 
-use super::{
-    super::{Header, Value},
+use super::super::{
+    Header, Value,
     values::{Values, constants},
 };
 use crate::{

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value as Json, json};
 
-use super::super::{Header, Value};
+use super::{Header, Value};
 
 /// Returns the values of an object.
 pub(super) fn constants(object: Json) -> Map<String, Json> {
@@ -46,6 +46,14 @@ impl Values<'_> {
         }
     }
 
+    /// Returns the flag at `key`.
+    pub(super) fn flag(&self, key: &str) -> Result<Json, String> {
+        match self.get(key) {
+            Some(Value::Bool(flag)) => Ok((*flag).into()),
+            _ => Err(self.lacks(key, "flag")),
+        }
+    }
+
     /// Returns the text at `key`.
     pub(super) fn text(&self, key: &str) -> Result<&str, String> {
         match self.get(key) {
@@ -54,14 +62,14 @@ impl Values<'_> {
         }
     }
 
-    fn numbers(&self, key: &str) -> Result<&[u64], String> {
+    pub(super) fn numbers(&self, key: &str) -> Result<&[u64], String> {
         match self.get(key) {
             Some(Value::Numbers(numbers)) => Ok(numbers),
             _ => Err(self.lacks(key, "list of whole numbers")),
         }
     }
 
-    fn texts(&self, key: &str) -> Result<&[String], String> {
+    pub(super) fn texts(&self, key: &str) -> Result<&[String], String> {
         match self.get(key) {
             Some(Value::Texts(texts)) => Ok(texts),
             _ => Err(self.lacks(key, "list of texts")),

@@ -1,0 +1,156 @@
+//! A file with the model and a file with the codec, of the port of February 2026.
+//!
+//! They have few settings. So sizes are those of the tensors, and a run has the settings of the
+//! reference's classes; for the released sizes, those of the release.
+
+use std::{collections::BTreeMap, path::Path};
+
+use serde_json::{Map, Value as Json, json};
+
+use super::{Found, expect, part, put, texts};
+use crate::{
+    Tensors,
+    families::magpie::Spelling,
+    foreign::gguf::{Header, values::Values},
+    part::{Codec, Opened},
+};
+
+/// Returns the shape of tensor `name`, which must have `N` sizes.
+fn shape<const N: usize>(tensors: &Tensors, name: &str) -> Found<[usize; N]> {
+    let shape = tensors.shape(name).map_err(|_| format!("it has no tensor `{name}`"))?;
+    <[usize; N]>::try_from(shape)
+        .map_err(|_| format!("tensor `{name}` is {shape:?}, not of {N} sizes"))
+}
+
+/// Returns the number of parts `{prefix}0{suffix}`, `{prefix}1{suffix}`, and so on.
+fn count(tensors: &Tensors, prefix: &str, suffix: &str) -> usize {
+    (0..).take_while(|index| tensors.has(&format!("{prefix}{index}{suffix}"))).count()
+}
+
+/// Opens the file of a model with this header and these tensors.
+pub(super) fn model(path: &Path, header: &Header, tensors: Tensors) -> Found<Opened> {
+    let values = Values { header, prefix: "magpie" };
+    let heads = |key: &str| -> Found<usize> {
+        let number = values.number(key)?.as_u64().and_then(|heads| usize::try_from(heads).ok());
+        number.filter(|&heads| heads > 0).ok_or_else(|| format!("`magpie.{key}` is 0"))
+    };
+    let stack = |name: &str, heads: usize| -> Found<Map<String, Json>> {
+        let first = format!("{name}.layers.0.pos_ff.proj.conv.weight");
+        let [inner, width, taps] = shape(&tensors, &first)?;
+        let [positions, _] = shape(&tensors, &format!("{name}.position_embeddings.weight"))?;
+        let layers = count(&tensors, &format!("{name}.layers."), ".norm_self.weight");
+        let mut map = Map::new();
+        put(&mut map, "n_layers", layers);
+        put(&mut map, "d_model", width);
+        put(&mut map, "d_ffn", inner);
+        put(&mut map, "sa_n_heads", heads);
+        put(&mut map, "kernel_size", taps);
+        put(&mut map, "max_length_causal_mask", positions);
+        put(&mut map, "is_causal", true);
+        put(&mut map, "apply_norm_out", tensors.has(&format!("{name}.norm_out.weight")));
+        put(&mut map, "use_learnable_pos_emb", true);
+        Ok(map)
+    };
+    let cross = heads("decoder_xa_heads")?;
+    let [inner, _] = shape(&tensors, "decoder.layers.0.cross_attention.q_net.weight")?;
+    let [_, memory] = shape(&tensors, "decoder.layers.0.cross_attention.kv_net.weight")?;
+    let mut decoder = stack("decoder", heads("decoder_sa_heads")?)?;
+    put(&mut decoder, "has_xattn", true);
+    put(&mut decoder, "xa_n_heads", cross);
+    put(&mut decoder, "xa_d_head", inner / cross);
+    put(&mut decoder, "xa_d_memory", memory);
+    put(&mut decoder, "apply_norm_to_cond", true);
+    let [_, width] = shape(&tensors, "text_embedding.weight")?;
+    let [_, local] = shape(&tensors, "local_transformer.position_embeddings.weight")?;
+    let tables = count(&tensors, "audio_embeddings.", ".weight");
+    let codebooks = heads("num_codebooks")?;
+    if tables % codebooks != 0 {
+        return Err(format!("it has {tables} tables of codes and {codebooks} codebooks"));
+    }
+    let mut run = Map::new();
+    let is_released = decoder["n_layers"] == json!(12);
+    if is_released {
+        put(&mut run, "estimate_alignment_from_layers", json!([4, 5, 8, 9]));
+        put(&mut run, "apply_prior_to_layers", json!([2, 3, 4, 5, 6, 7, 8, 9, 10]));
+    }
+    let (dictionary, vocabulary) = ("magpie.tokenizer.dict", "magpie.tokenizer.vocab");
+    let mut artefacts = BTreeMap::new();
+    for key in [dictionary, vocabulary] {
+        let text = header.text(key).ok_or_else(|| format!("it has no text `{key}`"))?;
+        artefacts.insert(key.to_owned(), text.as_bytes().to_vec());
+    }
+    let config = json!({
+        "model_type": "decoder_ce",
+        "embedding_dim": width,
+        "frame_stacking_factor": tables / codebooks,
+        "encoder": stack("encoder", heads("encoder_heads")?)?,
+        "decoder": decoder,
+        "local_transformer_type": "autoregressive",
+        "local_transformer_n_layers":
+            count(&tensors, "local_transformer.layers.", ".norm_self.weight"),
+        // Not in the file. The files of this port have one.
+        "local_transformer_n_heads": 1,
+        "local_transformer_hidden_dim": local,
+        "text_tokenizers": { "english_phoneme": {
+            "_target_":
+                "nemo.collections.common.tokenizers.text_to_speech.tts_tokenizers.IPATokenizer",
+            "punct": true, "apostrophe": true, "pad_with_space": false,
+            "vocabulary": format!("nemo:{vocabulary}"),
+            "g2p": { "phoneme_dict": format!("nemo:{dictionary}"), "use_chars": true,
+                "use_stresses": true },
+        } },
+        "language_to_tokenizer_mapping": { "en": ["english_phoneme"] },
+        "forced_num_all_tokens_per_codebook": values.number("vocab_size_per_codebook")?,
+        "forced_audio_bos_id": values.number("audio_bos_id")?,
+        "forced_audio_eos_id": values.number("audio_eos_id")?,
+        "inference_parameters": run,
+    });
+    let notice =
+        "this file has no settings of a run and no names of voices, and reads English only";
+    let model = part(path, config, tensors, vec![notice.to_owned()]);
+    Ok(Opened { model, texts: texts(path, artefacts, None), lengths: None, codec: None })
+}
+
+/// Opens the file of a codec with this header and these tensors.
+pub(super) fn codec(path: &Path, header: &Header, tensors: Tensors) -> Found<Codec> {
+    let values = Values { header, prefix: "codec" };
+    let name = "vq.fsqs.0.num_levels";
+    let levels = tensors.whole_numbers(name).ok().flatten();
+    let levels = levels.ok_or_else(|| format!("it has no list of levels `{name}`"))?;
+    let product = levels.iter().try_fold(1_i64, |all, &level| all.checked_mul(level));
+    let key = "codebook_size";
+    expect(&values, key, &values.number(key)?, &json!(product))?;
+    let [base, latent, first] = shape(&tensors, "dec.pre.weight")?;
+    let [.., last] = shape::<3>(&tensors, "dec.post.weight")?;
+    let stages = count(&tensors, "dec.up.", ".c.weight");
+    let rates = (0..stages).map(|stage| {
+        let [_, _, taps] = shape(&tensors, &format!("dec.up.{stage}.c.weight"))?;
+        Ok(taps / 2)
+    });
+    let chains = count(&tensors, "dec.rl.0.rb.", ".rb.0.in_conv.weight");
+    let taps = (0..chains).map(|chain| {
+        let [.., taps] = shape::<3>(&tensors, &format!("dec.rl.0.rb.{chain}.rb.0.in_conv.weight"))?;
+        Ok(taps)
+    });
+    let config = json!({
+        "sample_rate": values.number("sample_rate")?,
+        "samples_per_frame": values.number("hop_length")?,
+        "audio_decoder": {
+            "up_sample_rates": rates.collect::<Found<Vec<_>>>()?,
+            "input_dim": latent,
+            "base_channels": base,
+            "in_kernel_size": first,
+            "out_kernel_size": last,
+            "resblock_kernel_sizes": taps.collect::<Found<Vec<_>>>()?,
+            "activation": "half_snake",
+            "output_activation": "clamp",
+            "n_groups_equal_to_out_channels": true,
+        },
+        "vector_quantizer": {
+            "num_groups": values.number("num_codebooks")?,
+            "num_levels_per_group": levels,
+        },
+    });
+    let part = part(path, config, tensors, Vec::new());
+    Ok(Codec { part, spelling: Spelling::Short })
+}

@@ -1,0 +1,272 @@
+//! One file with model, codec and dictionaries, and all settings.
+//!
+//! The tensors have their released names, those of the codec after `codec.` and without weight norm.
+//! `g2p.<tokenizer>.dict` and `.heteronyms` are texts.
+
+use std::{collections::BTreeMap, path::Path};
+
+use serde_json::{Map, Value as Json, json};
+
+use super::{Found, expect, part, put, texts};
+use crate::{
+    Tensors,
+    families::magpie::Spelling,
+    foreign::gguf::{Header, Value, values::Values},
+    part::{Codec, Opened},
+};
+
+/// Opens a file whose header and tensors are these.
+pub(super) fn opened(path: &Path, header: &Header, mut tensors: Tensors) -> Found<Opened> {
+    let values = Values { header, prefix: "magpie" };
+    let config = model_config(&values)?;
+    let codec = codec_config(&values)?;
+    let mut artefacts = BTreeMap::new();
+    let names: Vec<_> = tensors.names().map(str::to_owned).collect();
+    for name in names.iter().filter(|name| name.starts_with("g2p.")) {
+        if let Some(text) = tensors.take_bytes(name) {
+            artefacts.insert(name.clone(), text);
+        }
+    }
+    let mut of_codec = tensors.clone();
+    for name in &names {
+        let of = if name.starts_with("codec.") { &mut tensors } else { &mut of_codec };
+        of.leave_out(name);
+    }
+    let numbers = |key: &str| -> Found<Vec<usize>> {
+        Ok(values.numbers(key)?.iter().map(|&number| number as usize).collect())
+    };
+    let (names, indices) = (values.texts("speaker.names")?, numbers("speaker.indices")?);
+    if names.len() != indices.len() {
+        return Err(format!(
+            "it has {} names of voices and {} indices",
+            names.len(),
+            indices.len()
+        ));
+    }
+    let mut speakers: Vec<_> = names.iter().cloned().zip(indices).collect();
+    speakers.sort_by_key(|&(_, index)| index);
+    Ok(Opened {
+        model: part(path, config, tensors, Vec::new()),
+        texts: texts(path, artefacts, Some(speakers)),
+        lengths: Some(numbers("baked_context.lengths")?),
+        codec: Some(Codec {
+            part: part(path, codec, of_codec, Vec::new()),
+            spelling: Spelling::Whole,
+        }),
+    })
+}
+
+/// Returns the configuration of the model.
+fn model_config(values: &Values<'_>) -> Found<Json> {
+    for (key, expected) in [
+        ("norm_eps", json!(1e-5)),
+        ("local_transformer.kernel_size", json!(1)),
+        ("prior.sink_skip_threshold", json!(8)),
+        ("prior.sink_penalty_threshold", json!(10)),
+        ("sampling.argmax_temperature", json!(0.01)),
+    ] {
+        expect(values, key, &values.float(key)?, &expected)?;
+    }
+    expect(values, "activation", &values.text("activation")?.into(), &json!("gelu_tanh"))?;
+    let key = "local_transformer.apply_norm_out";
+    expect(values, key, &values.flag(key)?, &json!(false))?;
+    let width = values.number("d_model")?;
+    let stack = |name: &str| -> Found<Map<String, Json>> {
+        let number = |key: &str| values.number(&format!("{name}.{key}"));
+        let flag = |key: &str| values.flag(&format!("{name}.{key}"));
+        let mut map = Map::new();
+        put(&mut map, "n_layers", number("n_layers")?);
+        put(&mut map, "d_model", width.clone());
+        put(&mut map, "d_ffn", number("d_ffn")?);
+        put(&mut map, "sa_n_heads", number("n_heads")?);
+        put(&mut map, "kernel_size", number("kernel_size")?);
+        put(&mut map, "max_length_causal_mask", number("max_positions")?);
+        put(&mut map, "is_causal", flag("is_causal")?);
+        put(&mut map, "apply_norm_out", flag("apply_norm_out")?);
+        put(&mut map, "use_learnable_pos_emb", flag("learnable_pos_emb")?);
+        Ok(map)
+    };
+    let mut decoder = stack("decoder")?;
+    put(&mut decoder, "has_xattn", true);
+    put(&mut decoder, "xa_n_heads", values.number("decoder.xattn.n_heads")?);
+    put(&mut decoder, "xa_d_head", values.number("decoder.xattn.d_head")?);
+    put(&mut decoder, "xa_d_memory", values.number("decoder.xattn.d_memory")?);
+    put(&mut decoder, "apply_norm_to_cond", values.flag("decoder.xattn.apply_norm_to_cond")?);
+    let local = |key: &str| -> Found<u64> {
+        Ok(values.number(&format!("local_transformer.{key}"))?.as_u64().unwrap_or_default())
+    };
+    let local_width = local("n_heads")?.saturating_mul(local("d_head")?);
+    let four_times = json!(local_width.saturating_mul(4));
+    expect(values, "local_transformer.d_ffn", &json!(local("d_ffn")?), &four_times)?;
+    Ok(json!({
+        "model_type": values.text("model_type")?,
+        "embedding_dim": width,
+        "frame_stacking_factor": values.number("audio.frame_stacking_factor")?,
+        "encoder": stack("encoder")?,
+        "decoder": decoder,
+        "local_transformer_type": "autoregressive",
+        "local_transformer_n_layers": local("n_layers")?,
+        "local_transformer_n_heads": local("n_heads")?,
+        "local_transformer_hidden_dim": local_width,
+        "text_tokenizers": tokenizers(values)?,
+        "language_to_tokenizer_mapping": languages(values)?,
+        "codecmodel_path": values.text("codec.name")?,
+        "forced_num_all_tokens_per_codebook": values.number("audio.tokens_per_codebook")?,
+        "forced_audio_bos_id": values.number("audio.bos_id")?,
+        "forced_audio_eos_id": values.number("audio.eos_id")?,
+        "inference_parameters": {
+            "max_decoder_steps": values.number("sampling.max_decoder_steps")?,
+            "temperature": values.float("sampling.temperature")?,
+            "topk": values.number("sampling.topk")?,
+            "cfg_scale": values.float("sampling.cfg_scale")?,
+            "min_generated_frames": values.number("sampling.min_generated_frames")?,
+            "eos_detection_method": values.text("sampling.eos_detection_method")?,
+            "ignore_finished_sentence_tracking":
+                values.flag("sampling.ignore_finished_sentence_tracking")?,
+            "apply_attention_prior": values.flag("prior.apply")?,
+            "attention_prior_epsilon": values.float("prior.epsilon")?,
+            "attention_prior_lookahead_window": values.number("prior.lookahead_window")?,
+            "apply_prior_to_layers": values.numbers("prior.apply_to_layers")?,
+            "estimate_alignment_from_layers": values.numbers("prior.estimate_from_layers")?,
+            "start_prior_after_n_audio_steps": values.number("prior.start_after_n_audio_steps")?,
+        },
+    }))
+}
+
+/// Returns the tokenizers as in a released configuration, with the sizes that the file names.
+fn tokenizers(values: &Values<'_>) -> Found<Map<String, Json>> {
+    let names = values.texts("tokenizer.names")?;
+    let sizes = values.numbers("tokenizer.sizes")?;
+    let rows = values.number("text.vocab_size")?.as_u64().unwrap_or_default();
+    let total = sizes.iter().fold(0_u64, |sum, &size| sum.saturating_add(size));
+    if sizes.len() != names.len() || total.checked_add(2) != Some(rows) {
+        let each: Vec<_> =
+            names.iter().zip(sizes).map(|(name, size)| format!("{name} {size}")).collect();
+        return Err(format!(
+            "its text table has {rows} rows, but the tokenizers have {total} ids and two more: {}",
+            each.join(", ")
+        ));
+    }
+    let mut tokenizers = Map::new();
+    for name in names {
+        let get = |key: &str| json_of(values.get(&format!("tokenizer.{name}.{key}"))?);
+        let mut block = Map::new();
+        put(&mut block, "_target_", values.text(&format!("tokenizer.{name}.target"))?);
+        let own = [
+            "punct",
+            "apostrophe",
+            "pad_with_space",
+            "locale",
+            "locale_specific_punct",
+            "charset_version",
+            "pretrained_model",
+        ];
+        block.extend(own.iter().filter_map(|key| Some(((*key).to_owned(), get(key)?))));
+        let mut g2p = Map::new();
+        let own = [
+            "use_chars",
+            "use_stresses",
+            "locale",
+            "grapheme_case",
+            "grapheme_prefix",
+            "tone_prefix",
+            "phoneme_prefix",
+            "phoneme_case",
+            "ascii_letter_prefix",
+            "ascii_letter_case",
+        ];
+        g2p.extend(
+            own.iter().filter_map(|key| Some(((*key).to_owned(), get(&format!("g2p.{key}"))?))),
+        );
+        if let Some(class) = get("g2p.class") {
+            put(&mut g2p, "_target_", class);
+        }
+        let entries = |kind: &str| values.get(&format!("tokenizer.g2p.{name}.{kind}")).is_some();
+        if entries("entries") {
+            put(&mut g2p, "phoneme_dict", format!("nemo:g2p.{name}.dict"));
+        }
+        if entries("heteronym_entries") {
+            put(&mut g2p, "heteronyms", format!("nemo:g2p.{name}.heteronyms"));
+        }
+        if !g2p.is_empty() {
+            put(&mut block, "g2p", g2p);
+        }
+        put(&mut tokenizers, name, block);
+    }
+    Ok(tokenizers)
+}
+
+fn json_of(value: &Value) -> Option<Json> {
+    Some(match value {
+        Value::Unsigned(number) => (*number).into(),
+        Value::Float(number) => (*number).into(),
+        Value::Bool(flag) => (*flag).into(),
+        Value::Text(text) => text.as_str().into(),
+        Value::Texts(_) | Value::Numbers(_) | Value::Other => return None,
+    })
+}
+
+/// Returns the tokenizer of each language.
+fn languages(values: &Values<'_>) -> Found<Map<String, Json>> {
+    let (keys, tokenizers) = (
+        values.texts("tokenizer.language_map.keys")?,
+        values.texts("tokenizer.language_map.values")?,
+    );
+    if keys.len() != tokenizers.len() {
+        return Err(format!("it has {} languages, {} tokenizers", keys.len(), tokenizers.len()));
+    }
+    let mut map = Map::new();
+    for (key, tokenizer) in keys.iter().zip(tokenizers) {
+        if let Json::Array(list) = map.entry(key.as_str()).or_insert_with(|| json!([])) {
+            list.push(tokenizer.as_str().into());
+        }
+    }
+    Ok(map)
+}
+
+/// Returns the configuration of the codec.
+fn codec_config(values: &Values<'_>) -> Found<Json> {
+    for (key, expected) in
+        [("codec.dec.snake_eps", json!(1e-9)), ("codec.dec.lrelu_slope", json!(0.01))]
+    {
+        expect(values, key, &values.float(key)?, &expected)?;
+    }
+    let key = "codec.dec.causal";
+    expect(values, key, &values.flag(key)?, &json!(true))?;
+    let rates = values.numbers("codec.dec.up_sample_rates")?;
+    let twice: Vec<u64> = rates.iter().map(|rate| rate.saturating_mul(2)).collect();
+    let key = "codec.dec.up_kernel_sizes";
+    expect(values, key, &json!(values.numbers(key)?), &json!(twice))?;
+    let levels = values.numbers("codec.fsq.num_levels")?;
+    let bases: Vec<u64> = levels
+        .iter()
+        .scan(1_u64, |base, &level| {
+            let own = *base;
+            *base = base.saturating_mul(level);
+            Some(own)
+        })
+        .collect();
+    let key = "codec.fsq.dim_base_index";
+    expect(values, key, &json!(values.numbers(key)?), &json!(bases))?;
+    Ok(json!({
+        "sample_rate": values.number("codec.sample_rate")?,
+        "samples_per_frame": values.number("codec.samples_per_frame")?,
+        "audio_decoder": {
+            "up_sample_rates": rates,
+            "input_dim": values.number("codec.latent_dim")?,
+            "base_channels": values.number("codec.dec.base_channels")?,
+            "in_kernel_size": values.number("codec.dec.in_kernel_size")?,
+            "out_kernel_size": values.number("codec.dec.out_kernel_size")?,
+            "resblock_kernel_sizes": values.numbers("codec.dec.resblock_kernel_sizes")?,
+            "resblock_dilation_sizes": values.numbers("codec.dec.resblock_dilation_sizes")?,
+            "activation": values.text("codec.dec.activation")?,
+            "output_activation": values.text("codec.dec.output_activation")?,
+            "pad_mode": values.text("codec.dec.pad_mode")?,
+            "n_groups_equal_to_out_channels": values.flag("codec.dec.grouped_upsample")?,
+        },
+        "vector_quantizer": {
+            "num_groups": values.number("codec.fsq.num_groups")?,
+            "num_levels_per_group": levels,
+        },
+    }))
+}

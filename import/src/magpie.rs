@@ -1,0 +1,321 @@
+//! The files of a Magpie TTS model: an archive or GGUF file, and that of its codec.
+
+mod archive;
+mod convolutions;
+mod search;
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use acestep_model::{
+    Backend, CheckpointError, ConfigError, Place,
+    speech::{
+        magpie::{Checkpoint, Config, Decoder, Encoder, Files, LocalTransformer, Sizes, TextFiles},
+        nanocodec,
+    },
+};
+use sha2::{Digest, Sha256};
+
+use crate::{
+    Directory, Error, Layout, Origin, PartSize,
+    families::magpie::{self as names, Spelling},
+    hub::checksum,
+    layout::files::stem,
+    names::TensorNames,
+    nemo::Texts,
+    origin,
+    part::{Codec, Opened, Part},
+    weights::WeightsDir,
+};
+use convolutions::flatten_convolutions;
+
+/// The networks of a Magpie TTS model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MagpieNetwork {
+    /// The encoder of the text.
+    Encoder,
+    /// The decoder of the codes.
+    Decoder,
+    /// The codes of a stack.
+    LocalTransformer,
+    /// Codes to sound.
+    CodecDecoder,
+}
+
+/// The files of a model and of its codec.
+#[derive(Debug)]
+pub struct Magpie {
+    name: String,
+    model: WeightsDir<Config>,
+    codec: WeightsDir<nanocodec::Config>,
+    spelling: Spelling,
+    sizes: Sizes,
+    texts: Texts,
+}
+
+/// The tensor with the voices.
+const VOICES: &str = "baked_context_embedding.weight";
+const TEXT: &str = "text_embedding.weight";
+
+impl Magpie {
+    /// Opens the model at `path`, a file or a directory with one: parses the configurations and the
+    /// headers. The codec is at `codec`, or is searched beside the model.
+    ///
+    /// # Errors
+    /// If something is missing, cut, contradictory or of another kind; the message names the file.
+    pub fn open(path: &Path, codec: Option<&Path>) -> Result<Self, Error> {
+        Self::open_among(path, codec, &[])
+    }
+
+    /// Opens the model called `choice`, which is the result of [`Layout::resolve_magpie`].
+    ///
+    /// # Errors
+    /// Errors of [`Layout::resolve_magpie`] and [`Self::open`].
+    pub fn find(
+        choice: Option<&str>,
+        codec: Option<&Path>,
+        layout: &Layout,
+    ) -> Result<Self, Error> {
+        let mut places = layout.dirs().to_owned();
+        places.extend(names::CODECS.iter().filter_map(|codec| layout.place(codec)));
+        Self::open_among(&layout.resolve_magpie(choice)?, codec, &places)
+    }
+
+    /// True if a model of this family is at `path`.
+    pub fn is_at(path: &Path) -> bool {
+        search::is_model(path)
+    }
+
+    fn open_among(path: &Path, codec: Option<&Path>, places: &[PathBuf]) -> Result<Self, Error> {
+        let file = search::model(path)?;
+        let Opened { model, texts, lengths, codec: own } = search::open(&file)?;
+        let codec = match (codec, own) {
+            (None, Some(own)) => own,
+            (given, _) => search::codec(&file, given, places)?,
+        };
+        Self::from_parts(stem(&file), model, texts, lengths, codec)
+    }
+
+    fn from_parts(
+        name: String,
+        mut model: Part,
+        texts: Texts,
+        lengths: Option<Vec<usize>>,
+        Codec { part: mut codec, spelling }: Codec,
+    ) -> Result<Self, Error> {
+        let config = Config::from_json(&model.config).map_err(|source| bad(&model, source))?;
+        let of_codec =
+            nanocodec::Config::from_json(&codec.config).map_err(|source| bad(&codec, source))?;
+        check_quantizer(&mut codec, &of_codec, spelling)?;
+        let sizes = sizes_of(&mut model, &config, &of_codec, lengths)?;
+        config.check_codes(&sizes).map_err(|source| bad(&model, source))?;
+        flatten_convolutions(&mut model.tensors, &config);
+
+        let networks = [names::encoder(), names::decoder(), names::local_transformer()];
+        let model = Directory::Foreign(Arc::new(model));
+        let model = WeightsDir::open(model, config, "speech model", &networks, &[])?;
+        let networks = [names::codec_decoder(&of_codec.audio_decoder, spelling)];
+        let codec = Directory::Foreign(Arc::new(codec));
+        let codec = WeightsDir::open(codec, of_codec, "speech codec", &networks, &[])?;
+        Ok(Self { name, model, codec, spelling, sizes, texts })
+    }
+
+    /// Returns the path of the model's file.
+    pub fn path(&self) -> &Path {
+        self.model.directory().root()
+    }
+
+    /// Returns the format of the model's file and the types of its weights.
+    pub fn origin(&self) -> Origin {
+        self.model.origin()
+    }
+
+    /// Returns every file of weights.
+    pub fn files(&self) -> Vec<PathBuf> {
+        let mut files: Vec<_> =
+            self.model.files().chain(self.codec.files()).map(Path::to_owned).collect();
+        files.dedup();
+        files
+    }
+
+    /// Returns the number of parameters and file bytes of `network`.
+    ///
+    /// # Errors
+    /// None after a successful [`Self::open`], which checks the same.
+    pub fn size(&self, network: MagpieNetwork) -> Result<PartSize, Error> {
+        match network {
+            MagpieNetwork::Encoder => self.model.size(&names::encoder()),
+            MagpieNetwork::Decoder => self.model.size(&names::decoder()),
+            MagpieNetwork::LocalTransformer => self.model.size(&names::local_transformer()),
+            MagpieNetwork::CodecDecoder => self.codec.size(&self.codec_names()),
+        }
+    }
+
+    /// Returns notices about the files: lower case, no full stop.
+    pub fn notices(&self) -> Vec<String> {
+        let (model, codec) = (self.origin(), self.codec.origin());
+        origin::notices([
+            ("speech model", &model, self.model.directory()),
+            ("codec", &codec, self.codec.directory()),
+        ])
+    }
+
+    /// Compares the headers of the files with the networks, so that errors are found before the
+    /// first network is read.
+    ///
+    /// # Errors
+    /// Names the missing, unused or mismatched tensors.
+    pub fn check<B: Backend>(&self, device: &B::Device) -> Result<(), Error> {
+        let (config, sizes) = (self.model.config(), &self.sizes);
+        let encoder = Encoder::init(config, sizes, device);
+        self.model.compare::<B, _>(&encoder, &names::encoder())?;
+        let decoder = Decoder::init(config, sizes, device);
+        self.model.compare::<B, _>(&decoder, &names::decoder())?;
+        let local = LocalTransformer::init(config, sizes, device);
+        self.model.compare::<B, _>(&local, &names::local_transformer())?;
+        let codec = nanocodec::Decoder::init(self.codec.config(), device);
+        self.codec.compare::<B, _>(&codec, &self.codec_names())
+    }
+
+    fn codec_names(&self) -> TensorNames {
+        names::codec_decoder(&self.codec.config().audio_decoder, self.spelling)
+    }
+}
+
+fn bad(part: &Part, source: ConfigError) -> Error {
+    Error::BadConfig { path: part.path.clone(), source }
+}
+
+fn foreign(part: &Part, reason: String, remedy: &str) -> Error {
+    Error::Foreign { path: part.path.clone(), reason, remedy: remedy.to_owned() }
+}
+
+/// Checks the lists of levels among the codec's tensors, and takes them away.
+fn check_quantizer(
+    codec: &mut Part,
+    config: &nanocodec::Config,
+    spelling: Spelling,
+) -> Result<(), Error> {
+    if spelling == Spelling::Whole {
+        return Ok(());
+    }
+    let digits: Vec<_> = config.quantizer().digits().collect();
+    let [levels, bases] = [0, 1].map(|of| {
+        digits.iter().map(|&(level, base)| i64::from([level, base][of])).collect::<Vec<_>>()
+    });
+    for group in 0..config.codebooks() {
+        for (kind, expected) in [("num_levels", &levels), ("dim_base_index", &bases)] {
+            let name = spelling.of(&format!("vector_quantizer.fsqs.{group}.{kind}"));
+            let found = codec.tensors.whole_numbers(&name)?;
+            if found.as_ref() != Some(expected) {
+                let reason = format!("`{name}` is {found:?}, not {expected:?}");
+                return Err(foreign(codec, reason, "take the codec's released file"));
+            }
+            codec.tensors.leave_out(&name);
+        }
+    }
+    Ok(())
+}
+
+/// Returns the sizes that follow from the tensors, and gives the table of voices its shape.
+fn sizes_of(
+    model: &mut Part,
+    config: &Config,
+    codec: &nanocodec::Config,
+    lengths: Option<Vec<usize>>,
+) -> Result<Sizes, Error> {
+    let released = "take a released model, such as `magpie-357m`, and its codec";
+    if !model.tensors.has(VOICES) {
+        let reason = format!("it has no voices: tensor `{VOICES}` is missing");
+        return Err(foreign(model, reason, "take a model with voices: recordings are not read"));
+    }
+    let shape = model.tensors.shape(VOICES)?.to_vec();
+    let width = config.embedding_dim;
+    let (voices, flat) = match shape[..] {
+        [voices, flat] => (voices, Some(flat)),
+        [voices, rows, own] if own == width => (voices, rows.checked_mul(own)),
+        _ => (0, None),
+    };
+    let flat = flat.filter(|flat| voices > 0 && *flat > 0 && flat.is_multiple_of(width));
+    let Some(flat) = flat else {
+        let reason = format!("its voices are {shape:?}, which are no rows of {width}");
+        return Err(foreign(model, reason, released));
+    };
+    model.tensors.reshape(VOICES, vec![voices, flat]);
+    let context_rows = flat / width;
+    let context_lengths = lengths.unwrap_or_else(|| vec![context_rows; voices]);
+    let fits = |length: &usize| (1..=context_rows).contains(length);
+    if context_lengths.len() != voices || !context_lengths.iter().all(fits) {
+        let reason = format!("its {voices} voices of {context_rows} rows have {context_lengths:?}");
+        return Err(foreign(model, reason, released));
+    }
+    let [text_rows, _] = model.tensors.shape(TEXT)?[..] else {
+        let reason = format!("tensor `{TEXT}` is {:?}", model.tensors.shape(TEXT)?);
+        return Err(foreign(model, reason, released));
+    };
+    let (codebooks, codes) = (codec.codebooks(), codec.quantizer().codes());
+    Ok(Sizes { text_rows, codebooks, codes, context_rows, context_lengths })
+}
+
+impl Files for Magpie {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn config(&self) -> &Config {
+        self.model.config()
+    }
+
+    fn sizes(&self) -> &Sizes {
+        &self.sizes
+    }
+
+    fn codec_config(&self) -> &nanocodec::Config {
+        self.codec.config()
+    }
+
+    fn texts(&self) -> &dyn TextFiles {
+        &self.texts
+    }
+
+    fn fingerprint(&self) -> Result<String, CheckpointError> {
+        let mut hash = Sha256::new();
+        let (model, codec) = (self.model.config(), self.codec.config());
+        hash.update(format!("{model:?} {codec:?} {:?}", self.sizes));
+        self.model.tensors().sample(&mut hash)?;
+        self.codec.tensors().sample(&mut hash)?;
+        Ok(checksum::hex(hash.finalize()))
+    }
+
+    fn unchanged(&self) -> Result<(), CheckpointError> {
+        self.model.unchanged()?;
+        Ok(self.codec.unchanged()?)
+    }
+}
+
+impl<B: Backend> Checkpoint<B> for Magpie {
+    fn encoder(&self, place: &Place<B>) -> Result<Encoder<B>, CheckpointError> {
+        let module = Encoder::init(self.model.config(), &self.sizes, &place.device);
+        Ok(self.model.load(module, &names::encoder(), place, None)?)
+    }
+
+    fn decoder(&self, place: &Place<B>) -> Result<Decoder<B>, CheckpointError> {
+        let module = Decoder::init(self.model.config(), &self.sizes, &place.device);
+        Ok(self.model.load(module, &names::decoder(), place, None)?)
+    }
+
+    fn local_transformer(&self, place: &Place<B>) -> Result<LocalTransformer<B>, CheckpointError> {
+        let module = LocalTransformer::init(self.model.config(), &self.sizes, &place.device);
+        Ok(self.model.load(module, &names::local_transformer(), place, None)?)
+    }
+
+    fn codec_decoder(&self, place: &Place<B>) -> Result<nanocodec::Decoder<B>, CheckpointError> {
+        let module = nanocodec::Decoder::init(self.codec.config(), &place.device);
+        Ok(self.codec.load(module, &self.codec_names(), place, None)?.prepacked())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,81 @@
+//! The archives of model and codec.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::{
+    Error, Format, NemoArchive,
+    families::magpie::Spelling,
+    part::{Codec, Opened, Part},
+};
+
+/// Keys and beginnings of names in old files: (old, new).
+const OLD: [(&str, &str); 2] = [("t5_encoder", "encoder"), ("t5_decoder", "decoder")];
+
+/// Opens the archive of a model at `path`.
+///
+/// # Errors
+/// If it cannot be read, or is damaged.
+pub(super) fn model(path: &Path) -> Result<Opened, Error> {
+    let archive = NemoArchive::open(path)?;
+    let mut config = archive.config().clone();
+    if let Value::Object(map) = &mut config {
+        for (old, new) in OLD {
+            if let Some(value) = map.shift_remove(old) {
+                map.entry(new).or_insert(value);
+            }
+        }
+    }
+    let (tensors, texts) = archive.tensors()?;
+    let mut tensors = tensors.renamed(|name| {
+        let old = OLD.iter().find_map(|(old, new)| {
+            let rest = name.strip_prefix(old)?;
+            rest.starts_with('.').then(|| format!("{new}{rest}"))
+        });
+        old.unwrap_or_else(|| name.to_owned())
+    })?;
+    const LENGTHS: &str = "baked_context_embedding_len";
+    let lengths = match tensors.has(LENGTHS) {
+        true => tensors.whole_numbers(LENGTHS)?,
+        false => None,
+    };
+    let whole = |length: i64| usize::try_from(length).unwrap_or(usize::MAX);
+    let lengths = lengths.map(|lengths| lengths.into_iter().map(whole).collect());
+    // Constants: the triangle of causal attention, and the sizes of the table of voices.
+    let constants = ["_baked_embedding_T", "_baked_embedding_D", LENGTHS];
+    let names: Vec<_> = tensors.names().map(str::to_owned).collect();
+    for name in names {
+        if constants.contains(&name.as_str()) || name.ends_with(".self_attention.causal_mask") {
+            tensors.leave_out(&name);
+        }
+    }
+    let model = Part {
+        path: path.to_owned(),
+        format: Format::Nemo,
+        config: config.to_string(),
+        tensors,
+        notices: Vec::new(),
+    };
+    Ok(Opened { model, texts, lengths, codec: None })
+}
+
+/// Opens the archive of a codec at `path`.
+///
+/// # Errors
+/// If it cannot be read, or is damaged.
+pub(super) fn codec(path: &Path) -> Result<Codec, Error> {
+    let archive = NemoArchive::open(path)?;
+    let config = archive.config().to_string();
+    let (mut tensors, _) = archive.tensors()?;
+    // Networks of the other direction and of the training.
+    let is_other = |name: &str| {
+        let first = name.split('.').next().unwrap_or_default();
+        ["audio_encoder", "discriminator"].contains(&first) || first.contains("loss")
+    };
+    let others: Vec<_> = tensors.names().filter(|name| is_other(name)).map(str::to_owned).collect();
+    others.iter().for_each(|name| tensors.leave_out(name));
+    let (path, format) = (path.to_owned(), Format::Nemo);
+    let part = Part { path, format, config, tensors, notices: Vec::new() };
+    Ok(Codec { part, spelling: Spelling::Released })
+}

@@ -1,0 +1,103 @@
+use std::io::Write;
+
+use flate2::{Compression, write::GzEncoder};
+
+use super::*;
+
+/// A tar of files with content.
+fn tar_of(files: &[(&str, &[u8])]) -> Vec<u8> {
+    let mut builder = tar::Builder::new(Vec::new());
+    for (name, content) in files {
+        let mut header = tar::Header::new_ustar();
+        header.set_size(content.len() as u64);
+        header.set_mode(0o644);
+        // Not `set_path`, which refuses the paths that the reader has to refuse.
+        header.as_mut_bytes()[..name.len()].copy_from_slice(name.as_bytes());
+        header.set_cksum();
+        builder.append(&header, *content).expect("a member");
+    }
+    builder.into_inner().expect("an archive")
+}
+
+fn opened(bytes: &[u8]) -> Result<NemoArchive, Error> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("a.nemo");
+    std::fs::write(&path, bytes).expect("a file");
+    NemoArchive::open(&path)
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    encoder.write_all(bytes).expect("bytes");
+    encoder.finish().expect("an archive")
+}
+
+const YAML: &[u8] = b"speaker_map: nemo:0f_speakers.json\n";
+const NAMES: &[u8] = br#"{"John": 1, "Aria": 0}"#;
+
+#[test]
+fn voices_have_the_names_of_the_archive_in_the_order_of_their_indices() {
+    let files: [(&str, &[u8]); 2] = [("./model_config.yaml", YAML), ("0f_speakers.json", NAMES)];
+    for bytes in [tar_of(&files), gzip(&tar_of(&files))] {
+        let archive = opened(&bytes).expect("an archive");
+        let speakers = archive.speakers().expect("names");
+        assert_eq!(speakers, [("Aria".to_owned(), 0), ("John".to_owned(), 1)]);
+        assert_eq!(archive.artefact("nemo:0f_speakers.json").expect("a file"), NAMES);
+        let error = archive.artefact("nemo:other").expect_err("no such file").to_string();
+        assert!(error.contains("it has no `other`"), "{error}");
+    }
+}
+
+#[test]
+fn a_hostile_archive_gives_one_error_with_its_reason() {
+    let whole = tar_of(&[("model_config.yaml", YAML), ("0f_speakers.json", NAMES)]);
+    let mut huge = whole.clone();
+    // The size of the first member, in octal digits.
+    huge[124..135].copy_from_slice(b"77777777777");
+    let sum: u32 = huge[..512]
+        .iter()
+        .enumerate()
+        .map(|(at, &byte)| if (148..156).contains(&at) { 32 } else { u32::from(byte) })
+        .sum();
+    huge[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
+    let mut link = tar::Builder::new(Vec::new());
+    let mut header = tar::Header::new_ustar();
+    header.set_entry_type(tar::EntryType::Symlink);
+    header.set_size(0);
+    link.append_link(&mut header, "model_config.yaml", "/etc/passwd").expect("a link");
+    let link = link.into_inner().expect("an archive");
+    let bomb = gzip(&vec![0; 80 << 20]);
+    let same: [(&str, &[u8]); 2] = [("model_config.yaml", YAML), ("./model_config.yaml", YAML)];
+    for (bytes, says) in [
+        (tar_of(&[("../model_config.yaml", YAML)]), "is in another directory"),
+        (tar_of(&[("/etc/model_config.yaml", YAML)]), "is in another directory"),
+        (tar_of(&[("a\\..\\b", YAML)]), "is in another directory"),
+        (tar_of(&same), "`model_config.yaml` is there twice"),
+        (tar_of(&[("0f_speakers.json", NAMES)]), "it has no `model_config.yaml`"),
+        (tar_of(&[("model_config.yaml", b"a: [")]), "is not YAML"),
+        (tar_of(&[("model_config.yaml", b"\xff")]), "is not UTF-8"),
+        (link, "is no file, but Symlink"),
+        (huge, ""),
+        (whole[..520].to_vec(), ""),
+        (whole[..300].to_vec(), ""),
+        (b"PK\x03\x04".to_vec(), "it is no archive"),
+        (gzip(&whole)[..40].to_vec(), "cannot be unpacked"),
+        (bomb, "unpack to more than"),
+    ] {
+        let error = opened(&bytes).map(drop).expect_err(says).to_string();
+        assert!(error.contains("a.nemo") && error.contains(says), "{says}: {error}");
+    }
+}
+
+#[test]
+fn names_of_voices_that_share_an_index_are_refused() {
+    for (names, says) in [
+        (&br#"{"a": 0, "b": 0}"#[..], "`a` and `b` are the same"),
+        (br#"["a"]"#, "no list of voices"),
+        (br#"{"a": -1}"#, "no list of voices"),
+    ] {
+        let bytes = tar_of(&[("model_config.yaml", YAML), ("0f_speakers.json", names)]);
+        let error = opened(&bytes).and_then(|archive| archive.speakers()).expect_err(says);
+        assert!(error.to_string().contains(says), "{error}");
+    }
+}

@@ -1,0 +1,73 @@
+//! A model or a codec in one file, of any format, as a directory of the released layout.
+
+use std::path::{Path, PathBuf};
+
+use burn::tensor::TensorData;
+
+use crate::{Error, Format, Tensors, directory::StandIn, families::magpie::Spelling, nemo::Texts};
+
+/// A configuration as JSON, and tensors.
+#[derive(Debug)]
+pub(crate) struct Part {
+    pub(crate) path: PathBuf,
+    pub(crate) format: Format,
+    pub(crate) config: String,
+    pub(crate) tensors: Tensors,
+    pub(crate) notices: Vec<String>,
+}
+
+/// The content of the file of a model.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    pub(crate) model: Part,
+    pub(crate) texts: Texts,
+    /// Rows of each voice, if the file says so.
+    pub(crate) lengths: Option<Vec<usize>>,
+    /// The codec, if it is in the same file.
+    pub(crate) codec: Option<Codec>,
+}
+
+/// A codec and the spelling of its tensors.
+#[derive(Debug)]
+pub(crate) struct Codec {
+    pub(crate) part: Part,
+    pub(crate) spelling: Spelling,
+}
+
+impl StandIn for Part {
+    fn root(&self) -> &Path {
+        &self.path
+    }
+
+    fn format(&self) -> Format {
+        self.format
+    }
+
+    fn notices(&self) -> &[String] {
+        &self.notices
+    }
+
+    fn tensors(&self) -> &Tensors {
+        &self.tensors
+    }
+
+    fn origin(&self, _file: &str) -> &Path {
+        &self.path
+    }
+
+    fn text(&self, file: &str) -> Option<&str> {
+        (file == "config.json").then_some(&self.config)
+    }
+
+    fn missing(&self) -> Error {
+        Error::MissingFile { path: self.path.clone(), alternatives: String::new() }
+    }
+
+    fn lack_of(&self, _network: &str) -> Option<Error> {
+        None
+    }
+
+    fn silence(&self, _channels: usize) -> Result<TensorData, Error> {
+        Err(Error::NoNetwork { path: self.path.clone(), network: "latent of silence" })
+    }
+}

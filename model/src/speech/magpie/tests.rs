@@ -1,0 +1,186 @@
+//! Properties of the networks with random weights. The goldens are in `tests/proof`.
+
+use burn::tensor::{Int, Tensor, TensorData};
+use burn_flex::Flex;
+use serde_json::json;
+
+use super::*;
+use crate::Place;
+
+fn config(change: impl FnOnce(&mut serde_json::Value)) -> Result<Config, crate::ConfigError> {
+    let stack = |kernel: usize| {
+        json!({
+            "n_layers": 3, "d_model": 16, "d_ffn": 24, "sa_n_heads": 2, "kernel_size": kernel,
+            "is_causal": true, "apply_norm_out": true, "max_length_causal_mask": 40,
+            "use_learnable_pos_emb": true,
+        })
+    };
+    let mut decoder = stack(1);
+    for (key, value) in [
+        ("has_xattn", json!(true)),
+        ("xa_d_head", json!(6)),
+        ("xa_d_memory", json!(16)),
+        ("xa_n_heads", json!(1)),
+        ("apply_norm_to_cond", json!(true)),
+    ] {
+        decoder[key] = value;
+    }
+    let mut config = json!({
+        "model_type": "decoder_ce", "embedding_dim": 16, "frame_stacking_factor": 2,
+        "encoder": stack(3), "decoder": decoder, "local_transformer_type": "autoregressive",
+        "local_transformer_hidden_dim": 8, "text_tokenizers": {},
+        "inference_parameters": {
+            "prior_epsilon": 0.2, "lookahead_window_size": 7, "unknown": 1,
+            "apply_prior_to_layers": [1, 2], "estimate_alignment_from_layers": [2],
+        },
+    });
+    change(&mut config);
+    Config::from_json(&config.to_string())
+}
+
+fn sizes() -> Sizes {
+    Sizes { text_rows: 20, codebooks: 2, codes: 5, context_rows: 4, context_lengths: vec![4, 3] }
+}
+
+fn place() -> Place<Flex> {
+    Place::f32(Default::default())
+}
+
+fn values<const D: usize>(x: Tensor<Flex, D>) -> Vec<f32> {
+    x.into_data().to_vec().expect("f32")
+}
+
+fn ids(values: &[i32], shape: [usize; 2]) -> Tensor<Flex, 2, Int> {
+    Tensor::from_data(TensorData::new(values.to_vec(), shape), &Default::default())
+}
+
+#[track_caller]
+fn assert_close(a: &[f32], b: &[f32]) {
+    assert_eq!(a.len(), b.len());
+    let worst = a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+    assert!(worst < 2e-5, "{worst}");
+}
+
+/// A decoder, the memory of a text, a voice and four stacks.
+fn sequence() -> (Decoder<Flex>, Tensor<Flex, 3>, Tensor<Flex, 3>, Tensor<Flex, 3>) {
+    let (config, device) = (config(|_| ()).expect("a configuration"), Default::default());
+    let encoder = Encoder::<Flex>::init(&config, &sizes(), &device);
+    let decoder = Decoder::<Flex>::init(&config, &sizes(), &device);
+    let memory = encoder.forward(ids(&[1, 7, 3, 3, 0, 19], [1, 6]));
+    let context = decoder.context(1, &device);
+    assert_eq!(context.dims(), [1, 3, 16], "the length of a voice counts");
+    let codes: Vec<i32> = (0..16).map(|code| code % 13).collect();
+    let embedded = decoder.embedded(ids(&codes, [4, 4]));
+    let both = Tensor::cat(vec![embedded.clone(), embedded], 0);
+    (decoder, memory, context, both)
+}
+
+fn prior() -> Tensor<Flex, 1> {
+    Tensor::from_floats([0.1, 1.0, 1.0, 0.1, 0.1, 0.1], &Default::default())
+}
+
+/// Without a prior the cache changes nothing; with one prior in all steps nothing either.
+#[test]
+fn rows_one_by_one_are_the_rows_of_the_whole_sequence() {
+    let (decoder, memory, context, both) = sequence();
+    let voice = Tensor::cat(vec![context.clone(), context.zeros_like()], 0);
+    let input = Tensor::cat(vec![voice, both.clone()], 1);
+    for prior in [None, Some(prior())] {
+        let whole =
+            decoder.forward_tapped(input.clone(), &memory, prior.as_ref(), &mut crate::NoTap);
+        for exact in [false, true] {
+            let start = Start { rows: 2, capacity: 7, exact };
+            let mut state = decoder.start(context.clone(), memory.clone(), start, &place());
+            for step in 0..4 {
+                let next = both.clone().narrow(1, step, 1);
+                let found = decoder.step(next, prior.as_ref(), &mut state);
+                let expected = whole.clone().narrow(1, 3 + step, 1);
+                assert_close(&values(found.hidden), &values(expected));
+                let sum: f32 = values(found.attention).iter().sum();
+                assert!((sum - 1.0).abs() < 1e-5, "{sum}");
+            }
+            assert_eq!(state.length(), 7);
+        }
+    }
+}
+
+/// The exact path gives the last step of a whole sequence under the newest prior; a cache does not.
+#[test]
+fn a_cache_keeps_old_priors_and_the_exact_path_does_not() {
+    let (decoder, memory, context, both) = sequence();
+    let voice = Tensor::cat(vec![context.clone(), context.zeros_like()], 0);
+    let input = Tensor::cat(vec![voice, both.clone()], 1);
+    let prior = prior();
+    let whole = decoder.forward_tapped(input, &memory, Some(&prior), &mut crate::NoTap);
+    let expected = values(whole.narrow(1, 6, 1));
+    let last = |exact| {
+        let start = Start { rows: 2, capacity: 7, exact };
+        let mut state = decoder.start(context.clone(), memory.clone(), start, &place());
+        let steps = (0..4).map(|step| {
+            let prior = (step == 3).then_some(&prior);
+            values(decoder.step(both.clone().narrow(1, step, 1), prior, &mut state).hidden)
+        });
+        steps.last().expect("a step")
+    };
+    assert_close(&last(true), &expected);
+    let cached = last(false);
+    let differs = |row: std::ops::Range<usize>| cached[row.clone()] != expected[row];
+    assert!(differs(0..16), "the conditional row was computed again");
+    // The unconditional row sees no text.
+    assert_close(&cached[16..], &expected[16..]);
+}
+
+#[test]
+fn the_encoder_is_causal() {
+    let (config, device) = (config(|_| ()).expect("a configuration"), Default::default());
+    let encoder = Encoder::<Flex>::init(&config, &sizes(), &device);
+    let long = values(encoder.forward(ids(&[1, 7, 3, 3, 0, 19], [1, 6])));
+    let short = values(encoder.forward(ids(&[1, 7, 3, 3], [1, 4])));
+    assert_close(&long[..4 * 16], &short);
+}
+
+#[test]
+fn a_local_state_that_was_cleared_is_a_new_one() {
+    let (config, device) = (config(|_| ()).expect("a configuration"), Default::default());
+    let local = LocalTransformer::<Flex>::init(&config, &sizes(), &device);
+    assert_eq!(local.heads(), 4);
+    let row = Tensor::<Flex, 2>::ones([2, 16], &device);
+    let mut state = local.start(2, &place());
+    let first = local.step(row.clone(), &mut state);
+    let second = local.step(row.clone(), &mut state);
+    assert_ne!(values(first.clone()), values(second), "positions differ");
+    state.clear();
+    assert_eq!(state.length(), 0);
+    assert_close(&values(local.step(row, &mut state)), &values(first.clone()));
+    assert_eq!(local.logits(3, first).dims(), [2, 13]);
+}
+
+/// The names of the settings in old files are those of the new ones.
+#[test]
+fn settings_of_a_run_have_two_spellings_and_defaults() {
+    let run = config(|_| ()).expect("a configuration").inference_parameters;
+    assert_eq!((run.attention_prior_epsilon, run.attention_prior_lookahead_window), (0.2, 7));
+    assert_eq!((run.topk, run.max_decoder_steps, run.min_generated_frames), (80, 500, 4));
+}
+
+#[test]
+fn what_is_not_implemented_is_refused_by_its_key() {
+    let mut pieces: Vec<(&str, fn(&mut serde_json::Value))> = Vec::new();
+    pieces.push(("model_type", |config| config["model_type"] = json!("multi_encoder")));
+    pieces.push(("target", |config| config["target"] = json!("nemo.EasyMagpieTTSModel")));
+    pieces.push(("local_transformer_type", |config| {
+        config["local_transformer_type"] = json!("maskgit");
+    }));
+    pieces.push(("is_causal", |config| config["encoder"]["is_causal"] = json!(false)));
+    pieces.push(("use_moe", |config| config["decoder"]["use_moe"] = json!(true)));
+    pieces.push(("kernel_size", |config| config["decoder"]["kernel_size"] = json!(3)));
+    pieces.push(("sa_n_heads", |config| config["encoder"]["sa_n_heads"] = json!(3)));
+    pieces.push(("xa_d_memory", |config| config["decoder"]["xa_d_memory"] = json!(8)));
+    pieces.push(("apply_prior_to_layers", |config| {
+        config["inference_parameters"]["apply_prior_to_layers"] = json!([3]);
+    }));
+    for (key, change) in pieces {
+        let error = config(change).expect_err(key).to_string();
+        assert!(error.starts_with(&format!("key `{key}` ")), "{error}");
+    }
+}

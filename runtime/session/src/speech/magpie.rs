@@ -1,0 +1,101 @@
+//! Texts to speech with Magpie TTS: named voices, many languages.
+
+use acestep_engine::{Engine, Error, Notice, Observe, on_engine};
+use acestep_import::{Magpie, MagpieNetwork};
+use acestep_model::{Backend, speech::magpie::Files as _};
+use acestep_speech::{
+    Made, Options,
+    magpie::{Networks, Pinyin, Plan, Request, Speaking, memory as needs, tokenizers},
+};
+
+use super::{Sink, of_line};
+use crate::{SessionError, memory};
+
+/// Plans each request; `pinyin` is the table of Chinese syllables.
+///
+/// # Errors
+/// The errors of [`Plan::new`], of the request that it names by its place.
+pub fn plans(
+    requests: &[Request],
+    model: &Magpie,
+    pinyin: Option<&Pinyin>,
+) -> Result<Vec<Plan>, (usize, Error)> {
+    let tokenizers = tokenizers(model).map_err(|error| (0, error))?;
+    let plan = |(index, request)| {
+        Plan::new(request, 0, model, &tokenizers, pinyin).map_err(|error| (index, error))
+    };
+    requests.iter().enumerate().map(plan).collect()
+}
+
+/// Refuses a model that does not fit into memory with these plans.
+///
+/// # Errors
+/// [`SessionError::SpeechTooLarge`]; [`Error::Checkpoint`].
+pub fn check_memory(
+    plans: &[Plan],
+    model: &Magpie,
+    engine: Engine,
+    options: Options,
+) -> Result<(), Error> {
+    let size = |network| match model.size(network) {
+        Ok(size) => Ok(size.parameters),
+        Err(error) => Err(Error::checkpoint(error)),
+    };
+    let writers = [MagpieNetwork::Encoder, MagpieNetwork::Decoder, MagpieNetwork::LocalTransformer];
+    let writers = writers.into_iter().map(size).sum::<Result<u64, _>>()?;
+    let steps = plans.iter().map(|plan| plan.options.most_steps).max().unwrap_or(0);
+    let codec = size(MagpieNetwork::CodecDecoder)?;
+    let (widths, frames) = (engine.widths(), options.chunks.others);
+    let needs = [
+        needs::decoder(model.config(), model.sizes(), writers, steps, widths),
+        needs::codec_decoder(model.codec_config(), codec, frames, widths),
+    ];
+    memory::check(&needs, true, engine)
+        .map_err(|error| SessionError::SpeechTooLarge(Box::new(error)).into())
+}
+
+/// Speaks plans one after the other, and returns their notices; with `lines` they name the text by its
+/// number.
+///
+/// # Errors
+/// The errors of [`Speaking`] and of `sink`; [`Error::NoDevice`].
+pub fn speak(
+    plans: Vec<Plan>,
+    model: &Magpie,
+    engine: Engine,
+    options: (Options, bool),
+    observe: &dyn Observe,
+    sink: &mut dyn Sink,
+) -> Result<Vec<Notice>, Error> {
+    on_engine!(engine,
+    for<'a>(plans: Vec<Plan>, model: &'a Magpie, options: (Options, bool),
+            observe: &'a dyn Observe, sink: &'a mut dyn Sink)
+        -> Result<Vec<Notice>, Error>,
+    |place: B| {
+        speak_with(plans, &Networks::<B>::new(model, place), options, observe, sink)
+    })?
+}
+
+/// As [`speak`], with the caller's networks.
+///
+/// # Errors
+/// The errors of [`Speaking`] and of `sink`.
+pub fn speak_with<B: Backend>(
+    plans: Vec<Plan>,
+    networks: &Networks<'_, B>,
+    (options, lines): (Options, bool),
+    observe: &dyn Observe,
+    sink: &mut dyn Sink,
+) -> Result<Vec<Notice>, Error> {
+    let mut notices = Vec::new();
+    for (index, plan) in plans.into_iter().enumerate() {
+        notices.extend(plan.notices.iter().map(|notice| of_line(notice, index, lines)));
+        for made in Speaking::begin(plan, networks, options, observe)? {
+            match made? {
+                Made::Samples(samples) => sink.samples(&samples)?,
+                Made::Done(spoken) => sink.done(index, spoken)?,
+            }
+        }
+    }
+    Ok(notices)
+}

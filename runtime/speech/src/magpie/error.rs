@@ -1,0 +1,154 @@
+//! Errors of Magpie TTS.
+
+use acestep_engine::{FamilyError, error::ScoreError, nearest};
+
+/// An error of a request or model; inside [`acestep_engine::Error::Family`].
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum MagpieError {
+    /// A setting of the model's file that cannot be used.
+    #[error("the model's setting `{field}` cannot be used: {why}")]
+    Setting {
+        /// The setting.
+        field: String,
+        /// The problem.
+        why: String,
+    },
+    /// A text embedding that does not belong to the tokenizers.
+    #[error("the text embedding has {rows} rows, but the tokenizers have {ours} ids ({sizes})")]
+    Vocabulary {
+        /// Rows of the text embedding.
+        rows: usize,
+        /// Ids of the tokenizers.
+        ours: usize,
+        /// Each tokenizer and its number of ids.
+        sizes: String,
+    },
+    /// A language that the model does not have.
+    #[error("the model does not speak `{language}`")]
+    Language {
+        /// The language.
+        language: String,
+        /// The languages that it speaks.
+        known: Vec<String>,
+    },
+    /// A language that the model has, and that this program cannot read without more files.
+    #[error("texts in `{language}` need {missing}, which is absent")]
+    LanguageTool {
+        /// The language.
+        language: &'static str,
+        /// The missing thing, as a noun phrase.
+        missing: &'static str,
+        /// True if it is a table of pinyin.
+        is_pinyin: bool,
+    },
+    /// A line of a table of pinyin that cannot be read.
+    #[error("line {line} of the table of pinyin cannot be used")]
+    BadPinyin {
+        /// The number of the line.
+        line: usize,
+    },
+    /// A text without anything to speak.
+    #[error("there is nothing to say in the text{}", unknown(.dropped))]
+    NothingToSay {
+        /// Symbols that the model does not know.
+        dropped: Vec<String>,
+    },
+    /// A voice that the model does not have.
+    #[error("the model has no voice `{voice}`")]
+    Voice {
+        /// The voice.
+        voice: String,
+        /// The voices that it has.
+        known: Vec<String>,
+    },
+    /// More positions than the model has.
+    #[error("{what} take {positions} positions, and {most} is the most")]
+    TooLong {
+        /// The thing that takes them, as a plural noun phrase.
+        what: String,
+        /// Positions.
+        positions: usize,
+        /// The limit.
+        most: usize,
+    },
+    /// Logits that no code can be chosen from.
+    #[error("the scores cannot be used at step {step}: {why}")]
+    Scores {
+        /// The step of the decoder.
+        step: usize,
+        /// The problem.
+        why: ScoreError,
+    },
+}
+
+fn unknown(symbols: &[String]) -> String {
+    match symbols {
+        [] => String::new(),
+        symbols => format!(": the model does not know {}", listed(symbols)),
+    }
+}
+
+/// Returns symbols in quotation marks.
+pub(super) fn listed(symbols: &[String]) -> String {
+    let quoted: Vec<_> =
+        symbols.iter().map(|symbol| format!("`{}`", symbol.escape_debug())).collect();
+    quoted.join(", ")
+}
+
+impl MagpieError {
+    pub(super) fn bad_setting(field: String, why: String) -> Self {
+        Self::Setting { field, why }
+    }
+
+    /// Adds the name of the tokenizer to the setting.
+    pub(super) fn of_tokenizer(self, name: &str) -> Self {
+        match self {
+            Self::Setting { field, why } => {
+                Self::Setting { field: format!("text_tokenizers.{name}.{field}"), why }
+            }
+            other => other,
+        }
+    }
+}
+
+impl FamilyError for MagpieError {
+    fn hint(&self) -> Option<String> {
+        let text = match self {
+            Self::Setting { .. } | Self::Vocabulary { .. } => {
+                "the file may be damaged, or newer than this program"
+            }
+            Self::Language { language, known } => {
+                let near = nearest(language, known.iter().map(String::as_str));
+                return Some(match near {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None => format!("it is one of {}", known.join(", ")),
+                });
+            }
+            Self::LanguageTool { is_pinyin: true, .. } => {
+                "pass `pinyin` (a file with lines such as `银行: yín háng`), or the text as `ids`"
+            }
+            Self::LanguageTool { is_pinyin: false, .. } => "pass the text as `ids`",
+            Self::BadPinyin { .. } => {
+                "a line is `word: syllable syllable`, with as many syllables as characters"
+            }
+            Self::NothingToSay { .. } => "write numbers and signs as words",
+            Self::Voice { voice, known } => {
+                let near = nearest(voice, known.iter().map(String::as_str));
+                return Some(match near {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None => format!("it is one of {}", known.join(", ")),
+                });
+            }
+            Self::TooLong { .. } => "pass a shorter text, or lower `max_decoder_steps`",
+            Self::Scores { .. } => {
+                "the weights are damaged, or the type is too narrow: pass `dtype: f32`"
+            }
+        };
+        Some(text.to_owned())
+    }
+
+    fn is_usage(&self) -> bool {
+        !matches!(self, Self::Scores { .. } | Self::Setting { .. } | Self::Vocabulary { .. })
+    }
+}

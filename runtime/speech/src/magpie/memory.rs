@@ -1,0 +1,62 @@
+//! Memory needs of a run, computed before anything is loaded.
+//!
+//! Weights and caches are exact. Work memory is an estimate.
+
+use acestep_engine::device::memory::{LayerSizes, Lifetime, MemoryNeed, Widths, product};
+use acestep_model::speech::{
+    magpie::{Config, Sizes},
+    nanocodec,
+};
+
+use super::stage;
+
+/// Frames of a chunk of sound that count at least.
+const LEAST_FRAMES: usize = 8;
+
+/// Computes the needs of encoder, decoder and local transformer, which have `parameters` together, for
+/// chunks of at most `steps` steps with guidance.
+pub fn decoder(
+    config: &Config,
+    sizes: &Sizes,
+    parameters: u64,
+    steps: usize,
+    widths: Widths,
+) -> MemoryNeed {
+    let layers = &config.decoder.stack;
+    let rows = 2;
+    let positions = sizes.context_rows + steps;
+    let one = product(&[layers.d_model, positions, rows]) * widths.number;
+    let of =
+        LayerSizes { hidden: layers.d_model, intermediate: layers.d_ffn, heads: layers.d_model };
+    let table = product(&[sizes.code_rows(), config.codes_per_stack(sizes), layers.d_model]);
+    MemoryNeed {
+        stage: stage::DECODER,
+        lifetime: Lifetime::Run,
+        weights: widths.weights(parameters),
+        work: of.work(positions * rows, widths.number),
+        cache: 2 * layers.n_layers as u64 * one,
+        largest: widths.weights(table).max(one),
+    }
+}
+
+/// Computes the needs of the codec's decoder for chunks of `frames`.
+pub fn codec_decoder(
+    config: &nanocodec::Config,
+    parameters: u64,
+    frames: usize,
+    widths: Widths,
+) -> MemoryNeed {
+    // The last stage is the widest: all its samples in a few channels, several times.
+    let samples = frames.max(LEAST_FRAMES) * config.samples_per_frame;
+    let decoder = &config.audio_decoder;
+    let narrow = decoder.base_channels >> decoder.up_sample_rates.len();
+    let widest = product(&[samples, narrow]) * widths.number;
+    MemoryNeed {
+        stage: stage::CODEC_DECODER,
+        lifetime: Lifetime::Run,
+        weights: widths.weights_of_others(parameters),
+        work: 8 * widest,
+        cache: 0,
+        largest: widest,
+    }
+}

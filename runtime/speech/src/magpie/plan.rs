@@ -1,0 +1,244 @@
+//! Everything that a run will do; nothing is optional.
+
+use acestep_engine::{Error, Notice};
+use acestep_model::speech::magpie::{Config, Files};
+
+use super::{
+    MagpieError, align, choose,
+    error::listed,
+    frames::{HISTORY, Settings},
+    request::{Request, Sampling},
+    sentences::chunks,
+    text::{Pinyin, TextConfig, Tokenizers},
+    voiced::Options,
+};
+
+/// The language of a request without one.
+const USUAL_LANGUAGE: &str = "en";
+/// The least temperature without local transformer: the reference always draws there.
+const LEAST_PARALLEL: f32 = 0.01;
+
+/// A planned run.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// The texts that are spoken one after the other; one without words if ids were given.
+    pub texts: Vec<String>,
+    /// The ids of each, with their end.
+    pub chunks: Vec<Vec<u32>>,
+    /// The language.
+    pub language: String,
+    /// The name of the voice, or its number if it has none.
+    pub voice: String,
+    /// The seed of the draws.
+    pub seed: u64,
+    /// Settings of the networks.
+    pub options: Options,
+    /// Settings of the run.
+    pub settings: Settings,
+    /// Notices for the user.
+    pub notices: Vec<Notice>,
+}
+
+/// Reads the tokenizers of a model, and checks them against its text embedding.
+///
+/// # Errors
+/// [`MagpieError`]; [`Error::Checkpoint`] if a file cannot be read.
+pub fn tokenizers(model: &dyn Files) -> Result<Tokenizers, Error> {
+    let config = model.config();
+    let config = TextConfig {
+        nemo_version: config.nemo_version.clone(),
+        text_tokenizers: config.text_tokenizers.clone(),
+        language_to_tokenizer_mapping: config.language_to_tokenizer_mapping.clone(),
+    };
+    let artefact = |name: &str| {
+        let bad = |why: String| MagpieError::bad_setting(name.to_owned(), why);
+        let bytes = model.texts().artefact(name).map_err(|error| bad(error.to_string()))?;
+        String::from_utf8(bytes).map_err(|_| bad("it is not UTF-8".to_owned()))
+    };
+    let tokenizers = Tokenizers::read(&config, &artefact)?;
+    tokenizers.check_rows(model.sizes().text_rows)?;
+    Ok(tokenizers)
+}
+
+impl Plan {
+    /// Plans `request` for a model; `seed` is the seed if the request has none.
+    ///
+    /// # Errors
+    /// An error about a field that the model does not take or that is out of range; about a text in
+    /// which nothing can be said, or that is too long.
+    pub fn new(
+        request: &Request,
+        seed: u64,
+        model: &dyn Files,
+        tokenizers: &Tokenizers,
+        pinyin: Option<&Pinyin>,
+    ) -> Result<Self, Error> {
+        let language = request.language.clone().unwrap_or_else(|| USUAL_LANGUAGE.to_owned());
+        let mut notices = Vec::new();
+        let (mut texts, mut chunks_of_ids) = (Vec::new(), Vec::new());
+        match &request.ids {
+            Some(ids) if ids.is_empty() => {
+                return Err(MagpieError::NothingToSay { dropped: Vec::new() }.into());
+            }
+            Some(ids) => {
+                let least_unknown = tokenizers.end() - 1;
+                if let Some(id) = ids.iter().find(|id| **id >= least_unknown) {
+                    let (field, value) = ("ids", id.to_string());
+                    let range = format!("0 to {}", least_unknown - 1);
+                    return Err(Error::OutOfRange { field, value, range });
+                }
+                texts.push(String::new());
+                chunks_of_ids.push(with_end(ids.clone(), tokenizers));
+            }
+            None => {
+                let text = text_of(request, &language);
+                tokenizers.check(&language, pinyin)?;
+                let mut dropped: Vec<String> = Vec::new();
+                for text in chunks(&text, &language) {
+                    let encoded = match text.trim().is_empty() {
+                        true => Default::default(),
+                        false => tokenizers.encode(&language, &text, pinyin)?,
+                    };
+                    let new = encoded.dropped.into_iter().filter(|one| !dropped.contains(one));
+                    let new: Vec<_> = new.collect();
+                    dropped.extend(new);
+                    if !encoded.ids.is_empty() {
+                        texts.push(text);
+                        chunks_of_ids.push(with_end(encoded.ids, tokenizers));
+                    }
+                }
+                if texts.is_empty() {
+                    return Err(MagpieError::NothingToSay { dropped }.into());
+                }
+                if !dropped.is_empty() {
+                    let text = format!("the model does not know {}: left out", listed(&dropped));
+                    notices.push(Notice(text));
+                }
+                if texts.len() > 1 {
+                    let text = format!("the text is spoken in {} sentences", texts.len());
+                    notices.push(Notice(text));
+                }
+            }
+        }
+        let (voice, name) = voice(request.voice.as_deref(), model)?;
+        let settings = settings(&request.sampling, model.config())?;
+        let options = Options {
+            voice,
+            is_guided: settings.guidance.is_some(),
+            most_steps: settings.most_frames / model.config().frame_stacking_factor,
+            exact_prior: request.sampling.exact_prior.unwrap_or(false),
+        };
+        let plan = Self {
+            texts,
+            chunks: chunks_of_ids,
+            language,
+            voice: name,
+            seed: request.seed.unwrap_or(seed),
+            options,
+            settings,
+            notices,
+        };
+        plan.check_lengths(model)?;
+        Ok(plan)
+    }
+
+    /// Checks that every chunk fits into the positions of the networks.
+    fn check_lengths(&self, model: &dyn Files) -> Result<(), Error> {
+        let config = model.config();
+        let most = config.encoder.max_length_causal_mask;
+        for (index, (ids, text)) in self.chunks.iter().zip(&self.texts).enumerate() {
+            let history = if index == 0 { 0 } else { ids.len().min(HISTORY) };
+            let positions = ids.len() + history;
+            if positions > most {
+                let start: String = text.chars().take(20).collect();
+                let what = format!("the ids of the text `{start}`");
+                return Err(MagpieError::TooLong { what, positions, most }.into());
+            }
+        }
+        let most = config.decoder.stack.max_length_causal_mask;
+        let context = model.sizes().context_lengths.get(self.options.voice).copied();
+        let positions = context.unwrap_or(0) + self.options.most_steps;
+        if positions > most {
+            let what = "the voice and `max_decoder_steps`".to_owned();
+            return Err(MagpieError::TooLong { what, positions, most }.into());
+        }
+        Ok(())
+    }
+}
+
+/// Returns the text of a request; Japanese has no blanks.
+fn text_of(request: &Request, language: &str) -> String {
+    match language {
+        "ja" => request.text.split_whitespace().collect(),
+        _ => request.text.clone(),
+    }
+}
+
+fn with_end(mut ids: Vec<u32>, tokenizers: &Tokenizers) -> Vec<u32> {
+    ids.push(tokenizers.end());
+    ids
+}
+
+/// Returns the row of a voice and its name. Without a name it is the first one.
+fn voice(name: Option<&str>, model: &dyn Files) -> Result<(usize, String), Error> {
+    let speakers = model.texts().speakers().map_err(Error::Checkpoint)?;
+    let count = model.sizes().context_lengths.len();
+    let of_row = |row: usize| {
+        let named = speakers.iter().find(|(_, index)| *index == row);
+        named.map_or_else(|| row.to_string(), |(name, _)| name.clone())
+    };
+    let Some(wanted) = name else { return Ok((0, of_row(0))) };
+    let by_name = speakers.iter().find(|(name, _)| name.eq_ignore_ascii_case(wanted));
+    let by_number = || wanted.parse::<usize>().ok();
+    let row = by_name.map(|(_, row)| *row).or_else(by_number).filter(|row| *row < count);
+    let known = || (0..count).map(of_row).collect();
+    let absent = || MagpieError::Voice { voice: wanted.to_owned(), known: known() };
+    let row = row.ok_or_else(absent)?;
+    Ok((row, of_row(row)))
+}
+
+/// Returns the settings of a run: those of the request, else those of the model.
+fn settings(own: &Sampling, config: &Config) -> Result<Settings, Error> {
+    let of_model = &config.inference_parameters;
+    let bad = |field: &'static str, value: f64, range: &str| {
+        Err(Error::OutOfRange { field, value: value.to_string(), range: range.to_owned() })
+    };
+    let temperature = own.temperature.unwrap_or(of_model.temperature as f32);
+    let is_local = own.use_local_transformer.unwrap_or(true);
+    let least = if is_local { 0.0 } else { LEAST_PARALLEL };
+    if !(least..=100.0).contains(&temperature) {
+        let range = if is_local { "0 to 100" } else { "0.01 to 100 without local transformer" };
+        return bad("temperature", temperature.into(), range);
+    }
+    let scale = own.cfg_scale.unwrap_or(of_model.cfg_scale as f32);
+    if !(0.0..=100.0).contains(&scale) {
+        return bad("cfg_scale", scale.into(), "0 to 100");
+    }
+    let most_frames = own.max_decoder_steps.map_or(of_model.max_decoder_steps, |n| n as usize);
+    let stack = config.frame_stacking_factor;
+    if most_frames < stack {
+        return bad("max_decoder_steps", most_frames as f64, &format!("at least {stack}"));
+    }
+    let prior = align::Settings {
+        lookahead: of_model.attention_prior_lookahead_window,
+        epsilon: of_model.attention_prior_epsilon as f32,
+        wraps: false,
+    };
+    let has_prior = own.apply_attention_prior.unwrap_or(of_model.apply_attention_prior);
+    let ignores =
+        own.ignore_finished_sentence_tracking.unwrap_or(of_model.ignore_finished_sentence_tracking);
+    Ok(Settings {
+        guidance: own.use_cfg.unwrap_or(true).then_some(scale),
+        sampling: choose::Sampling {
+            temperature,
+            top_k: own.topk.map_or(of_model.topk, |n| n as usize),
+        },
+        prior: has_prior.then_some(prior),
+        start_prior_after: of_model.start_prior_after_n_audio_steps,
+        is_tracking: !ignores,
+        end: of_model.eos_detection_method.into(),
+        least_frames: of_model.min_generated_frames,
+        most_frames,
+        is_local,
+    })
+}

@@ -1,0 +1,226 @@
+//! A text to speech: frames are decoded while they are written.
+
+use std::{collections::VecDeque, fmt, time::Instant};
+
+use acestep_engine::{Audio, Error, Event, Observe, progress::check, sampling::Draws};
+use acestep_model::Backend;
+
+use super::{
+    choose::Source,
+    frames::{ChunkEnd, Frames, Stepped},
+    networks::Networks,
+    plan::Plan,
+    sound::Decoding,
+    stage,
+    voiced::Voiced,
+};
+use crate::spoken::{Ended, Ending, Made, Options, Segment, Spoken, Times};
+
+/// The field of the limit of frames.
+const LIMIT: &str = "max_decoder_steps";
+
+/// Speaks a plan: an iterator over samples, and at the end the result.
+///
+/// Nothing is computed before it is asked for. An error, such as [`Error::Cancelled`], ends the run.
+pub struct Speaking<'a, 'n, B: Backend> {
+    networks: &'a Networks<'n, B>,
+    observe: &'a dyn Observe,
+    options: Options,
+    plan: Plan,
+    run: Frames<Voiced<B>>,
+    decoding: Decoding<B>,
+    /// Frames without sound yet.
+    chunk: Vec<Vec<u32>>,
+    frames: Vec<Vec<u32>>,
+    samples: Vec<f32>,
+    segments: Vec<Segment>,
+    made: VecDeque<Made>,
+    start: Instant,
+    times: Times,
+    is_over: bool,
+}
+
+impl<B: Backend> fmt::Debug for Speaking<'_, '_, B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Speaking").field("options", &self.options).field("run", &self.run).finish()
+    }
+}
+
+impl<'a, 'n, B: Backend> Speaking<'a, 'n, B> {
+    /// Loads the networks.
+    ///
+    /// # Errors
+    /// The errors of loading and of the device; [`Error::Cancelled`].
+    pub fn begin(
+        plan: Plan,
+        networks: &'a Networks<'n, B>,
+        options: Options,
+        observe: &'a dyn Observe,
+    ) -> Result<Self, Error> {
+        let sizes = networks.checkpoint().sizes();
+        let source = Source::Seeded(Draws::new(plan.seed, sizes.code_rows()));
+        Self::begin_with(source, plan, networks, options, observe)
+    }
+
+    /// As [`Self::begin`], with draws from `source` in place of the plan's seed.
+    #[doc(hidden)]
+    pub fn begin_with(
+        source: Source,
+        plan: Plan,
+        networks: &'a Networks<'n, B>,
+        options: Options,
+        observe: &'a dyn Observe,
+    ) -> Result<Self, Error> {
+        let start = options.since.unwrap_or_else(Instant::now);
+        check(observe)?;
+        observe.event(Event::Loading(stage::DECODER));
+        let codes = networks.checkpoint().sizes().codes;
+        let (run, decoding) = networks.attempt(stage::DECODER, || {
+            let voiced = Voiced::new(networks, plan.options)?;
+            let run = Frames::new(voiced, plan.chunks.clone(), codes, plan.settings, source);
+            Ok((run, Decoding::begin(networks)?))
+        })?;
+        let times = Times { prompt: start.elapsed(), ..Times::default() };
+        let speaking = Self {
+            networks,
+            observe,
+            options,
+            plan,
+            run,
+            decoding,
+            chunk: Vec::new(),
+            frames: Vec::new(),
+            samples: Vec::new(),
+            segments: Vec::new(),
+            made: VecDeque::new(),
+            start,
+            times,
+            is_over: false,
+        };
+        speaking.advanced();
+        Ok(speaking)
+    }
+
+    /// Takes a step. Returns false after the last one.
+    fn step(&mut self) -> Result<bool, Error> {
+        check(self.observe)?;
+        let begin = Instant::now();
+        let Self { networks, run, .. } = self;
+        let stepped = networks.attempt(stage::DECODER, || run.step())?;
+        self.times.frames += begin.elapsed();
+        match stepped {
+            Some(stepped) => self.take(stepped).map(|()| true),
+            None => self.end().map(|()| false),
+        }
+    }
+
+    fn take(&mut self, stepped: Stepped) -> Result<(), Error> {
+        self.chunk.extend(stepped.frames);
+        if let Some(ended) = stepped.ended {
+            let before: usize = self.segments.iter().map(|segment| segment.frames).sum();
+            let ending = match ended {
+                ChunkEnd::Finished | ChunkEnd::Spoken => Ending::Finished,
+                ChunkEnd::Limit => Ending::Limit { field: LIMIT },
+            };
+            self.segments.push(Segment {
+                text: self.plan.texts[self.segments.len()].clone(),
+                seed: self.plan.seed,
+                frames: self.frames.len() + self.chunk.len() - before,
+                ended: Ended::Frames(ending),
+            });
+        }
+        let size = match self.frames.is_empty() {
+            true => self.options.chunks.first,
+            false => self.options.chunks.others,
+        };
+        if self.chunk.len() >= size.max(1) {
+            self.decode()?;
+        }
+        self.advanced();
+        Ok(())
+    }
+
+    /// Decodes the frames that have no sound yet.
+    fn decode(&mut self) -> Result<(), Error> {
+        let begin = Instant::now();
+        let Self { networks, decoding, chunk, .. } = self;
+        let sound = networks.attempt(stage::CODEC_DECODER, || decoding.decode(chunk))?;
+        self.times.codec += begin.elapsed();
+        self.frames.append(&mut self.chunk);
+        if !sound.is_empty() {
+            if self.samples.is_empty() {
+                self.times.first_sound = self.start.elapsed();
+            }
+            self.samples.extend_from_slice(&sound);
+            self.made.push_back(Made::Samples(sound));
+        }
+        Ok(())
+    }
+
+    fn end(&mut self) -> Result<(), Error> {
+        self.decode()?;
+        let elapsed = self.start.elapsed();
+        self.times.total = elapsed;
+        self.observe.event(Event::Finished { stage: stage::DECODER, elapsed });
+        let sample_rate = self.networks.checkpoint().codec_config().sample_rate as u32;
+        let audio = Audio { channels: vec![std::mem::take(&mut self.samples)], sample_rate };
+        self.made.push_back(Made::Done(Spoken {
+            audio,
+            frames: std::mem::take(&mut self.frames),
+            segments: std::mem::take(&mut self.segments),
+            unspoken: 0,
+            times: self.times,
+        }));
+        Ok(())
+    }
+
+    fn advanced(&self) {
+        let done = self.frames.len() + self.chunk.len();
+        let total = (self.plan.settings.most_frames * self.plan.chunks.len()).max(done);
+        self.observe.event(Event::Advanced { stage: stage::DECODER, done, total });
+    }
+}
+
+impl<B: Backend> Iterator for Speaking<'_, '_, B> {
+    type Item = Result<Made, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            if let Some(made) = self.made.pop_front() {
+                return Some(Ok(made));
+            }
+            if self.is_over {
+                return None;
+            }
+            match self.step() {
+                Ok(true) => {}
+                Ok(false) => self.is_over = true,
+                Err(error) => {
+                    self.is_over = true;
+                    return Some(Err(error));
+                }
+            }
+        }
+    }
+}
+
+/// Speaks a plan. `sink` receives the samples of each chunk as soon as it is decoded; the run waits
+/// for it.
+///
+/// # Errors
+/// The errors of [`Speaking`] and of `sink`.
+pub fn speak<B: Backend>(
+    plan: Plan,
+    networks: &Networks<'_, B>,
+    options: Options,
+    observe: &dyn Observe,
+    sink: &mut dyn FnMut(&[f32]) -> Result<(), Error>,
+) -> Result<Spoken, Error> {
+    for made in Speaking::begin(plan, networks, options, observe)? {
+        match made? {
+            Made::Samples(samples) => sink(&samples)?,
+            Made::Done(spoken) => return Ok(spoken),
+        }
+    }
+    unreachable!("a run ends with its result or an error")
+}

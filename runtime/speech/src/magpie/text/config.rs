@@ -1,0 +1,110 @@
+//! Settings of the tokenizers, by their names in `model_config.yaml`.
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use crate::magpie::MagpieError;
+
+/// The part of `model_config.yaml` that turns text into ids. Other keys are ignored.
+#[derive(Debug, Clone, Deserialize)]
+pub struct TextConfig {
+    /// The version of NeMo that wrote the file; it decides settings that are absent.
+    #[serde(default)]
+    pub nemo_version: Option<String>,
+    /// The tokenizers, in the order of their ids.
+    pub text_tokenizers: Map<String, Value>,
+    /// The tokenizers of each language; older files leave the choice to a table.
+    #[serde(default)]
+    pub language_to_tokenizer_mapping: Option<Map<String, Value>>,
+}
+
+/// Settings of one tokenizer.
+#[derive(Debug, Clone, Deserialize)]
+pub(super) struct TokenizerConfig {
+    #[serde(rename = "_target_")]
+    pub target: String,
+    #[serde(default = "yes")]
+    pub punct: bool,
+    #[serde(default = "yes")]
+    pub apostrophe: bool,
+    #[serde(default)]
+    pub pad_with_space: bool,
+    pub add_blank_at: Option<Value>,
+    pub locale: Option<String>,
+    pub locale_specific_punct: Option<bool>,
+    pub charset_version: Option<u32>,
+    pub punct_version: Option<u32>,
+    pub pretrained_model: Option<String>,
+    pub g2p: Option<G2pConfig>,
+}
+
+/// Settings of the conversion from letters to phonemes.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct G2pConfig {
+    pub phoneme_dict: Option<String>,
+    pub heteronyms: Option<String>,
+    pub ignore_ambiguous_words: Option<bool>,
+    pub use_chars: bool,
+    pub grapheme_case: Option<String>,
+    pub grapheme_prefix: String,
+    pub locale: Option<String>,
+    pub phoneme_prefix: String,
+    pub phoneme_case: Option<String>,
+    pub tone_prefix: Option<String>,
+    pub ascii_letter_prefix: String,
+    pub ascii_letter_case: Option<String>,
+}
+
+fn yes() -> bool {
+    true
+}
+
+impl TokenizerConfig {
+    /// Reads the settings of the tokenizer `name`, and fills in what depends on the version.
+    pub(super) fn read(name: &str, value: &Value, version: &Version) -> Result<Self, MagpieError> {
+        let bad = |why: String| MagpieError::bad_setting(format!("text_tokenizers.{name}"), why);
+        let mut config = Self::deserialize(value).map_err(|error| bad(error.to_string()))?;
+        if config.add_blank_at.as_ref().is_some_and(|value| !value.is_null()) {
+            return Err(bad("`add_blank_at` is not supported".to_owned()));
+        }
+        match config.class() {
+            "ArabicCharsTokenizer" | "HindiCharsTokenizer" => {
+                config.charset_version.get_or_insert(version.charset());
+                config.punct_version.get_or_insert(version.charset());
+            }
+            "IPATokenizer" if config.locale.as_deref() == Some("pt-BR") => {
+                config.locale_specific_punct.get_or_insert(!version.is_before_2_8);
+            }
+            _ => {}
+        }
+        Ok(config)
+    }
+
+    /// The class of the reference, without its module.
+    pub(super) fn class(&self) -> &str {
+        self.target.rsplit('.').next().unwrap_or(&self.target)
+    }
+}
+
+/// The version of NeMo that wrote a file.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Version {
+    is_before_2_8: bool,
+}
+
+impl Version {
+    /// Reads `2.8.0rc0`; a version that is absent or no version counts as the newest.
+    pub(super) fn read(version: Option<&str>) -> Self {
+        let mut parts = version.unwrap_or_default().split('.').map(str::parse::<u32>);
+        let is_before_2_8 = match (parts.next(), parts.next()) {
+            (Some(Ok(major)), Some(Ok(minor))) => (major, minor) < (2, 8),
+            _ => false,
+        };
+        Self { is_before_2_8 }
+    }
+
+    fn charset(self) -> u32 {
+        if self.is_before_2_8 { 1 } else { 2 }
+    }
+}

@@ -1,0 +1,214 @@
+//! Words to phonemes of the International Phonetic Alphabet.
+//!
+//! A text is cut into words, parts between `|` that are phonemes already, and the rest. A word is
+//! looked up in the dictionary; a word that is not there is spelled by its letters.
+//!
+//! Source: NeMo 3.0.0, `i18n_ipa.py`, `IpaG2p`; `tts_data_utils.py`, `any_locale_text_preprocessing`.
+
+use std::{collections::HashSet, sync::OnceLock};
+
+use unicode_normalization::UnicodeNormalization as _;
+
+use super::{
+    characters::{is_english, is_letter, is_letter_or_digit, is_mark},
+    config::{G2pConfig, TokenizerConfig},
+    dictionary::{self, Case, Dictionary},
+    punctuation::punctuation,
+};
+use crate::magpie::MagpieError;
+
+/// Conversion of one language.
+#[derive(Debug)]
+pub(super) struct Ipa {
+    is_english: bool,
+    case: Case,
+    prefix: String,
+    skips_ambiguous: bool,
+    heteronyms: HashSet<String>,
+    source: String,
+    /// Read at the first text: a file has the dictionaries of many languages.
+    dictionary: OnceLock<Dictionary>,
+}
+
+impl Ipa {
+    /// Reads the files of a language. Returns the tokens too; the space is the third from the end.
+    pub(super) fn read(
+        config: &TokenizerConfig,
+        artefact: &dyn Fn(&str) -> Result<String, MagpieError>,
+    ) -> Result<(Self, Vec<String>), MagpieError> {
+        let absent = || {
+            let why = "there is no dictionary of phonemes".to_owned();
+            MagpieError::bad_setting("g2p".to_owned(), why)
+        };
+        let g2p = config.g2p.as_ref().ok_or_else(absent)?;
+        let source = artefact(g2p.phoneme_dict.as_deref().ok_or_else(absent)?)?;
+        let case = Case::read(g2p.grapheme_case.as_deref())?;
+        let heteronyms = match &g2p.heteronyms {
+            Some(file) => dictionary::heteronyms(&artefact(file)?, case),
+            None => HashSet::new(),
+        };
+        let locale = config.locale.as_deref().unwrap_or("en-US");
+        let prefix = g2p.use_chars.then_some(&*g2p.grapheme_prefix);
+        let mut set = dictionary::symbols(&source, case, prefix)?;
+        set.extend(config.apostrophe.then(|| "'".to_owned()));
+        if config.punct {
+            let own = config.locale_specific_punct.unwrap_or(true);
+            set.extend(punctuation(own.then_some(locale))?.into_iter().map(str::to_owned));
+        }
+        let tokens = set.into_iter().chain([" ", "<pad>", "<oov>"].map(str::to_owned)).collect();
+        let G2pConfig { grapheme_prefix: prefix, ignore_ambiguous_words, .. } = g2p.clone();
+        let is_english = g2p.locale.as_deref().unwrap_or("en-US") == "en-US";
+        let skips_ambiguous = ignore_ambiguous_words.unwrap_or(false);
+        let dictionary = OnceLock::new();
+        let ipa =
+            Self { is_english, case, prefix, skips_ambiguous, heteronyms, source, dictionary };
+        Ok((ipa, tokens))
+    }
+
+    /// Returns the symbols of a text, spaces included.
+    pub(super) fn symbols(&self, text: &str) -> Result<Vec<String>, MagpieError> {
+        // Errors of the file were found when its symbols were read.
+        let dictionary = match self.dictionary.get() {
+            Some(dictionary) => dictionary,
+            None => {
+                let read = Dictionary::read(&self.source, self.case)?;
+                self.dictionary.get_or_init(|| read)
+            }
+        };
+        let words = Words { ipa: self, dictionary };
+        let mut symbols = Vec::new();
+        for piece in self.pieces(&self.prepared(text)) {
+            match piece {
+                Piece::Phonemes(text) => {
+                    symbols
+                        .extend(text.split(' ').map(|symbol| format!("{}{symbol}", self.prefix)));
+                }
+                Piece::Word(word) if self.is_english => {
+                    words.add(&word.to_lowercase(), &mut symbols)
+                }
+                Piece::Word(text) | Piece::Rest(text) => words.add(text, &mut symbols),
+            }
+        }
+        Ok(symbols)
+    }
+
+    /// Unifies accents and quotation marks.
+    fn prepared(&self, text: &str) -> String {
+        if !self.is_english {
+            return text.nfc().map(|c| if c == '’' { '\'' } else { c }).collect();
+        }
+        let plain = text.nfd().filter(|&c| !is_mark(c)).map(|c| match c {
+            '’' => '\'',
+            '“' | '”' => '"',
+            c => c,
+        });
+        plain.nfc().collect()
+    }
+
+    fn pieces<'a>(&self, text: &'a str) -> Vec<Piece<'a>> {
+        let is_letter = if self.is_english { is_english } else { is_letter };
+        let mut pieces = Vec::new();
+        let mut rest = text;
+        while let Some(first) = rest.chars().next() {
+            let length = if is_letter(first) {
+                let in_word = |c: char| is_letter(c) || c == '-' || c == '\'';
+                let run = rest.find(|c| !in_word(c)).unwrap_or(rest.len());
+                let word = rest[..run].trim_end_matches(|c| !is_letter(c));
+                pieces.push(Piece::Word(word));
+                word.len()
+            } else if first == '|' {
+                match rest[1..].find('|') {
+                    Some(length) => {
+                        pieces.push(Piece::Phonemes(&rest[1..=length]));
+                        length + 2
+                    }
+                    // A lone mark vanishes.
+                    None => 1,
+                }
+            } else {
+                let run = rest.find(|c| is_letter(c) || c == '|').unwrap_or(rest.len());
+                pieces.push(Piece::Rest(&rest[..run]));
+                run
+            };
+            rest = &rest[length..];
+        }
+        pieces
+    }
+}
+
+/// A piece of a text.
+enum Piece<'a> {
+    Word(&'a str),
+    Phonemes(&'a str),
+    Rest(&'a str),
+}
+
+/// Words with their dictionary.
+struct Words<'a> {
+    ipa: &'a Ipa,
+    dictionary: &'a Dictionary,
+}
+
+impl Words<'_> {
+    /// Adds the symbols of a piece; one with hyphens that is not found is looked up in parts.
+    fn add(&self, piece: &str, symbols: &mut Vec<String>) {
+        let (own, is_found) = self.look_up(piece);
+        if is_found || !piece.contains('-') {
+            symbols.extend(own);
+            return;
+        }
+        for (index, part) in piece.split('-').enumerate() {
+            symbols.extend((index > 0).then(|| "-".to_owned()));
+            symbols.extend(self.look_up(part).0);
+        }
+    }
+
+    /// Returns the symbols of a word, and false if it is spelled because nobody knows it.
+    fn look_up(&self, word: &str) -> (Vec<String>, bool) {
+        let word = &self.ipa.case.of(word);
+        let characters = |text: &str| text.chars().map(String::from).collect::<Vec<_>>();
+        if !word.chars().any(is_letter_or_digit) {
+            return (characters(word), true);
+        }
+        let letters = || word.chars().map(|c| format!("{}{c}", self.ipa.prefix)).collect();
+        if self.ipa.heteronyms.contains(word) {
+            return (letters(), true);
+        }
+        let known = self.with_ending(word).or_else(|| {
+            let usable = |word: &str| {
+                let entry = self.dictionary.get(word)?;
+                (!self.ipa.skips_ambiguous || !entry.has_others).then(|| characters(&entry.first))
+            };
+            let upper = || (self.ipa.case == Case::Mixed).then(|| word.to_uppercase());
+            usable(word).or_else(|| usable(&upper()?))
+        });
+        match known {
+            Some(symbols) => (symbols, true),
+            None => (letters(), false),
+        }
+    }
+
+    /// Returns the symbols of an English word with `'s` or `s` whose other part is known.
+    fn with_ending(&self, word: &str) -> Option<Vec<String>> {
+        let get = |word: &str| self.dictionary.get(word);
+        if !self.ipa.is_english || get(word).is_some() || get(&word.to_uppercase()).is_some() {
+            return None;
+        }
+        ["'s", "s"].into_iter().find_map(|ending| {
+            let at = word.len().checked_sub(ending.len()).filter(|&at| at > 0)?;
+            let end = word.get(at..)?;
+            if !end.eq_ignore_ascii_case(ending) {
+                return None;
+            }
+            let stem = &word[..at];
+            let entry = get(stem).or_else(|| get(&stem.to_uppercase()))?;
+            let added: &[&str] = match stem.chars().next_back() {
+                Some('t' | 'T') => &["s"],
+                Some('s' | 'S') if ending == "'s" => &["ɪ", "z"],
+                _ => &["z"],
+            };
+            let first = entry.first.chars().map(String::from);
+            Some(first.chain(added.iter().map(|&symbol| symbol.to_owned())).collect())
+        })
+    }
+}

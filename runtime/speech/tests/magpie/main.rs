@@ -1,0 +1,188 @@
+//! Properties of speech with Magpie TTS, with a small model of random weights.
+
+use std::cell::Cell;
+
+use acestep_engine::{Error, Event, Observe, Unobserved};
+use acestep_speech::{
+    Chunks, Ended, Ending, Options, Spoken,
+    magpie::{MagpieError, Networks, Plan, Request, Sampling, Speaking, speak, tokenizers},
+};
+use burn_flex::Flex;
+
+mod tiny;
+
+use tiny::{Tiny, place};
+
+fn plan(model: &Tiny, request: &Request) -> Result<Plan, Error> {
+    Plan::new(request, 5, model, &tokenizers(model)?, None)
+}
+
+fn request(text: &str) -> Request {
+    Request { text: text.into(), ..Request::default() }
+}
+
+fn spoken(model: &Tiny, request: &Request, chunks: Chunks) -> Spoken {
+    let plan = plan(model, request).expect("a good request");
+    let networks = Networks::<Flex>::new(model, place());
+    let options = Options { chunks, ..Options::default() };
+    let mut streamed = Vec::new();
+    let mut sink = |samples: &[f32]| {
+        streamed.extend_from_slice(samples);
+        Ok(())
+    };
+    let spoken = speak(plan, &networks, options, &Unobserved, &mut sink).expect("speech");
+    assert_eq!(spoken.audio.channels, [streamed]);
+    spoken
+}
+
+#[test]
+fn chunks_of_sound_are_the_whole() {
+    for frames in [1, 2] {
+        let model = Tiny::new(frames);
+        let of = |first, others| spoken(&model, &request("The old dog."), Chunks { first, others });
+        let whole = of(100, 100);
+        assert_eq!(whole.audio.samples(), whole.frames.len() * 32);
+        assert_eq!(whole.audio.sample_rate, 22_050);
+        for (first, others) in [(1, 1), (1, 3), (2, 5)] {
+            let streamed = of(first, others);
+            assert_eq!(streamed.frames, whole.frames);
+            let pairs = streamed.audio.channels[0].iter().zip(&whole.audio.channels[0]);
+            let most = pairs.map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+            assert!(most < 1e-5, "{most}");
+        }
+    }
+}
+
+#[test]
+fn a_seed_repeats_and_another_differs() {
+    let model = Tiny::new(2);
+    let of = |seed| {
+        let request = Request { seed: Some(seed), ..request("Hello world.") };
+        spoken(&model, &request, Chunks::default()).frames
+    };
+    assert_eq!(of(3), of(3));
+    assert!((4..10).any(|seed| of(seed) != of(3)));
+}
+
+/// Without a prior nothing that is kept depends on a later step.
+#[test]
+fn kept_rows_are_those_computed_again_without_a_prior() {
+    let model = Tiny::new(1);
+    let of = |exact| {
+        let sampling = Sampling {
+            apply_attention_prior: Some(false),
+            exact_prior: Some(exact),
+            temperature: Some(0.0),
+            ..Sampling::default()
+        };
+        spoken(&model, &Request { sampling, ..request("Hello world.") }, Chunks::default()).frames
+    };
+    assert_eq!(of(true), of(false));
+}
+
+#[test]
+fn the_limit_ends_a_sentence_and_is_said() {
+    let model = Tiny::new(2);
+    let sampling =
+        Sampling { max_decoder_steps: Some(3), temperature: Some(0.0), ..Sampling::default() };
+    let spoken = spoken(&model, &Request { sampling, ..request("Hello.") }, Chunks::default());
+    // The end is forbidden in the first four frames; an odd limit counts whole steps.
+    assert_eq!(spoken.frames.len(), 2);
+    let limit = Ending::Limit { field: "max_decoder_steps" };
+    assert_eq!(spoken.segments[0].ended, Ended::Frames(limit));
+    assert!(spoken.notices()[0].0.contains("max_decoder_steps"), "{:?}", spoken.notices());
+}
+
+#[test]
+fn a_long_text_is_spoken_in_sentences() {
+    let model = Tiny::new(1);
+    let text = format!("{} The old dog waits. Hello", "We walk along the cold river. ".repeat(8));
+    let plan = plan(&model, &request(&text)).expect("a good request");
+    assert_eq!(plan.texts.len(), 10);
+    assert!(plan.notices.iter().any(|notice| notice.0.contains("in 10 sentences")));
+    let spoken = spoken(&model, &request(&text), Chunks::default());
+    assert_eq!(spoken.segments.len(), 10);
+    let frames: usize = spoken.segments.iter().map(|segment| segment.frames).sum();
+    assert_eq!(frames, spoken.frames.len());
+    assert!(spoken.frames.iter().flatten().all(|&code| code < 12));
+}
+
+#[test]
+fn a_voice_has_a_name_or_a_number() {
+    let model = Tiny::new(1);
+    let of =
+        |voice: &str| plan(&model, &Request { voice: Some(voice.into()), ..request("Hello.") });
+    for (voice, row, name) in [("sofia", 1, "Sofia"), ("0", 0, "Leo"), ("2", 2, "2")] {
+        let plan = of(voice).expect(voice);
+        assert_eq!((plan.options.voice, &*plan.voice), (row, name));
+    }
+    for voice in ["ann", "3", "-1"] {
+        let error = of(voice).expect_err(voice);
+        let Some(MagpieError::Voice { known, .. }) = error.family() else { panic!("{error}") };
+        assert_eq!(known, &["Leo", "Sofia", "2"]);
+    }
+}
+
+#[test]
+fn symbols_that_are_left_out_are_said_and_nothing_else_is_an_error() {
+    let model = Tiny::new(1);
+    let plan_of = |text: &str| plan(&model, &request(text));
+    let notices = plan_of("Hello 24 worlds.").expect("words").notices;
+    assert!(notices.iter().any(|notice| notice.0.contains("`2`, `4`")), "{notices:?}");
+    for text in ["", " \n", "24", "…"] {
+        let error = plan_of(text).expect_err(text);
+        assert!(matches!(error.family(), Some(MagpieError::NothingToSay { .. })), "{error}");
+    }
+}
+
+#[test]
+fn fields_out_of_range_and_texts_without_room_are_refused() {
+    let model = Tiny::new(2);
+    let of = |sampling| plan(&model, &Request { sampling, ..request("Hello.") });
+    let bad = [
+        Sampling { temperature: Some(-1.0), ..Sampling::default() },
+        Sampling { temperature: Some(f32::NAN), ..Sampling::default() },
+        Sampling {
+            temperature: Some(0.0),
+            use_local_transformer: Some(false),
+            ..Sampling::default()
+        },
+        Sampling { cfg_scale: Some(f32::INFINITY), ..Sampling::default() },
+        Sampling { max_decoder_steps: Some(1), ..Sampling::default() },
+        // 5 rows of the voice and 60 steps, in 64 positions.
+        Sampling { max_decoder_steps: Some(120), ..Sampling::default() },
+    ];
+    for sampling in bad {
+        let error = of(sampling.clone()).expect_err("out of range");
+        assert!(error.is_usage(), "{sampling:?}: {error}");
+    }
+    assert!(of(Sampling { max_decoder_steps: Some(118), ..Sampling::default() }).is_ok());
+    let long = plan(&model, &request(&"hello ".repeat(30))).expect_err("too long");
+    assert!(long.to_string().contains("positions, and 80 is the most"), "{long}");
+    let ids = |ids: Vec<u32>| plan(&model, &Request { ids: Some(ids), ..Request::default() });
+    assert_eq!(ids(vec![5, 3036]).expect("ids").chunks, [[5, 3036, 3038]]);
+    assert!(ids(vec![3037]).is_err() && ids(vec![]).is_err());
+}
+
+struct Cancelling(Cell<usize>);
+
+impl Observe for Cancelling {
+    fn event(&self, _: Event) {}
+
+    fn cancelled(&self) -> bool {
+        self.0.set(self.0.get() + 1);
+        self.0.get() > 4
+    }
+}
+
+#[test]
+fn a_run_can_be_cancelled_between_steps() {
+    let model = Tiny::new(1);
+    let networks = Networks::<Flex>::new(&model, place());
+    let plan = plan(&model, &request("Hello world.")).expect("a good request");
+    let observe = Cancelling(Cell::new(0));
+    let speaking =
+        Speaking::begin(plan, &networks, Options::default(), &observe).expect("networks");
+    let last = speaking.last().expect("an end");
+    assert!(matches!(last, Err(Error::Cancelled)), "{last:?}");
+}

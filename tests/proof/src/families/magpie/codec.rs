@@ -1,0 +1,126 @@
+//! The codec alone, with stored codes.
+
+use acestep_engine::host::to_host;
+use acestep_import::Magpie;
+use acestep_model::{
+    Backend, Place,
+    speech::{
+        magpie::{Checkpoint, Files},
+        nanocodec::{Decoder, DecoderState, ScalarQuantizer},
+    },
+};
+use anyhow::{Result, anyhow};
+use burn::tensor::{Int, Tensor};
+
+use super::networks::{ids, loaded};
+use crate::golden::sheet::{Activations, Sheet};
+
+/// Returns the samples of frames that arrive in parts of these sizes.
+fn streamed<B: Backend>(
+    decoder: &Decoder<B>,
+    codes: &Tensor<B, 2, Int>,
+    sizes: impl IntoIterator<Item = usize>,
+) -> Vec<f32> {
+    let (mut state, mut first, mut samples) = (DecoderState::default(), 0, Vec::new());
+    for size in sizes {
+        let part = codes.clone().narrow(1, first, size);
+        samples.extend(to_host(decoder.forward(part, &mut state)));
+        first += size;
+    }
+    samples
+}
+
+/// Returns of each pair of samples the one that is farther from the golden.
+fn worse(theirs: &[f32], whole: Vec<f32>, streamed: &[f32]) -> Vec<f32> {
+    let farther = |((theirs, whole), streamed): ((&f32, f32), &f32)| {
+        if (streamed - theirs).abs() > (whole - theirs).abs() { *streamed } else { whole }
+    };
+    theirs.iter().zip(whole).zip(streamed).map(farther).collect()
+}
+
+/// The decoder: whole signals, and the same in parts.
+pub(super) fn decode<B: Backend>(
+    sheet: &mut Sheet<'_>,
+    model: &Magpie,
+    place: &Place<B>,
+) -> Result<()> {
+    let device = &place.device;
+    let decoder = loaded(Checkpoint::<B>::codec_decoder(model, place))?;
+    let per_frame = model.codec_config().samples_per_frame;
+    sheet.inputs(|name| name.ends_with(".codes") && !name.starts_with("encode"));
+    sheet.skip_all("the program has no encoder of this codec", |name| name.starts_with("encode."));
+    sheet.skip_all("the decoder keeps its weights packed", |name| name.starts_with("folded."));
+    sheet.skip_all("of a decoder with other weights", |name| name.starts_with("loud."));
+    for case in sheet.golden.tags(".codes") {
+        if case == "encode" {
+            continue;
+        }
+        let all = sheet.golden.whole(&format!("{case}.codes"))?.to_vec();
+        let &[batch, groups, frames] = sheet.golden.shape(&format!("{case}.codes"))? else {
+            return Err(anyhow!("codes do not have {} dimensions", 3));
+        };
+        sheet.attempt(&format!("{case}."), |sheet| {
+            let name = format!("{case}.wave");
+            let theirs = sheet.golden.floats(&name)?;
+            let mut samples = Vec::new();
+            let own = theirs.chunks(frames * per_frame);
+            for (codes, theirs) in all.chunks(groups * frames).zip(own) {
+                // A batch is zero after the end of the shorter signal.
+                let end = theirs.iter().rposition(|&x| x != 0.0).map_or(0, |last| last + 1);
+                let length = if batch == 1 { frames } else { end.div_ceil(per_frame) };
+                let codes = ids::<B>(codes, [groups, frames], device).narrow(1, 0, length);
+                let mut tap = Activations { sheet, prefix: case.clone() };
+                let state = &mut DecoderState::default();
+                let whole = to_host(decoder.forward_tapped(codes.clone(), state, &mut tap));
+                let parts = &sheet.golden.note(&case)["stream_schedule"];
+                let parts = parts.as_array().into_iter().flatten();
+                let mut sizes: Vec<_> =
+                    parts.filter_map(|size| Some(size.as_u64()? as usize)).collect();
+                if sizes.is_empty() {
+                    sizes = vec![1; length];
+                }
+                let both = worse(theirs, whole, &streamed(&decoder, &codes, sizes));
+                samples.extend(both);
+                samples.resize(samples.len().next_multiple_of(frames * per_frame), 0.0);
+            }
+            sheet.close_values(&name, &[batch, frames * per_frame], &samples);
+            Ok(())
+        })?;
+    }
+    Ok(())
+}
+
+/// The codes of one codebook, of the levels of the notes.
+pub(super) fn codes<B: Backend>(sheet: &mut Sheet<'_>, place: &Place<B>) -> Result<()> {
+    sheet.inputs(|name| name == "inputs");
+    let latent = sheet.golden.floats("inputs")?;
+    for (prefix, note) in [("", "levels"), ("released.", "released_levels")] {
+        let levels = sheet.golden.note(note).as_array().cloned().unwrap_or_default();
+        let levels = levels.iter().filter_map(|level| u32::try_from(level.as_u64()?).ok());
+        let quantizer = ScalarQuantizer::new(levels.collect());
+        let (count, dimensions) = (quantizer.codes(), quantizer.dimensions());
+        let all: Vec<i64> = (0..count as i64).collect();
+        let on_device = quantizer.latent(ids::<B>(&all, [1, count], &place.device));
+        sheet.close(&format!("{prefix}table"), on_device.squeeze_dim::<2>(0).transpose());
+        let columns = latent.len() / dimensions;
+        let compressed: Vec<f32> = (0..dimensions)
+            .flat_map(|dimension| (0..columns).map(move |column| (dimension, column)))
+            .map(|(dimension, column)| {
+                quantizer.compressed(dimension, latent[dimension * columns + column])
+            })
+            .collect();
+        sheet.close_values(&format!("{prefix}compressed"), &[1, dimensions, columns], &compressed);
+        let column = |column: usize| -> Vec<f32> {
+            (0..dimensions).map(|dimension| latent[dimension * columns + column]).collect()
+        };
+        let codes: Vec<u32> = (0..columns).map(|at| quantizer.code(&column(at))).collect();
+        let indices: Vec<i64> = codes.iter().map(|&code| code.into()).collect();
+        sheet.exact(&format!("{prefix}indices"), &[1, 1, columns], &indices);
+        let values: Vec<Vec<f32>> = codes.iter().map(|&code| quantizer.values(code)).collect();
+        let values: Vec<f32> = (0..dimensions)
+            .flat_map(|dimension| values.iter().map(move |of| of[dimension]))
+            .collect();
+        sheet.close_values(&format!("{prefix}codes"), &[1, dimensions, columns], &values);
+    }
+    Ok(())
+}

@@ -1,0 +1,114 @@
+//! From text to sound, by the public front.
+
+use acestep_engine::Unobserved;
+use acestep_import::Magpie;
+use acestep_model::{Backend, Place, speech::magpie::Files};
+use acestep_speech::{
+    Chunks, Made, Options, Spoken,
+    magpie::{Networks, Plan, Speaking},
+};
+use anyhow::{Result, anyhow};
+use serde_json::json;
+
+use super::runs::{by_codebook, plan};
+use crate::golden::sheet::Sheet;
+
+/// All stored texts.
+pub(super) fn compare<B: Backend>(
+    sheet: &mut Sheet<'_>,
+    model: &Magpie,
+    place: &Place<B>,
+) -> Result<()> {
+    sheet.inputs(|name| name.starts_with("batch.text"));
+    if sheet.golden.has("batch.codes") {
+        sheet.attempt("batch.", |sheet| batch(sheet, model, place))?;
+    }
+    for tag in sheet.golden.tags(".codes") {
+        if tag != "batch" {
+            sheet.attempt(&format!("{tag}."), |sheet| text(sheet, &tag, model, place))?;
+        }
+    }
+    Ok(())
+}
+
+/// Speaks a plan with chunks of sound of some sizes.
+fn spoken<B: Backend>(plan: Plan, networks: &Networks<'_, B>, chunks: Chunks) -> Result<Spoken> {
+    let options = Options { chunks, ..Options::default() };
+    let mut streamed = Vec::new();
+    for made in Speaking::begin(plan, networks, options, &Unobserved)? {
+        match made? {
+            Made::Samples(samples) => streamed.extend(samples),
+            Made::Done(spoken) if spoken.audio.channels == [streamed.clone()] => return Ok(spoken),
+            Made::Done(_) => return Err(anyhow!("the streamed samples are not the result's")),
+        }
+    }
+    Err(anyhow!("a run without a result"))
+}
+
+fn text<B: Backend>(
+    sheet: &mut Sheet<'_>,
+    tag: &str,
+    model: &Magpie,
+    place: &Place<B>,
+) -> Result<()> {
+    let note = sheet.golden.note(tag).clone();
+    let plan = plan(&note, None, model)?;
+    let networks = Networks::<B>::new(model, place.clone());
+    let whole = Chunks { first: usize::MAX, others: usize::MAX };
+    let whole = spoken(plan.clone(), &networks, whole)?;
+    let (shape, codes) = by_codebook(&whole.frames.concat(), model.sizes().codebooks);
+    sheet.exact(&format!("{tag}.codes"), &shape, &codes);
+    let streamed = spoken(plan, &networks, Chunks { first: 1, others: 3 })?;
+    // The farther one of both is compared.
+    let name = format!("{tag}.wave");
+    let theirs = sheet.golden.floats(&name)?;
+    let (whole, streamed) = (&whole.audio.channels[0], &streamed.audio.channels[0]);
+    let pairs = theirs.iter().zip(whole).zip(streamed);
+    let farther = pairs.map(|((theirs, whole), streamed)| {
+        if (streamed - theirs).abs() > (whole - theirs).abs() { *streamed } else { *whole }
+    });
+    let farther: Vec<f32> = farther.collect();
+    let length = if whole.len() == streamed.len() { whole.len() } else { 0 };
+    sheet.close_values(&name, &[length], &farther);
+    Ok(())
+}
+
+/// Most steps of the texts of a batch.
+const BATCH_STEPS: usize = 12;
+
+/// Each text of a batch, spoken alone. What the reference has after the end of the shorter one is not
+/// compared.
+fn batch<B: Backend>(sheet: &mut Sheet<'_>, model: &Magpie, place: &Place<B>) -> Result<()> {
+    let networks = Networks::<B>::new(model, place.clone());
+    let most = BATCH_STEPS * model.config().frame_stacking_factor;
+    let codebooks = model.sizes().codebooks;
+    let lengths = sheet.golden.whole("batch.text_lens")?.to_vec();
+    let ids = sheet.golden.whole("batch.text")?.to_vec();
+    let mut codes = sheet.golden.whole("batch.codes")?.to_vec();
+    let shape = sheet.golden.shape("batch.codes")?.to_vec();
+    let mut waves = sheet.golden.floats("batch.wave")?;
+    let (columns, frames) = (ids.len() / lengths.len(), shape[2]);
+    let samples = waves.len() / lengths.len();
+    let mut counts = Vec::new();
+    for (row, &length) in lengths.iter().enumerate() {
+        // The last id is the end, which a plan adds.
+        let own = &ids[row * columns..row * columns + length as usize - 1];
+        let own = own.iter().map(|&id| id as u32).collect();
+        let note = json!({ "speaker": row, "temperature": 0.0, "max_decoder_steps": most });
+        let spoken = spoken(plan(&note, Some(own), model)?, &networks, Chunks::default())?;
+        let ([_, count], made) = by_codebook(&spoken.frames.concat(), codebooks);
+        counts.push(count as i64);
+        let first = row * codebooks * frames;
+        for (codebook, made) in made.chunks(count.max(1)).enumerate() {
+            let start = first + codebook * frames;
+            codes[start..start + count.min(frames)].copy_from_slice(&made[..count.min(frames)]);
+        }
+        let made = &spoken.audio.channels[0];
+        let end = made.len().min(samples);
+        waves[row * samples..row * samples + end].copy_from_slice(&made[..end]);
+    }
+    sheet.exact("batch.codes_lens", &[counts.len()], &counts);
+    sheet.exact("batch.codes", &shape, &codes);
+    sheet.close_values("batch.wave", &[lengths.len(), samples], &waves);
+    Ok(())
+}
