@@ -165,20 +165,22 @@ fn settings_of_a_run_have_two_spellings_and_defaults() {
 
 #[test]
 fn what_is_not_implemented_is_refused_by_its_key() {
-    let mut pieces: Vec<(&str, fn(&mut serde_json::Value))> = Vec::new();
-    pieces.push(("model_type", |config| config["model_type"] = json!("multi_encoder")));
-    pieces.push(("target", |config| config["target"] = json!("nemo.EasyMagpieTTSModel")));
-    pieces.push(("local_transformer_type", |config| {
-        config["local_transformer_type"] = json!("maskgit");
-    }));
-    pieces.push(("is_causal", |config| config["encoder"]["is_causal"] = json!(false)));
-    pieces.push(("use_moe", |config| config["decoder"]["use_moe"] = json!(true)));
-    pieces.push(("kernel_size", |config| config["decoder"]["kernel_size"] = json!(3)));
-    pieces.push(("sa_n_heads", |config| config["encoder"]["sa_n_heads"] = json!(3)));
-    pieces.push(("xa_d_memory", |config| config["decoder"]["xa_d_memory"] = json!(8)));
-    pieces.push(("apply_prior_to_layers", |config| {
-        config["inference_parameters"]["apply_prior_to_layers"] = json!([3]);
-    }));
+    type Change = fn(&mut serde_json::Value);
+    let pieces: [(&str, Change); 9] = [
+        ("model_type", |config| config["model_type"] = json!("multi_encoder")),
+        ("target", |config| config["target"] = json!("nemo.EasyMagpieTTSModel")),
+        ("local_transformer_type", |config| {
+            config["local_transformer_type"] = json!("maskgit");
+        }),
+        ("is_causal", |config| config["encoder"]["is_causal"] = json!(false)),
+        ("use_moe", |config| config["decoder"]["use_moe"] = json!(true)),
+        ("kernel_size", |config| config["decoder"]["kernel_size"] = json!(3)),
+        ("sa_n_heads", |config| config["encoder"]["sa_n_heads"] = json!(3)),
+        ("xa_d_memory", |config| config["decoder"]["xa_d_memory"] = json!(8)),
+        ("apply_prior_to_layers", |config| {
+            config["inference_parameters"]["apply_prior_to_layers"] = json!([3]);
+        }),
+    ];
     for (key, change) in pieces {
         let error = config(change).expect_err(key).to_string();
         assert!(error.starts_with(&format!("key `{key}` ")), "{error}");

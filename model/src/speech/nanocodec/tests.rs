@@ -66,15 +66,17 @@ fn a_later_frame_does_not_change_earlier_samples() {
 
 #[test]
 fn what_is_not_implemented_is_refused_by_its_key() {
-    let mut pieces: Vec<(&str, fn(&mut Value))> = Vec::new();
-    pieces.push(("activation", |config| config["audio_decoder"]["activation"] = json!("elu")));
-    pieces.push(("pad_mode", |config| config["audio_decoder"]["pad_mode"] = json!("replicate")));
-    pieces.push(("samples_per_frame", |config| config["samples_per_frame"] = json!(7)));
-    pieces.push(("base_channels", |config| config["audio_decoder"]["base_channels"] = json!(10)));
-    pieces.push(("input_dim", |config| config["audio_decoder"]["input_dim"] = json!(7)));
-    pieces.push(("num_levels_per_group", |config| {
-        config["vector_quantizer"]["num_levels_per_group"] = json!([1, 3]);
-    }));
+    type Change = fn(&mut Value);
+    let pieces: [(&str, Change); 6] = [
+        ("activation", |config| config["audio_decoder"]["activation"] = json!("elu")),
+        ("pad_mode", |config| config["audio_decoder"]["pad_mode"] = json!("replicate")),
+        ("samples_per_frame", |config| config["samples_per_frame"] = json!(7)),
+        ("base_channels", |config| config["audio_decoder"]["base_channels"] = json!(10)),
+        ("input_dim", |config| config["audio_decoder"]["input_dim"] = json!(7)),
+        ("num_levels_per_group", |config| {
+            config["vector_quantizer"]["num_levels_per_group"] = json!([1, 3]);
+        }),
+    ];
     for (key, change) in pieces {
         let error = config(change).expect_err(key).to_string();
         assert!(error.starts_with(&format!("key `{key}` ")), "{error}");

@@ -57,7 +57,7 @@ pub(super) fn decode<B: Backend>(
         }
         let all = sheet.golden.whole(&format!("{case}.codes"))?.to_vec();
         let &[batch, groups, frames] = sheet.golden.shape(&format!("{case}.codes"))? else {
-            return Err(anyhow!("codes do not have {} dimensions", 3));
+            return Err(anyhow!("{case} does not have {} dimensions", 3));
         };
         sheet.attempt(&format!("{case}."), |sheet| {
             let name = format!("{case}.wave");

@@ -152,11 +152,13 @@ pub(super) fn decoder<B: Backend>(
     sheet.close("memory", encoder.forward(ids(&text, [1, text.len()], device)));
     // The stored one, so that errors of the encoder are not counted again.
     let memory = sheet.golden.tensor::<B, 3>("memory", device)?;
-    let voice =
-        sheet.golden.note("speaker").as_u64().ok_or_else(|| anyhow!("no note of a voice"))?;
+    let voice = sheet.golden.note("speaker").as_u64();
+    let file = &sheet.golden.file;
+    let voice = voice.ok_or_else(|| anyhow!("{file}: speaker holds no whole numbers"))?;
     let context = decoder.context(voice as usize, device);
     let &[_, codebooks, frames] = sheet.golden.shape("codes")? else {
-        return Err(anyhow!("codes do not have {} dimensions", 3));
+        let name = "codes";
+        return Err(anyhow!("{name} does not have {} dimensions", 3));
     };
     let (tables, stacking) = (decoder.tables(), decoder.tables() / codebooks);
     let steps = frames / stacking;
@@ -218,8 +220,9 @@ pub(super) fn decoder<B: Backend>(
             Ok(())
         })?;
     }
-    let last = forced.run(true, moving).pop().ok_or_else(|| anyhow!("there are no steps"))?;
-    sheet.close("full_prior_laststep.logits_last", decoder.logits(last.hidden));
+    if let Some(last) = forced.run(true, moving).pop() {
+        sheet.close("full_prior_laststep.logits_last", decoder.logits(last.hidden));
+    }
     Ok(())
 }
 
