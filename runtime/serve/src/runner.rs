@@ -12,6 +12,7 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     path::PathBuf,
     sync::Arc,
+    time::{Duration, Instant},
 };
 
 use acestep_engine::{Engine, Error, Event, Lent, Notice, Observe, Residency, on_engine};
@@ -24,9 +25,12 @@ use crate::{
     error::of,
     installed::Installed,
     job::{JobError, Kind},
-    store::StoreError,
+    store::{Has, StoreError},
     worker::{Runner, Stopped, Task, Worker},
 };
+
+/// Time that a list of models is right.
+const RECENT: Duration = Duration::from_secs(5);
 
 /// Runs the jobs of a queue on `engine` until the worker is drained.
 ///
@@ -43,7 +47,7 @@ pub fn run(
         -> Result<(), StoreError>,
     |place: B| {
         let mut runner = Networked::<B> {
-            installed, engine, place, song: None, language: None, speech: None,
+            installed, engine, place, models: None, song: None, language: None, speech: None,
         };
         worker.run(runtime, &mut runner)
     })
@@ -54,6 +58,8 @@ struct Networked<'a, B: Backend> {
     installed: &'a Installed,
     engine: Engine,
     place: Place<B>,
+    /// Names of models that were listed a moment ago.
+    models: Option<(Instant, Arc<[String]>)>,
     song: Option<Song<B>>,
     language: Option<Language<B>>,
     speech: Option<Speech<B>>,
@@ -88,6 +94,18 @@ impl<B: Backend> Runner for Networked<'_, B> {
     fn resident(&self) -> Option<String> {
         let song = self.song.as_ref().map(|song| song.key.0.clone());
         song.or(self.speech.as_ref().map(|speech| speech.name.clone()))
+    }
+
+    fn has(&mut self) -> Has {
+        let known = self.models.take().filter(|(time, _)| time.elapsed() < RECENT);
+        let (time, names) =
+            known.unwrap_or_else(|| (Instant::now(), self.installed.runnable().into()));
+        self.models = Some((time, names.clone()));
+        // The configured model of a server on this machine may be a path.
+        Has::new(move |name| {
+            names.iter().any(|known| known == name)
+                || (name.contains(std::path::MAIN_SEPARATOR) && std::path::Path::new(name).exists())
+        })
     }
 
     fn run(&mut self, mut task: Task<'_>) -> Result<(), Stopped> {

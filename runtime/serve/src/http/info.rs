@@ -16,8 +16,13 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use utoipa::{OpenApi, ToSchema};
 
-use super::{ApiError, Caller, Server, events, extract, files, jobs, outputs, read, stream};
-use crate::store::Counts;
+use super::{
+    ApiError, Caller, Server, described, events, extract, files, jobs, outputs, read, stream,
+};
+use crate::{
+    stages::{self, BOUNDS},
+    store::Counts,
+};
 
 pub(super) fn routes() -> Router<Arc<Server>> {
     Router::new()
@@ -47,6 +52,8 @@ pub(super) fn routes() -> Router<Arc<Server>> {
         stream::audio,
         events::events,
         files::upload,
+        files::list,
+        files::remove,
         alive,
         ready,
         metrics,
@@ -54,11 +61,11 @@ pub(super) fn routes() -> Router<Arc<Server>> {
         session,
     )
 )]
-struct Native;
+pub(super) struct Native;
 
 /// Returns the description of the API.
-async fn openapi() -> Json<utoipa::openapi::OpenApi> {
-    Json(Native::openapi())
+async fn openapi() -> Json<Value> {
+    Json(described::document())
 }
 
 /// True for every server that answers.
@@ -105,6 +112,7 @@ async fn server(
         "limits": {
             "queue": server.limits.queue,
             "upload_bytes": server.limits.upload,
+            "files_bytes": server.limits.files_of_one,
             "audio_seconds": server.limits.seconds,
         },
     })))
@@ -136,8 +144,31 @@ async fn session(
     responses((status = 200, description = "numbers for Prometheus", content_type = "text/plain")))]
 async fn metrics(State(server): State<Arc<Server>>) -> Result<Response, ApiError> {
     let counts = server.store.counts(None).await?;
-    let text = metrics_text(&server, &counts);
+    let folder = server.objects.folder().to_owned();
+    let times = tokio::task::spawn_blocking(move || stages::Times::read(&folder)).await;
+    let mut text = metrics_text(&server, &counts);
+    stage_text(&times.unwrap_or_default(), &mut text);
     Ok(([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response())
+}
+
+/// Adds a histogram of the seconds of each stage.
+fn stage_text(times: &stages::Times, text: &mut String) {
+    let name = "acestep_stage_seconds";
+    let help = "Seconds of the stages of jobs that were done on this machine.";
+    // A string takes everything.
+    let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} histogram");
+    for (family, stage, histogram) in times.histograms() {
+        let labels = format!("stage=\"{}\",family=\"{family}\"", stage.escape_default());
+        let mut below = 0;
+        for (bound, number) in BOUNDS.iter().zip(histogram.buckets) {
+            below += number;
+            let _ = writeln!(text, "{name}_bucket{{{labels},le=\"{bound}\"}} {below}");
+        }
+        let stages::Histogram { count, sum, .. } = histogram;
+        let _ = writeln!(text, "{name}_bucket{{{labels},le=\"+Inf\"}} {count}");
+        let _ = writeln!(text, "{name}_sum{{{labels}}} {sum}");
+        let _ = writeln!(text, "{name}_count{{{labels}}} {count}");
+    }
 }
 
 fn metrics_text(server: &Server, counts: &Counts) -> String {

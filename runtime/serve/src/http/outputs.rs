@@ -93,6 +93,14 @@ pub(super) async fn file(
     if response.status() == StatusCode::NOT_FOUND {
         return Err(no_result());
     }
+    if response.status() == StatusCode::RANGE_NOT_SATISFIABLE {
+        let message = "the result has no such range of bytes";
+        let error = ApiError::new(StatusCode::RANGE_NOT_SATISFIABLE, "bad_range", message);
+        // It names the size.
+        let size = response.headers_mut().remove(header::CONTENT_RANGE);
+        let size = size.map(|size| [(header::CONTENT_RANGE, size)]);
+        return Ok((size, error).into_response());
+    }
     let headers = response.headers_mut();
     if let Ok(kind) = HeaderValue::from_str(&output.media_type) {
         headers.insert(header::CONTENT_TYPE, kind);

@@ -2,7 +2,7 @@
 
 use std::{sync::PoisonError, time::Duration};
 
-use rusqlite::{OptionalExtension, named_params};
+use rusqlite::{OptionalExtension, Row, named_params};
 use serde_json::{Value, json};
 use tokio::sync::broadcast;
 use uuid::Uuid;
@@ -23,6 +23,18 @@ const RECENT: i64 = 20;
 
 fn whole(number: i64) -> u64 {
     u64::try_from(number).unwrap_or(0)
+}
+
+/// Reads a file of a client.
+fn file(row: &Row<'_>) -> rusqlite::Result<File> {
+    Ok(File {
+        id: id(row, 0)?,
+        owner: row.get(1)?,
+        name: row.get(2)?,
+        bytes: whole(row.get(3)?),
+        sha256: row.get(4)?,
+        created: row.get(5)?,
+    })
 }
 
 impl Store for Sqlite {
@@ -283,17 +295,16 @@ impl Store for Sqlite {
     fn file(&self, wanted: Uuid) -> Answer<'_, Option<File>> {
         self.read(move |connection| {
             let select = "SELECT id, owner, name, bytes, sha256, created FROM file WHERE id = ?1";
-            let file = connection.prepare_cached(select)?.query_row([wanted.to_string()], |row| {
-                Ok(File {
-                    id: id(row, 0)?,
-                    owner: row.get(1)?,
-                    name: row.get(2)?,
-                    bytes: whole(row.get(3)?),
-                    sha256: row.get(4)?,
-                    created: row.get(5)?,
-                })
-            });
-            file.optional()
+            connection.prepare_cached(select)?.query_row([wanted.to_string()], file).optional()
+        })
+    }
+
+    fn files(&self, owner: Option<String>) -> Answer<'_, Vec<File>> {
+        self.read(move |connection| {
+            let select = "SELECT id, owner, name, bytes, sha256, created FROM file
+                 WHERE ?1 IS NULL OR owner = ?1 ORDER BY id";
+            let mut statement = connection.prepare_cached(select)?;
+            statement.query_map([owner], file)?.collect()
         })
     }
 

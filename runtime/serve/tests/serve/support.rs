@@ -30,7 +30,8 @@ use tokio::{net::TcpListener, runtime::Handle, sync::watch};
 const DIFFUSION: Stage = Stage { name: "diffusion", unit: Unit::Step };
 
 /// A runner that obeys words of the caption or the text: `slow` takes two seconds, `long` a minute,
-/// `brief` no time and makes no song, `full once` and `full always` meet a full disk, `fail` fails, `panic` panics, `kill` ends the process.
+/// `brief` no time and makes no song, `full once` and `full always` meet a full disk, `fail` fails, `panic` panics, `kill` ends the process,
+/// `hang` says nothing for ten seconds in its first attempt.
 pub(crate) struct Sine;
 
 impl Runner for Sine {
@@ -54,6 +55,10 @@ impl Runner for Sine {
             return Err(Stopped::Failed(acestep_serve::worker::of_files(&error)));
         }
         assert!(!words.contains("panic"), "the caption says so");
+        if words.contains("hang") && task.job.attempts == 1 {
+            thread::sleep(Duration::from_secs(10));
+            return Err(Stopped::Cancelled);
+        }
         if words.contains("kill") {
             std::process::abort();
         }
@@ -321,7 +326,8 @@ impl Queue {
         let name = name.to_owned();
         thread::spawn(move || {
             let is_ending = Arc::default();
-            let worker = Worker { name, store, objects, times, is_draining, is_ending };
+            let hangs = || ();
+            let worker = Worker { name, store, objects, times, is_draining, is_ending, hangs };
             while !is_draining.load(Ordering::Relaxed) {
                 if let Err(error) = worker.run(&runtime, &mut Sine) {
                     tracing::error!(%error, "the worker begins again");
@@ -428,5 +434,6 @@ pub(crate) fn quick() -> Times {
         look: Duration::from_millis(50),
         patience: Duration::from_secs(1),
         full: Duration::from_millis(50),
+        stall: Duration::from_secs(60),
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::{
     Extension,
-    extract::{Query, Request, State},
+    extract::{Request, State},
     response::Response,
 };
 use serde::Deserialize;
@@ -15,6 +15,7 @@ use super::{Answer, Failure, adapters, fields, progress, wrapped, wrong};
 use crate::{
     http::{
         ApiError, Caller, Server, Submission,
+        extract::Query,
         input::{self, Input},
         jobs::idempotency_key,
         outputs, results,
@@ -134,9 +135,10 @@ pub(super) struct Named {
 pub(super) async fn audio(
     State(server): State<Arc<Server>>,
     Extension(caller): Extension<Caller>,
-    Query(Named { path }): Query<Named>,
+    named: Result<Query<Named>, ApiError>,
     request: Request,
 ) -> Result<Response, Failure> {
+    let Query(Named { path }) = named?;
     let missing = || {
         let status = axum::http::StatusCode::NOT_FOUND;
         ApiError::new(status, "result_not_found", "no result has this name")
