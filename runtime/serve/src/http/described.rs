@@ -221,6 +221,11 @@ const CALLS: &[Call] = &[
 /// Returns the whole description.
 pub(super) fn document() -> Value {
     let mut document = serde_json::to_value(Native::openapi()).unwrap_or_default();
+    let events = &mut document["paths"]["/v1/jobs/{id}/events"]["get"]["responses"]["200"];
+    events["content"] = json!({ "text/event-stream": {} });
+    let removed = &mut document["paths"]["/v1/jobs/{id}"]["delete"]["responses"]["200"];
+    removed["content"]["application/json"]["schema"] =
+        json!({ "anyOf": [of("Job"), of("Forgotten")] });
     for call in CALLS {
         document["paths"][call.path][call.method] = call.described();
     }
@@ -229,6 +234,13 @@ pub(super) fn document() -> Value {
             document["components"]["schemas"][name] = schema.clone();
         }
     }
+    // What an answer adds to what is stored.
+    let added = &mut document["components"]["schemas"];
+    added["Job"]["properties"]["position"] = json!({
+        "type": ["integer", "null"], "description": "The place in the queue, from 1.",
+    });
+    added["Output"]["properties"]["url"] =
+        json!({ "type": "string", "description": "Its address on this server." });
     document["components"]["securitySchemes"] = json!({
         "key": { "type": "http", "scheme": "bearer" },
     });
@@ -278,6 +290,11 @@ fn schemas() -> Value {
     let maybe = json!({ "type": ["string", "null"] });
     json!({
         "Any": { "type": "object" },
+        "Forgotten": {
+            "type": "object",
+            "required": ["id", "state"],
+            "properties": { "id": text, "state": { "const": "forgotten" } },
+        },
         "Error": {
             "type": "object",
             "required": ["error"],
@@ -398,7 +415,8 @@ fn body(path: &str, fields: &[Field]) -> Value {
 impl Gives {
     fn responses(self) -> Value {
         let binary = json!({ "schema": { "type": "string", "format": "binary" } });
-        let text = json!({ "schema": { "type": "string" } });
+        // The schema of events is that of each one, and they differ.
+        let text = json!({});
         let of_name = |name| json!({ "application/json": { "schema": of(name) } });
         let content = match self {
             Self::Json(name) => of_name(name),

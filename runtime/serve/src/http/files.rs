@@ -14,6 +14,7 @@ use axum::{
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 use tokio::io::AsyncWriteExt;
+use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::{ApiError, Caller, Server, extract::Path, quota::Room, sent};
@@ -122,9 +123,17 @@ pub(super) async fn upload(
     }
 }
 
+/// A list of files.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "it describes the answer")]
+struct Files {
+    /// The files, oldest first.
+    files: Vec<File>,
+}
+
 /// Lists the files of the caller, oldest first.
 #[utoipa::path(get, path = "/v1/files", tag = "files",
-    responses((status = 200, description = "the files", body = Vec<File>)))]
+    responses((status = 200, description = "the files", body = Files)))]
 pub(super) async fn list(
     State(server): State<Arc<Server>>,
     Extension(caller): Extension<Caller>,

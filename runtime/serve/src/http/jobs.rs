@@ -245,9 +245,17 @@ pub(super) struct List {
     deleted: bool,
 }
 
+/// A list of jobs.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "it describes the answer")]
+struct Jobs {
+    /// The jobs, newest first.
+    jobs: Vec<Job>,
+}
+
 /// Lists jobs, newest first.
 #[utoipa::path(get, path = "/v1/jobs", tag = "jobs", params(List),
-    responses((status = 200, description = "the jobs", body = Vec<Job>)))]
+    responses((status = 200, description = "the jobs", body = Jobs)))]
 pub(super) async fn list(
     State(server): State<Arc<Server>>,
     Extension(caller): Extension<Caller>,
@@ -369,7 +377,8 @@ pub(super) struct Remove {
 
 /// Cancels a job that has not ended, and puts away one that has.
 #[utoipa::path(delete, path = "/v1/jobs/{id}", tag = "jobs", params(Remove),
-    responses((status = 200, description = "the job", body = Job)))]
+    responses((status = 200, description = "the job; with `forget` its id alone",
+        body = Job)))]
 pub(super) async fn remove(
     State(server): State<Arc<Server>>,
     Extension(caller): Extension<Caller>,

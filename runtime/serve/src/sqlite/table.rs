@@ -18,6 +18,8 @@ use crate::{
     },
 };
 
+/// Jobs behind a job that are counted to find its place from the end of the queue.
+const BEHIND: i64 = 200;
 /// Jobs whose mean time is reported.
 const RECENT: i64 = 20;
 
@@ -140,17 +142,26 @@ impl Store for Sqlite {
 
     fn ahead(&self, id: Uuid) -> Answer<'_, Option<u64>> {
         self.read(move |connection| {
-            // Two ranges of the index of states; an OR of both would read the whole queue.
-            let select = "SELECT
+            // Two ranges of the index of states; an OR of both would read the whole queue. Clients ask most
+            // about jobs that they have just sent, with few jobs behind them: then those are counted.
+            let select = "SELECT CASE WHEN behind < ?2 THEN total - 1 - behind ELSE
                      (SELECT count(*) FROM job AS other
-                         WHERE other.state = 'queued' AND other.priority > job.priority)
+                         WHERE other.state = 'queued' AND other.priority > of.priority)
                      + (SELECT count(*) FROM job AS other
+                         WHERE other.state = 'queued' AND other.priority = of.priority
+                             AND other.id < of.id)
+                     END
+                 FROM (SELECT job.id, job.priority,
+                     (SELECT sum(jobs) FROM tally WHERE tally.state = 'queued') AS total,
+                     (SELECT count(*) FROM (SELECT 1 FROM job AS other
+                         WHERE other.state = 'queued' AND other.priority < job.priority LIMIT ?2))
+                     + (SELECT count(*) FROM (SELECT 1 FROM job AS other
                          WHERE other.state = 'queued' AND other.priority = job.priority
-                             AND other.id < job.id)
-                 FROM job WHERE job.id = ?1 AND job.state = 'queued'";
+                             AND other.id > job.id LIMIT ?2)) AS behind
+                     FROM job WHERE job.id = ?1 AND job.state = 'queued') AS of";
             let ahead = connection
                 .prepare_cached(select)?
-                .query_row([id.to_string()], |row| row.get(0))
+                .query_row((id.to_string(), BEHIND), |row| row.get(0))
                 .optional()?;
             Ok(ahead.map(whole))
         })

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::{
     Extension,
     extract::{Request, State},
-    response::Response,
+    response::{IntoResponse, Response},
 };
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -144,5 +144,6 @@ pub(super) async fn audio(
         ApiError::new(status, "result_not_found", "no result has this name")
     };
     let (job, place) = result(&server, &caller, &path).await?.ok_or_else(missing)?;
-    Ok(outputs::file(&server, &job.outputs[place], request).await?)
+    let refused = |error| Failure::from(error).into_response();
+    Ok(outputs::file(&server, &job.outputs[place], request, refused).await?)
 }
