@@ -298,6 +298,7 @@ pub fn router(server: Arc<Server>) -> Router {
         .merge(jobs::upload_routes().layer(upload))
         .merge(files::routes().layer(upload))
         .merge(info::routes())
+        .merge(described::routes())
         .merge(faces(upload))
         .merge(page::routes())
         .fallback(|| async { ApiError::not_found() })

@@ -25,7 +25,7 @@ const MOST: usize = 64;
 const NEWEST: f64 = 0.3;
 /// A mean below this is of a stage that no longer runs, in seconds.
 const LEAST: f64 = 0.001;
-/// How much slower or faster than the mean a job can be.
+/// Shortest and longest time of a job, by that of the mean.
 const SCALES: [f64; 2] = [0.05, 20.0];
 /// The begin of the names of stages that read weights. Their time says nothing about the length of a song.
 pub(crate) const LOADING: &str = "loading: ";

@@ -87,7 +87,7 @@ impl fmt::Debug for Has {
 }
 
 impl Has {
-    /// Those of which `has` says so.
+    /// Models of which `has` says so.
     pub fn new(has: impl Fn(&str) -> bool + Send + Sync + 'static) -> Self {
         Self(Arc::new(has))
     }

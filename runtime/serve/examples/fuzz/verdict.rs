@@ -7,13 +7,12 @@ use serde_json::Value;
 use super::corpus::Sample;
 
 /// Codes of server errors that the book documents: `(status, code)`.
-const DOCUMENTED: [(u16, &str); 6] = [
+const DOCUMENTED: [(u16, &str); 5] = [
     (504, "not_ended"),
     (501, "not_implemented"),
     (503, "not_ready"),
     (507, "disk_full"),
     (507, "out_of_memory"),
-    (503, "queue_unavailable"),
 ];
 /// Addresses of acestep.cpp's server.
 const CPP: [&str; 7] = ["/lm", "/synth", "/understand", "/vae", "/job", "/props", "/logs"];

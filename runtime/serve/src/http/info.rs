@@ -1,4 +1,4 @@
-//! The server itself: models, health, numbers, OpenAPI, the session of the page.
+//! The server itself: models, health, numbers, the session of the page.
 
 use std::{
     fmt::Write as _,
@@ -14,11 +14,9 @@ use axum::{
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
-use utoipa::{OpenApi, ToSchema};
+use utoipa::ToSchema;
 
-use super::{
-    ApiError, Caller, Server, described, events, extract, files, jobs, outputs, read, stream,
-};
+use super::{ApiError, Caller, Server, extract, read};
 use crate::{
     stages::{self, BOUNDS},
     store::Counts,
@@ -29,49 +27,14 @@ pub(super) fn routes() -> Router<Arc<Server>> {
         .route("/healthz", read(alive))
         .route("/readyz", read(ready))
         .route("/metrics", read(metrics))
-        .route("/openapi.json", read(openapi))
         .route("/v1/server", read(server))
         .route("/v1/session", post(session))
-}
-
-/// The native API.
-#[derive(OpenApi)]
-#[openapi(
-    info(title = "acestep", description = "Music and speech on your own machine"),
-    paths(
-        jobs::submit,
-        jobs::list,
-        jobs::show,
-        jobs::mark,
-        jobs::cancel,
-        jobs::retry,
-        jobs::remove,
-        outputs::output,
-        outputs::track,
-        outputs::content,
-        stream::audio,
-        events::events,
-        files::upload,
-        files::list,
-        files::remove,
-        alive,
-        ready,
-        metrics,
-        server,
-        session,
-    )
-)]
-pub(super) struct Native;
-
-/// Returns the description of the API.
-async fn openapi() -> Json<Value> {
-    Json(described::document())
 }
 
 /// True for every server that answers.
 #[utoipa::path(get, path = "/healthz", tag = "server",
     responses((status = 200, description = "the server answers")))]
-async fn alive() -> Json<Value> {
+pub(super) async fn alive() -> Json<Value> {
     Json(json!({ "status": "ok" }))
 }
 
@@ -81,7 +44,7 @@ async fn alive() -> Json<Value> {
         (status = 200, description = "a worker is ready"),
         (status = 503, description = "no worker is ready, or the queue cannot be used"),
     ))]
-async fn ready(State(server): State<Arc<Server>>) -> Result<Json<Value>, ApiError> {
+pub(super) async fn ready(State(server): State<Arc<Server>>) -> Result<Json<Value>, ApiError> {
     server.store.counts(None).await?;
     if server.is_ready.load(Ordering::Relaxed) {
         return Ok(Json(json!({ "status": "ready" })));
@@ -93,7 +56,7 @@ async fn ready(State(server): State<Arc<Server>>) -> Result<Json<Value>, ApiErro
 /// Returns models, voices, limits and the numbers of the caller's jobs.
 #[utoipa::path(get, path = "/v1/server", tag = "server",
     responses((status = 200, description = "properties of the server")))]
-async fn server(
+pub(super) async fn server(
     State(server): State<Arc<Server>>,
     Extension(caller): Extension<Caller>,
 ) -> Result<Json<Value>, ApiError> {
@@ -120,7 +83,7 @@ async fn server(
 
 /// A key.
 #[derive(Debug, Deserialize, ToSchema)]
-struct Session {
+pub(super) struct Session {
     /// The key.
     key: String,
 }
@@ -131,7 +94,7 @@ struct Session {
         (status = 204, description = "the cookie is set"),
         (status = 401, description = "the key is not known"),
     ))]
-async fn session(
+pub(super) async fn session(
     State(server): State<Arc<Server>>,
     extract::Json(session): extract::Json<Session>,
 ) -> Result<Response, ApiError> {
@@ -142,7 +105,7 @@ async fn session(
 /// Returns numbers in the format of Prometheus.
 #[utoipa::path(get, path = "/metrics", tag = "server",
     responses((status = 200, description = "numbers for Prometheus", content_type = "text/plain")))]
-async fn metrics(State(server): State<Arc<Server>>) -> Result<Response, ApiError> {
+pub(super) async fn metrics(State(server): State<Arc<Server>>) -> Result<Response, ApiError> {
     let counts = server.store.counts(None).await?;
     let folder = server.objects.folder().to_owned();
     let times = tokio::task::spawn_blocking(move || stages::Times::read(&folder)).await;

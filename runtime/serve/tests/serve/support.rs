@@ -27,6 +27,8 @@ use acestep_serve::{
 use serde_json::{Map, Value, json};
 use tokio::{net::TcpListener, runtime::Handle, sync::watch};
 
+/// The most songs of a job, as of the real runner.
+const MOST_SONGS: u64 = 8;
 const DIFFUSION: Stage = Stage { name: "diffusion", unit: Unit::Step };
 
 /// A runner that obeys words of the caption or the text: `slow` takes two seconds, `long` a minute,
@@ -116,7 +118,7 @@ fn generate(task: &mut Task<'_>) -> Result<(), Stopped> {
     (task.resolved)(resolved.clone());
     let songs = &request["batch_size"];
     let songs = songs.as_u64().or(songs.as_str().and_then(|text| text.parse().ok()));
-    for track in 1..=songs.unwrap_or(1) as u32 {
+    for track in 1..=songs.unwrap_or(1).min(MOST_SONGS) as u32 {
         song(task, track, 48_000, 2)?;
         lines(task, track)?;
         if resolved["caption"].as_str().is_some_and(|words| words.contains("picture")) {
