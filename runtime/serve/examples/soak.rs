@@ -179,7 +179,7 @@ async fn main() -> std::io::Result<()> {
         };
         let id = queue.store.put(new()).await.map_err(failed)?.job.id;
         // A client that does not know if its job was taken sends it again.
-        if n % 5 == 0 && queue.store.put(new()).await.map_err(failed)?.job.id != id {
+        if n.is_multiple_of(5) && queue.store.put(new()).await.map_err(failed)?.job.id != id {
             return Err(std::io::Error::other("a key has two jobs"));
         }
         let later = Instant::now() + Duration::from_millis(300 * (n / 50 % 8));
