@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use async_nats::{connection::State, jetstream::kv};
-use futures_util::StreamExt;
+use futures_util::TryStreamExt;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::sync::broadcast;
 use uuid::Uuid;
 
 use super::{
-    ALL, Nats,
+    Nats,
     accept::only,
     mirror::Seen,
     parsed,
@@ -102,23 +102,13 @@ impl Nats {
         file(id, &entry).map(Some)
     }
 
-    /// All files of clients, oldest first. The bucket sends its present values at once; to ask for each
-    /// would take a message for each.
+    /// All files of clients, oldest first.
     async fn all_files(&self) -> Result<Vec<File>, StoreError> {
-        let status = self.files.status().await.map_err(|why| error(&why))?;
+        let keys = self.files.keys().await.map_err(|why| error(&why))?;
+        let keys: Vec<String> = keys.try_collect().await.map_err(|why| error(&why))?;
         let mut files = Vec::new();
-        if status.values() == 0 {
-            return Ok(files);
-        }
-        let mut entries = self.files.watch_with_history(ALL).await.map_err(|why| error(&why))?;
-        while let Some(entry) = entries.next().await {
-            let entry = entry.map_err(|why| error(&why))?;
-            if let (kv::Operation::Put, Ok(id)) = (entry.operation, Uuid::parse_str(&entry.key)) {
-                files.push(file(id, &entry)?);
-            }
-            if entry.seen_current {
-                break;
-            }
+        for id in keys.iter().filter_map(|key| Uuid::parse_str(key).ok()) {
+            files.extend(self.file_of(id).await?);
         }
         files.sort_by_key(|file| file.id);
         Ok(files)
