@@ -35,6 +35,8 @@ mod requests;
 mod sampler;
 #[cfg(unix)]
 mod serve;
+#[cfg(unix)]
+mod service;
 mod shell;
 mod songs;
 mod sound;

@@ -136,6 +136,11 @@ pub(crate) struct Serve {
         value_parser = clap::value_parser!(u32).range(1..=16_384))]
     pub(crate) max_upload: u32,
 
+    /// Gigabytes of all uploads; more are refused with 413. One of several clients has half of them.
+    #[arg(long, value_name = "GB", default_value_t = 20, help_heading = "Limits",
+        value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(crate) max_uploads: u32,
+
     /// Days that results are kept.
     #[arg(long, value_name = "DAYS", default_value_t = 30, help_heading = "Limits",
         value_parser = clap::value_parser!(u32).range(1..=36_500))]
@@ -193,6 +198,11 @@ pub(crate) struct Operation {
     #[arg(long, value_name = "SECONDS", default_value_t = 60, hide_short_help = true,
         value_parser = clap::value_parser!(u32).range(4..=3600))]
     pub(crate) lease: u32,
+
+    /// Minutes without progress after which a job hangs, and its worker starts again; 0 for never.
+    #[arg(long, value_name = "MINUTES", default_value_t = 30, hide_short_help = true,
+        value_parser = clap::value_parser!(u32).range(0..=1440))]
+    pub(crate) stall: u32,
 
     /// Form of the log on standard error.
     #[arg(long, value_name = "FORM", default_value = "text")]

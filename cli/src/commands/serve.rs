@@ -146,13 +146,17 @@ fn service(args: &Serve, catalog: &Installed, global: &Global) -> Result<Service
         false => Some(worker(args, catalog, &data_dir, global)?),
     };
     let security = security(&args.access, args.host.to_string())?;
+    // One of several clients cannot fill the queue or the disk.
+    let of_one = |all: u64| match security.keys.len() {
+        0 | 1 => all,
+        _ => all.div_ceil(2),
+    };
+    let files = u64::from(args.max_uploads) * 1_000_000_000;
     let limits = Limits {
         queue: args.max_queue,
-        // One of several clients cannot fill the queue.
-        queue_of_one: match security.keys.len() {
-            0 | 1 => args.max_queue,
-            _ => args.max_queue.div_ceil(2),
-        },
+        queue_of_one: of_one(args.max_queue),
+        files,
+        files_of_one: of_one(files),
         upload: args.max_upload as usize * 1_000_000,
         ..Limits::default()
     };
@@ -213,6 +217,7 @@ fn worker(
     }
     flag("--drain", args.operation.drain.to_string().into());
     flag("--lease", args.operation.lease.to_string().into());
+    flag("--stall", args.operation.stall.to_string().into());
     flag("--log-format", args.operation.log_format.name().into());
     command.extend(global.passed_on());
     Ok(command)

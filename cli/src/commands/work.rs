@@ -55,15 +55,18 @@ pub(crate) fn run(args: &Work, global: &Global) -> Result<ExitCode> {
     let is_ending = Arc::new(AtomicBool::new(false));
     watch_for_end(args, is_ending.clone());
     let lease = Duration::from_secs(u64::from(args.operation.lease));
+    let stall = Duration::from_secs(60 * u64::from(args.operation.stall));
     // Process numbers return, so the time makes the name unique.
     let own = || format!("{}-{}", std::process::id(), acestep_serve::job::now());
     let worker = Worker {
         name: args.name.clone().unwrap_or_else(own),
         store,
         objects,
-        times: Times { lease, extend: lease / 4, ..Times::default() },
+        times: Times { lease, extend: lease / 4, stall, ..Times::default() },
         is_draining: &DRAINING,
         is_ending,
+        // Orderly ends wait for the device, which may hang for ever.
+        hangs: || std::process::abort(),
     };
     let ready = || {
         if !args.until_closed {

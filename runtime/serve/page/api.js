@@ -4,7 +4,7 @@
 /**
  * @typedef {{ track: number, content: string, name: string, media_type: string, bytes: number,
  *   url: string, seed?: number, seconds?: number }} Output
- * @typedef {{ stage: string, unit: string, done: number, total: number }} Progress
+ * @typedef {{ stage: string, unit: string, done: number, total: number, eta_s?: number }} Progress
  * @typedef {{ code: string, message: string, param?: string | null, hint?: string | null }} Reason
  * @typedef {{ id: string, kind: string, model: string | null, state: string, position?: number,
  *   request: Record<string, any>, resolved: Record<string, any> | null, created: number,

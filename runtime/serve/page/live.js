@@ -97,16 +97,21 @@ function news(old, job) {
   if (words) say(`${nameOf(job)} ${words}.`);
 }
 
-/** Estimates the time left in a stage from its steps so far. @param {Job} job */
+/**
+ * Takes the time left from the server; without one, which needs earlier jobs, estimates that of the stage.
+ * @param {Job} job
+ */
 function measure(job) {
-  const { stage, done, total, unit } = job.progress;
+  const { stage, done, total, unit, eta_s: eta } = job.progress;
   const begin = begins[job.id];
   delete state.left[job.id];
-  if (job.state !== "running" || total <= 0) return;
+  if (job.state !== "running" || (total <= 0 && eta === undefined)) return;
   const now = Date.now();
-  if (begin?.stage !== stage || done < begin.done) {
-    begins[job.id] = { stage, at: now, done };
-  } else if (done > begin.done) {
+  const isNew = !begin || begin.stage !== stage || done < begin.done;
+  if (isNew) begins[job.id] = { stage, at: now, done };
+  if (eta !== undefined) {
+    state.left[job.id] = eta;
+  } else if (!isNew && done > begin.done) {
     state.left[job.id] = ((now - begin.at) / 1000 / (done - begin.done)) * (total - done);
   }
   if (now - saidAt > 10000 && done > 0) {

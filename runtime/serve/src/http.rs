@@ -7,13 +7,17 @@
 //! | `openai`, `upstream`, `cpp` | the faces of other programs' clients |
 //! | `input`, `extract`, `formats`, `results` | what the faces share |
 //! | `page` | the page |
-//! | `info` | models, properties, health, metrics, OpenAPI |
+//! | `info` | models, properties, health, metrics |
+//! | `described` | OpenAPI |
 //! | `security` | keys, Host and Origin |
 //! | `hub` | listeners for changes of jobs |
+//! | `quota` | room for files that clients send |
+//! | `sent` | files of a request on its way |
 //! | `unread` | the rest of a body that nobody reads |
 //! | `error` | errors as JSON |
 
 mod cpp;
+mod described;
 mod error;
 mod events;
 mod extract;
@@ -26,9 +30,11 @@ mod jobs;
 mod openai;
 mod outputs;
 mod page;
+mod quota;
 mod realtime;
 mod results;
 mod security;
+mod sent;
 mod stream;
 mod unread;
 mod upstream;
@@ -84,6 +90,10 @@ pub struct Limits {
     pub queue_of_one: u64,
     /// The largest upload, in bytes.
     pub upload: usize,
+    /// The most bytes of all files that clients sent.
+    pub files: u64,
+    /// The most bytes of the files of one client.
+    pub files_of_one: u64,
     /// The longest part of a sound that is read, in seconds.
     pub seconds: f64,
     /// The longest time that a request waits for its job.
@@ -96,6 +106,8 @@ impl Default for Limits {
             queue: 200,
             queue_of_one: 200,
             upload: 256 << 20,
+            files: 20_000_000_000,
+            files_of_one: 20_000_000_000,
             seconds: f64::from(acestep_engine::audio::read::MOST_SECONDS),
             wait: Duration::from_secs(600),
         }
@@ -122,6 +134,8 @@ pub struct Server {
     pub ending: watch::Receiver<bool>,
     /// Listeners for changes of jobs.
     hub: hub::Hub,
+    /// Uploads on their way.
+    coming: quota::Coming,
     /// Models that the health tells.
     recent_models: upstream::Recent,
     /// Requests by status class, from 1xx to 5xx.
@@ -167,6 +181,7 @@ impl Server {
             is_ready: Arc::default(),
             ending,
             hub: hub::Hub::default(),
+            coming: quota::Coming::default(),
             recent_models: upstream::Recent::default(),
             requests: Default::default(),
             start: Instant::now(),
@@ -188,6 +203,7 @@ impl Server {
         if let Some(key) = &submission.idempotency_key
             && let Some(job) = self.store.keyed(caller.0.clone(), key.clone()).await?
         {
+            sent::refuse();
             return Ok(Put { job, existed: true });
         }
         let own = Some(caller.0.clone());
@@ -212,7 +228,14 @@ impl Server {
             notices,
             ..NewJob::new(kind, checked.model, Value::Object(request), &caller.0)
         };
-        Ok(self.store.put(job).await?)
+        let put = self.store.put(job).await?;
+        // The job of this key has files of its own.
+        if put.existed {
+            sent::refuse()
+        } else {
+            sent::take(&put.job.request)
+        }
+        Ok(put)
     }
 
     /// Waits until the server ends.
@@ -275,10 +298,12 @@ pub fn router(server: Arc<Server>) -> Router {
         .merge(jobs::upload_routes().layer(upload))
         .merge(files::routes().layer(upload))
         .merge(info::routes())
+        .merge(described::routes())
         .merge(faces(upload))
         .merge(page::routes())
         .fallback(|| async { ApiError::not_found() })
         .method_not_allowed_fallback(|| async { ApiError::method_not_allowed() })
+        .layer(middleware::from_fn_with_state(server.clone(), sent::layer))
         .layer(middleware::from_fn_with_state(server.clone(), security::layer))
         .layer(middleware::from_fn(unread::layer))
         .layer(middleware::from_fn_with_state(server.clone(), count))

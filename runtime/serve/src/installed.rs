@@ -111,6 +111,12 @@ impl Installed {
         }
     }
 
+    /// Names of the models that a job can have.
+    pub(crate) fn runnable(&self) -> Vec<String> {
+        let families = [Family::Music, Family::Speech].into_iter();
+        families.flat_map(|family| self.names(family)).map(|(name, _)| name).collect()
+    }
+
     /// Refuses a model that is not in the list. Names are never paths.
     fn require(&self, family: Family, field: &str, name: &str) -> Result<(), JobError> {
         let names = self.names(family);

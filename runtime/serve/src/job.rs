@@ -215,6 +215,9 @@ pub struct Progress {
     pub done: u64,
     /// All steps; for speech an upper bound.
     pub total: u64,
+    /// Seconds until the end of the job, if jobs of this task and model were done here before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub eta_s: Option<u64>,
 }
 
 /// The reason of a failure.

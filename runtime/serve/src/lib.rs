@@ -13,6 +13,7 @@
 //! | `objects` | files of jobs |
 //! | `worker` | takes jobs, keeps their leases, stores their ends |
 //! | `service` | the running server: listener, worker process, orderly end |
+//! | `stages` | times of stages: time left, sums for Prometheus |
 //! | `maintenance` | jobs of lost workers, old results |
 //! | `catalog` | the models of a machine; the check of a request |
 //! | `request` | requests as JSON objects |
@@ -36,5 +37,6 @@ pub mod request;
 pub mod runner;
 pub mod service;
 pub mod sqlite;
+pub mod stages;
 pub mod store;
 pub mod worker;

@@ -110,7 +110,7 @@ pub async fn clean(
 }
 
 /// Adds all ids that a request names.
-fn ids(value: &Value, found: &mut HashSet<Uuid>) {
+pub(crate) fn ids(value: &Value, found: &mut HashSet<Uuid>) {
     match value {
         Value::String(text) => {
             let words = text.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '-');

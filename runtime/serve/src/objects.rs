@@ -90,6 +90,11 @@ impl Objects {
         Self { elsewhere: Some(elsewhere), ..self }
     }
 
+    /// The folder on this machine.
+    pub fn folder(&self) -> &Path {
+        &self.root
+    }
+
     /// Returns the folder of an attempt, and creates it.
     ///
     /// # Errors
@@ -109,7 +114,7 @@ impl Objects {
         format!("{}/{name}", attempt_of(lease.id, lease.attempt))
     }
 
-    /// Describes the result `name`, which lies in the folder of the attempt.
+    /// Describes the result `name`, which lies in the folder of the attempt, when it is safe on disk.
     ///
     /// # Errors
     /// If the file cannot be read.
@@ -121,9 +126,11 @@ impl Objects {
         name: &str,
     ) -> io::Result<Output> {
         let key = Self::key(lease, name);
-        let mut file = fs::File::open(self.root.join(&key))?;
+        // Opened for writing too: some systems sync no file that is only read.
+        let mut file = fs::File::options().read(true).write(true).open(self.root.join(&key))?;
         let mut sum = Sha256::new();
         let bytes = io::copy(&mut file, &mut sum)?;
+        file.sync_all()?;
         let sha256 = hex(&sum.finalize());
         Ok(Output {
             track,
@@ -138,15 +145,21 @@ impl Objects {
         })
     }
 
-    /// Sends the results of an attempt to where all machines reach them.
+    /// Makes the names of results safe on disk, and sends the results of an attempt to where all machines
+    /// reach them.
     ///
     /// # Errors
     /// If one cannot be stored.
     pub fn publish(&self, lease: &Lease, outputs: &[Output]) -> io::Result<()> {
-        let Some(elsewhere) = &self.elsewhere else { return Ok(()) };
         if outputs.is_empty() {
             return Ok(());
         }
+        let attempt = self.attempt_folder(lease);
+        // The folder of the attempt, of the job, and of all results.
+        for folder in attempt.ancestors().take(3) {
+            sync_folder(folder)?;
+        }
+        let Some(elsewhere) = &self.elsewhere else { return Ok(()) };
         let names: Vec<String> = outputs.iter().map(|output| output.name.clone()).collect();
         let folder = attempt_of(lease.id, lease.attempt);
         elsewhere.put_folder(&folder, &names, &self.root.join(&folder))?;
@@ -154,11 +167,13 @@ impl Objects {
         Ok(())
     }
 
-    /// Sends a file of a client to where all machines reach it.
+    /// Keeps a complete upload as the file `id`, and sends it to where all machines reach it.
     ///
     /// # Errors
     /// If it cannot be stored.
-    pub fn publish_file(&self, id: Uuid) -> io::Result<()> {
+    pub fn keep_file(&self, whole: tempfile::TempPath, id: Uuid) -> io::Result<()> {
+        whole.persist(self.file(id)).map_err(|error| error.error)?;
+        sync_folder(&self.incoming())?;
         let Some(elsewhere) = &self.elsewhere else { return Ok(()) };
         elsewhere.put(&format!("files/{id}"), &self.file(id))?;
         self.copied();
@@ -312,6 +327,12 @@ impl Objects {
     pub fn incoming(&self) -> PathBuf {
         self.root.join("files")
     }
+}
+
+/// Makes the names in a folder safe on disk: after a power cut a file may else have no name.
+fn sync_folder(folder: &Path) -> io::Result<()> {
+    // Windows syncs no folders.
+    if cfg!(windows) { Ok(()) } else { fs::File::open(folder)?.sync_all() }
 }
 
 fn attempt_of(job: Uuid, attempt: u32) -> String {

@@ -15,6 +15,7 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     path::{Path, PathBuf},
     sync::Arc,
+    time::{Duration, Instant},
 };
 
 use acestep_engine::{Engine, Error, Event, Lent, Notice, Observe, Residency, on_engine};
@@ -28,9 +29,12 @@ use crate::{
     installed::Installed,
     job::{JobError, Kind},
     preview,
-    store::StoreError,
+    store::{Has, StoreError},
     worker::{Runner, Stopped, Task, Worker},
 };
+
+/// Time that a list of models is right.
+const RECENT: Duration = Duration::from_secs(5);
 
 /// The start of a worker.
 #[derive(Clone, Copy)]
@@ -64,7 +68,8 @@ pub fn run(
         -> Result<(), StoreError>,
     |place: B| {
         let mut runner = Networked::<B> {
-            installed, engine, place, song: None, language: None, speech: None, heard: None,
+            installed, engine, place, models: None, song: None, language: None, speech: None,
+            heard: None,
         };
         if let Some(model) = start.warm {
             runner.warm_up(model, worker);
@@ -81,6 +86,8 @@ struct Networked<'a, B: Backend> {
     installed: &'a Installed,
     engine: Engine,
     place: Place<B>,
+    /// Names of models that were listed a moment ago.
+    models: Option<(Instant, Arc<[String]>)>,
     song: Option<Song<B>>,
     language: Option<Language<B>>,
     speech: Option<Speech<B>>,
@@ -119,6 +126,18 @@ impl<B: Backend> Runner for Networked<'_, B> {
     fn resident(&self) -> Option<String> {
         let song = self.song.as_ref().map(|song| song.key.0.clone());
         song.or(self.speech.as_ref().map(|speech| speech.name.clone()))
+    }
+
+    fn has(&mut self) -> Has {
+        let known = self.models.take().filter(|(time, _)| time.elapsed() < RECENT);
+        let (time, names) =
+            known.unwrap_or_else(|| (Instant::now(), self.installed.runnable().into()));
+        self.models = Some((time, names.clone()));
+        // The configured model of a server on this machine may be a path.
+        Has::new(move |name| {
+            names.iter().any(|known| known == name)
+                || (name.contains(std::path::MAIN_SEPARATOR) && std::path::Path::new(name).exists())
+        })
     }
 
     fn run(&mut self, mut task: Task<'_>) -> Result<(), Stopped> {

@@ -12,7 +12,7 @@
 //! [`Sqlite`](crate::sqlite::Sqlite) is the embedded store; `Nats`, of the feature `nats`, is the one of
 //! many machines. Someone must sweep again and again: each server does.
 
-use std::time::Duration;
+use std::{collections::HashMap, fmt, sync::Arc, time::Duration};
 
 use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
@@ -66,12 +66,53 @@ pub struct Claim {
     pub worker: String,
     /// The tasks that it can run.
     pub kinds: Vec<Kind>,
+    /// The models that it can load. Jobs of others wait for another worker.
+    pub has: Has,
     /// The model in memory, whose jobs are preferred.
     pub resident: Option<String>,
     /// No job waits longer than this behind jobs of the resident model.
     pub patience: Duration,
     /// Length of the lease.
     pub lease: Duration,
+}
+
+/// The models that a worker can load.
+#[derive(Clone)]
+pub struct Has(Arc<dyn Fn(&str) -> bool + Send + Sync>);
+
+impl fmt::Debug for Has {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Has(..)")
+    }
+}
+
+impl Has {
+    /// Models of which `has` says so.
+    pub fn new(has: impl Fn(&str) -> bool + Send + Sync + 'static) -> Self {
+        Self(Arc::new(has))
+    }
+
+    /// All models.
+    pub fn all() -> Self {
+        Self::new(|_| true)
+    }
+
+    /// Answers for many jobs, of which few have another model.
+    pub(crate) fn asked(&self) -> impl FnMut(Option<&str>) -> bool {
+        let mut known = HashMap::new();
+        move |model| {
+            // A job without a model runs anywhere.
+            let Some(model) = model else { return true };
+            match known.get(model) {
+                Some(has) => *has,
+                None => {
+                    let has = (self.0)(model);
+                    known.insert(model.to_owned(), has);
+                    has
+                }
+            }
+        }
+    }
 }
 
 /// The state of a lease.
@@ -247,6 +288,8 @@ pub trait Store: Send + Sync + 'static {
     fn put_file(&self, file: File) -> Answer<'_, ()>;
     /// Returns the description of a file.
     fn file(&self, id: Uuid) -> Answer<'_, Option<File>>;
+    /// Returns the files of all clients or of one, oldest first.
+    fn files(&self, owner: Option<String>) -> Answer<'_, Vec<File>>;
     /// Returns files that are older than `before`.
     fn old_files(&self, before: Millis) -> Answer<'_, Vec<Uuid>>;
     /// Removes the description of a file.

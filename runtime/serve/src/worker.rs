@@ -23,7 +23,8 @@ use self::keeper::{Keeper, Watch};
 use crate::{
     job::{Content, Job, JobError, Kind, Output},
     objects::Objects,
-    store::{Claim, End, Lease, Store, StoreError},
+    stages::{self, Clock},
+    store::{Claim, End, Has, Lease, Store, StoreError},
 };
 
 /// Times that a job goes back into the queue because its files cannot be stored or fetched.
@@ -48,6 +49,8 @@ pub struct Times {
     pub patience: Duration,
     /// Time between two looks for free space, after the disk was full.
     pub full: Duration,
+    /// A job without progress for this time hangs: its worker is given up. Zero for never.
+    pub stall: Duration,
 }
 
 impl Default for Times {
@@ -59,6 +62,7 @@ impl Default for Times {
             look: Duration::from_secs(1),
             patience: Duration::from_secs(300),
             full: Duration::from_secs(60),
+            stall: Duration::from_secs(30 * 60),
         }
     }
 }
@@ -115,6 +119,10 @@ pub trait Runner {
     fn kinds(&self) -> Vec<Kind>;
     /// The model in memory.
     fn resident(&self) -> Option<String>;
+    /// The models that it can load.
+    fn has(&mut self) -> Has {
+        Has::all()
+    }
     /// Runs a job, and writes its results into its folder.
     ///
     /// # Errors
@@ -136,6 +144,8 @@ pub struct Worker<'a> {
     pub is_draining: &'a AtomicBool,
     /// True: release the present job too.
     pub is_ending: Arc<AtomicBool>,
+    /// Called when a job hangs. The device's thread cannot be stopped, so this ends the process.
+    pub hangs: fn(),
 }
 
 impl std::fmt::Debug for Worker<'_> {
@@ -233,6 +243,7 @@ impl Worker<'_> {
         let claim = Claim {
             worker: self.name.clone(),
             kinds: runner.kinds(),
+            has: runner.has(),
             resident: runner.resident(),
             patience: self.times.patience,
             lease: self.times.lease,
@@ -242,9 +253,10 @@ impl Worker<'_> {
         let span = tracing::info_span!("job", id = %job.id, kind = job.kind.name());
         let _entered = span.enter();
         tracing::info!(attempt = job.attempts, "begins");
-        let watch = Arc::new(Watch::new(self.is_ending.clone()));
+        let past = stages::Times::read(self.objects.folder()).of(&job);
+        let watch = Arc::new(Watch::new(self.is_ending.clone(), Clock::new(past)));
         // The lease is kept until the end is stored.
-        let _keeper = Keeper::new(runtime, &self.store, self.times, &lease, &watch);
+        let _keeper = Keeper::new(runtime, self, &lease, &watch);
         let end = self.attempt(runner, &job, &lease, &watch, trouble);
         let name = match &end {
             End::Done(_) => "done",
@@ -258,6 +270,9 @@ impl Worker<'_> {
         let stored = self.finish(runtime, &lease, &end, &watch)?;
         if stored {
             tracing::info!("{name}");
+            if let End::Done(_) = end {
+                self.remember(&job, &watch);
+            }
             if let Err(error) = self.objects.remove_earlier(&lease) {
                 tracing::warn!(%error, "files of an earlier attempt stay");
             }
@@ -265,6 +280,17 @@ impl Worker<'_> {
             tracing::warn!("the lease was lost: what was made is not used");
         }
         Ok(true)
+    }
+
+    /// Adds the times of a job to those of this machine.
+    fn remember(&self, job: &Job, watch: &Watch) {
+        let spent = watch.spent();
+        if spent.is_empty() {
+            return;
+        }
+        if let Err(error) = stages::Times::add(self.objects.folder(), job, &spent) {
+            tracing::warn!(%error, "the times of the stages are not kept");
+        }
     }
 
     fn attempt(

@@ -1,6 +1,6 @@
 //! Files that clients send: streamed to disk, limited in bytes, named by ids.
 
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
 
 use axum::{
     Extension, Json, Router,
@@ -11,17 +11,19 @@ use axum::{
     http::{HeaderMap, StatusCode, header},
     routing::post,
 };
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 use tokio::io::AsyncWriteExt;
+use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::{ApiError, Caller, Server};
+use super::{ApiError, Caller, Server, extract::Path, quota::Room, sent};
 use crate::{
-    job::{Kind, now},
+    job::{Kind, State as JobState, now},
+    maintenance,
     objects::hex,
     request::SongRequest,
-    store::File,
+    store::{File, Selection},
     worker::of_files,
 };
 
@@ -37,7 +39,9 @@ pub(super) const FIELDS: [&str; 7] = [
 ];
 
 pub(super) fn routes() -> Router<Arc<Server>> {
-    Router::new().route("/v1/files", post(upload))
+    Router::new()
+        .route("/v1/files", post(upload).get(list))
+        .route("/v1/files/{id}", axum::routing::delete(remove))
 }
 
 /// True for a form with parts.
@@ -112,26 +116,67 @@ pub(super) async fn upload(
         None => return Err(ApiError::bad("bad_form", "the form is empty")),
     };
     // The end of the form must be there too.
-    let problem = match form.next_field().await {
-        Ok(None) => return Ok(Json(file)),
-        Ok(Some(_)) => ApiError::bad("bad_form", "the form has more than one part"),
-        Err(error) => of_form(&error),
-    };
-    remove(&server, file.id).await;
-    Err(problem)
+    match form.next_field().await {
+        Ok(None) => Ok(Json(file)),
+        Ok(Some(_)) => Err(ApiError::bad("bad_form", "the form has more than one part")),
+        Err(error) => Err(of_form(&error)),
+    }
 }
 
-/// Removes a file of a form that was refused.
-async fn remove(server: &Server, id: Uuid) {
+/// A list of files.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "it describes the answer")]
+struct Files {
+    /// The files, oldest first.
+    files: Vec<File>,
+}
+
+/// Lists the files of the caller, oldest first.
+#[utoipa::path(get, path = "/v1/files", tag = "files",
+    responses((status = 200, description = "the files", body = Files)))]
+pub(super) async fn list(
+    State(server): State<Arc<Server>>,
+    Extension(caller): Extension<Caller>,
+) -> Result<Json<Value>, ApiError> {
+    let files = server.store.files(Some(caller.0)).await?;
+    Ok(Json(json!({ "files": files })))
+}
+
+/// Removes a file that no waiting or running job needs.
+#[utoipa::path(delete, path = "/v1/files/{id}", tag = "files",
+    params(("id" = Uuid, Path, description = "the file")),
+    responses(
+        (status = 204, description = "the file is removed"),
+        (status = 404, description = "no file has this id"),
+        (status = 409, description = "a job needs the file"),
+    ))]
+pub(super) async fn remove(
+    State(server): State<Arc<Server>>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<Uuid>,
+) -> Result<StatusCode, ApiError> {
+    if server.store.file(id).await?.is_none_or(|file| file.owner != caller.0) {
+        let message = "no file has this id";
+        return Err(ApiError::new(StatusCode::NOT_FOUND, "file_not_found", message));
+    }
+    let states = vec![JobState::Queued, JobState::Running, JobState::Cancelling];
+    let owner = Some(caller.0);
+    let waiting = Selection { owner, states, limit: u32::MAX, ..Selection::default() };
+    let mut needed = HashSet::new();
+    for job in server.store.list(waiting).await? {
+        maintenance::ids(&job.request, &mut needed);
+    }
+    if needed.contains(&id) {
+        let error = ApiError::new(StatusCode::CONFLICT, "file_needed", "a job needs the file");
+        return Err(error.hint("cancel the job, or wait for its end"));
+    }
     let objects = server.objects.clone();
     let removed = tokio::task::spawn_blocking(move || objects.remove_file(id)).await;
-    let removed = removed.unwrap_or_else(|error| Err(std::io::Error::other(error)));
-    if let (Err(error), _) | (_, Err(error)) = (
-        removed.map_err(|error| error.to_string()),
-        server.store.forget_file(id).await.map_err(|error| error.to_string()),
-    ) {
-        tracing::warn!(error, "a file of a refused form stays");
-    }
+    removed
+        .map_err(|_| ApiError::internal("the file cannot be removed"))?
+        .map_err(|error| ApiError::from(of_files(&error)))?;
+    server.store.forget_file(id).await?;
+    Ok(StatusCode::NO_CONTENT)
 }
 
 /// Writes a part of a form to disk. A file that is cut or too large leaves nothing behind.
@@ -146,12 +191,14 @@ pub(super) async fn receive(
     let incoming = tempfile::NamedTempFile::new_in(server.objects.incoming()).map_err(failed)?;
     let (file, path) = incoming.into_parts();
     let mut file = tokio::fs::File::from_std(file);
+    let mut room = Room::of(server, caller).await?;
     let (mut sum, mut bytes) = (Sha256::new(), 0u64);
     while let Some(chunk) = field.chunk().await.map_err(|error| of_form(&error))? {
         bytes += chunk.len() as u64;
         if bytes > server.limits.upload as u64 {
             return Err(too_large());
         }
+        room.take(chunk.len() as u64)?;
         sum.update(&chunk);
         file.write_all(&chunk).await.map_err(failed)?;
     }
@@ -162,10 +209,7 @@ pub(super) async fn receive(
     file.flush().await.map_err(failed)?;
     file.sync_all().await.map_err(failed)?;
     let id = Uuid::now_v7();
-    path.persist(server.objects.file(id)).map_err(|error| failed(error.error))?;
-    let objects = server.objects.clone();
-    let sent = tokio::task::spawn_blocking(move || objects.publish_file(id)).await;
-    sent.map_err(|_| ApiError::internal("the file cannot be stored"))?.map_err(failed)?;
+    sent::keep(server, path, id).await?;
     let file = File {
         id,
         owner: caller.0.clone(),

@@ -1,4 +1,4 @@
-//! The server itself: models, health, numbers, OpenAPI, the session of the page.
+//! The server itself: models, health, numbers, the session of the page.
 
 use std::{
     fmt::Write as _,
@@ -14,57 +14,27 @@ use axum::{
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
-use utoipa::{OpenApi, ToSchema};
+use utoipa::ToSchema;
 
-use super::{ApiError, Caller, Server, events, extract, files, jobs, outputs, read, stream};
-use crate::store::Counts;
+use super::{ApiError, Caller, Server, extract, read};
+use crate::{
+    stages::{self, BOUNDS},
+    store::Counts,
+};
 
 pub(super) fn routes() -> Router<Arc<Server>> {
     Router::new()
         .route("/healthz", read(alive))
         .route("/readyz", read(ready))
         .route("/metrics", read(metrics))
-        .route("/openapi.json", read(openapi))
         .route("/v1/server", read(server))
         .route("/v1/session", post(session))
-}
-
-/// The native API.
-#[derive(OpenApi)]
-#[openapi(
-    info(title = "acestep", description = "Music and speech on your own machine"),
-    paths(
-        jobs::submit,
-        jobs::list,
-        jobs::show,
-        jobs::mark,
-        jobs::cancel,
-        jobs::retry,
-        jobs::remove,
-        outputs::output,
-        outputs::track,
-        outputs::content,
-        stream::audio,
-        events::events,
-        files::upload,
-        alive,
-        ready,
-        metrics,
-        server,
-        session,
-    )
-)]
-struct Native;
-
-/// Returns the description of the API.
-async fn openapi() -> Json<utoipa::openapi::OpenApi> {
-    Json(Native::openapi())
 }
 
 /// True for every server that answers.
 #[utoipa::path(get, path = "/healthz", tag = "server",
     responses((status = 200, description = "the server answers")))]
-async fn alive() -> Json<Value> {
+pub(super) async fn alive() -> Json<Value> {
     Json(json!({ "status": "ok" }))
 }
 
@@ -74,7 +44,7 @@ async fn alive() -> Json<Value> {
         (status = 200, description = "a worker is ready"),
         (status = 503, description = "no worker is ready, or the queue cannot be used"),
     ))]
-async fn ready(State(server): State<Arc<Server>>) -> Result<Json<Value>, ApiError> {
+pub(super) async fn ready(State(server): State<Arc<Server>>) -> Result<Json<Value>, ApiError> {
     server.store.counts(None).await?;
     if server.is_ready.load(Ordering::Relaxed) {
         return Ok(Json(json!({ "status": "ready" })));
@@ -86,7 +56,7 @@ async fn ready(State(server): State<Arc<Server>>) -> Result<Json<Value>, ApiErro
 /// Returns models, voices, limits and the numbers of the caller's jobs.
 #[utoipa::path(get, path = "/v1/server", tag = "server",
     responses((status = 200, description = "properties of the server")))]
-async fn server(
+pub(super) async fn server(
     State(server): State<Arc<Server>>,
     Extension(caller): Extension<Caller>,
 ) -> Result<Json<Value>, ApiError> {
@@ -105,6 +75,7 @@ async fn server(
         "limits": {
             "queue": server.limits.queue,
             "upload_bytes": server.limits.upload,
+            "files_bytes": server.limits.files_of_one,
             "audio_seconds": server.limits.seconds,
         },
     })))
@@ -112,7 +83,7 @@ async fn server(
 
 /// A key.
 #[derive(Debug, Deserialize, ToSchema)]
-struct Session {
+pub(super) struct Session {
     /// The key.
     key: String,
 }
@@ -123,7 +94,7 @@ struct Session {
         (status = 204, description = "the cookie is set"),
         (status = 401, description = "the key is not known"),
     ))]
-async fn session(
+pub(super) async fn session(
     State(server): State<Arc<Server>>,
     extract::Json(session): extract::Json<Session>,
 ) -> Result<Response, ApiError> {
@@ -134,10 +105,33 @@ async fn session(
 /// Returns numbers in the format of Prometheus.
 #[utoipa::path(get, path = "/metrics", tag = "server",
     responses((status = 200, description = "numbers for Prometheus", content_type = "text/plain")))]
-async fn metrics(State(server): State<Arc<Server>>) -> Result<Response, ApiError> {
+pub(super) async fn metrics(State(server): State<Arc<Server>>) -> Result<Response, ApiError> {
     let counts = server.store.counts(None).await?;
-    let text = metrics_text(&server, &counts);
+    let folder = server.objects.folder().to_owned();
+    let times = tokio::task::spawn_blocking(move || stages::Times::read(&folder)).await;
+    let mut text = metrics_text(&server, &counts);
+    stage_text(&times.unwrap_or_default(), &mut text);
     Ok(([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response())
+}
+
+/// Adds a histogram of the seconds of each stage.
+fn stage_text(times: &stages::Times, text: &mut String) {
+    let name = "acestep_stage_seconds";
+    let help = "Seconds of the stages of jobs that were done on this machine.";
+    // A string takes everything.
+    let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} histogram");
+    for (family, stage, histogram) in times.histograms() {
+        let labels = format!("stage=\"{}\",family=\"{family}\"", stage.escape_default());
+        let mut below = 0;
+        for (bound, number) in BOUNDS.iter().zip(histogram.buckets) {
+            below += number;
+            let _ = writeln!(text, "{name}_bucket{{{labels},le=\"{bound}\"}} {below}");
+        }
+        let stages::Histogram { count, sum, .. } = histogram;
+        let _ = writeln!(text, "{name}_bucket{{{labels},le=\"+Inf\"}} {count}");
+        let _ = writeln!(text, "{name}_sum{{{labels}}} {sum}");
+        let _ = writeln!(text, "{name}_count{{{labels}}} {count}");
+    }
 }
 
 fn metrics_text(server: &Server, counts: &Counts) -> String {

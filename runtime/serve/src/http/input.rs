@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-use super::{ApiError, Caller, Server, files};
+use super::{ApiError, Caller, Server, files, quota::Room, sent};
 use crate::{job::now, objects::hex, store::File, worker::of_files};
 
 /// The largest size of all texts of a form.
@@ -126,19 +126,19 @@ async fn parts(
     let mut form = Multipart::from_request(request, &())
         .await
         .map_err(|error| ApiError::bad("bad_form", error.to_string()))?;
-    let (mut fields, mut sent) = (Vec::new(), Vec::new());
+    let (mut fields, mut stored) = (Vec::new(), Vec::new());
     let mut rest = MOST_TEXT;
     while let Some(mut field) = form.next_field().await.map_err(|error| files::of_form(&error))? {
         let name = field.name().unwrap_or_default().to_owned();
         if field.file_name().is_some() && !texts.contains(&name.as_str()) {
-            sent.push((name, files::receive(server, caller, field).await?));
+            stored.push((name, files::receive(server, caller, field).await?));
             continue;
         }
         let text = files::text(&mut field, rest).await?;
         rest -= text.len();
         fields.push((name, text));
     }
-    Ok(Input::Form(fields, sent))
+    Ok(Input::Form(fields, stored))
 }
 
 /// Reads `a=1&b=2`.
@@ -235,24 +235,21 @@ pub(super) async fn store(
         return Err(ApiError::bad("empty_file", "the file is empty").param(field));
     }
     let failed = |error: std::io::Error| ApiError::from(of_files(&error));
-    let id = Uuid::now_v7();
-    let objects = server.objects.clone();
-    let file = File {
-        id,
-        owner: caller.0.clone(),
-        name: field.to_owned(),
-        bytes: bytes.len() as u64,
-        sha256: hex(&Sha256::digest(&bytes)),
-        created: now(),
-    };
+    let mut room = Room::of(server, caller).await?;
+    room.take(bytes.len() as u64)?;
+    let (bytes_of, sha256) = (bytes.len() as u64, hex(&Sha256::digest(&bytes)));
+    let folder = server.objects.incoming();
     let written = tokio::task::spawn_blocking(move || {
-        let mut file = tempfile::NamedTempFile::new_in(objects.incoming())?;
+        let mut file = tempfile::NamedTempFile::new_in(folder)?;
         std::io::Write::write_all(&mut file, &bytes)?;
         file.as_file().sync_all()?;
-        file.persist(objects.file(id)).map_err(|error| error.error)?;
-        objects.publish_file(id)
+        Ok(file.into_temp_path())
     });
-    written.await.map_err(|_| ApiError::internal("the file cannot be stored"))?.map_err(failed)?;
+    let written = written.await.map_err(|_| ApiError::internal("the file cannot be stored"))?;
+    let id = Uuid::now_v7();
+    sent::keep(server, written.map_err(failed)?, id).await?;
+    let (owner, name) = (caller.0.clone(), field.to_owned());
+    let file = File { id, owner, name, bytes: bytes_of, sha256, created: now() };
     server.store.put_file(file).await?;
     Ok(id.to_string())
 }

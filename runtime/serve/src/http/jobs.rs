@@ -103,24 +103,11 @@ pub(super) async fn submit(
 ) -> Result<Response, ApiError> {
     let wait = wait.duration()?;
     let idempotency_key = idempotency_key(request.headers())?;
-    // A refused request leaves no files behind.
-    let mut sent = Vec::new();
-    let accepted = async {
-        let new = body(&server, &caller, request, &mut sent).await?;
-        let NewJob { kind, request, title, priority } = new;
-        // No client may overtake the others.
-        let priority = priority.clamp(LEAST_PRIORITY, 0);
-        let submission = Submission { idempotency_key, priority, title, notices: Vec::new() };
-        server.submit(&caller, kind, request, submission).await
-    };
-    let put = match accepted.await {
-        // The job of this key has files of its own.
-        Ok(put) if !put.existed => put,
-        other => {
-            remove_files(&server, sent).await;
-            other?
-        }
-    };
+    let NewJob { kind, request, title, priority } = body(&server, &caller, request).await?;
+    // No client may overtake the others.
+    let priority = priority.clamp(LEAST_PRIORITY, 0);
+    let submission = Submission { idempotency_key, priority, title, notices: Vec::new() };
+    let put = server.submit(&caller, kind, request, submission).await?;
     let mut status = if put.existed { StatusCode::OK } else { StatusCode::ACCEPTED };
     let mut job = put.job;
     if let Some(wait) = wait {
@@ -147,12 +134,7 @@ pub(super) fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Api
 }
 
 /// Reads a submission: JSON, or a form with the part `job` (or `request`) and files.
-async fn body(
-    server: &Server,
-    caller: &Caller,
-    mut request: Request,
-    kept: &mut Vec<Uuid>,
-) -> Result<NewJob, ApiError> {
+async fn body(server: &Server, caller: &Caller, mut request: Request) -> Result<NewJob, ApiError> {
     if !files::is_form(request.headers()) {
         DefaultBodyLimit::max(super::JSON_BYTES).apply(&mut request);
         let bytes =
@@ -192,7 +174,6 @@ async fn body(
             }
             _ => {
                 let file = files::receive(server, caller, field).await?;
-                kept.push(file.id);
                 if sent.insert(name.clone(), json!(file.id)).is_some() {
                     let message = format!("the form has `{name}` twice");
                     return Err(ApiError::bad("bad_form", message).param(name));
@@ -212,17 +193,6 @@ async fn body(
         new.request.insert(name, id);
     }
     Ok(new)
-}
-
-/// Removes files of a form that was refused.
-async fn remove_files(server: &Server, sent: Vec<Uuid>) {
-    for id in sent {
-        let objects = server.objects.clone();
-        let removed = tokio::task::spawn_blocking(move || objects.remove_file(id)).await;
-        if !matches!(removed, Ok(Ok(()))) || server.store.forget_file(id).await.is_err() {
-            tracing::warn!(%id, "a file of a refused request stays");
-        }
-    }
 }
 
 /// Reads a JSON object; a key with two values is refused.
@@ -275,9 +245,17 @@ pub(super) struct List {
     deleted: bool,
 }
 
+/// A list of jobs.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "it describes the answer")]
+struct Jobs {
+    /// The jobs, newest first.
+    jobs: Vec<Job>,
+}
+
 /// Lists jobs, newest first.
 #[utoipa::path(get, path = "/v1/jobs", tag = "jobs", params(List),
-    responses((status = 200, description = "the jobs", body = Vec<Job>)))]
+    responses((status = 200, description = "the jobs", body = Jobs)))]
 pub(super) async fn list(
     State(server): State<Arc<Server>>,
     Extension(caller): Extension<Caller>,
@@ -399,7 +377,8 @@ pub(super) struct Remove {
 
 /// Cancels a job that has not ended, and puts away one that has.
 #[utoipa::path(delete, path = "/v1/jobs/{id}", tag = "jobs", params(Remove),
-    responses((status = 200, description = "the job", body = Job)))]
+    responses((status = 200, description = "the job; with `forget` its id alone",
+        body = Job)))]
 pub(super) async fn remove(
     State(server): State<Arc<Server>>,
     Extension(caller): Extension<Caller>,

@@ -37,7 +37,7 @@ pub(super) async fn output(
 ) -> Result<Response, ApiError> {
     let job = server.job(&caller, id).await?;
     let output = job.outputs.iter().find(|output| output.name == name).ok_or_else(no_result)?;
-    file(&server, output, request).await
+    file(&server, output, request, ApiError::into_response).await
 }
 
 /// Returns the sound of a song, from 1, with or without its ending.
@@ -59,7 +59,7 @@ pub(super) async fn track(
             && ending.is_none_or(|ending| output.name.ends_with(&format!(".{ending}")))
     };
     let output = job.outputs.iter().find(is_it).ok_or_else(no_result)?;
-    file(&server, output, request).await
+    file(&server, output, request, ApiError::into_response).await
 }
 
 /// Returns another result of a song: `latents`, `codes`, `lrc`, `score`, `request`, `peaks`.
@@ -75,14 +75,15 @@ pub(super) async fn content(
     let job = server.job(&caller, id).await?;
     let is_it = |output: &&Output| output.track == track && output.content == wanted;
     let output = job.outputs.iter().find(is_it).ok_or_else(no_result)?;
-    file(&server, output, request).await
+    file(&server, output, request, ApiError::into_response).await
 }
 
-/// Answers with a file, whole or a range of it.
+/// Answers with a file, whole or a range of it. `refused` gives an error the form of its face.
 pub(super) async fn file(
     server: &Server,
     output: &Output,
     request: Request,
+    refused: impl FnOnce(ApiError) -> Response,
 ) -> Result<Response, ApiError> {
     let place = place(server, output).await?;
     let mut response = ServeFile::new(place)
@@ -92,6 +93,14 @@ pub(super) async fn file(
         .into_response();
     if response.status() == StatusCode::NOT_FOUND {
         return Err(no_result());
+    }
+    if response.status() == StatusCode::RANGE_NOT_SATISFIABLE {
+        let message = "the result has no such range of bytes";
+        let error = ApiError::new(StatusCode::RANGE_NOT_SATISFIABLE, "bad_range", message);
+        // It names the size.
+        let size = response.headers_mut().remove(header::CONTENT_RANGE);
+        let size = size.map(|size| [(header::CONTENT_RANGE, size)]);
+        return Ok((size, refused(error)).into_response());
     }
     let headers = response.headers_mut();
     if let Ok(kind) = HeaderValue::from_str(&output.media_type) {

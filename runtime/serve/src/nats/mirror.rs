@@ -93,19 +93,20 @@ impl Mirror {
         lock(&self.jobs).all.get(&id).cloned()
     }
 
-    /// The next job for a worker: by priority, then jobs of the resident model and jobs that waited too
+    /// The next job of a model that a worker has: by priority, then jobs of the resident model and jobs that waited too
     /// long, then by age.
     pub(super) fn next(&self, claim: &Claim) -> Option<Uuid> {
         let jobs = lock(&self.jobs);
         let patience = Millis::try_from(claim.patience.as_millis()).unwrap_or(Millis::MAX / 4);
         let patient = now().saturating_sub(patience);
         let mut best: Option<(i64, Uuid)> = None;
+        let mut has = claim.has.asked();
         for (Reverse(priority), id) in &jobs.queue {
             if best.is_some_and(|(of_best, _)| of_best != *priority) {
                 break;
             }
             let Some(record) = jobs.all.get(id).and_then(Seen::record) else { continue };
-            if !claim.kinds.contains(&record.kind) {
+            if !claim.kinds.contains(&record.kind) || !has(record.model.as_deref()) {
                 continue;
             }
             let is_other = claim.resident.is_some()

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use async_nats::connection::State;
+use async_nats::{connection::State, jetstream::kv};
 use futures_util::TryStreamExt;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -34,6 +34,11 @@ struct StoredFile {
     bytes: u64,
     sha256: String,
     created: Millis,
+}
+
+fn file(id: Uuid, entry: &kv::Entry) -> Result<File, StoreError> {
+    let StoredFile { owner, name, bytes, sha256, created } = parsed(&entry.value)?;
+    Ok(File { id, owner, name, bytes, sha256, created })
 }
 
 pub(super) fn error(error: &(dyn std::error::Error + 'static)) -> StoreError {
@@ -94,8 +99,19 @@ impl Nats {
 
     async fn file_of(&self, id: Uuid) -> Result<Option<File>, StoreError> {
         let Some(entry) = self.entry(&self.files, &id.to_string()).await? else { return Ok(None) };
-        let StoredFile { owner, name, bytes, sha256, created } = parsed(&entry.value)?;
-        Ok(Some(File { id, owner, name, bytes, sha256, created }))
+        file(id, &entry).map(Some)
+    }
+
+    /// All files of clients, oldest first.
+    async fn all_files(&self) -> Result<Vec<File>, StoreError> {
+        let keys = self.files.keys().await.map_err(|why| error(&why))?;
+        let keys: Vec<String> = keys.try_collect().await.map_err(|why| error(&why))?;
+        let mut files = Vec::new();
+        for id in keys.iter().filter_map(|key| Uuid::parse_str(key).ok()) {
+            files.extend(self.file_of(id).await?);
+        }
+        files.sort_by_key(|file| file.id);
+        Ok(files)
     }
 }
 
@@ -253,17 +269,18 @@ impl Store for Nats {
         Box::pin(self.file_of(id))
     }
 
+    fn files(&self, owner: Option<String>) -> Answer<'_, Vec<File>> {
+        Box::pin(async move {
+            let mut files = self.all_files().await?;
+            files.retain(|file| owner.as_ref().is_none_or(|owner| *owner == file.owner));
+            Ok(files)
+        })
+    }
+
     fn old_files(&self, before: Millis) -> Answer<'_, Vec<Uuid>> {
         Box::pin(async move {
-            let keys = self.files.keys().await.map_err(|why| error(&why))?;
-            let keys: Vec<String> = keys.try_collect().await.map_err(|why| error(&why))?;
-            let mut old = Vec::new();
-            for id in keys.iter().filter_map(|key| Uuid::parse_str(key).ok()) {
-                if self.file_of(id).await?.is_some_and(|file| file.created < before) {
-                    old.push(id);
-                }
-            }
-            Ok(old)
+            let files = self.all_files().await?.into_iter();
+            Ok(files.filter(|file| file.created < before).map(|file| file.id).collect())
         })
     }
 

@@ -33,24 +33,25 @@ fn to_json(value: &impl serde::Serialize) -> rusqlite::Result<String> {
         .map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))
 }
 
-/// Finds the next job: by priority, then jobs of the resident model and jobs that waited too long, then
-/// by age. Both questions follow an index and stop at the first job: a sort of all jobs that wait would
-/// take longer with each of them.
+/// Finds the next job of a model that the worker has: by priority, then jobs of the resident model and jobs that waited too long, then
+/// by age. Both questions follow an index and stop at the first job that fits: a sort of all jobs that
+/// wait would take longer with each of them.
 fn next(group: &Group<'_>, claim: &Claim, at: Millis) -> rusqlite::Result<Option<Uuid>> {
     let kinds: Vec<&str> = claim.kinds.iter().map(|kind| kind.name()).collect();
     let kinds = to_json(&kinds)?;
     let oldest = "SELECT id, priority, model, created FROM job
          WHERE state = 'queued' AND kind IN (SELECT value FROM json_each(?1))
-         ORDER BY priority DESC, id LIMIT 1";
-    let oldest = group
-        .connection
-        .prepare_cached(oldest)?
-        .query_row([&kinds], |row| {
-            let model: Option<String> = row.get(2)?;
-            Ok((id(row, 0)?, row.get::<_, i64>(1)?, model, row.get::<_, Millis>(3)?))
-        })
-        .optional()?;
-    let Some((oldest, priority, model, created)) = oldest else { return Ok(None) };
+         ORDER BY priority DESC, id";
+    let mut statement = group.connection.prepare_cached(oldest)?;
+    let mut rows = statement.query([&kinds])?;
+    let mut has = claim.has.asked();
+    let (oldest, priority, model, created) = loop {
+        let Some(row) = rows.next()? else { return Ok(None) };
+        let model: Option<String> = row.get(2)?;
+        if has(model.as_deref()) {
+            break (id(row, 0)?, row.get::<_, i64>(1)?, model, row.get::<_, Millis>(3)?);
+        }
+    };
     // If the oldest one can wait, all others can.
     let may_wait = created > at - millis(claim.patience);
     let Some(resident) =

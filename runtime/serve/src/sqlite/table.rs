@@ -2,7 +2,7 @@
 
 use std::{sync::PoisonError, time::Duration};
 
-use rusqlite::{OptionalExtension, named_params};
+use rusqlite::{OptionalExtension, Row, named_params};
 use serde_json::{Value, json};
 use tokio::sync::broadcast;
 use uuid::Uuid;
@@ -18,11 +18,25 @@ use crate::{
     },
 };
 
+/// Jobs behind a job that are counted to find its place from the end of the queue.
+const BEHIND: i64 = 200;
 /// Jobs whose mean time is reported.
 const RECENT: i64 = 20;
 
 fn whole(number: i64) -> u64 {
     u64::try_from(number).unwrap_or(0)
+}
+
+/// Reads a file of a client.
+fn file(row: &Row<'_>) -> rusqlite::Result<File> {
+    Ok(File {
+        id: id(row, 0)?,
+        owner: row.get(1)?,
+        name: row.get(2)?,
+        bytes: whole(row.get(3)?),
+        sha256: row.get(4)?,
+        created: row.get(5)?,
+    })
 }
 
 impl Store for Sqlite {
@@ -128,17 +142,26 @@ impl Store for Sqlite {
 
     fn ahead(&self, id: Uuid) -> Answer<'_, Option<u64>> {
         self.read(move |connection| {
-            // Two ranges of the index of states; an OR of both would read the whole queue.
-            let select = "SELECT
+            // Two ranges of the index of states; an OR of both would read the whole queue. Clients ask most
+            // about jobs that they have just sent, with few jobs behind them: then those are counted.
+            let select = "SELECT CASE WHEN behind < ?2 THEN total - 1 - behind ELSE
                      (SELECT count(*) FROM job AS other
-                         WHERE other.state = 'queued' AND other.priority > job.priority)
+                         WHERE other.state = 'queued' AND other.priority > of.priority)
                      + (SELECT count(*) FROM job AS other
+                         WHERE other.state = 'queued' AND other.priority = of.priority
+                             AND other.id < of.id)
+                     END
+                 FROM (SELECT job.id, job.priority,
+                     (SELECT sum(jobs) FROM tally WHERE tally.state = 'queued') AS total,
+                     (SELECT count(*) FROM (SELECT 1 FROM job AS other
+                         WHERE other.state = 'queued' AND other.priority < job.priority LIMIT ?2))
+                     + (SELECT count(*) FROM (SELECT 1 FROM job AS other
                          WHERE other.state = 'queued' AND other.priority = job.priority
-                             AND other.id < job.id)
-                 FROM job WHERE job.id = ?1 AND job.state = 'queued'";
+                             AND other.id > job.id LIMIT ?2)) AS behind
+                     FROM job WHERE job.id = ?1 AND job.state = 'queued') AS of";
             let ahead = connection
                 .prepare_cached(select)?
-                .query_row([id.to_string()], |row| row.get(0))
+                .query_row((id.to_string(), BEHIND), |row| row.get(0))
                 .optional()?;
             Ok(ahead.map(whole))
         })
@@ -283,17 +306,16 @@ impl Store for Sqlite {
     fn file(&self, wanted: Uuid) -> Answer<'_, Option<File>> {
         self.read(move |connection| {
             let select = "SELECT id, owner, name, bytes, sha256, created FROM file WHERE id = ?1";
-            let file = connection.prepare_cached(select)?.query_row([wanted.to_string()], |row| {
-                Ok(File {
-                    id: id(row, 0)?,
-                    owner: row.get(1)?,
-                    name: row.get(2)?,
-                    bytes: whole(row.get(3)?),
-                    sha256: row.get(4)?,
-                    created: row.get(5)?,
-                })
-            });
-            file.optional()
+            connection.prepare_cached(select)?.query_row([wanted.to_string()], file).optional()
+        })
+    }
+
+    fn files(&self, owner: Option<String>) -> Answer<'_, Vec<File>> {
+        self.read(move |connection| {
+            let select = "SELECT id, owner, name, bytes, sha256, created FROM file
+                 WHERE ?1 IS NULL OR owner = ?1 ORDER BY id";
+            let mut statement = connection.prepare_cached(select)?;
+            statement.query_map([owner], file)?.collect()
         })
     }
 

@@ -5,15 +5,16 @@ use std::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use acestep_engine::{Event, Observe};
 use tokio::{runtime::Handle, task::JoinHandle, time};
 
-use super::Times;
+use super::{Times, Worker};
 use crate::{
     job::{Progress, State},
+    stages::{Clock, LOADING, Spent},
     store::{Found, Held, Lease, News, Store, StoreError},
 };
 
@@ -30,17 +31,21 @@ impl Keeper {
     /// Begins to keep a lease.
     pub(super) fn new(
         runtime: &Handle,
-        store: &Arc<dyn Store>,
-        times: Times,
+        worker: &Worker<'_>,
         lease: &Lease,
         watch: &Arc<Watch>,
     ) -> Self {
-        let (store, lease, watch) = (store.clone(), lease.clone(), watch.clone());
-        Self(runtime.spawn(async move { keep(&*store, times, &lease, &watch).await }))
+        let (store, times, hangs) = (worker.store.clone(), worker.times, worker.hangs);
+        let (lease, watch) = (lease.clone(), watch.clone());
+        Self(runtime.spawn(async move {
+            keep(&*store, times, &lease, &watch).await;
+            hangs();
+        }))
     }
 }
 
-/// Extends the lease and reports news, for ever.
+/// Extends the lease and reports news, until the job hangs. Then the lease runs out, if the process does
+/// not end before.
 async fn keep(store: &dyn Store, times: Times, lease: &Lease, watch: &Watch) {
     // A lease may be shorter than the time between two reports.
     let pause = times.report.min(times.extend);
@@ -48,6 +53,13 @@ async fn keep(store: &dyn Store, times: Times, lease: &Lease, watch: &Watch) {
     loop {
         time::sleep(pause).await;
         quiet += pause;
+        let still = watch.still();
+        if !times.stall.is_zero() && still > times.stall {
+            return tracing::error!(
+                seconds = still.as_secs(),
+                "no progress: the worker is given up"
+            );
+        }
         let is_quiet = watch.news().is_empty();
         if is_quiet && quiet < times.extend {
             // A wish to cancel comes with the answer, so ask often.
@@ -72,9 +84,12 @@ async fn keep(store: &dyn Store, times: Times, lease: &Lease, watch: &Watch) {
 }
 
 /// Observer of a job: collects news, and knows if the job is cancelled.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Watch {
     news: Mutex<News>,
+    clock: Mutex<Clock>,
+    /// When the job last told something.
+    moved: Mutex<Instant>,
     /// Held while news is stored, so that the end of a job comes after it.
     storing: tokio::sync::Mutex<()>,
     cancel: AtomicBool,
@@ -83,8 +98,33 @@ pub(super) struct Watch {
 
 impl Watch {
     /// An observer that cancels when `ending` is true.
-    pub(super) fn new(ending: Arc<AtomicBool>) -> Self {
-        Self { ending, ..Self::default() }
+    pub(super) fn new(ending: Arc<AtomicBool>, clock: Clock) -> Self {
+        Self {
+            news: Mutex::default(),
+            clock: Mutex::new(clock),
+            moved: Mutex::new(Instant::now()),
+            storing: tokio::sync::Mutex::default(),
+            cancel: AtomicBool::default(),
+            ending,
+        }
+    }
+
+    /// The time since the job last told something.
+    fn still(&self) -> Duration {
+        self.moved.lock().unwrap_or_else(PoisonError::into_inner).elapsed()
+    }
+
+    /// The seconds of the stages of a job that has ended.
+    pub(super) fn spent(&self) -> Vec<Spent> {
+        self.clock.lock().unwrap_or_else(PoisonError::into_inner).end(Instant::now())
+    }
+
+    /// Takes progress over, with the time left.
+    fn progressed(&self, progress: Progress) {
+        let mut clock = self.clock.lock().unwrap_or_else(PoisonError::into_inner);
+        let left = clock.tick(&progress, Instant::now());
+        let eta_s = left.map(|seconds| seconds.ceil() as u64);
+        self.news().progress = Some(Progress { eta_s, ..progress });
     }
 
     pub(super) fn news(&self) -> std::sync::MutexGuard<'_, News> {
@@ -113,19 +153,19 @@ impl Watch {
 
 impl Observe for Watch {
     fn event(&self, event: Event) {
+        *self.moved.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
         match event {
             Event::Loading(stage) => {
-                let stage = format!("loading: {}", stage.name);
-                self.news().progress = Some(Progress { stage, ..Progress::default() });
+                let stage = format!("{LOADING}{}", stage.name);
+                self.progressed(Progress { stage, ..Progress::default() });
             }
-            Event::Advanced { stage, done, total } => {
-                self.news().progress = Some(Progress {
-                    stage: stage.name.to_owned(),
-                    unit: stage.unit.name().to_owned(),
-                    done: done as u64,
-                    total: total as u64,
-                });
-            }
+            Event::Advanced { stage, done, total } => self.progressed(Progress {
+                stage: stage.name.to_owned(),
+                unit: stage.unit.name().to_owned(),
+                done: done as u64,
+                total: total as u64,
+                eta_s: None,
+            }),
             Event::Noticed(notice) => self.news().notices.push(notice.0),
             Event::Overflowed { who, dtype } => {
                 self.news().notices.push(acestep_engine::retry::notice(who, dtype).0);

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use acestep_serve::{
     job::{Job, JobError, Kind, NewJob, State},
-    store::{Claim, End, Found, Held, Lease, News, Store},
+    store::{Claim, End, Found, Has, Held, Lease, News, Store},
 };
 use serde_json::json;
 
@@ -37,6 +37,7 @@ pub(crate) use of_each_store;
 of_each_store!(
     jobs_run_by_priority_and_then_by_age,
     jobs_of_the_model_in_memory_go_first_but_no_other_waits_for_ever,
+    a_worker_takes_only_jobs_whose_model_it_has,
     a_lost_worker_gives_its_job_back_once_and_then_the_job_fails,
     a_worker_without_its_lease_changes_nothing,
     a_queued_job_is_cancelled_at_once_and_a_running_one_by_its_worker,
@@ -58,6 +59,7 @@ pub(crate) fn offer(worker: &str, lease: Duration) -> Claim {
     Claim {
         worker: worker.into(),
         kinds: Kind::ALL.to_vec(),
+        has: Has::all(),
         resident: None,
         patience: Duration::from_secs(300),
         lease,
@@ -111,6 +113,23 @@ async fn jobs_of_the_model_in_memory_go_first_but_no_other_waits_for_ever(place:
     let impatient = Claim { patience: Duration::from_millis(10), ..resident };
     let taken = store.claim(impatient).await.expect("answered").expect("a job");
     assert_eq!(taken.id, other.id);
+}
+
+async fn a_worker_takes_only_jobs_whose_model_it_has(place: Place) {
+    let store = place.store().await;
+    let of = |model: Option<&str>| NewJob { model: model.map(str::to_owned), ..new("song") };
+    let put = async |new| store.put(new).await.expect("stored").job.id;
+    let urgent = put(NewJob { priority: 3, ..of(Some("base")) }).await;
+    let (any, own) = (put(of(None)).await, put(of(Some("tiny"))).await);
+    let has = Has::new(|name| name == "tiny");
+    let small = Claim { has, resident: Some("tiny".into()), ..offer("small", LEASE) };
+    let take =
+        async |claim: &Claim| store.claim(claim.clone()).await.expect("answered").map(|job| job.id);
+    // First the job of the model in memory, then the other one that it can run.
+    assert_eq!(take(&small).await, Some(own));
+    assert_eq!(take(&small).await, Some(any));
+    assert_eq!(take(&small).await, None);
+    assert_eq!(take(&offer("large", LEASE)).await, Some(urgent));
 }
 
 async fn a_lost_worker_gives_its_job_back_once_and_then_the_job_fails(place: Place) {

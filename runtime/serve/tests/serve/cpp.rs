@@ -204,6 +204,9 @@ async fn a_job_that_failed_has_its_reason_and_one_that_was_cancelled_says_so() {
         assert_eq!(cancelled["status"], "cancelled");
         assert_eq!(get(&format!("{url}/job?id=0123456789abcdef")).status(), 404);
         assert_eq!(get(&format!("{url}/job")).status(), 400);
+        // No call makes an id of jobs of two tasks.
+        let words = id(post(&format!("{url}/lm"), &json!({ "caption": "rain" })));
+        assert_eq!(get(&format!("{url}/job?id={words}.{failed}")).status(), 404);
     })
     .await;
 }

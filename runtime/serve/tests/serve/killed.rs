@@ -16,6 +16,7 @@ use acestep_serve::{
     http::Security,
     job::{Job, NewJob, State},
     store::{Found, Store},
+    worker::Times,
 };
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -32,6 +33,7 @@ of_each_store!(
     a_killed_server_loses_no_job_and_makes_none_twice,
     two_workers_share_the_jobs_for_a_time,
     a_client_that_goes_away_leaves_its_job,
+    a_job_that_hangs_is_taken_from_its_worker_and_done_by_another,
 );
 
 /// The time of the long test in seconds: `SERVE_TEST_SECONDS=3600` for an hour.
@@ -266,6 +268,21 @@ async fn a_client_that_goes_away_leaves_its_job(place: Place) {
     };
     drop(client);
     assert_eq!(until(&queue.store, id, is_ended).await.state, State::Done);
+}
+
+async fn a_job_that_hangs_is_taken_from_its_worker_and_done_by_another(place: Place) {
+    let queue = place.open().await;
+    let sweeper = queue.sweep(Duration::from_millis(100));
+    let is_draining: &'static AtomicBool = Box::leak(Box::default());
+    queue.work("first", Times { stall: Duration::from_millis(300), ..quick() }, is_draining);
+    let id = put(&queue.store, "hang").await;
+    until(&queue.store, id, |job| job.state == State::Running).await;
+    queue.work("second", quick(), is_draining);
+    let job = until(&queue.store, id, is_ended).await;
+    assert_eq!((job.state, job.attempts), (State::Done, 2), "{job:?}");
+    assert_eq!(job.worker.as_deref(), Some("second"));
+    is_draining.store(true, std::sync::atomic::Ordering::Relaxed);
+    sweeper.abort();
 }
 
 /// The disk is a small one in memory, which only root can mount.

@@ -72,7 +72,13 @@ async fn events_count_up_and_progress_is_removed_at_the_end(place: Place) {
     let store = place.store().await;
     let job = put(&store, "song").await;
     let lease = lease_of(&claim(&store, "w").await.expect("a job"));
-    let progress = Progress { stage: "diffusion".into(), unit: "step".into(), done: 3, total: 8 };
+    let progress = Progress {
+        stage: "diffusion".into(),
+        unit: "step".into(),
+        done: 3,
+        total: 8,
+        eta_s: Some(40),
+    };
     let news = News {
         progress: Some(progress.clone()),
         notices: vec!["the seed is 7".into()],

@@ -27,11 +27,14 @@ use acestep_serve::{
 use serde_json::{Map, Value, json};
 use tokio::{net::TcpListener, runtime::Handle, sync::watch};
 
+/// The most songs of a job, as of the real runner.
+const MOST_SONGS: u64 = 8;
 const DIFFUSION: Stage = Stage { name: "diffusion", unit: Unit::Step };
 
 /// A runner that obeys words of the caption or the text: `slow` takes two seconds, `long` a minute,
 /// `heard` is a song whose sound comes in pieces before its end,
-/// `brief` no time and makes no song, `full once` and `full always` meet a full disk, `fail` fails, `panic` panics, `kill` ends the process.
+/// `brief` no time and makes no song, `full once` and `full always` meet a full disk, `fail` fails, `panic` panics, `kill` ends the process,
+/// `hang` says nothing for ten seconds in its first attempt.
 pub(crate) struct Sine;
 
 impl Runner for Sine {
@@ -55,6 +58,10 @@ impl Runner for Sine {
             return Err(Stopped::Failed(acestep_serve::worker::of_files(&error)));
         }
         assert!(!words.contains("panic"), "the caption says so");
+        if words.contains("hang") && task.job.attempts == 1 {
+            thread::sleep(Duration::from_secs(10));
+            return Err(Stopped::Cancelled);
+        }
         if words.contains("kill") {
             std::process::abort();
         }
@@ -115,7 +122,7 @@ fn generate(task: &mut Task<'_>) -> Result<(), Stopped> {
     }
     let songs = &request["batch_size"];
     let songs = songs.as_u64().or(songs.as_str().and_then(|text| text.parse().ok()));
-    for track in 1..=songs.unwrap_or(1) as u32 {
+    for track in 1..=songs.unwrap_or(1).min(MOST_SONGS) as u32 {
         song(task, track, 48_000, 2)?;
         lines(task, track)?;
         if resolved["caption"].as_str().is_some_and(|words| words.contains("picture")) {
@@ -337,7 +344,8 @@ impl Queue {
         let name = name.to_owned();
         thread::spawn(move || {
             let is_ending = Arc::default();
-            let worker = Worker { name, store, objects, times, is_draining, is_ending };
+            let hangs = || ();
+            let worker = Worker { name, store, objects, times, is_draining, is_ending, hangs };
             while !is_draining.load(Ordering::Relaxed) {
                 if let Err(error) = worker.run(&runtime, &mut Sine) {
                     tracing::error!(%error, "the worker begins again");
@@ -444,5 +452,6 @@ pub(crate) fn quick() -> Times {
         look: Duration::from_millis(50),
         patience: Duration::from_secs(1),
         full: Duration::from_millis(50),
+        stall: Duration::from_secs(60),
     }
 }

@@ -63,6 +63,15 @@ async fn a_task_is_released_asked_for_and_fetched() {
             let answer = get(&format!("{url}{file}"));
             assert_eq!(answer.headers()["content-type"], "audio/flac");
             assert_eq!(&bytes(answer)[..4], b"fLaC");
+            let beyond = agent().get(format!("{url}{file}")).header("range", "bytes=9-3").call();
+            let beyond = beyond.expect("an answer");
+            assert_eq!(beyond.status(), 416);
+            assert!(
+                beyond.headers()["content-range"]
+                    .to_str()
+                    .is_ok_and(|to| to.starts_with("bytes */"))
+            );
+            assert_eq!(body(beyond)["code"], "bad_range");
         }
         // A client may name a result as the source of another task.
         let id = release(&root, &json!({ "prompt": "x", "audio_format": "wav" }));
@@ -77,6 +86,8 @@ async fn a_task_is_released_asked_for_and_fetched() {
         let foreign = "01890000-0000-7000-8000-000000000000/1.wav";
         let cover = json!({ "prompt": "x", "task_type": "cover", "src_audio_path": foreign });
         assert_eq!(post(&format!("{root}/release_task"), &cover).status(), 404);
+        let twice = get(&format!("{root}/v1/audio?path=x&path=y"));
+        assert_eq!((twice.status().as_u16(), &body(twice)["code"]), (400, &json!("bad_value")));
         for path in ["/etc/passwd", "..%2F..%2Fjobs.sqlite", "", "x"] {
             let answer = get(&format!("{root}/v1/audio?path={path}"));
             assert_eq!((answer.status().as_u16(), path), (404, path));

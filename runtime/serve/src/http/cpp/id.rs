@@ -24,11 +24,15 @@ fn parse(id: &str) -> Option<Vec<Uuid>> {
 /// Returns the jobs of an id.
 ///
 /// # Errors
-/// 404 if one of them is unknown.
+/// 404 if one of them is unknown, or if they are of different tasks: no call makes such an id.
 pub(super) async fn jobs(server: &Server, caller: &Caller, id: &str) -> Result<Vec<Job>, ApiError> {
     let mut jobs = Vec::new();
     for id in parse(id).ok_or_else(ApiError::no_job)? {
-        jobs.push(server.job(caller, id).await?);
+        let job: Job = server.job(caller, id).await?;
+        if jobs.first().is_some_and(|first: &Job| first.kind != job.kind) {
+            return Err(ApiError::no_job());
+        }
+        jobs.push(job);
     }
     Ok(jobs)
 }

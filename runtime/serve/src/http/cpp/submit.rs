@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 use super::{Failure, MOST_SONGS, id};
 use crate::{
-    http::{ApiError, Caller, Server, Submission, formats, input::Input},
+    http::{ApiError, Caller, Server, Submission, formats, input::Input, sent},
     job::Kind,
     store::File,
 };
@@ -137,6 +137,7 @@ async fn submit(server: &Server, caller: &Caller, jobs: Vec<(Kind, Map<String, V
         match server.submit(caller, kind, request, Submission::default()).await {
             Ok(put) => ids.push(put.job.id),
             Err(error) => {
+                sent::refuse();
                 for id in ids {
                     server.store.cancel(id).await.map_err(ApiError::from)?;
                 }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use axum::{
     Extension,
-    extract::{Query, Request, State},
-    response::Response,
+    extract::{Request, State},
+    response::{IntoResponse, Response},
 };
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -15,6 +15,7 @@ use super::{Answer, Failure, adapters, fields, progress, wrapped, wrong};
 use crate::{
     http::{
         ApiError, Caller, Server, Submission,
+        extract::Query,
         input::{self, Input},
         jobs::idempotency_key,
         outputs, results,
@@ -134,13 +135,15 @@ pub(super) struct Named {
 pub(super) async fn audio(
     State(server): State<Arc<Server>>,
     Extension(caller): Extension<Caller>,
-    Query(Named { path }): Query<Named>,
+    named: Result<Query<Named>, ApiError>,
     request: Request,
 ) -> Result<Response, Failure> {
+    let Query(Named { path }) = named?;
     let missing = || {
         let status = axum::http::StatusCode::NOT_FOUND;
         ApiError::new(status, "result_not_found", "no result has this name")
     };
     let (job, place) = result(&server, &caller, &path).await?.ok_or_else(missing)?;
-    Ok(outputs::file(&server, &job.outputs[place], request).await?)
+    let refused = |error| Failure::from(error).into_response();
+    Ok(outputs::file(&server, &job.outputs[place], request, refused).await?)
 }

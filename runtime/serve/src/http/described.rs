@@ -1,0 +1,295 @@
+//! The description of the API (OpenAPI): the native API from its functions, the faces of other programs
+//! from a table, and what all calls share.
+
+mod calls;
+
+use std::sync::Arc;
+
+use axum::{Json, Router};
+use serde_json::{Map, Value, json};
+use utoipa::OpenApi;
+
+use self::calls::{CALLS, CPP, Call, Field, Gives, UPSTREAM};
+use super::{Server, events, files, info, jobs, outputs, read, stream};
+
+pub(super) fn routes() -> Router<Arc<Server>> {
+    Router::new().route("/openapi.json", read(openapi))
+}
+
+/// The native API.
+#[derive(OpenApi)]
+#[openapi(
+    info(title = "acestep", description = "Music and speech on your own machine"),
+    paths(
+        jobs::submit,
+        jobs::list,
+        jobs::show,
+        jobs::mark,
+        jobs::cancel,
+        jobs::retry,
+        jobs::remove,
+        outputs::output,
+        outputs::track,
+        outputs::content,
+        stream::audio,
+        events::events,
+        files::upload,
+        files::list,
+        files::remove,
+        info::alive,
+        info::ready,
+        info::metrics,
+        info::server,
+        info::session,
+    )
+)]
+struct Native;
+
+/// Returns the description of the API.
+async fn openapi() -> Json<Value> {
+    Json(document())
+}
+
+/// Returns the whole description.
+fn document() -> Value {
+    let mut document = serde_json::to_value(Native::openapi()).unwrap_or_default();
+    let events = &mut document["paths"]["/v1/jobs/{id}/events"]["get"]["responses"]["200"];
+    events["content"] = json!({ "text/event-stream": {} });
+    let removed = &mut document["paths"]["/v1/jobs/{id}"]["delete"]["responses"]["200"];
+    removed["content"]["application/json"]["schema"] =
+        json!({ "anyOf": [of("Job"), of("Forgotten")] });
+    for call in CALLS {
+        document["paths"][call.path][call.method] = call.described();
+    }
+    if let Some(schemas) = schemas().as_object() {
+        for (name, schema) in schemas {
+            document["components"]["schemas"][name] = schema.clone();
+        }
+    }
+    // What an answer adds to what is stored.
+    let added = &mut document["components"]["schemas"];
+    added["Job"]["properties"]["position"] = json!({
+        "type": ["integer", "null"], "description": "The place in the queue, from 1.",
+    });
+    added["Output"]["properties"]["url"] =
+        json!({ "type": "string", "description": "Its address on this server." });
+    document["components"]["securitySchemes"] = json!({
+        "key": { "type": "http", "scheme": "bearer" },
+    });
+    // Without keys the server needs none.
+    document["security"] = json!([{}, { "key": [] }]);
+    for path in document["paths"].as_object_mut().into_iter().flat_map(Map::values_mut) {
+        for (_, operation) in path.as_object_mut().into_iter().flatten() {
+            add_errors(operation);
+        }
+    }
+    document
+}
+
+/// Adds the errors of all calls: each of them may need a key, or name what is not there.
+fn add_errors(operation: &mut Value) {
+    let schema = match operation["tags"][0].as_str() {
+        Some(UPSTREAM) => json!({ "anyOf": [of("UpstreamError"), of("Error")] }),
+        Some(CPP) => json!({ "anyOf": [of("CppError"), of("Error")] }),
+        _ => of("Error"),
+    };
+    let content = json!({ "application/json": { "schema": schema } });
+    let Some(responses) = operation["responses"].as_object_mut() else { return };
+    // A 500 would be a mistake of the program, so no call names it.
+    let more = [
+        ("4XX", "the reason, and mostly a hint"),
+        ("503", "the queue cannot be used, or no worker is ready"),
+        ("504", "the job goes on"),
+        ("507", "the disk is full"),
+    ];
+    for (status, about) in more {
+        responses.entry(status).or_insert_with(|| json!({ "description": about }));
+    }
+    for (status, response) in responses {
+        if status.starts_with(['4', '5']) {
+            response["content"] = content.clone();
+        }
+    }
+}
+
+fn of(name: &str) -> Value {
+    json!({ "$ref": format!("#/components/schemas/{name}") })
+}
+
+/// Schemas of the faces, and of errors.
+fn schemas() -> Value {
+    let text = json!({ "type": "string" });
+    let maybe = json!({ "type": ["string", "null"] });
+    json!({
+        "Any": { "type": "object" },
+        "Forgotten": {
+            "type": "object",
+            "required": ["id", "state"],
+            "properties": { "id": text, "state": { "const": "forgotten" } },
+        },
+        "Error": {
+            "type": "object",
+            "required": ["error"],
+            "properties": { "error": {
+                "type": "object",
+                "required": ["code", "message", "type"],
+                "properties": {
+                    "code": text, "message": text, "param": maybe, "hint": maybe, "type": text,
+                },
+            } },
+        },
+        "UpstreamError": {
+            "type": "object",
+            "required": ["detail", "code"],
+            "properties": { "detail": text, "code": text, "param": maybe },
+        },
+        "CppError": {
+            "type": "object", "required": ["error"], "properties": { "error": text },
+        },
+        "Envelope": {
+            "type": "object",
+            "required": ["data", "code", "error", "timestamp"],
+            "properties": {
+                "data": {}, "code": { "type": "integer" }, "error": maybe,
+                "timestamp": { "type": "integer" }, "extra": {},
+            },
+        },
+        "Models": {
+            "type": "object",
+            "required": ["object", "data"],
+            "properties": {
+                "object": { "const": "list" },
+                "data": { "type": "array", "items": {
+                    "type": "object",
+                    "required": ["id", "object", "created", "owned_by"],
+                    "properties": {
+                        "id": text, "object": { "const": "model" },
+                        "created": { "type": "integer" }, "owned_by": text,
+                    },
+                } },
+            },
+        },
+        "CppId": { "type": "object", "required": ["id"], "properties": { "id": text } },
+        "CppState": {
+            "type": "object",
+            "required": ["status"],
+            "properties": {
+                "status": { "enum": ["running", "done", "failed", "cancelled"] },
+                "error": text,
+            },
+        },
+    })
+}
+
+impl Call {
+    fn described(&self) -> Value {
+        let mut parameters: Vec<Value> = Vec::new();
+        for part in self.path.split('/') {
+            if let Some(name) = part.strip_prefix('{').and_then(|part| part.strip_suffix('}')) {
+                parameters.push(parameter(name, "path", true));
+            }
+        }
+        for name in self.query {
+            let (name, is_needed) = needed(name);
+            parameters.push(parameter(name, "query", is_needed));
+        }
+        let mut operation = json!({
+            "tags": [self.face],
+            "summary": self.about,
+            "parameters": parameters,
+            "responses": self.gives.responses(),
+        });
+        if let Some(fields) = self.body {
+            operation["requestBody"] = body(self.path, fields);
+        }
+        operation
+    }
+}
+
+/// Splits the mark of a field that is needed from its name.
+fn needed(name: &str) -> (&str, bool) {
+    name.strip_suffix('!').map_or((name, false), |name| (name, true))
+}
+
+fn parameter(name: &str, place: &str, is_needed: bool) -> Value {
+    json!({ "name": name, "in": place, "required": is_needed, "schema": { "type": "string" } })
+}
+
+fn body(path: &str, fields: &[Field]) -> Value {
+    let is_file = |(_, kind): &Field| *kind == "file";
+    let mut properties = Map::new();
+    let mut required = Vec::new();
+    for (name, kind) in fields {
+        let (name, is_needed) = needed(name);
+        let schema = match *kind {
+            "any" => json!({}),
+            "file" => json!({ "type": "string", "format": "binary" }),
+            kind => json!({ "type": kind }),
+        };
+        properties.insert(name.to_owned(), schema);
+        if is_needed {
+            required.push(name);
+        }
+    }
+    let object = json!({ "type": "object", "properties": properties, "required": required });
+    let schema = match path {
+        // Several songs at once.
+        "/synth" => json!({ "anyOf": [object, { "type": "array", "items": object }] }),
+        _ => object,
+    };
+    let kind = match fields.iter().any(is_file) {
+        true => "multipart/form-data",
+        false => "application/json",
+    };
+    json!({ "content": { kind: { "schema": schema } } })
+}
+
+impl Gives {
+    fn responses(self) -> Value {
+        let binary = json!({ "schema": { "type": "string", "format": "binary" } });
+        // The schema of events is that of each one, and they differ.
+        let text = json!({});
+        let of_name = |name| json!({ "application/json": { "schema": of(name) } });
+        let content = match self {
+            Self::Json(name) => of_name(name),
+            Self::Sound => json!({ "audio/*": binary, "text/event-stream": text }),
+            Self::Chat => {
+                json!({ "application/json": { "schema": of("Any") }, "text/event-stream": text })
+            }
+            Self::Events => json!({ "text/event-stream": text }),
+            Self::Result => json!({
+                "application/json": {}, "audio/*": binary, "application/octet-stream": binary,
+                "multipart/mixed": binary,
+            }),
+            Self::Absent => return json!({ "501": { "description": "the call is not served" } }),
+        };
+        json!({ "200": { "description": "the answer", "content": content } })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_call_of_each_face_has_an_answer_and_errors_of_its_form() {
+        let document = document();
+        let error = |path: &str, method: &str| {
+            let responses = &document["paths"][path][method]["responses"];
+            responses["4XX"]["content"]["application/json"]["schema"].to_string()
+        };
+        for (path, method, form) in [
+            ("/v1/jobs", "post", "Error"),
+            ("/v1/audio/speech", "post", "Error"),
+            ("/release_task", "post", "UpstreamError"),
+            ("/job", "get", "CppError"),
+            ("/job", "post", "CppError"),
+        ] {
+            assert!(error(path, method).contains(&format!("/{form}\"")), "{path}");
+        }
+        assert_eq!(document["paths"]["/v1/models/{id}"]["get"]["parameters"][0]["in"], "path");
+        let speech = &document["paths"]["/v1/audio/speech"]["post"]["requestBody"]["content"];
+        assert_eq!(speech["application/json"]["schema"]["required"], json!(["input"]));
+        assert!(document["components"]["schemas"]["Job"].is_object());
+    }
+}

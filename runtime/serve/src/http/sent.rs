@@ -1,0 +1,129 @@
+//! Files of a request on its way. Those that no job took are removed at once when the request is refused,
+//! when its client goes away, or when an earlier job has its key.
+
+use std::{
+    collections::HashSet,
+    mem,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use axum::{
+    extract::{Request, State},
+    middleware::Next,
+    response::Response,
+};
+use serde_json::Value;
+use tempfile::TempPath;
+use tokio::{runtime::Handle, task};
+use uuid::Uuid;
+
+use super::{ApiError, Server};
+use crate::{maintenance, worker::of_files};
+
+tokio::task_local! {
+    static SENT: Arc<Mutex<Sent>>;
+}
+
+#[derive(Debug, Default)]
+struct Sent {
+    files: Vec<Uuid>,
+    /// True when the client went away.
+    is_gone: Arc<AtomicBool>,
+    /// Files that jobs took; none before a job was submitted.
+    taken: Option<HashSet<Uuid>>,
+}
+
+fn lock(sent: &Mutex<Sent>) -> MutexGuard<'_, Sent> {
+    sent.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn change(change: impl FnOnce(&mut Sent)) {
+    // Outside of a request, such as in a WebSocket, there are no files.
+    let _ = SENT.try_with(|sent| change(&mut lock(sent)));
+}
+
+/// Keeps a complete upload as the file `id`, as long as its request lives.
+///
+/// # Errors
+/// If it cannot be stored.
+pub(super) async fn keep(server: &Server, whole: TempPath, id: Uuid) -> Result<(), ApiError> {
+    let mut is_gone = Arc::default();
+    change(|sent| {
+        sent.files.push(id);
+        is_gone = sent.is_gone.clone();
+    });
+    let objects = server.objects.clone();
+    let kept = task::spawn_blocking(move || {
+        objects.keep_file(whole, id)?;
+        // The client went away meanwhile, and the file may have been removed before it was there.
+        if is_gone.load(Ordering::SeqCst) { objects.remove_file(id) } else { Ok(()) }
+    });
+    let kept = kept.await.map_err(|_| ApiError::internal("the file cannot be stored"))?;
+    kept.map_err(|error| ApiError::from(of_files(&error)))
+}
+
+/// Keeps the files that the request of a stored job names.
+pub(super) fn take(request: &Value) {
+    change(|sent| maintenance::ids(request, sent.taken.get_or_insert_default()));
+}
+
+/// Keeps no file: the jobs were refused, or are there already.
+pub(super) fn refuse() {
+    change(|sent| sent.taken = Some(HashSet::new()));
+}
+
+/// Removes files that nobody took, also when it is dropped in the middle of a request.
+struct Guard {
+    server: Arc<Server>,
+    sent: Arc<Mutex<Sent>>,
+}
+
+impl Guard {
+    /// Returns the files that nobody took. Without a job all files of an accepted request stay.
+    fn left(&self, is_accepted: bool) -> Vec<Uuid> {
+        let Sent { files, taken, .. } = mem::take(&mut *lock(&self.sent));
+        match taken {
+            None if is_accepted => Vec::new(),
+            None => files,
+            Some(taken) => files.into_iter().filter(|id| !taken.contains(id)).collect(),
+        }
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        lock(&self.sent).is_gone.store(true, Ordering::SeqCst);
+        let left = self.left(false);
+        let (false, Ok(runtime)) = (left.is_empty(), Handle::try_current()) else { return };
+        let server = self.server.clone();
+        runtime.spawn(async move { remove(&server, left).await });
+    }
+}
+
+/// The layer.
+pub(super) async fn layer(
+    State(server): State<Arc<Server>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let guard = Guard { server, sent: Arc::default() };
+    let response = SENT.scope(guard.sent.clone(), next.run(request)).await;
+    let left = guard.left(response.status().is_success());
+    if !left.is_empty() {
+        remove(&guard.server, left).await;
+    }
+    response
+}
+
+async fn remove(server: &Server, files: Vec<Uuid>) {
+    for id in files {
+        let objects = server.objects.clone();
+        let removed = task::spawn_blocking(move || objects.remove_file(id)).await;
+        if !matches!(removed, Ok(Ok(()))) || server.store.forget_file(id).await.is_err() {
+            tracing::warn!(%id, "a file of a refused request stays");
+        }
+    }
+}

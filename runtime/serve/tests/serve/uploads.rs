@@ -1,0 +1,128 @@
+//! Files that clients send: refused requests leave none, and their room is limited.
+
+use std::{fs, path::Path};
+
+use acestep_serve::http::{Key, Security};
+use serde_json::{Value, json};
+
+use crate::{
+    support::{Queue, Running},
+    web::{Answer, agent, body, client, form, get, post, start},
+};
+
+fn files(folder: &Path) -> usize {
+    fs::read_dir(folder.join("files")).expect("a folder").count()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refused_request_of_any_face_leaves_no_file() {
+    let (running, folder) = start().await;
+    let (url, folder) = (running.url(""), folder.path().to_owned());
+    client(move || {
+        let sound: &[(&str, &[u8])] = &[("src_audio", b"sound")];
+        let at = |path: &str| format!("{url}{path}");
+        let data = "data:audio/wav;base64,AAAA";
+        let chat = json!({
+            "messages": [{ "content": [{ "type": "input_audio", "input_audio": { "data": "AAAA" } }] }],
+            "audio_config": { "bpm": "fast" },
+        });
+        let song = json!({ "prompt": "x", "src_audio": data, "bpm": "fast" });
+        let speech = json!({ "input": "la", "ref_audio": data, "response_format": "tape" });
+        let both: [(&str, &[u8]); 2] = [("audio", b"x"), ("src_latents", &[0; 256])];
+        for answer in [
+            form(&at("/v1/jobs"), &[("request", r#"{"captoin":"x"}"#)], sound),
+            form(&at("/v1/jobs"), &[], sound),
+            form(&at("/v1/files"), &[("a", "b")], sound),
+            form(&at("/release_task"), &[("prompt", "x"), ("bpm", "fast")], sound),
+            form(&at("/synth"), &[("request", r#"{"caption":""}"#)], &[("audio", b"x")]),
+            form(&at("/synth"), &[("request", r#"[{"caption":"x"},{"captoin":"x"}]"#)], &both),
+            form(&at("/understand"), &[("request", "[1]")], &[("audio", b"x")]),
+            form(&at("/vae"), &[], &both),
+            form(&at("/v1/audio/generations"), &[("prompt", "x"), ("bpm", "fast")], sound),
+            post(&at("/v1/audio/generations"), &song),
+            post(&at("/v1/audio/speech"), &speech),
+            post(&at("/v1/chat/completions"), &chat),
+        ] {
+            let status = answer.status().as_u16();
+            let answer = body(answer);
+            assert!(status == 400, "{status} {answer}");
+            assert_eq!(files(&folder), 0, "{answer}");
+        }
+        assert_eq!(body(get(&at("/v1/files"))), json!({ "files": [] }));
+        // Latents win over a sound, which nobody needs then.
+        let taken = form(&at("/synth"), &[("request", r#"{"caption":"x"}"#)], &both);
+        assert_eq!((taken.status().as_u16(), files(&folder)), (200, 1));
+    })
+    .await;
+}
+
+fn upload(url: &str, key: &str, bytes: usize) -> Answer {
+    let mut text =
+        b"--b\r\nContent-Disposition: form-data; name=\"a\"; filename=\"a\"\r\n\r\n".to_vec();
+    text.extend(vec![7; bytes]);
+    text.extend(b"\r\n--b--\r\n");
+    let post = agent().post(format!("{url}/v1/files")).header("x-api-key", key);
+    post.content_type("multipart/form-data; boundary=b").send(&text[..]).expect("an answer")
+}
+
+fn id(answer: Answer) -> String {
+    body(answer)["id"].as_str().expect("an id").to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_files_of_a_client_and_of_all_have_a_limit_and_can_be_removed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let keys = ["ann", "bob"].map(|name| Key::new(name, &name.repeat(4))).to_vec();
+    let security = Security { keys, ..Security::default() };
+    let queue = Queue::open(folder.path(), None).await;
+    let running = Running::over(&queue, security, 0, 0, |server| {
+        server.limits.files = 1500;
+        server.limits.files_of_one = 1000;
+    })
+    .await;
+    let url = running.url("");
+    let folder = folder.path().to_owned();
+    client(move || {
+        let (ann, bob) = ("annannannann", "bobbobbobbob");
+        let ask = |method: &str, path: &str, key: &str| -> Answer {
+            let url = format!("{url}{path}");
+            let asked = match method {
+                "DELETE" => agent().delete(url).header("x-api-key", key).call(),
+                _ => agent().get(url).header("x-api-key", key).call(),
+            };
+            asked.expect("an answer")
+        };
+        let refused = |answer: Answer, words: &str| {
+            let status = answer.status().as_u16();
+            let answer = body(answer);
+            assert_eq!((status, &answer["error"]["code"]), (413, &json!("no_room")), "{answer}");
+            assert!(answer["error"]["message"].to_string().contains(words), "{answer}");
+        };
+        let first = id(upload(&url, ann, 600));
+        refused(upload(&url, ann, 401), "this client");
+        let second = id(upload(&url, ann, 400));
+        refused(upload(&url, bob, 501), "all clients");
+        let own = id(upload(&url, bob, 500));
+        assert_eq!(files(&folder), 3);
+        let list = body(ask("GET", "/v1/files", ann));
+        let ids: Vec<&Value> =
+            list["files"].as_array().expect("files").iter().map(|file| &file["id"]).collect();
+        assert_eq!(ids, [&json!(first), &json!(second)]);
+        // A job that waits needs its file; the file of another client is unknown.
+        let job = json!({ "kind": "encode", "request": { "audio": second } }).to_string();
+        let post = agent().post(format!("{url}/v1/jobs")).header("x-api-key", ann);
+        let job = body(post.content_type("application/json").send(job.as_bytes()).expect("taken"));
+        let path = |id: &str| format!("/v1/files/{id}");
+        assert_eq!(ask("DELETE", &path(&second), ann).status(), 409);
+        assert_eq!(ask("DELETE", &path(&own), ann).status(), 404);
+        assert_eq!(ask("DELETE", "/v1/files/x", ann).status(), 400);
+        let job = job["id"].as_str().expect("an id");
+        assert_eq!(ask("DELETE", &format!("/v1/jobs/{job}"), ann).status(), 200);
+        for id in [&first, &second] {
+            assert_eq!(ask("DELETE", &path(id), ann).status(), 204);
+        }
+        assert_eq!(files(&folder), 1);
+        assert_eq!(upload(&url, ann, 1000).status(), 200);
+    })
+    .await;
+}
