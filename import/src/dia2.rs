@@ -102,6 +102,13 @@ impl Dia2 {
         Self::open_among(&path, choice, &codecs)
     }
 
+    /// True if a model of this family is in the directory `path`.
+    pub fn is_at(path: &Path) -> bool {
+        let text = std::fs::read_to_string(path.join("config.json"));
+        let config = text.ok().and_then(|text| serde_json::from_str::<Value>(&text).ok());
+        config.is_some_and(|config| names::is_one(&config))
+    }
+
     fn open_among(path: &Path, choice: &Dia2Choice, codecs: &[PathBuf]) -> Result<Self, Error> {
         let directory = Directory::Disk(path.to_owned());
         directory.check()?;

@@ -287,13 +287,16 @@ impl<'ast> Visit<'ast> for Identifiers {
 /// All model families share the layers, the kernels and the engine.
 #[test]
 fn layers_kernels_and_the_engine_name_no_family() {
-    const FAMILIES: [&str; 10] = [
+    const FAMILIES: [&str; 13] = [
         "acestep",
         "oobleck",
         "qwen3",
         "speech",
         "qwen3_tts",
         "mimi",
+        "dia2",
+        "magpie",
+        "nanocodec",
         "acestep_music",
         "acestep_speech",
         "acestep_import",
@@ -347,6 +350,19 @@ fn no_family_names_another() {
                 "import/src/families/qwen3_tts",
             ],
             &["acestep", "oobleck", "acestep_music", "dia2", "magpie", "nanocodec"],
+        ),
+        (
+            &["model/src/speech/dia2", "runtime/speech/src/dia2"],
+            &["acestep", "oobleck", "acestep_music", "qwen3_tts", "magpie", "nanocodec"],
+        ),
+        (
+            &[
+                "model/src/speech/magpie",
+                "model/src/speech/nanocodec",
+                "runtime/speech/src/magpie",
+                "import/src/magpie",
+            ],
+            &["acestep", "oobleck", "acestep_music", "qwen3_tts", "dia2", "mimi"],
         ),
     ] {
         for folder in folders {

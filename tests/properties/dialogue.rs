@@ -6,7 +6,7 @@ use acestep_engine::{
     Audio, Device, Encoding, Engine, Format, Unobserved, files::Existing, save_audio,
 };
 use acestep_import::{Dia2, Dia2Choice};
-use acestep_session::dialogue::{self, Speaker, Task, Voices};
+use acestep_session::speech::dia2::{self as dialogue, Speaker, Task, Voices};
 use acestep_speech::{
     Chunks,
     dia2::{Dialogue, KeptSnapshot, Networks, Request, Resampling},
@@ -26,7 +26,7 @@ fn task<'a>(request: &'a Request, voices: Voices<'a>) -> Task<'a> {
 }
 
 fn same(a: &Dialogue, b: &Dialogue) {
-    assert_eq!((&a.spoken.frames, &a.words), (&b.spoken.frames, &b.words));
+    assert_eq!((&a.spoken.frames, &a.spoken.words), (&b.spoken.frames, &b.spoken.words));
     assert_eq!(a.spoken.audio, b.spoken.audio);
 }
 

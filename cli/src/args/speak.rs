@@ -96,6 +96,30 @@ pub(crate) struct Voice {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) reference: Option<PathBuf>,
 
+    /// Recording of the first speaker of a script, for a dialogue model.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, hide_short_help = true)]
+    pub(crate) speaker_1: Option<PathBuf>,
+
+    /// Words of --speaker-1 with their times, as JSON of an aligner [default: the recording's name with
+    /// .json].
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, hide_short_help = true)]
+    #[arg(requires = "speaker_1")]
+    pub(crate) words_1: Option<PathBuf>,
+
+    /// Recording of the second speaker of a script, for a dialogue model.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, hide_short_help = true)]
+    #[arg(requires = "speaker_1")]
+    pub(crate) speaker_2: Option<PathBuf>,
+
+    /// As --words-1, for --speaker-2.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, hide_short_help = true)]
+    #[arg(requires = "speaker_2")]
+    pub(crate) words_2: Option<PathBuf>,
+
+    /// Table of Chinese syllables, for Magpie TTS: a file of pinyin-data or phrase-pinyin-data.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, hide_short_help = true)]
+    pub(crate) pinyin: Option<PathBuf>,
+
     /// Words of the recording; with them the manner of speaking is kept too. @FILE reads a file.
     #[arg(long, value_name = "TEXT", requires = "reference")]
     pub(crate) transcript: Option<String>,
@@ -161,6 +185,51 @@ pub(crate) struct Drawing {
     #[arg(long, value_name = "NUMBER", hide_short_help = true)]
     max_text_tokens_per_segment: Option<u32>,
 
+    /// Scale of guidance, 1 for none, for Dia2 and Magpie TTS [default: 2 for Dia2; the model's,
+    /// usually 2.5, for Magpie TTS].
+    #[arg(long, value_name = "NUMBER", hide_short_help = true)]
+    cfg_scale: Option<f32>,
+
+    /// Number of ids that guidance leaves to draw from, 0 for all, for Dia2 [default: 50].
+    #[arg(long, value_name = "NUMBER", hide_short_help = true)]
+    cfg_filter_k: Option<u32>,
+
+    /// As --temperature, for the text of a dialogue alone [default: 0.6].
+    #[arg(long, value_name = "NUMBER", hide_short_help = true)]
+    text_temperature: Option<f32>,
+
+    /// As --top-k, for the text of a dialogue alone [default: 50].
+    #[arg(long, value_name = "NUMBER", hide_short_help = true)]
+    text_top_k: Option<u32>,
+
+    /// As --temperature, for the codes of a dialogue alone [default: 0.8].
+    #[arg(long, value_name = "NUMBER", hide_short_help = true)]
+    audio_temperature: Option<f32>,
+
+    /// As --top-k, for the codes of a dialogue alone [default: 50].
+    #[arg(long, value_name = "NUMBER", hide_short_help = true)]
+    audio_top_k: Option<u32>,
+
+    /// Frames of 80 ms before the first word of a dialogue [default: 2].
+    #[arg(long, value_name = "FRAMES", hide_short_help = true)]
+    initial_padding: Option<u32>,
+
+    /// Keep the recordings of the speakers at the beginning of the dialogue.
+    #[arg(long, hide_short_help = true)]
+    include_prefix: bool,
+
+    /// Limit on the steps of a dialogue, of 80 ms each [default: the model's, usually 1500].
+    #[arg(long, value_name = "NUMBER", hide_short_help = true)]
+    max_steps: Option<u32>,
+
+    /// Limit on the frames of a sentence, for Magpie TTS [default: 500].
+    #[arg(long, value_name = "NUMBER", hide_short_help = true)]
+    max_decoder_steps: Option<u32>,
+
+    /// Compute all rows again in each step, as the reference of Magpie TTS does: slower.
+    #[arg(long, hide_short_help = true)]
+    exact_prior: bool,
+
     /// Split texts into tokens as upstream does for a local directory: `iPhone` becomes other tokens,
     /// ordinary prose does not.
     #[arg(long, hide_short_help = true)]
@@ -187,6 +256,10 @@ pub(crate) struct Output {
     #[arg(long, value_name = "FRAMES", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) stream_chunk: Option<u32>,
 
+    /// File for the words with their times, for a dialogue model: .json, .srt or .vtt.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "lines")]
+    pub(crate) timestamps: Option<PathBuf>,
+
     /// Play the sound while it is made, in builds with the feature play; lines one after the other.
     #[arg(long)]
     pub(crate) play: bool,
@@ -199,11 +272,17 @@ impl Speak {
     /// Returns the flags that were given as fields of a request, except the texts that may be files.
     pub(crate) fn fields(&self) -> Fields {
         let (voice, drawing) = (&self.voice, &self.drawing);
-        let reference = voice.reference.as_ref().map(|path| path.display().to_string());
+        let path =
+            |path: &Option<PathBuf>| json!(path.as_ref().map(|path| path.display().to_string()));
         let fields = [
             ("voice", json!(voice.voice)),
             ("language", json!(voice.language)),
-            ("reference", json!(reference)),
+            ("reference", path(&voice.reference)),
+            ("speaker_1", path(&voice.speaker_1)),
+            ("words_1", path(&voice.words_1)),
+            ("speaker_2", path(&voice.speaker_2)),
+            ("words_2", path(&voice.words_2)),
+            ("pinyin", path(&voice.pinyin)),
             ("non_streaming_mode", json!(drawing.non_streaming_mode)),
             ("max_text_tokens_per_segment", json!(drawing.max_text_tokens_per_segment)),
             ("do_sample", json!(drawing.do_sample)),
@@ -216,6 +295,17 @@ impl Speak {
             ("subtalker_top_p", json!(drawing.subtalker_top_p)),
             ("subtalker_temperature", json!(drawing.subtalker_temperature)),
             ("max_new_tokens", json!(drawing.max_new_tokens)),
+            ("cfg_scale", json!(drawing.cfg_scale)),
+            ("cfg_filter_k", json!(drawing.cfg_filter_k)),
+            ("text_temperature", json!(drawing.text_temperature)),
+            ("text_top_k", json!(drawing.text_top_k)),
+            ("audio_temperature", json!(drawing.audio_temperature)),
+            ("audio_top_k", json!(drawing.audio_top_k)),
+            ("initial_padding", json!(drawing.initial_padding)),
+            ("include_prefix", json!(drawing.include_prefix.then_some(true))),
+            ("max_steps", json!(drawing.max_steps)),
+            ("max_decoder_steps", json!(drawing.max_decoder_steps)),
+            ("exact_prior", json!(drawing.exact_prior.then_some(true))),
             ("fix_mistral_regex", json!(drawing.fix_mistral_regex.then_some(true))),
         ];
         let fields = fields.into_iter().filter(|(_, value)| *value != Value::Null);

@@ -53,6 +53,11 @@ pub(crate) fn run(args: &Speak, global: &Global) -> Result<ExitCode> {
     }
     let model = speech::open(args.model.as_deref(), &mut fields, voices, &layout)?;
     notices.extend(model.notices());
+    if args.output.timestamps.is_some() && !model.has_word_times() {
+        let message = format!("`{}` does not tell the times of words", model.name());
+        let hint = "leave --timestamps out, or take a dialogue model";
+        return Err(CliError::usage(message).hint(hint).into());
+    }
     let first_seed = args.drawing.seed.unwrap_or_else(|| u64::from(rand::random::<u32>()));
     let options = options(args, model.at_once(engine), texts.len());
     let wanted = Wanted { texts, fields, seed: first_seed, voices, lines: args.lines };

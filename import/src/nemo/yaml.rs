@@ -143,10 +143,11 @@ fn plain(text: &str) -> Value {
         _ => (),
     }
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
-    if !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()) {
-        if let Ok(number) = text.parse::<i64>() {
-            return number.into();
-        }
+    if !digits.is_empty()
+        && digits.bytes().all(|byte| byte.is_ascii_digit())
+        && let Ok(number) = text.parse::<i64>()
+    {
+        return number.into();
     }
     let is_number = digits.starts_with(|c: char| c.is_ascii_digit() || c == '.')
         && digits.bytes().any(|byte| byte.is_ascii_digit())

@@ -11,13 +11,11 @@
 //! | `understand` | a song to words |
 //! | `codec` | sound to latents and back |
 //! | `speech` | texts to speech; kept voices |
-//! | `dialogue` | scripts of two speakers to speech |
 //! | `outcome` | what is known of a run from its events |
 //! | `memory` | the check before loading |
 //! | `error` | errors that only tasks have |
 
 pub mod codec;
-pub mod dialogue;
 mod error;
 pub mod language;
 pub mod memory;

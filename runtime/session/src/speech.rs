@@ -3,6 +3,7 @@
 //! [`open`] finds the model, [`SpeechModel::prepare`] checks everything before anything is loaded, and
 //! [`Prepared::speak`] speaks. A family is one module here.
 
+pub mod dia2;
 pub mod magpie;
 pub mod qwen3_tts;
 
@@ -28,7 +29,8 @@ pub fn open(
     voices: Option<&Voices>,
     layout: &Layout,
 ) -> Result<Box<dyn SpeechModel>, Error> {
-    qwen3_tts::open(choice, fields, voices, layout)
+    let other = dia2::open(choice, layout).or_else(|| magpie::open(choice, fields, layout));
+    other.unwrap_or_else(|| qwen3_tts::open(choice, fields, voices, layout))
 }
 
 /// An opened model of speech.
@@ -41,6 +43,11 @@ pub trait SpeechModel: Sync {
 
     /// Samples per second of its sound.
     fn sample_rate(&self) -> u32;
+
+    /// True if results have the times of words.
+    fn has_word_times(&self) -> bool {
+        false
+    }
 
     /// The number of texts that are spoken side by side by default.
     fn at_once(&self, engine: Engine) -> usize;

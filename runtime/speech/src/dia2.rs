@@ -62,7 +62,7 @@ pub use networks::{
 };
 pub use plan::{Plan, Speakers, Voice, check_request};
 pub use prefix::{Prefix, Recording};
-pub use request::Request;
+pub use request::{FIELDS, Request};
 pub use run::{Ending, Run};
 pub use script::{Entry, Reader};
 pub use snapshot::Snapshot;
@@ -70,6 +70,6 @@ pub use sound::{Decoding, SAMPLE_RATE, pcm16};
 pub use speak::{Speaking, speak};
 pub use step::{Chooser, Read, RunState, Step, StepNetworks};
 pub use streams::Streams;
-pub use times::{TimesFormat, times};
+pub use times::times;
 pub use voice::{Resampling, linear};
-pub use words::{Placed, Word, words_of_json};
+pub use words::{Placed, words_of_json};

@@ -8,6 +8,7 @@
 //! | `dia2` | Dia2: a script of two speakers, 24 kHz |
 //! | `magpie` | Magpie TTS: many languages, named voices, 22.05 kHz |
 //! | `spoken` | samples and results, the same for every family |
+//! | `timestamps` | files of the times of words |
 //! | `segments` | long texts in segments |
 //! | `voices` | the folder of kept voices |
 //! | `kept_file` | files of kept states |
@@ -21,9 +22,11 @@ pub mod magpie;
 pub mod qwen3_tts;
 mod segments;
 mod spoken;
+mod timestamps;
 mod voices;
 
 pub use error::SpeechError;
 pub use guard::{Fault, Guard};
-pub use spoken::{Chunks, Ended, Ending, Made, Options, Segment, Spoken, Times};
+pub use spoken::{Chunks, Ended, Ending, Made, Options, Segment, Spoken, Times, Word};
+pub use timestamps::TimesFormat;
 pub use voices::Voices;

@@ -44,7 +44,7 @@ pub mod voiced;
 pub use error::MagpieError;
 pub use networks::{CODEC_DECODER, DECODER, ENCODER, LOCAL_TRANSFORMER, Networks};
 pub use plan::{Plan, tokenizers};
-pub use request::{Request, Sampling};
+pub use request::{FIELDS, Request, Sampling};
 pub use sound::Decoding;
 pub use speak::{Speaking, speak};
 pub use text::{Encoded, Pinyin, TextConfig, Tokenizers};

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use acestep_engine::{Audio, Notice};
+use serde::{Deserialize, Serialize};
 
 use crate::guard::Fault;
 
@@ -54,12 +55,25 @@ pub struct Spoken {
     pub audio: Audio,
     /// The codes, one list per frame.
     pub frames: Vec<Vec<u32>>,
+    /// The words with their times in the sound, for a family that knows them.
+    pub words: Vec<Word>,
     /// The segments of the text that were spoken.
     pub segments: Vec<Segment>,
     /// Number of segments that were not spoken, because of a fault in the one before.
     pub unspoken: usize,
     /// The time that was taken.
     pub times: Times,
+}
+
+/// A word of a sound.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Word {
+    /// The word.
+    pub text: String,
+    /// Its beginning in seconds.
+    pub start: f64,
+    /// Its end in seconds.
+    pub end: f64,
 }
 
 /// A spoken segment of a text.

@@ -1,6 +1,7 @@
 //! The outputs of a run: files, standard output, speakers.
 
 use std::{
+    io::Write,
     path::{Path, PathBuf},
     process::ExitCode,
     time::{Duration, Instant},
@@ -13,10 +14,10 @@ use acestep_engine::{
         format::{Encoding, Format},
         write,
     },
-    files::Existing,
+    files::{Existing, write_whole},
 };
 use acestep_session::speech::{Sink, of_line};
-use acestep_speech::Spoken;
+use acestep_speech::{Spoken, TimesFormat};
 use anyhow::Result;
 
 use super::{
@@ -38,6 +39,7 @@ pub(super) struct Outputs {
     json: bool,
     play: bool,
     lines: bool,
+    timestamps: Option<(PathBuf, TimesFormat)>,
 }
 
 enum Place {
@@ -76,7 +78,11 @@ impl Outputs {
                 Place::Files(paths, encoding)
             }
         };
-        Ok(Self { place, existing, json, play, lines: args.lines })
+        let timestamps = args.output.timestamps.as_deref().map(times_format).transpose()?;
+        if let Some((path, _)) = &timestamps {
+            target::check(path, &[], existing)?;
+        }
+        Ok(Self { place, existing, json, play, lines: args.lines, timestamps })
     }
 
     fn stdout(args: &Speak, texts: usize) -> Result<Place, CliError> {
@@ -97,6 +103,21 @@ impl Outputs {
             }
         }
     }
+}
+
+/// Returns the form of a file with the times of words, by its name.
+fn times_format(path: &Path) -> Result<(PathBuf, TimesFormat), CliError> {
+    let ending = path.extension().and_then(|ending| ending.to_str()).map(str::to_lowercase);
+    let format = match ending.as_deref() {
+        Some("json") => TimesFormat::Json,
+        Some("srt") => TimesFormat::Srt,
+        Some("vtt") => TimesFormat::Vtt,
+        _ => {
+            let message = format!("`{}` has no ending of a file of times", path.display());
+            return Err(CliError::usage(message).hint("name it .json, .srt or .vtt"));
+        }
+    };
+    Ok((path.to_owned(), format))
 }
 
 /// Returns the encoding of the file `output`: typed, or by its name.
@@ -243,6 +264,11 @@ impl Sink for Output<'_> {
         {
             let (path, existing) = (&paths[index], self.outputs.existing);
             interrupt::whole(|| write::save(path, &spoken.audio, encoding, None, existing))?;
+        }
+        if let Some((path, format)) = &self.outputs.timestamps {
+            let text = format.text(&spoken.words);
+            let fill = |file: &mut dyn Write| file.write_all(text.as_bytes());
+            interrupt::whole(|| write_whole(path, self.outputs.existing, |file| fill(file)))?;
         }
         self.done[index] = Some(Done::of(spoken, self.outputs.json));
         Ok(())

@@ -3,7 +3,7 @@
 use std::{path::Path, time::Duration};
 
 use acestep_engine::Notice;
-use acestep_speech::{Ended, Ending, Segment, Spoken, Times};
+use acestep_speech::{Ended, Ending, Segment, Spoken, Times, Word};
 use serde_json::{Value, json};
 
 use crate::{fields, progress};
@@ -14,6 +14,7 @@ pub(super) struct Done {
     sample_rate: u32,
     frames: usize,
     codes: Option<Vec<Vec<u32>>>,
+    words: Vec<Word>,
     segments: Vec<Segment>,
     unspoken: usize,
     times: Times,
@@ -24,12 +25,13 @@ impl Done {
     /// Keeps the figures of `spoken`, and its codes if `with_codes`.
     pub(super) fn of(spoken: Spoken, with_codes: bool) -> Self {
         let notices = spoken.notices();
-        let Spoken { audio, frames, segments, unspoken, times } = spoken;
+        let Spoken { audio, frames, words, segments, unspoken, times } = spoken;
         Self {
             seconds: audio.seconds(),
             sample_rate: audio.sample_rate,
             frames: frames.len(),
             codes: with_codes.then_some(frames),
+            words,
             segments,
             unspoken,
             times,
@@ -61,6 +63,7 @@ impl Done {
                 "codec": times.codec.as_secs_f64(),
             },
             "segments": self.segments.iter().map(segment).collect::<Vec<_>>(),
+            "words": self.words,
             "unspoken_segments": self.unspoken,
             "codes": self.codes,
         })

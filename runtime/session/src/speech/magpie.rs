@@ -8,8 +8,12 @@ use acestep_speech::{
     magpie::{Networks, Pinyin, Plan, Request, Speaking, memory as needs, tokenizers},
 };
 
+mod prepare;
+
 use super::{Sink, of_line};
 use crate::{SessionError, memory};
+
+pub(super) use prepare::open;
 
 /// Plans each request; `pinyin` is the table of Chinese syllables.
 ///

@@ -2,7 +2,6 @@
 
 use acestep_engine::Notice;
 
-use super::words::Word;
 use crate::spoken::Spoken;
 
 /// A result of a run.
@@ -17,10 +16,8 @@ pub enum Made {
 /// The result of a run.
 #[derive(Debug, Clone)]
 pub struct Dialogue {
-    /// The sound, its codes and times.
+    /// The sound, its words, codes and times.
     pub spoken: Spoken,
-    /// The words that were spoken, with their times in the sound.
-    pub words: Vec<Word>,
     /// Number of words and breaks of the script that were not begun.
     pub left: usize,
 }
@@ -29,10 +26,13 @@ impl Dialogue {
     /// Returns notices about an end that is not that of the script.
     pub fn notices(&self) -> Vec<Notice> {
         let mut notices = self.spoken.notices();
-        if self.left > 0 {
-            let left = self.left;
-            notices.push(Notice(format!("{left} words and breaks of the script are not spoken")));
-        }
+        notices.extend(self.left());
         notices
+    }
+
+    /// Returns a notice if a part of the script was not spoken.
+    pub fn left(&self) -> Option<Notice> {
+        let text = |left| Notice(format!("{left} words and breaks of the script are not spoken"));
+        (self.left > 0).then(|| text(self.left))
     }
 }

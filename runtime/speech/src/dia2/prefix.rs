@@ -9,8 +9,9 @@ use serde::{Deserialize, Serialize};
 use super::{
     error::Dia2Error,
     script::{Entry, Reader},
-    words::{Placed, Word},
+    words::Placed,
 };
+use crate::spoken::Word;
 
 /// Steps by which the words of speaker 1 are late. Those of speaker 2 are not.
 const FIRST_LATE: usize = 3;

@@ -2,6 +2,23 @@
 
 use serde::{Deserialize, Serialize};
 
+/// Names of the fields.
+pub const FIELDS: &[&str] = &[
+    "script",
+    "cfg_scale",
+    "cfg_filter_k",
+    "temperature",
+    "top_k",
+    "text_temperature",
+    "text_top_k",
+    "audio_temperature",
+    "audio_top_k",
+    "initial_padding",
+    "include_prefix",
+    "max_steps",
+    "seed",
+];
+
 /// A request for a dialogue; every field but the script is optional.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]

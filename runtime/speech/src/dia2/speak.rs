@@ -289,8 +289,8 @@ impl<'a, 'n, B: Backend> Speaking<'a, 'n, B> {
         let samples = std::mem::take(&mut self.samples);
         let audio = Audio { channels: vec![samples], sample_rate: SAMPLE_RATE };
         let (segments, times) = (vec![segment], self.times);
-        let spoken = Spoken { audio, frames, segments, unspoken: 0, times };
-        self.made.push_back(Made::Done(Dialogue { spoken, words, left }));
+        let spoken = Spoken { audio, frames, words, segments, unspoken: 0, times };
+        self.made.push_back(Made::Done(Dialogue { spoken, left }));
     }
 
     fn advanced(&self) {

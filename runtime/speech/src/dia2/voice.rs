@@ -12,8 +12,8 @@ use super::{
     prefix::Recording,
     sound::SAMPLE_RATE,
     stage,
-    words::Word,
 };
+use crate::spoken::Word;
 
 /// Resampling of recordings that are not at 24 kHz.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

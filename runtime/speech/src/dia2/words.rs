@@ -4,24 +4,13 @@
 //!
 //! Source: nari-labs/dia2 at 8687268, `runtime/voice_clone.py`.
 
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{
     error::Dia2Error,
     script::{Entry, Reader, TAGS, is_space},
 };
-
-/// A word of a recording.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Word {
-    /// The word.
-    pub text: String,
-    /// Its beginning in seconds.
-    pub start: f64,
-    /// Its end in seconds.
-    pub end: f64,
-}
+use crate::spoken::Word;
 
 /// Latest second of a word; a later one is a mistake of units.
 const MOST_SECONDS: f64 = 600.0;

@@ -34,7 +34,7 @@ pub struct Sampling {
 #[derive(Debug, Clone)]
 pub enum Source {
     /// PyTorch's generator on a CPU.
-    Seeded(Draws),
+    Seeded(Box<Draws>),
     /// Times of a race, one for each id of each draw in turn: tests follow the reference with them.
     Given(std::vec::IntoIter<f32>),
 }
@@ -164,7 +164,7 @@ mod tests {
         let sampling = Sampling { temperature: 1.0, top_k: 2 };
         let logits = vec![1.0, 3.0, 1.0, 0.0];
         let draw = |times: [f32; 4]| {
-            let mut source = Source::Given(times.to_vec().into_iter());
+            let mut source = Source::Given(Vec::from(times).into_iter());
             sampling.choose(logits.clone(), &mut source, 1).expect("a code")
         };
         // Probabilities 0.11, 0.79, 0.11 and none; the shortest time wins.

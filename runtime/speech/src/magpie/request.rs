@@ -2,6 +2,24 @@
 
 use serde::{Deserialize, Serialize};
 
+/// Names of the fields.
+pub const FIELDS: &[&str] = &[
+    "text",
+    "ids",
+    "voice",
+    "language",
+    "seed",
+    "use_cfg",
+    "cfg_scale",
+    "temperature",
+    "topk",
+    "max_decoder_steps",
+    "apply_attention_prior",
+    "exact_prior",
+    "ignore_finished_sentence_tracking",
+    "use_local_transformer",
+];
+
 /// A request for speech; every field but the text is optional.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]

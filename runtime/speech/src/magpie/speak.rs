@@ -58,7 +58,7 @@ impl<'a, 'n, B: Backend> Speaking<'a, 'n, B> {
         observe: &'a dyn Observe,
     ) -> Result<Self, Error> {
         let sizes = networks.checkpoint().sizes();
-        let source = Source::Seeded(Draws::new(plan.seed, sizes.code_rows()));
+        let source = Source::Seeded(Box::new(Draws::new(plan.seed, sizes.code_rows())));
         Self::begin_with(source, plan, networks, options, observe)
     }
 
@@ -167,6 +167,7 @@ impl<'a, 'n, B: Backend> Speaking<'a, 'n, B> {
         self.made.push_back(Made::Done(Spoken {
             audio,
             frames: std::mem::take(&mut self.frames),
+            words: Vec::new(),
             segments: std::mem::take(&mut self.segments),
             unspoken: 0,
             times: self.times,

@@ -252,7 +252,9 @@ impl<'a, 'n, B: Backend> Speaking<'a, 'n, B> {
         times.total = start.elapsed();
         let audio = Audio { channels: vec![samples], sample_rate: SAMPLE_RATE };
         let unspoken = plan.following.len();
-        self.made.push_back((id, Made::Done(Spoken { audio, frames, segments, unspoken, times })));
+        let words = Vec::new();
+        let spoken = Spoken { audio, frames, words, segments, unspoken, times };
+        self.made.push_back((id, Made::Done(spoken)));
         Ok(())
     }
 

@@ -6,11 +6,10 @@ use acestep_engine::{Audio, Error, Observe, Unobserved, files::Existing};
 use acestep_import::{Dia2, Dia2Choice};
 use acestep_model::Place;
 use acestep_speech::{
-    Chunks, Ended, Ending,
+    Chunks, Ended, Ending, TimesFormat, Word,
     dia2::{
         Dia2Error, Dialogue, KeptSnapshot, Made, Networks, Plan, Recording, Request, Resampling,
-        Snapshot, Speakers, Speaking, StepNetworks as _, TimesFormat, Word, reader, speak, streams,
-        words_of_json,
+        Snapshot, Speakers, Speaking, StepNetworks as _, reader, speak, streams, words_of_json,
     },
 };
 use burn_flex::{Flex, FlexDevice};
@@ -64,7 +63,7 @@ fn spoken(
 fn same(a: &Dialogue, b: &Dialogue) {
     assert_eq!(a.spoken.frames, b.spoken.frames);
     assert_eq!(a.spoken.audio, b.spoken.audio);
-    assert_eq!(a.words, b.words);
+    assert_eq!(a.spoken.words, b.spoken.words);
 }
 
 #[test]
@@ -131,8 +130,8 @@ fn a_snapshot_that_is_restored_speaks_as_a_fresh_one() {
     same(&of(&a, &restored), &first);
     same(&of(&b, &restored), &other);
     // The words of the recording are not those of the dialogue.
-    assert!(first.words.iter().all(|word| word.start >= 0.0));
-    assert_eq!(first.words[0].text, "hello");
+    assert!(first.spoken.words.iter().all(|word| word.start >= 0.0));
+    assert_eq!(first.spoken.words[0].text, "hello");
 }
 
 #[test]
@@ -235,16 +234,16 @@ fn the_times_of_the_words_are_in_order_and_inside_the_sound() {
     let request = Request { max_steps: None, ..request("[S1] hello there, [S2] my friend") };
     let plan = Plan::new(&request, Speakers::Recorded(&[]), 1, &model).expect("a script");
     let dialogue = spoken(&plan, None, &networks, Chunks::default());
-    let texts: Vec<&str> = dialogue.words.iter().map(|word| &*word.text).collect();
+    let texts: Vec<&str> = dialogue.spoken.words.iter().map(|word| &*word.text).collect();
     assert_eq!(texts, ["hello", "there,", "my", "friend"]);
     let length = dialogue.spoken.audio.seconds();
     let mut before = 0.0;
-    for word in &dialogue.words {
+    for word in &dialogue.spoken.words {
         assert!(word.start >= before && word.end <= length, "{word:?} of {length}");
         before = word.end;
     }
-    let json = TimesFormat::Json.text(&dialogue.words);
-    assert_eq!(words_of_json(&json).expect("words"), dialogue.words);
+    let json = TimesFormat::Json.text(&dialogue.spoken.words);
+    assert_eq!(words_of_json(&json).expect("words"), dialogue.spoken.words);
 }
 
 #[test]
@@ -260,7 +259,7 @@ fn text_that_is_added_while_it_speaks_is_spoken() {
     assert!(matches!(speaking.next(), Some(Ok(Made::Samples(_)))));
     speaking.append(reader.more("not really").expect("words"));
     let Some(Ok(Made::Done(dialogue))) = speaking.last() else { panic!("it ends") };
-    let texts: Vec<&str> = dialogue.words.iter().map(|word| &*word.text).collect();
+    let texts: Vec<&str> = dialogue.spoken.words.iter().map(|word| &*word.text).collect();
     assert_eq!(texts, ["no", "not", "really"]);
 }
 

@@ -9,10 +9,10 @@ use acestep_engine::{Unobserved, read_audio, sampling::Draws};
 use acestep_import::{Dia2, Dia2Choice};
 use acestep_model::Place;
 use acestep_speech::{
-    Chunks,
+    Chunks, Word,
     dia2::{
         Drawing, Made, Networks, Plan, Recording, Request, Resampling, Snapshot, Speakers,
-        Speaking, Uniforms, Word, pcm16,
+        Speaking, Uniforms, pcm16,
     },
 };
 use burn_flex::{Flex, FlexDevice};
@@ -136,7 +136,7 @@ fn compare(goldens: &Goldens) -> usize {
             let start = (word.start * 1e6).round() / 1e6;
             serde_json::json!([word.text, start])
         };
-        let words: Vec<Value> = dialogue.words.iter().map(time).collect();
+        let words: Vec<Value> = dialogue.spoken.words.iter().map(time).collect();
         assert_eq!(Value::from(words), run["timestamps"], "{name}");
         assert_eq!(dialogue.left as u64, run["entries_left"], "{name}");
         assert_eq!(dialogue.spoken.audio.samples() as u64, run["samples"], "{name}");

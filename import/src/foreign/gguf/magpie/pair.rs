@@ -64,7 +64,7 @@ pub(super) fn model(path: &Path, header: &Header, tensors: Tensors) -> Found<Ope
     let [_, local] = shape(&tensors, "local_transformer.position_embeddings.weight")?;
     let tables = count(&tensors, "audio_embeddings.", ".weight");
     let codebooks = heads("num_codebooks")?;
-    if tables % codebooks != 0 {
+    if !tables.is_multiple_of(codebooks) {
         return Err(format!("it has {tables} tables of codes and {codebooks} codebooks"));
     }
     let mut run = Map::new();

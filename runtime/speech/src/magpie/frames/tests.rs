@@ -93,7 +93,7 @@ fn settings() -> Settings {
 fn run(network: Fake, chunks: &[usize], settings: Settings) -> (Vec<Stepped>, Frames<Fake>) {
     let mut next = 0..;
     let ids = chunks.iter().map(|&length| next.by_ref().take(length).collect()).collect();
-    let source = Source::Seeded(Draws::new(0, CODES + SPECIAL_IDS));
+    let source = Source::Seeded(Box::new(Draws::new(0, CODES + SPECIAL_IDS)));
     let mut frames = Frames::new(network, ids, CODES, settings, source);
     let mut steps = Vec::new();
     while let Some(step) = frames.step().expect("a step") {
@@ -196,7 +196,7 @@ fn logits_that_are_not_finite_end_the_run_with_the_step() {
             Ok(Vec::new())
         }
     }
-    let source = Source::Seeded(Draws::new(0, 1));
+    let source = Source::Seeded(Box::new(Draws::new(0, 1)));
     let mut frames = Frames::new(Broken, vec![vec![0; 3]], CODES, settings(), source);
     let error = frames.step().expect_err("no codes");
     assert!(format!("{error:?}").contains("step"), "{error:?}");

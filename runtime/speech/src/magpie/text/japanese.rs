@@ -77,7 +77,7 @@ impl Kana<'_> {
     fn end_chain(&mut self) {
         let words = std::mem::take(&mut self.chain);
         let Some(&first) = words.first() else { return };
-        let accent = words.iter().find(|word| word.chain_flag != 1).unwrap_or(&&first).acc;
+        let accent = words.iter().find(|word| word.chain_flag != 1).unwrap_or(&first).acc;
         let morae: Vec<_> = words.iter().flat_map(|word| morae(&word.pron)).collect();
         for (index, mora) in morae.iter().enumerate() {
             let is_high = match accent {

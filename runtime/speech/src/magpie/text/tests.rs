@@ -90,7 +90,7 @@ fn words_phonemes_and_pinyin_are_those_of_the_reference() {
         let (given, language) = (text(&case["text"]), text(&case["language"]));
         let named = own.of_language(language).expect("a tokenizer");
         let Tokenizer::Symbols { kind, list } = &named.tokenizer else { continue };
-        match kind {
+        match &**kind {
             Kind::Ipa(ipa) if !case["g2p"].is_null() => {
                 assert_eq!(ipa.symbols(given).expect(given), strings(&case["g2p"]), "{given:?}");
                 counts[0] += 1;

@@ -23,7 +23,7 @@ pub(super) enum Tokenizer {
     /// UTF-8, with an end of its own.
     Bytes,
     /// A list of symbols.
-    Symbols { kind: Kind, list: List },
+    Symbols { kind: Box<Kind>, list: List },
 }
 
 /// The way from text to symbols.
@@ -71,7 +71,7 @@ impl Tokenizer {
         // Only texts of phonemes keep each of several spaces.
         let merges = !matches!(kind, Kind::Ipa(_));
         let list = List::new(tokens, config.pad_with_space, merges);
-        Ok(Self::Symbols { kind, list })
+        Ok(Self::Symbols { kind: Box::new(kind), list })
     }
 
     /// Number of ids.
@@ -100,7 +100,7 @@ impl Tokenizer {
             let ids = bytes.chain([END_OF_BYTES]).collect();
             return Ok(Encoded { ids, dropped: Vec::new() });
         };
-        match kind {
+        match &**kind {
             Kind::Ipa(ipa) => Ok(list.encode(ipa.symbols(text)?)),
             Kind::Characters => {
                 let unified = text.nfc().map(|c| if c == '’' { '\'' } else { c });

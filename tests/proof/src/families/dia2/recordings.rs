@@ -2,7 +2,10 @@
 
 use acestep_engine::{Audio, Unobserved};
 use acestep_model::Backend;
-use acestep_speech::dia2::{Networks, Recording, Resampling, SAMPLE_RATE, Word, pcm16};
+use acestep_speech::{
+    Word,
+    dia2::{Networks, Recording, Resampling, SAMPLE_RATE, pcm16},
+};
 use anyhow::Result;
 
 use crate::golden::set::Set;

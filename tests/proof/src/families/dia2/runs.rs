@@ -294,6 +294,7 @@ pub(super) fn times<B: Backend>(
                 let Made::Done(dialogue) = made? else { continue };
                 let time = |seconds: f64| (seconds * 1e6).round() / 1e6;
                 let words: Vec<_> = dialogue
+                    .spoken
                     .words
                     .iter()
                     .map(|word| json!([word.text, time(word.start)]))

@@ -94,11 +94,11 @@ fn run<B: Backend>(
     let sizes = model.sizes();
     let mut sources = vec![match sheet.golden.has(&draws) {
         true => Source::Given(sheet.golden.floats(&draws)?.into_iter()),
-        false => Source::Seeded(Draws::new(0, sizes.code_rows())),
+        false => Source::Seeded(Box::new(Draws::new(0, sizes.code_rows()))),
     }];
     // The stored draws are those of a seed.
     let seed = note["torch_seed_of_q"].as_u64();
-    sources.extend(seed.map(|seed| Source::Seeded(Draws::new(seed, sizes.code_rows()))));
+    sources.extend(seed.map(|seed| Source::Seeded(Box::new(Draws::new(seed, sizes.code_rows())))));
     let networks = Networks::<B>::new(model, place.clone());
     let mut codes_of_first = None;
     for source in sources {

@@ -8,14 +8,18 @@ use acestep_engine::{
 use acestep_import::{Dia2, Dia2Network};
 use acestep_model::{Backend, speech::dia2::Files as _};
 use acestep_speech::{
-    Chunks,
+    Chunks, Word,
     dia2::{
         Dia2Error, Dialogue, KeptSnapshot, Made, Networks, Plan, Recording, Request, Resampling,
-        Snapshot, Speakers, Speaking, Word, check_request, memory as needs, words_of_json,
+        Snapshot, Speakers, Speaking, check_request, memory as needs, words_of_json,
     },
 };
 
 use crate::{SessionError, memory};
+
+mod prepare;
+
+pub(super) use prepare::open;
 
 /// The shortest recording that is read, in seconds: a frame.
 pub const LEAST_SECONDS: f64 = 0.08;

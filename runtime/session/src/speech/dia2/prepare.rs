@@ -1,0 +1,138 @@
+//! Dia2 as a model of speech.
+
+use std::path::{Path, PathBuf};
+
+use acestep_engine::{Engine, Error, Notice, Observe};
+use acestep_import::{DIALOGUE_MODELS, Dia2, Dia2Choice, Layout};
+use acestep_model::speech::dia2::Files;
+use acestep_speech::{
+    Options,
+    dia2::{FIELDS, Request, Resampling, SAMPLE_RATE},
+};
+use serde_json::Value;
+
+use super::{
+    super::{Prepared, Sink, SpeechModel, Wanted, check_fields, of_line, text},
+    Speaker, Task, Voices, check, speak,
+};
+use crate::SessionError;
+
+/// Recordings of the speakers, and their words.
+const RECORDINGS: [(&str, &str); 2] = [("speaker_1", "words_1"), ("speaker_2", "words_2")];
+
+/// Opens the model `choice` if it is one of this family.
+///
+/// # Errors
+/// [`Error::Checkpoint`].
+pub(in super::super) fn open(
+    choice: Option<&str>,
+    layout: &Layout,
+) -> Option<Result<Box<dyn SpeechModel>, Error>> {
+    let choice = choice?;
+    let is_name = |name: &str| name.eq_ignore_ascii_case(choice);
+    let mut models = DIALOGUE_MODELS.iter();
+    let is_one = models.any(|model| is_name(model.name) || is_name(model.directory))
+        || Dia2::is_at(Path::new(choice));
+    let model = |model| Box::new(model) as Box<dyn SpeechModel>;
+    let find = || Dia2::find(Some(choice), &Dia2Choice::default(), layout);
+    is_one.then(|| find().map(model).map_err(Error::checkpoint))
+}
+
+impl SpeechModel for Dia2 {
+    fn name(&self) -> &str {
+        Files::name(self)
+    }
+
+    fn notices(&self) -> Vec<Notice> {
+        Vec::new()
+    }
+
+    fn sample_rate(&self) -> u32 {
+        SAMPLE_RATE
+    }
+
+    fn has_word_times(&self) -> bool {
+        true
+    }
+
+    fn at_once(&self, _engine: Engine) -> usize {
+        1
+    }
+
+    fn prepare(
+        &self,
+        wanted: Wanted<'_>,
+        notices: &mut Vec<Notice>,
+    ) -> Result<Box<dyn Prepared + '_>, Error> {
+        let Wanted { texts, mut fields, seed, lines, .. } = wanted;
+        let mut speakers = Vec::new();
+        for (index, (sound, words)) in RECORDINGS.into_iter().enumerate() {
+            let words = text(&mut fields, words)?;
+            let Some(sound) = text(&mut fields, sound)? else {
+                if words.is_some() {
+                    let (words, sound) = RECORDINGS[index];
+                    return Err(Error::Conflict(format!("`{sound}` has no `{words}`")));
+                }
+                continue;
+            };
+            if speakers.len() < index {
+                let why = "`speaker_2` follows the recording of `speaker_1`, and there is none";
+                return Err(Error::Conflict(why.to_owned()));
+            }
+            let sound = PathBuf::from(sound);
+            let words = words.map_or_else(|| sound.with_extension("json"), PathBuf::from);
+            speakers.push(Speaker::read(&sound, &words, notices)?);
+        }
+        check_fields(&fields, FIELDS, SpeechModel::name(self))?;
+        let first: Request = serde_json::from_value(Value::Object(fields))
+            .map_err(|error| SessionError::SpeechFields { why: error.to_string() })?;
+        let request = |(script, index): (String, u64)| Request {
+            script,
+            seed: Some(seed.wrapping_add(index)),
+            ..first.clone()
+        };
+        let requests = texts.into_iter().zip(0..).map(request).collect();
+        Ok(Box::new(Scripts { model: self, requests, speakers, lines }))
+    }
+}
+
+/// Scripts for a model.
+struct Scripts<'a> {
+    model: &'a Dia2,
+    requests: Vec<Request>,
+    speakers: Vec<Speaker>,
+    lines: bool,
+}
+
+impl Scripts<'_> {
+    fn task<'a>(&'a self, request: &'a Request, options: Options) -> Task<'a> {
+        let voices = Voices::Recorded(&self.speakers);
+        Task { request, voices, resampling: Resampling::default(), chunks: options.chunks }
+    }
+}
+
+impl Prepared for Scripts<'_> {
+    fn check_memory(&self, engine: Engine, options: Options) -> Result<(), Error> {
+        let check = |request| check(self.task(request, options), self.model, engine);
+        self.requests.iter().try_for_each(check)
+    }
+
+    fn speak(
+        &self,
+        engine: Engine,
+        options: Options,
+        observe: &dyn Observe,
+        sink: &mut dyn Sink,
+    ) -> Result<Vec<Notice>, Error> {
+        let mut all = Vec::new();
+        for (index, request) in self.requests.iter().enumerate() {
+            let task = self.task(request, options);
+            let mut samples = |samples: &[f32]| sink.samples(samples);
+            let (mut notices, dialogue) = speak(task, self.model, engine, observe, &mut samples)?;
+            notices.extend(dialogue.left());
+            all.extend(notices.iter().map(|notice| of_line(notice, index, self.lines)));
+            sink.done(index, dialogue.spoken)?;
+        }
+        Ok(all)
+    }
+}
