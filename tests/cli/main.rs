@@ -7,6 +7,7 @@ mod check;
 mod config;
 mod corruption;
 mod devices;
+mod dialogue;
 mod editing;
 mod examples;
 mod files;

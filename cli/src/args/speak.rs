@@ -116,6 +116,10 @@ pub(crate) struct Voice {
     #[arg(requires = "speaker_2")]
     pub(crate) words_2: Option<PathBuf>,
 
+    /// Archive of the codec, for Magpie TTS [default: beside the model, or among the models].
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, hide_short_help = true)]
+    pub(crate) codec: Option<PathBuf>,
+
     /// Table of Chinese syllables, for Magpie TTS: a file of pinyin-data or phrase-pinyin-data.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, hide_short_help = true)]
     pub(crate) pinyin: Option<PathBuf>,
@@ -282,6 +286,7 @@ impl Speak {
             ("words_1", path(&voice.words_1)),
             ("speaker_2", path(&voice.speaker_2)),
             ("words_2", path(&voice.words_2)),
+            ("codec", path(&voice.codec)),
             ("pinyin", path(&voice.pinyin)),
             ("non_streaming_mode", json!(drawing.non_streaming_mode)),
             ("max_text_tokens_per_segment", json!(drawing.max_text_tokens_per_segment)),
