@@ -136,7 +136,7 @@ pub struct DepformerConfig {
 /// Activations of the backbone.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct LinearConfig {
-    /// Those of the two halves of a feed-forward block.
+    /// Activations of the two halves of a feed-forward block.
     #[serde(default = "silu_and_linear")]
     pub mlp_activations: [Function; 2],
 }

@@ -7,6 +7,7 @@ use acestep_model::{
         nanocodec,
     },
 };
+use burn::module::Module as _;
 use burn_flex::{Flex, FlexDevice};
 use serde_json::{Value, json};
 
@@ -94,10 +95,11 @@ impl Tiny {
         };
         let device = FlexDevice;
         Self {
-            encoder: Encoder::init(&config, &sizes, &device),
-            decoder: Decoder::init(&config, &sizes, &device),
-            local: LocalTransformer::init(&config, &sizes, &device),
-            codec: nanocodec::Decoder::init(&codec_config, &device),
+            // A parameter is drawn at its first use. Clones before it would be other networks.
+            encoder: Encoder::init(&config, &sizes, &device).to_device(&device),
+            decoder: Decoder::init(&config, &sizes, &device).to_device(&device),
+            local: LocalTransformer::init(&config, &sizes, &device).to_device(&device),
+            codec: nanocodec::Decoder::init(&codec_config, &device).to_device(&device),
             config,
             sizes,
             codec_config,
