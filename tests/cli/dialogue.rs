@@ -27,7 +27,7 @@ fn a_script_is_spoken_and_its_words_have_times() {
     let again = dialogue(&place, &[script, "--json", "-o", "b.wav"]).succeeded().json();
     assert_eq!(again["codes"], object["codes"]);
     assert_eq!(place.read("a.wav"), place.read("b.wav"));
-    let other = [script, "--json", "-o", "c.wav", "--cfg-scale", "1"];
+    let other = [script, "--json", "-o", "c.wav", "--cfg-filter-k", "2"];
     assert_ne!(dialogue(&place, &other).succeeded().json()["codes"], object["codes"]);
 }
 
