@@ -49,6 +49,7 @@ fn recordings_of_speakers_need_their_words() {
 fn flags_of_another_family_are_refused() {
     let place = Place::new();
     dialogue(&place, &["hello", "--top-p", "0.5"]).failed(2).says("takes no `--top-p`");
+    dialogue(&place, &["hello", "--cfg-scale", "nan"]).failed(2).says("not a finite number");
     let times = ["speak", "hello", "--model", &base(), "--timestamps", "a.srt"];
     place.run(&times).failed(2).says("does not tell the times of words");
     let scale = ["speak", "hello", "--model", "tiny-speech", "--cfg-scale", "2"];

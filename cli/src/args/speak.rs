@@ -6,7 +6,11 @@ use acestep_session::speech::Fields;
 use clap::ValueHint;
 use serde_json::{Value, json};
 
-use super::{device::Where, files::Files, values::seed};
+use super::{
+    device::Where,
+    files::Files,
+    values::{finite, seed},
+};
 
 /// Most texts that are spoken side by side: on a CPU more would be computed by other kernels, whose
 /// results differ in the last digits.
@@ -138,7 +142,7 @@ pub(crate) struct Drawing {
     pub(crate) seed: Option<u64>,
 
     /// Divisor of the talker's logits, above 0 [default: the model's, usually 0.9].
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, value_name = "NUMBER", value_parser = finite)]
     temperature: Option<f32>,
 
     /// Number of likeliest codes to draw from, 0 for all [default: the model's, usually 50].
@@ -146,12 +150,12 @@ pub(crate) struct Drawing {
     top_k: Option<u32>,
 
     /// Probability mass of the likeliest codes to draw from [default: the model's, usually 1].
-    #[arg(long, value_name = "NUMBER", hide_short_help = true)]
+    #[arg(long, value_name = "NUMBER", hide_short_help = true, value_parser = finite)]
     top_p: Option<f32>,
 
     /// Penalty of first codes that were written before, 1 for none [default: the model's, usually
     /// 1.05].
-    #[arg(long, value_name = "NUMBER", hide_short_help = true)]
+    #[arg(long, value_name = "NUMBER", hide_short_help = true, value_parser = finite)]
     repetition_penalty: Option<f32>,
 
     /// true, or false to take the likeliest first code [default: the model's, usually true].
@@ -159,7 +163,7 @@ pub(crate) struct Drawing {
     do_sample: Option<bool>,
 
     /// As --temperature, for the other codes of a frame.
-    #[arg(long, value_name = "NUMBER", hide_short_help = true)]
+    #[arg(long, value_name = "NUMBER", hide_short_help = true, value_parser = finite)]
     subtalker_temperature: Option<f32>,
 
     /// As --top-k, for the other codes of a frame.
@@ -167,7 +171,7 @@ pub(crate) struct Drawing {
     subtalker_top_k: Option<u32>,
 
     /// As --top-p, for the other codes of a frame.
-    #[arg(long, value_name = "NUMBER", hide_short_help = true)]
+    #[arg(long, value_name = "NUMBER", hide_short_help = true, value_parser = finite)]
     subtalker_top_p: Option<f32>,
 
     /// As --do-sample, for the other codes of a frame.
@@ -191,7 +195,7 @@ pub(crate) struct Drawing {
 
     /// Scale of guidance, 1 for none, for Dia2 and Magpie TTS [default: 2 for Dia2; the model's,
     /// usually 2.5, for Magpie TTS].
-    #[arg(long, value_name = "NUMBER", hide_short_help = true)]
+    #[arg(long, value_name = "NUMBER", hide_short_help = true, value_parser = finite)]
     cfg_scale: Option<f32>,
 
     /// Number of ids that guidance leaves to draw from, 0 for all, for Dia2 [default: 50].
@@ -199,7 +203,7 @@ pub(crate) struct Drawing {
     cfg_filter_k: Option<u32>,
 
     /// As --temperature, for the text of a dialogue alone [default: 0.6].
-    #[arg(long, value_name = "NUMBER", hide_short_help = true)]
+    #[arg(long, value_name = "NUMBER", hide_short_help = true, value_parser = finite)]
     text_temperature: Option<f32>,
 
     /// As --top-k, for the text of a dialogue alone [default: 50].
@@ -207,7 +211,7 @@ pub(crate) struct Drawing {
     text_top_k: Option<u32>,
 
     /// As --temperature, for the codes of a dialogue alone [default: 0.8].
-    #[arg(long, value_name = "NUMBER", hide_short_help = true)]
+    #[arg(long, value_name = "NUMBER", hide_short_help = true, value_parser = finite)]
     audio_temperature: Option<f32>,
 
     /// As --top-k, for the codes of a dialogue alone [default: 50].

@@ -32,6 +32,18 @@ pub(super) fn seed(text: &str) -> Result<u64, String> {
     })
 }
 
+/// Parses a number that is not NaN and not infinite: JSON has neither.
+///
+/// # Errors
+/// The reason.
+pub(super) fn finite(text: &str) -> Result<f32, String> {
+    let number: f32 = text.trim().parse().map_err(|_| "it is not a number".to_owned())?;
+    match number.is_finite() {
+        true => Ok(number),
+        false => Err("it is not a finite number".to_owned()),
+    }
+}
+
 /// Parses a seed that has a fixed default, so a random one is never drawn.
 ///
 /// # Errors

@@ -95,13 +95,10 @@ impl FamilyError for SpeechError {
                 "leave the field out, or take another model: `-custom` has named speakers, `-design` \
                  a described voice, `-base` the voice of a recording"
             }
-            Self::UnknownField { field, known, .. } => {
+            // Most are fields of another family: a near name would be another setting.
+            Self::UnknownField { known, .. } => {
                 let known: Vec<String> = known.iter().map(|known| format!("`{known}`")).collect();
-                let near = nearest(field, known.iter().map(|known| known.trim_matches('`')));
-                return Some(match near {
-                    Some(near) => format!("did you mean `{near}`?"),
-                    None => format!("it takes {}", known.join(", ")),
-                });
+                return Some(format!("it takes {}", known.join(", ")));
             }
             Self::NoVoice { .. } => {
                 "pass `reference` (a recording of the voice, and `transcript`, its words), or the \

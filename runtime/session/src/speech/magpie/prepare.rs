@@ -64,11 +64,16 @@ impl SpeechModel for Magpie {
         let Wanted { texts, mut fields, seed, lines, .. } = wanted;
         let pinyin = text(&mut fields, "pinyin")?;
         let pinyin = pinyin.map(|path| table(Path::new(&path))).transpose()?;
-        // The usual name in other families.
-        if let Some(top_k) = fields.remove("top_k") {
-            fields.entry("topk").or_insert(top_k);
+        // The name in other families, and of the flag, is `top_k`.
+        let known: Vec<_> =
+            FIELDS.iter().map(|&field| if field == "topk" { "top_k" } else { field }).collect();
+        if let Some(topk) = fields.remove("topk") {
+            fields.entry("top_k").or_insert(topk);
         }
-        check_fields(&fields, FIELDS, SpeechModel::name(self))?;
+        check_fields(&fields, &known, SpeechModel::name(self))?;
+        if let Some(top_k) = fields.remove("top_k") {
+            fields.insert("topk".to_owned(), top_k);
+        }
         let first: Request = serde_json::from_value(Value::Object(fields))
             .map_err(|error| SessionError::SpeechFields { why: error.to_string() })?;
         let request = |(text, index): (String, u64)| Request {
