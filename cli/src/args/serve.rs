@@ -199,10 +199,13 @@ pub(crate) struct Operation {
         value_parser = clap::value_parser!(u32).range(4..=3600))]
     pub(crate) lease: u32,
 
-    /// Minutes without progress after which a job hangs, and its worker starts again; 0 for never.
-    #[arg(long, value_name = "MINUTES", default_value_t = 30, hide_short_help = true,
+    /// Minutes without progress after which a job counts as hung, and its worker ends; 0 for never
+    /// [default: 30 on a GPU, never on a CPU].
+    ///
+    /// The server starts its own worker again; others are started by what started them.
+    #[arg(long, value_name = "MINUTES", hide_short_help = true,
         value_parser = clap::value_parser!(u32).range(0..=1440))]
-    pub(crate) stall: u32,
+    pub(crate) stall: Option<u32>,
 
     /// Form of the log on standard error.
     #[arg(long, value_name = "FORM", default_value = "text")]

@@ -87,7 +87,8 @@ pub(crate) struct Voice {
     #[arg(long, value_name = "NAME", conflicts_with = "reference")]
     pub(crate) voice: Option<String>,
 
-    /// Language of the text: english, chinese, .., or auto [default: auto].
+    /// Language of the text: english, chinese, .., or auto [default: auto]; for Magpie TTS en, es, ..
+    /// [default: en].
     #[arg(long, value_name = "NAME")]
     pub(crate) language: Option<String>,
 
@@ -258,7 +259,7 @@ pub(crate) struct Output {
     #[arg(long, value_name = "FORMAT")]
     pub(crate) audio_format: Option<String>,
 
-    /// Frames of 80 ms per chunk of sound; the first chunk has one [default: 8].
+    /// Frames per chunk of sound, of 80 ms, for Magpie TTS of 46 ms; the first chunk has one [default: 8].
     ///
     /// Chunks of any size give the same samples. Large ones take less work, small ones come earlier.
     #[arg(long, value_name = "FRAMES", value_parser = clap::value_parser!(u32).range(1..=1000))]
@@ -277,6 +278,28 @@ pub(crate) struct Output {
 }
 
 impl Speak {
+    /// Returns the files that are read, and must not be written.
+    pub(crate) fn inputs(&self) -> Vec<PathBuf> {
+        let voice = &self.voice;
+        let words = |sound: &Option<PathBuf>, words: &Option<PathBuf>| {
+            words.clone().or_else(|| Some(sound.as_ref()?.with_extension("json")))
+        };
+        let model = self.model.as_ref().map(PathBuf::from).filter(|path| path.is_file());
+        let text = self.text.strip_prefix('@').map(PathBuf::from);
+        let all = [
+            voice.reference.clone(),
+            voice.speaker_1.clone(),
+            words(&voice.speaker_1, &voice.words_1),
+            voice.speaker_2.clone(),
+            words(&voice.speaker_2, &voice.words_2),
+            voice.codec.clone(),
+            voice.pinyin.clone(),
+            model,
+            text,
+        ];
+        all.into_iter().flatten().collect()
+    }
+
     /// Returns the flags that were given as fields of a request, except the texts that may be files.
     pub(crate) fn fields(&self) -> Fields {
         let (voice, drawing) = (&self.voice, &self.drawing);

@@ -217,7 +217,9 @@ fn worker(
     }
     flag("--drain", args.operation.drain.to_string().into());
     flag("--lease", args.operation.lease.to_string().into());
-    flag("--stall", args.operation.stall.to_string().into());
+    if let Some(minutes) = args.operation.stall {
+        flag("--stall", minutes.to_string().into());
+    }
     flag("--log-format", args.operation.log_format.name().into());
     command.extend(global.passed_on());
     Ok(command)

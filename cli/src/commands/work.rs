@@ -55,7 +55,9 @@ pub(crate) fn run(args: &Work, global: &Global) -> Result<ExitCode> {
     let is_ending = Arc::new(AtomicBool::new(false));
     watch_for_end(args, is_ending.clone());
     let lease = Duration::from_secs(u64::from(args.operation.lease));
-    let stall = Duration::from_secs(60 * u64::from(args.operation.stall));
+    // A CPU does not hang, and a step of a long song may take half an hour there.
+    let usual = if engine.device.is_gpu() { 30 } else { 0 };
+    let stall = Duration::from_secs(60 * u64::from(args.operation.stall.unwrap_or(usual)));
     // Process numbers return, so the time makes the name unique.
     let own = || format!("{}-{}", std::process::id(), acestep_serve::job::now());
     let worker = Worker {

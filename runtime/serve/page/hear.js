@@ -143,7 +143,9 @@ async function takeOver(job, heard, left, isOver) {
   }
   if (!load(finished, 1)) return;
   if (audio.readyState < HTMLMediaElement.HAVE_METADATA) {
-    await new Promise((done) => audio.addEventListener("loadedmetadata", done, { once: true }));
+    // A file that cannot be loaded ends the waiting too.
+    const events = ["loadedmetadata", "error", "emptied"];
+    await new Promise((done) => events.forEach((name) => audio.addEventListener(name, done, { once: true })));
   }
   if (isOver()) return;
   audio.currentTime = heard();

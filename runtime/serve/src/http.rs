@@ -228,12 +228,12 @@ impl Server {
             notices,
             ..NewJob::new(kind, checked.model, Value::Object(request), &caller.0)
         };
+        // Before the job is stored: a client that goes away meanwhile must not take its files along.
+        sent::take(&job.request);
         let put = self.store.put(job).await?;
         // The job of this key has files of its own.
         if put.existed {
-            sent::refuse()
-        } else {
-            sent::take(&put.job.request)
+            sent::refuse();
         }
         Ok(put)
     }

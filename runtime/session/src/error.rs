@@ -28,6 +28,9 @@ pub enum SessionError {
     /// Settings of speech of the wrong types.
     #[error("the settings of speech cannot be read: {why}")]
     SpeechFields { why: String },
+    /// A GGUF file whose vocabulary is not read.
+    #[error("`{model}` is a GGUF file, whose vocabulary this program does not read")]
+    NoVocabulary { model: String },
     /// No folder of kept voices.
     #[error("there is no home directory to keep voices in")]
     NoVoices,
@@ -50,10 +53,11 @@ impl FamilyError for SessionError {
             Self::FollowsSong(_) => "leave the codes out".into(),
             Self::NoDescription => "describe the song in `caption`".into(),
             Self::SpeechTooLarge(_) => {
-                "pass `dtype: q8`, `batch_size: 1`, a smaller `max_new_tokens`, or a smaller model"
+                "pass `dtype: q8`, fewer texts at once, a shorter limit of the speech, or a smaller model"
                     .into()
             }
             Self::Line { error, .. } => return error.hint(),
+            Self::NoVocabulary { .. } => "pass the `.nemo` archive of the model".into(),
             Self::SpeechFields { .. } => "give each field a value of its type".into(),
             Self::NoVoices => "name a data directory with XDG_DATA_HOME".into(),
             Self::KeptVoice { .. } => "pass the `model` that made it".into(),
@@ -67,6 +71,7 @@ impl FamilyError for SessionError {
             | Self::FollowsSong(_)
             | Self::NoDescription
             | Self::SpeechFields { .. }
+            | Self::NoVocabulary { .. }
             | Self::KeptVoice { .. } => true,
             Self::Line { error, .. } => error.is_usage(),
             Self::NoLanguageModel(_)

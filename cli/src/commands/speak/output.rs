@@ -61,6 +61,8 @@ impl Outputs {
         if play {
             Speaker::check()?;
         }
+        let inputs = args.inputs();
+        let inputs: Vec<&Path> = inputs.iter().map(PathBuf::as_path).collect();
         let output = args.output.output.as_deref().unwrap_or(Path::new("speech.wav"));
         let place = match is_stdout(output) {
             true => Self::stdout(args, texts)?,
@@ -72,15 +74,13 @@ impl Outputs {
                     false => vec![output.to_owned()],
                 };
                 paths.truncate(texts);
-                let reference = args.voice.reference.as_deref();
-                let inputs: Vec<&Path> = reference.into_iter().collect();
                 paths.iter().try_for_each(|path| target::check(path, &inputs, existing))?;
                 Place::Files(paths, encoding)
             }
         };
         let timestamps = args.output.timestamps.as_deref().map(times_format).transpose()?;
         if let Some((path, _)) = &timestamps {
-            target::check(path, &[], existing)?;
+            target::check(path, &inputs, existing)?;
         }
         Ok(Self { place, existing, json, play, lines: args.lines, timestamps })
     }

@@ -6,7 +6,10 @@
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::config::{ConfigError, parse, require};
+use crate::{
+    config::{ConfigError, parse, require},
+    limits::{layers, sizes},
+};
 
 /// Number of special codes after those of a codebook: begin, end, six others.
 pub const SPECIAL_CODES: usize = 8;
@@ -249,6 +252,15 @@ impl Config {
             (config.local_transformer_hidden_dim, config.local_transformer_n_heads);
         let divides = heads > 0 && width.is_multiple_of(heads);
         require(divides, "local_transformer_n_heads", heads, "must divide the width")?;
+        layers("local_transformer_n_layers", config.local_transformer_n_layers)?;
+        sizes(&[
+            ("local_transformer_hidden_dim", width),
+            ("xa_n_heads", *xa_n_heads),
+            ("xa_d_head", config.decoder.xa_d_head),
+        ])?;
+        let lookahead = config.inference_parameters.attention_prior_lookahead_window;
+        let why = "0 to 1000";
+        require(lookahead <= 1000, "attention_prior_lookahead_window", lookahead, why)?;
         config.check_layers()?;
         Ok(config)
     }
@@ -338,7 +350,13 @@ impl StackConfig {
         require(learned, "use_learnable_pos_emb", learned, "only learned positions")?;
         require(!self.use_moe, "use_moe", self.use_moe, "only one feed-forward block")?;
         require(self.d_model == width, "d_model", self.d_model, "must be embedding_dim")?;
-        require(self.kernel_size > 0, "kernel_size", self.kernel_size, "at least 1")?;
+        layers("n_layers", self.n_layers)?;
+        sizes(&[
+            ("d_model", self.d_model),
+            ("d_ffn", self.d_ffn),
+            ("max_length_causal_mask", self.max_length_causal_mask),
+        ])?;
+        require((1..=64).contains(&self.kernel_size), "kernel_size", self.kernel_size, "1 to 64")?;
         let divides = self.sa_n_heads > 0 && self.d_model.is_multiple_of(self.sa_n_heads);
         require(divides, "sa_n_heads", self.sa_n_heads, "must divide d_model")
     }

@@ -5,7 +5,10 @@
 use serde::Deserialize;
 
 use super::ScalarQuantizer;
-use crate::config::{ConfigError, parse, require};
+use crate::{
+    config::{ConfigError, parse, require},
+    limits::sizes,
+};
 
 /// The configuration of the codec.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -131,6 +134,12 @@ impl Config {
         {
             require((1..=64).contains(taps), key, taps, "1 to 64")?;
         }
+        let groups = config.vector_quantizer.num_groups;
+        sizes(&[
+            ("input_dim", *input_dim),
+            ("base_channels", *base_channels),
+            ("num_groups", groups),
+        ])?;
         let per_frame =
             up_sample_rates.iter().try_fold(1, |all: usize, &rate| all.checked_mul(rate));
         let fits = per_frame == Some(config.samples_per_frame);

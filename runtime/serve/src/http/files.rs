@@ -209,6 +209,7 @@ pub(super) async fn receive(
     file.flush().await.map_err(failed)?;
     file.sync_all().await.map_err(failed)?;
     let id = Uuid::now_v7();
+    room.settle().await?;
     sent::keep(server, path, id).await?;
     let file = File {
         id,

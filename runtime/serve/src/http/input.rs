@@ -247,6 +247,7 @@ pub(super) async fn store(
     });
     let written = written.await.map_err(|_| ApiError::internal("the file cannot be stored"))?;
     let id = Uuid::now_v7();
+    room.settle().await?;
     sent::keep(server, written.map_err(failed)?, id).await?;
     let (owner, name) = (caller.0.clone(), field.to_owned());
     let file = File { id, owner, name, bytes: bytes_of, sha256, created: now() };

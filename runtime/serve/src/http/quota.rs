@@ -43,6 +43,18 @@ pub(super) struct Room<'a> {
 }
 
 impl<'a> Room<'a> {
+    /// Reads again what is stored, when a file is whole: others may have been stored since it began.
+    ///
+    /// # Errors
+    /// 413 if there is no room any more; if the queue cannot be used.
+    pub(super) async fn settle(&mut self) -> Result<(), ApiError> {
+        let files = self.server.store.files(None).await?;
+        let own = files.iter().filter(|file| file.owner == self.owner);
+        self.stored_own = own.map(|file| file.bytes).sum();
+        self.stored = files.iter().map(|file| file.bytes).sum();
+        self.take(0)
+    }
+
     /// The room that is left for files of `caller`.
     ///
     /// # Errors

@@ -1,6 +1,7 @@
 //! The warm-up of a worker: its model is loaded and tried by small jobs that nobody asked for.
 
 use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
     sync::atomic::{AtomicBool, Ordering},
     time::Instant,
 };
@@ -58,13 +59,19 @@ impl<B: Backend> Networked<'_, B> {
         let failed = |error| Stopped::Failed(of_files(&error));
         let folder = tempfile::tempdir().map_err(failed)?;
         let job = NewJob::new(kind, None, request, "").stored(uuid::Uuid::nil(), now());
-        self.run(Task {
-            job: &job,
-            folder: folder.path(),
-            objects: &worker.objects,
-            observe: &Until(worker.is_draining),
-            resolved: &|_| (),
-            made: &mut Vec::new(),
+        let run = || {
+            self.run(Task {
+                job: &job,
+                folder: folder.path(),
+                objects: &worker.objects,
+                observe: &Until(worker.is_draining),
+                resolved: &|_| (),
+                made: &mut Vec::new(),
+            })
+        };
+        // A worker that ends in its warm-up would be started again for ever.
+        catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| {
+            Err(Stopped::Failed(JobError::new("internal", "the warm-up panicked")))
         })
     }
 

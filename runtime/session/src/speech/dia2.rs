@@ -39,13 +39,17 @@ impl Speaker {
     /// # Errors
     /// The errors of [`read::song`] and of [`words_of_json`]; [`Error::File`].
     pub fn read(sound: &Path, words: &Path, notices: &mut Vec<Notice>) -> Result<Self, Error> {
+        let (sound, more) = read::song(sound, LEAST_SECONDS)?;
+        notices.extend(more);
+        if !words.exists() {
+            let why = format!("there is no file `{}`", words.display());
+            return Err(Dia2Error::Words { why }.into());
+        }
         let file = |source| Error::File { action: Action::Read, path: words.to_owned(), source };
         let bytes = std::fs::read(words).map_err(file)?;
         let text =
             texts::decode(&bytes).map_err(|why| Dia2Error::Words { why: why.to_string() })?;
         let words = words_of_json(&text)?;
-        let (sound, more) = read::song(sound, LEAST_SECONDS)?;
-        notices.extend(more);
         Ok(Self { sound, words })
     }
 }

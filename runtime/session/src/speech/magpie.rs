@@ -94,7 +94,9 @@ pub fn speak_with<B: Backend>(
     let mut notices = Vec::new();
     for (index, plan) in plans.into_iter().enumerate() {
         notices.extend(plan.notices.iter().map(|notice| of_line(notice, index, lines)));
-        for made in Speaking::begin(plan, networks, options, observe)? {
+        // Only the first text waits for what was before the run.
+        let since = options.since.filter(|_| index == 0);
+        for made in Speaking::begin(plan, networks, Options { since, ..options }, observe)? {
             match made? {
                 Made::Samples(samples) => sink.samples(&samples)?,
                 Made::Done(spoken) => sink.done(index, spoken)?,

@@ -247,8 +247,13 @@ impl<'a, 'n, B: Backend> Speaking<'a, 'n, B> {
     fn watch(&mut self, sound: &[f32]) -> Option<(usize, Fault)> {
         let first = self.first() + self.frames.len();
         let per_frame = self.decoding.samples_per_frame();
+        // The user's own recordings may rest as long as they like.
+        let recorded = match &self.plan.voice {
+            Voice::Recorded(prefix) => prefix.frames.len(),
+            Voice::Own | Voice::Kept => 0,
+        };
         for (index, samples) in sound.chunks(per_frame).enumerate() {
-            if self.run.state().machine.is_break(first + index) {
+            if first + index < recorded || self.run.state().machine.is_break(first + index) {
                 continue;
             }
             let frame = std::slice::from_ref(&self.chunk[index]);

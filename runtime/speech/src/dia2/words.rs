@@ -35,6 +35,10 @@ pub fn words_of_json(json: &str) -> Result<Vec<Word>, Dia2Error> {
     let mut words: Vec<Word> = Vec::new();
     for Found { text, times } in found {
         let text = text.trim_matches(is_space);
+        if text.contains(is_space) {
+            let why = format!("`{text}` is no single word: let the aligner write each word");
+            return Err(bad(why));
+        }
         if text.is_empty() {
             continue;
         }

@@ -126,9 +126,11 @@ impl FamilyError for MagpieError {
                 });
             }
             Self::LanguageTool { is_pinyin: true, .. } => {
-                "pass `pinyin` (a file with lines such as `银行: yín háng`), or the text as `ids`"
+                "pass `pinyin` (a file with lines such as `银行: yín háng`)"
             }
-            Self::LanguageTool { is_pinyin: false, .. } => "pass the text as `ids`",
+            Self::LanguageTool { is_pinyin: false, .. } => {
+                "this program does not read that language yet"
+            }
             Self::BadPinyin { .. } => {
                 "a line is `word: syllable syllable`, with as many syllables as characters"
             }

@@ -7,7 +7,10 @@ use acestep_import::{DIALOGUE_MODELS, Dia2, Dia2Choice, Layout};
 use acestep_model::speech::dia2::Files;
 use acestep_speech::{
     Options,
-    dia2::{FIELDS, Request, Resampling, SAMPLE_RATE},
+    dia2::{
+        Dia2Error, FIELDS, Request, Resampling, SAMPLE_RATE, Streams, check_request, reader,
+        streams,
+    },
 };
 use serde_json::Value;
 
@@ -91,8 +94,34 @@ impl SpeechModel for Dia2 {
             seed: Some(seed.wrapping_add(index)),
             ..first.clone()
         };
-        let requests = texts.into_iter().zip(0..).map(request).collect();
+        if first.include_prefix == Some(true) && speakers.is_empty() {
+            let why = "`include_prefix` keeps recordings, and there is no `speaker_1`";
+            return Err(Error::Conflict(why.to_owned()));
+        }
+        let streams = streams(self)?;
+        check_length(&speakers, &streams)?;
+        let reader = reader(&streams, self)?;
+        let requests: Vec<Request> = texts.into_iter().zip(0..).map(request).collect();
+        for (index, request) in requests.iter().enumerate() {
+            let read = check_request(request)
+                .and_then(|()| reader.script(&request.script).map_err(Error::from).map(drop));
+            read.map_err(|error| match requests.len() {
+                1 => error,
+                _ => SessionError::Line { line: index + 1, error: Box::new(error) }.into(),
+            })?;
+        }
         Ok(Box::new(Scripts { model: self, requests, speakers, lines }))
+    }
+}
+
+/// Refuses recordings that leave no room, before they are encoded.
+fn check_length(speakers: &[Speaker], streams: &Streams) -> Result<(), Error> {
+    let seconds: f64 = speakers.iter().map(|speaker| speaker.sound.seconds()).sum();
+    let frames = (seconds * streams.frame_rate) as usize;
+    let most = streams.most_steps.saturating_sub(1);
+    match frames <= most {
+        true => Ok(()),
+        false => Err(Dia2Error::TooLong { frames, most }.into()),
     }
 }
 

@@ -35,6 +35,10 @@ pub(in super::super) fn open(
         let codec = text(fields, "codec")?;
         let model = Magpie::find(Some(choice), codec.as_deref().map(Path::new), layout)
             .map_err(Error::checkpoint)?;
+        if model.path().extension().is_some_and(|ending| ending.eq_ignore_ascii_case("gguf")) {
+            let model = Files::name(&model).to_owned();
+            return Err(SessionError::NoVocabulary { model }.into());
+        }
         Ok(Box::new(model) as Box<dyn SpeechModel>)
     })
 }
@@ -45,7 +49,7 @@ impl SpeechModel for Magpie {
     }
 
     fn notices(&self) -> Vec<Notice> {
-        Vec::new()
+        Self::notices(self).into_iter().map(Notice).collect()
     }
 
     fn sample_rate(&self) -> u32 {
