@@ -38,7 +38,7 @@ fn recordings_of_speakers_need_their_words() {
         ["Hello there.", "--model", "tiny-speech", "--max-new-tokens", "20", "-o", "me.wav"];
     place.run(&[&["speak", "--seed", "4"][..], &sound].concat()).succeeded();
     let with = ["[S1] hello", "--speaker-1", "me.wav", "-o", "a.wav"];
-    dialogue(&place, &with).failed(1).says("me.json");
+    dialogue(&place, &with).failed(2).says("me.json");
     place.write("me.json", r#"[{"text": "hello", "start": 0.1, "end": 0.4}]"#);
     dialogue(&place, &with).succeeded();
     let both = ["[S1] hello", "--speaker-2", "me.wav", "-o", "b.wav"];

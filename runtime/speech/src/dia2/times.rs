@@ -9,12 +9,9 @@ use crate::spoken::Word;
 /// A frame says what its step asked for, so the delays of the codebooks do not count.
 pub fn times(transcript: &[Spoken], first: usize, frames: usize, frame_rate: f64) -> Vec<Word> {
     let start = |word: &Spoken| Some(word.step.checked_sub(first)? as f64 / frame_rate);
+    let words: Vec<(&Spoken, f64)> =
+        transcript.iter().filter_map(|word| Some((word, start(word)?))).collect();
     let length = frames as f64 / frame_rate;
-    let words: Vec<(&Spoken, f64)> = transcript
-        .iter()
-        .filter_map(|word| Some((word, start(word)?)))
-        .filter(|(_, start)| *start < length)
-        .collect();
     let of = |(index, (word, start)): (usize, &(&Spoken, f64))| {
         let end = words.get(index + 1).map_or(length, |(_, next)| *next).max(*start);
         Word { text: word.text.clone(), start: *start, end }
@@ -39,9 +36,8 @@ mod tests {
         let words = times(&spoken(), 10, 63, 12.5);
         let of: Vec<_> = words.iter().map(|word| (&*word.text, word.start, word.end)).collect();
         assert_eq!(of, [("R&B", 0.0, 0.32), ("<b>", 0.32, 4.0), ("end", 4.0, 5.04)]);
-        // A sound that was cut before its last word.
-        let cut = times(&spoken(), 10, 20, 12.5);
-        assert_eq!((cut.len(), cut[1].end), (2, 1.6));
+        // A sound that was cut before its last word keeps it, as upstream.
+        assert_eq!(times(&spoken(), 10, 20, 12.5)[2].end, 4.0);
         assert_eq!(times(&[], 0, 5, 12.5), []);
     }
 
