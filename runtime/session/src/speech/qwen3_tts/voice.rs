@@ -72,7 +72,7 @@ impl Voice {
     /// Returns the voice called `name` of `model`: a base model has none but kept voices.
     ///
     /// # Errors
-    /// [`SessionError::NoVoices`], [`SessionError::KeptVoice`]; the errors of [`Voices::read`].
+    /// [`SessionError::NoVoices`], [`SessionError::KeptVoice`]; the errors of [`KeptVoice::of`].
     pub fn named(name: &str, model: &Qwen3Tts, voices: Option<&Voices>) -> Result<Self, Error> {
         if model.config().tts_model_type == ModelType::Base {
             let voices = voices.ok_or(SessionError::NoVoices)?;
