@@ -92,9 +92,7 @@ fn model_config(values: &Values<'_>) -> Found<Json> {
     put(&mut decoder, "xa_d_head", values.number("decoder.xattn.d_head")?);
     put(&mut decoder, "xa_d_memory", values.number("decoder.xattn.d_memory")?);
     put(&mut decoder, "apply_norm_to_cond", values.flag("decoder.xattn.apply_norm_to_cond")?);
-    let local = |key: &str| -> Found<u64> {
-        Ok(values.number(&format!("local_transformer.{key}"))?.as_u64().unwrap_or_default())
-    };
+    let local = |key: &str| size(values, &format!("local_transformer.{key}"));
     let local_width = local("n_heads")?.saturating_mul(local("d_head")?);
     let four_times = json!(local_width.saturating_mul(4));
     expect(values, "local_transformer.d_ffn", &json!(local("d_ffn")?), &four_times)?;
@@ -133,11 +131,16 @@ fn model_config(values: &Values<'_>) -> Found<Json> {
     }))
 }
 
+/// Returns a number that is not negative.
+fn size(values: &Values<'_>, key: &str) -> Found<u64> {
+    values.number(key)?.as_u64().ok_or_else(|| format!("`{key}` is negative"))
+}
+
 /// Returns the tokenizers as in a released configuration, with the sizes that the file names.
 fn tokenizers(values: &Values<'_>) -> Found<Map<String, Json>> {
     let names = values.texts("tokenizer.names")?;
     let sizes = values.numbers("tokenizer.sizes")?;
-    let rows = values.number("text.vocab_size")?.as_u64().unwrap_or_default();
+    let rows = size(values, "text.vocab_size")?;
     let total = sizes.iter().fold(0_u64, |sum, &size| sum.saturating_add(size));
     if sizes.len() != names.len() || total.checked_add(2) != Some(rows) {
         let each: Vec<_> =
