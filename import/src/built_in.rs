@@ -3,16 +3,20 @@
 //! `demo` (with the feature of that name) is a small ACE-Step, trained on music composed by this
 //! project; see the book's chapter on training. `tiny` has about 1.25 million random weights and
 //! makes noise: it tests the pipeline. `tiny-speech` is the same for speech. Their files are those of
-//! the goldens; the README of `tests/goldens` describes them. All are in the released layout.
+//! the goldens; the README of `tests/goldens` describes them. All are in the released layout; `demo` is
+//! packed.
 
 use crate::Directory;
+
+#[cfg(feature = "demo")]
+mod demo;
 
 /// Embeds a directory of the repository: its name for messages, then its files.
 macro_rules! embedded {
     ($model:literal, $place:literal / $directory:literal: $($file:literal),+ $(,)?) => {
         Directory::Embedded(
             concat!("built-in/", $model, "/", $directory),
-            &[$((
+            || &[$((
                 $file,
                 include_bytes!(concat!(
                     env!("CARGO_MANIFEST_DIR"), "/", $place, "/", $directory, "/", $file
@@ -83,14 +87,15 @@ const DEMO_MODEL: BuiltIn = BuiltIn {
     name: DEMO,
     about: "learned from music composed by this project; knows no voice",
     directories: [
-        embedded!("demo", "demo" / "acestep-v15-demo":
-            "config.json", "model.safetensors", "silence_latent.safetensors"),
-        embedded!("demo", "demo" / "vae": "config.json", "diffusion_pytorch_model.safetensors"),
-        embedded!("demo", "demo" / "Qwen3-Embedding-0.6B":
-            "config.json", "model.safetensors", "tokenizer.json"),
+        Directory::Embedded("built-in/demo/acestep-v15-demo", || demo::files("acestep-v15-demo")),
+        Directory::Embedded("built-in/demo/vae", || demo::files("vae")),
+        Directory::Embedded("built-in/demo/Qwen3-Embedding-0.6B", || {
+            demo::files("Qwen3-Embedding-0.6B")
+        }),
     ],
-    language_model: embedded!("demo", "demo" / "acestep-5Hz-lm-0.6B":
-        "config.json", "model.safetensors", "tokenizer.json"),
+    language_model: Directory::Embedded("built-in/demo/acestep-5Hz-lm-0.6B", || {
+        demo::files("acestep-5Hz-lm-0.6B")
+    }),
 };
 
 /// All models of this build; the default comes first. A static, because a constant would be copied
@@ -116,7 +121,7 @@ impl BuiltIn {
 /// Returns the bytes of an embedded directory.
 fn bytes_of(directory: &Directory) -> u64 {
     match directory {
-        Directory::Embedded(_, files) => files.iter().map(|(_, bytes)| bytes.len() as u64).sum(),
+        Directory::Embedded(_, files) => files().iter().map(|(_, bytes)| bytes.len() as u64).sum(),
         Directory::Disk(_) | Directory::Foreign(_) => 0,
     }
 }

@@ -69,6 +69,7 @@ pub struct Dia2 {
     codec: WeightsDir<mimi::Config>,
     tokenizer_place: Directory,
     tokenizer: OnceLock<LanguageTokenizer>,
+    notices: Vec<String>,
 }
 
 /// The content of `dia2_assets.json`.
@@ -112,10 +113,19 @@ impl Dia2 {
     fn open_among(path: &Path, choice: &Dia2Choice, codecs: &[PathBuf]) -> Result<Self, Error> {
         let directory = Directory::Disk(path.to_owned());
         directory.check()?;
-        // As in the reference, a broken file counts as an empty one.
         let text = directory.has(ASSETS).then(|| directory.text(ASSETS)).transpose()?;
-        let assets: AssetsFile =
-            text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
+        let read = |text: String| serde_json::from_str::<AssetsFile>(&text);
+        // As in the reference, a broken file counts as an empty one.
+        let (assets, notices) = match text.map(read) {
+            None => Default::default(),
+            Some(Ok(assets)) => (assets, Vec::new()),
+            Some(Err(why)) => {
+                let path = directory.path(ASSETS);
+                let path = path.display();
+                let notice = format!("`{path}` is not used, for it cannot be read: {why}");
+                (AssetsFile::default(), vec![notice])
+            }
+        };
         let file = assets.config.as_deref().unwrap_or("config.json");
         let is_one = |config: &Value| names::is_one(config);
         let text = match file {
@@ -151,7 +161,13 @@ impl Dia2 {
         };
         let networks = [names::backbone(), names::depformer(&config)];
         let model = WeightsDir::of(directory, config, tensors, "dialogue model", (&networks, &[]))?;
-        Ok(Self { name: name_of(path), model, codec, tokenizer_place, tokenizer: OnceLock::new() })
+        let (name, tokenizer) = (name_of(path), OnceLock::new());
+        Ok(Self { name, model, codec, tokenizer_place, tokenizer, notices })
+    }
+
+    /// Returns notices about the files.
+    pub fn notices(&self) -> Vec<String> {
+        self.notices.clone()
     }
 
     /// Returns the path of the directory.

@@ -82,13 +82,17 @@ pub trait StandIn: fmt::Debug + Send + Sync {
     fn silence(&self, channels: usize) -> Result<TensorData, Error>;
 }
 
+/// Names and contents of files inside the program.
+pub type EmbeddedFiles = &'static [(&'static str, &'static [u8])];
+
 /// Source of files.
 #[derive(Debug, Clone)]
 pub enum Directory {
     /// A directory of the file system.
     Disk(PathBuf),
-    /// Files inside the program: a name for messages, then (file name, content).
-    Embedded(&'static str, &'static [(&'static str, &'static [u8])]),
+    /// Files inside the program: a name for messages, then a function that returns them. Packed files
+    /// are unpacked by the first call.
+    Embedded(&'static str, fn() -> EmbeddedFiles),
     /// Contents of another program's file, under the names of the released layout.
     Foreign(Arc<dyn StandIn>),
 }
@@ -132,7 +136,7 @@ impl Directory {
     pub fn has(&self, file: &str) -> bool {
         match self {
             Self::Disk(path) => path.join(file).is_file(),
-            Self::Embedded(_, files) => files.iter().any(|(name, _)| *name == file),
+            Self::Embedded(_, files) => files().iter().any(|(name, _)| *name == file),
             Self::Foreign(foreign) => foreign.text(file).is_some(),
         }
     }
@@ -148,7 +152,7 @@ impl Directory {
             Self::Disk(_) => Self::open_file(&self.path(file)),
             Self::Embedded(_, files) => {
                 let (_, content) =
-                    files.iter().find(|(name, _)| *name == file).ok_or_else(missing)?;
+                    files().iter().find(|(name, _)| *name == file).ok_or_else(missing)?;
                 Ok(Bytes::Static(content))
             }
             Self::Foreign(foreign) => Err(foreign.missing()),

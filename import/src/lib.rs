@@ -80,7 +80,7 @@ pub use apply::PartSize;
 pub use built_in::{BUILT_IN_MODELS, BuiltIn, DEMO, TINY, TINY_SPEECH, built_in, tiny_speech};
 pub use checkpoint::{AceStep, open_tiny};
 pub use dia2::{Dia2, Dia2Choice, Dia2Network};
-pub use directory::{Directory, Format, StandIn};
+pub use directory::{Directory, EmbeddedFiles, Format, StandIn};
 pub use error::{Error, Names, Places, Unknown};
 pub use families::{
     Release,

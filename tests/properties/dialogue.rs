@@ -61,7 +61,7 @@ fn a_dialogue_on_kept_networks_is_that_of_an_engine() {
     };
     let networks = Networks::<Cpu>::new(&model, place());
     let kept: KeptSnapshot =
-        dialogue::keep_with(&speakers, Resampling::Filtered, 2, &networks, &Unobserved)
+        dialogue::keep_with(&speakers, Resampling::Filtered, &networks, &Unobserved)
             .expect("a state");
     let mut all = Vec::new();
     for voices in [Voices::Recorded(&[]), Voices::Recorded(&speakers), Voices::Kept(&kept)] {

@@ -82,9 +82,9 @@ pub(crate) struct Speak {
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Voice")]
 pub(crate) struct Voice {
-    /// Named speaker, for a model that has some [default: the model's first]; for a base model, a voice
-    /// of `acestep voice list`.
-    #[arg(long, value_name = "NAME", conflicts_with = "reference")]
+    /// Named speaker, for a model that has some [default: the model's first]; for a base or a dialogue
+    /// model, a voice of `acestep voice list`.
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["reference", "speaker_1"])]
     pub(crate) voice: Option<String>,
 
     /// Language of the text: english, chinese, .., or auto [default: auto]; for Magpie TTS en, es, ..

@@ -2,14 +2,12 @@
 
 use std::{collections::BTreeSet, process::ExitCode};
 
-use acestep_engine::{Error, Notice, audio::read, error::size};
-use acestep_import::Qwen3Tts;
-use acestep_model::speech::qwen3_tts::Files as _;
+use acestep_engine::{Error, error::size};
 use acestep_session::{
     SessionError,
-    speech::{LEAST_SECONDS, qwen3_tts as speech},
+    speech::{self, KeptVoice},
 };
-use acestep_speech::{Voices, qwen3_tts::KeptVoice};
+use acestep_speech::Voices;
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
@@ -56,26 +54,20 @@ fn make(args: &Make, report: &Report) -> Result<ExitCode> {
     let transcript = args.transcript.as_deref();
     let transcript =
         transcript.map(|text| text_or_file("--transcript", text, &mut stdin)).transpose()?;
+    let fields = args.fields(transcript);
     let Started { engine, kernels, mut notices } = engine::start(&args.place)?;
-    let model = match &args.model {
-        Some(name) => Qwen3Tts::find(Some(name), &settings::layout())?,
-        None => speech::first_base(&settings::layout())?,
-    };
-    notices.extend(model.notices().into_iter().map(Notice));
-    let request = speech::keep_request(args.language.clone(), &model, engine)?;
-    let (recording, more) = read::song(&args.reference, LEAST_SECONDS)?;
-    notices.extend(more);
-    speech::check_recording(&recording)?;
+    let model = speech::open_to_keep(args.model.as_deref(), &fields, &settings::layout())?;
+    notices.extend(model.notices());
+    let prepared = model.prepare_voice(fields, engine, &mut notices)?;
     report.notes(&notices);
     report.line(&format!("{} on {engine}", model.name()));
     let progress = Progress::new(*report);
-    let heard = (&recording, transcript.as_deref());
-    let kept = speech::keep(&request, heard, &model, engine, &progress)
-        .context("cannot make the voice")?;
+    let file = prepared.keep(engine, &progress).context("cannot make the voice")?;
     engine::remember(&kernels, engine, &[model.name().to_owned()]);
     notices.extend(progress.finish().notices);
     let existing = args.files.existing();
-    let path = interrupt::whole(|| kept.keep(&voices, &args.name, existing))?;
+    interrupt::whole(|| file.write(&path, existing))?;
+    let kept = file.describe();
     if args.files.json {
         let mut object = object(&args.name, &kept, &voices)?;
         object["notices"] = json!(fields::texts(&notices));
@@ -91,7 +83,7 @@ fn list(args: &List, report: &Report) -> Result<ExitCode> {
     let voices = voices()?;
     let (mut objects, mut lines) = (Vec::new(), Vec::new());
     for name in voices.names()? {
-        match KeptVoice::of(&voices, &name) {
+        match speech::read_kept(&voices, &name) {
             Ok(kept) => {
                 objects.push(object(&name, &kept, &voices)?);
                 lines.push(line(&name, &kept));
@@ -116,7 +108,7 @@ fn list(args: &List, report: &Report) -> Result<ExitCode> {
 
 fn show(args: &Show, report: &Report) -> Result<ExitCode> {
     let voices = voices()?;
-    let kept = KeptVoice::of(&voices, &args.name)?;
+    let kept = speech::read_kept(&voices, &args.name)?;
     let object = object(&args.name, &kept, &voices)?;
     if args.json {
         report.output(&format!("{object:#}"))?;
@@ -128,7 +120,7 @@ fn show(args: &Show, report: &Report) -> Result<ExitCode> {
         ("model", text("model")),
         ("language", text("language")),
         ("recording", format!("{:.1} s", kept.seconds)),
-        ("words", text("transcript")),
+        ("words", words(&kept)),
         ("file", text("path")),
         ("size", size(object["bytes"].as_u64().unwrap_or_default())),
     ];
@@ -153,21 +145,34 @@ fn remove(args: &Remove, report: &Report) -> Result<ExitCode> {
 
 fn object(name: &str, kept: &KeptVoice, voices: &Voices) -> Result<Value> {
     let path = voices.path(name)?;
-    let context = kept.voice.context.as_ref();
     Ok(json!({
         "name": name,
         "model": kept.model,
         "language": kept.language,
         "seconds": kept.seconds,
-        "transcript": context.map(|context| &context.transcript),
-        "frames": context.map_or(0, |context| context.frames.len()),
+        "transcript": kept.transcripts.first(),
+        "transcripts": kept.transcripts,
+        "frames": kept.frames,
         "path": path.display().to_string(),
         "bytes": path.metadata().map_or(0, |file| file.len()),
     }))
 }
 
 fn line(name: &str, kept: &KeptVoice) -> String {
-    let words = if kept.voice.context.is_some() { "with its words" } else { "without words" };
+    let words = if kept.transcripts.is_empty() { "without words" } else { "with its words" };
+    let speakers = if kept.transcripts.len() > 1 { "two speakers, " } else { "" };
     let KeptVoice { model, seconds, .. } = kept;
-    format!("{name:<16} {seconds:>5.1} s of recording, {words}, by {model}")
+    format!("{name:<16} {seconds:>5.1} s of recording, {speakers}{words}, by {model}")
+}
+
+/// Returns the words of all recordings; each speaker has a tag if there are two.
+fn words(kept: &KeptVoice) -> String {
+    match &kept.transcripts[..] {
+        [] => "none".to_owned(),
+        [one] => one.clone(),
+        all => {
+            let tagged = |(index, words): (usize, &String)| format!("[S{}] {words}", index + 1);
+            all.iter().enumerate().map(tagged).collect::<Vec<_>>().join(" ")
+        }
+    }
 }

@@ -184,7 +184,9 @@ fn the_codec_is_searched_by_path_and_by_the_last_part_of_its_name() {
     // The default is beside the model again, and a broken file counts as an empty one.
     fs::rename(copy.0.path().join("other"), copy.codec()).expect("its name");
     fs::write(copy.model().join(ASSETS), "{").expect("a file");
-    copy.open().expect("the default codec");
+    let model = copy.open().expect("the default codec");
+    let [notice] = &model.notices()[..] else { panic!("one notice") };
+    assert_contains(notice, "dia2_assets.json` is not used");
     // A copy under another name has the tokenizer that it names.
     let renamed = copy.0.path().join("mine");
     fs::rename(copy.model(), &renamed).expect("another name");

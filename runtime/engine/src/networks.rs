@@ -31,8 +31,30 @@ pub struct Network {
     pub name: &'static str,
     /// The stage that the network is loaded for.
     pub stage: Stage,
-    /// True if its matrices may be int8. Other networks are then in [`of_others`].
-    pub takes_int8: bool,
+    /// The types that its weights may have.
+    pub types: WeightTypes,
+}
+
+/// The types that the weights of a network may have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WeightTypes {
+    /// All types; its matrices may be int8.
+    All,
+    /// Floats. If int8 is chosen, they are in [`of_others`].
+    Floats,
+    /// f32, whichever type is chosen: the reference never computes it in a narrower one.
+    F32,
+}
+
+impl WeightTypes {
+    /// Returns the type of the weights if `chosen` is chosen for a run.
+    pub fn of(self, chosen: DType) -> DType {
+        match self {
+            Self::All => chosen,
+            Self::Floats => of_others(chosen),
+            Self::F32 => DType::F32,
+        }
+    }
 }
 
 /// The state of one network.
@@ -110,8 +132,7 @@ impl<'a, B: Backend> NetworkCache<'a, B> {
     fn in_slot<T>(&self, network: Network, work: impl FnOnce(&mut Slot) -> T) -> T {
         let mut slots = self.slots.borrow_mut();
         let index = slots.iter().position(|slot| slot.network == network).unwrap_or_else(|| {
-            let dtype = self.place.dtype;
-            let dtype = if network.takes_int8 { dtype } else { of_others(dtype) };
+            let dtype = network.types.of(self.place.dtype);
             slots.push(Slot { network, dtype, parameters: 0, kept: None });
             slots.len() - 1
         });

@@ -4,7 +4,7 @@ use std::{fmt, ops::Deref, rc::Rc};
 
 use acestep_engine::{
     DeviceTarget, Error, Lent, Residency, Stage,
-    networks::{Network as Spec, NetworkCache},
+    networks::{Network as Spec, NetworkCache, WeightTypes},
 };
 pub use acestep_model::acestep::Network;
 use acestep_model::{
@@ -34,8 +34,11 @@ pub const VAE_ENCODER: Spec = spec(Network::VaeEncoder);
 
 /// Describes a network to the engine.
 const fn spec(network: Network) -> Spec {
-    let takes_int8 = matches!(network, Network::Dit | Network::LanguageModel);
-    Spec { name: network.with_article(), stage: stage_of(network), takes_int8 }
+    let types = match network {
+        Network::Dit | Network::LanguageModel => WeightTypes::All,
+        _ => WeightTypes::Floats,
+    };
+    Spec { name: network.with_article(), stage: stage_of(network), types }
 }
 
 /// Returns the stage that a network is loaded for.

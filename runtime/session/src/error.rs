@@ -37,6 +37,9 @@ pub enum SessionError {
     /// A kept voice, for a model with voices of its own.
     #[error("`{name}` is a kept voice, and `{model}` takes none")]
     KeptVoice { name: String, model: String },
+    /// A model that speaks only with voices of its own.
+    #[error("`{model}` speaks with voices of its own, and keeps none of recordings")]
+    KeepsNoVoices { model: String },
     /// A recording that would make a kept voice too large.
     #[error("{seconds:.0} s of recording are too long: {most} s is the most")]
     LongRecording { seconds: f64, most: f64 },
@@ -61,6 +64,7 @@ impl FamilyError for SessionError {
             Self::SpeechFields { .. } => "give each field a value of its type".into(),
             Self::NoVoices => "name a data directory with XDG_DATA_HOME".into(),
             Self::KeptVoice { .. } => "pass the `model` that made it".into(),
+            Self::KeepsNoVoices { .. } => "choose a base model or a dialogue model".into(),
             Self::LongRecording { .. } => "pass 3 to 15 seconds of clear speech".into(),
         })
     }
@@ -72,6 +76,7 @@ impl FamilyError for SessionError {
             | Self::NoDescription
             | Self::SpeechFields { .. }
             | Self::NoVocabulary { .. }
+            | Self::KeepsNoVoices { .. }
             | Self::KeptVoice { .. } => true,
             Self::Line { error, .. } => error.is_usage(),
             Self::NoLanguageModel(_)

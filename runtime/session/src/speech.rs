@@ -4,13 +4,20 @@
 //! [`Prepared::speak`] speaks. A family is one module here.
 
 pub mod dia2;
+mod kept;
 pub mod magpie;
 pub mod qwen3_tts;
 
-use acestep_engine::{Engine, Error, Notice, Observe};
+use std::path::Path;
+
+use acestep_engine::{Engine, Error, Notice, Observe, files::Existing};
 use acestep_import::Layout;
 use acestep_speech::{Options, SpeechError, Spoken, Voices};
 use serde_json::{Map, Value};
+
+pub use kept::{KeptVoice, read_kept};
+
+use crate::SessionError;
 
 /// The shortest recording that is read, in seconds; the networks may need more.
 pub const LEAST_SECONDS: f64 = 0.05;
@@ -29,8 +36,27 @@ pub fn open(
     voices: Option<&Voices>,
     layout: &Layout,
 ) -> Result<Box<dyn SpeechModel>, Error> {
+    let kept = kept::model_of(choice, fields, voices);
+    let choice = choice.or(kept.as_deref());
     let other = dia2::open(choice, layout).or_else(|| magpie::open(choice, fields, layout));
     other.unwrap_or_else(|| qwen3_tts::open(choice, fields, voices, layout))
+}
+
+/// Opens the model `choice` to keep a voice with, else the first installed one that takes the
+/// recordings in `fields`.
+///
+/// # Errors
+/// [`Error::Checkpoint`].
+pub fn open_to_keep(
+    choice: Option<&str>,
+    fields: &Fields,
+    layout: &Layout,
+) -> Result<Box<dyn SpeechModel>, Error> {
+    match choice {
+        Some(_) => open(choice, &mut Fields::new(), None, layout),
+        None if fields.contains_key("speaker_1") => dia2::first(layout),
+        None => Ok(Box::new(qwen3_tts::first_base(layout)?)),
+    }
 }
 
 /// An opened model of speech.
@@ -61,6 +87,41 @@ pub trait SpeechModel: Sync {
         wanted: Wanted<'_>,
         notices: &mut Vec<Notice>,
     ) -> Result<Box<dyn Prepared + '_>, Error>;
+
+    /// Reads recordings whose voice will be kept: `fields` are those of [`Self::prepare`].
+    ///
+    /// # Errors
+    /// An unusable field or file; [`SessionError::KeepsNoVoices`]; [`SessionError::SpeechTooLarge`].
+    fn prepare_voice(
+        &self,
+        fields: Fields,
+        engine: Engine,
+        notices: &mut Vec<Notice>,
+    ) -> Result<Box<dyn PreparedVoice + '_>, Error> {
+        let _ = (fields, engine, notices);
+        Err(SessionError::KeepsNoVoices { model: self.name().to_owned() }.into())
+    }
+}
+
+/// Recordings whose voice will be kept.
+pub trait PreparedVoice {
+    /// Encodes the recordings.
+    ///
+    /// # Errors
+    /// The errors of the networks; [`Error::NoDevice`].
+    fn keep(&self, engine: Engine, observe: &dyn Observe) -> Result<Box<dyn VoiceFile>, Error>;
+}
+
+/// The content of the file of a kept voice.
+pub trait VoiceFile {
+    /// Describes the voice.
+    fn describe(&self) -> KeptVoice;
+
+    /// Writes the file, which appears whole or not at all.
+    ///
+    /// # Errors
+    /// The errors of [`acestep_engine::write_whole`].
+    fn write(&self, path: &Path, existing: Existing) -> Result<(), Error>;
 }
 
 /// Texts to speak with one voice.

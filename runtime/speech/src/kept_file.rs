@@ -2,7 +2,12 @@
 //!
 //! The metadata are a format, a text (`voice`), and a SHA-256 of the tensors and of that text.
 
-use std::{collections::HashMap, fs, io::Write as _, path::Path};
+use std::{
+    collections::HashMap,
+    fs::{self, File},
+    io::{Read as _, Write as _},
+    path::Path,
+};
 
 use acestep_engine::{
     Action, Error,
@@ -10,10 +15,13 @@ use acestep_engine::{
 };
 use burn::tensor::{Bytes, DType, TensorData};
 use safetensors::{Dtype, SafeTensors, tensor::TensorView};
+use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 /// A larger file is no kept state.
 const MOST_BYTES: u64 = 1 << 30;
+/// A longer header is none of a kept state.
+const MOST_HEADER: u64 = 64 << 20;
 
 /// The content of a file.
 #[derive(Debug, Clone, PartialEq)]
@@ -65,7 +73,11 @@ impl KeptFile {
         let said = header.metadata().clone().unwrap_or_default();
         let of = |key: &str| said.get(key).map(String::as_str).unwrap_or_default();
         if of("format") != format {
-            return Err("it is not a voice of this program's format".to_owned());
+            let why = match of("format").starts_with("acestep ") {
+                true => "it was made with a model of another family",
+                false => "it is not a voice of this program's format",
+            };
+            return Err(why.to_owned());
         }
         let tensors = SafeTensors::deserialize(bytes).map_err(|why| why.to_string())?;
         let mut tensors = tensors.tensors();
@@ -81,6 +93,21 @@ impl KeptFile {
         let tensors = tensors.collect::<Option<_>>();
         let tensors = tensors.ok_or("its tensors are not those of a voice")?;
         Ok(Self { metadata: of("voice").to_owned(), tensors })
+    }
+
+    /// Returns true if the file at `path` says that it has `format`. Only its header is read.
+    pub(crate) fn has_format(format: &str, path: &Path) -> bool {
+        let header = || -> Option<Value> {
+            let mut file = File::open(path).ok()?;
+            let mut length = [0; 8];
+            file.read_exact(&mut length).ok()?;
+            let length =
+                Some(u64::from_le_bytes(length)).filter(|length| *length <= MOST_HEADER)?;
+            let mut header = Vec::new();
+            file.take(length).read_to_end(&mut header).ok()?;
+            serde_json::from_slice(&header).ok()
+        };
+        header().is_some_and(|header| header["__metadata__"]["format"] == format)
     }
 
     /// The tensor `name`.

@@ -1,6 +1,6 @@
 //! The demo model: composed music, the training of its networks, and the exam with its listener.
 //!
-//! The product does not depend on this crate. This crate makes the weights in `import/demo`.
+//! The product does not depend on this crate. This crate makes the weights in `import/demo.tar.gz`.
 
 pub mod codes;
 pub mod composer;

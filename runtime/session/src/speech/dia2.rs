@@ -11,7 +11,7 @@ use acestep_speech::{
     Chunks, Word,
     dia2::{
         Dia2Error, Dialogue, KeptSnapshot, Made, Networks, Plan, Recording, Request, Resampling,
-        Snapshot, Speakers, Speaking, check_request, memory as needs, words_of_json,
+        Speakers, Speaking, check_request, memory as needs, words_of_json,
     },
 };
 
@@ -19,7 +19,7 @@ use crate::{SessionError, memory};
 
 mod prepare;
 
-pub(super) use prepare::open;
+pub(super) use prepare::{first, open};
 
 /// The shortest recording that is read, in seconds: a frame.
 pub const LEAST_SECONDS: f64 = 0.08;
@@ -90,7 +90,7 @@ pub fn check(task: Task<'_>, model: &Dia2, engine: Engine) -> Result<(), Error> 
     let decoder = size(Dia2Network::CodecDecoder)?;
     let needs = [
         needs::networks(model.config(), pair, 2, engine.widths()),
-        needs::codec_decoder(model.codec_config(), decoder, task.chunks.others, engine.widths()),
+        needs::codec_decoder(model.codec_config(), decoder, task.chunks.others),
     ];
     memory::check(&needs, true, engine)
         .map_err(|error| SessionError::SpeechTooLarge(Box::new(error)).into())
@@ -130,15 +130,17 @@ pub fn speak_with<B: Backend>(
     sink: &mut dyn FnMut(&[f32]) -> Result<(), Error>,
 ) -> Result<(Vec<Notice>, Dialogue), Error> {
     let Task { request, voices, resampling, chunks } = task;
-    let (recordings, snapshot) = match voices {
-        Voices::Recorded(speakers) => (encoded(speakers, resampling, networks, observe)?, None),
-        Voices::Kept(kept) => (Vec::new(), Some(kept.snapshot(networks)?)),
+    let (plan, snapshot) = match voices {
+        Voices::Recorded(speakers) => {
+            let recordings = encoded(speakers, resampling, networks, observe)?;
+            (Plan::new(request, Speakers::Recorded(&recordings), 0, model)?, None)
+        }
+        Voices::Kept(kept) => {
+            let plan = Plan::new(request, Speakers::Kept, 0, model)?;
+            let snapshot = kept.snapshot(plan.guidance.rows(), networks, observe)?;
+            (plan, Some(snapshot))
+        }
     };
-    let speakers = match snapshot {
-        Some(_) => Speakers::Kept,
-        None => Speakers::Recorded(&recordings),
-    };
-    let plan = Plan::new(request, speakers, 0, model)?;
     let notices = plan.notices.clone();
     for made in Speaking::begin(plan, snapshot.as_ref(), networks, chunks, observe)? {
         match made? {
@@ -149,20 +151,38 @@ pub fn speak_with<B: Backend>(
     unreachable!("a run ends with its result or an error")
 }
 
-/// Keeps the state after recordings, for runs with or without guidance: `rows` are those of
-/// [`Guidance::rows`](acestep_speech::dia2::Guidance::rows).
+/// Keeps the voices of recordings.
+///
+/// # Errors
+/// The errors of the recordings, and of loading; [`Error::NoDevice`].
+pub fn keep(
+    speakers: &[Speaker],
+    resampling: Resampling,
+    model: &Dia2,
+    engine: Engine,
+    observe: &dyn Observe,
+) -> Result<KeptSnapshot, Error> {
+    on_engine!(engine,
+    for<'a>(speakers: &'a [Speaker], resampling: Resampling, model: &'a Dia2,
+            observe: &'a dyn Observe)
+        -> Result<KeptSnapshot, Error>,
+    |place: B| {
+        model.check::<B>(&place.device).map_err(Error::checkpoint)?;
+        keep_with(speakers, resampling, &Networks::<B>::new(model, place), observe)
+    })?
+}
+
+/// As [`keep`], with the caller's networks, which were checked.
 ///
 /// # Errors
 /// The errors of the recordings, and of loading.
 pub fn keep_with<B: Backend>(
     speakers: &[Speaker],
     resampling: Resampling,
-    rows: usize,
     networks: &Networks<'_, B>,
     observe: &dyn Observe,
 ) -> Result<KeptSnapshot, Error> {
-    let recordings = encoded(speakers, resampling, networks, observe)?;
-    KeptSnapshot::new(&Snapshot::new(&recordings, rows, networks, observe)?, networks)
+    KeptSnapshot::new(encoded(speakers, resampling, networks, observe)?, networks, observe)
 }
 
 fn encoded<B: Backend>(

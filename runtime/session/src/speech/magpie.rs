@@ -52,7 +52,7 @@ pub fn check_memory(
     let (widths, frames) = (engine.widths(), options.chunks.others);
     let needs = [
         needs::decoder(model.config(), model.sizes(), writers, steps, widths),
-        needs::codec_decoder(model.codec_config(), codec, frames, widths),
+        needs::codec_decoder(model.codec_config(), codec, frames),
     ];
     memory::check(&needs, true, engine)
         .map_err(|error| SessionError::SpeechTooLarge(Box::new(error)).into())

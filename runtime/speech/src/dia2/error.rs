@@ -1,7 +1,5 @@
 //! Errors that only this family has.
 
-use std::path::PathBuf;
-
 use acestep_engine::error::{FamilyError, ScoreError};
 
 /// An error of a script, a voice or a model; inside [`acestep_engine::Error::Family`].
@@ -37,17 +35,9 @@ pub enum Dia2Error {
         why: ScoreError,
     },
     /// A snapshot of another model, or with other settings.
-    #[error("this snapshot was made with another model: {why}")]
+    #[error("this voice was made with another model: {why}")]
     ForeignSnapshot {
         /// The difference.
-        why: String,
-    },
-    /// A file that is no snapshot.
-    #[error("`{}` cannot be used as a snapshot: {why}", path.display())]
-    BadSnapshot {
-        /// The file.
-        path: PathBuf,
-        /// The problem.
         why: String,
     },
 }
@@ -64,14 +54,14 @@ impl FamilyError for Dia2Error {
             Self::Scores { .. } => {
                 "the weights are damaged, or the type is too narrow: pass `dtype: f32`"
             }
-            Self::ForeignSnapshot { .. } | Self::BadSnapshot { .. } => {
-                "make the snapshot again from the recordings, with this model"
+            Self::ForeignSnapshot { .. } => {
+                "make the voice again from the recordings, with this model"
             }
         };
         Some(text.to_owned())
     }
 
     fn is_usage(&self) -> bool {
-        !matches!(self, Self::Scores { .. } | Self::BadSnapshot { .. })
+        !matches!(self, Self::Scores { .. })
     }
 }

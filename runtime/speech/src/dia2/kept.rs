@@ -1,17 +1,24 @@
-//! A snapshot in a file: it serves only the same weights in the same types on the same backend.
+//! Voices in a file: the codes and words of the recordings, and the snapshot after them.
+//!
+//! The snapshot serves only the same weights in the same types on the same backend. Others read the
+//! recordings anew from their codes.
 
 use std::path::Path;
 
-use acestep_engine::{Error, files::Existing};
+use acestep_engine::{Error, Event, Notice, Observe, files::Existing};
 use acestep_model::Backend;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    error::Dia2Error,
-    networks::{BACKBONE, CODEC_DECODER, Networks},
+    networks::{BACKBONE, CODEC_DECODER, FRAME_RATE, Networks, streams},
+    plan::check_codes,
+    prefix::Recording,
     snapshot::{Said, Snapshot, SnapshotData, type_name},
 };
-use crate::kept_file::{KeptFile, numbered};
+use crate::{
+    error::SpeechError,
+    kept_file::{KeptFile, numbered},
+};
 
 /// Value of `format` in the metadata.
 const FORMAT: &str = "acestep dialogue 1";
@@ -20,9 +27,13 @@ const KEYS_VALUES: &str = "backbone.";
 /// Prefix of the tensors of the codec's state.
 const CODEC: &str = "codec.";
 
-/// A snapshot that is kept in a file.
+/// Rows of a kept snapshot. A run without guidance takes the first.
+const ROWS: usize = 2;
+
+/// Voices that are kept in a file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct KeptSnapshot {
+    recordings: Vec<Recording>,
     made_by: MadeBy,
     data: SnapshotData,
 }
@@ -52,37 +63,45 @@ impl MadeBy {
         })
     }
 
-    /// Returns the first difference.
-    fn difference(&self, other: &Self) -> Option<String> {
+    /// Returns the first difference. Names of models may differ.
+    fn difference(&self, other: &Self) -> Option<&'static str> {
         let pairs = [
-            ("version", &self.version, &other.version),
-            ("weights", &self.weights, &other.weights),
-            ("type", &self.backbone, &other.backbone),
-            ("type of the codec", &self.codec, &other.codec),
-            ("backend", &self.backend, &other.backend),
+            ("another version of the program", &self.version, &other.version),
+            ("other weights", &self.weights, &other.weights),
+            ("another type", &self.backbone, &other.backbone),
+            ("another type of the codec", &self.codec, &other.codec),
+            ("another device", &self.backend, &other.backend),
         ];
-        let (what, ..) = pairs.into_iter().find(|(_, own, other)| own != other)?;
-        Some(format!("its {what} is not that of this model"))
+        pairs.into_iter().find(|(_, own, other)| own != other).map(|(what, ..)| what)
     }
 }
 
 /// The metadata of a file.
 #[derive(Debug, Serialize, Deserialize)]
 struct Metadata {
+    recordings: Vec<Recording>,
     made_by: MadeBy,
     said: Said,
 }
 
 impl KeptSnapshot {
-    /// Keeps a snapshot.
+    /// Reads recordings of speaker 1 and, if there are two, of speaker 2, and keeps their voices.
     ///
     /// # Errors
-    /// The errors of reading the checkpoint.
+    /// The errors of [`Snapshot::new`], and of reading the checkpoint.
     pub fn new<B: Backend>(
-        snapshot: &Snapshot<B>,
+        recordings: Vec<Recording>,
         networks: &Networks<'_, B>,
+        observe: &dyn Observe,
     ) -> Result<Self, Error> {
-        Ok(Self { made_by: MadeBy::of(networks)?, data: snapshot.to_data(networks) })
+        let snapshot = Snapshot::new(&recordings, ROWS, networks, observe)?;
+        let data = snapshot.to_data(networks);
+        Ok(Self { recordings, made_by: MadeBy::of(networks)?, data })
+    }
+
+    /// Returns true if the file at `path` says that it is one of these.
+    pub fn is_at(path: &Path) -> bool {
+        KeptFile::has_format(FORMAT, path)
     }
 
     /// Name of the model that made it.
@@ -90,15 +109,41 @@ impl KeptSnapshot {
         &self.made_by.model
     }
 
-    /// Returns the snapshot.
+    /// The recordings: that of speaker 1 and, if there are two, that of speaker 2.
+    pub fn recordings(&self) -> &[Recording] {
+        &self.recordings
+    }
+
+    /// Length of the recordings in seconds.
+    pub fn seconds(&self) -> f64 {
+        let frames: usize = self.recordings.iter().map(|recording| recording.frames.len()).sum();
+        frames as f64 / FRAME_RATE
+    }
+
+    /// Returns the snapshot for runs of `rows` rows. If it was made with other weights, or in another
+    /// type, program or backend, the recordings are read anew, with a notice.
     ///
     /// # Errors
-    /// [`Dia2Error::ForeignSnapshot`] if it is not of these networks; the errors of loading.
-    pub fn snapshot<B: Backend>(&self, networks: &Networks<'_, B>) -> Result<Snapshot<B>, Error> {
-        if let Some(why) = self.made_by.difference(&MadeBy::of(networks)?) {
-            return Err(Dia2Error::ForeignSnapshot { why }.into());
+    /// [`super::Dia2Error::ForeignSnapshot`] if the codes are of another codec; the errors of
+    /// [`Snapshot::new`].
+    pub fn snapshot<B: Backend>(
+        &self,
+        rows: usize,
+        networks: &Networks<'_, B>,
+        observe: &dyn Observe,
+    ) -> Result<Snapshot<B>, Error> {
+        let Some(other) = self.made_by.difference(&MadeBy::of(networks)?) else {
+            return Snapshot::from_data(&self.data, rows, networks);
+        };
+        let streams = streams(networks.checkpoint())?;
+        for recording in &self.recordings {
+            check_codes(&recording.frames, &streams)?;
         }
-        Snapshot::from_data(&self.data, networks)
+        observe.event(Event::Noticed(Notice(format!(
+            "the state of the voice cannot be used, for it was made with {other}: its recordings are read \
+             anew"
+        ))));
+        Snapshot::new(&self.recordings, rows, networks, observe)
     }
 
     /// Writes the file, which appears whole or not at all.
@@ -106,8 +151,9 @@ impl KeptSnapshot {
     /// # Errors
     /// The errors of [`acestep_engine::write_whole`].
     pub fn write(&self, path: &Path, existing: Existing) -> Result<(), Error> {
-        let Self { made_by, data } = self;
-        let metadata = Metadata { made_by: made_by.clone(), said: data.said.clone() };
+        let Self { recordings, made_by, data } = self;
+        let (recordings, made_by, said) = (recordings.clone(), made_by.clone(), data.said.clone());
+        let metadata = Metadata { recordings, made_by, said };
         let metadata = serde_json::to_string(&metadata).expect("texts and numbers");
         let mut tensors = numbered(KEYS_VALUES, &data.keys_values);
         tensors.extend(numbered(CODEC, &data.codec));
@@ -117,13 +163,13 @@ impl KeptSnapshot {
     /// Reads a file.
     ///
     /// # Errors
-    /// [`Error::File`]; [`Dia2Error::BadSnapshot`] if it is damaged or of another kind.
+    /// [`Error::File`]; [`SpeechError::BadVoice`] if it is damaged or of another kind.
     pub fn read(path: &Path) -> Result<Self, Error> {
-        let bad = |why: String| Error::from(Dia2Error::BadSnapshot { path: path.to_owned(), why });
+        let bad = |why: String| Error::from(SpeechError::BadVoice { path: path.to_owned(), why });
         let file = KeptFile::read(FORMAT, path)?.map_err(bad)?;
         let metadata = serde_json::from_str(&file.metadata).map_err(|why| bad(why.to_string()))?;
-        let Metadata { made_by, said } = metadata;
+        let Metadata { recordings, made_by, said } = metadata;
         let (keys_values, codec) = (file.below(KEYS_VALUES), file.below(CODEC));
-        Ok(Self { made_by, data: SnapshotData { said, keys_values, codec } })
+        Ok(Self { recordings, made_by, data: SnapshotData { said, keys_values, codec } })
     }
 }

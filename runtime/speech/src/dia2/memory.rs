@@ -4,6 +4,7 @@
 
 use acestep_engine::device::memory::{LayerSizes, Lifetime, MemoryNeed, Widths, product};
 use acestep_model::speech::{dia2, mimi};
+use burn::tensor::DType;
 
 use super::stage;
 
@@ -34,13 +35,9 @@ pub fn networks(config: &dia2::Config, parameters: u64, rows: usize, widths: Wid
     }
 }
 
-/// Computes the needs of the codec's decoder for chunks of `frames`.
-pub fn codec_decoder(
-    config: &mimi::Config,
-    parameters: u64,
-    frames: usize,
-    widths: Widths,
-) -> MemoryNeed {
+/// Computes the needs of the codec's decoder, which is in f32, for chunks of `frames`.
+pub fn codec_decoder(config: &mimi::Config, parameters: u64, frames: usize) -> MemoryNeed {
+    let widths = Widths::all(DType::F32);
     // The last stage is the widest: all its samples in a few channels, several times.
     let samples = frames.max(RECORDING) * config.samples_per_frame();
     let widest = product(&[samples, config.num_filters]) * widths.number;

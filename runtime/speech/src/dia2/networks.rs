@@ -5,7 +5,7 @@ use std::{fmt, ops::Deref, rc::Rc};
 use acestep_engine::{
     Error, Lent, Residency,
     host::to_host,
-    networks::{Network, NetworkCache},
+    networks::{Network, NetworkCache, WeightTypes},
 };
 use acestep_model::{
     Backend, Place,
@@ -26,16 +26,16 @@ use super::{
 
 /// Steps of text and codes.
 pub const BACKBONE: Network =
-    Network { name: "the backbone", stage: stage::SPEECH, takes_int8: true };
+    Network { name: "the backbone", stage: stage::SPEECH, types: WeightTypes::All };
 /// The codes of a step.
 pub const DEPFORMER: Network =
-    Network { name: "the depformer", stage: stage::SPEECH, takes_int8: true };
+    Network { name: "the depformer", stage: stage::SPEECH, types: WeightTypes::All };
 /// Codes to samples.
 pub const CODEC_DECODER: Network =
-    Network { name: "the codec decoder", stage: stage::CODEC_DECODER, takes_int8: false };
+    Network { name: "the codec decoder", stage: stage::CODEC_DECODER, types: WeightTypes::F32 };
 /// A recording to codes.
 pub const CODEC_ENCODER: Network =
-    Network { name: "the codec encoder", stage: stage::CODEC_ENCODER, takes_int8: false };
+    Network { name: "the codec encoder", stage: stage::CODEC_ENCODER, types: WeightTypes::F32 };
 
 /// Frames per second of the codec.
 pub(super) const FRAME_RATE: f64 = 12.5;

@@ -93,7 +93,7 @@ impl Plan {
             Speakers::Recorded(recordings) => {
                 let prefix =
                     Prefix::new(recordings, &reader, streams.most_steps.saturating_sub(1))?;
-                check_codes(&prefix, &streams)?;
+                check_codes(&prefix.frames, &streams)?;
                 if prefix.late > 0 {
                     let late = prefix.late;
                     notices.push(Notice(format!(
@@ -127,12 +127,12 @@ impl Plan {
 }
 
 /// Checks that the codes of recordings are of this model's codec.
-fn check_codes(prefix: &Prefix, streams: &Streams) -> Result<(), Error> {
+pub(super) fn check_codes(frames: &[Vec<u32>], streams: &Streams) -> Result<(), Error> {
     let (groups, codes) = (streams.delays.len(), streams.codebook_size);
     let fits = |frame: &Vec<u32>| {
         frame.len() == groups && frame.iter().all(|&code| (code as usize) < codes)
     };
-    match prefix.frames.iter().all(fits) {
+    match frames.iter().all(fits) {
         true => Ok(()),
         false => {
             let why = format!("its codes are not {groups} below {codes} in each frame");

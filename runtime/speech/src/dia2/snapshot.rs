@@ -117,18 +117,19 @@ impl<B: Backend> Snapshot<B> {
         }
     }
 
-    /// Copies a snapshot to the device.
+    /// Copies the first `rows` rows of a snapshot to the device.
     ///
     /// # Errors
     /// [`Dia2Error::ForeignSnapshot`] if it is from another model; the errors of loading.
     pub(super) fn from_data(
         data: &SnapshotData,
+        rows: usize,
         networks: &Networks<'_, B>,
     ) -> Result<Self, Error> {
         let foreign = |why: &str| Error::from(Dia2Error::ForeignSnapshot { why: why.to_owned() });
         let streams = streams(networks.checkpoint())?;
         let SnapshotData { said, keys_values, codec } = data;
-        if !said.fits(&streams) {
+        if !said.fits(&streams) || rows > said.rows {
             return Err(foreign("its streams are others"));
         }
         let decoder = &networks.checkpoint().config().model.decoder;
@@ -137,13 +138,13 @@ impl<B: Backend> Snapshot<B> {
         let per_row = 2 * decoder.n_layer;
         let shape = [1, decoder.kv_heads, said.step, decoder.gqa_head_dim];
         let fits = |data: &TensorData| data.shape.to_vec() == shape && data.dtype == dtype;
-        let rows = if said.step > 0 { said.rows } else { 0 };
-        if keys_values.len() != rows * per_row || !keys_values.iter().all(fits) {
+        let kept = if said.step > 0 { said.rows } else { 0 };
+        if keys_values.len() != kept * per_row || !keys_values.iter().all(fits) {
             return Err(foreign("its keys and values have other sizes"));
         }
         let pair = networks.pair()?;
-        let mut state = pair.state(said.rows, streams.most_steps + 1);
-        for (row, values) in keys_values.chunks(per_row).enumerate() {
+        let mut state = pair.state(rows, streams.most_steps + 1);
+        for (row, values) in keys_values.chunks(per_row).take(rows).enumerate() {
             let tensor = |data: &TensorData| -> Tensor<B, 4> {
                 Tensor::from_data(data.clone(), (&place.device, dtype))
             };
@@ -154,7 +155,7 @@ impl<B: Backend> Snapshot<B> {
             .map_err(|_| foreign("its codec is another one"))?;
         let state = RunState {
             networks: state,
-            rows: said.rows,
+            rows,
             grid: said.grid.clone(),
             tokens: said.tokens.clone(),
             machine: streams.machine(Vec::new(), 0),

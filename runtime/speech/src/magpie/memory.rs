@@ -7,6 +7,7 @@ use acestep_model::speech::{
     magpie::{Config, Sizes},
     nanocodec,
 };
+use burn::tensor::DType;
 
 use super::stage;
 
@@ -39,13 +40,9 @@ pub fn decoder(
     }
 }
 
-/// Computes the needs of the codec's decoder for chunks of `frames`.
-pub fn codec_decoder(
-    config: &nanocodec::Config,
-    parameters: u64,
-    frames: usize,
-    widths: Widths,
-) -> MemoryNeed {
+/// Computes the needs of the codec's decoder, which is in f32, for chunks of `frames`.
+pub fn codec_decoder(config: &nanocodec::Config, parameters: u64, frames: usize) -> MemoryNeed {
+    let widths = Widths::all(DType::F32);
     // The last stage is the widest: all its samples in a few channels, several times.
     let samples = frames.max(LEAST_FRAMES) * config.samples_per_frame;
     let decoder = &config.audio_decoder;

@@ -4,7 +4,7 @@ use std::{fmt, ops::Deref, rc::Rc};
 
 use acestep_engine::{
     Error, Lent, Residency,
-    networks::{Network, NetworkCache},
+    networks::{Network, NetworkCache, WeightTypes},
 };
 use acestep_model::{
     Backend, Place,
@@ -18,16 +18,16 @@ use super::stage;
 
 /// Text to memory.
 pub const ENCODER: Network =
-    Network { name: "the text encoder", stage: stage::DECODER, takes_int8: true };
+    Network { name: "the text encoder", stage: stage::DECODER, types: WeightTypes::All };
 /// Memory and codes to the next codes.
 pub const DECODER: Network =
-    Network { name: "the decoder", stage: stage::DECODER, takes_int8: true };
+    Network { name: "the decoder", stage: stage::DECODER, types: WeightTypes::All };
 /// The codes of a stack, one after the other.
 pub const LOCAL_TRANSFORMER: Network =
-    Network { name: "the local transformer", stage: stage::DECODER, takes_int8: true };
+    Network { name: "the local transformer", stage: stage::DECODER, types: WeightTypes::All };
 /// Codes to samples.
 pub const CODEC_DECODER: Network =
-    Network { name: "the codec decoder", stage: stage::CODEC_DECODER, takes_int8: false };
+    Network { name: "the codec decoder", stage: stage::CODEC_DECODER, types: WeightTypes::F32 };
 
 /// The networks of a checkpoint on a device. Stages run through the [`NetworkCache`] to which this
 /// dereferences.

@@ -4,7 +4,7 @@ use std::{fmt, ops::Deref, rc::Rc};
 
 use acestep_engine::{
     Error, Lent, Residency,
-    networks::{Network, NetworkCache},
+    networks::{Network, NetworkCache, WeightTypes},
 };
 use acestep_model::{
     Backend, Place,
@@ -17,16 +17,20 @@ use acestep_model::{
 use super::stage;
 
 /// Talker and code predictor.
-pub const TALKER: Network = Network { name: "the talker", stage: stage::TALKER, takes_int8: true };
+pub const TALKER: Network =
+    Network { name: "the talker", stage: stage::TALKER, types: WeightTypes::All };
 /// A recording to the vector of its voice.
-pub const SPEAKER_ENCODER: Network =
-    Network { name: "the speaker encoder", stage: stage::SPEAKER_ENCODER, takes_int8: false };
+pub const SPEAKER_ENCODER: Network = Network {
+    name: "the speaker encoder",
+    stage: stage::SPEAKER_ENCODER,
+    types: WeightTypes::Floats,
+};
 /// Codes to samples.
 pub const CODEC_DECODER: Network =
-    Network { name: "the codec decoder", stage: stage::CODEC_DECODER, takes_int8: false };
+    Network { name: "the codec decoder", stage: stage::CODEC_DECODER, types: WeightTypes::Floats };
 /// A recording to codes.
 pub const CODEC_ENCODER: Network =
-    Network { name: "the codec encoder", stage: stage::CODEC_ENCODER, takes_int8: false };
+    Network { name: "the codec encoder", stage: stage::CODEC_ENCODER, types: WeightTypes::Floats };
 
 /// The networks of a checkpoint on a device. Stages run through the [`NetworkCache`] to which this
 /// dereferences.

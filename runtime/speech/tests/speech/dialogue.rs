@@ -6,10 +6,10 @@ use acestep_engine::{Audio, Error, Observe, Unobserved, files::Existing};
 use acestep_import::{Dia2, Dia2Choice};
 use acestep_model::Place;
 use acestep_speech::{
-    Chunks, Ended, Ending, TimesFormat, Word,
+    Chunks, Ended, Ending, SpeechError, TimesFormat, Word,
     dia2::{
-        Dia2Error, Dialogue, KeptSnapshot, Made, Networks, Plan, Recording, Request, Resampling,
-        Snapshot, Speakers, Speaking, StepNetworks as _, reader, speak, streams, words_of_json,
+        Dialogue, KeptSnapshot, Made, Networks, Plan, Recording, Request, Resampling, Snapshot,
+        Speakers, Speaking, StepNetworks as _, reader, speak, streams, words_of_json,
     },
 };
 use burn_flex::{Flex, FlexDevice};
@@ -122,13 +122,20 @@ fn a_snapshot_that_is_restored_speaks_as_a_fresh_one() {
     same(&of(&a, &fresh()), &first);
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("voice");
-    let file = KeptSnapshot::new(&kept, &networks).expect("a file");
+    let file = KeptSnapshot::new(recordings.to_vec(), &networks, &Unobserved).expect("a file");
     file.write(&path, Existing::Keep).expect("written");
     let read = KeptSnapshot::read(&path).expect("a snapshot");
     assert_eq!(read, file);
-    let restored = read.snapshot(&networks).expect("of this model");
+    assert!(KeptSnapshot::is_at(&path) && !KeptSnapshot::is_at(folder.path()));
+    let restored = read.snapshot(2, &networks, &Unobserved).expect("of this model");
     same(&of(&a, &restored), &first);
     same(&of(&b, &restored), &other);
+    // A run without guidance takes the first row.
+    let alone = Request { cfg_scale: Some(1.0), ..request(SCRIPT) };
+    let alone = Plan::new(&alone, Speakers::Kept, 5, &model).expect("a good request");
+    let row = Snapshot::new(&recordings, 1, &networks, &Unobserved).expect("a snapshot");
+    let restored = read.snapshot(1, &networks, &Unobserved).expect("its first row");
+    same(&of(&alone, &restored), &of(&alone, &row));
     // The words of the recording are not those of the dialogue.
     assert!(first.spoken.words.iter().all(|word| word.start >= 0.0));
     assert_eq!(first.spoken.words[0].text, "hello");
@@ -138,16 +145,15 @@ fn a_snapshot_that_is_restored_speaks_as_a_fresh_one() {
 fn a_file_that_is_damaged_is_refused() {
     let model = model();
     let networks = networks(&model);
-    let snapshot = Snapshot::new(&[], 1, &networks, &Unobserved).expect("a snapshot");
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("voice");
-    let kept = KeptSnapshot::new(&snapshot, &networks).expect("a file");
+    let kept = KeptSnapshot::new(Vec::new(), &networks, &Unobserved).expect("a file");
     kept.write(&path, Existing::Keep).expect("written");
     let bytes = std::fs::read(&path).expect("a file");
     let damaged = |bytes: &[u8]| {
         std::fs::write(&path, bytes).expect("written");
         let error = KeptSnapshot::read(&path).expect_err("damaged");
-        assert!(matches!(error.family(), Some(Dia2Error::BadSnapshot { .. })), "{error}");
+        assert!(matches!(error.family(), Some(SpeechError::BadVoice { .. })), "{error}");
     };
     damaged(&bytes[..bytes.len() / 2]);
     damaged(b"");

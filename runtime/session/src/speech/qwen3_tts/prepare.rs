@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use acestep_engine::{Engine, Error, Notice, Observe};
+use acestep_engine::{Audio, Engine, Error, Notice, Observe, audio::read};
 use acestep_import::{Layout, Qwen3Tts, TINY_SPEECH};
 use acestep_model::speech::qwen3_tts::Files as _;
 use acestep_speech::{
@@ -12,8 +12,12 @@ use acestep_speech::{
 use serde_json::Value;
 
 use super::{
-    super::{Fields, Prepared, Sink, SpeechModel, Wanted, check_fields, flag, text},
-    Speech, Voice, at_once, check_memory, find, positions, speak,
+    super::{
+        Fields, LEAST_SECONDS, Prepared, PreparedVoice, Sink, SpeechModel, VoiceFile, Wanted,
+        check_fields, flag, text,
+    },
+    Speech, Voice, at_once, check_memory, check_recording, find, keep, keep_request, positions,
+    speak,
 };
 use crate::SessionError;
 
@@ -98,6 +102,44 @@ impl SpeechModel for Qwen3Tts {
             });
         }
         Ok(Box::new(Speaker { model: self, requests, voice, positions: most, lines }))
+    }
+
+    fn prepare_voice(
+        &self,
+        mut fields: Fields,
+        engine: Engine,
+        notices: &mut Vec<Notice>,
+    ) -> Result<Box<dyn PreparedVoice + '_>, Error> {
+        let (reference, transcript, language) = (
+            text(&mut fields, "reference")?,
+            text(&mut fields, "transcript")?,
+            text(&mut fields, "language")?,
+        );
+        check_fields(&fields, &[], SpeechModel::name(self))?;
+        let request = keep_request(language, self, engine)?;
+        let Some(reference) = reference else {
+            let why = "a voice of this model is made of a `reference`, and there is none";
+            return Err(Error::Conflict(why.to_owned()));
+        };
+        let (recording, more) = read::song(Path::new(&reference), LEAST_SECONDS)?;
+        notices.extend(more);
+        check_recording(&recording)?;
+        Ok(Box::new(Recording { model: self, request, recording, transcript }))
+    }
+}
+
+/// A recording whose voice will be kept.
+struct Recording<'a> {
+    model: &'a Qwen3Tts,
+    request: Request,
+    recording: Audio,
+    transcript: Option<String>,
+}
+
+impl PreparedVoice for Recording<'_> {
+    fn keep(&self, engine: Engine, observe: &dyn Observe) -> Result<Box<dyn VoiceFile>, Error> {
+        let heard = (&self.recording, self.transcript.as_deref());
+        Ok(Box::new(keep(&self.request, heard, self.model, engine, observe)?))
     }
 }
 

@@ -1,0 +1,87 @@
+//! Kept voices of any family.
+
+use std::path::Path;
+
+use acestep_engine::{Error, files::Existing};
+use acestep_speech::{Voices, dia2::KeptSnapshot, qwen3_tts};
+use serde_json::Value;
+
+use super::{Fields, VoiceFile};
+
+/// A description of a kept voice.
+#[derive(Debug, Clone, PartialEq)]
+pub struct KeptVoice {
+    /// Name of the model that made it.
+    pub model: String,
+    /// Language of its state, if the model has languages.
+    pub language: Option<String>,
+    /// Length of the recordings in seconds.
+    pub seconds: f64,
+    /// Words of the recordings, if they are kept: one text for each speaker.
+    pub transcripts: Vec<String>,
+    /// Frames of the recordings, 0 if only the speaker's vector is kept.
+    pub frames: usize,
+}
+
+impl VoiceFile for qwen3_tts::KeptVoice {
+    fn describe(&self) -> KeptVoice {
+        let context = self.voice.context.as_ref();
+        KeptVoice {
+            model: self.model.clone(),
+            language: Some(self.language.clone()),
+            seconds: self.seconds,
+            transcripts: context.map(|context| context.transcript.clone()).into_iter().collect(),
+            frames: context.map_or(0, |context| context.frames.len()),
+        }
+    }
+
+    fn write(&self, path: &Path, existing: Existing) -> Result<(), Error> {
+        Self::write(self, path, existing)
+    }
+}
+
+impl VoiceFile for KeptSnapshot {
+    fn describe(&self) -> KeptVoice {
+        let recordings = self.recordings();
+        let words = |words: &[acestep_speech::Word]| {
+            words.iter().map(|word| &*word.text).collect::<Vec<_>>().join(" ")
+        };
+        KeptVoice {
+            model: self.model().to_owned(),
+            language: None,
+            seconds: self.seconds(),
+            transcripts: recordings.iter().map(|recording| words(&recording.words)).collect(),
+            frames: recordings.iter().map(|recording| recording.frames.len()).sum(),
+        }
+    }
+
+    fn write(&self, path: &Path, existing: Existing) -> Result<(), Error> {
+        Self::write(self, path, existing)
+    }
+}
+
+/// Describes the voice called `name`.
+///
+/// # Errors
+/// [`acestep_speech::SpeechError::NoSuchVoice`]; [`acestep_speech::SpeechError::BadVoice`];
+/// [`Error::File`].
+pub fn read_kept(voices: &Voices, name: &str) -> Result<KeptVoice, Error> {
+    let path = voices.existing(name)?;
+    Ok(match KeptSnapshot::is_at(&path) {
+        true => KeptSnapshot::read(&path)?.describe(),
+        false => qwen3_tts::KeptVoice::read(&path)?.describe(),
+    })
+}
+
+/// Returns the name of the model of the kept `voice` in the fields, if no model is chosen and the
+/// voice is one of a dialogue.
+pub(super) fn model_of(
+    choice: Option<&str>,
+    fields: &Fields,
+    voices: Option<&Voices>,
+) -> Option<String> {
+    let name = fields.get("voice").and_then(Value::as_str).filter(|_| choice.is_none())?;
+    let path = voices?.existing(name).ok()?;
+    let kept = KeptSnapshot::is_at(&path).then(|| KeptSnapshot::read(&path).ok())??;
+    Some(kept.model().to_owned())
+}
