@@ -76,7 +76,7 @@ fn two_presses_end_at_once_and_leave_no_file() {
     let start = Instant::now();
     busy.interrupt();
     let (code, rest) = busy.end();
-    assert!(start.elapsed() < Duration::from_secs(2), "{:?}", start.elapsed());
+    assert!(start.elapsed() < Duration::from_secs(10), "{:?}", start.elapsed());
     assert_eq!(code, Some(130), "{rest}");
     assert!(place.files().is_empty(), "{:?}", place.files());
 }
