@@ -40,6 +40,8 @@ pub use backend::Backend;
 pub(crate) use cache::cache_read;
 pub use cache::{Slot, cache_write};
 pub use codes::{Map, code_tokens};
+#[cfg(feature = "cpu")]
+pub use flex::level::{CpuLevel, NoSuchLevel, cpu_level, lower_cpu_level};
 pub use geometry::ConvGeometry;
 pub use layers::{CachedLayer, CachingLayer, LayerWeights, NewTokens, cached_layers};
 pub use plain::{elu, gelu, gelu_tanh, half_snake, layer_norm};

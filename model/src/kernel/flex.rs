@@ -8,6 +8,7 @@ mod embedding;
 mod exp;
 mod gradient;
 mod layers;
+pub(super) mod level;
 mod matrix;
 mod modulate;
 mod norm_rotate;

@@ -17,7 +17,7 @@
 use burn::tensor::{Bytes, DType, Shape, TensorMetadata, bf16};
 use burn_flex::{Flex, FlexTensor, Layout};
 use pulp::{
-    Arch, Simd, WithSimd,
+    Simd, WithSimd,
     bytemuck::{self, Pod},
 };
 use rayon::prelude::*;
@@ -26,6 +26,7 @@ use super::{
     super::weight::{Form, Packed},
     from_values,
 };
+use crate::kernel::flex::level;
 
 /// Numbers per scale.
 pub(super) const BLOCK: usize = 32;
@@ -81,7 +82,7 @@ impl Q8 {
     /// Returns rows `rows` in f32, `[rows, width]`.
     pub(super) fn widened(&self, rows: impl Iterator<Item = usize>) -> FlexTensor {
         let rows: Vec<usize> = rows.collect();
-        let (all, width, arch) = (self.rows(), self.width, Arch::new());
+        let (all, width, arch) = (self.rows(), self.width, level::arch());
         let mut values = vec![0.0; rows.len() * width];
         for (&row, to) in rows.iter().zip(values.chunks_mut(width.max(1))) {
             arch.dispatch(Widening { row: all.row(row), to });
@@ -162,11 +163,21 @@ impl Number for bf16 {
 
 fn rounded<N: Number>(numbers: &[N], width: usize) -> Vec<u32> {
     let stride = groups_of(width) * WORDS;
-    let arch = Arch::new();
+    let arch = level::arch();
     let mut words = vec![0; numbers.len() / width.max(1) * stride];
     let rows = words.par_chunks_mut(stride.max(1)).zip(numbers.par_chunks(width.max(1)));
     rows.for_each(|(words, numbers)| arch.dispatch(Rounding { numbers, words }));
     words
+}
+
+/// Rounds rows of `x` like weights; each row begins with a group of its own.
+pub(super) fn rounded_rows(x: &[f32], width: usize) -> Vec<Group> {
+    let (stride, arch) = (groups_of(width), level::arch());
+    let mut groups = vec![[0; WORDS]; x.len() / width * stride];
+    for (words, numbers) in groups.chunks_mut(stride).zip(x.chunks(width)) {
+        arch.dispatch(Rounding { numbers, words: words.as_flattened_mut() });
+    }
+    groups
 }
 
 /// One row.
@@ -245,6 +256,7 @@ impl WithSimd for Widening<'_> {
 
 #[cfg(test)]
 mod tests {
+    use crate::kernel::flex::level::tests::at_every_level;
     use burn::tensor::{Distribution, Tensor};
 
     use super::{super::super::Weight, *};
@@ -270,61 +282,71 @@ mod tests {
 
     #[test]
     fn a_weight_is_off_by_at_most_half_a_step_of_its_block() {
-        for [rows, width] in [[1, 1], [3, 31], [2, 128], [5, 129], [4, 480], [2, 1024]] {
-            let weight = random([rows, width]);
-            let exact = weight.clone().into_data().to_vec::<f32>().expect("f32");
-            let got = back(weight);
-            for (exact, got) in exact.chunks(width).zip(got.chunks(width)) {
-                for (exact, got) in exact.chunks(BLOCK).zip(got.chunks(BLOCK)) {
-                    let most = exact.iter().fold(0.0f32, |most, x| most.max(x.abs()));
-                    let step = most / 127.0;
-                    for (a, b) in exact.iter().zip(got) {
-                        assert!((a - b).abs() <= step * 0.50001, "{rows} {width}: {a} {b}");
-                        // The largest is exact, up to the rounding of the scale.
-                        assert!(a.abs() < most || (a - b).abs() <= most * 1e-6, "{a} {b}");
+        at_every_level(|| {
+            for [rows, width] in [[1, 1], [3, 31], [2, 128], [5, 129], [4, 480], [2, 1024]] {
+                let weight = random([rows, width]);
+                let exact = weight.clone().into_data().to_vec::<f32>().expect("f32");
+                let got = back(weight);
+                for (exact, got) in exact.chunks(width).zip(got.chunks(width)) {
+                    for (exact, got) in exact.chunks(BLOCK).zip(got.chunks(BLOCK)) {
+                        let most = exact.iter().fold(0.0f32, |most, x| most.max(x.abs()));
+                        let step = most / 127.0;
+                        for (a, b) in exact.iter().zip(got) {
+                            assert!((a - b).abs() <= step * 0.50001, "{rows} {width}: {a} {b}");
+                            // The largest is exact, up to the rounding of the scale.
+                            assert!(a.abs() < most || (a - b).abs() <= most * 1e-6, "{a} {b}");
+                        }
                     }
                 }
             }
-        }
+        });
     }
 
     /// A Q8_0 file keeps its exact values, although it is converted to floats on the way.
     #[test]
     fn what_was_in_eight_bits_is_not_rounded_again() {
-        use burn::tensor::f16;
-        let scales = [1.0, 0.003, 7e-5, 123.0].map(|scale| f16::from_f32(scale).to_f32());
-        let weight: Vec<f32> = (0..GROUP as i32)
-            .map(|i| if i % 32 == 5 { -127 } else { i * 37 % 255 - 127 } as f32)
-            .zip(scales.iter().flat_map(|&scale| [scale; BLOCK]))
-            .map(|(q, scale)| q * scale)
-            .collect();
-        let tensor = |values: &[f32]| {
-            Tensor::<Flex, 1>::from_floats(values, &Default::default()).reshape([1, GROUP])
-        };
-        assert_eq!(back(tensor(&weight)), weight);
+        at_every_level(|| {
+            use burn::tensor::f16;
+            let scales = [1.0, 0.003, 7e-5, 123.0].map(|scale| f16::from_f32(scale).to_f32());
+            let weight: Vec<f32> = (0..GROUP as i32)
+                .map(|i| if i % 32 == 5 { -127 } else { i * 37 % 255 - 127 } as f32)
+                .zip(scales.iter().flat_map(|&scale| [scale; BLOCK]))
+                .map(|(q, scale)| q * scale)
+                .collect();
+            let tensor = |values: &[f32]| {
+                Tensor::<Flex, 1>::from_floats(values, &Default::default()).reshape([1, GROUP])
+            };
+            assert_eq!(back(tensor(&weight)), weight);
+        });
     }
 
     #[test]
     fn bf16_is_rounded_from_what_it_is() {
-        let weight = random([3, 200]).cast(DType::BF16);
-        assert_eq!(back(weight.clone()), back(weight.cast(DType::F32)));
+        at_every_level(|| {
+            let weight = random([3, 200]).cast(DType::BF16);
+            assert_eq!(back(weight.clone()), back(weight.cast(DType::F32)));
+        });
     }
 
     #[test]
     fn zeros_stay_and_what_is_no_number_is_not_hidden() {
-        let mut values = vec![0.0; 3 * BLOCK];
-        values[40] = f32::NAN;
-        values[70] = f32::INFINITY;
-        let weight = Tensor::<Flex, 1>::from_floats(values.as_slice(), &Default::default());
-        let got = back(weight.reshape([1, 3 * BLOCK]));
-        assert!(got[..BLOCK].iter().all(|&x| x == 0.0));
-        assert!(got[BLOCK..].iter().all(|x| x.is_nan()));
+        at_every_level(|| {
+            let mut values = vec![0.0; 3 * BLOCK];
+            values[40] = f32::NAN;
+            values[70] = f32::INFINITY;
+            let weight = Tensor::<Flex, 1>::from_floats(values.as_slice(), &Default::default());
+            let got = back(weight.reshape([1, 3 * BLOCK]));
+            assert!(got[..BLOCK].iter().all(|&x| x == 0.0));
+            assert!(got[BLOCK..].iter().all(|x| x.is_nan()));
+        });
     }
 
     #[test]
     fn rows_of_a_part_are_those_of_the_whole() {
-        let whole = eight(random([9, 200]));
-        let part = widened(whole.clone().rows(3..5));
-        assert_eq!(part, widened(whole)[3 * 200..5 * 200]);
+        at_every_level(|| {
+            let whole = eight(random([9, 200]));
+            let part = widened(whole.clone().rows(3..5));
+            assert_eq!(part, widened(whole)[3 * 200..5 * 200]);
+        });
     }
 }

@@ -20,6 +20,7 @@ pub(super) fn packed_embedding(weight: Q8, ids: FlexTensor) -> FlexTensor {
 
 #[cfg(test)]
 mod tests {
+    use crate::kernel::flex::level::tests::at_every_level;
     use burn::tensor::{Int, Tensor};
 
     use super::{super::matrix::Matrix, *};
@@ -27,12 +28,15 @@ mod tests {
 
     #[test]
     fn rows_of_eight_bits_are_those_of_the_widened_table() {
-        let table = super::super::tests::random([50, 200]);
-        let eight = kernel::quantize_q8::<Flex, 2>(table);
-        let Matrix::Q8(rows) = eight.clone().into() else { panic!("a table in int8") };
-        let wide: Tensor<Flex, 2> = tensor(rows.widened(0..50));
-        let ids = Tensor::<Flex, 2, Int>::from_ints([[3, 49, 0], [3, 7, 8]], &Default::default());
-        let expected = kernel::embedding(wide, ids.clone()).into_data();
-        assert_eq!(kernel::embedding(eight, ids).into_data(), expected);
+        at_every_level(|| {
+            let table = super::super::tests::random([50, 200]);
+            let eight = kernel::quantize_q8::<Flex, 2>(table);
+            let Matrix::Q8(rows) = eight.clone().into() else { panic!("a table in int8") };
+            let wide: Tensor<Flex, 2> = tensor(rows.widened(0..50));
+            let ids =
+                Tensor::<Flex, 2, Int>::from_ints([[3, 49, 0], [3, 7, 8]], &Default::default());
+            let expected = kernel::embedding(wide, ids.clone()).into_data();
+            assert_eq!(kernel::embedding(eight, ids).into_data(), expected);
+        });
     }
 }

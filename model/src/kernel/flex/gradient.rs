@@ -2,7 +2,7 @@
 
 use burn::tensor::{DType, TensorMetadata};
 use burn_flex::{Flex, FlexTensor};
-use pulp::{Arch, Simd, WithSimd};
+use pulp::{Simd, WithSimd};
 use rayon::prelude::*;
 
 use super::{
@@ -11,6 +11,7 @@ use super::{
     exp::exp,
     from_values,
 };
+use crate::kernel::flex::level;
 
 /// Kernel of [`super::super::Backend::rms_norm_gradients`], for f32.
 pub(super) fn rms_norm_gradients(
@@ -38,7 +39,7 @@ pub(super) fn rms_norm_gradients(
         .map(|(x, slope)| {
             let mut of_weight = vec![0.0; width];
             let of_weight_here = &mut of_weight;
-            Arch::new().dispatch(Norm {
+            level::arch().dispatch(Norm {
                 x,
                 weight: weights,
                 epsilon,
@@ -119,7 +120,7 @@ pub(super) fn swiglu_gradients(
     let outputs = of_gate.par_chunks_mut(WORTH_SHARING).zip(of_up.par_chunks_mut(WORTH_SHARING));
     inputs.zip(slope.par_chunks(WORTH_SHARING)).zip(outputs).for_each(
         |(((gate, up), slope), (of_gate, of_up))| {
-            Arch::new().dispatch(Gate { gate, up, slope, of_gate, of_up });
+            level::arch().dispatch(Gate { gate, up, slope, of_gate, of_up });
         },
     );
     [from_values(of_gate, shape), from_values(of_up, shape)]
@@ -169,37 +170,42 @@ fn gated<S: Simd>(simd: S, gate: S::f32s, up: S::f32s, slope: S::f32s) -> [S::f3
 mod tests {
     use super::super::tests::{assert_close, random};
     use super::*;
+    use crate::kernel::flex::level::tests::at_every_level;
 
     #[test]
     fn norms_are_the_reference() {
-        for (rows, width) in [(1, 1), (3, 40), (90, 257), (300, 1024)] {
-            let (x, weight, gradient) =
-                (random([rows, width]), random([width]), random([rows, width]));
-            let (of_x, of_weight) = reference::rms_norm_gradients::<Flex>(
-                x.clone(),
-                weight.clone(),
-                1e-6,
-                gradient.clone(),
-            );
-            let (x, weight) = (primitive(x), primitive(weight));
-            let ours = rms_norm_gradients(x, weight, 1e-6, primitive(gradient));
-            let [ours_x, ours_weight] = ours;
-            assert_close::<2>(tensor(ours_x), of_x, 2e-5);
-            assert_close::<1>(tensor(ours_weight), of_weight, 1e-4);
-        }
+        at_every_level(|| {
+            for (rows, width) in [(1, 1), (3, 40), (90, 257), (300, 1024)] {
+                let (x, weight, gradient) =
+                    (random([rows, width]), random([width]), random([rows, width]));
+                let (of_x, of_weight) = reference::rms_norm_gradients::<Flex>(
+                    x.clone(),
+                    weight.clone(),
+                    1e-6,
+                    gradient.clone(),
+                );
+                let (x, weight) = (primitive(x), primitive(weight));
+                let ours = rms_norm_gradients(x, weight, 1e-6, primitive(gradient));
+                let [ours_x, ours_weight] = ours;
+                assert_close::<2>(tensor(ours_x), of_x, 2e-5);
+                assert_close::<1>(tensor(ours_weight), of_weight, 1e-4);
+            }
+        });
     }
 
     #[test]
     fn gates_are_the_reference_also_far_from_zero() {
-        for (rows, width) in [(1, 3), (7, 40), (90, 1024)] {
-            let gate = random([rows, width]) * 30.0;
-            let (up, gradient) = (random([rows, width]), random([rows, width]));
-            let expected =
-                reference::swiglu_gradients::<Flex>(gate.clone(), up.clone(), gradient.clone());
-            let ours = swiglu_gradients(primitive(gate), primitive(up), primitive(gradient));
-            for (ours, expected) in ours.into_iter().zip(expected) {
-                assert_close::<2>(tensor(ours), expected, 3e-5);
+        at_every_level(|| {
+            for (rows, width) in [(1, 3), (7, 40), (90, 1024)] {
+                let gate = random([rows, width]) * 30.0;
+                let (up, gradient) = (random([rows, width]), random([rows, width]));
+                let expected =
+                    reference::swiglu_gradients::<Flex>(gate.clone(), up.clone(), gradient.clone());
+                let ours = swiglu_gradients(primitive(gate), primitive(up), primitive(gradient));
+                for (ours, expected) in ours.into_iter().zip(expected) {
+                    assert_close::<2>(tensor(ours), expected, 3e-5);
+                }
             }
-        }
+        });
     }
 }

@@ -3,7 +3,6 @@
 
 use burn::tensor::{DType, TensorMetadata};
 use burn_flex::{Flex, FlexTensor};
-use pulp::Arch;
 use rayon::prelude::*;
 
 use super::{
@@ -12,6 +11,7 @@ use super::{
     gradient::Norm,
     rms_norm::NormRows,
 };
+use crate::kernel::flex::level;
 
 /// Returns `[B, P, H]` if all `rows` have that shape, all of `per_item` are `[B, 1, H]`, and all
 /// are f32.
@@ -57,7 +57,7 @@ pub(super) fn ada_norm(
     let decided = stretched.par_chunks(width).zip(shift.storage::<f32>().par_chunks(width));
     items.zip(decided).for_each(|((x, y), (weight, shift))| {
         x.par_chunks(piece).zip(y.par_chunks_mut(piece)).for_each(|(x, y)| {
-            Arch::new().dispatch(NormRows { x, weight, epsilon, y: &mut *y });
+            level::arch().dispatch(NormRows { x, weight, epsilon, y: &mut *y });
             for y in y.chunks_exact_mut(width) {
                 y.iter_mut().zip(shift).for_each(|(y, shift)| *y += shift);
             }
@@ -110,7 +110,7 @@ pub(super) fn ada_norm_gradients(
                     let [mut of_shift, mut of_weight] = [vec![0.0; width], vec![0.0; width]];
                     slope.chunks_exact(width).for_each(|row| add(&mut of_shift, row));
                     let of_weight_here = &mut of_weight;
-                    Arch::new().dispatch(Norm {
+                    level::arch().dispatch(Norm {
                         x,
                         weight,
                         epsilon,
@@ -210,64 +210,70 @@ pub(super) fn add_gated_gradients(
 mod tests {
     use super::super::tests::{assert_close, random};
     use super::*;
+    use crate::kernel::flex::level::tests::at_every_level;
 
     /// Shapes of one piece and of several.
     const SHAPES: [[usize; 3]; 4] = [[1, 1, 1], [3, 5, 40], [2, 90, 257], [2, 40, 1024]];
 
     #[test]
     fn the_norm_and_what_it_passes_back_are_the_reference() {
-        for [batch, length, width] in SHAPES {
-            let [x, gradient] = [0, 1].map(|_| random([batch, length, width]));
-            let [shift, scale] = [0, 1].map(|_| random([batch, 1, width]));
-            let weight = random([width]);
-            let expected = reference::ada_norm::<Flex>(
-                x.clone(),
-                weight.clone(),
-                1e-6,
-                shift.clone(),
-                scale.clone(),
-            );
-            let [x, gradient] = [x, gradient].map(primitive);
-            let [shift, scale] = [shift, scale].map(primitive);
-            let ours = ada_norm(x.clone(), primitive(weight.clone()), 1e-6, shift, scale.clone());
-            assert_close::<3>(tensor(ours), expected, 5e-6);
+        at_every_level(|| {
+            for [batch, length, width] in SHAPES {
+                let [x, gradient] = [0, 1].map(|_| random([batch, length, width]));
+                let [shift, scale] = [0, 1].map(|_| random([batch, 1, width]));
+                let weight = random([width]);
+                let expected = reference::ada_norm::<Flex>(
+                    x.clone(),
+                    weight.clone(),
+                    1e-6,
+                    shift.clone(),
+                    scale.clone(),
+                );
+                let [x, gradient] = [x, gradient].map(primitive);
+                let [shift, scale] = [shift, scale].map(primitive);
+                let ours =
+                    ada_norm(x.clone(), primitive(weight.clone()), 1e-6, shift, scale.clone());
+                assert_close::<3>(tensor(ours), expected, 5e-6);
 
-            let (of_x, of_weight, of_item) = reference::ada_norm_gradients::<Flex>(
-                tensor(x.clone()),
-                weight.clone(),
-                1e-6,
-                tensor(scale.clone()),
-                tensor(gradient.clone()),
-            );
-            let ours = ada_norm_gradients(x, primitive(weight), 1e-6, scale, gradient);
-            let [ours_x, ours_weight, ours_shift, ours_scale] = ours;
-            assert_close::<3>(tensor(ours_x), of_x, 5e-5);
-            assert_close::<1>(tensor(ours_weight), of_weight, 2e-4);
-            for (ours, expected) in [ours_shift, ours_scale].into_iter().zip(of_item) {
-                assert_close::<3>(tensor(ours), expected, 1e-4);
+                let (of_x, of_weight, of_item) = reference::ada_norm_gradients::<Flex>(
+                    tensor(x.clone()),
+                    weight.clone(),
+                    1e-6,
+                    tensor(scale.clone()),
+                    tensor(gradient.clone()),
+                );
+                let ours = ada_norm_gradients(x, primitive(weight), 1e-6, scale, gradient);
+                let [ours_x, ours_weight, ours_shift, ours_scale] = ours;
+                assert_close::<3>(tensor(ours_x), of_x, 5e-5);
+                assert_close::<1>(tensor(ours_weight), of_weight, 2e-4);
+                for (ours, expected) in [ours_shift, ours_scale].into_iter().zip(of_item) {
+                    assert_close::<3>(tensor(ours), expected, 1e-4);
+                }
             }
-        }
+        });
     }
 
     #[test]
     fn the_gate_and_what_it_passes_back_are_the_reference() {
-        for [batch, length, width] in SHAPES {
-            let [x, y, gradient] = [0, 1, 2].map(|_| random([batch, length, width]));
-            let gate = random([batch, 1, width]);
-            let expected = reference::add_gated::<Flex>(x.clone(), gate.clone(), y.clone());
-            let [x, y, gradient] = [x, y, gradient].map(primitive);
-            let ours = add_gated(x, primitive(gate.clone()), y.clone());
-            assert_close::<3>(tensor(ours), expected, 2e-6);
+        at_every_level(|| {
+            for [batch, length, width] in SHAPES {
+                let [x, y, gradient] = [0, 1, 2].map(|_| random([batch, length, width]));
+                let gate = random([batch, 1, width]);
+                let expected = reference::add_gated::<Flex>(x.clone(), gate.clone(), y.clone());
+                let [x, y, gradient] = [x, y, gradient].map(primitive);
+                let ours = add_gated(x, primitive(gate.clone()), y.clone());
+                assert_close::<3>(tensor(ours), expected, 2e-6);
 
-            let expected = reference::add_gated_gradients::<Flex>(
-                gate.clone(),
-                tensor(y.clone()),
-                tensor(gradient.clone()),
-            );
-            let ours = add_gated_gradients(primitive(gate), y, gradient);
-            for (ours, expected) in ours.into_iter().zip(expected) {
-                assert_close::<3>(tensor(ours), expected, 1e-4);
+                let expected = reference::add_gated_gradients::<Flex>(
+                    gate.clone(),
+                    tensor(y.clone()),
+                    tensor(gradient.clone()),
+                );
+                let ours = add_gated_gradients(primitive(gate), y, gradient);
+                for (ours, expected) in ours.into_iter().zip(expected) {
+                    assert_close::<3>(tensor(ours), expected, 1e-4);
+                }
             }
-        }
+        });
     }
 }

@@ -2,7 +2,7 @@
 
 use burn::tensor::{DType, TensorMetadata};
 use burn_flex::{Flex, FlexTensor};
-use pulp::{Arch, Simd, WithSimd};
+use pulp::{Simd, WithSimd};
 use rayon::prelude::*;
 
 use super::{
@@ -10,6 +10,7 @@ use super::{
     WORTH_SHARING, contiguous,
     rms_norm::inverse_rms,
 };
+use crate::kernel::flex::level;
 
 /// Kernel of [`super::super::Backend::norm_rotate`], for f32. Returns a view with interleaved
 /// heads.
@@ -36,7 +37,7 @@ pub(super) fn norm_rotate(
     let [weight, cos, sin] = [&weight, &cos, &sin].map(FlexTensor::storage::<f32>);
     let row = heads * width;
     let size = (WORTH_SHARING / row).max(1);
-    let arch = Arch::new();
+    let arch = level::arch();
     let turn = |(index, x): (usize, &mut [f32])| {
         arch.dispatch(PositionRange {
             x,
@@ -101,21 +102,29 @@ impl WithSimd for PositionRange<'_> {
 mod tests {
     use super::super::tests::random;
     use super::*;
+    use crate::kernel::flex::level::tests::at_every_level;
 
     /// Bit for bit, because decoding runs the two operations separately.
     #[test]
     fn it_is_the_norm_and_the_turn() {
-        let sizes = [(1, 1, 1, 2, 1), (2, 5, 3, 8, 5), (3, 1, 2, 64, 3), (1, 90, 16, 128, 90)];
-        for (batch, length, heads, width, positions) in sizes {
-            let x = random([batch, length, heads, width]);
-            let weight = random([width]);
-            let [cos, sin] = [0, 1].map(|_| random([positions, width / 2]));
-            let expected =
-                reference::norm_rotate(x.clone(), weight.clone(), 1e-6, cos.clone(), sin.clone());
-            let [cos, sin] = [cos, sin].map(primitive);
-            let ours = norm_rotate(primitive(x), primitive(weight), 1e-6, cos, sin);
-            let expected = expected.into_data();
-            assert_eq!(tensor::<Flex, 4>(ours).into_data(), expected, "{batch} x {length}");
-        }
+        at_every_level(|| {
+            let sizes = [(1, 1, 1, 2, 1), (2, 5, 3, 8, 5), (3, 1, 2, 64, 3), (1, 90, 16, 128, 90)];
+            for (batch, length, heads, width, positions) in sizes {
+                let x = random([batch, length, heads, width]);
+                let weight = random([width]);
+                let [cos, sin] = [0, 1].map(|_| random([positions, width / 2]));
+                let expected = reference::norm_rotate(
+                    x.clone(),
+                    weight.clone(),
+                    1e-6,
+                    cos.clone(),
+                    sin.clone(),
+                );
+                let [cos, sin] = [cos, sin].map(primitive);
+                let ours = norm_rotate(primitive(x), primitive(weight), 1e-6, cos, sin);
+                let expected = expected.into_data();
+                assert_eq!(tensor::<Flex, 4>(ours).into_data(), expected, "{batch} x {length}");
+            }
+        });
     }
 }

@@ -3,12 +3,12 @@
 //! Up to [`MOST_ROWS`] rows, as in decoding, every weight is read once, at memory speed:
 //! [`streamed`]. The sums of a row do not depend on the number of rows, so a batch gives the same
 //! bits as its items alone. More rows, as of a prompt or a song, share panels of weights. They use
-//! `blocked`, or `bytes` for int8, if the CPU has the AVX-512 instruction for the type. Otherwise
-//! they use Burn's own product ([`shared`]).
+//! `blocked`, or `bytes` for int8, if the CPU has the AVX-512 instruction for the type. At level
+//! `avx2` they use `panels`. Otherwise they use Burn's own product ([`shared`]).
 //!
 //! bf16 weights have half the bytes of f32, int8 weights little more than a quarter. The other
-//! operand is f32, and stays f32 for few rows and on most CPUs. If the CPU has an instruction for
-//! the weights' type, many rows are rounded to that type first. So a row among more than
+//! operand is f32, and stays f32 for few rows. If the level has an instruction for the weights' type,
+//! many rows are rounded to that type first. So a row among more than
 //! [`MOST_ROWS`] differs by this rounding from the same row among few. Sums are always f32.
 
 #[cfg(target_arch = "x86_64")]
@@ -16,6 +16,8 @@ pub(super) mod blocked;
 #[cfg(target_arch = "x86_64")]
 mod bytes;
 mod gradients;
+#[cfg(target_arch = "x86_64")]
+mod panels;
 mod shared;
 pub(super) mod streamed;
 #[cfg(target_arch = "x86_64")]
@@ -35,6 +37,9 @@ use super::{
     matrix::Matrix,
 };
 use streamed::Weight;
+
+#[cfg(target_arch = "x86_64")]
+use super::level::{self, CpuLevel};
 
 /// Maximum number of rows for which weights are read once, in memory order.
 pub(super) const MOST_ROWS: usize = 16;
@@ -90,16 +95,38 @@ fn of_many(inputs: &[f32], weight: &FlexTensor, sizes: [usize; 3]) -> Option<Fle
     let count = sizes[1] * sizes[2];
     match weight.dtype() {
         DType::F32 => {
-            let dot = blocked::OfF32::new()?;
-            Some(blocked::product(dot, inputs, values(weight, count), sizes))
+            let weights: &[f32] = values(weight, count);
+            match blocked::OfF32::new() {
+                Some(dot) => Some(blocked::product(dot, inputs, weights, sizes)),
+                None => of_floats_in_panels(inputs, weights, sizes),
+            }
         }
         DType::BF16 => {
-            let dot = blocked::OfBf16::new()?;
-            let weights = values::<bf16>(weight, count).reinterpret_cast();
-            Some(blocked::product(dot, inputs, weights, sizes))
+            let weights: &[u16] = values::<bf16>(weight, count).reinterpret_cast();
+            match blocked::OfBf16::new() {
+                Some(dot) => Some(blocked::product(dot, inputs, weights, sizes)),
+                None => of_floats_in_panels(inputs, weights, sizes),
+            }
         }
         _ => None,
     }
+}
+
+/// Computes the product by FMA, if the CPU has vectors of 8 lanes and no longer ones.
+#[cfg(target_arch = "x86_64")]
+fn of_floats_in_panels<T: panels::floats::Number>(
+    inputs: &[f32],
+    weights: &[T],
+    sizes: [usize; 3],
+) -> Option<FlexTensor> {
+    let floats = panels::floats::Floats { weights, width: sizes[1] };
+    is_avx2().then(|| panels::product(&floats, inputs, sizes))
+}
+
+/// True if the level in use is AVX2 without AVX-512.
+#[cfg(target_arch = "x86_64")]
+fn is_avx2() -> bool {
+    level::has(CpuLevel::Avx2) && !level::has(CpuLevel::Avx512)
 }
 
 fn of_q8(x: FlexTensor, weight: Q8, sizes: [usize; 3]) -> FlexTensor {
@@ -111,6 +138,10 @@ fn of_q8(x: FlexTensor, weight: Q8, sizes: [usize; 3]) -> FlexTensor {
     #[cfg(target_arch = "x86_64")]
     if let Some(dot) = bytes::Dot::new() {
         return bytes::product(dot, inputs, weight.rows(), sizes);
+    }
+    #[cfg(target_arch = "x86_64")]
+    if let Some(pairs) = panels::pairs::Pairs::of(weight.rows()).filter(|_| is_avx2()) {
+        return panels::product(&pairs, inputs, sizes);
     }
     shared::product(x, Matrix::Q8(weight))
 }
@@ -127,6 +158,7 @@ fn values<E: Element + Pod>(x: &FlexTensor, count: usize) -> &[E] {
 
 #[cfg(test)]
 mod tests {
+    use crate::kernel::flex::level::tests::at_every_level;
     use burn::tensor::Tensor;
 
     use super::{super::tests::random, *};
@@ -161,7 +193,7 @@ mod tests {
     /// CPU multiplies bytes.
     fn beside_eight(x: Tensor<Flex, 2>) -> Tensor<Flex, 2> {
         #[cfg(target_arch = "x86_64")]
-        if x.dims()[0] > MOST_ROWS && bytes::Dot::new().is_some() {
+        if x.dims()[0] > MOST_ROWS && (bytes::Dot::new().is_some() || is_avx2()) {
             return eight(x).1;
         }
         x
@@ -181,100 +213,112 @@ mod tests {
     /// each number by at most a factor of 2^-8.
     #[test]
     fn it_is_the_reference_for_every_type_number_of_rows_and_odd_sizes() {
-        for [rows, out, width] in sizes() {
-            let (x, weight) = (random([rows, width]), random([out, width]));
-            let allowed = 2e-6 * width as f32;
-            let matmul = |x: &Tensor<Flex, 2>, weight: &Tensor<Flex, 2>| {
-                x.clone().matmul(weight.clone().transpose())
-            };
-            assert_near(ours(&x, &weight), matmul(&x, &weight), allowed);
+        at_every_level(|| {
+            for [rows, out, width] in sizes() {
+                let (x, weight) = (random([rows, width]), random([out, width]));
+                let allowed = 2e-6 * width as f32;
+                let matmul = |x: &Tensor<Flex, 2>, weight: &Tensor<Flex, 2>| {
+                    x.clone().matmul(weight.clone().transpose())
+                };
+                assert_near(ours(&x, &weight), matmul(&x, &weight), allowed);
 
-            let (q8, wide) = eight(weight.clone());
-            assert_near(ours(&x, &q8), matmul(&beside_eight(x.clone()), &wide), allowed);
+                let (q8, wide) = eight(weight.clone());
+                assert_near(ours(&x, &q8), matmul(&beside_eight(x.clone()), &wide), allowed);
 
-            let narrow = weight.cast(DType::BF16);
-            let wide = narrow.clone().cast(DType::F32);
-            let is_exact = rows <= MOST_ROWS && width % 2 == 0;
-            let rounding = if is_exact { 0.0 } else { 1.0 / 256.0 };
-            let sizes = matmul(&x.clone().abs(), &wide.clone().abs()) * rounding + allowed;
-            let share = (ours(&x, &narrow) - matmul(&x, &wide)) / sizes;
-            assert_near(share.clone(), share.zeros_like(), 1.0);
-        }
+                let narrow = weight.cast(DType::BF16);
+                let wide = narrow.clone().cast(DType::F32);
+                let is_exact = rows <= MOST_ROWS && width % 2 == 0;
+                let rounding = if is_exact { 0.0 } else { 1.0 / 256.0 };
+                let sizes = matmul(&x.clone().abs(), &wide.clone().abs()) * rounding + allowed;
+                let share = (ours(&x, &narrow) - matmul(&x, &wide)) / sizes;
+                assert_near(share.clone(), share.zeros_like(), 1.0);
+            }
+        });
     }
 
     /// Finds errors that the rounding of `x` would hide.
     #[test]
     fn numbers_that_bf16_holds_are_multiplied_exactly() {
-        for [rows, out, width] in sizes().filter(|[rows, ..]| *rows > MOST_ROWS) {
-            let x = random([rows, width]).cast(DType::BF16).cast(DType::F32);
-            let weight = random([out, width]).cast(DType::BF16);
-            let expected = x.clone().matmul(weight.clone().cast(DType::F32).transpose());
-            assert_near(ours(&x, &weight), expected, 2e-6 * width as f32);
-        }
+        at_every_level(|| {
+            for [rows, out, width] in sizes().filter(|[rows, ..]| *rows > MOST_ROWS) {
+                let x = random([rows, width]).cast(DType::BF16).cast(DType::F32);
+                let weight = random([out, width]).cast(DType::BF16);
+                let expected = x.clone().matmul(weight.clone().cast(DType::F32).transpose());
+                assert_near(ours(&x, &weight), expected, 2e-6 * width as f32);
+            }
+        });
     }
 
     /// As the language model reads a part of its head, with rows that begin within a word too.
     #[test]
     fn views_are_read_where_they_lie() {
-        let (x, weight) = (random([5, 96]), random([50, 96]));
-        let part = ours(&x.clone().narrow(0, 2, 2), &weight.clone().narrow(0, 7, 20));
-        let whole = ours(&x, &weight).narrow(0, 2, 2).narrow(1, 7, 20);
-        assert_eq!(values(part), values(whole));
-        for width in [96, 33, 256] {
-            let (x, weight) = (random([40, width]), random([50, width]));
-            let narrow = Weight::from(weight.clone().cast(DType::BF16));
-            for weight in [weight.clone().into(), narrow, eight(weight).0] {
-                for rows in [2, 5, 20] {
-                    let x = x.clone().narrow(0, 3, rows);
-                    let whole = ours(&x, &weight).narrow(1, 7, 20);
-                    let part = ours(&x, &weight.clone().rows(7..27));
-                    assert_near(part, whole, 1e-5 * width as f32);
+        at_every_level(|| {
+            let (x, weight) = (random([5, 96]), random([50, 96]));
+            let part = ours(&x.clone().narrow(0, 2, 2), &weight.clone().narrow(0, 7, 20));
+            let whole = ours(&x, &weight).narrow(0, 2, 2).narrow(1, 7, 20);
+            assert_eq!(values(part), values(whole));
+            for width in [96, 33, 256] {
+                let (x, weight) = (random([40, width]), random([50, width]));
+                let narrow = Weight::from(weight.clone().cast(DType::BF16));
+                for weight in [weight.clone().into(), narrow, eight(weight).0] {
+                    for rows in [2, 5, 20] {
+                        let x = x.clone().narrow(0, 3, rows);
+                        let whole = ours(&x, &weight).narrow(1, 7, 20);
+                        let part = ours(&x, &weight.clone().rows(7..27));
+                        assert_near(part, whole, 1e-5 * width as f32);
+                    }
                 }
             }
-        }
+        });
     }
 
     /// NaN in a row of `x` makes the sums of that row NaN, and no others.
     #[test]
     fn what_is_no_number_is_not_hidden_by_eight_bits() {
-        let hole = Tensor::<Flex, 2>::full([1, 1], f32::NAN, &Default::default());
-        let x = random([40, 200]).slice_assign([30..31, 150..151], hole);
-        let (weight, _) = eight(random([50, 200]));
-        for (row, sums) in values(ours(&x, &weight)).chunks(50).enumerate() {
-            assert!(sums.iter().all(|sum| sum.is_nan() == (row == 30)), "row {row}");
-        }
+        at_every_level(|| {
+            let hole = Tensor::<Flex, 2>::full([1, 1], f32::NAN, &Default::default());
+            let x = random([40, 200]).slice_assign([30..31, 150..151], hole);
+            let (weight, _) = eight(random([50, 200]));
+            for (row, sums) in values(ours(&x, &weight)).chunks(50).enumerate() {
+                assert!(sums.iter().all(|sum| sum.is_nan() == (row == 30)), "row {row}");
+            }
+        });
     }
 
     /// The path without instructions for bytes and for bf16.
     #[test]
     fn narrow_weights_may_be_widened_part_by_part() {
-        let (x, weight) = (random([20, 70]), random([33, 70]));
-        let narrow = weight.clone().cast(DType::BF16);
-        let wide = narrow.clone().cast(DType::F32);
-        for (narrow, wide) in [eight(weight), (narrow.into(), wide)] {
-            let ours = tensor(shared::product(primitive(x.clone()), narrow.into()));
-            assert_near(ours, x.clone().matmul(wide.transpose()), 2e-4);
-        }
+        at_every_level(|| {
+            let (x, weight) = (random([20, 70]), random([33, 70]));
+            let narrow = weight.clone().cast(DType::BF16);
+            let wide = narrow.clone().cast(DType::F32);
+            for (narrow, wide) in [eight(weight), (narrow.into(), wide)] {
+                let ours = tensor(shared::product(primitive(x.clone()), narrow.into()));
+                assert_near(ours, x.clone().matmul(wide.transpose()), 2e-4);
+            }
+        });
     }
 
     #[test]
     fn a_row_does_not_depend_on_its_company_in_any_type() {
-        let (x, weight) = (random([800, 200]), random([64, 200]));
-        let narrow = [Weight::from(weight.clone().cast(DType::BF16)), eight(weight.clone()).0];
-        let check = |weight: &Weight<Flex, 2>, [few, many]: [usize; 2]| {
-            let alone = values(ours(&x.clone().narrow(0, 0, few), weight));
-            let together = values(ours(&x.clone().narrow(0, 0, many), weight));
-            assert_eq!(alone, together[..few * 64], "{few} of {many}");
-        };
-        let wide = Weight::from(weight);
-        (1..11).for_each(|few| check(&wide, [few, 11]));
-        // Without AVX-512, f32 products are Burn's.
-        #[cfg(target_arch = "x86_64")]
-        let wide = blocked::OfF32::new().map(|_| wide);
-        #[cfg(not(target_arch = "x86_64"))]
-        let wide = None;
-        for weight in narrow.into_iter().chain(wide) {
-            [[1, 16], [17, 800]].into_iter().for_each(|sizes| check(&weight, sizes));
-        }
+        at_every_level(|| {
+            let (x, weight) = (random([800, 200]), random([64, 200]));
+            let narrow = [Weight::from(weight.clone().cast(DType::BF16)), eight(weight.clone()).0];
+            let check = |weight: &Weight<Flex, 2>, [few, many]: [usize; 2]| {
+                let alone = values(ours(&x.clone().narrow(0, 0, few), weight));
+                let together = values(ours(&x.clone().narrow(0, 0, many), weight));
+                assert_eq!(alone, together[..few * 64], "{few} of {many}");
+            };
+            let wide = Weight::from(weight);
+            (1..11).for_each(|few| check(&wide, [few, 11]));
+            // Without AVX2, f32 products are Burn's.
+            #[cfg(target_arch = "x86_64")]
+            let wide = level::has(CpuLevel::Avx2).then_some(wide);
+            #[cfg(not(target_arch = "x86_64"))]
+            let wide = None;
+            for weight in narrow.into_iter().chain(wide) {
+                [[1, 16], [17, 800]].into_iter().for_each(|sizes| check(&weight, sizes));
+            }
+        });
     }
 }

@@ -12,6 +12,7 @@ use super::{
     super::{primitive, reference, tensor},
     WORTH_SHARING, contiguous, from_values,
 };
+use crate::kernel::flex::level;
 
 /// Kernel of [`super::super::Backend::rms_norm`], for f32.
 pub(super) fn rms_norm(x: FlexTensor, weight: FlexTensor, epsilon: f64) -> FlexTensor {
@@ -21,7 +22,7 @@ pub(super) fn rms_norm(x: FlexTensor, weight: FlexTensor, epsilon: f64) -> FlexT
     let (rows, width) = (x.shape()[0], x.shape()[1]);
     let (mut x, weight) = (contiguous(x), contiguous(weight));
     let weight = weight.storage::<f32>();
-    let arch = pulp::Arch::new();
+    let arch = level::arch();
     let in_place = |x: &mut [f32]| arch.dispatch(InPlace { x, weight, epsilon });
     let apart = |(x, y): (&[f32], &mut [f32])| arch.dispatch(NormRows { x, weight, epsilon, y });
     // Whole rows for each core.
@@ -103,6 +104,7 @@ pub(super) fn inverse_rms<S: Simd>(simd: S, x: &[f32], epsilon: f64) -> f32 {
 
 #[cfg(test)]
 mod tests {
+    use crate::kernel::flex::level::tests::at_every_level;
     use burn::tensor::Tensor;
 
     use super::super::tests::{assert_close, random};
@@ -110,15 +112,17 @@ mod tests {
 
     #[test]
     fn it_is_the_reference() {
-        for (rows, width) in [(1, 1), (3, 40), (5, 128), (300, 1024)] {
-            let (x, weight) = (random([rows, width]), random([width]));
-            let expected = reference::rms_norm(x.clone(), weight.clone(), 1e-6);
-            let ours = |x: Tensor<Flex, 2>| {
-                tensor(rms_norm(primitive(x), primitive(weight.clone()), 1e-6))
-            };
-            // With a shared input, then in place.
-            assert_close::<2>(ours(x.clone()), expected.clone(), 2e-6);
-            assert_close::<2>(ours(x), expected, 2e-6);
-        }
+        at_every_level(|| {
+            for (rows, width) in [(1, 1), (3, 40), (5, 128), (300, 1024)] {
+                let (x, weight) = (random([rows, width]), random([width]));
+                let expected = reference::rms_norm(x.clone(), weight.clone(), 1e-6);
+                let ours = |x: Tensor<Flex, 2>| {
+                    tensor(rms_norm(primitive(x), primitive(weight.clone()), 1e-6))
+                };
+                // With a shared input, then in place.
+                assert_close::<2>(ours(x.clone()), expected.clone(), 2e-6);
+                assert_close::<2>(ours(x), expected, 2e-6);
+            }
+        });
     }
 }

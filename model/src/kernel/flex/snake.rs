@@ -9,13 +9,14 @@ use std::f32::consts::{self, FRAC_1_PI};
 
 use burn::tensor::{DType, TensorMetadata};
 use burn_flex::{Flex, FlexTensor};
-use pulp::{Arch, Simd, WithSimd, bytemuck};
+use pulp::{Simd, WithSimd, bytemuck};
 use rayon::prelude::*;
 
 use super::{
     super::{primitive, reference, tensor},
     WORTH_SHARING, contiguous, from_values,
 };
+use crate::kernel::flex::level;
 
 pub(super) use gradient::snake_gradients;
 
@@ -100,7 +101,7 @@ impl Curve {
     }
 
     pub(super) fn bend(self, x: &mut [f32]) {
-        Arch::new().dispatch(Bend(self, x));
+        level::arch().dispatch(Bend(self, x));
     }
 
     fn bent(self, x: &[f32], y: &mut [f32]) {
@@ -204,6 +205,7 @@ fn squared_sine<S: Simd>(simd: S, angle: S::f32s) -> S::f32s {
 
 #[cfg(test)]
 mod tests {
+    use crate::kernel::flex::level::tests::at_every_level;
     use burn::tensor::Tensor;
 
     use super::super::tests::{assert_close, random};
@@ -211,7 +213,7 @@ mod tests {
 
     /// Computes `sin^2` of one number, which a curve of frequency and amplitude 1 adds.
     fn squared_sine(angle: f32) -> f32 {
-        Arch::new().dispatch(Squared(angle))
+        level::arch().dispatch(Squared(angle))
     }
 
     struct Squared(f32);
@@ -228,56 +230,68 @@ mod tests {
     /// Against the sine in double precision.
     #[test]
     fn the_square_of_the_sine_is_exact_to_three_in_ten_million() {
-        let mut worst = 0.0f64;
-        for i in 0..2_000_000 {
-            // From a millionth to the largest angle that this code handles, with both signs.
-            let angle =
-                1e-6 * (i as f32 / 2_000_000.0 * 25.4).exp() * if i % 2 == 0 { 1.0 } else { -1.0 };
-            if angle.abs() < FAR {
-                let exact = f64::from(angle).sin().powi(2);
-                worst = worst.max((f64::from(squared_sine(angle)) - exact).abs());
+        at_every_level(|| {
+            let mut worst = 0.0f64;
+            for i in 0..2_000_000 {
+                // From a millionth to the largest angle that this code handles, with both signs.
+                let angle = 1e-6
+                    * (i as f32 / 2_000_000.0 * 25.4).exp()
+                    * if i % 2 == 0 { 1.0 } else { -1.0 };
+                if angle.abs() < FAR {
+                    let exact = f64::from(angle).sin().powi(2);
+                    worst = worst.max((f64::from(squared_sine(angle)) - exact).abs());
+                }
             }
-        }
-        assert!(worst < 3.0e-7, "{worst}");
-        // Small results are compared relatively.
-        let small = f64::from(squared_sine(1e-4)) / f64::from(1e-4f32).sin().powi(2);
-        assert!((small - 1.0).abs() < 3e-7, "{small}");
+            assert!(worst < 3.0e-7, "{worst}");
+            // Small results are compared relatively.
+            let small = f64::from(squared_sine(1e-4)) / f64::from(1e-4f32).sin().powi(2);
+            assert!((small - 1.0).abs() < 3e-7, "{small}");
+        });
     }
 
     #[test]
     fn it_is_the_reference_whoever_holds_the_input_and_however_it_lies() {
-        for (batch, channels, samples) in [(1, 1, 1), (2, 3, 5), (1, 128, 4800), (2, 5, 70_001)] {
-            let x = random([batch, channels, samples]) * 3.0;
-            let (alpha, beta) = (random([1, channels, 1]) * 0.5, random([1, channels, 1]) * 0.5);
-            let expected = reference::snake(x.clone(), alpha.clone(), beta.clone());
-            let of = |x: Tensor<Flex, 3>| {
+        at_every_level(|| {
+            for (batch, channels, samples) in [(1, 1, 1), (2, 3, 5), (1, 128, 4800), (2, 5, 70_001)]
+            {
+                let x = random([batch, channels, samples]) * 3.0;
+                let (alpha, beta) =
+                    (random([1, channels, 1]) * 0.5, random([1, channels, 1]) * 0.5);
+                let expected = reference::snake(x.clone(), alpha.clone(), beta.clone());
+                let of = |x: Tensor<Flex, 3>| {
+                    let [alpha, beta] = [&alpha, &beta].map(|of| primitive(of.clone()));
+                    tensor::<Flex, 3>(snake(primitive(x), alpha, beta))
+                };
+                assert_close(of(x.clone()), expected.clone(), 2e-5);
+                // As a view, and as an input that is not shared.
+                let turned = x.clone().swap_dims(1, 2).mul_scalar(1.0).swap_dims(1, 2);
+                assert_close(of(turned), expected.clone(), 2e-5);
+                let y = random([batch, channels, samples]);
                 let [alpha, beta] = [&alpha, &beta].map(|of| primitive(of.clone()));
-                tensor::<Flex, 3>(snake(primitive(x), alpha, beta))
-            };
-            assert_close(of(x.clone()), expected.clone(), 2e-5);
-            // As a view, and as an input that is not shared.
-            let turned = x.clone().swap_dims(1, 2).mul_scalar(1.0).swap_dims(1, 2);
-            assert_close(of(turned), expected.clone(), 2e-5);
-            let y = random([batch, channels, samples]);
-            let [alpha, beta] = [&alpha, &beta].map(|of| primitive(of.clone()));
-            let [sum, bent] =
-                add_snake(primitive(x.clone() - y.clone()), primitive(y), alpha, beta);
-            assert_close(tensor(sum), x, 1e-6);
-            assert_close(tensor(bent), expected, 1e-4);
-        }
+                let [sum, bent] =
+                    add_snake(primitive(x.clone() - y.clone()), primitive(y), alpha, beta);
+                assert_close(tensor(sum), x, 1e-6);
+                assert_close(tensor(bent), expected, 1e-4);
+            }
+        });
     }
 
     #[test]
     fn angles_beyond_whole_radians_and_what_is_no_number_are_the_librarys() {
-        let x = [1e7, -3e9, f32::INFINITY, f32::NAN, 0.5, -0.0];
-        let x = Tensor::<Flex, 3>::from_data([[x]], &Default::default());
-        let zero = || Tensor::<Flex, 3>::zeros([1, 1, 1], &Default::default());
-        let ours = snake(primitive(x.clone()), primitive(zero()), primitive(zero()));
-        let ours = tensor::<Flex, 3>(ours).into_data().to_vec::<f32>().expect("f32");
-        let reference =
-            reference::snake(x, zero(), zero()).into_data().to_vec::<f32>().expect("f32");
-        for (a, b) in ours.iter().zip(&reference) {
-            assert!(a == b || (a - b).abs() < 1e-6 || a.is_nan() && b.is_nan(), "{a} is not {b}");
-        }
+        at_every_level(|| {
+            let x = [1e7, -3e9, f32::INFINITY, f32::NAN, 0.5, -0.0];
+            let x = Tensor::<Flex, 3>::from_data([[x]], &Default::default());
+            let zero = || Tensor::<Flex, 3>::zeros([1, 1, 1], &Default::default());
+            let ours = snake(primitive(x.clone()), primitive(zero()), primitive(zero()));
+            let ours = tensor::<Flex, 3>(ours).into_data().to_vec::<f32>().expect("f32");
+            let reference =
+                reference::snake(x, zero(), zero()).into_data().to_vec::<f32>().expect("f32");
+            for (a, b) in ours.iter().zip(&reference) {
+                assert!(
+                    a == b || (a - b).abs() < 1e-6 || a.is_nan() && b.is_nan(),
+                    "{a} is not {b}"
+                );
+            }
+        });
     }
 }

@@ -5,7 +5,7 @@
 
 use burn::tensor::DType;
 use burn_flex::{Flex, FlexTensor};
-use pulp::{Arch, Simd, WithSimd};
+use pulp::{Simd, WithSimd};
 use rayon::prelude::*;
 
 use super::{
@@ -13,6 +13,7 @@ use super::{
     WORTH_SHARING, contiguous,
     exp::exp,
 };
+use crate::kernel::flex::level;
 
 /// Kernel of [`super::super::Backend::swiglu`], for f32.
 pub(super) fn swiglu(gate: FlexTensor, up: FlexTensor) -> FlexTensor {
@@ -22,7 +23,7 @@ pub(super) fn swiglu(gate: FlexTensor, up: FlexTensor) -> FlexTensor {
     let (mut gate, up) = (contiguous(gate), contiguous(up));
     // Written over the gates: a fresh product is not shared, so there is no copy.
     let (gates, ups) = (gate.storage_mut::<f32>(), up.storage::<f32>());
-    let arch = Arch::new();
+    let arch = level::arch();
     let fill = |(gate, up): (&mut [f32], &[f32])| arch.dispatch(WorkItem { gate, up });
     if gates.len() < WORTH_SHARING {
         fill((gates, ups));
@@ -63,13 +64,16 @@ fn gated<S: Simd>(simd: S, gate: S::f32s, up: S::f32s) -> S::f32s {
 mod tests {
     use super::super::tests::{assert_close, random};
     use super::*;
+    use crate::kernel::flex::level::tests::at_every_level;
 
     #[test]
     fn it_is_the_reference_also_far_from_zero() {
-        for (rows, width) in [(1, 3), (7, 40), (3, 7), (90, 1024)] {
-            let (gate, up) = (random([rows, width]) * 30.0, random([rows, width]));
-            let ours = swiglu(primitive(gate.clone()), primitive(up.clone()));
-            assert_close::<2>(tensor(ours), reference::swiglu(gate, up), 3e-5);
-        }
+        at_every_level(|| {
+            for (rows, width) in [(1, 3), (7, 40), (3, 7), (90, 1024)] {
+                let (gate, up) = (random([rows, width]) * 30.0, random([rows, width]));
+                let ours = swiglu(primitive(gate.clone()), primitive(up.clone()));
+                assert_close::<2>(tensor(ours), reference::swiglu(gate, up), 3e-5);
+            }
+        });
     }
 }

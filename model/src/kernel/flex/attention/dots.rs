@@ -13,7 +13,7 @@ use std::arch::x86_64::*;
 use burn::tensor::bf16;
 use half::slice::HalfFloatSliceExt;
 use pulp::{
-    Arch, Simd, WithSimd,
+    Simd, WithSimd,
     bytemuck::{cast_slice, cast_slice_mut},
 };
 use rayon::prelude::*;
@@ -22,6 +22,7 @@ use super::{
     Problem,
     many::{Block, DotProducts},
 };
+use crate::kernel::flex::level;
 use crate::kernel::flex::product::blocked::{
     COLUMNS, Dot, LANES, OfBf16, Panel, Vector, filled,
     memory::{bits, floats, kept, load, numbers, short, shorts, vector},
@@ -38,8 +39,8 @@ pub(super) struct Dots(OfBf16);
 impl Dots {
     /// Returns the proof if the CPU has the instructions and they fit heads of this width.
     pub(super) fn new(width: usize) -> Option<Self> {
-        let fits = width.is_multiple_of(TOGETHER) && Arch::new().dispatch(Lanes) == LANES;
-        let dot = OfBf16::new().filter(|_| fits && is_x86_feature_detected!("avx512bw"))?;
+        let fits = width.is_multiple_of(TOGETHER) && level::arch().dispatch(Lanes) == LANES;
+        let dot = OfBf16::new().filter(|_| fits)?;
         Some(Self(dot))
     }
 

@@ -1,11 +1,12 @@
 //! Attention of one or a few queries, as in decoding: each query reads the keys once, at memory
 //! speed.
 
-use pulp::{Arch, Simd, WithSimd};
+use pulp::{Simd, WithSimd};
 use rayon::prelude::*;
 
 use super::{HIDDEN, Head, Problem, WORTH_SHARING, blocks};
 use crate::kernel::flex::exp::exp;
+use crate::kernel::flex::level;
 
 /// Keys per block.
 const BLOCK: usize = 128;
@@ -17,7 +18,7 @@ const TOGETHER: usize = 4;
 pub(in super::super) fn attend(problem: &Problem<'_>, mixed: &mut [f32]) {
     let &Problem { kv_heads, group, queries, .. } = problem;
     let size = group * problem.k.width;
-    let arch = Arch::new();
+    let arch = level::arch();
     let work = |(index, mixed): (usize, &mut [f32])| {
         let (head, position) = (index % kv_heads, index / kv_heads);
         let (item, i) = (position / queries, position % queries);

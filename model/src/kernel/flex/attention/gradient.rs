@@ -5,7 +5,7 @@
 
 use burn::tensor::{DType, Tensor, TensorMetadata, ops::BoolTensor};
 use burn_flex::{Flex, FlexTensor};
-use pulp::{Arch, Simd, WithSimd};
+use pulp::{Simd, WithSimd};
 use rayon::prelude::*;
 
 use super::{
@@ -18,6 +18,7 @@ use super::{
     product::{Left, add_product},
     scale_of,
 };
+use crate::kernel::flex::level;
 
 /// Queries whose weights are held at the same time.
 const BLOCK: usize = 64;
@@ -68,7 +69,7 @@ pub(in super::super) fn attention_gradients(
     parts.for_each(|(index, ((of_q, of_k), of_v))| {
         let (item, kv_head) = (index / kv_heads, index % kv_heads);
         let group = Group { problem: &problem, slopes, item, kv_head, of_q, of_k, of_v };
-        Arch::new().dispatch(group);
+        level::arch().dispatch(group);
     });
     let of_kv = |values| from_values(values, [batch, kv_heads, key_count, width]);
     [from_values(of_q, [batch, heads, queries, width]), of_kv(of_k), of_kv(of_v)]
@@ -215,35 +216,39 @@ fn transposed(rows: Head<'_>, count: usize, long: usize) -> Vec<f32> {
 mod tests {
     use super::super::super::tests::{assert_close, random};
     use super::*;
+    use crate::kernel::flex::level::tests::at_every_level;
 
     #[test]
     fn it_is_the_reference_with_padding_too() {
-        for (visibility, [heads, kv_heads], [queries, keys], width) in [
-            (Visibility::Full, [1, 1], [1, 1], 2),
-            (Visibility::Full, [4, 2], [130, 77], 32),
-            (Visibility::Causal { first: 0 }, [2, 1], [70, 70], 16),
-            (Visibility::Window(5), [2, 2], [90, 90], 20),
-            (Visibility::CausalWindow { first: 3, width: 9 }, [2, 1], [90, 93], 20),
-        ] {
-            let batch = 2;
-            let real: Vec<bool> = (0..batch * keys).map(|index| index % 7 != 6).collect();
-            for padding in [false, true] {
-                let data = burn::tensor::TensorData::new(real.clone(), [batch, keys]);
-                let keys_real = padding.then(|| Tensor::from_data(data, &Default::default()));
-                let mask = Mask { visibility, keys: keys_real };
-                let q = random([batch, heads, queries, width]);
-                let [k, v] = [0, 1].map(|_| random([batch, kv_heads, keys, width]));
-                let gradient = random([batch, heads, queries, width]);
-                let inputs = [&q, &k, &v].map(|of| of.clone());
-                let expected =
-                    reference::attention_gradients::<Flex>(inputs, &mask, gradient.clone());
-                let inputs = [q, k, v].map(primitive);
-                let keys_real = mask.keys.map(Tensor::into_primitive);
-                let ours = attention_gradients(inputs, keys_real, visibility, primitive(gradient));
-                for (ours, expected) in ours.into_iter().zip(expected) {
-                    assert_close::<4>(tensor(ours), expected, 1e-4);
+        at_every_level(|| {
+            for (visibility, [heads, kv_heads], [queries, keys], width) in [
+                (Visibility::Full, [1, 1], [1, 1], 2),
+                (Visibility::Full, [4, 2], [130, 77], 32),
+                (Visibility::Causal { first: 0 }, [2, 1], [70, 70], 16),
+                (Visibility::Window(5), [2, 2], [90, 90], 20),
+                (Visibility::CausalWindow { first: 3, width: 9 }, [2, 1], [90, 93], 20),
+            ] {
+                let batch = 2;
+                let real: Vec<bool> = (0..batch * keys).map(|index| index % 7 != 6).collect();
+                for padding in [false, true] {
+                    let data = burn::tensor::TensorData::new(real.clone(), [batch, keys]);
+                    let keys_real = padding.then(|| Tensor::from_data(data, &Default::default()));
+                    let mask = Mask { visibility, keys: keys_real };
+                    let q = random([batch, heads, queries, width]);
+                    let [k, v] = [0, 1].map(|_| random([batch, kv_heads, keys, width]));
+                    let gradient = random([batch, heads, queries, width]);
+                    let inputs = [&q, &k, &v].map(|of| of.clone());
+                    let expected =
+                        reference::attention_gradients::<Flex>(inputs, &mask, gradient.clone());
+                    let inputs = [q, k, v].map(primitive);
+                    let keys_real = mask.keys.map(Tensor::into_primitive);
+                    let ours =
+                        attention_gradients(inputs, keys_real, visibility, primitive(gradient));
+                    for (ours, expected) in ours.into_iter().zip(expected) {
+                        assert_close::<4>(tensor(ours), expected, 1e-4);
+                    }
                 }
             }
-        }
+        });
     }
 }

@@ -2,16 +2,17 @@
 
 use std::ops::Range;
 
-use pulp::{Arch, Simd, WithSimd, bytemuck};
+use pulp::{Simd, WithSimd, bytemuck};
 use rayon::prelude::*;
 
 use super::{HIDDEN, Problem, WORTH_SHARING, blocks};
 use crate::kernel::flex::exp::exp;
+use crate::kernel::flex::level;
 
 /// Keys per block.
 const BLOCK: usize = 64;
 
-/// Vectors of queries per tile.
+/// Maximum number of vectors of queries per tile.
 const VECTORS: usize = 3;
 
 /// Queries of a work item, times heads of a group: one tile for the widest vectors.
@@ -81,7 +82,7 @@ pub(super) fn attend<'a, M: DotProducts<'a>>(meeting: &M, mixed: &mut [f32]) {
         let (item, i) = (position / queries, position % queries);
         places[(item * kv_heads + head) * pieces + i / count].push(place);
     }
-    let arch = Arch::new();
+    let arch = level::arch();
     let work = |scratch: &mut Scratch<M::Scratch>, (index, places): (usize, Vec<&mut [f32]>)| {
         let (head, first) = (index / pieces, index % pieces * count);
         let (item, head) = (head / kv_heads, head % kv_heads);
@@ -125,8 +126,10 @@ impl<'a, M: DotProducts<'a>> WithSimd for WorkItem<'a, '_, '_, M> {
     #[inline(always)]
     fn with_simd<S: Simd>(mut self, simd: S) {
         let rows = self.places.len() * self.problem.group;
-        for first in (0..rows).step_by(VECTORS * S::F32_LANES) {
-            let count = (rows - first).min(VECTORS * S::F32_LANES);
+        // With 16 registers, three vectors leave too few for the sums of one more key.
+        let vectors = if S::REGISTER_COUNT >= 32 { VECTORS } else { VECTORS - 1 };
+        for first in (0..rows).step_by(vectors * S::F32_LANES) {
+            let count = (rows - first).min(vectors * S::F32_LANES);
             match count.div_ceil(S::F32_LANES) {
                 1 => self.tile::<S, 1>(simd, first..first + count),
                 2 => self.tile::<S, 2>(simd, first..first + count),

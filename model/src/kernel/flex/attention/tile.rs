@@ -90,7 +90,7 @@ fn score_block<S: Simd, const V: usize>(
     if S::REGISTER_COUNT >= 32 {
         by::<S, 8, V>(simd, keys, block, queries, scores);
     } else {
-        by::<S, 4, V>(simd, keys, block, queries, scores);
+        by::<S, 6, V>(simd, keys, block, queries, scores);
     }
 }
 
@@ -110,7 +110,11 @@ fn mix_block<S: Simd, const V: usize>(
             8.. if S::REGISTER_COUNT >= 32 => {
                 mix::<S, 8, V>(simd, values, first, d, weights, shrink, mixed)
             }
+            6.. if S::REGISTER_COUNT < 32 => {
+                mix::<S, 6, V>(simd, values, first, d, weights, shrink, mixed)
+            }
             4.. => mix::<S, 4, V>(simd, values, first, d, weights, shrink, mixed),
+            2.. => mix::<S, 2, V>(simd, values, first, d, weights, shrink, mixed),
             _ => mix::<S, 1, V>(simd, values, first, d, weights, shrink, mixed),
         };
     }

@@ -13,7 +13,7 @@
 pub(super) const LINES: usize = 16;
 
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-pub(super) use x86::{is_here, sums};
+pub(super) use x86::{exists, is_here, sums};
 
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 #[expect(unsafe_code, reason = "the instructions are only in the processors that have them")]
@@ -24,12 +24,10 @@ mod x86 {
     };
 
     use super::{
-        super::{
-            pairs,
-            tile::{Panel, SAMPLES, Sums, Window},
-        },
+        super::tile::{Panel, SAMPLES, Sums, Window},
         LINES,
     };
+    use crate::kernel::flex::level::{self, CpuLevel};
 
     /// Bytes of a line of the weights, of the window or of the sums within a tile.
     const BYTES: usize = 64;
@@ -38,14 +36,19 @@ mod x86 {
     /// CPU reads half as many weights a second from memory.
     const AHEAD: usize = 8192;
 
-    /// True if [`sums`] may be called.
-    pub(in super::super) fn is_here() -> bool {
-        static IS_HERE: OnceLock<bool> = OnceLock::new();
-        *IS_HERE.get_or_init(|| {
+    /// True if the CPU has the instructions and the system permits them.
+    pub(in super::super) fn exists() -> bool {
+        static EXISTS: OnceLock<bool> = OnceLock::new();
+        *EXISTS.get_or_init(|| {
             let features = features();
             let [has_bf16, has_tiles] = [22, 24].map(|bit| features >> bit & 1 == 1);
-            pairs::is_here() && has_bf16 && has_tiles && is_permitted()
+            has_bf16 && has_tiles && is_permitted()
         })
+    }
+
+    /// True if [`sums`] may be called.
+    pub(in super::super) fn is_here() -> bool {
+        level::has(CpuLevel::Amx)
     }
 
     /// Returns register EDX of leaf 7 of CPUID.
@@ -167,11 +170,19 @@ mod x86 {
 }
 
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
+#[cfg(target_arch = "x86_64")]
+pub(super) use nowhere::exists;
+#[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
 pub(super) use nowhere::{is_here, sums};
 
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
 mod nowhere {
     use super::super::tile::{Panel, Sums, Window};
+
+    #[cfg(target_arch = "x86_64")]
+    pub(in super::super) fn exists() -> bool {
+        false
+    }
 
     pub(in super::super) fn is_here() -> bool {
         false

@@ -291,9 +291,9 @@ impl<'a> Filter<'a> {
 
     /// Returns the number of rows of the panel that begins at row `first`.
     fn panel_at(&self, first: usize) -> usize {
-        let left = (self.rows - first).min(self.at_once);
-        // The largest power of two.
-        1 << left.ilog2()
+        let left = self.rows - first;
+        // Otherwise the largest power of two.
+        if left >= self.at_once { self.at_once } else { 1 << left.ilog2() }
     }
 
     /// Computes the sums of `rows`, whole panels, for the first `samples` samples of a window.

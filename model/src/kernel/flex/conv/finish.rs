@@ -1,8 +1,9 @@
 //! Bias and activation of sums before they are written.
 
-use pulp::{Arch, Simd, WithSimd};
+use pulp::{Simd, WithSimd};
 
 use super::{super::snake::Curve, tile::SAMPLES};
+use crate::kernel::flex::level;
 
 /// A bias, then a curve, for some rows of a filter.
 #[derive(Debug, Clone, Copy)]
@@ -15,7 +16,7 @@ pub(super) struct Finish<'a> {
 
 impl Finish<'_> {
     pub(super) fn apply(self, sums: &mut [[f32; SAMPLES]]) {
-        Arch::new().dispatch(Apply(self, sums));
+        level::arch().dispatch(Apply(self, sums));
     }
 }
 

@@ -5,7 +5,7 @@
 
 use burn::tensor::DType;
 use burn_flex::{Flex, FlexTensor};
-use pulp::{Arch, Simd, WithSimd, bytemuck};
+use pulp::{Simd, WithSimd, bytemuck};
 use rayon::prelude::*;
 
 use super::{
@@ -18,6 +18,7 @@ use super::{
     sound::{Reach, Sound, with_rooms},
     tile::{SAMPLES, Window},
 };
+use crate::kernel::flex::level;
 
 /// Outputs that are multiplied at once.
 const ROWS: usize = 4;
@@ -76,7 +77,7 @@ pub(in super::super) fn filter_gradient(
             }
             with_rooms(|[room, _]| {
                 let window = sound.window(item, (start, count), &reach, Form::Single, room);
-                Arch::new().dispatch(Stretch { rows: &rows, width, window, sums: &mut sums });
+                level::arch().dispatch(Stretch { rows: &rows, width, window, sums: &mut sums });
             });
         }
         sums
@@ -198,6 +199,7 @@ fn block<S: Simd, const R: usize, const T: usize>(
 
 #[cfg(test)]
 mod tests {
+    use crate::kernel::flex::level::tests::at_every_level;
     use burn::tensor::Tensor;
 
     use super::super::super::tests::{assert_close, random};
@@ -205,25 +207,27 @@ mod tests {
 
     #[test]
     fn it_is_the_reference_for_filters_of_every_kind() {
-        for ([batch, channels, samples], [outputs, taps], [stride, padding, dilation]) in [
-            ([1, 1, 1], [1, 1], [1, 0, 1]),
-            ([2, 3, 50], [5, 7], [1, 3, 1]),
-            ([2, 2, 2000], [9, 7], [1, 27, 9]),
-            ([3, 8, 901], [6, 1], [1, 0, 1]),
-            ([2, 5, 960], [7, 8], [4, 2, 1]),
-            ([2, 4, 961], [3, 4], [2, 1, 1]),
-            ([1, 3, 100], [2, 20], [10, 5, 1]),
-            ([1, 13, 37], [10, 3], [1, 1, 1]),
-        ] {
-            let geometry = ConvGeometry { stride, padding: [padding; 2], dilation, groups: 1 };
-            let x = random([batch, channels, samples]);
-            let length = geometry.outputs(samples, taps);
-            let gradient = random([batch, outputs, length]);
-            let expected =
-                reference::filter_gradient::<Flex>(x.clone(), gradient.clone(), taps, geometry);
-            let (x, gradient) = (primitive(x), primitive(gradient));
-            let ours: Tensor<Flex, 3> = tensor(filter_gradient(x, gradient, taps, geometry));
-            assert_close(ours, expected, 2e-4);
-        }
+        at_every_level(|| {
+            for ([batch, channels, samples], [outputs, taps], [stride, padding, dilation]) in [
+                ([1, 1, 1], [1, 1], [1, 0, 1]),
+                ([2, 3, 50], [5, 7], [1, 3, 1]),
+                ([2, 2, 2000], [9, 7], [1, 27, 9]),
+                ([3, 8, 901], [6, 1], [1, 0, 1]),
+                ([2, 5, 960], [7, 8], [4, 2, 1]),
+                ([2, 4, 961], [3, 4], [2, 1, 1]),
+                ([1, 3, 100], [2, 20], [10, 5, 1]),
+                ([1, 13, 37], [10, 3], [1, 1, 1]),
+            ] {
+                let geometry = ConvGeometry { stride, padding: [padding; 2], dilation, groups: 1 };
+                let x = random([batch, channels, samples]);
+                let length = geometry.outputs(samples, taps);
+                let gradient = random([batch, outputs, length]);
+                let expected =
+                    reference::filter_gradient::<Flex>(x.clone(), gradient.clone(), taps, geometry);
+                let (x, gradient) = (primitive(x), primitive(gradient));
+                let ours: Tensor<Flex, 3> = tensor(filter_gradient(x, gradient, taps, geometry));
+                assert_close(ours, expected, 2e-4);
+            }
+        });
     }
 }

@@ -16,13 +16,14 @@ mod x86 {
     use std::mem::transmute;
 
     use super::super::tile::{Panel, SAMPLES, Sums, Window};
+    use crate::kernel::flex::level::{self, CpuLevel};
 
     const LANES: usize = 16;
     const VECTORS: usize = SAMPLES / LANES;
 
     /// True if [`sums`] and [`pack`] may be called.
     pub(in super::super) fn is_here() -> bool {
-        is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512bf16")
+        level::has(CpuLevel::Avx512Bf16)
     }
 
     /// [`super::super::tile::sums`] of pairs.

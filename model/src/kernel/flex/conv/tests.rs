@@ -1,5 +1,6 @@
 //! Tests of filters against sums in f64, and of fused operations against the reference.
 
+use crate::kernel::flex::level::tests::at_every_level;
 use burn::tensor::{Tensor, bf16};
 
 use super::{
@@ -49,30 +50,32 @@ fn check(
 /// panel, windows that end in the middle of a tile, channels that end in the middle of a stride.
 #[test]
 fn filters_are_the_reference() {
-    for ([batch, inputs, outputs], samples, taps, stride, padding, dilation) in [
-        ([1, 1, 1], 1, 1, 1, 0, 1),
-        ([2, 3, 5], 17, 3, 1, 1, 1),
-        ([1, 8, 13], 100, 7, 1, 3, 1),
-        ([1, 130, 24], 700, 7, 1, 27, 9),
-        ([1, 64, 40], 49, 7, 1, 9, 3),
-        ([1, 16, 2], 3, 7, 1, 3, 1),
-        ([2, 128, 128], 1000, 1, 1, 0, 1),
-        ([1, 2000, 9], 60, 3, 1, 0, 2),
-        ([1, 4, 3], 40, 4, 2, 1, 1),
-        ([1, 128, 130], 203, 4, 2, 1, 1),
-        ([2, 5, 9], 333, 8, 4, 2, 1),
-        ([1, 3, 16], 100, 12, 6, 3, 1),
-        ([1, 300, 8], 999, 20, 10, 5, 1),
-        ([1, 2, 3], 9, 3, 5, 0, 1),
-        ([1, 2, 3], 2, 3, 4, 7, 1),
-    ] {
-        let x = random([batch, inputs, samples]);
-        let (weight, bias) = (random([outputs, inputs, taps]), random([outputs]));
-        let geometry = ConvGeometry { stride, padding: [padding; 2], dilation, groups: 1 };
-        for bias in [None, Some(bias)] {
-            check(x.clone(), weight.clone(), bias, geometry, false);
+    at_every_level(|| {
+        for ([batch, inputs, outputs], samples, taps, stride, padding, dilation) in [
+            ([1, 1, 1], 1, 1, 1, 0, 1),
+            ([2, 3, 5], 17, 3, 1, 1, 1),
+            ([1, 8, 13], 100, 7, 1, 3, 1),
+            ([1, 130, 24], 700, 7, 1, 27, 9),
+            ([1, 64, 40], 49, 7, 1, 9, 3),
+            ([1, 16, 2], 3, 7, 1, 3, 1),
+            ([2, 128, 128], 1000, 1, 1, 0, 1),
+            ([1, 2000, 9], 60, 3, 1, 0, 2),
+            ([1, 4, 3], 40, 4, 2, 1, 1),
+            ([1, 128, 130], 203, 4, 2, 1, 1),
+            ([2, 5, 9], 333, 8, 4, 2, 1),
+            ([1, 3, 16], 100, 12, 6, 3, 1),
+            ([1, 300, 8], 999, 20, 10, 5, 1),
+            ([1, 2, 3], 9, 3, 5, 0, 1),
+            ([1, 2, 3], 2, 3, 4, 7, 1),
+        ] {
+            let x = random([batch, inputs, samples]);
+            let (weight, bias) = (random([outputs, inputs, taps]), random([outputs]));
+            let geometry = ConvGeometry { stride, padding: [padding; 2], dilation, groups: 1 };
+            for bias in [None, Some(bias)] {
+                check(x.clone(), weight.clone(), bias, geometry, false);
+            }
         }
-    }
+    });
 }
 
 /// Compares sums of `terms` products of normal numbers with exact sums, each one and their mean
@@ -104,51 +107,55 @@ fn rounded(x: Tensor<Flex, 3>) -> Tensor<Flex, 3> {
 /// A product of two bf16 is exact in f32, so only the sums are rounded, as in f32.
 #[test]
 fn weights_of_bf16_are_the_reference_over_rounded_inputs() {
-    for ([batch, inputs, outputs], samples, taps, stride, padding, dilation) in [
-        ([1, 1, 1], 1, 1, 1, 0, 1),
-        ([2, 3, 5], 17, 3, 1, 1, 1),
-        ([1, 130, 24], 700, 7, 1, 27, 9),
-        ([1, 65, 7], 49, 7, 1, 9, 3),
-        ([2, 128, 128], 500, 1, 1, 0, 1),
-        ([1, 5, 9], 333, 8, 4, 2, 1),
-    ] {
-        let x = random([batch, inputs, samples]);
-        let weight = random([outputs, inputs, taps]).cast(DType::BF16);
-        let geometry = ConvGeometry { stride, padding: [padding; 2], dilation, groups: 1 };
-        check(x, weight, None, geometry, false);
-    }
-    for ([batch, inputs, outputs], samples, taps, stride, padding) in [
-        ([2, 5, 3], 7, 20, 10, 5),
-        ([1, 64, 33], 130, 12, 6, 3),
-        ([1, 41, 16], 500, 8, 4, 2),
-        ([1, 128, 128], 700, 4, 2, 1),
-    ] {
-        let x = random([batch, inputs, samples]);
-        let weight = random([inputs, outputs, taps]).cast(DType::BF16);
-        let geometry = ConvGeometry { stride, padding: [padding; 2], ..Default::default() };
-        check(x, weight, None, geometry, true);
-    }
+    at_every_level(|| {
+        for ([batch, inputs, outputs], samples, taps, stride, padding, dilation) in [
+            ([1, 1, 1], 1, 1, 1, 0, 1),
+            ([2, 3, 5], 17, 3, 1, 1, 1),
+            ([1, 130, 24], 700, 7, 1, 27, 9),
+            ([1, 65, 7], 49, 7, 1, 9, 3),
+            ([2, 128, 128], 500, 1, 1, 0, 1),
+            ([1, 5, 9], 333, 8, 4, 2, 1),
+        ] {
+            let x = random([batch, inputs, samples]);
+            let weight = random([outputs, inputs, taps]).cast(DType::BF16);
+            let geometry = ConvGeometry { stride, padding: [padding; 2], dilation, groups: 1 };
+            check(x, weight, None, geometry, false);
+        }
+        for ([batch, inputs, outputs], samples, taps, stride, padding) in [
+            ([2, 5, 3], 7, 20, 10, 5),
+            ([1, 64, 33], 130, 12, 6, 3),
+            ([1, 41, 16], 500, 8, 4, 2),
+            ([1, 128, 128], 700, 4, 2, 1),
+        ] {
+            let x = random([batch, inputs, samples]);
+            let weight = random([inputs, outputs, taps]).cast(DType::BF16);
+            let geometry = ConvGeometry { stride, padding: [padding; 2], ..Default::default() };
+            check(x, weight, None, geometry, true);
+        }
+    });
 }
 
 /// The f64 filters equal the reference, up to its rounding.
 #[test]
 fn exact_filters_are_the_reference() {
-    let x = random([2, 3, 17]);
-    for (stride, padding, dilation) in [(1, 3, 3), (2, 1, 1), (3, 0, 2)] {
-        let geometry = ConvGeometry { stride, padding: [padding; 2], dilation, groups: 1 };
-        let (weight, bias) = (random([5, 3, 4]), Some(random([5])));
-        let expected = reference::conv1d(x.clone(), weight.clone(), bias.clone(), geometry);
-        assert_close::<3>(exact::conv1d(x.clone(), weight, bias, geometry), expected, 1e-5);
-        let geometry = ConvGeometry { dilation: 1, ..geometry };
-        let (weight, bias) = (random([3, 5, 8]), Some(random([5])));
-        let expected =
-            reference::conv_transpose1d(x.clone(), weight.clone(), bias.clone(), geometry);
-        assert_close::<3>(
-            exact::conv_transpose1d(x.clone(), weight, bias, geometry),
-            expected,
-            1e-5,
-        );
-    }
+    at_every_level(|| {
+        let x = random([2, 3, 17]);
+        for (stride, padding, dilation) in [(1, 3, 3), (2, 1, 1), (3, 0, 2)] {
+            let geometry = ConvGeometry { stride, padding: [padding; 2], dilation, groups: 1 };
+            let (weight, bias) = (random([5, 3, 4]), Some(random([5])));
+            let expected = reference::conv1d(x.clone(), weight.clone(), bias.clone(), geometry);
+            assert_close::<3>(exact::conv1d(x.clone(), weight, bias, geometry), expected, 1e-5);
+            let geometry = ConvGeometry { dilation: 1, ..geometry };
+            let (weight, bias) = (random([3, 5, 8]), Some(random([5])));
+            let expected =
+                reference::conv_transpose1d(x.clone(), weight.clone(), bias.clone(), geometry);
+            assert_close::<3>(
+                exact::conv_transpose1d(x.clone(), weight, bias, geometry),
+                expected,
+                1e-5,
+            );
+        }
+    });
 }
 
 /// Returns a unit whose branch is about as large as its input.
@@ -178,28 +185,30 @@ const UNITS: [([usize; 3], usize, usize); 7] = [
 
 #[test]
 fn residual_units_are_the_reference() {
-    for (shape, taps, dilation) in UNITS {
-        let units = || [dilation, 1].map(|dilation| unit(shape[1], taps, dilation, DType::F32));
-        let (units, next) = (units().to_vec(), unit(shape[1], 1, 1, DType::F32).snake1);
-        // A view, and a shared input.
-        let x: Tensor<Flex, 3> = random([shape[0], shape[2], shape[1]]).swap_dims(1, 2);
-        let mut sums = Vec::new();
-        let expected =
-            residual::reference(x.clone(), units.clone(), next.clone(), &mut |_, sum| {
-                sums.push(sum.clone());
+    at_every_level(|| {
+        for (shape, taps, dilation) in UNITS {
+            let units = || [dilation, 1].map(|dilation| unit(shape[1], taps, dilation, DType::F32));
+            let (units, next) = (units().to_vec(), unit(shape[1], 1, 1, DType::F32).snake1);
+            // A view, and a shared input.
+            let x: Tensor<Flex, 3> = random([shape[0], shape[2], shape[1]]).swap_dims(1, 2);
+            let mut sums = Vec::new();
+            let expected =
+                residual::reference(x.clone(), units.clone(), next.clone(), &mut |_, sum| {
+                    sums.push(sum.clone());
+                });
+            let mut ours = Vec::new();
+            let last = residual_units(x.clone(), units.clone(), next.clone(), &mut |_, sum| {
+                ours.push(sum.clone());
             });
-        let mut ours = Vec::new();
-        let last = residual_units(x.clone(), units.clone(), next.clone(), &mut |_, sum| {
-            ours.push(sum.clone());
-        });
-        for (ours, sum) in ours.into_iter().zip(sums) {
-            assert_close(ours, sum, 2e-5);
+            for (ours, sum) in ours.into_iter().zip(sums) {
+                assert_close(ours, sum, 2e-5);
+            }
+            assert_close(last.clone(), expected, 4e-5);
+            // Without other references, every sum is written over the input.
+            let again = residual_units(x, units, next, &mut |_, _| {});
+            assert_eq!(again.into_data(), last.into_data());
         }
-        assert_close(last.clone(), expected, 4e-5);
-        // Without other references, every sum is written over the input.
-        let again = residual_units(x, units, next, &mut |_, _| {});
-        assert_eq!(again.into_data(), last.into_data());
-    }
+    });
 }
 
 /// Each filter's input is rounded. If our snake differs from the reference in the last bit, it may
@@ -209,133 +218,148 @@ fn residual_units_are_the_reference() {
 /// 1 / 512 per filter.
 #[test]
 fn residual_units_of_bf16_are_the_reference_over_rounded_inputs() {
-    for (shape, taps, dilation) in UNITS {
-        let unit = unit(shape[1], taps, dilation, DType::BF16);
-        let next = unit.snake1.clone();
-        let x: Tensor<Flex, 3> = random(shape);
-        let snake =
-            |x, [alpha, beta]: [Tensor<Flex, 3>; 2]| rounded(reference::snake(x, alpha, beta));
-        let of = unit.clone();
-        let conv = |x, (weight, bias, geometry): Convolution<Flex>| {
-            reference::conv1d(x, weight.plain().expect("not packed"), bias, geometry)
-        };
-        let branch = conv(snake(conv(snake(x.clone(), of.snake1), of.conv1), of.snake2), of.conv2);
-        let expected = x.clone() + branch;
-        let mut ours = None;
-        residual_units(x, vec![unit], next, &mut |_, sum| ours = Some(sum.clone()));
-        let ours = ours.expect("one unit");
-        assert_close(ours.clone(), expected.clone(), 0.25 / (shape[1] as f32).sqrt());
-        let apart = (ours - expected).square().mean().into_scalar().sqrt();
-        assert!(apart < 5e-4, "{apart}");
-    }
+    at_every_level(|| {
+        for (shape, taps, dilation) in UNITS {
+            let unit = unit(shape[1], taps, dilation, DType::BF16);
+            let next = unit.snake1.clone();
+            let x: Tensor<Flex, 3> = random(shape);
+            let snake =
+                |x, [alpha, beta]: [Tensor<Flex, 3>; 2]| rounded(reference::snake(x, alpha, beta));
+            let of = unit.clone();
+            let conv = |x, (weight, bias, geometry): Convolution<Flex>| {
+                reference::conv1d(x, weight.plain().expect("not packed"), bias, geometry)
+            };
+            let branch =
+                conv(snake(conv(snake(x.clone(), of.snake1), of.conv1), of.snake2), of.conv2);
+            let expected = x.clone() + branch;
+            let mut ours = None;
+            residual_units(x, vec![unit], next, &mut |_, sum| ours = Some(sum.clone()));
+            let ours = ours.expect("one unit");
+            assert_close(ours.clone(), expected.clone(), 0.25 / (shape[1] as f32).sqrt());
+            let apart = (ours - expected).square().mean().into_scalar().sqrt();
+            assert!(apart < 5e-4, "{apart}");
+        }
+    });
 }
 
 /// The same audio alone, as the second of two, and as the end of a longer one: bit for bit.
 #[test]
 fn a_sum_does_not_depend_on_what_is_computed_with_it() {
-    for dtype in [DType::F32, DType::BF16] {
-        let (unit, next) = (unit(24, 7, 3, dtype), unit(24, 1, 1, dtype).snake1);
-        let of = |x: Tensor<Flex, 3>| {
-            residual_units(x, vec![unit.clone()], next.clone(), &mut |_, _| {})
-        };
-        let x: Tensor<Flex, 3> = random([1, 24, 7000]);
-        let alone = of(x.clone());
-        let both = of(Tensor::cat(vec![x.clone() * 0.5, x.clone()], 0)).narrow(0, 1, 1);
-        assert_eq!(both.into_data(), alone.clone().into_data());
-        // Beyond the filter's reach of nine samples.
-        let tail = of(x.narrow(2, 100, 6900)).narrow(2, 9, 6891);
-        assert_eq!(tail.into_data(), alone.narrow(2, 109, 6891).into_data());
-    }
+    at_every_level(|| {
+        for dtype in [DType::F32, DType::BF16] {
+            let (unit, next) = (unit(24, 7, 3, dtype), unit(24, 1, 1, dtype).snake1);
+            let of = |x: Tensor<Flex, 3>| {
+                residual_units(x, vec![unit.clone()], next.clone(), &mut |_, _| {})
+            };
+            let x: Tensor<Flex, 3> = random([1, 24, 7000]);
+            let alone = of(x.clone());
+            let both = of(Tensor::cat(vec![x.clone() * 0.5, x.clone()], 0)).narrow(0, 1, 1);
+            assert_eq!(both.into_data(), alone.clone().into_data());
+            // Beyond the filter's reach of nine samples.
+            let tail = of(x.narrow(2, 100, 6900)).narrow(2, 9, 6891);
+            assert_eq!(tail.into_data(), alone.narrow(2, 109, 6891).into_data());
+        }
+    });
 }
 
 /// As in a codec that streams: all padding is before the input.
 #[test]
 fn causal_residual_units_are_the_reference() {
-    let mut unit = unit(24, 7, 3, DType::F32);
-    unit.conv1.2.padding = [18, 0];
-    let x: Tensor<Flex, 3> = random([2, 24, 300]);
-    assert!(keeps_shape(&x, &unit));
-    let next = [random([1, 24, 1]) * 0.3, random([1, 24, 1]) * 0.3];
-    let ours = residual_units(x.clone(), vec![unit.clone()], next.clone(), &mut |_, _| {});
-    assert_close(ours, residual::reference(x, vec![unit], next, &mut |_, _| {}), 1e-4);
+    at_every_level(|| {
+        let mut unit = unit(24, 7, 3, DType::F32);
+        unit.conv1.2.padding = [18, 0];
+        let x: Tensor<Flex, 3> = random([2, 24, 300]);
+        assert!(keeps_shape(&x, &unit));
+        let next = [random([1, 24, 1]) * 0.3, random([1, 24, 1]) * 0.3];
+        let ours = residual_units(x.clone(), vec![unit.clone()], next.clone(), &mut |_, _| {});
+        assert_close(ours, residual::reference(x, vec![unit], next, &mut |_, _| {}), 1e-4);
+    });
 }
 
 /// Every stride of the VAE with its padding, and the limits of the allowed sizes.
 #[test]
 fn transposed_filters_are_the_reference() {
-    for ([batch, inputs, outputs], samples, taps, stride, padding) in [
-        ([1, 1, 1], 1, 1, 1, 0),
-        ([2, 5, 3], 7, 20, 10, 5),
-        ([1, 64, 33], 130, 12, 6, 3),
-        ([1, 40, 16], 500, 8, 4, 2),
-        ([1, 128, 128], 700, 4, 2, 1),
-        ([1, 3, 2], 9, 5, 3, 0),
-        ([1, 3, 2], 9, 2, 3, 1),
-        ([1, 2, 9], 2, 7, 2, 3),
-        ([2, 1500, 4], 50, 4, 2, 2),
-    ] {
-        let x = random([batch, inputs, samples]);
-        let (weight, bias) = (random([inputs, outputs, taps]), random([outputs]));
-        let geometry = ConvGeometry { stride, padding: [padding; 2], ..Default::default() };
-        for bias in [None, Some(bias)] {
-            check(x.clone(), weight.clone(), bias, geometry, true);
+    at_every_level(|| {
+        for ([batch, inputs, outputs], samples, taps, stride, padding) in [
+            ([1, 1, 1], 1, 1, 1, 0),
+            ([2, 5, 3], 7, 20, 10, 5),
+            ([1, 64, 33], 130, 12, 6, 3),
+            ([1, 40, 16], 500, 8, 4, 2),
+            ([1, 128, 128], 700, 4, 2, 1),
+            ([1, 3, 2], 9, 5, 3, 0),
+            ([1, 3, 2], 9, 2, 3, 1),
+            ([1, 2, 9], 2, 7, 2, 3),
+            ([2, 1500, 4], 50, 4, 2, 2),
+        ] {
+            let x = random([batch, inputs, samples]);
+            let (weight, bias) = (random([inputs, outputs, taps]), random([outputs]));
+            let geometry = ConvGeometry { stride, padding: [padding; 2], ..Default::default() };
+            for bias in [None, Some(bias)] {
+                check(x.clone(), weight.clone(), bias, geometry, true);
+            }
         }
-    }
+    });
 }
 
 #[test]
 fn views_are_read_as_they_are_seen() {
-    let x: Tensor<Flex, 3> = random([1, 90, 8]).swap_dims(1, 2);
-    let weight: Tensor<Flex, 3> = random([8, 6, 3]).swap_dims(0, 1);
-    let geometry = ConvGeometry { padding: [1; 2], ..Default::default() };
-    check(x, weight, None, geometry, false);
+    at_every_level(|| {
+        let x: Tensor<Flex, 3> = random([1, 90, 8]).swap_dims(1, 2);
+        let weight: Tensor<Flex, 3> = random([8, 6, 3]).swap_dims(0, 1);
+        let geometry = ConvGeometry { padding: [1; 2], ..Default::default() };
+        check(x, weight, None, geometry, false);
+    });
 }
 
 /// Prepacked, as the filters of a network are after loading.
 #[test]
 fn packed_filters_give_the_same_to_the_bit() {
-    for dtype in [DType::F32, DType::BF16] {
-        for (stride, padding, dilation, taps) in [(1, 3, 1, 7), (1, 9, 3, 7), (4, 2, 1, 8)] {
-            for [inputs, outputs] in [[1, 3], [24, 13], [64, 40]] {
-                let geometry = ConvGeometry { stride, padding: [padding; 2], dilation, groups: 1 };
-                let x = random([2, inputs, 90]);
-                let bias = Some(primitive(random([outputs])));
-                for is_transposed in [false, true] {
-                    let kernel = match is_transposed {
-                        true => conv_transpose1d::<Weight<Flex, 3>>,
-                        false => conv1d::<Weight<Flex, 3>>,
-                    };
-                    if is_transposed && dilation > 1 {
-                        continue;
+    at_every_level(|| {
+        for dtype in [DType::F32, DType::BF16] {
+            for (stride, padding, dilation, taps) in [(1, 3, 1, 7), (1, 9, 3, 7), (4, 2, 1, 8)] {
+                for [inputs, outputs] in [[1, 3], [24, 13], [64, 40]] {
+                    let geometry =
+                        ConvGeometry { stride, padding: [padding; 2], dilation, groups: 1 };
+                    let x = random([2, inputs, 90]);
+                    let bias = Some(primitive(random([outputs])));
+                    for is_transposed in [false, true] {
+                        let kernel = match is_transposed {
+                            true => conv_transpose1d::<Weight<Flex, 3>>,
+                            false => conv1d::<Weight<Flex, 3>>,
+                        };
+                        if is_transposed && dilation > 1 {
+                            continue;
+                        }
+                        let shape = match is_transposed {
+                            true => [inputs, outputs, taps],
+                            false => [outputs, inputs, taps],
+                        };
+                        let weight = random(shape).cast(dtype);
+                        let packed = pack_filter(weight.clone(), packing(stride, is_transposed));
+                        assert_eq!((packed.dims(), packed.dtype()), (shape, dtype));
+                        let is_packed = matches!(packed, Weight::Packed(_));
+                        assert_eq!(is_packed, dtype == DType::F32 || pairs::is_here());
+                        let of =
+                            |weight| kernel(primitive(x.clone()), weight, bias.clone(), geometry);
+                        let [plain, ours] =
+                            [weight.into(), packed].map(|weight| tensor::<Flex, 3>(of(weight)));
+                        assert_eq!(ours.into_data(), plain.into_data(), "{shape:?} {geometry:?}");
                     }
-                    let shape = match is_transposed {
-                        true => [inputs, outputs, taps],
-                        false => [outputs, inputs, taps],
-                    };
-                    let weight = random(shape).cast(dtype);
-                    let packed = pack_filter(weight.clone(), packing(stride, is_transposed));
-                    assert_eq!((packed.dims(), packed.dtype()), (shape, dtype));
-                    let is_packed = matches!(packed, Weight::Packed(_));
-                    assert_eq!(is_packed, dtype == DType::F32 || pairs::is_here());
-                    let of = |weight| kernel(primitive(x.clone()), weight, bias.clone(), geometry);
-                    let [plain, ours] =
-                        [weight.into(), packed].map(|weight| tensor::<Flex, 3>(of(weight)));
-                    assert_eq!(ours.into_data(), plain.into_data(), "{shape:?} {geometry:?}");
                 }
             }
+            let (mut unit, next) = (unit(24, 7, 3, dtype), unit(24, 1, 1, dtype).snake1);
+            let x: Tensor<Flex, 3> = random([1, 24, 700]);
+            let of = |unit: &UnitTensors<Flex>| {
+                residual_units(x.clone(), vec![unit.clone()], next.clone(), &mut |_, _| {})
+            };
+            let plain = of(&unit);
+            for conv in [&mut unit.conv1, &mut unit.conv2] {
+                let weight = conv.0.clone().plain().expect("not packed");
+                conv.0 = pack_filter(weight, packing(1, false));
+            }
+            assert_eq!(of(&unit).into_data(), plain.into_data());
         }
-        let (mut unit, next) = (unit(24, 7, 3, dtype), unit(24, 1, 1, dtype).snake1);
-        let x: Tensor<Flex, 3> = random([1, 24, 700]);
-        let of = |unit: &UnitTensors<Flex>| {
-            residual_units(x.clone(), vec![unit.clone()], next.clone(), &mut |_, _| {})
-        };
-        let plain = of(&unit);
-        for conv in [&mut unit.conv1, &mut unit.conv2] {
-            let weight = conv.0.clone().plain().expect("not packed");
-            conv.0 = pack_filter(weight, packing(1, false));
-        }
-        assert_eq!(of(&unit).into_data(), plain.into_data());
-    }
+    });
 }
 
 #[test]
@@ -387,14 +411,17 @@ fn a_filter_in_any_order_differs_by_rounding_only_and_not_by_where_a_sound_is_cu
 /// The reference pads one side in the type of its input.
 #[test]
 fn the_reference_pads_one_side_in_f16() {
-    let (x, weight): (Tensor<Flex, 3>, Tensor<Flex, 3>) = (random([1, 4, 20]), random([3, 4, 5]));
-    for padding in [[4, 0], [1, 3]] {
-        let geometry = ConvGeometry { padding, ..Default::default() };
-        let [narrow, wide] = [DType::F16, DType::F32].map(|dtype| {
-            let (x, weight) = (x.clone().cast(dtype), weight.clone().cast(dtype));
-            reference::conv1d(x, weight, None, geometry).cast(DType::F32)
-        });
-        assert_eq!(narrow.dims(), [1, 3, 20]);
-        assert_close::<3>(narrow, wide, 1e-2);
-    }
+    at_every_level(|| {
+        let (x, weight): (Tensor<Flex, 3>, Tensor<Flex, 3>) =
+            (random([1, 4, 20]), random([3, 4, 5]));
+        for padding in [[4, 0], [1, 3]] {
+            let geometry = ConvGeometry { padding, ..Default::default() };
+            let [narrow, wide] = [DType::F16, DType::F32].map(|dtype| {
+                let (x, weight) = (x.clone().cast(dtype), weight.clone().cast(dtype));
+                reference::conv1d(x, weight, None, geometry).cast(DType::F32)
+            });
+            assert_eq!(narrow.dims(), [1, 3, 20]);
+            assert_close::<3>(narrow, wide, 1e-2);
+        }
+    });
 }

@@ -1,15 +1,25 @@
-//! The innermost loops: some rows of a filter with three vectors of samples.
+//! The innermost loops: some rows of a filter with a few vectors of samples.
+//!
+//! With 32 registers these are eight rows and three vectors, with 16 six rows and two: there, four rows
+//! and three vectors need one register too many, and take more than twice as long.
 
-use pulp::{Arch, Simd, WithSimd, bytemuck};
+use crate::kernel::flex::level;
+use pulp::{Simd, WithSimd, bytemuck};
 
-/// Vectors of samples that are summed together.
+/// Maximum number of vectors of samples that are summed together.
 const VECTORS: usize = 3;
 
-/// Samples of a tile: three of the widest vectors, or a multiple of three narrower ones.
+/// The same with 16 registers.
+const FEW_VECTORS: usize = 2;
+
+/// Samples of a tile: three of the widest vectors, or a multiple of two or three narrower ones.
 pub(super) const SAMPLES: usize = VECTORS * 16;
 
 /// Maximum number of rows of a tile of vectors.
 const MOST_IN_VECTORS: usize = 8;
+
+/// The same with 16 registers.
+const FEW_IN_VECTORS: usize = 6;
 
 /// Maximum number of rows of any tile.
 pub(super) const MOST_ROWS: usize = super::amx::LINES;
@@ -17,9 +27,9 @@ pub(super) const MOST_ROWS: usize = super::amx::LINES;
 /// Sums of a tile, row by row.
 pub(super) type Sums = [[f32; SAMPLES]; MOST_ROWS];
 
-/// Returns the rows of a tile: with three vectors each, the samples and a weight fit in registers.
+/// Returns the rows of a tile: their sums, the samples and a weight fit in registers.
 pub(super) fn rows_at_once() -> usize {
-    Arch::new().dispatch(TileRows)
+    level::arch().dispatch(TileRows)
 }
 
 struct TileRows;
@@ -28,14 +38,14 @@ impl WithSimd for TileRows {
     type Output = usize;
 
     fn with_simd<S: Simd>(self, _simd: S) -> usize {
-        if S::REGISTER_COUNT >= 32 { MOST_IN_VECTORS } else { MOST_IN_VECTORS / 2 }
+        if S::REGISTER_COUNT >= 32 { MOST_IN_VECTORS } else { FEW_IN_VECTORS }
     }
 }
 
 /// TileRows of a filter in the order in which the loop reads them.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Panel<'a> {
-    /// 1, 2, 4, 8, or 16 for [`super::amx`].
+    /// 1, 2, 4, 6, 8, or 16 for [`super::amx`].
     pub(super) rows: usize,
     /// `[lines, taps, rows]`, or as [`super::amx`] reads them, in the [`Form`](super::Form) of the filter.
     pub(super) words: &'a [u32],
@@ -54,7 +64,7 @@ pub(super) struct Window<'a> {
 
 /// Computes the sums of a panel for the tile that begins at sample `start` of the window.
 pub(super) fn sums(panel: Panel<'_>, window: Window<'_>, start: usize, to: &mut Sums) {
-    Arch::new().dispatch(Run { panel, window, start, to });
+    level::arch().dispatch(Run { panel, window, start, to });
 }
 
 struct Run<'a> {
@@ -69,42 +79,58 @@ impl WithSimd for Run<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
+        if S::REGISTER_COUNT >= 32 {
+            self.in_vectors::<S, VECTORS>(simd);
+        } else {
+            self.in_vectors::<S, FEW_VECTORS>(simd);
+        }
+    }
+}
+
+impl Run<'_> {
+    #[inline(always)]
+    fn in_vectors<S: Simd, const V: usize>(self, simd: S) {
         let Self { panel, window, start, to } = self;
-        for part in (0..SAMPLES).step_by(VECTORS * S::F32_LANES) {
+        for part in (0..SAMPLES).step_by(V * S::F32_LANES) {
             let of = (panel.words, window, start + part);
             match panel.rows {
-                8 => keep::<S, 8>(tile(simd, of), to, part),
-                4 => keep::<S, 4>(tile(simd, of), to, part),
-                2 => keep::<S, 2>(tile(simd, of), to, part),
-                _ => keep::<S, 1>(tile(simd, of), to, part),
+                8 => keep::<S, 8, V>(tile(simd, of), to, part),
+                6 => keep::<S, 6, V>(tile(simd, of), to, part),
+                4 => keep::<S, 4, V>(tile(simd, of), to, part),
+                2 => keep::<S, 2, V>(tile(simd, of), to, part),
+                _ => keep::<S, 1, V>(tile(simd, of), to, part),
             }
         }
     }
 }
 
 #[inline(always)]
-fn keep<S: Simd, const R: usize>(sums: [[S::f32s; VECTORS]; R], to: &mut Sums, part: usize) {
+fn keep<S: Simd, const R: usize, const V: usize>(
+    sums: [[S::f32s; V]; R],
+    to: &mut Sums,
+    part: usize,
+) {
     for (to, sums) in to.iter_mut().zip(&sums) {
         let sums: &[f32] = bytemuck::cast_slice(sums);
         to[part..part + sums.len()].copy_from_slice(sums);
     }
 }
 
-/// Computes `R` rows for three vectors of samples.
+/// Computes `R` rows for `V` vectors of samples.
 #[inline(always)]
-fn tile<S: Simd, const R: usize>(
+fn tile<S: Simd, const R: usize, const V: usize>(
     simd: S,
     (weights, window, start): (&[u32], Window<'_>, usize),
-) -> [[S::f32s; VECTORS]; R] {
+) -> [[S::f32s; V]; R] {
     let Window { words, width, taps, step } = window;
     let weights: &[f32] = bytemuck::cast_slice(weights);
     let values: &[f32] = bytemuck::cast_slice(words);
     // ANCHOR: tile
-    let mut sums = [[simd.splat_f32s(0.0); VECTORS]; R];
+    let mut sums = [[simd.splat_f32s(0.0); V]; R];
     let lines = values.chunks_exact(width).zip(weights.chunks_exact(taps * R));
     for (line, weights) in lines {
         for (tap, weights) in weights.chunks_exact(R).enumerate() {
-            let (x, _) = S::as_simd_f32s(&line[start + tap * step..][..VECTORS * S::F32_LANES]);
+            let (x, _) = S::as_simd_f32s(&line[start + tap * step..][..V * S::F32_LANES]);
             for (sums, &weight) in sums.iter_mut().zip(weights) {
                 let weight = simd.splat_f32s(weight);
                 for (sum, &x) in sums.iter_mut().zip(x) {

@@ -2,7 +2,6 @@
 
 use burn::tensor::{DType, TensorMetadata};
 use burn_flex::FlexTensor;
-use pulp::Arch;
 use rayon::prelude::*;
 
 use super::{
@@ -18,6 +17,7 @@ use super::{
     },
     Parts, Tokens,
 };
+use crate::kernel::flex::level;
 
 /// The weights of a layer whose maps have one type.
 pub(super) struct Layer<'a, W> {
@@ -108,7 +108,7 @@ impl<'a, W: Weight> Layer<'a, W> {
         let sums = some(&mut room.sums, 2 * inner);
         products(&self.gate_up, &room.arranged, lines, sums);
         let (gate, up) = sums.split_at_mut(inner);
-        Arch::new().dispatch(swiglu::WorkItem { gate, up });
+        level::arch().dispatch(swiglu::WorkItem { gate, up });
         let transposed = some(&mut room.transposed, inner);
         transpose(gate, rows, transposed);
         let lines = arrange::<W>(transposed, rows, &mut room.arranged);
@@ -118,7 +118,7 @@ impl<'a, W: Weight> Layer<'a, W> {
     /// Normalises `x` and packs it for the maps.
     fn enter(&self, x: &[f32], weight: &[f32], room: &mut Scratch) -> Lines {
         let normed = some(&mut room.normed, x.len());
-        Arch::new().dispatch(NormRows { x, weight, epsilon: self.epsilon, y: normed });
+        level::arch().dispatch(NormRows { x, weight, epsilon: self.epsilon, y: normed });
         arrange::<W>(normed, x.len() / weight.len(), &mut room.arranged)
     }
 
@@ -148,7 +148,7 @@ impl<'a, W: Weight> Layer<'a, W> {
         let normed = some(&mut room.normed, outs[0].max(outs[1]));
         let queries = some(&mut room.queries, rows * outs[0]);
         let norm = |x: &[f32], weight: &[f32], y: &mut [f32]| {
-            Arch::new().dispatch(NormRows { x, weight, epsilon: self.epsilon, y });
+            level::arch().dispatch(NormRows { x, weight, epsilon: self.epsilon, y });
         };
         for (row, slot) in tokens.slots.iter().enumerate() {
             let tables = tokens.tables.map(|table| &table[row * width / 2..][..width / 2]);
@@ -198,14 +198,14 @@ impl<'a, W: Weight> Layer<'a, W> {
 fn arrange<W: Weight>(x: &[f32], rows: usize, arranged: &mut Vec<f32>) -> Lines {
     let width = x.len() / rows;
     let lines = Lines::of::<W>(width, rows);
-    W::arrange(Arch::new(), x, width, some(arranged, lines.width * rows));
+    W::arrange(level::arch(), x, width, some(arranged, lines.width * rows));
     lines
 }
 
 /// Computes `maps x`, one map after the other: `[out, rows]`.
 fn products<W: Weight>(maps: &[&[W]], x: &[f32], lines: Lines, sums: &mut [f32]) {
     let Lines { words, rows, .. } = lines;
-    let arch = Arch::new();
+    let arch = level::arch();
     let item = |(index, sums): (usize, &mut [f32])| {
         let mut first = index * CHUNK * words;
         for map in maps {

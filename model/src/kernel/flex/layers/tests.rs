@@ -7,6 +7,7 @@ use super::{
     },
     *,
 };
+use crate::kernel::flex::level::tests::at_every_level;
 use crate::nn;
 
 const D: usize = 16;
@@ -95,40 +96,46 @@ fn assert_same(widths: Widths, rows: usize, layers: &[LayerWeights<Flex>; 2]) {
 
 #[test]
 fn tokens_are_taken_as_by_one_operation_after_the_other() {
-    for dtype in [DType::F32, DType::BF16, DType::I8] {
-        for rows in [1, 2, 5, 16] {
-            // On one core and on all; a stream that does not fill an int8 group.
-            for widths in [[32, 64, 32, 96], [96, 64, 64, 160], [320, 192, 96, 512]] {
-                let layers = [dtype; 2].map(|dtype| weights(widths, dtype));
-                assert!(layers.iter().all(is_taken));
-                assert_same(widths, rows, &layers);
+    at_every_level(|| {
+        for dtype in [DType::F32, DType::BF16, DType::I8] {
+            for rows in [1, 2, 5, 16] {
+                // On one core and on all; a stream that does not fill an int8 group.
+                for widths in [[32, 64, 32, 96], [96, 64, 64, 160], [320, 192, 96, 512]] {
+                    let layers = [dtype; 2].map(|dtype| weights(widths, dtype));
+                    assert!(layers.iter().all(is_taken));
+                    assert_same(widths, rows, &layers);
+                }
             }
         }
-    }
+    });
 }
 
 /// Rows that are not whole chunks, more rows than the limit, layers of different types.
 #[test]
 fn what_is_not_taken_so_is_taken_one_by_one() {
-    let layers = |widths, dtypes: [DType; 2]| dtypes.map(|dtype| weights(widths, dtype));
-    let uneven = layers([40, 64, 32, 96], [DType::BF16; 2]);
-    assert!(!uneven.iter().any(is_taken));
-    assert_same([40, 64, 32, 96], 2, &uneven);
-    assert_same([32, 64, 32, 96], 17, &layers([32, 64, 32, 96], [DType::BF16; 2]));
-    assert_same([32, 64, 32, 96], 2, &layers([32, 64, 32, 96], [DType::I8, DType::F32]));
+    at_every_level(|| {
+        let layers = |widths, dtypes: [DType; 2]| dtypes.map(|dtype| weights(widths, dtype));
+        let uneven = layers([40, 64, 32, 96], [DType::BF16; 2]);
+        assert!(!uneven.iter().any(is_taken));
+        assert_same([40, 64, 32, 96], 2, &uneven);
+        assert_same([32, 64, 32, 96], 17, &layers([32, 64, 32, 96], [DType::BF16; 2]));
+        assert_same([32, 64, 32, 96], 2, &layers([32, 64, 32, 96], [DType::I8, DType::F32]));
+    });
 }
 
 /// As in a mapped file: a weight is a view into a larger buffer.
 #[test]
 fn maps_are_read_where_they_lie() {
-    let widths = [32, 64, 32, 96];
-    for dtype in [DType::F32, DType::BF16, DType::I8] {
-        let layers = [0, 1].map(|_| {
-            let whole = weights([32, 64, 96, 96], dtype);
-            let part = |map: Weight<Flex, 2>| map.rows(32..64);
-            LayerWeights { k_proj: part(whole.k_proj), v_proj: part(whole.v_proj), ..whole }
-        });
-        assert!(layers.iter().all(is_taken));
-        assert_same(widths, 2, &layers);
-    }
+    at_every_level(|| {
+        let widths = [32, 64, 32, 96];
+        for dtype in [DType::F32, DType::BF16, DType::I8] {
+            let layers = [0, 1].map(|_| {
+                let whole = weights([32, 64, 96, 96], dtype);
+                let part = |map: Weight<Flex, 2>| map.rows(32..64);
+                LayerWeights { k_proj: part(whole.k_proj), v_proj: part(whole.v_proj), ..whole }
+            });
+            assert!(layers.iter().all(is_taken));
+            assert_same(widths, 2, &layers);
+        }
+    });
 }

@@ -42,6 +42,7 @@ pub(in super::super) fn product_gradients(
 
 #[cfg(test)]
 mod tests {
+    use crate::kernel::flex::level::tests::at_every_level;
     use burn::tensor::{DType, Tensor};
 
     use super::{
@@ -53,22 +54,26 @@ mod tests {
     /// are included.
     #[test]
     fn what_is_passed_back_is_the_reference() {
-        let rounded = |x: Tensor<Flex, 2>| x.cast(DType::BF16).cast(DType::F32);
-        for [rows, out, width] in [[1, 3, 5], [17, 33, 40], [40, 16, 31], [130, 100, 48]] {
-            let (x, gradient) = (rounded(random([rows, width])), rounded(random([rows, out])));
-            let weight = random([out, width]).cast(DType::BF16);
-            let expected = {
-                let (x, weight, gradient) = (x.clone(), weight.clone(), gradient.clone());
-                reference::product_gradients::<Flex>(x, weight, gradient, [true; 2])
-            };
-            let [x, weight, gradient] = [x, weight, gradient].map(primitive);
-            let ours = product_gradients(x.clone(), weight.clone(), gradient.clone(), [true; 2]);
-            for (ours, expected) in ours.into_iter().zip(expected) {
-                let (ours, expected) = (tensor(ours.expect("wanted")), expected.expect("wanted"));
-                assert_close::<2>(ours, expected, 2e-4);
+        at_every_level(|| {
+            let rounded = |x: Tensor<Flex, 2>| x.cast(DType::BF16).cast(DType::F32);
+            for [rows, out, width] in [[1, 3, 5], [17, 33, 40], [40, 16, 31], [130, 100, 48]] {
+                let (x, gradient) = (rounded(random([rows, width])), rounded(random([rows, out])));
+                let weight = random([out, width]).cast(DType::BF16);
+                let expected = {
+                    let (x, weight, gradient) = (x.clone(), weight.clone(), gradient.clone());
+                    reference::product_gradients::<Flex>(x, weight, gradient, [true; 2])
+                };
+                let [x, weight, gradient] = [x, weight, gradient].map(primitive);
+                let ours =
+                    product_gradients(x.clone(), weight.clone(), gradient.clone(), [true; 2]);
+                for (ours, expected) in ours.into_iter().zip(expected) {
+                    let (ours, expected) =
+                        (tensor(ours.expect("wanted")), expected.expect("wanted"));
+                    assert_close::<2>(ours, expected, 2e-4);
+                }
+                let none = product_gradients(x, weight, gradient, [false; 2]);
+                assert!(none.iter().all(Option::is_none));
             }
-            let none = product_gradients(x, weight, gradient, [false; 2]);
-            assert!(none.iter().all(Option::is_none));
-        }
+        });
     }
 }

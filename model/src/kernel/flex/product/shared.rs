@@ -3,7 +3,6 @@
 
 use burn::tensor::{DType, Tensor, TensorMetadata, bf16};
 use burn_flex::{Flex, FlexTensor};
-use pulp::Arch;
 use rayon::prelude::*;
 
 use super::{
@@ -14,6 +13,7 @@ use super::{
     },
     WORTH_SHARING, values,
 };
+use crate::kernel::flex::level;
 
 /// Maximum number of rows for which Flex uses a single core for a product with the weights first.
 const FEW_ROWS: usize = 512;
@@ -69,7 +69,7 @@ fn widened(weight: &FlexTensor) -> FlexTensor {
     let numbers: &[bf16] = values(weight, rows * width);
     let wide = |number: &bf16| f32::from_bits(u32::from(number.to_bits()) << 16);
     let widen = || numbers.iter().map(wide).collect();
-    from_values(Arch::new().dispatch(widen), [rows, width])
+    from_values(level::arch().dispatch(widen), [rows, width])
 }
 
 /// Rows and columns that are transposed at a time: a cache line holds 16 numbers.

@@ -15,6 +15,7 @@ use super::{
     super::{from_values, matrix::Matrix},
     WORTH_SHARING,
 };
+use crate::kernel::flex::level;
 
 /// Outputs per work item.
 pub(in super::super) const CHUNK: usize = 32;
@@ -28,7 +29,7 @@ pub(super) fn product<W: Weight>(
     weights: &[W],
     [rows, width, out]: [usize; 3],
 ) -> FlexTensor {
-    let arch = Arch::new();
+    let arch = level::arch();
     let lines = Lines::of::<W>(width, rows);
     let mut arranged = vec![0.0; lines.width * rows];
     W::arrange(arch, x, width, &mut arranged);
@@ -143,6 +144,15 @@ impl<W: Weight> WithSimd for WorkItem<'_, W> {
                     (TOGETHER, 1) => {
                         W::tile::<S, TOGETHER, 1>(simd, weights, x, lines, &mut sums[done..]);
                         1
+                    }
+                    // With 16 registers there are too few for the sums of all.
+                    (TOGETHER, _) if S::REGISTER_COUNT < 32 => {
+                        for half in [0, TOGETHER / 2] {
+                            let sums = &mut sums[half * rows + done..];
+                            let weights = &weights[half * words..];
+                            W::tile::<S, { TOGETHER / 2 }, 2>(simd, weights, x, lines, sums);
+                        }
+                        2
                     }
                     (TOGETHER, _) => {
                         W::tile::<S, TOGETHER, 2>(simd, weights, x, lines, &mut sums[done..]);

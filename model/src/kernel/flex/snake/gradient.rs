@@ -2,7 +2,7 @@
 
 use burn::tensor::{DType, TensorMetadata};
 use burn_flex::{Flex, FlexTensor};
-use pulp::{Arch, Simd, WithSimd};
+use pulp::{Simd, WithSimd};
 use rayon::prelude::*;
 
 use super::{
@@ -12,6 +12,7 @@ use super::{
     },
     Curve, FAR, PI, ROUNDING, SINE,
 };
+use crate::kernel::flex::level;
 
 /// Kernel of [`super::super::super::Backend::snake_gradients`], for f32.
 pub(in super::super) fn snake_gradients(
@@ -36,7 +37,7 @@ pub(in super::super) fn snake_gradients(
     let sums: Vec<[f32; 2]> = rows
         .map(|(index, (x, slope))| {
             let curve = curves[index % channels];
-            Arch::new().dispatch(Pass { curve, x, slope })
+            level::arch().dispatch(Pass { curve, x, slope })
         })
         .collect();
     let of_channels = |which: usize| {
@@ -129,21 +130,25 @@ const COSINE: [f32; 6] = [1.0, -0.5, 1.0 / 24.0, -1.0 / 720.0, 1.0 / 40_320.0, -
 mod tests {
     use super::super::super::tests::{assert_close, random};
     use super::*;
+    use crate::kernel::flex::level::tests::at_every_level;
 
     #[test]
     fn it_is_the_reference() {
-        for (batch, channels, samples) in [(1, 1, 1), (2, 3, 5), (3, 8, 1203)] {
-            let x = random([batch, channels, samples]) * 3.0;
-            let gradient = random([batch, channels, samples]);
-            let (alpha, beta) = (random([1, channels, 1]) * 0.5, random([1, channels, 1]) * 0.5);
-            let all = [&x, &alpha, &beta, &gradient].map(|of| of.clone());
-            let [a, b, c, d] = all;
-            let expected = reference::snake_gradients::<Flex>(a, b, c, d);
-            let [alpha, beta] = [alpha, beta].map(primitive);
-            let ours = snake_gradients(primitive(x), alpha, beta, primitive(gradient));
-            for (ours, expected) in ours.into_iter().zip(expected) {
-                assert_close(tensor(ours), expected, 2e-4);
+        at_every_level(|| {
+            for (batch, channels, samples) in [(1, 1, 1), (2, 3, 5), (3, 8, 1203)] {
+                let x = random([batch, channels, samples]) * 3.0;
+                let gradient = random([batch, channels, samples]);
+                let (alpha, beta) =
+                    (random([1, channels, 1]) * 0.5, random([1, channels, 1]) * 0.5);
+                let all = [&x, &alpha, &beta, &gradient].map(|of| of.clone());
+                let [a, b, c, d] = all;
+                let expected = reference::snake_gradients::<Flex>(a, b, c, d);
+                let [alpha, beta] = [alpha, beta].map(primitive);
+                let ours = snake_gradients(primitive(x), alpha, beta, primitive(gradient));
+                for (ours, expected) in ours.into_iter().zip(expected) {
+                    assert_close(tensor(ours), expected, 2e-4);
+                }
             }
-        }
+        });
     }
 }

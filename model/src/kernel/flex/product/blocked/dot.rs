@@ -17,6 +17,7 @@ use super::{
     COLUMNS, memory,
     pack::Vector,
 };
+use crate::kernel::flex::level::{self, CpuLevel};
 
 /// The destination of sums.
 pub(in crate::kernel::flex) struct Part<'a, 'b> {
@@ -100,15 +101,14 @@ pub(in crate::kernel::flex) struct OfF32(());
 impl OfBf16 {
     /// Returns the proof if this CPU has the instruction.
     pub(in crate::kernel::flex) fn new() -> Option<Self> {
-        let has = is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512bf16");
-        has.then_some(Self(()))
+        level::has(CpuLevel::Avx512Bf16).then_some(Self(()))
     }
 }
 
 impl OfF32 {
     /// Returns the proof if this CPU has the instruction.
     pub(in crate::kernel::flex) fn new() -> Option<Self> {
-        is_x86_feature_detected!("avx512f").then_some(Self(()))
+        level::has(CpuLevel::Avx512).then_some(Self(()))
     }
 }
 

@@ -11,6 +11,7 @@ use super::super::{
     super::eight::{self, BLOCK, BLOCKS, Group},
     transpose::{self, LANES},
 };
+use crate::kernel::flex::level::{self, CpuLevel};
 
 /// Rows of `x` in a tile.
 pub(super) const ROWS: usize = 6;
@@ -58,10 +59,7 @@ pub(in super::super) struct Dot(());
 impl Dot {
     /// Returns the proof if this CPU has the instruction.
     pub(in super::super) fn new() -> Option<Self> {
-        let has = is_x86_feature_detected!("avx512f")
-            && is_x86_feature_detected!("avx512bw")
-            && is_x86_feature_detected!("avx512vnni");
-        has.then_some(Self(()))
+        level::has(CpuLevel::Avx512Vnni).then_some(Self(()))
     }
 }
 
