@@ -57,6 +57,8 @@ fn serve() -> ExitCode {
             };
         }
         settings::set_up(loaded);
+        #[cfg(feature = "cpu")]
+        settings::lower_cpu_level();
     }
     let report = cli.global.report();
     settings::loaded().unknown_variables.iter().for_each(|text| report.note(text));

@@ -142,6 +142,20 @@ pub(crate) fn yes() -> bool {
     loaded().get("yes").is_some_and(|value| value.text == "true")
 }
 
+/// Returns the configured number of threads, if one is set.
+#[cfg(feature = "cpu")]
+pub(crate) fn threads() -> Option<std::num::NonZero<usize>> {
+    said("threads")?.parse().ok()
+}
+
+/// Lowers the level of the CPU's instructions, if a lower one is set.
+#[cfg(feature = "cpu")]
+pub(crate) fn lower_cpu_level() {
+    if let Some(level) = said("cpu").and_then(|text| text.parse().ok()) {
+        acestep_model::kernel::lower_cpu_level(level);
+    }
+}
+
 /// Returns the directory of compiled kernels; default: in `acestep` in the user's cache directory.
 /// `None` if the user has no home.
 pub(crate) fn kernels_dir() -> Option<PathBuf> {
@@ -154,7 +168,7 @@ pub(crate) fn kernels_dir() -> Option<PathBuf> {
 }
 
 /// Returns the command of another process of this program. It ignores all settings except the
-/// directories of models and compiled kernels.
+/// directories of models and compiled kernels, and those of the CPU.
 pub(crate) fn child() -> anyhow::Result<Command> {
     let program = env::current_exe().context("cannot find this program's own file")?;
     let mut child = Command::new(program);
@@ -165,8 +179,10 @@ pub(crate) fn child() -> anyhow::Result<Command> {
         }
     }
     child.arg("--no-config");
-    if let Some(cache) = said("cache_dir") {
-        child.env("ACESTEP_CACHE_DIR", cache);
+    for name in ["cache_dir", "cpu", "threads"] {
+        if let Some(text) = said(name) {
+            child.env(keys::variable(name), text);
+        }
     }
     Ok(child)
 }

@@ -1,6 +1,6 @@
 //! Devices, dtypes, memory, `doctor` and `warmup`, without a GPU.
 
-use crate::Place;
+use crate::{Place, Run};
 
 #[test]
 fn a_device_that_is_not_built_in_is_refused_with_what_is() {
@@ -78,6 +78,38 @@ fn the_doctor_finds_everything_in_order_with_a_processor_alone() {
         assert!(run.text().contains(text), "wanted {text:?} in:\n{}", run.text());
     }
     assert!(place.files().is_empty(), "{:?}", place.files());
+}
+
+#[test]
+fn the_level_of_the_cpu_and_the_threads_are_what_is_set() {
+    let place = Place::new();
+    let doctor = |name: &str, value: &str, more: &[&str]| {
+        let mut command =
+            place.command(&[&["doctor", "--device", "cpu", "--no-song"], more].concat());
+        Run::from(command.env(name, value).output().expect("starts"))
+    };
+    let cpu = |run: &Run| {
+        let checks = run.json()["checks"].as_array().expect("checks").clone();
+        checks.into_iter().find(|check| check["what"] == "device").expect("the CPU")
+    };
+    let run = doctor("ACESTEP_CPU", "portable", &["--json"]).succeeded();
+    let found = cpu(&run);
+    assert_eq!((&found["level"], &found["levels"][0]), (&"portable".into(), &"portable".into()));
+    assert!(found["detail"].as_str().is_some_and(|text| text.contains(" at level portable, ")));
+    let levels = found["levels"].as_array().expect("levels");
+    let run = doctor("ACESTEP_CPU", "auto", &["--json"]).succeeded();
+    assert_eq!(Some(&cpu(&run)["level"]), levels.last());
+
+    let run = doctor("ACESTEP_CPU", "avx9", &[]).failed(2);
+    let names: Vec<&str> = levels.iter().filter_map(|name| name.as_str()).collect();
+    let all = format!("no level of this CPU, which has {}\n", names.join(", "));
+    run.says("the variable ACESTEP_CPU is `avx9`: ").says(&all);
+
+    let run = doctor("ACESTEP_THREADS", "1", &["--json"]).succeeded();
+    assert_eq!(cpu(&run)["threads"], 1);
+    doctor("ACESTEP_THREADS", "0", &[]).failed(2).says("a whole number from 1");
+    place.tiny(&["x", "--threads", "1"]).succeeded();
+    place.tiny(&["x", "--threads", "0"]).failed(2).says("--threads");
 }
 
 #[test]

@@ -1,6 +1,8 @@
-//! Device and weight type: the same flags for every command that computes.
+//! Device, weight type and threads: the same flags for every command that computes.
 
-/// A device and a weight type, as typed.
+use std::num::NonZero;
+
+/// A device, a weight type and a number of threads, as typed.
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Model and device")]
 pub(crate) struct Where {
@@ -27,6 +29,13 @@ pub(crate) struct Where {
         hide_short_help = true
     )]
     pub(crate) dtype: String,
+
+    /// Threads of the CPU that compute [default: one for each core].
+    ///
+    /// The default is no more than the CPU quota of a container allows. Two threads of one core are
+    /// seldom faster than one.
+    #[arg(long, value_name = "N", hide_short_help = true)]
+    pub(crate) threads: Option<NonZero<usize>>,
 }
 
 /// A device, as typed, for a command that chooses the types itself.
@@ -44,6 +53,6 @@ pub(crate) struct OnDevice {
 impl OnDevice {
     /// Returns the device with f32 weights.
     pub(crate) fn in_f32(self) -> Where {
-        Where { device: self.device, dtype: "f32".to_owned() }
+        Where { device: self.device, dtype: "f32".to_owned(), threads: None }
     }
 }

@@ -113,6 +113,7 @@ fn template() -> String {
     for key in &KEYS {
         let example = match (key.kind, key.name) {
             (Kind::Flag, _) => key.default.to_owned(),
+            (Kind::Count, _) => "4".to_owned(),
             (Kind::Path, _) => "\"~/somewhere\"".to_owned(),
             (_, "lm_model") => "\"lm-0.6b\"".to_owned(),
             _ => format!("\"{}\"", key.default),

@@ -26,11 +26,28 @@ pub(crate) struct Started {
 pub(crate) fn start(place: &Where) -> Result<Started> {
     let dtype: Dtype = place.dtype.parse()?;
     let (device, mut notices) = Device::open(&place.device)?;
+    #[cfg(feature = "cpu")]
+    start_threads(place.threads)?;
     // Set the folder first: the backend reads its settings only once.
     let kernels = kernels::keep(settings::kernels_dir().as_deref(), device);
     let engine = Engine { device, dtype: dtype.resolve(device)? };
     notices.extend(kernels.notice.clone());
     Ok(Started { engine, kernels, notices })
+}
+
+/// Starts the threads of the CPU: as many as typed, as set, or the default.
+#[cfg(feature = "cpu")]
+fn start_threads(typed: Option<std::num::NonZero<usize>>) -> Result<()> {
+    use acestep_engine::threads;
+
+    use crate::cli_error::CliError;
+
+    let wanted = typed.or_else(settings::threads).unwrap_or_else(threads::default_threads);
+    threads::start_threads(wanted).map_err(|error| {
+        let message = format!("{wanted} threads for computing cannot be started");
+        let hint = "ask for fewer threads with --threads, or close other programs";
+        CliError::new(message).because(error).hint(hint).into()
+    })
 }
 
 /// Like [`start`], for networks that belong to no model.

@@ -1,5 +1,7 @@
 //! The keys of the settings: name in the file, variable, allowed values.
 
+use std::num::NonZero;
+
 use acestep_engine::{Device, device::Dtype};
 
 use crate::fields::message;
@@ -29,6 +31,10 @@ pub(crate) enum Kind {
     Flag,
     Device,
     Dtype,
+    /// A positive number.
+    Count,
+    /// A level of the CPU's vector instructions.
+    CpuLevel,
     OneOf(&'static [&'static str]),
 }
 
@@ -39,7 +45,7 @@ const OF_SONGS: &[&str] =
 const EVERY: &[&str] = &[""];
 
 /// All keys except those of a request.
-pub(crate) const KEYS: [Key; 11] = [
+pub(crate) const KEYS: [Key; 13] = [
     key("model", "turbo", "the model of a song", Kind::Text, &[]),
     key("lm_model", "the first that is here", "the language model", Kind::Text, &[]),
     key(
@@ -58,6 +64,14 @@ pub(crate) const KEYS: [Key; 11] = [
     ),
     key("device", "auto", "auto, cpu, cuda[:N] or wgpu[:N]", Kind::Device, OF_SONGS),
     key("dtype", "auto", "type of the weights: auto, f32, bf16, f16 or q8", Kind::Dtype, OF_SONGS),
+    key("threads", "one for each core", "threads of the CPU that compute", Kind::Count, &[]),
+    key(
+        "cpu",
+        "auto",
+        "vector instructions of the CPU: auto, or a lower level that doctor names, to compare them",
+        Kind::CpuLevel,
+        &[],
+    ),
     key("keep_loaded", "false", "every network stays in memory", Kind::Flag, OF_SONGS),
     key("offline", "false", "no server is asked", Kind::Flag, EVERY),
     key("yes", "false", "every question is answered with yes", Kind::Flag, EVERY),
@@ -106,10 +120,29 @@ impl Key {
             Kind::Dtype => {
                 text.parse::<Dtype>().map(|_| text.to_owned()).map_err(|error| message(&error))
             }
+            Kind::Count => match text.parse::<NonZero<usize>>() {
+                Ok(count) => Ok(count.to_string()),
+                Err(_) => Err("it is a whole number from 1".to_owned()),
+            },
+            Kind::CpuLevel if text == "auto" => Ok(text.to_owned()),
+            Kind::CpuLevel => level(text),
             Kind::OneOf(names) if names.contains(&text) => Ok(text.to_owned()),
             Kind::OneOf(names) => Err(format!("it is one of {}", names.join(", "))),
         }
     }
+}
+
+/// Checks that this CPU has the level `text`.
+#[cfg(feature = "cpu")]
+fn level(text: &str) -> Result<String, String> {
+    let checked = text.parse::<acestep_model::kernel::CpuLevel>();
+    checked.map(|level| level.to_string()).map_err(|error| error.to_string())
+}
+
+/// Checks that this CPU has the level `text`: without kernels for CPUs it has none.
+#[cfg(not(feature = "cpu"))]
+fn level(_: &str) -> Result<String, String> {
+    Err("this program is built without kernels for CPUs".to_owned())
 }
 
 /// Parses `1`, `on`, `yes`, `true`, and their opposites.

@@ -179,7 +179,9 @@ impl Loaded {
             let text = match value {
                 toml::Value::String(text) => text,
                 toml::Value::Boolean(flag) if key.kind == Kind::Flag => flag.to_string(),
-                toml::Value::Integer(number) if key.kind == Kind::Flag => number.to_string(),
+                toml::Value::Integer(number) if matches!(key.kind, Kind::Flag | Kind::Count) => {
+                    number.to_string()
+                }
                 other => {
                     let wanted = if key.kind == Kind::Flag { "true or false" } else { "a text" };
                     let reason = format!("`{name}` is {other}: it is {wanted}");

@@ -19,6 +19,7 @@
 //! | `files`, `texts` | files that are written whole; text files of any program |
 //! | `check` | checks of ranges and choices |
 //! | `process`, `machine` | memory of this process; memory and disks of the machine |
+//! | `threads` | the threads of the CPU that compute |
 //! | `error`, [`nearest`] | errors and how to fix them; suggestions for misspelt names |
 
 #[doc(hidden)]
@@ -49,6 +50,9 @@ pub mod sampling;
 mod suggest;
 #[doc(hidden)]
 pub mod texts;
+#[cfg(feature = "cpu")]
+#[doc(hidden)]
+pub mod threads;
 #[doc(hidden)]
 pub mod tiling;
 

@@ -62,6 +62,7 @@ pub fn run(
         date,
         machine: machine::describe(engine.device),
         threads: threads(),
+        level: level().to_owned(),
         load_1m,
         preset,
         duration_s,
@@ -73,6 +74,14 @@ pub fn run(
         host.note("other programs were at work when it began: times are longer than they need be");
     }
     Ok(results)
+}
+
+/// Returns the level of the CPU's vector instructions; empty without kernels for CPUs.
+fn level() -> &'static str {
+    #[cfg(feature = "cpu")]
+    return acestep_model::kernel::cpu_level().name();
+    #[cfg(not(feature = "cpu"))]
+    ""
 }
 
 /// Returns the number of CPU threads that compute.

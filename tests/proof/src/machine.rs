@@ -66,6 +66,8 @@ fn generation() -> Option<&'static str> {
         return Some("Zen 5");
     } else if is_x86_feature_detected!("avx512bf16") {
         return Some("Zen 4");
+    } else if is_x86_feature_detected!("vaes") && !is_x86_feature_detected!("avx512f") {
+        return Some("Zen 3");
     }
     None
 }

@@ -49,12 +49,34 @@ pub(super) fn devices(listing: &Listing, chosen: Option<Device>) -> Vec<Check> {
     checks
 }
 
+/// Returns the number of threads that compute.
+fn threads() -> usize {
+    #[cfg(feature = "cpu")]
+    return settings::threads().unwrap_or_else(acestep_engine::threads::default_threads).get();
+    #[cfg(not(feature = "cpu"))]
+    1
+}
+
+/// Returns the level of vector instructions in use, then all that the CPU has.
+fn levels() -> Vec<&'static str> {
+    #[cfg(feature = "cpu")]
+    let all = {
+        use acestep_model::kernel::{CpuLevel, cpu_level};
+
+        std::iter::once(cpu_level()).chain(CpuLevel::here()).map(CpuLevel::name).collect()
+    };
+    #[cfg(not(feature = "cpu"))]
+    let all = vec![];
+    all
+}
+
 fn processor() -> Check {
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let (threads, levels) = (threads(), levels());
+    let level = levels.first().map_or(String::new(), |level| format!(" at level {level}"));
     let machine = main_memory();
     let names: Vec<&str> = Supported::cpu().all.into_iter().map(dtype::name).collect();
     let detail = format!(
-        "{}, {threads} threads, {} of memory, {} free; {}",
+        "{}{level}, {threads} threads, {} of memory, {} free; {}",
         std::env::consts::ARCH,
         size(machine.memory),
         size(machine.available),
@@ -62,6 +84,8 @@ fn processor() -> Check {
     );
     Check::new(State::Ok, "device", "cpu", detail).with(json!({
         "threads": threads,
+        "level": levels.first(),
+        "levels": levels.get(1..),
         "total_bytes": machine.memory,
         "free_bytes": machine.available,
         "dtypes": names,

@@ -24,6 +24,9 @@ pub struct Results {
     pub(crate) machine: Machine,
     /// Threads that computed; for a GPU, those of the host.
     pub(crate) threads: usize,
+    /// Level of the CPU's vector instructions; empty in results of older versions.
+    #[serde(default)]
+    pub(crate) level: String,
     /// Load average of the minute before the run; `None` if the system has none.
     pub(crate) load_1m: Option<f64>,
     #[serde(deserialize_with = "families::preset")]

@@ -11,7 +11,8 @@ use crate::{
 pub(crate) fn name(run: &Results) -> String {
     let device = run.machine.name.as_ref().unwrap_or(&run.machine.device);
     if run.machine.is_processor() {
-        format!("{device}, {} threads", run.threads)
+        let level = if run.level.is_empty() { String::new() } else { format!(", {}", run.level) };
+        format!("{device}, {} threads{level}", run.threads)
     } else {
         device.clone()
     }

@@ -5,10 +5,11 @@ use crate::{markdown::operations, measure::ceilings::Peaks};
 
 /// Returns two lines per stage, below the ceilings of the machine.
 pub fn text(results: &Results) -> String {
-    let Results { machine, dtype, threads, ceilings, .. } = results;
+    let Results { machine, dtype, threads, level, ceilings, .. } = results;
+    let level = if level.is_empty() { String::new() } else { format!(", {level}") };
     let load = results.load_1m.map_or(String::new(), |load| format!(", load average {load:.2}"));
     let mut lines = vec![
-        format!("{}, {dtype}, {threads} threads{load}", machine.device),
+        format!("{}{level}, {dtype}, {threads} threads{load}", machine.device),
         format!("at most {}", limits(ceilings).join(", ")),
         format!(
             "{:<14}{:<36}{:>12}{:>11}{:>12}{:>12}{:>10}  {}",

@@ -3,13 +3,14 @@
 //! The backend's own matrix product is no ceiling, because it may be slow itself. Peaks are those
 //! of the instructions that networks use, with operands in registers; memory is read from beyond
 //! all caches. Instructions that the program does not use (AMX, the dots of ARM) are no ceiling
-//! either.
+//! either. Nor are those beyond the level of the CPU that kernels use.
 
 use std::{
     hint::black_box,
     time::{Duration, Instant},
 };
 
+use acestep_model::kernel::cpu_level;
 use pulp::{Arch, Simd, WithSimd};
 use rayon::prelude::*;
 
@@ -29,10 +30,15 @@ pub(crate) fn threads() -> usize {
     rayon::current_num_threads()
 }
 
-/// Measures the instructions that this CPU has.
+/// Returns the vectors of the level in use.
+fn arch() -> Arch {
+    cpu_level().arch()
+}
+
+/// Measures the instructions of the level in use.
 pub(crate) fn registers() -> Registers {
     Registers {
-        f32_flop_per_s: per_s(|rounds| Arch::new().dispatch(MulAdd { rounds })),
+        f32_flop_per_s: per_s(|rounds| arch().dispatch(MulAdd { rounds })),
         bf16_flop_per_s: dots::bf16(),
         int8_op_per_s: dots::int8(),
     }
@@ -50,7 +56,7 @@ pub(crate) fn bytes_per_s() -> f64 {
         let start = Instant::now();
         let sums = rayon::broadcast(|thread| {
             let piece = buffer.chunks(piece).nth(thread.index()).unwrap_or_default();
-            Arch::new().dispatch(Sum(piece))
+            arch().dispatch(Sum(piece))
         });
         black_box(sums);
         size_of_val(&buffer[..]) as f64 / start.elapsed().as_secs_f64()
@@ -131,7 +137,9 @@ impl WithSimd for Sum<'_> {
 mod dots {
     use std::{arch::x86_64::*, hint::black_box};
 
-    use super::{CHAINS, per_s};
+    use acestep_model::kernel::CpuLevel;
+
+    use super::{CHAINS, cpu_level, per_s};
 
     /// Lanes of 32 bits.
     const LANES: usize = 16;
@@ -152,14 +160,51 @@ mod dots {
             black_box(sums.map(|sum| _mm512_reduce_add_ps(sum)));
             (rounds * CHAINS * LANES * 4) as f64
         }
-        let has = is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512bf16");
+        let has = cpu_level() >= CpuLevel::Avx512Bf16;
         #[expect(unsafe_code, reason = "the compiler cannot see what the processor has")]
         // SAFETY: the CPU has both instruction sets that `dots` uses, as checked above.
         has.then(|| per_s(|rounds| unsafe { dots(rounds) }))
     }
 
-    /// `vpdpbusd`: four products per lane.
+    /// `vpdpbusd`, or `vpmaddwd` and an addition where kernels multiply int8 in pairs.
     pub(crate) fn int8() -> Option<f64> {
+        if cpu_level() >= CpuLevel::Avx512Vnni {
+            bytes()
+        } else if (CpuLevel::Avx2..CpuLevel::Avx512).contains(&cpu_level()) {
+            pairs()
+        } else {
+            None
+        }
+    }
+
+    /// `vpmaddwd` and `vpaddd`: two products per lane of 32 bits.
+    fn pairs() -> Option<f64> {
+        const LANES: usize = 8;
+        /// Sums of eight lanes; the products need registers too.
+        const SUMS: usize = 8;
+
+        #[target_feature(enable = "avx2")]
+        fn dots(rounds: usize) -> f64 {
+            let mut sums: [__m256i; SUMS] =
+                std::array::from_fn(|sum| _mm256_set1_epi32(black_box(sum as i32)));
+            let one = _mm256_set1_epi16(black_box(1));
+            for _ in 0..rounds {
+                for sum in &mut sums {
+                    // A product of the sum itself cannot be moved out of the loop.
+                    *sum = _mm256_add_epi32(*sum, _mm256_madd_epi16(*sum, one));
+                }
+            }
+            black_box(sums);
+            (rounds * SUMS * LANES * 4) as f64
+        }
+        let has = cpu_level() >= CpuLevel::Avx2;
+        #[expect(unsafe_code, reason = "the compiler cannot see what the processor has")]
+        // SAFETY: the CPU has the instructions that `dots` uses, as checked above.
+        has.then(|| per_s(|rounds| unsafe { dots(rounds) }))
+    }
+
+    /// `vpdpbusd`: four products per lane.
+    fn bytes() -> Option<f64> {
         #[target_feature(enable = "avx512f,avx512vnni")]
         fn dots(rounds: usize) -> f64 {
             let [a, b] = black_box([1, 2]).map(|x| _mm512_set1_epi8(x));
@@ -173,7 +218,7 @@ mod dots {
             black_box(sums.map(|sum| _mm512_reduce_add_epi32(sum)));
             (rounds * CHAINS * LANES * 8) as f64
         }
-        let has = is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512vnni");
+        let has = cpu_level() >= CpuLevel::Avx512Vnni;
         #[expect(unsafe_code, reason = "the compiler cannot see what the processor has")]
         // SAFETY: the CPU has both instruction sets that `dots` uses, as checked above.
         has.then(|| per_s(|rounds| unsafe { dots(rounds) }))
