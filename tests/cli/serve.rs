@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::Place;
 
 /// A server that runs.
-struct Server {
+pub(crate) struct Server {
     child: Child,
     url: String,
     stderr: BufReader<ChildStderr>,
@@ -34,7 +34,7 @@ impl Server {
         Self::run(place.command(&[&args, more].concat()))
     }
 
-    fn run(mut command: Command) -> Self {
+    pub(crate) fn run(mut command: Command) -> Self {
         let mut child =
             command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("it starts");
         let mut stderr = BufReader::new(child.stderr.take().expect("a pipe"));
@@ -48,16 +48,16 @@ impl Server {
         Self { child, url, stderr }
     }
 
-    fn get(&self, path: &str) -> Vec<u8> {
+    pub(crate) fn get(&self, path: &str) -> Vec<u8> {
         let mut answer = agent().get(format!("{}{path}", self.url)).call().expect("an answer");
         answer.body_mut().read_to_vec().expect("a body")
     }
 
-    fn json(&self, path: &str) -> Value {
+    pub(crate) fn json(&self, path: &str) -> Value {
         serde_json::from_slice(&self.get(path)).expect("JSON")
     }
 
-    fn submit(&self, query: &str, job: &Value) -> Value {
+    pub(crate) fn submit(&self, query: &str, job: &Value) -> Value {
         let url = format!("{}/v1/jobs{query}", self.url);
         let mut answer = agent().post(url).send(job.to_string()).expect("an answer");
         let text = answer.body_mut().read_to_string().expect("a body");
@@ -78,7 +78,7 @@ impl Server {
     }
 
     /// Returns the lines of the log until one has all `words`.
-    fn log_until(&mut self, words: &[&str]) -> String {
+    pub(crate) fn log_until(&mut self, words: &[&str]) -> String {
         let mut log = String::new();
         loop {
             let mut line = String::new();
@@ -113,7 +113,7 @@ fn signal(name: &str, process: u32) {
     assert!(status.expect("kill runs").success());
 }
 
-fn id(job: &Value) -> String {
+pub(crate) fn id(job: &Value) -> String {
     job["id"].as_str().expect("an id").to_owned()
 }
 

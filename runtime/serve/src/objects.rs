@@ -387,6 +387,8 @@ pub fn media_type(name: &str) -> &'static str {
         Some("flac") => "audio/flac",
         Some("opus") => "audio/ogg",
         Some("json") => "application/json",
+        Some("srt") => "application/x-subrip",
+        Some("vtt") => "text/vtt; charset=utf-8",
         Some("lrc" | "txt") => "text/plain; charset=utf-8",
         _ => "application/octet-stream",
     }

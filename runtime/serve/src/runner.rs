@@ -5,7 +5,6 @@
 
 mod hearing;
 mod others;
-mod recent;
 mod sinks;
 mod songs;
 mod speech;
@@ -14,14 +13,16 @@ mod warm;
 use std::{
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     path::{Path, PathBuf},
+    rc::Rc,
     sync::Arc,
     time::{Duration, Instant},
 };
 
 use acestep_engine::{Engine, Error, Event, Lent, Notice, Observe, Residency, on_engine};
-use acestep_import::{AceStep, LanguageModelDir, Qwen3Tts};
+use acestep_import::{AceStep, LanguageModelDir};
 use acestep_model::{Backend, Place};
 use acestep_music::lm::Held;
+use acestep_session::speech::SpeechOn;
 use tokio::runtime::Handle;
 
 use crate::{
@@ -112,10 +113,7 @@ struct Language<B: Backend> {
 /// A model of speech in memory.
 struct Speech<B: Backend> {
     name: String,
-    folder: Arc<Qwen3Tts>,
-    networks: acestep_speech::qwen3_tts::Networks<'static, B>,
-    /// Kept voices that were spoken with last.
-    voices: speech::KeptVoices<B>,
+    on: Rc<dyn SpeechOn<B>>,
 }
 
 impl<B: Backend> Runner for Networked<'_, B> {

@@ -2,6 +2,7 @@
 
 use std::{collections::HashSet, sync::Arc};
 
+use acestep_session::speech;
 use axum::{
     Extension, Json, Router,
     extract::{
@@ -27,16 +28,14 @@ use crate::{
     worker::of_files,
 };
 
-/// Fields of requests that take the id of a file.
-pub(super) const FIELDS: [&str; 7] = [
-    "src_audio",
-    "reference_audio",
-    "src_latents",
-    "ref_latents",
-    "reference",
-    "reference_latents",
-    "audio",
-];
+/// Fields of requests about songs that take the id of a file.
+const OF_SONGS: [&str; 6] =
+    ["src_audio", "reference_audio", "src_latents", "ref_latents", "reference_latents", "audio"];
+
+/// Returns the fields of requests that take the id of a file.
+pub(super) fn fields() -> impl Iterator<Item = &'static str> {
+    OF_SONGS.into_iter().chain(speech::FILES)
+}
 
 pub(super) fn routes() -> Router<Arc<Server>> {
     Router::new()
@@ -271,9 +270,11 @@ fn named(
         return Ok(single.chain(lists).collect());
     }
     let mut files = Vec::new();
-    for name in FIELDS {
+    for name in fields() {
         match request.get(name) {
             None | Some(Value::Null) => {}
+            // The family checks it.
+            Some(value) if speech::is_content(value) && speech::FILES.contains(&name) => {}
             Some(Value::String(value)) => files.push((name, value.clone())),
             Some(_) => {
                 let message = format!("`{name}` is not the id of a file");

@@ -185,9 +185,9 @@ async fn body(server: &Server, caller: &Caller, mut request: Request) -> Result<
         return Err(ApiError::bad("bad_form", "the form has no part `job` or `request`"));
     };
     for (name, id) in sent {
-        if !files::FIELDS.contains(&name.as_str()) {
+        if !files::fields().any(|field| field == name) {
             let message = format!("no field of a request takes the file `{name}`");
-            let hint = format!("files are {}", files::FIELDS.join(", "));
+            let hint = format!("files are {}", files::fields().collect::<Vec<_>>().join(", "));
             return Err(ApiError::bad("unknown_key", message).param(name).hint(hint));
         }
         new.request.insert(name, id);

@@ -1,6 +1,12 @@
 //! Sound while it is made, as a stream of samples.
 
-use std::{io, pin::pin, sync::Arc, time::Duration};
+use std::{
+    io,
+    path::{self, PathBuf},
+    pin::pin,
+    sync::Arc,
+    time::Duration,
+};
 
 use axum::{
     Extension, Router,
@@ -50,6 +56,7 @@ pub(super) struct Sound {
     id: Uuid,
     changes: Listener,
     file: File,
+    folder: PathBuf,
     attempt: u32,
     /// The time of the last question to the queue; none if the job changed since then.
     asked: Option<Instant>,
@@ -73,7 +80,7 @@ pub(super) async fn follow(
         let asked = Instant::now();
         // The file is looked for often, the queue is asked seldom.
         loop {
-            if let Some((format, file)) = opened(&server, &job).await {
+            if let Some((format, file, folder)) = opened(&server, &job).await {
                 let attempt = job.attempts;
                 let asked = Some(asked);
                 let is_over = false;
@@ -84,6 +91,7 @@ pub(super) async fn follow(
                     id,
                     changes,
                     file,
+                    folder,
                     attempt,
                     asked,
                     is_over,
@@ -120,11 +128,11 @@ fn ending() -> ApiError {
     ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "ending", "the server ends")
 }
 
-async fn opened(server: &Server, job: &Job) -> Option<(PreviewFormat, File)> {
+async fn opened(server: &Server, job: &Job) -> Option<(PreviewFormat, File, PathBuf)> {
     let folder = server.objects.attempt_folder(&lease(job)?);
     let format = preview::format(&folder).await?;
     let file = File::open(preview::path(&folder)).await.ok()?;
-    Some((format, file))
+    Some((format, file, folder))
 }
 
 fn lease(job: &Job) -> Option<Lease> {
@@ -133,6 +141,11 @@ fn lease(job: &Job) -> Option<Lease> {
 }
 
 impl Sound {
+    /// The folder of the attempt, on this machine.
+    pub(super) fn folder(&self) -> &path::Path {
+        &self.folder
+    }
+
     /// Returns the next samples; none at the end.
     ///
     /// # Errors

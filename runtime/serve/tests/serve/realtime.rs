@@ -18,25 +18,42 @@ use crate::{
 };
 
 /// A client of the WebSocket.
-struct Socket(WebSocketStream<MaybeTlsStream<TcpStream>>);
+pub(crate) struct Socket(WebSocketStream<MaybeTlsStream<TcpStream>>);
 
 impl Socket {
     async fn open(running: &Running) -> Self {
-        let url = running.url("/v1/realtime").replacen("http", "ws", 1);
+        Self::at(running, "/v1/realtime").await
+    }
+
+    /// Opens a path.
+    pub(crate) async fn at(running: &Running, path: &str) -> Self {
+        let url = running.url(path).replacen("http", "ws", 1);
         Self(connect_async(url).await.expect("a connection").0)
     }
 
-    async fn send(&mut self, value: Value) {
+    pub(crate) async fn send(&mut self, value: Value) {
         self.0.send(Message::text(value.to_string())).await.expect("sent");
     }
 
-    /// Returns the next event, and the bytes of sound before it; `null` at the end.
+    /// Returns the next event, and the number of bytes of sound before it; `null` at the end.
     async fn event(&mut self) -> (Value, usize) {
-        let mut bytes = 0;
+        let (event, sound) = self.heard().await;
+        (event, sound.len())
+    }
+
+    /// Returns the next event, and the sound before it; `null` at the end.
+    pub(crate) async fn heard(&mut self) -> (Value, Vec<u8>) {
+        let (event, messages) = self.messages().await;
+        (event, messages.concat())
+    }
+
+    /// Returns the next event, and the binary messages before it; `null` at the end.
+    pub(crate) async fn messages(&mut self) -> (Value, Vec<Vec<u8>>) {
+        let mut bytes = Vec::new();
         loop {
             let next = tokio::time::timeout(Duration::from_secs(20), self.0.next()).await;
             match next.expect("no long wait") {
-                Some(Ok(Message::Binary(sound))) => bytes += sound.len(),
+                Some(Ok(Message::Binary(sound))) => bytes.push(sound.to_vec()),
                 Some(Ok(Message::Text(text))) => {
                     return (serde_json::from_str(&text).expect("JSON"), bytes);
                 }

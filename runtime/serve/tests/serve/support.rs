@@ -15,7 +15,7 @@ use std::{
 
 use acestep_engine::{Audio, Encoding, Event, Format, Stage, Unit, save_audio};
 use acestep_serve::{
-    catalog::{Catalog, Checked, Family, Model, Voice},
+    catalog::{Catalog, Checked, Family, Model, Speech, Voice},
     http::{self, Security, Server},
     job::{Content, JobError, Kind},
     objects::Objects,
@@ -260,6 +260,14 @@ impl Catalog for Two {
             about: "for tests".to_owned(),
             supports: supports.iter().map(|&name| name.to_owned()).collect(),
             defaults,
+            speech: (family == Family::Speech).then(|| Speech {
+                sample_rate: 24_000,
+                fields: ["voice", "language", "instruct", "reference", "transcript"]
+                    .map(str::to_owned)
+                    .into(),
+                has_word_times: false,
+                can_append: false,
+            }),
         };
         let tasks = ["text2music", "cover", "repaint", "lego", "extract", "complete"];
         let defaults = json!({ "inference_steps": 8, "guidance_scale": 1.0, "duration": 30.0 });
