@@ -335,6 +335,35 @@ def speech_is_made_with_a_voice_of_the_server(context, server):
 
 
 @case
+def speech_has_the_fields_of_its_model(context, server):
+    tab = Tab(context, server)
+    page = tab.page
+    page.get_by_role("tab", name="Speech").click()
+    expect(page.get_by_label("Manner")).to_be_visible()
+    expect(page.get_by_label("Recording of speaker 1")).to_have_count(0)
+    page.get_by_role("combobox", name="Model").select_option("tiny-talk")
+    for label in ["Manner", "Voice", "Language", "Recording, a few seconds of one voice"]:
+        expect(page.get_by_label(label, exact=True)).to_have_count(0)
+    page.get_by_label("Text").fill("[S1] Really? [S2] Really.")
+    page.get_by_text("The voices of two recordings").click()
+    recording = {"name": "a.wav", "mimeType": "audio/wav", "buffer": b"RIFF"}
+    words = {"name": "a.json", "mimeType": "application/json", "buffer": b"[]"}
+    page.get_by_label("Recording of speaker 1").set_input_files(recording)
+    page.get_by_label("Its words with their times, JSON of an aligner").first.set_input_files(words)
+    page.get_by_text("More settings").click()
+    page.get_by_label("Guidance").fill("6")
+    page.get_by_label("Play it while it is made").check()
+    page.get_by_role("button", name="Speak").click()
+    expect(tab.card("[S1] Really? [S2] Really.")).to_be_visible()
+    # It was heard, and its file is in the player.
+    expect(page.get_by_role("slider", name="Position")).to_have_attribute("max", "1")
+    made = last_request(tab)
+    assert made["model"] == "tiny-talk" and made["cfg_scale"] == 6, made
+    assert set(made) == {"text", "model", "cfg_scale", "speaker_1", "words_1"}, made
+    tab.end()
+
+
+@case
 def a_server_with_a_key_asks_for_it_once(context, _server):
     server = Server(key="secret")
     try:

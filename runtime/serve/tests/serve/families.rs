@@ -440,7 +440,10 @@ async fn row_21_nonsense_is_an_error_and_the_next_text_is_spoken() {
         (json!({ "type": "tts", "text": "hello", "instruct": "x" }), "unknown_key"),
         (json!({ "type": "tts", "text": "hello", "voice": "x" }), "voice_not_found"),
         (json!({ "type": "tts", "text": "x".repeat(70_000) }), "too_long"),
-        (json!({ "type": "set_voice", "speaker_2": "AAAA", "words_2": [] }), "conflict"),
+        (
+            json!({ "type": "set_voice", "speaker_2": "AAAA", "words_2": recording(1.0).1 }),
+            "conflict",
+        ),
     ] {
         socket.send(nonsense.clone()).await;
         let (mut event, _) = socket.heard().await;

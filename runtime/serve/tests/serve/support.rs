@@ -248,7 +248,14 @@ fn write(
     Ok(())
 }
 
-/// A catalog of one model of each family.
+/// A model of dialogues.
+fn talk() -> Speech {
+    let fields = ["speaker_1", "words_1", "speaker_2", "words_2", "cfg_scale", "timestamps"];
+    let fields = fields.map(str::to_owned).into();
+    Speech { sample_rate: 24_000, fields, has_word_times: true, can_append: false }
+}
+
+/// A catalog of one model of each family, and two of speech.
 pub(crate) struct Two;
 
 impl Catalog for Two {
@@ -275,6 +282,11 @@ impl Catalog for Two {
             model("tiny", Family::Music, &tasks, defaults),
             model("tiny-lm", Family::Language, &[], json!({})),
             model("tiny-speech", Family::Speech, &["auto", "english"], json!({})),
+            Model {
+                is_default: false,
+                speech: Some(talk()),
+                ..model("tiny-talk", Family::Speech, &[], json!({}))
+            },
         ]
     }
 
