@@ -52,6 +52,13 @@ pub(crate) struct Speak {
     #[arg(long)]
     pub(crate) lines: bool,
 
+    /// Speak the lines of standard input while they arrive, for a dialogue model; TEXT is -.
+    ///
+    /// The sound is that of the whole text. The model reads two words ahead, so the last words of a line
+    /// wait for the next one, or for the end of the text.
+    #[arg(long, conflicts_with = "lines")]
+    pub(crate) follow: bool,
+
     /// Speech model: a name of `acestep model list`, a directory, or tiny-speech [default: the first
     /// installed one].
     #[arg(long, value_name = "NAME|DIR|FILE", help_heading = "Model and device")]

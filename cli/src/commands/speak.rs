@@ -4,13 +4,14 @@
 //! texts, voice -> Plans -> frames -> samples -> files; standard output or speakers while they are made
 //! ```
 
+mod follow;
 mod output;
 mod result;
 mod stream;
 
 use std::{process::ExitCode, time::Instant};
 
-use acestep_session::speech::{self, Wanted};
+use acestep_session::speech::{self, Arriving, Wanted};
 use acestep_speech::{Chunks, Options};
 use anyhow::{Context, Result};
 
@@ -25,6 +26,7 @@ use crate::{
     progress::Progress,
     settings,
 };
+use follow::Lines;
 use output::{Output, Outputs};
 
 /// Runs the command.
@@ -36,7 +38,11 @@ pub(crate) fn run(args: &Speak, global: &Global) -> Result<ExitCode> {
     let report = global.report();
     let mut stdin = Stdin::default();
     let typed = if args.text == "-" { "@-" } else { &args.text };
-    let texts = texts(text_or_file("TEXT", typed, &mut stdin)?, args.lines)?;
+    let mut lines = args.follow.then(|| followed(args, &mut stdin)).transpose()?;
+    let texts = match &mut lines {
+        Some(lines) => vec![lines.first()?],
+        None => texts(text_or_file("TEXT", typed, &mut stdin)?, args.lines)?,
+    };
     let mut read = |flag, text: &Option<String>| {
         text.as_deref().map(|text| text_or_file(flag, text, &mut stdin)).transpose()
     };
@@ -58,6 +64,11 @@ pub(crate) fn run(args: &Speak, global: &Global) -> Result<ExitCode> {
         let hint = "leave --timestamps out, or take a dialogue model";
         return Err(CliError::usage(message).hint(hint).into());
     }
+    if args.follow && !model.can_append() {
+        let message = format!("`{}` takes no text while it speaks", model.name());
+        let hint = "leave --follow out, or take a dialogue model";
+        return Err(CliError::usage(message).hint(hint).into());
+    }
     let first_seed = args.drawing.seed.unwrap_or_else(|| u64::from(rand::random::<u32>()));
     let options = options(args, model.at_once(engine), texts.len());
     let wanted = Wanted { texts, fields, seed: first_seed, voices, lines: args.lines };
@@ -70,8 +81,10 @@ pub(crate) fn run(args: &Speak, global: &Global) -> Result<ExitCode> {
 
     let progress = Progress::new(report);
     let mut output = Output::begin(&outputs, model.sample_rate(), &report)?;
-    let made =
-        speech.speak(engine, options, &progress, &mut output).context("cannot speak the text");
+    let more = lines.as_mut().map(|lines| lines as &mut dyn Arriving);
+    let made = speech
+        .speak(engine, options, more, &progress, &mut output)
+        .context("cannot speak the text");
     output.failed()?;
     let planned = made.inspect_err(|_| output.note_finished())?;
     engine::remember(&kernels, engine, &models);
@@ -80,6 +93,16 @@ pub(crate) fn run(args: &Speak, global: &Global) -> Result<ExitCode> {
     report.notes(&more);
     notices.extend(more);
     output.finish(first_seed, notices)
+}
+
+/// Begins to read the lines of standard input, which must be the text.
+fn followed(args: &Speak, stdin: &mut Stdin) -> Result<Lines, CliError> {
+    if args.text != "-" {
+        let message = "`--follow` reads the text from standard input";
+        return Err(CliError::usage(message).hint("give - in place of the text"));
+    }
+    stdin.takes("TEXT");
+    Ok(Lines::begin())
 }
 
 /// Returns the texts to speak: one, or each line that is not empty.

@@ -32,6 +32,7 @@ pub use fields::{FILES, Fields, is_content};
 use fields::{check_fields, flag, taken, text};
 pub use kept::{KeptVoice, read_kept};
 pub use reason::{Reason, reason};
+use resident::no_more;
 pub use resident::{Arriving, Ready, SpeechOn, open_on};
 
 use crate::SessionError;
@@ -207,14 +208,16 @@ pub trait Prepared {
     /// [`crate::SessionError::SpeechTooLarge`]; [`Error::Checkpoint`].
     fn check_memory(&self, engine: Engine, options: Options) -> Result<(), Error>;
 
-    /// Speaks, and returns the notices of the texts.
+    /// Speaks, and returns the notices of the texts. `more` is text that arrives meanwhile, for a model
+    /// that can append.
     ///
     /// # Errors
-    /// The errors of the run and of `sink`; [`Error::NoDevice`].
+    /// The errors of the run, of `more` and of `sink`; [`Error::NoDevice`].
     fn speak(
         &self,
         engine: Engine,
         options: Options,
+        more: Option<&mut dyn Arriving>,
         observe: &dyn Observe,
         sink: &mut dyn Sink,
     ) -> Result<Vec<Notice>, Error>;

@@ -145,34 +145,38 @@ fn check_memory(model: &Dia2, engine: Engine, chunks: Chunks) -> Result<(), Erro
         .map_err(|error| SessionError::SpeechTooLarge(Box::new(error)).into())
 }
 
-/// Speaks; `sink` receives the samples of each chunk as soon as it is decoded. Returns the notices of
-/// the plan, and the result.
+/// Speaks; `sink` receives the samples of each chunk as soon as it is decoded. `more` is text that
+/// arrives meanwhile. Returns the notices of the plan, and the result.
 ///
 /// # Errors
-/// The errors of [`Speaking`], of the recordings and of `sink`; [`Error::NoDevice`].
+/// The errors of [`Speaking`], of the recordings, of `more` and of `sink`; [`Error::NoDevice`].
 pub fn speak(
     task: Task<'_>,
+    more: Option<&mut dyn Arriving>,
     model: &Dia2,
     engine: Engine,
     observe: &dyn Observe,
     sink: &mut dyn FnMut(&[f32]) -> Result<(), Error>,
 ) -> Result<(Vec<Notice>, Dialogue), Error> {
+    // With a lifetime that all values of the run share.
+    let more = more.map(|more| more as &mut dyn Arriving);
     on_engine!(engine,
-    for<'a>(task: Task<'a>, model: &'a Dia2, observe: &'a dyn Observe,
-            sink: &'a mut dyn FnMut(&[f32]) -> Result<(), Error>)
+    for<'a>(task: Task<'a>, more: Option<&'a mut dyn Arriving>, model: &'a Dia2,
+            observe: &'a dyn Observe, sink: &'a mut dyn FnMut(&[f32]) -> Result<(), Error>)
         -> Result<(Vec<Notice>, Dialogue), Error>,
     |place: B| {
         model.check::<B>(&place.device).map_err(Error::checkpoint)?;
-        speak_with(task, model, &Networks::<B>::new(model, place), observe, sink)
+        speak_with(task, more, model, &Networks::<B>::new(model, place), observe, sink)
     })?
 }
 
 /// As [`speak`], with the caller's networks, which are those of `model` and were checked.
 ///
 /// # Errors
-/// The errors of [`Speaking`], of the recordings and of `sink`.
+/// The errors of [`Speaking`], of the recordings, of `more` and of `sink`.
 pub fn speak_with<B: Backend>(
     task: Task<'_>,
+    more: Option<&mut dyn Arriving>,
     model: &Dia2,
     networks: &Networks<'_, B>,
     observe: &dyn Observe,
@@ -196,7 +200,7 @@ pub fn speak_with<B: Backend>(
             (plan, Some(snapshot))
         }
     };
-    run(plan, snapshot.as_ref(), networks, (chunks, None), observe, sink)
+    run(plan, snapshot.as_ref(), networks, (chunks, more), observe, sink)
 }
 
 /// Speaks a plan, and the text that arrives meanwhile.

@@ -16,8 +16,8 @@ use serde_json::Value;
 
 use super::{
     super::{
-        Fields, Prepared, PreparedVoice, Sink, SpeechModel, VoiceFile, Wanted, check_fields, flag,
-        of_line, read_kept, taken, text,
+        Arriving, Fields, Prepared, PreparedVoice, Sink, SpeechModel, VoiceFile, Wanted,
+        check_fields, flag, of_line, read_kept, taken, text,
     },
     Speaker, Task, Voices, Words, check_memory, keep, speak,
 };
@@ -350,6 +350,7 @@ impl Prepared for Scripts<'_> {
         &self,
         engine: Engine,
         options: Options,
+        mut more: Option<&mut dyn Arriving>,
         observe: &dyn Observe,
         sink: &mut dyn Sink,
     ) -> Result<Vec<Notice>, Error> {
@@ -357,7 +358,10 @@ impl Prepared for Scripts<'_> {
         for (index, request) in self.requests.iter().enumerate() {
             let task = self.task(request, options);
             let mut samples = |samples: &[f32]| sink.samples(samples);
-            let (mut notices, dialogue) = speak(task, self.model, engine, observe, &mut samples)?;
+            // Text arrives for the first script only.
+            let more = more.take();
+            let (mut notices, dialogue) =
+                speak(task, more, self.model, engine, observe, &mut samples)?;
             notices.extend(dialogue.left());
             all.extend(notices.iter().map(|notice| of_line(notice, index, self.lines)));
             sink.done(index, dialogue.spoken)?;

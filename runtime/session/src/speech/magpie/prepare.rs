@@ -16,7 +16,9 @@ use acestep_speech::{
 use serde_json::Value;
 
 use super::{
-    super::{Fields, Prepared, Sink, SpeechModel, Wanted, check_fields, taken, text},
+    super::{
+        Arriving, Fields, Prepared, Sink, SpeechModel, Wanted, check_fields, no_more, taken, text,
+    },
     check_memory, speak,
 };
 use crate::SessionError;
@@ -220,9 +222,11 @@ impl Prepared for Planned<'_> {
         &self,
         engine: Engine,
         options: Options,
+        more: Option<&mut dyn Arriving>,
         observe: &dyn Observe,
         sink: &mut dyn Sink,
     ) -> Result<Vec<Notice>, Error> {
+        no_more(more, self.model.name())?;
         speak(self.plans.clone(), self.model, engine, (options, self.lines), observe, sink)
     }
 }

@@ -13,8 +13,8 @@ use serde_json::Value;
 
 use super::{
     super::{
-        Fields, LEAST_SECONDS, Prepared, PreparedVoice, Sink, SpeechModel, VoiceFile, Wanted,
-        check_fields, flag, read_kept, taken, text,
+        Arriving, Fields, LEAST_SECONDS, Prepared, PreparedVoice, Sink, SpeechModel, VoiceFile,
+        Wanted, check_fields, flag, no_more, read_kept, taken, text,
     },
     Speech, Voice, at_once, check_memory, check_recording, find, keep, keep_request, positions,
     speak,
@@ -278,9 +278,11 @@ impl Prepared for Speaker<'_> {
         &self,
         engine: Engine,
         options: Options,
+        more: Option<&mut dyn Arriving>,
         observe: &dyn Observe,
         sink: &mut dyn Sink,
     ) -> Result<Vec<Notice>, Error> {
+        no_more(more, SpeechModel::name(self.model))?;
         let Self { model, requests, voice, lines, .. } = self;
         let speech = Speech { requests, voice, options, lines: *lines };
         speak(speech, model, engine, observe, sink)
