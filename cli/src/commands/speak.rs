@@ -35,20 +35,27 @@ use output::{Output, Outputs};
 pub(crate) fn run(args: &Speak, global: &Global) -> Result<ExitCode> {
     let report = global.report();
     let mut stdin = Stdin::default();
-    let typed = if args.text == "-" { "@-" } else { &args.text };
+    let typed = match args.text.as_deref() {
+        Some("-") => "@-",
+        // Then phonemes or ids were given.
+        typed => typed.unwrap_or_default(),
+    };
     let texts = texts(text_or_file("TEXT", typed, &mut stdin)?, args.lines)?;
     let mut read = |flag, text: &Option<String>| {
         text.as_deref().map(|text| text_or_file(flag, text, &mut stdin)).transpose()
     };
     let instruct = read("--instruct", &args.voice.instruct)?;
     let transcript = read("--transcript", &args.voice.transcript)?;
+    let phonemes = read("--phonemes", &args.phonemes)?;
     stdin.check()?;
     let outputs = Outputs::of(args, texts.len())?;
     let Started { engine, kernels, mut notices } = engine::start(&args.place)?;
     let (voices, layout) = (voices(), settings::layout());
     let voices = voices.as_ref().ok();
     let mut fields = args.fields();
-    for (field, text) in [("instruct", instruct), ("transcript", transcript)] {
+    let texts_of_fields =
+        [("instruct", instruct), ("transcript", transcript), ("phonemes", phonemes)];
+    for (field, text) in texts_of_fields {
         fields.extend(text.map(|text| (field.to_owned(), text.into())));
     }
     let model = speech::open(args.model.as_deref(), &mut fields, voices, &layout)?;

@@ -7,9 +7,9 @@ use acestep_import::{Layout, MAGPIE_MODELS, Magpie};
 use acestep_model::speech::magpie::Files;
 use acestep_speech::{
     Options,
-    magpie::{FIELDS, Pinyin, Plan, Request},
+    magpie::{FIELDS, Pinyin, Plan, Request, Word},
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{
     super::{Fields, Prepared, Sink, SpeechModel, Wanted, check_fields, text},
@@ -35,10 +35,6 @@ pub(in super::super) fn open(
         let codec = text(fields, "codec")?;
         let model = Magpie::find(Some(choice), codec.as_deref().map(Path::new), layout)
             .map_err(Error::checkpoint)?;
-        if model.path().extension().is_some_and(|ending| ending.eq_ignore_ascii_case("gguf")) {
-            let model = Files::name(&model).to_owned();
-            return Err(SessionError::NoVocabulary { model }.into());
-        }
         Ok(Box::new(model) as Box<dyn SpeechModel>)
     })
 }
@@ -68,6 +64,9 @@ impl SpeechModel for Magpie {
         let Wanted { texts, mut fields, seed, lines, .. } = wanted;
         let pinyin = text(&mut fields, "pinyin")?;
         let pinyin = pinyin.map(|path| table(Path::new(&path))).transpose()?;
+        if let Some(path) = text(&mut fields, "open_jtalk")? {
+            fields.insert("open_jtalk".to_owned(), words(Path::new(&path))?);
+        }
         // The name in other families, and of the flag, is `top_k`.
         let known: Vec<_> =
             FIELDS.iter().map(|&field| if field == "topk" { "top_k" } else { field }).collect();
@@ -97,9 +96,26 @@ impl SpeechModel for Magpie {
     }
 }
 
+fn read(path: &Path) -> Result<Vec<u8>, Error> {
+    fs::read(path).map_err(|source| Error::File {
+        action: Action::Read,
+        path: path.to_owned(),
+        source,
+    })
+}
+
+/// Reads a file with a list of words.
+fn words(path: &Path) -> Result<Value, Error> {
+    let bytes = read(path)?;
+    let words: Vec<Word> = serde_json::from_slice(&bytes).map_err(|error| {
+        let why = format!("`open_jtalk`: {error}");
+        SessionError::SpeechFields { why }
+    })?;
+    Ok(json!(words))
+}
+
 fn table(path: &Path) -> Result<Pinyin, Error> {
-    let file = |source| Error::File { action: Action::Read, path: path.to_owned(), source };
-    let bytes = fs::read(path).map_err(file)?;
+    let bytes = read(path)?;
     let bad = |why: String| SessionError::SpeechFields { why: format!("`pinyin`: {why}") };
     let text = texts::decode(&bytes).map_err(|why| bad(why.to_string()))?;
     Ok(Pinyin::read(&text)?)
