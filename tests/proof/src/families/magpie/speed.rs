@@ -9,7 +9,7 @@ use acestep_model::{
     },
 };
 use anyhow::{Context, Result};
-use burn::tensor::{Int, Tensor, TensorData};
+use burn::tensor::{DType, Int, Tensor, TensorData};
 use serde_json::{Value, json};
 
 use crate::measure::{
@@ -126,7 +126,7 @@ fn decoder<B: Backend>(geometry: Geometry, place: &Place<B>) -> Result<Run> {
     let last = map(width, decoder.tables() * sizes.code_rows());
     let all = layer * own.stack.n_layers as f64 + last;
     let cost = Cost { flop: all.flop * ROWS as f64, weights: all.weights };
-    let unit = format!("{ROWS} rows after {} steps of {TEXT} ids", BEFORE);
+    let unit = format!("{ROWS} rows after {BEFORE} steps of {TEXT} ids");
     Ok(step(geometry, unit, cost, time))
 }
 
@@ -164,7 +164,8 @@ fn local<B: Backend>(geometry: Geometry, place: &Place<B>) -> Result<Run> {
 fn codec<B: Backend>(frames: usize, place: &Place<B>) -> Result<Run> {
     let config = codec_config()?;
     let device = &place.device;
-    let decoder = cast(nanocodec::Decoder::<B>::init(&config, device), place.dtype).prepacked();
+    // In f32 with every type, as in a run.
+    let decoder = cast(nanocodec::Decoder::<B>::init(&config, device), DType::F32).prepacked();
     let groups = config.codebooks();
     let codes: Vec<i32> = (0..groups * frames).map(|i| (i * 37 % 2016) as i32).collect();
     let codes = Tensor::<B, 2, Int>::from_data(TensorData::new(codes, [groups, frames]), device);
@@ -176,7 +177,7 @@ fn codec<B: Backend>(frames: usize, place: &Place<B>) -> Result<Run> {
     let time = clock::time(work, || wait::<B>(device));
     let seconds = frames as f64 / FRAMES_PER_SECOND;
     Ok(Run {
-        unit: format!("{frames} frames"),
+        unit: format!("{frames} frames in f32"),
         cost: codec_cost(&config.audio_decoder, frames),
         time,
         rate: Rate::new(time.wall_s / seconds, "s per second of speech"),
