@@ -37,7 +37,11 @@ use output::{Output, Outputs};
 pub(crate) fn run(args: &Speak, global: &Global) -> Result<ExitCode> {
     let report = global.report();
     let mut stdin = Stdin::default();
-    let typed = if args.text == "-" { "@-" } else { &args.text };
+    let typed = match args.text.as_deref() {
+        Some("-") => "@-",
+        // Then phonemes or ids were given.
+        typed => typed.unwrap_or_default(),
+    };
     let mut lines = args.follow.then(|| followed(args, &mut stdin)).transpose()?;
     let texts = match &mut lines {
         Some(lines) => vec![lines.first()?],
@@ -48,13 +52,16 @@ pub(crate) fn run(args: &Speak, global: &Global) -> Result<ExitCode> {
     };
     let instruct = read("--instruct", &args.voice.instruct)?;
     let transcript = read("--transcript", &args.voice.transcript)?;
+    let phonemes = read("--phonemes", &args.phonemes)?;
     stdin.check()?;
     let outputs = Outputs::of(args, texts.len())?;
     let Started { engine, kernels, mut notices } = engine::start(&args.place)?;
     let (voices, layout) = (voices(), settings::layout());
     let voices = voices.as_ref().ok();
     let mut fields = args.fields();
-    for (field, text) in [("instruct", instruct), ("transcript", transcript)] {
+    let texts_of_fields =
+        [("instruct", instruct), ("transcript", transcript), ("phonemes", phonemes)];
+    for (field, text) in texts_of_fields {
         fields.extend(text.map(|text| (field.to_owned(), text.into())));
     }
     let model = speech::open(args.model.as_deref(), &mut fields, voices, &layout)?;
@@ -97,7 +104,7 @@ pub(crate) fn run(args: &Speak, global: &Global) -> Result<ExitCode> {
 
 /// Begins to read the lines of standard input, which must be the text.
 fn followed(args: &Speak, stdin: &mut Stdin) -> Result<Lines, CliError> {
-    if args.text != "-" {
+    if args.text.as_deref() != Some("-") {
         let message = "`--follow` reads the text from standard input";
         return Err(CliError::usage(message).hint("give - in place of the text"));
     }

@@ -9,8 +9,8 @@ use serde_json::{Map, Value};
 pub type Fields = Map<String, Value>;
 
 /// Fields of all families whose values are paths of files.
-pub const FILES: [&str; 6] =
-    ["reference", "speaker_1", "words_1", "speaker_2", "words_2", "pinyin"];
+pub const FILES: [&str; 7] =
+    ["reference", "speaker_1", "words_1", "speaker_2", "words_2", "pinyin", "open_jtalk"];
 
 /// True for the value of a field of [`FILES`] that is the content of the file itself.
 pub fn is_content(value: &Value) -> bool {

@@ -11,13 +11,14 @@ use acestep_import::{Layout, MAGPIE_MODELS, Magpie};
 use acestep_model::speech::magpie::Files;
 use acestep_speech::{
     Options, Voices,
-    magpie::{FIELDS, Pinyin, Plan, Request, Tokenizers, tokenizers},
+    magpie::{FIELDS, Pinyin, Plan, Request, Tokenizers, Word, tokenizers},
 };
 use serde_json::Value;
 
 use super::{
     super::{
-        Arriving, Fields, Prepared, Sink, SpeechModel, Wanted, check_fields, no_more, taken, text,
+        Arriving, Fields, Prepared, Sink, SpeechModel, Wanted, check_fields, is_content, no_more,
+        taken, text,
     },
     check_memory, speak,
 };
@@ -41,10 +42,6 @@ pub(in super::super) fn find(
         let codec = text(fields, "codec")?;
         let model = Magpie::find(Some(choice), codec.as_deref().map(Path::new), layout)
             .map_err(Error::checkpoint)?;
-        if model.path().extension().is_some_and(|ending| ending.eq_ignore_ascii_case("gguf")) {
-            let model = Files::name(&model).to_owned();
-            return Err(SessionError::NoVocabulary { model }.into());
-        }
         Ok(Speaker { model: Arc::new(model), tokenizers: OnceLock::new() })
     })
 }
@@ -96,6 +93,22 @@ pub(super) struct Read {
     pub(super) first: Request,
     /// The path of a table of pinyin.
     pub(super) pinyin: Option<String>,
+    /// The path of a list of Japanese words, if the list itself was not given.
+    pub(super) open_jtalk: Option<String>,
+}
+
+impl Read {
+    /// Returns the settings, with the words of the list.
+    ///
+    /// # Errors
+    /// [`Error::File`]; a file that is no list of words.
+    pub(super) fn with_words(self) -> Result<Request, Error> {
+        let Self { mut first, open_jtalk, .. } = self;
+        if let Some(path) = open_jtalk {
+            first.open_jtalk = Some(words(Path::new(&path))?);
+        }
+        Ok(first)
+    }
 }
 
 /// Reads the fields of a request.
@@ -104,6 +117,10 @@ pub(super) struct Read {
 /// A field that the family does not have, or of another type.
 pub(super) fn read(mut fields: Fields, model: &Speaker) -> Result<Read, Error> {
     let pinyin = text(&mut fields, "pinyin")?;
+    let open_jtalk = match fields.get("open_jtalk") {
+        Some(list) if is_content(list) => None,
+        _ => text(&mut fields, "open_jtalk")?,
+    };
     // The name in other families, and of the flag, is `top_k`.
     if let Some(topk) = fields.remove("topk") {
         fields.entry("top_k").or_insert(topk);
@@ -114,7 +131,7 @@ pub(super) fn read(mut fields: Fields, model: &Speaker) -> Result<Read, Error> {
     }
     let first = serde_json::from_value(Value::Object(fields))
         .map_err(|error| SessionError::SpeechFields { why: error.to_string() })?;
-    Ok(Read { first, pinyin })
+    Ok(Read { first, pinyin, open_jtalk })
 }
 
 /// Returns the names of the fields, as other families spell them.
@@ -162,9 +179,9 @@ impl SpeechModel for Speaker {
     }
 
     fn check(&self, text: &str, fields: &Fields, _voices: Option<&Voices>) -> Result<(), Error> {
-        let Read { first, pinyin } = read(fields.clone(), self)?;
-        match pinyin {
-            // Syllables are known when the table is read.
+        let Read { first, pinyin, open_jtalk } = read(fields.clone(), self)?;
+        match pinyin.or(open_jtalk) {
+            // Syllables and words are known when their file is read.
             Some(_) => Ok(()),
             None => self.plans(&first, vec![text.to_owned()], 0, None).map(drop),
         }
@@ -191,16 +208,33 @@ impl SpeechModel for Speaker {
         _notices: &mut Vec<Notice>,
     ) -> Result<Box<dyn Prepared + '_>, Error> {
         let Wanted { texts, fields, seed, lines, .. } = wanted;
-        let Read { first, pinyin } = read(fields, self)?;
-        let pinyin = pinyin.map(|path| table(Path::new(&path))).transpose()?;
+        let mut read = read(fields, self)?;
+        let pinyin = read.pinyin.take().map(|path| table(Path::new(&path))).transpose()?;
+        let first = read.with_words()?;
         let plans = self.plans(&first, texts, seed, pinyin.as_ref())?;
         Ok(Box::new(Planned { model: &self.model, plans, lines }))
     }
 }
 
+fn bytes_of(path: &Path) -> Result<Vec<u8>, Error> {
+    fs::read(path).map_err(|source| Error::File {
+        action: Action::Read,
+        path: path.to_owned(),
+        source,
+    })
+}
+
+/// Reads a file with a list of words.
+fn words(path: &Path) -> Result<Vec<Word>, Error> {
+    serde_json::from_slice(&bytes_of(path)?).map_err(|error| {
+        let why = format!("`open_jtalk`: {error}");
+        SessionError::SpeechFields { why }.into()
+    })
+}
+
+/// Reads a table of syllables.
 pub(super) fn table(path: &Path) -> Result<Pinyin, Error> {
-    let file = |source| Error::File { action: Action::Read, path: path.to_owned(), source };
-    let bytes = fs::read(path).map_err(file)?;
+    let bytes = bytes_of(path)?;
     let bad = |why: String| SessionError::SpeechFields { why: format!("`pinyin`: {why}") };
     let text = texts::decode(&bytes).map_err(|why| bad(why.to_string()))?;
     Ok(Pinyin::read(&text)?)

@@ -18,7 +18,7 @@ use super::{
         resident::{Arriving, Ready, SpeechOn, VOICES, no_more},
     },
     check_memory,
-    prepare::{Read, Speaker, read, table},
+    prepare::{Speaker, read, table},
     speak_with,
 };
 
@@ -77,8 +77,9 @@ impl<B: Backend> SpeechOn<B> for Resident<B> {
     ) -> Result<Box<dyn Ready + '_>, Error> {
         let Wanted { texts, fields, seed, lines, .. } = wanted;
         let decided = fields.clone();
-        let Read { first, pinyin } = read(fields, &self.model)?;
-        let pinyin = pinyin.map(|path| self.table(Path::new(&path))).transpose()?;
+        let mut read = read(fields, &self.model)?;
+        let pinyin = read.pinyin.take().map(|path| self.table(Path::new(&path))).transpose()?;
+        let first = read.with_words()?;
         let text = texts.first().cloned().unwrap_or_default();
         let plans = self.model.plans(&first, texts, seed, pinyin.as_deref())?;
         Ok(Box::new(Turn { on: self, text, fields: decided, plans, lines }))
@@ -103,6 +104,7 @@ impl<B: Backend> Ready for Turn<'_, B> {
     fn decided(&self) -> Fields {
         let mut fields = self.fields.clone();
         fields.remove("pinyin");
+        fields.remove("open_jtalk");
         if let Some(plan) = self.plans.first() {
             fields.insert("text".to_owned(), json!(self.text));
             fields.insert("voice".to_owned(), json!(plan.voice));
