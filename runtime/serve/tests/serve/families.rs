@@ -19,7 +19,7 @@ use acestep_serve::{
     worker::Worker,
 };
 use acestep_session::speech::{self, Fields, Sink, Wanted};
-use acestep_speech::{Options, Spoken};
+use acestep_speech::{Options, Spoken, Voices};
 use burn::tensor::DType;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -49,6 +49,7 @@ const SCRIPT: &str =
 struct Real {
     running: Running,
     layout: Layout,
+    voices: Voices,
     is_draining: &'static AtomicBool,
     folder: TempDir,
 }
@@ -76,8 +77,10 @@ impl Real {
     async fn start() -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let layout = layout(&folder.path().join("models"));
+        let voices = Voices::new(folder.path().join("voices"));
         let installed = || {
-            Installed::new(layout.clone(), None, Some("tiny".to_owned()), Some("dia2-1b".into()))
+            let (model, speech) = (Some("tiny".to_owned()), Some("dia2-1b".to_owned()));
+            Installed::new(layout.clone(), Some(voices.clone()), model, speech)
         };
         let queue = Queue::open(&folder.path().join("data"), None).await;
         let catalog = Arc::new(installed());
@@ -97,7 +100,7 @@ impl Real {
             let run = runner::run(&worker, &runtime, &installed, ENGINE, start);
             run.expect("a device").expect("a queue");
         });
-        Self { running, layout, is_draining, folder }
+        Self { running, layout, voices, is_draining, folder }
     }
 
     /// Runs a job, and returns it.
@@ -125,7 +128,8 @@ impl Real {
         let model = speech::open(Some(model), &mut Fields::new(), None, &self.layout);
         let model = model.expect("a model");
         let texts = vec![text.to_owned()];
-        let wanted = Wanted { texts, fields, seed, voices: None, lines: false };
+        let voices = Some(&self.voices);
+        let wanted = Wanted { texts, fields, seed, voices, lines: false };
         let ready = model.prepare(wanted, &mut Vec::new()).expect("a good request");
         let mut sink = Kept(None);
         ready.speak(ENGINE, Options::default(), &Unobserved, &mut sink).expect("speech");
@@ -253,11 +257,12 @@ async fn a_wrong_field_voice_or_model_is_refused_by_name() {
     let id = real.send(recording(900.0).0).await;
     for (request, status, code, words) in [
         (
-            json!({ "model": "dia2-1b", "voice": "x" }),
+            json!({ "model": "dia2-1b", "reference": id }),
             400,
             "unknown_key",
-            "`dia2-1b` takes no `voice`",
+            "`dia2-1b` takes no `reference`",
         ),
+        (json!({ "model": "dia2-1b", "voice": "x" }), 404, "voice_not_found", "`x`"),
         (json!({ "model": "dia2-1b", "top_p": 0.5 }), 400, "unknown_key", "top_p"),
         (json!({ "model": "magpie-357m", "voice": "Nobody" }), 404, "voice_not_found", "Nobody"),
         (json!({ "model": "magpie-357m", "language": "xx" }), 400, "bad_value", "xx"),
@@ -483,4 +488,34 @@ async fn row_32_a_client_of_stream_dia2_hears_a_text_with_its_marks() {
     assert!(others.iter().all(|message| message[0] == 0));
     let heard: Vec<u8> = others.iter().flat_map(|message| &message[1..]).copied().collect();
     assert!(heard == whole, "{} and {} bytes", heard.len(), whole.len());
+}
+
+/// Rows 1 and 19: a voice that `acestep voice make` kept begins every text.
+#[tokio::test(flavor = "multi_thread")]
+async fn row_19_a_kept_voice_of_a_dialogue_speaks_as_on_the_command_line() {
+    let real = Real::start().await;
+    let (sound, words) = recording(900.0);
+    let path = real.folder.path().join("me.wav");
+    fs::write(&path, sound).expect("written");
+    let fields = json!({ "speaker_1": path, "words_1": words });
+    let fields = fields.as_object().expect("an object").clone();
+    let model = speech::open(Some("dia2-1b"), &mut Fields::new(), None, &real.layout);
+    let model = model.expect("a model");
+    let ready = model.prepare_voice(fields, ENGINE, &mut Vec::new()).expect("recordings");
+    let kept = ready.keep(ENGINE, &Unobserved).expect("a voice");
+    real.voices.create().expect("a folder");
+    kept.write(&real.voices.path("both").expect("a name"), Existing::Keep).expect("written");
+    let listed = real.running.url("/v1/audio/voices");
+    let listed = client(move || body(get(&listed))).await;
+    let listed = listed["voices"].as_array().expect("voices").clone();
+    let both = listed.iter().find(|voice| voice["id"] == "both").expect("the voice is listed");
+    assert_eq!((&both["model"], &both["is_kept"]), (&json!("dia2-1b"), &json!(true)));
+    let text = "[S1] hello there";
+    let own = real.own("dia2-1b", text, json!({ "voice": "both", "seed": 4, "max_steps": 40 }));
+    let request = json!({ "text": text, "voice": "both", "seed": 4, "max_steps": 40 });
+    for time in ["first", "from memory"] {
+        let job = real.job(request.clone()).await;
+        assert_eq!(job["resolved"]["voice"], "both", "{job:#}");
+        assert!(real.output(&job, "1.wav").await[44..] == own, "{time}");
+    }
 }

@@ -6,6 +6,8 @@ use std::{
     time::SystemTime,
 };
 
+use acestep_engine::{Action, Error};
+
 /// A file as it was seen; one that was written again is another one.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Seen {
@@ -16,10 +18,15 @@ pub(super) struct Seen {
 }
 
 impl Seen {
-    /// Looks at a file; none if it is not there.
-    pub(super) fn of(path: &Path) -> Option<Self> {
-        let found = fs::metadata(path).ok()?;
-        let (path, bytes) = (path.to_owned(), found.len());
-        Some(Self { path, bytes, modified: found.modified().ok() })
+    /// Looks at a file.
+    ///
+    /// # Errors
+    /// [`Error::File`] if it cannot be looked at.
+    pub(super) fn of(path: &Path) -> Result<Self, Error> {
+        let path = path.to_owned();
+        match fs::metadata(&path) {
+            Ok(found) => Ok(Self { path, bytes: found.len(), modified: found.modified().ok() }),
+            Err(source) => Err(Error::File { action: Action::Read, path, source }),
+        }
     }
 }

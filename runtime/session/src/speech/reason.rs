@@ -17,7 +17,9 @@ pub fn reason(error: &Error) -> Option<Reason> {
     if let Some(error) = error.family::<SessionError>() {
         return match error {
             SessionError::SpeechFields { .. } => Some(("bad_value", None)),
-            SessionError::KeptVoice { .. } => Some(("voice_not_found", Some("voice".into()))),
+            SessionError::KeptVoice { .. } | SessionError::NoVoices => {
+                Some(("voice_not_found", Some("voice".into())))
+            }
             SessionError::SpeechTooLarge(_) => Some(("out_of_memory", None)),
             SessionError::Line { error, .. } => reason(error),
             _ => None,

@@ -95,8 +95,7 @@ impl<B: Backend> SpeechOn<B> for Resident<B> {
         if let Some(name) = voice {
             let path = voices.ok_or(SessionError::NoVoices)?.existing(&name)?;
             // Looked at before it is read: a file that is written meanwhile is another one.
-            let seen = Seen::of(&path);
-            turn.key = seen.map(|seen| Key { speakers: vec![(seen, Vec::new())], rows });
+            turn.key = Some(Key { speakers: vec![(Seen::of(&path)?, Vec::new())], rows });
             if turn.known().is_none() {
                 turn.source = Source::Kept(Box::new(KeptSnapshot::read(&path)?));
             }
@@ -106,18 +105,15 @@ impl<B: Backend> SpeechOn<B> for Resident<B> {
             return Ok(Box::new(turn));
         }
         let mut files = Vec::new();
-        let mut key = Some(Key { speakers: Vec::new(), rows });
+        let mut key = Key { speakers: Vec::new(), rows };
         for Given { sound, words } in given {
             // Looked at before it is read: a file that is written meanwhile is another one.
-            let seen = Seen::of(&sound);
+            let seen = Seen::of(&sound)?;
             let words = words.read(&sound)?;
-            match (&mut key, seen) {
-                (Some(key), Some(seen)) => key.speakers.push((seen, words.clone())),
-                _ => key = None,
-            }
+            key.speakers.push((seen, words.clone()));
             files.push((sound, words));
         }
-        turn.key = key;
+        turn.key = Some(key);
         if turn.known().is_none() {
             let mut speakers = Vec::new();
             for (sound, words) in files {

@@ -45,15 +45,12 @@ impl<B: Backend> Resident<B> {
 
     /// Reads a table of syllables, or takes the one in memory.
     fn table(&self, path: &Path) -> Result<Arc<Pinyin>, Error> {
-        let seen = Seen::of(path);
-        if let Some(known) = seen.as_ref().and_then(|seen| self.tables.borrow_mut().get(seen)) {
+        let seen = Seen::of(path)?;
+        if let Some(known) = self.tables.borrow_mut().get(&seen) {
             return Ok(known);
         }
-        let read = Arc::new(table(path)?);
-        if let Some(seen) = seen {
-            let bytes = seen.bytes;
-            self.tables.borrow_mut().put(seen, bytes, read.clone());
-        }
+        let (bytes, read) = (seen.bytes, Arc::new(table(path)?));
+        self.tables.borrow_mut().put(seen, bytes, read.clone());
         Ok(read)
     }
 }

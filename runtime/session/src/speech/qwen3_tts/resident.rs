@@ -55,12 +55,13 @@ impl<B: Backend> Resident<B> {
         voices: Option<&Voices>,
         notices: &mut Vec<Notice>,
     ) -> Result<(Rc<Voice>, Option<Key>), Error> {
+        // Looked at before it is read: a file that is written meanwhile is another one.
         let key = match (&recording, name) {
-            // Looked at before it is read: a file that is written meanwhile is another one.
-            (Some((path, words)), _) => Seen::of(path).map(|seen| (seen, words.clone())),
-            (None, Some(name)) => voices
-                .and_then(|voices| voices.existing(name).ok())
-                .and_then(|path| Some((Seen::of(&path)?, None))),
+            (Some((path, words)), _) => Some((Seen::of(path)?, words.clone())),
+            (None, Some(name)) => match voices.and_then(|voices| voices.existing(name).ok()) {
+                Some(path) => Some((Seen::of(&path)?, None)),
+                None => None,
+            },
             (None, None) => None,
         };
         if let Some((voice, _)) = key.as_ref().and_then(|key| self.voices.borrow_mut().get(key)) {
