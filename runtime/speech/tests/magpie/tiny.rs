@@ -132,7 +132,9 @@ impl Tiny {
     /// A model that never writes its end, with a codec that writes zeros.
     pub(crate) fn silent(frames: usize) -> Self {
         let run = json!({ "max_decoder_steps": 50, "topk": 20, "min_generated_frames": 1000 });
-        let model = Self::with(frames, run);
+        let mut model = Self::with(frames, run);
+        // As many frames in a second as the released codec has.
+        model.codec_config.sample_rate = 689;
         Self { codec: model.codec.clone().map(&mut Zeros), ..model }
     }
 }

@@ -11,12 +11,20 @@ use serde_json::{Map, Value as Json, json};
 use super::{Found, put};
 use crate::foreign::gguf::{Value, values::Values};
 
+/// The class of the tokenizers of bytes. Their tokens are not texts: one is the end of a line.
+const BYTES: &str = "AutoTokenizer";
+
 /// The name under which the tokens of a tokenizer are found.
 fn vocabulary(tokenizer: &str) -> String {
     format!("{tokenizer}.tokens")
 }
 
-/// Returns the tokens of each tokenizer, one a line, by [`vocabulary`].
+/// Returns the class of a tokenizer with its module.
+fn class<'a>(values: &'a Values<'_>, tokenizer: &str) -> Found<&'a str> {
+    values.text(&format!("tokenizer.{tokenizer}.target"))
+}
+
+/// Returns the tokens of each tokenizer but those of bytes, one a line, by [`vocabulary`].
 pub(super) fn vocabularies(values: &Values<'_>) -> Found<BTreeMap<String, Vec<u8>>> {
     let names = values.texts("tokenizer.names")?;
     let (sizes, offsets) =
@@ -43,11 +51,14 @@ pub(super) fn vocabularies(values: &Values<'_>) -> Found<BTreeMap<String, Vec<u8
         }
         // Sizes sum to the length of the list.
         let own = &tokens[first as usize..(first + size) as usize];
+        first += size;
+        if class(values, name)? == BYTES {
+            continue;
+        }
         if let Some(token) = own.iter().find(|token| token.contains('\n')) {
             return Err(format!("`{name}` has the token {token:?}, which is two lines"));
         }
         vocabularies.insert(vocabulary(name), own.join("\n").into_bytes());
-        first += size;
     }
     Ok(vocabularies)
 }
@@ -64,8 +75,11 @@ pub(super) fn tokenizers(values: &Values<'_>) -> Found<Map<String, Json>> {
     for name in names {
         let get = |key: &str| json_of(values.get(&format!("tokenizer.{name}.{key}"))?);
         let mut block = Map::new();
-        put(&mut block, "_target_", values.text(&format!("tokenizer.{name}.target"))?);
-        put(&mut block, "vocabulary", format!("nemo:{}", vocabulary(name)));
+        let class = class(values, name)?;
+        put(&mut block, "_target_", class);
+        if class != BYTES {
+            put(&mut block, "vocabulary", format!("nemo:{}", vocabulary(name)));
+        }
         let own = [
             "punct",
             "apostrophe",
