@@ -12,7 +12,7 @@ use super::{
 };
 
 /// `-2 sqrt(2 / pi)`
-const SLOPE: f32 = -1.595_769_1;
+const SLOPE: f32 = -1.595_769;
 /// The coefficient of the cube.
 const CUBE: f32 = 0.044_715;
 
