@@ -25,13 +25,15 @@ use super::{
 
 /// A recording by its file and its words, or a kept voice by its file.
 type Key = (Seen, Option<String>);
+/// A voice, and its state on the device.
+type Known<B> = (Rc<Voice>, Rc<Loaded<B>>);
 
 /// A model with its networks.
 pub(in super::super) struct Resident<B: Backend> {
     model: Arc<Qwen3Tts>,
     networks: Networks<'static, B>,
     /// Voices with their state on the device.
-    voices: RefCell<Recent<Key, (Rc<Voice>, Rc<Loaded<B>>)>>,
+    voices: RefCell<Recent<Key, Known<B>>>,
 }
 
 impl<B: Backend> Resident<B> {
