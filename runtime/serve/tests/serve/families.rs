@@ -132,7 +132,7 @@ impl Real {
         let wanted = Wanted { texts, fields, seed, voices, lines: false };
         let ready = model.prepare(wanted, &mut Vec::new()).expect("a good request");
         let mut sink = Kept(None);
-        ready.speak(ENGINE, Options::default(), &Unobserved, &mut sink).expect("speech");
+        ready.speak(ENGINE, Options::default(), None, &Unobserved, &mut sink).expect("speech");
         let path = self.folder.path().join("own.wav");
         let encoding = Encoding::new(Format::Wav16);
         let audio = sink.0.expect("a result").audio;
