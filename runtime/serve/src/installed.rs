@@ -1,6 +1,8 @@
 //! The catalog of this machine: models inside the program, in the models directories and in the hub's
 //! cache; kept voices.
 
+mod common;
+
 use acestep_engine::{Notice, nearest};
 use acestep_import::{
     Adapter, BUILT_IN_MODELS, DEMO, Layout, Presence, Qwen3Tts, Release, SPEECH_MODELS,
@@ -112,9 +114,9 @@ impl Installed {
     }
 
     /// Names of the models that a job can have.
-    pub(crate) fn runnable(&self) -> Vec<String> {
+    fn runnable(&self) -> impl Iterator<Item = String> {
         let families = [Family::Music, Family::Speech].into_iter();
-        families.flat_map(|family| self.names(family)).map(|(name, _)| name).collect()
+        families.flat_map(|family| self.names(family)).map(|(name, _)| name)
     }
 
     /// Refuses a model that is not in the list. Names are never paths.
@@ -173,7 +175,7 @@ impl Installed {
             Plan::resolve(&request, &info).map_err(|error| of(&error))?;
         }
         let notices = notices.into_iter().map(|notice| notice.0).collect();
-        Ok(Checked { model: Some(name), notices })
+        Ok(Checked { model: Some(self.common_name(&name)), notices })
     }
 
     fn speech(&self, object: &Map<String, Value>) -> Result<Checked, JobError> {
@@ -200,7 +202,7 @@ impl Installed {
         };
         acestep_speech::qwen3_tts::check_request(&plain, kept || has_voice, &folder)
             .map_err(|error| of(&error))?;
-        Ok(Checked { model: Some(name), notices: Vec::new() })
+        Ok(Checked { model: Some(self.common_name(&name)), notices: Vec::new() })
     }
 
     /// Checks the model of a request that is about a sound.
@@ -208,7 +210,7 @@ impl Installed {
         let name = model.unwrap_or_else(|| self.model.clone());
         self.require(Family::Music, "model", &name)?;
         let notices = notices.into_iter().map(|notice| notice.0).collect();
-        Ok(Checked { model: Some(name), notices })
+        Ok(Checked { model: Some(self.common_name(&name)), notices })
     }
 
     fn is_base(&self, model: &Qwen3Tts) -> bool {
