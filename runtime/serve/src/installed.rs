@@ -1,6 +1,7 @@
 //! The catalog of this machine: models inside the program, in the models directories and in the hub's
 //! cache; kept voices.
 
+mod common;
 mod of_speech;
 
 use std::sync::{Arc, Mutex};
@@ -123,9 +124,9 @@ impl Installed {
     }
 
     /// Names of the models that a job can have.
-    pub(crate) fn runnable(&self) -> Vec<String> {
+    fn runnable(&self) -> impl Iterator<Item = String> {
         let families = [Family::Music, Family::Speech].into_iter();
-        families.flat_map(|family| self.names(family)).map(|(name, _)| name).collect()
+        families.flat_map(|family| self.names(family)).map(|(name, _)| name)
     }
 
     /// Refuses a model that is not in the list. Names are never paths.
@@ -176,7 +177,7 @@ impl Installed {
             Plan::resolve(&request, &info).map_err(|error| of(&error))?;
         }
         let notices = notices.into_iter().map(|notice| notice.0).collect();
-        Ok(Checked { model: Some(name), notices })
+        Ok(Checked { model: Some(self.common_name(&name)), notices })
     }
 
     /// Checks the model of a request that is about a sound.
@@ -184,7 +185,7 @@ impl Installed {
         let name = model.unwrap_or_else(|| self.model.clone());
         self.require(Family::Music, "model", &name)?;
         let notices = notices.into_iter().map(|notice| notice.0).collect();
-        Ok(Checked { model: Some(name), notices })
+        Ok(Checked { model: Some(self.common_name(&name)), notices })
     }
 }
 

@@ -49,7 +49,7 @@ impl Installed {
         }
         let voices = self.voices.as_ref();
         model.check(&request.text, &request.fields, voices).map_err(|error| of(&error))?;
-        Ok(Checked { model: Some(name), notices: Vec::new() })
+        Ok(Checked { model: Some(self.common_name(&name)), notices: Vec::new() })
     }
 
     /// Returns the models of speech.
