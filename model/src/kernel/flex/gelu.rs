@@ -76,7 +76,7 @@ mod tests {
         }
     }
 
-    /// Where the exponential is infinite the result is -0, and NaN stays NaN.
+    /// The result is -0 if the exponential is infinite. NaN stays NaN.
     #[test]
     fn its_ends_are_those_of_the_formula() {
         let x = [-1e9, -40.0, 0.0, 40.0, 1e9, f32::NAN];

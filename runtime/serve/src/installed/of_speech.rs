@@ -77,7 +77,8 @@ impl Installed {
         let kept = self.voices.as_ref();
         for id in self.kept_names() {
             if let Some(found) = kept.and_then(|voices| speech::read_kept(voices, &id).ok()) {
-                voices.push(Voice { id, model: found.model, is_kept: true });
+                let model = self.common_name(&found.model);
+                voices.push(Voice { id, model, is_kept: true });
             }
         }
         voices

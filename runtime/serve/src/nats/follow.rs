@@ -1,4 +1,4 @@
-//! What a process knows of a bucket: all changes, in their order.
+//! A bucket as a process knows it: all changes, in their order.
 
 use std::{
     sync::{Arc, Weak},

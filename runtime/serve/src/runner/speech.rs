@@ -146,7 +146,7 @@ fn spoken(
     let Some(spoken) = sink.spoken else { return Err(songs::internal().into()) };
     notify(task.observe, spoken.notices());
     if let Some(incoming) = incoming {
-        // Whoever sent the text learns what of it was spoken.
+        // The client that sent the text learns how many pieces were spoken.
         resolved["appended"] = incoming.taken().into();
     }
     (task.resolved)(resolved.clone());

@@ -260,7 +260,7 @@ async fn a_wrong_field_voice_or_model_is_refused_by_name() {
             json!({ "model": "dia2-1b", "reference": id }),
             400,
             "unknown_key",
-            "`dia2-1b` takes no `reference`",
+            "takes no `reference`",
         ),
         (json!({ "model": "dia2-1b", "voice": "x" }), 404, "voice_not_found", "`x`"),
         (json!({ "model": "dia2-1b", "top_p": 0.5 }), 400, "unknown_key", "top_p"),

@@ -201,7 +201,7 @@ async fn speech_that_cannot_be_made_has_a_reason_for_each_field() {
         let request = &job["request"];
         assert_eq!(
             (&request["transcript"], &request["language"]),
-            (&json!("hi"), &json!("english"))
+            (&json!("hi"), &json!("English"))
         );
         assert_eq!(request["instruct"], "calm");
         assert_eq!(request["reference"].as_str().map(str::len), Some(36));

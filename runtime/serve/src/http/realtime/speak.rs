@@ -17,7 +17,7 @@ use crate::{
 pub(super) struct Open {
     /// The pieces after the first.
     pieces: Vec<String>,
-    /// Those of them that are on disk.
+    /// The number of these pieces that are on disk.
     written: usize,
     /// True if no more will come.
     pub(super) is_ended: bool,
