@@ -89,7 +89,7 @@ def speech_is_heard_while_it_is_made(context, server):
     page = tab.page
     page.get_by_role("tab", name="Speech").click()
     page.get_by_label("Text").fill("slow words are heard")
-    page.get_by_role("button", name="Speak").click()
+    page.get_by_role("button", name="Speak", exact=True).click()
     listen = page.get_by_role("button", name="Listen to slow words are heard")
     listen.click()
     expect(listen).to_have_text(re.compile("^Listening, 0:0[01]$"))
@@ -330,7 +330,7 @@ def speech_is_made_with_a_voice_of_the_server(context, server):
     page.get_by_role("combobox", name="Voice").select_option("vivian")
     page.get_by_role("combobox", name="Language").select_option("english")
     page.get_by_label("Manner").fill("calm")
-    page.get_by_role("button", name="Speak").click()
+    page.get_by_role("button", name="Speak", exact=True).click()
     expect(tab.card("Good morning")).to_be_visible()
     wanted = {"text": "Good morning", "voice": "vivian", "language": "english", "instruct": "calm"}
     assert last_request(tab) == wanted
@@ -356,7 +356,7 @@ def speech_has_the_fields_of_its_model(context, server):
     page.get_by_text("More settings").click()
     page.get_by_label("Guidance").fill("6")
     page.get_by_label("Play it while it is made").check()
-    page.get_by_role("button", name="Speak").click()
+    page.get_by_role("button", name="Speak", exact=True).click()
     expect(tab.card("[S1] Really? [S2] Really.")).to_be_visible()
     # It was heard, and its file is in the player.
     expect(page.get_by_role("slider", name="Position")).to_have_attribute("max", "1")
