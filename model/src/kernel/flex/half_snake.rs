@@ -48,7 +48,7 @@ mod tests {
 
     /// An odd number of channels has the larger half in the second part; frequencies of both signs.
     #[test]
-    fn it_is_the_reference_whoever_holds_the_input_and_however_it_lies() {
+    fn it_is_the_reference_for_owned_shared_and_strided_inputs() {
         for (batch, channels, samples) in [(1, 2, 1), (2, 3, 5), (1, 27, 4801), (2, 864, 8)] {
             let x = random([batch, channels, samples]) * 3.0;
             let alpha = random([1, channels / 2, 1]) + 2.0;
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_that_is_none_stays_none_in_both_halves() {
+    fn nan_stays_nan_in_both_halves() {
         let x = Tensor::<Flex, 3>::from_data([[[f32::NAN], [f32::NAN]]], &Default::default());
         let alpha = Tensor::<Flex, 3>::ones([1, 1, 1], &Default::default());
         let y = tensor::<Flex, 3>(half_snake(primitive(x), primitive(alpha)));
