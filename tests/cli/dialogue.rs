@@ -1,14 +1,18 @@
 //! `speak` with a dialogue model: a script, its words, recordings of the speakers.
 
-use std::path::Path;
+use std::{io::Write as _, path::Path, process::Stdio};
 
 use crate::{Place, Run, speak::base};
 
+/// The tiny model.
+fn model() -> String {
+    let model = "../tests/goldens/checkpoints_dia2/Dia2-tiny-alt";
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(model).display().to_string()
+}
+
 /// A script for the tiny model, at most 40 steps.
 fn dialogue(place: &Place, args: &[&str]) -> Run {
-    let model = "../tests/goldens/checkpoints_dia2/Dia2-tiny-alt";
-    let model = Path::new(env!("CARGO_MANIFEST_DIR")).join(model).display().to_string();
-    let short = ["speak", "--model", &model, "--max-steps", "40", "--seed", "4"];
+    let short = ["speak", "--model", &model(), "--max-steps", "40", "--seed", "4"];
     place.run(&[&short[..], args].concat())
 }
 
@@ -29,6 +33,80 @@ fn a_script_is_spoken_and_its_words_have_times() {
     assert_eq!(place.read("a.wav"), place.read("b.wav"));
     let other = [script, "--json", "-o", "c.wav", "--cfg-filter-k", "2"];
     assert_ne!(dialogue(&place, &other).succeeded().json()["codes"], object["codes"]);
+}
+
+/// The lines come one by one; the sound is that of the whole text.
+#[test]
+fn a_script_that_arrives_line_by_line_sounds_as_the_whole() {
+    let place = Place::new();
+    let script = "[S1] hello there, my friend\n[S2] how are you today";
+    place.write("talk.txt", script);
+    dialogue(&place, &["@talk.txt", "-o", "a.wav"]).succeeded();
+    let mut command = place.command(&[
+        "speak",
+        "-",
+        "--follow",
+        "--model",
+        &model(),
+        "--max-steps",
+        "40",
+        "--seed",
+        "4",
+        "-o",
+        "b.wav",
+    ]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("the program starts");
+    let mut stdin = child.stdin.take().expect("a pipe");
+    for line in script.lines() {
+        writeln!(stdin, "{line}\n").expect("it reads");
+    }
+    drop(stdin);
+    Run::from(child.wait_with_output().expect("it ends")).succeeded();
+    assert_eq!(place.read("a.wav"), place.read("b.wav"));
+    dialogue(&place, &["hello", "--follow"]).failed(2).says("reads the text from standard input");
+    let other = ["speak", "-", "--follow", "--model", "tiny-speech", "-o", "c.wav"];
+    place.run(&other).failed(2).says("`tiny-speech` takes no text while it speaks");
+}
+
+/// The script goes on after the recordings, with and without their files.
+#[test]
+fn the_voices_of_two_speakers_are_kept() {
+    let place = Place::new();
+    let run = |args: &[&str]| {
+        let mut command = place.command(args);
+        command.env("XDG_DATA_HOME", place.path("data"));
+        Run::from(command.output().expect("the program starts"))
+    };
+    let sound = ["speak", "Hello.", "--model", "tiny-speech", "--max-new-tokens", "20"];
+    run(&[&sound[..], &["--seed", "4", "-o", "me.wav"]].concat()).succeeded();
+    place.write("me.json", r#"[{"text": "hello", "start": 0.1, "end": 0.4}]"#);
+    let model = model();
+    let make = ["voice", "make", "both", "--model", &model, "--speaker-1", "me.wav"];
+    let both = [&make[..], &["--speaker-2", "me.wav", "--words-2", "me.json"]].concat();
+    run(&both).succeeded().says("two speakers, with its words, by Dia2-tiny-alt");
+    let show = run(&["voice", "show", "both", "--json"]).succeeded().json();
+    assert_eq!(show["transcripts"], serde_json::json!(["hello", "hello"]));
+    for file in ["me.wav", "me.json"] {
+        std::fs::remove_file(place.path(file)).expect("a file");
+    }
+    let speak = |more: &[&str]| {
+        let short = ["speak", "[S1] hello there", "--model", &model, "--max-steps", "20"];
+        run(&[&short[..], &["--seed", "4", "--voice", "both"], more].concat())
+    };
+    let first = speak(&["-o", "a.wav"]).succeeded();
+    assert!(!first.stderr.contains("read anew"), "{}", first.stderr);
+    speak(&["-o", "b.wav"]).succeeded();
+    assert_eq!(place.read("a.wav"), place.read("b.wav"));
+    // In another type the recordings are read anew from their codes.
+    speak(&["--dtype", "f32", "-o", "c.wav"]).succeeded().says("its recordings are read anew");
+    speak(&["--speaker-1", "me.wav", "-o", "d.wav"]).failed(2).says("cannot be used with");
+    run(&["speak", "hello", "--voice", "both", "--model", &base(), "-o", "e.wav"])
+        .failed(1)
+        .says("it was made with a model of another family");
+    run(&["voice", "make", "x", "--model", &model, "--reference", "a.wav"])
+        .failed(2)
+        .says("takes no `--reference`");
 }
 
 #[test]

@@ -10,6 +10,8 @@ mod devices;
 mod dialogue;
 mod editing;
 mod examples;
+#[cfg(unix)]
+mod families;
 mod files;
 // Included by path: the test library would add its backend to any build of the program.
 #[path = "../src/foreign/mod.rs"]

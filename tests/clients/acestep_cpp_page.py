@@ -76,7 +76,7 @@ kind, decoded = finished(server.form("/vae", {}, [source, options]))
 assert kind == "audio/wav" and decoded[:4] == b"RIFF"
 
 # Cancel, and a failure with its reason.
-slow = server.post("/synth", {"caption": "slow", "output_format": "wav16"})
+slow = server.post("/synth", {"caption": "long", "output_format": "wav16"})
 status, _, _ = server.send(f"/job?id={slow['id']}&cancel=1", b"", None, "POST")
 assert status == 200
 while (state := server.get(f"/job?id={slow['id']}")["status"]) == "running":

@@ -373,3 +373,26 @@ fn no_family_names_another() {
         }
     }
 }
+
+/// The server knows models of speech by the traits of `acestep_session::speech` alone.
+#[test]
+fn the_server_names_no_family_of_speech() {
+    const FAMILIES: [&str; 12] = [
+        "qwen3_tts",
+        "dia2",
+        "magpie",
+        "mimi",
+        "nanocodec",
+        "Qwen3Tts",
+        "Dia2",
+        "Magpie",
+        "SPEECH_MODELS",
+        "DIALOGUE_MODELS",
+        "MAGPIE_MODELS",
+        "TINY_SPEECH",
+    ];
+    let found = identifiers("runtime/serve/src");
+    assert!(found.len() > 1000, "{}", found.len());
+    let named: Vec<_> = FAMILIES.iter().filter(|family| found.contains(**family)).collect();
+    assert!(named.is_empty(), "{named:?}");
+}

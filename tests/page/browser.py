@@ -48,7 +48,7 @@ class Server:
         key = ["1", "200", "-", self.key] if self.key else []
         command = [str(SERVER), self.folder, str(self.port), *key]
         self.process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
-        for _ in range(100):
+        for _ in range(2400):
             try:
                 urllib.request.urlopen(self.url + "healthz", timeout=1)
                 return
@@ -73,7 +73,7 @@ class Tab:
         self.problems = []
         self.page = context.new_page()
         self.page.set_viewport_size({"width": width, "height": height})
-        self.page.set_default_timeout(8000)
+        self.page.set_default_timeout(120_000)
         self.page.on("pageerror", lambda error: self.problems.append(f"script: {error}"))
         self.page.on("request", self.look)
         if os.environ.get("ACESTEP_PAGE_FROM_DISK"):

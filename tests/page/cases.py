@@ -8,6 +8,9 @@ from playwright.sync_api import expect
 
 from browser import Server, Tab
 
+# A busy machine may need long.
+expect.set_options(timeout=120_000)
+
 CASES = []
 LYRICS = "[verse]\nRain on the window\nLight in the hall\n[chorus]\nStay a while"
 
@@ -67,7 +70,7 @@ def a_song_is_heard_while_it_is_made_and_goes_on_as_its_file(context, server):
     position = page.get_by_role("slider", name="Position")
     seconds = float(position.input_value())
     assert 1 < seconds < 7, seconds
-    expect(page.get_by_role("button", name="Play", exact=True)).to_be_visible(timeout=12000)
+    expect(page.get_by_role("button", name="Play", exact=True)).to_be_visible(timeout=120_000)
     # A listener who stops hears nothing more, and the job goes on.
     tab.make("heard again", duration=8)
     listen = page.get_by_role("button", name="Listen to heard again")
@@ -86,7 +89,7 @@ def speech_is_heard_while_it_is_made(context, server):
     page = tab.page
     page.get_by_role("tab", name="Speech").click()
     page.get_by_label("Text").fill("slow words are heard")
-    page.get_by_role("button", name="Speak").click()
+    page.get_by_role("button", name="Speak", exact=True).click()
     listen = page.get_by_role("button", name="Listen to slow words are heard")
     listen.click()
     expect(listen).to_have_text(re.compile("^Listening, 0:0[01]$"))
@@ -271,7 +274,7 @@ def a_server_that_was_killed_comes_back_with_all_songs(context, _server):
         expect(tab.page.get_by_text("Ready")).to_be_visible()
         expect(tab.card("before")).to_be_visible()
         # The lease of the killed worker ends, and the job is made again.
-        expect(tab.card("slow survivor")).to_be_visible(timeout=20000)
+        expect(tab.card("slow survivor")).to_be_visible(timeout=120_000)
         tab.end()
     finally:
         server.end()
@@ -327,10 +330,39 @@ def speech_is_made_with_a_voice_of_the_server(context, server):
     page.get_by_role("combobox", name="Voice").select_option("vivian")
     page.get_by_role("combobox", name="Language").select_option("english")
     page.get_by_label("Manner").fill("calm")
-    page.get_by_role("button", name="Speak").click()
+    page.get_by_role("button", name="Speak", exact=True).click()
     expect(tab.card("Good morning")).to_be_visible()
     wanted = {"text": "Good morning", "voice": "vivian", "language": "english", "instruct": "calm"}
     assert last_request(tab) == wanted
+    tab.end()
+
+
+@case
+def speech_has_the_fields_of_its_model(context, server):
+    tab = Tab(context, server)
+    page = tab.page
+    page.get_by_role("tab", name="Speech").click()
+    expect(page.get_by_label("Manner")).to_be_visible()
+    expect(page.get_by_label("Recording of speaker 1")).to_have_count(0)
+    page.get_by_role("combobox", name="Model").select_option("tiny-talk")
+    for label in ["Manner", "Voice", "Language", "Recording, a few seconds of one voice"]:
+        expect(page.get_by_label(label, exact=True)).to_have_count(0)
+    page.get_by_label("Text").fill("[S1] Really? [S2] Really.")
+    page.get_by_text("The voices of two recordings").click()
+    recording = {"name": "a.wav", "mimeType": "audio/wav", "buffer": b"RIFF"}
+    words = {"name": "a.json", "mimeType": "application/json", "buffer": b"[]"}
+    page.get_by_label("Recording of speaker 1").set_input_files(recording)
+    page.get_by_label("Its words with their times, JSON of an aligner").first.set_input_files(words)
+    page.get_by_text("More settings").click()
+    page.get_by_label("Guidance").fill("6")
+    page.get_by_label("Play it while it is made").check()
+    page.get_by_role("button", name="Speak", exact=True).click()
+    expect(tab.card("[S1] Really? [S2] Really.")).to_be_visible()
+    # It was heard, and its file is in the player.
+    expect(page.get_by_role("slider", name="Position")).to_have_attribute("max", "1")
+    made = last_request(tab)
+    assert made["model"] == "tiny-talk" and made["cfg_scale"] == 6, made
+    assert set(made) == {"text", "model", "cfg_scale", "speaker_1", "words_1"}, made
     tab.end()
 
 

@@ -73,10 +73,11 @@ fn a_dialogue_on_kept_networks_is_that_of_an_engine() {
             Ok(())
         };
         let (_, once) =
-            dialogue::speak(task, &model, ENGINE, &Unobserved, &mut sink).expect("speech");
+            dialogue::speak(task, None, &model, ENGINE, &Unobserved, &mut sink).expect("speech");
         let mut quiet = |_: &[f32]| Ok(());
         let (_, again) =
-            dialogue::speak_with(task, &model, &networks, &Unobserved, &mut quiet).expect("speech");
+            dialogue::speak_with(task, None, &model, &networks, &Unobserved, &mut quiet)
+                .expect("speech");
         same(&again, &once);
         assert_eq!(once.spoken.audio.channels, [streamed]);
         all.push(once.spoken.frames);

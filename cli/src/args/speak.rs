@@ -43,14 +43,38 @@ pub(crate) struct Speak {
     /// Text to speak; @FILE reads a file, - standard input.
     ///
     /// A long text is spoken in segments that end with sentences, in one file.
-    #[arg(value_name = "TEXT")]
-    pub(crate) text: String,
+    #[arg(value_name = "TEXT", required_unless_present_any = ["phonemes", "open_jtalk", "ids"])]
+    pub(crate) text: Option<String>,
 
     /// Speak each line of the text to a file of its own: speech_1.wav, speech_2.wav, ..
     ///
     /// Empty lines are left out. Line N has the seed of the first one plus N - 1.
     #[arg(long)]
     pub(crate) lines: bool,
+
+    /// Speak the lines of standard input while they arrive, for a dialogue model; TEXT is -.
+    ///
+    /// The sound is that of the whole text. The model reads two words ahead, so the last words of a line
+    /// wait for the next one, or for the end of the text.
+    #[arg(long, conflicts_with = "lines")]
+    pub(crate) follow: bool,
+
+    /// Phonemes of the text in place of the text, for Magpie TTS; @FILE reads a file.
+    ///
+    /// They are the symbols of the language in the model, side by side: `həˈloʊ` in English, `1キョ0ー0ワ`
+    /// in Japanese. A symbol that the model does not know is left out, and a note says which.
+    #[arg(long, value_name = "TEXT", hide_short_help = true, conflicts_with_all = ["text", "lines"])]
+    pub(crate) phonemes: Option<String>,
+
+    /// Words of a Japanese text in place of the text, for Magpie TTS: JSON of pyopenjtalk.run_frontend.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, hide_short_help = true)]
+    #[arg(conflicts_with_all = ["text", "lines", "phonemes"])]
+    pub(crate) open_jtalk: Option<PathBuf>,
+
+    /// Ids of the text in place of the text, for Magpie TTS, without the end: 12,5,93.
+    #[arg(long, value_name = "ID,..", hide_short_help = true, value_delimiter = ',')]
+    #[arg(conflicts_with_all = ["text", "lines", "phonemes", "open_jtalk"])]
+    pub(crate) ids: Vec<u32>,
 
     /// Speech model: a name of `acestep model list`, a directory, or tiny-speech [default: the first
     /// installed one].
@@ -285,7 +309,7 @@ impl Speak {
             words.clone().or_else(|| Some(sound.as_ref()?.with_extension("json")))
         };
         let model = self.model.as_ref().map(PathBuf::from).filter(|path| path.is_file());
-        let text = self.text.strip_prefix('@').map(PathBuf::from);
+        let file = |text: &Option<String>| Some(PathBuf::from(text.as_ref()?.strip_prefix('@')?));
         let all = [
             voice.reference.clone(),
             voice.speaker_1.clone(),
@@ -294,8 +318,10 @@ impl Speak {
             words(&voice.speaker_2, &voice.words_2),
             voice.codec.clone(),
             voice.pinyin.clone(),
+            self.open_jtalk.clone(),
             model,
-            text,
+            file(&self.text),
+            file(&self.phonemes),
         ];
         all.into_iter().flatten().collect()
     }
@@ -305,7 +331,10 @@ impl Speak {
         let (voice, drawing) = (&self.voice, &self.drawing);
         let path =
             |path: &Option<PathBuf>| json!(path.as_ref().map(|path| path.display().to_string()));
+        let ids = (!self.ids.is_empty()).then_some(&self.ids);
         let fields = [
+            ("ids", json!(ids)),
+            ("open_jtalk", path(&self.open_jtalk)),
             ("voice", json!(voice.voice)),
             ("language", json!(voice.language)),
             ("reference", path(&voice.reference)),

@@ -4,13 +4,14 @@
 //! texts, voice -> Plans -> frames -> samples -> files; standard output or speakers while they are made
 //! ```
 
+mod follow;
 mod output;
 mod result;
 mod stream;
 
 use std::{process::ExitCode, time::Instant};
 
-use acestep_session::speech::{self, Wanted};
+use acestep_session::speech::{self, Arriving, Wanted};
 use acestep_speech::{Chunks, Options};
 use anyhow::{Context, Result};
 
@@ -25,6 +26,7 @@ use crate::{
     progress::Progress,
     settings,
 };
+use follow::Lines;
 use output::{Output, Outputs};
 
 /// Runs the command.
@@ -35,20 +37,31 @@ use output::{Output, Outputs};
 pub(crate) fn run(args: &Speak, global: &Global) -> Result<ExitCode> {
     let report = global.report();
     let mut stdin = Stdin::default();
-    let typed = if args.text == "-" { "@-" } else { &args.text };
-    let texts = texts(text_or_file("TEXT", typed, &mut stdin)?, args.lines)?;
+    let typed = match args.text.as_deref() {
+        Some("-") => "@-",
+        // Then phonemes or ids were given.
+        typed => typed.unwrap_or_default(),
+    };
+    let mut lines = args.follow.then(|| followed(args, &mut stdin)).transpose()?;
+    let texts = match &mut lines {
+        Some(lines) => vec![lines.first()?],
+        None => texts(text_or_file("TEXT", typed, &mut stdin)?, args.lines)?,
+    };
     let mut read = |flag, text: &Option<String>| {
         text.as_deref().map(|text| text_or_file(flag, text, &mut stdin)).transpose()
     };
     let instruct = read("--instruct", &args.voice.instruct)?;
     let transcript = read("--transcript", &args.voice.transcript)?;
+    let phonemes = read("--phonemes", &args.phonemes)?;
     stdin.check()?;
     let outputs = Outputs::of(args, texts.len())?;
     let Started { engine, kernels, mut notices } = engine::start(&args.place)?;
     let (voices, layout) = (voices(), settings::layout());
     let voices = voices.as_ref().ok();
     let mut fields = args.fields();
-    for (field, text) in [("instruct", instruct), ("transcript", transcript)] {
+    let texts_of_fields =
+        [("instruct", instruct), ("transcript", transcript), ("phonemes", phonemes)];
+    for (field, text) in texts_of_fields {
         fields.extend(text.map(|text| (field.to_owned(), text.into())));
     }
     let model = speech::open(args.model.as_deref(), &mut fields, voices, &layout)?;
@@ -56,6 +69,11 @@ pub(crate) fn run(args: &Speak, global: &Global) -> Result<ExitCode> {
     if args.output.timestamps.is_some() && !model.has_word_times() {
         let message = format!("`{}` does not tell the times of words", model.name());
         let hint = "leave --timestamps out, or take a dialogue model";
+        return Err(CliError::usage(message).hint(hint).into());
+    }
+    if args.follow && !model.can_append() {
+        let message = format!("`{}` takes no text while it speaks", model.name());
+        let hint = "leave --follow out, or take a dialogue model";
         return Err(CliError::usage(message).hint(hint).into());
     }
     let first_seed = args.drawing.seed.unwrap_or_else(|| u64::from(rand::random::<u32>()));
@@ -70,8 +88,10 @@ pub(crate) fn run(args: &Speak, global: &Global) -> Result<ExitCode> {
 
     let progress = Progress::new(report);
     let mut output = Output::begin(&outputs, model.sample_rate(), &report)?;
-    let made =
-        speech.speak(engine, options, &progress, &mut output).context("cannot speak the text");
+    let more = lines.as_mut().map(|lines| lines as &mut dyn Arriving);
+    let made = speech
+        .speak(engine, options, more, &progress, &mut output)
+        .context("cannot speak the text");
     output.failed()?;
     let planned = made.inspect_err(|_| output.note_finished())?;
     engine::remember(&kernels, engine, &models);
@@ -80,6 +100,16 @@ pub(crate) fn run(args: &Speak, global: &Global) -> Result<ExitCode> {
     report.notes(&more);
     notices.extend(more);
     output.finish(first_seed, notices)
+}
+
+/// Begins to read the lines of standard input, which must be the text.
+fn followed(args: &Speak, stdin: &mut Stdin) -> Result<Lines, CliError> {
+    if args.text.as_deref() != Some("-") {
+        let message = "`--follow` reads the text from standard input";
+        return Err(CliError::usage(message).hint("give - in place of the text"));
+    }
+    stdin.takes("TEXT");
+    Ok(Lines::begin())
 }
 
 /// Returns the texts to speak: one, or each line that is not empty.

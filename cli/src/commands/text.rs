@@ -30,6 +30,11 @@ pub(crate) struct Stdin {
 }
 
 impl Stdin {
+    /// Notes that `user` reads it.
+    pub(crate) fn takes(&mut self, user: &'static str) {
+        self.users.push(user);
+    }
+
     /// Refuses a second reader.
     pub(crate) fn check(&self) -> Result<()> {
         if let [first, second, ..] = self.users[..] {

@@ -14,7 +14,7 @@ use std::{
 use acestep_serve::{
     runner::{self, Start},
     service::{self, READY},
-    worker::{Times, Worker},
+    worker::{self, Times, Worker},
 };
 use anyhow::{Context, Result};
 
@@ -58,10 +58,8 @@ pub(crate) fn run(args: &Work, global: &Global) -> Result<ExitCode> {
     // A CPU does not hang, and a step of a long song may take half an hour there.
     let usual = if engine.device.is_gpu() { 30 } else { 0 };
     let stall = Duration::from_secs(60 * u64::from(args.operation.stall.unwrap_or(usual)));
-    // Process numbers return, so the time makes the name unique.
-    let own = || format!("{}-{}", std::process::id(), acestep_serve::job::now());
     let worker = Worker {
-        name: args.name.clone().unwrap_or_else(own),
+        name: args.name.clone().unwrap_or_else(|| worker::unique_name("work")),
         store,
         objects,
         times: Times { lease, extend: lease / 4, stall, ..Times::default() },

@@ -1,211 +1,30 @@
 //! Archives of a model and a codec with few weights, whole and damaged.
 
-use std::{collections::BTreeMap, io::Write, path::Path};
+mod networks;
+mod written;
+
+use std::io::Write as _;
 
 use acestep_model::speech::magpie::Files as _;
 use burn_flex::Flex;
 use zip::{CompressionMethod, ZipWriter, write::SimpleFileOptions};
 
 use super::*;
-
-/// (Values, type of the storage) of a tensor with a shape.
-type Stored = BTreeMap<String, (Vec<usize>, Vec<u8>, &'static str)>;
-
-fn floats(all: &mut Stored, name: impl Into<String>, shape: &[usize]) {
-    let name = name.into();
-    let values =
-        (0..shape.iter().product::<usize>()).map(|i| ((i * 7 + name.len()) % 13) as f32 - 5.5);
-    let bytes = values.flat_map(|value| (value / 16.0).to_le_bytes()).collect();
-    all.insert(name, (shape.to_vec(), bytes, "FloatStorage"));
-}
-
-fn integers(all: &mut Stored, name: &str, shape: &[usize], values: &[i64]) {
-    let bytes = values.iter().flat_map(|value| value.to_le_bytes()).collect();
-    all.insert(name.to_owned(), (shape.to_vec(), bytes, "LongStorage"));
-}
-
-/// A checkpoint as `torch.save` writes it.
-fn checkpoint(tensors: &Stored) -> Vec<u8> {
-    let text =
-        |text: &str| [b"X", &(text.len() as u32).to_le_bytes()[..], text.as_bytes()].concat();
-    let int = |number: usize| [b"J", &(number as i32).to_le_bytes()[..]].concat();
-    let tuple = |numbers: &[usize]| {
-        let all: Vec<u8> = numbers.iter().flat_map(|&number| int(number)).collect();
-        [b"(".to_vec(), all, b"t".to_vec()].concat()
-    };
-    let mut pickle = b"\x80\x02}".to_vec();
-    let mut zip = ZipWriter::new(std::io::Cursor::new(Vec::new()));
-    let options = SimpleFileOptions::default().compression_method(CompressionMethod::Stored);
-    for (key, (name, (shape, bytes, class))) in tensors.iter().enumerate() {
-        let size = if *class == "FloatStorage" { 4 } else { 8 };
-        let strides: Vec<usize> =
-            (0..shape.len()).map(|axis| shape[axis + 1..].iter().product()).collect();
-        for part in [
-            text(name),
-            b"ctorch._utils\n_rebuild_tensor_v2\n((".to_vec(),
-            text("storage"),
-            format!("ctorch\n{class}\n").into_bytes(),
-            text(&key.to_string()),
-            text("cpu"),
-            int(bytes.len() / size),
-            b"tQK\0".to_vec(),
-            tuple(shape),
-            tuple(&strides),
-            b"\x89ccollections\nOrderedDict\n)RtRs".to_vec(),
-        ] {
-            pickle.extend(part);
-        }
-        zip.start_file(format!("m/data/{key}"), options).expect("an entry");
-        zip.write_all(bytes).expect("bytes");
-    }
-    pickle.push(b'.');
-    zip.start_file("m/data.pkl", options).expect("an entry");
-    zip.write_all(&pickle).expect("bytes");
-    zip.finish().expect("an archive").into_inner()
-}
-
-fn archive(path: &Path, yaml: &str, checkpoint: &[u8]) {
-    let mut builder = tar::Builder::new(Vec::new());
-    for (name, content) in
-        [("./model_config.yaml", yaml.as_bytes()), ("./model_weights.ckpt", checkpoint)]
-    {
-        let mut header = tar::Header::new_ustar();
-        header.set_size(content.len() as u64);
-        builder.append_data(&mut header, name, content).expect("a member");
-    }
-    std::fs::write(path, builder.into_inner().expect("an archive")).expect("a file");
-}
-
-const YAML: &str = "\
-model_type: decoder_ce
-embedding_dim: 4
-local_transformer_type: autoregressive
-local_transformer_n_layers: 1
-local_transformer_hidden_dim: 2
-text_tokenizers: {}
-encoder:
-  n_layers: 1
-  d_model: 4
-  d_ffn: 6
-  sa_n_heads: 2
-  kernel_size: 3
-  is_causal: true
-  apply_norm_out: true
-  max_length_causal_mask: 8
-  use_learnable_pos_emb: true
-decoder:
-  n_layers: 1
-  d_model: 4
-  d_ffn: 6
-  sa_n_heads: 2
-  kernel_size: 1
-  is_causal: true
-  apply_norm_out: true
-  max_length_causal_mask: 8
-  use_learnable_pos_emb: true
-  has_xattn: true
-  xa_d_head: 3
-  xa_d_memory: 4
-  xa_n_heads: 1
-  apply_norm_to_cond: true
-";
-const CODEC_YAML: &str = "\
-sample_rate: 22050
-samples_per_frame: 2
-audio_decoder: {up_sample_rates: [2], input_dim: 2, base_channels: 4, activation: half_snake,
-  output_activation: clamp, pad_mode: zeros, n_groups_equal_to_out_channels: true}
-vector_quantizer: {num_groups: 2, num_levels_per_group: [5]}
-";
-
-/// The tensors of a model: two codebooks of five codes, three voices of two rows.
-fn model_tensors() -> Stored {
-    let mut all = Stored::new();
-    floats(&mut all, "text_embedding.weight", &[9, 4]);
-    for (stack, width, inner, kernel) in
-        [("encoder", 4, 6, 3), ("decoder", 4, 6, 1), ("local_transformer", 2, 8, 1)]
-    {
-        let positions = if stack == "local_transformer" { 4 } else { 8 };
-        floats(&mut all, format!("{stack}.position_embeddings.weight"), &[positions, width]);
-        if stack != "local_transformer" {
-            floats(&mut all, format!("{stack}.norm_out.weight"), &[width]);
-        }
-        let layer = format!("{stack}.layers.0.");
-        for norm in ["norm_self", "norm_pos_ff"] {
-            floats(&mut all, format!("{layer}{norm}.weight"), &[width]);
-        }
-        floats(&mut all, format!("{layer}self_attention.qkv_net.weight"), &[3 * width, width]);
-        floats(&mut all, format!("{layer}self_attention.o_net.weight"), &[width, width]);
-        floats(&mut all, format!("{layer}self_attention.causal_mask"), &[1, 1, 8, 8]);
-        floats(&mut all, format!("{layer}pos_ff.proj.conv.weight"), &[inner, width, kernel]);
-        floats(&mut all, format!("{layer}pos_ff.o_net.conv.weight"), &[width, inner, kernel]);
-    }
-    for (name, shape) in [
-        ("norm_xattn_query.weight", &[4][..]),
-        ("norm_xattn_memory.weight", &[4]),
-        ("cross_attention.q_net.weight", &[3, 4]),
-        ("cross_attention.kv_net.weight", &[6, 4]),
-        ("cross_attention.o_net.weight", &[4, 3]),
-    ] {
-        floats(&mut all, format!("decoder.layers.0.{name}"), shape);
-    }
-    for table in 0..2 {
-        floats(&mut all, format!("audio_embeddings.{table}.weight"), &[13, 4]);
-        let head = format!("local_transformer_out_projections.{table}");
-        floats(&mut all, format!("{head}.weight"), &[13, 2]);
-        floats(&mut all, format!("{head}.bias"), &[13]);
-    }
-    floats(&mut all, "local_transformer_in_projection.weight", &[2, 4]);
-    floats(&mut all, "local_transformer_in_projection.bias", &[2]);
-    floats(&mut all, "final_proj.weight", &[26, 4]);
-    floats(&mut all, "final_proj.bias", &[26]);
-    floats(&mut all, "baked_context_embedding.weight", &[3, 8]);
-    integers(&mut all, "_baked_embedding_T", &[], &[2]);
-    integers(&mut all, "_baked_embedding_D", &[], &[4]);
-    integers(&mut all, "baked_context_embedding_len", &[3], &[2, 1, 2]);
-    all
-}
-
-fn codec_tensors() -> Stored {
-    let mut all = Stored::new();
-    let conv = |all: &mut Stored, name: &str, shape: [usize; 3], bias: usize| {
-        floats(all, format!("audio_decoder.{name}.conv.bias"), &[bias]);
-        let norm = format!("audio_decoder.{name}.conv.parametrizations.weight.original");
-        floats(all, format!("{norm}0"), &[shape[0], 1, 1]);
-        floats(all, format!("{norm}1"), &shape);
-    };
-    let snake = |all: &mut Stored, name: &str, channels: usize| {
-        floats(all, format!("audio_decoder.{name}.activation.snake_act.alpha"), &[1, channels, 1]);
-    };
-    conv(&mut all, "pre_conv", [4, 2, 7], 4);
-    snake(&mut all, "activations.0", 2);
-    conv(&mut all, "up_sample_conv_layers.0", [4, 1, 4], 2);
-    for (chain, taps) in [3, 7, 11].into_iter().enumerate() {
-        for block in 0..3 {
-            let block = format!("res_layers.0.res_blocks.{chain}.res_blocks.{block}.");
-            for part in ["input", "skip"] {
-                conv(&mut all, &format!("{block}{part}_conv"), [2, 2, taps], 2);
-                snake(&mut all, &format!("{block}{part}_activation"), 1);
-            }
-        }
-    }
-    snake(&mut all, "post_activation", 1);
-    conv(&mut all, "post_conv", [1, 2, 3], 1);
-    for group in 0..2 {
-        let name = format!("vector_quantizer.fsqs.{group}.");
-        integers(&mut all, &format!("{name}num_levels"), &[1, 1, 1], &[5]);
-        integers(&mut all, &format!("{name}dim_base_index"), &[1, 1, 1], &[1]);
-    }
-    floats(&mut all, "audio_encoder.pre_conv.conv.bias", &[2]);
-    floats(&mut all, "discriminator.conv.weight", &[2, 2]);
-    all
-}
+use written::{
+    CODEC_YAML, Stored, YAML, archive, checkpoint, codec_tensors, floats, integers, model_tensors,
+    value,
+};
 
 /// Opens and checks the model of these tensors.
 fn opened(model: &Stored, codec: &Stored) -> Result<Magpie, Error> {
+    opened_with(YAML, model, codec)
+}
+
+fn opened_with(yaml: &str, model: &Stored, codec: &Stored) -> Result<Magpie, Error> {
     let folder = tempfile::tempdir().expect("a folder");
     let (path, of_codec) =
         (folder.path().join("magpie.nemo"), folder.path().join("nemo-nano-codec-x.nemo"));
-    archive(&path, YAML, &checkpoint(model));
+    archive(&path, yaml, &checkpoint(model));
     archive(&of_codec, CODEC_YAML, &checkpoint(codec));
     let magpie = Magpie::open(folder.path(), None)?;
     magpie.check::<Flex>(&Default::default())?;
@@ -223,9 +42,7 @@ fn a_model_and_its_codec_in_one_folder_are_read_in_place() {
     let decoder = magpie.decoder(&place).expect("a decoder");
     // The second voice has one row, the first of its two: values 8 to 11 of the table.
     let voice: Vec<f32> = decoder.context(1, &place.device).into_data().to_vec().expect("f32");
-    let name = "baked_context_embedding.weight".len();
-    let expected: Vec<f32> =
-        (8..12).map(|i: usize| (((i * 7 + name) % 13) as f32 - 5.5) / 16.0).collect();
+    let expected: Vec<f32> = (8..12).map(|i| value("baked_context_embedding.weight", i)).collect();
     assert_eq!(voice, expected);
     magpie.encoder(&place).expect("an encoder");
     magpie.local_transformer(&place).expect("a local transformer");

@@ -6,7 +6,10 @@ mod conv;
 mod eight;
 mod embedding;
 mod exp;
+mod gelu;
 mod gradient;
+mod half_snake;
+mod layer_norm;
 mod layers;
 pub(super) mod level;
 mod matrix;
@@ -16,6 +19,7 @@ mod product;
 mod rms_norm;
 mod rotate;
 mod snake;
+mod spread;
 mod swiglu;
 
 use burn::tensor::{
@@ -106,17 +110,20 @@ impl Backend for Flex {
 
     kernel! { product = product::product }
     kernel! { rms_norm = rms_norm::rms_norm }
+    kernel! { layer_norm = layer_norm::layer_norm }
     kernel! { ada_norm = modulate::ada_norm }
     kernel! { add_gated = modulate::add_gated }
     kernel! { norm_rotate = norm_rotate::norm_rotate }
     kernel! { rotate = rotate::rotate }
     kernel! { swiglu = swiglu::swiglu }
+    kernel! { gelu_tanh = gelu::gelu_tanh }
     kernel! { attention = attention::attention }
     kernel! { cache_write = cache::cache_write }
     kernel! { snake = snake::snake }
     kernel! { add_snake = snake::add_snake }
+    kernel! { half_snake = half_snake::half_snake }
     kernel! { conv1d = conv::conv1d }
-    kernel! { conv_transpose1d = conv::conv_transpose1d }
+    kernel! { conv_transpose1d = spread::conv_transpose1d }
     kernel! { product_gradients = product::product_gradients }
     kernel! { rms_norm_gradients = gradient::rms_norm_gradients }
     kernel! { ada_norm_gradients = modulate::ada_norm_gradients }

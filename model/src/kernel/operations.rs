@@ -71,6 +71,14 @@ macro_rules! operations {
         } as [like(&x)]
         // ANCHOR_END: row
 
+        /// [`layer_norm`](super::layer_norm) of rows.
+        ///
+        /// # Shapes
+        /// - `x`, output: `[rows, H]`, `weight`, `bias`: `[H]`
+        fn layer_norm(x: Float, weight: Float, bias: Maybe, epsilon: f64) -> Float {
+            primitive(reference::layer_norm::<Self, 2>(x, weight, bias, epsilon))
+        }
+
         /// See [`ada_norm`](super::ada_norm).
         fn ada_norm(x: Float, weight: Float, epsilon: f64, shift: Float, scale: Float) -> Float {
             primitive(reference::ada_norm(x, weight, epsilon, shift, scale))
@@ -98,6 +106,14 @@ macro_rules! operations {
         fn swiglu(gate: Float, up: Float) -> Float {
             primitive(reference::swiglu::<Self, 2>(gate, up))
         } as [like(&gate)]
+
+        /// [`gelu_tanh`](super::gelu_tanh) of rows.
+        ///
+        /// # Shapes
+        /// - `x`, output: `[rows, H]`
+        fn gelu_tanh(x: Float) -> Float {
+            primitive(reference::gelu_tanh::<Self, 2>(x))
+        }
 
         // Attention and its cache.
 
@@ -133,6 +149,11 @@ macro_rules! operations {
         fn add_snake(x: Float, y: Float, alpha: Float, beta: Float) -> [Float; 2] {
             reference::add_snake(x, y, alpha, beta).map(primitive)
         } as [like(&x), like(&x)]
+
+        /// See [`half_snake`](super::half_snake).
+        fn half_snake(x: Float, alpha: Float) -> Float {
+            primitive(reference::half_snake(x, alpha))
+        }
 
         /// See [`conv1d`](super::conv1d).
         fn conv1d(x: Float, weight: Float, bias: Maybe, geometry: ConvGeometry) -> Float {

@@ -99,6 +99,25 @@ pub fn rms_norm<B: Backend, const D: usize>(
     (x * inverse_rms).cast(dtype) * weight.unsqueeze()
 }
 
+/// Reference of [`super::layer_norm`], with the same shapes.
+pub fn layer_norm<B: Backend, const D: usize>(
+    x: Tensor<B, D>,
+    weight: Tensor<B, 1>,
+    bias: Option<Tensor<B, 1>>,
+    epsilon: f64,
+) -> Tensor<B, D> {
+    let (dtype, wide) = (x.dtype(), DType::F32);
+    let x = x.cast(wide);
+    let centred = x.clone() - x.mean_dim(D - 1);
+    let variance = centred.clone().square().mean_dim(D - 1);
+    let y = centred * (variance + epsilon).sqrt().recip() * weight.cast(wide).unsqueeze();
+    match bias {
+        Some(bias) => y + bias.cast(wide).unsqueeze(),
+        None => y,
+    }
+    .cast(dtype)
+}
+
 /// Reference of [`super::ada_norm`], with the same shapes.
 pub fn ada_norm<B: Backend>(
     x: Tensor<B, 3>,
@@ -166,6 +185,24 @@ pub fn silu<B: Backend, const D: usize>(x: Tensor<B, D>) -> Tensor<B, D> {
 /// Reference of [`super::swiglu`], with the same shapes.
 pub fn swiglu<B: Backend, const D: usize>(gate: Tensor<B, D>, up: Tensor<B, D>) -> Tensor<B, D> {
     activation::silu(gate) * up
+}
+
+/// Reference of [`super::gelu_tanh`], with the same shapes.
+pub fn gelu_tanh<B: Backend, const D: usize>(x: Tensor<B, D>) -> Tensor<B, D> {
+    // Not as a power: some GPUs return NaN for one of a negative number.
+    let cube = x.clone() * x.clone() * x.clone();
+    let inner = (x.clone() + cube * 0.044_715) * (2.0 / std::f64::consts::PI).sqrt();
+    x * (inner.tanh() + 1.0) * 0.5
+}
+
+/// Reference of [`super::half_snake`], with the same shapes.
+pub fn half_snake<B: Backend>(x: Tensor<B, 3>, alpha: Tensor<B, 3>) -> Tensor<B, 3> {
+    let (channels, all) = (alpha.dims()[1], x.dims()[1]);
+    let wave = x.clone().narrow(1, 0, channels);
+    let sine = (wave.clone() * alpha.clone()).sin();
+    let wave = wave + sine.square() * (alpha + 1e-9).recip();
+    let rest = activation::leaky_relu(x.narrow(1, channels, all - channels), 0.01);
+    Tensor::cat(vec![wave, rest], 1)
 }
 
 /// Reference of [`super::snake`], with the same shapes.

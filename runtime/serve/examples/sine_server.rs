@@ -10,9 +10,12 @@
 #[expect(dead_code, reason = "a part of it is for tests alone")]
 mod support;
 
-use std::path::PathBuf;
+use std::{path::PathBuf, time::Duration};
 
-use acestep_serve::http::{Key, Security};
+use acestep_serve::{
+    http::{Key, Security},
+    worker::Times,
+};
 
 #[tokio::main]
 async fn main() -> std::io::Result<()> {
@@ -27,7 +30,9 @@ async fn main() -> std::io::Result<()> {
     let keys = args.next().iter().map(|key| Key::new("page", key)).collect();
     let security = Security { keys, ..Security::default() };
     let queue = support::Queue::open(&folder, nats.as_deref()).await;
-    let running = support::Running::over(&queue, security, port, workers, |server| {
+    // The job of a server that was killed comes back soon.
+    let times = Times { lease: Duration::from_secs(5), ..support::quick() };
+    let running = support::Running::over_with(&queue, security, port, (workers, times), |server| {
         server.limits.queue = waiting;
         server.limits.queue_of_one = waiting;
     });

@@ -20,6 +20,7 @@ use std::{
 use acestep_serve::{
     job::{Job, Kind, NewJob, State},
     store::{Found, Store},
+    worker::Times,
 };
 use serde_json::json;
 use uuid::Uuid;
@@ -103,7 +104,8 @@ impl Drop for Workers {
 async fn work(folder: &Path, name: &str, nats: Option<&str>) -> std::io::Result<()> {
     static IS_DRAINING: AtomicBool = AtomicBool::new(false);
     let queue = support::Queue::open(folder, nats).await;
-    queue.work(name, support::quick(), &IS_DRAINING);
+    let times = Times { lease: Duration::from_secs(2), ..support::quick() };
+    queue.work(name, times, &IS_DRAINING);
     // The end of its input is the end of its parent.
     let read = || std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
     tokio::task::spawn_blocking(read).await?.map(drop)

@@ -12,7 +12,8 @@
  *   error: Reason | null, outputs: Output[], title: string | null, liked: boolean,
  *   tags: string[], deleted: number | null }} Job
  * @typedef {{ id: string, family: string, is_default: boolean, about: string, supports: string[],
- *   defaults: Record<string, any> }} Model
+ *   defaults: Record<string, any>, speech?: Talk }} Model
+ * @typedef {{ sample_rate: number, fields: string[], has_word_times: boolean, can_append: boolean }} Talk
  * @typedef {{ id: string, model: string, is_kept: boolean }} Voice
  * @typedef {{ version: string, ready: boolean, models: Model[], voices: Voice[],
  *   jobs: { queued: number, running: number, mean_seconds?: number | null },

@@ -11,7 +11,7 @@ import { html, useEffect, useState } from "./vendor/htm-preact.js";
 
 /** @typedef {import("./api.js").Job} Job */
 
-const CONTENTS = { audio: "sound", lrc: "times of the lines", score: "scores", codes: "audio codes", latents: "latents",
+const CONTENTS = { audio: "sound", lrc: "times of the lines", words: "times of the words", score: "scores", codes: "audio codes", latents: "latents",
   request: "request", description: "description", peaks: "waveform" };
 
 /** A name that every file system takes. @param {string} name */
@@ -43,7 +43,8 @@ function Inside({ job }) {
   };
   const refill = () => {
     if (job.kind === "speak") {
-      write("speech", job.request);
+      // Files of a form are chosen again.
+      write("speech", { ...Object.fromEntries(Object.keys(state.speech).filter((key) => key !== "hear").map((key) => [key, ""])), ...job.request });
       set({ tab: "speech" });
     } else {
       fill(job.request);

@@ -31,13 +31,14 @@ export function stopHearing() {
 // One sound at a time: a song in the player ends what is heard.
 audio.addEventListener("play", () => stopHearing());
 
-/** Hears a job from its beginning, as soon as it has sound. @param {Job} job */
-export async function hear(job) {
+/** An output of sound, to be made in a click: browsers allow no sound without one. */
+export const speakers = () => new AudioContext();
+
+/** Hears a job from its beginning, as soon as it has sound. @param {Job} job @param {AudioContext} [context] */
+export async function hear(job, context = speakers()) {
   stopHearing();
   audio.pause();
   const asking = new AbortController();
-  // Made in the click: browsers allow no sound without one.
-  const context = new AudioContext();
   const volume = context.createGain();
   volume.connect(context.destination);
   const follow = () => { volume.gain.value = audio.volume; };

@@ -1,37 +1,86 @@
 // @ts-check
-// The form for speech.
+// The form for speech. It has the fields that the chosen model takes, and no others.
 
 import { Refusal, upload } from "./api.js";
+import { hear, speakers } from "./hear.js";
 import { submit } from "./live.js";
 import { Wrong } from "./said.js";
 import state, { say, write } from "./state.js";
 import { html, useState } from "./vendor/htm-preact.js";
 
+/** @typedef {{ key: string, label: string, min?: number, max?: number, choices?: string[] }} Field */
+
+/** Settings of some models. @type {Field[]} */
+const SETTINGS = [
+  { key: "cfg_scale", label: "Guidance", min: 0, max: 100 },
+  { key: "temperature", label: "Temperature", min: 0, max: 100 },
+  { key: "top_k", label: "Top k", min: 0 },
+  { key: "top_p", label: "Top p", min: 0, max: 1 },
+  { key: "seed", label: "Seed", min: 0 },
+  { key: "timestamps", label: "Times of the words", choices: ["srt", "vtt"] },
+];
+
+/** Recordings: of one voice, or of two speakers. @type {{ sound: string, words: string, label: string, isFile: boolean }[]} */
+const RECORDINGS = [
+  { sound: "reference", words: "transcript", label: "Recording, a few seconds of one voice", isFile: false },
+  { sound: "speaker_1", words: "words_1", label: "Recording of speaker 1", isFile: true },
+  { sound: "speaker_2", words: "words_2", label: "Recording of speaker 2", isFile: true },
+];
+
 export function Speech() {
   const { speech, server } = state;
   const [wrong, setWrong] = useState(/** @type {import("./api.js").Reason | null} */ (null));
   const [isBusy, setBusy] = useState(false);
-  const [recording, setRecording] = useState(/** @type {File | null} */ (null));
+  const [files, setFiles] = useState(/** @type {Record<string, File>} */ ({}));
   const models = (server?.models ?? []).filter((model) => model.family === "speech");
   const model = models.find((one) => one.id === speech.model) ?? models.find((one) => one.is_default) ?? models[0];
   if (server && !model) {
     return html`<p class="hint">No model of speech is here. Get one with <code>acestep model pull qwen3-tts-0.6b-custom</code>.</p>`;
   }
+  const takes = (/** @type {string} */ field) => (model?.speech?.fields ?? []).includes(field);
   const voices = (server?.voices ?? []).filter((voice) => voice.model === model?.id);
+  const languages = (model?.supports ?? []).filter((name) => name !== "auto");
+  const recordings = RECORDINGS.filter(({ sound }) => takes(sound));
+  const settings = SETTINGS.filter(({ key }) => takes(key));
+  const isScript = takes("speaker_1");
   const input = (/** @type {any} */ event) => write("speech", { [event.target.name]: event.target.value });
+  const choose = (/** @type {any} */ event) => {
+    const { [event.target.name]: _, ...others } = files;
+    const [file] = event.target.files;
+    setFiles(file ? { ...others, [event.target.name]: file } : others);
+  };
 
+  /** The request of the form: fields that the model takes, and files as their ids. */
+  const requestOf = async () => {
+    /** @type {Record<string, any>} */
+    const request = { text: speech.text };
+    if (speech.model) request.model = speech.model;
+    for (const key of ["voice", "language", "instruct"]) if (takes(key) && speech[key]) request[key] = speech[key];
+    for (const { key, choices } of settings) {
+      if (speech[key]) request[key] = choices ? speech[key] : Number(speech[key]);
+    }
+    if (!voices.some((voice) => voice.id === request.voice)) delete request.voice;
+    if (!languages.includes(request.language)) delete request.language;
+    for (const { sound, words, isFile } of recordings) {
+      if (!files[sound]) continue;
+      request[sound] = await upload(files[sound], files[sound].name);
+      if (!isFile && speech[words]) request[words] = speech[words];
+      if (isFile && files[words]) request[words] = await upload(files[words], files[words].name);
+    }
+    return request;
+  };
   const make = async (/** @type {Event} */ event) => {
     event.preventDefault();
     if (isBusy) return;
     setBusy(true);
+    // Made in the click: browsers allow no sound without one.
+    const context = speech.hear ? speakers() : null;
     try {
-      const request = { ...speech };
-      if (!voices.some((voice) => voice.id === request.voice)) delete request.voice;
-      if (recording) request.reference = await upload(recording, recording.name);
-      else delete request.transcript;
-      await submit({ kind: "speak", request });
+      const job = await submit({ kind: "speak", request: await requestOf() });
       setWrong(null);
+      if (context) void hear(job, context);
     } catch (error) {
+      void context?.close();
       if (!(error instanceof Refusal)) throw error;
       setWrong(error.reason);
       say(`Not accepted: ${error.reason.message}`);
@@ -40,25 +89,38 @@ export function Speech() {
   };
   return html`<form class="make" novalidate onSubmit=${make}>
     <label for="speech-text">Text</label>
-    <textarea id="speech-text" name="text" rows="7" placeholder="What shall be said" value=${speech.text ?? ""} onInput=${input}></textarea>
+    <textarea id="speech-text" name="text" rows="7" placeholder=${isScript ? "[S1] What one says. [S2] What the other answers." : "What shall be said"}
+      value=${speech.text ?? ""} onInput=${input}></textarea>
     <div class="grid">
       ${models.length > 1 && html`<label class="two">Model<select name="model" value=${speech.model ?? ""} onChange=${input}>
-        <option value="">${model?.id} (default)</option>
+        <option value="">${models.find((one) => one.is_default)?.id} (default)</option>
         ${models.map((one) => html`<option key=${one.id} value=${one.id}>${one.id}</option>`)}</select></label>`}
-      <label>Voice<select name="voice" value=${speech.voice ?? ""} onChange=${input}>
+      ${takes("voice") && html`<label>Voice<select name="voice" value=${speech.voice ?? ""} onChange=${input}>
         <option value="">the model's own</option>
-        ${voices.map((voice) => html`<option key=${voice.id} value=${voice.id}>${voice.id}${voice.is_kept ? " (kept)" : ""}</option>`)}</select></label>
-      <label>Language<select name="language" value=${speech.language ?? ""} onChange=${input}>
+        ${voices.map((voice) => html`<option key=${voice.id} value=${voice.id}>${voice.id}${voice.is_kept ? " (kept)" : ""}</option>`)}</select></label>`}
+      ${takes("language") && html`<label>Language<select name="language" value=${speech.language ?? ""} onChange=${input}>
         <option value="">automatic</option>
-        ${(model?.supports ?? []).filter((name) => name !== "auto").map((name) => html`<option key=${name} value=${name}>${name}</option>`)}</select></label>
+        ${languages.map((name) => html`<option key=${name} value=${name}>${name}</option>`)}</select></label>`}
     </div>
-    <label for="speech-instruct">Manner</label>
-    <textarea id="speech-instruct" name="instruct" rows="2" placeholder="calm, a little slower" value=${speech.instruct ?? ""} onInput=${input}></textarea>
-    <details class="more"><summary>The voice of a recording</summary>
-      <label>Recording, a few seconds of one voice
-        <input type="file" accept="audio/*" onChange=${(/** @type {any} */ event) => setRecording(event.target.files[0] ?? null)} /></label>
-      <label>Its words<textarea name="transcript" rows="2" value=${speech.transcript ?? ""} onInput=${input}></textarea></label>
-    </details>
+    ${takes("instruct") && html`<label for="speech-instruct">Manner</label>
+    <textarea id="speech-instruct" name="instruct" rows="2" placeholder="calm, a little slower" value=${speech.instruct ?? ""} onInput=${input}></textarea>`}
+    ${recordings.length > 0 && html`<details class="more"><summary>${isScript ? "The voices of two recordings" : "The voice of a recording"}</summary>
+      ${recordings.map(({ sound, words, label, isFile }) => html`<div key=${sound}>
+        <label>${label}<input type="file" name=${sound} accept="audio/*" onChange=${choose} /></label>
+        ${isFile
+          ? html`<label>Its words with their times, JSON of an aligner<input type="file" name=${words} accept=".json,application/json" onChange=${choose} /></label>`
+          : html`<label>Its words<textarea name=${words} rows="2" value=${speech[words] ?? ""} onInput=${input}></textarea></label>`}
+      </div>`)}
+    </details>`}
+    ${settings.length > 0 && html`<details class="more"><summary>More settings</summary><div class="grid">
+      ${settings.map(({ key, label, min, max, choices }) => html`<label key=${key}>${label}
+        ${choices
+          ? html`<select name=${key} value=${speech[key] ?? ""} onChange=${input}><option value="">as JSON</option>
+              ${choices.map((value) => html`<option key=${value} value=${value}>and as ${value.toUpperCase()}</option>`)}</select>`
+          : html`<input name=${key} type="number" step="any" min=${min} max=${max} placeholder="automatic" value=${speech[key] ?? ""} onInput=${input} />`}
+      </label>`)}</div></details>`}
+    <label class="check"><input type="checkbox" checked=${Boolean(speech.hear)}
+      onChange=${(/** @type {any} */ event) => write("speech", { hear: event.target.checked || "" })} /> Play it while it is made</label>
     ${wrong && html`<${Wrong} reason=${wrong} />`}
     <button class="main wide" disabled=${!speech.text} aria-disabled=${isBusy}>${isBusy ? "Sending…" : "Speak"}</button>
   </form>`;

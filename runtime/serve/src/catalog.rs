@@ -33,6 +33,22 @@ pub struct Model {
     pub supports: Vec<String>,
     /// The settings that it takes where a request has none.
     pub defaults: Value,
+    /// For a model of speech, what its requests and its sound are like.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub speech: Option<Speech>,
+}
+
+/// The requests and the sound of a model of speech.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct Speech {
+    /// Samples per second of its sound.
+    pub sample_rate: u32,
+    /// Fields that its requests take, beside the text.
+    pub fields: Vec<String>,
+    /// True if results have the times of words.
+    pub has_word_times: bool,
+    /// True if text may arrive while it speaks.
+    pub can_append: bool,
 }
 
 /// A voice of a speech model.
@@ -61,6 +77,13 @@ pub trait Catalog: Send + Sync + 'static {
     fn models(&self) -> Vec<Model>;
     /// Returns the voices of all speech models.
     fn voices(&self) -> Vec<Voice>;
+    /// Returns a model of speech: the one called `name`, or the default one.
+    fn speech(&self, name: Option<&str>) -> Option<(String, Speech)> {
+        let is_it = |model: &Model| name.map_or(model.is_default, |name| model.id == name);
+        let mut models = self.models().into_iter();
+        let found = models.find(|model| model.family == Family::Speech && is_it(model))?;
+        Some((found.id, found.speech?))
+    }
     /// Checks a request as far as that is possible without its files and without a network.
     ///
     /// # Errors

@@ -29,7 +29,7 @@ pub fn of(error: &Error) -> JobError {
             ("bad_answer", None)
         }
         Error::Checkpoint(_) => ("bad_model", None),
-        _ => ("failed", None),
+        other => acestep_session::speech::reason(other).unwrap_or(("failed", None)),
     };
     // Places of the server are no business of a client.
     let mut message = match error {

@@ -10,9 +10,12 @@
 //! | `info` | models, properties, health, metrics |
 //! | `described` | OpenAPI |
 //! | `security` | keys, Host and Origin |
-//! | `hub` | listeners for changes of jobs |
-//! | `quota` | room for files that clients send |
+//! | `hub`, `growth` | listeners for changes of jobs, and of files |
+//! | `submit` | the way of a request into the queue |
+//! | `limits` | limits of the clients |
+//! | `quota` | room for files that clients send, and for jobs that wait |
 //! | `sent` | files of a request on its way |
+//! | `wav` | the header of a stream, the samples of a file |
 //! | `unread` | the rest of a body that nobody reads |
 //! | `error` | errors as JSON |
 
@@ -23,10 +26,12 @@ mod events;
 mod extract;
 mod files;
 mod formats;
+mod growth;
 mod hub;
 mod info;
 mod input;
 mod jobs;
+mod limits;
 mod openai;
 mod outputs;
 mod page;
@@ -36,8 +41,10 @@ mod results;
 mod security;
 mod sent;
 mod stream;
+mod submit;
 mod unread;
 mod upstream;
+mod wav;
 
 use std::{
     io,
@@ -56,20 +63,21 @@ use axum::{
     response::{IntoResponse, Response},
     routing::get,
 };
-use serde_json::{Map, Value};
 use tokio::{net::TcpListener, sync::watch, time};
 use tower_http::{catch_panic::CatchPanicLayer, set_header::SetResponseHeaderLayer};
 use uuid::Uuid;
 
 pub use self::{
     error::ApiError,
+    limits::Limits,
     security::{Caller, Key, Security},
+    submit::Submission,
 };
 use crate::{
     catalog::Catalog,
-    job::{Job, Kind, NewJob},
+    job::Job,
     objects::Objects,
-    store::{Found, Put, Store},
+    store::{Found, Store},
 };
 
 /// The largest JSON body, in bytes.
@@ -80,39 +88,6 @@ const LAST: Duration = Duration::from_secs(5);
 /// Headers of answers that pages of other sites may read, if their origin may ask.
 const SHOWN: &str =
     "X-Job-Id, Location, Retry-After, Content-Range, ETag, X-Sample-Rate, X-Channels";
-
-/// Limits of a server.
-#[derive(Debug, Clone, Copy)]
-pub struct Limits {
-    /// The most jobs that wait.
-    pub queue: u64,
-    /// The most jobs of one client that wait.
-    pub queue_of_one: u64,
-    /// The largest upload, in bytes.
-    pub upload: usize,
-    /// The most bytes of all files that clients sent.
-    pub files: u64,
-    /// The most bytes of the files of one client.
-    pub files_of_one: u64,
-    /// The longest part of a sound that is read, in seconds.
-    pub seconds: f64,
-    /// The longest time that a request waits for its job.
-    pub wait: Duration,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            queue: 200,
-            queue_of_one: 200,
-            upload: 256 << 20,
-            files: 20_000_000_000,
-            files_of_one: 20_000_000_000,
-            seconds: f64::from(acestep_engine::audio::read::MOST_SECONDS),
-            wait: Duration::from_secs(600),
-        }
-    }
-}
 
 /// The state of a server.
 pub struct Server {
@@ -134,10 +109,18 @@ pub struct Server {
     pub ending: watch::Receiver<bool>,
     /// Listeners for changes of jobs.
     hub: hub::Hub,
-    /// Uploads on their way.
+    /// Listeners for changes of files.
+    growth: growth::Growth,
+    /// Bytes of uploads on their way.
     coming: quota::Coming,
+    /// Uploads on their way.
+    coming_files: quota::Coming,
+    /// Submissions on their way.
+    coming_jobs: quota::Coming,
     /// Models that the health tells.
     recent_models: upstream::Recent,
+    /// Requests whose answer has not begun.
+    waiting: AtomicU64,
     /// Requests by status class, from 1xx to 5xx.
     requests: [AtomicU64; 5],
     start: Instant,
@@ -147,19 +130,6 @@ impl std::fmt::Debug for Server {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Server").field("limits", &self.limits).finish_non_exhaustive()
     }
-}
-
-/// Settings of a submission that are no part of the request.
-#[derive(Debug, Clone, Default)]
-pub struct Submission {
-    /// A second submission with the same key is the first one.
-    pub idempotency_key: Option<String>,
-    /// Higher runs earlier.
-    pub priority: i64,
-    /// A title for people.
-    pub title: Option<String>,
-    /// Notices of the face that took the request.
-    pub notices: Vec<String>,
 }
 
 impl Server {
@@ -181,61 +151,15 @@ impl Server {
             is_ready: Arc::default(),
             ending,
             hub: hub::Hub::default(),
+            growth: growth::Growth::default(),
             coming: quota::Coming::default(),
+            coming_files: quota::Coming::default(),
+            coming_jobs: quota::Coming::default(),
+            waiting: AtomicU64::default(),
             recent_models: upstream::Recent::default(),
             requests: Default::default(),
             start: Instant::now(),
         }
-    }
-
-    /// Checks a request and puts it into the queue. Every face submits through this function.
-    ///
-    /// # Errors
-    /// A request that cannot be run; 429 if the queue is full.
-    pub async fn submit(
-        &self,
-        caller: &Caller,
-        kind: Kind,
-        request: Map<String, Value>,
-        submission: Submission,
-    ) -> Result<Put, ApiError> {
-        // A client that sends its job again gets it, even while the queue is full.
-        if let Some(key) = &submission.idempotency_key
-            && let Some(job) = self.store.keyed(caller.0.clone(), key.clone()).await?
-        {
-            sent::refuse();
-            return Ok(Put { job, existed: true });
-        }
-        let own = Some(caller.0.clone());
-        let (counts, own) = tokio::try_join!(self.store.counts(None), self.store.counts(own))?;
-        if counts.queued >= self.limits.queue || own.queued >= self.limits.queue_of_one {
-            let seconds = counts.mean_seconds.unwrap_or(30.0).ceil().clamp(1.0, 3600.0);
-            return Err(ApiError::busy(counts.queued, seconds as u64));
-        }
-        files::check(self, caller, kind, &request).await?;
-        let catalog = self.catalog.clone();
-        let copy = request.clone();
-        // Headers of a model are read from disk.
-        let checked = tokio::task::spawn_blocking(move || catalog.check(kind, &copy))
-            .await
-            .map_err(|_| ApiError::internal("the check of the request failed"))??;
-        let Submission { idempotency_key, priority, title, mut notices } = submission;
-        notices.extend(checked.notices);
-        let job = NewJob {
-            idempotency_key,
-            priority,
-            title,
-            notices,
-            ..NewJob::new(kind, checked.model, Value::Object(request), &caller.0)
-        };
-        // Before the job is stored: a client that goes away meanwhile must not take its files along.
-        sent::take(&job.request);
-        let put = self.store.put(job).await?;
-        // The job of this key has files of its own.
-        if put.existed {
-            sent::refuse();
-        }
-        Ok(put)
     }
 
     /// Waits until the server ends.
@@ -323,6 +247,22 @@ fn faces(limit: DefaultBodyLimit) -> Router<Arc<Server>> {
     with_prefix().merge(cpp::routes()).nest("/api", with_prefix()).layer(limit)
 }
 
+/// A request whose answer has not begun; its client may go away before.
+struct Waiting<'a>(&'a Server);
+
+impl<'a> Waiting<'a> {
+    fn new(server: &'a Server) -> Self {
+        server.waiting.fetch_add(1, Ordering::Relaxed);
+        Self(server)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.waiting.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 /// Counts requests by the class of their status.
 async fn count(
     axum::extract::State(server): axum::extract::State<Arc<Server>>,
@@ -331,7 +271,9 @@ async fn count(
 ) -> Response {
     let path = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
     let method = request.method().clone();
+    let waiting = Waiting::new(&server);
     let response = next.run(request).await;
+    drop(waiting);
     let class = usize::from(response.status().as_u16() / 100).clamp(1, 5) - 1;
     server.requests[class].fetch_add(1, Ordering::Relaxed);
     // The path of the route, never the query or the body.

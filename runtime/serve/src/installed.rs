@@ -1,27 +1,26 @@
 //! The catalog of this machine: models inside the program, in the models directories and in the hub's
 //! cache; kept voices.
 
+mod common;
+mod of_speech;
+
+use std::sync::{Arc, Mutex};
+
 use acestep_engine::{Notice, nearest};
-use acestep_import::{
-    Adapter, BUILT_IN_MODELS, DEMO, Layout, Presence, Qwen3Tts, Release, SPEECH_MODELS,
-    TINY_SPEECH, acestep,
-};
-use acestep_model::speech::qwen3_tts::{Files as _, ModelType};
+use acestep_import::{Adapter, BUILT_IN_MODELS, DEMO, Layout, Presence, Release, acestep};
 use acestep_music::{ModelInfo, Plan, Request, plan::Task};
-use acestep_speech::{Voices, qwen3_tts::KeptVoice};
+use acestep_session::speech::{self, SpeechModel};
+use acestep_speech::Voices;
 use serde_json::{Map, Value, json};
 
 use crate::{
-    catalog::{Catalog, Checked, Family, Model, Voice},
+    catalog::{Catalog, Checked, Family, Model, Speech, Voice},
     error::of,
     job::{JobError, Kind},
-    request::{
-        DecodeRequest, EncodeRequest, SongRequest, SpeechRequest, UnderstandRequest, format,
-    },
+    request::{DecodeRequest, EncodeRequest, SongRequest, UnderstandRequest, format},
 };
 
 /// The models and voices of this machine.
-#[derive(Debug)]
 pub struct Installed {
     layout: Layout,
     voices: Option<Voices>,
@@ -29,6 +28,17 @@ pub struct Installed {
     model: String,
     /// The speech model of requests that name none.
     speech_model: String,
+    /// Models of speech that were opened, by their names: their vocabularies are read once.
+    opened: Mutex<Vec<(String, Arc<dyn SpeechModel>)>>,
+}
+
+impl std::fmt::Debug for Installed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { layout, model, speech_model, .. } = self;
+        let mut f = f.debug_struct("Installed");
+        f.field("layout", layout).field("model", model).field("speech_model", speech_model);
+        f.finish_non_exhaustive()
+    }
 }
 
 impl Installed {
@@ -40,17 +50,18 @@ impl Installed {
         model: Option<String>,
         speech_model: Option<String>,
     ) -> Self {
-        let first = |of: &[Release]| {
-            of.iter().find(|of| layout.presence(of) == Presence::Whole).map(|of| of.name.to_owned())
-        };
+        let is_whole = |of: &&Release| layout.presence(of) == Presence::Whole;
+        let name = |of: &Release| of.name.to_owned();
         let built_in = || BUILT_IN_MODELS.iter().find(|model| model.name == DEMO);
-        let model = model.or_else(|| first(&acestep::MODELS)).unwrap_or_else(|| {
-            built_in().or(BUILT_IN_MODELS.first()).map_or(DEMO, |model| model.name).to_owned()
-        });
+        let model = model
+            .or_else(|| acestep::MODELS.iter().find(is_whole).map(name))
+            .unwrap_or_else(|| {
+                built_in().or(BUILT_IN_MODELS.first()).map_or(DEMO, |model| model.name).to_owned()
+            });
         let speech_model = speech_model
-            .or_else(|| first(&SPEECH_MODELS))
-            .unwrap_or_else(|| TINY_SPEECH.to_owned());
-        Self { layout, voices, model, speech_model }
+            .or_else(|| speech::releases().find(is_whole).map(name))
+            .unwrap_or_else(|| speech::built_in().0.to_owned());
+        Self { layout, voices, model, speech_model, opened: Mutex::default() }
     }
 
     /// The places of the models.
@@ -99,9 +110,10 @@ impl Installed {
                 self.present(&acestep::LANGUAGE_MODELS).map(of).chain(inside()).collect()
             }
             Family::Speech => {
-                let tiny = (TINY_SPEECH.to_owned(), acestep_import::tiny_speech().2.to_owned());
-                let mut names: Vec<_> = self.present(&SPEECH_MODELS).map(of).collect();
-                names.push(tiny);
+                let is_here = |of: &&Release| self.layout.presence(of) == Presence::Whole;
+                let mut names: Vec<_> = speech::releases().filter(is_here).map(of).collect();
+                let (tiny, about) = speech::built_in();
+                names.push((tiny.to_owned(), about.to_owned()));
                 if !names.iter().any(|(name, _)| *name == self.speech_model) {
                     let about = "the configured model".to_owned();
                     names.insert(0, (self.speech_model.clone(), about));
@@ -112,9 +124,9 @@ impl Installed {
     }
 
     /// Names of the models that a job can have.
-    pub(crate) fn runnable(&self) -> Vec<String> {
+    fn runnable(&self) -> impl Iterator<Item = String> {
         let families = [Family::Music, Family::Speech].into_iter();
-        families.flat_map(|family| self.names(family)).map(|(name, _)| name).collect()
+        families.flat_map(|family| self.names(family)).map(|(name, _)| name)
     }
 
     /// Refuses a model that is not in the list. Names are never paths.
@@ -142,14 +154,6 @@ impl Installed {
         Err(missing(name, &all))
     }
 
-    /// Returns the kept voices that a model made.
-    pub(crate) fn voices_of(&self, model: &str) -> Vec<String> {
-        let Some(voices) = &self.voices else { return Vec::new() };
-        let mut names = self.kept_names();
-        names.retain(|name| KeptVoice::of(voices, name).is_ok_and(|voice| voice.model == model));
-        names
-    }
-
     fn song(&self, kind: Kind, object: &Map<String, Value>) -> Result<Checked, JobError> {
         let object = without_mode(kind, object);
         let SongRequest { request, notices, .. } = SongRequest::read(&object)?;
@@ -173,34 +177,7 @@ impl Installed {
             Plan::resolve(&request, &info).map_err(|error| of(&error))?;
         }
         let notices = notices.into_iter().map(|notice| notice.0).collect();
-        Ok(Checked { model: Some(name), notices })
-    }
-
-    fn speech(&self, object: &Map<String, Value>) -> Result<Checked, JobError> {
-        let SpeechRequest { request, model, reference, audio_format, .. } =
-            SpeechRequest::read(object)?;
-        format(audio_format.as_deref())?;
-        let has_voice = reference.is_some();
-        let name = model.unwrap_or_else(|| self.speech_model.clone());
-        self.require(Family::Speech, "model", &name)?;
-        let folder = Qwen3Tts::find(Some(&name), &self.layout)
-            .map_err(|error| of(&acestep_engine::Error::checkpoint(error)))?;
-        let kept = request.voice.as_ref().filter(|_| self.is_base(&folder)).is_some();
-        if let (true, Some(voice)) = (kept, &request.voice)
-            && !self.kept_names().iter().any(|name| name == voice)
-        {
-            let message = format!("no kept voice is called `{voice}`");
-            let hint = "`acestep voice make` keeps one, and `acestep voice list` names them";
-            return Err(JobError::new("voice_not_found", message).param("voice").hint(hint));
-        }
-        let plain = if kept || has_voice {
-            acestep_speech::qwen3_tts::Request { voice: None, ..request }
-        } else {
-            request
-        };
-        acestep_speech::qwen3_tts::check_request(&plain, kept || has_voice, &folder)
-            .map_err(|error| of(&error))?;
-        Ok(Checked { model: Some(name), notices: Vec::new() })
+        Ok(Checked { model: Some(self.common_name(&name)), notices })
     }
 
     /// Checks the model of a request that is about a sound.
@@ -208,15 +185,7 @@ impl Installed {
         let name = model.unwrap_or_else(|| self.model.clone());
         self.require(Family::Music, "model", &name)?;
         let notices = notices.into_iter().map(|notice| notice.0).collect();
-        Ok(Checked { model: Some(name), notices })
-    }
-
-    fn is_base(&self, model: &Qwen3Tts) -> bool {
-        model.config().tts_model_type == ModelType::Base
-    }
-
-    fn kept_names(&self) -> Vec<String> {
-        self.voices.as_ref().and_then(|voices| voices.names().ok()).unwrap_or_default()
+        Ok(Checked { model: Some(self.common_name(&name)), notices })
     }
 }
 
@@ -227,46 +196,32 @@ impl Catalog for Installed {
             let supports = Task::ALL.iter().map(|task| task.name().to_owned()).collect();
             let defaults = self.defaults(&id);
             let (family, is_default) = (Family::Music, id == self.model);
-            models.push(Model { id, family, is_default, about, supports, defaults });
+            let speech = None;
+            models.push(Model { id, family, is_default, about, supports, defaults, speech });
         }
         for (id, about) in self.names(Family::Language) {
             let (family, is_default, defaults) = (Family::Language, false, json!({}));
-            models.push(Model { id, family, is_default, about, supports: vec![], defaults });
+            let (supports, speech) = (vec![], None);
+            models.push(Model { id, family, is_default, about, supports, defaults, speech });
         }
-        for (id, about) in self.names(Family::Speech) {
-            let folder = Qwen3Tts::find(Some(&id), &self.layout).ok();
-            let languages = folder
-                .iter()
-                .flat_map(|folder| folder.config().talker_config.codec_language_id.keys().cloned());
-            let supports = std::iter::once("auto".to_owned()).chain(languages).collect();
-            let (family, is_default) = (Family::Speech, id == self.speech_model);
-            models.push(Model { id, family, is_default, about, supports, defaults: json!({}) });
-        }
+        models.extend(self.speech_models());
         models
     }
 
     fn voices(&self) -> Vec<Voice> {
-        let mut voices = Vec::new();
-        for (model, _) in self.names(Family::Speech) {
-            let Ok(folder) = Qwen3Tts::find(Some(&model), &self.layout) else { continue };
-            let speakers = folder.config().talker_config.spk_id.keys();
-            let preset =
-                |id: &String| Voice { id: id.clone(), model: model.clone(), is_kept: false };
-            voices.extend(speakers.map(preset));
-        }
-        let kept = self.voices.as_ref();
-        for id in self.kept_names() {
-            if let Some(Ok(kept)) = kept.map(|voices| KeptVoice::of(voices, &id)) {
-                voices.push(Voice { id, model: kept.model, is_kept: true });
-            }
-        }
-        voices
+        self.all_voices()
+    }
+
+    fn speech(&self, name: Option<&str>) -> Option<(String, Speech)> {
+        let name = name.unwrap_or(&self.speech_model);
+        self.require(Family::Speech, "model", name).ok()?;
+        Some((name.to_owned(), of_speech::facts(&*self.opened(name).ok()?)))
     }
 
     fn check(&self, kind: Kind, request: &Map<String, Value>) -> Result<Checked, JobError> {
         match kind {
             Kind::Generate | Kind::Compose => self.song(kind, request),
-            Kind::Speak => self.speech(request),
+            Kind::Speak => self.check_speech(request),
             Kind::Understand => {
                 let read = UnderstandRequest::read(request)?;
                 if let Some(language) = &read.request.language.lm_model {

@@ -268,6 +268,8 @@ pub enum Content {
     Audio,
     /// Times of the lines, as LRC.
     Lrc,
+    /// Times of the words: a list as JSON, or SRT, or WebVTT.
+    Words,
     /// Scores of a song, as JSON.
     Score,
     /// Audio codes, as text.

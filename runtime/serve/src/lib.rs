@@ -20,9 +20,11 @@
 //! | `runner` | runs jobs with networks that stay in memory |
 //! | `installed` | the catalog of this machine |
 //! | `preview` | sound while it is made |
+//! | `arriving` | text that arrives while it is spoken |
 //! | `http` | the API |
 //! | `error` | errors of the engine as errors of jobs |
 
+pub mod arriving;
 pub mod catalog;
 pub mod error;
 pub mod http;

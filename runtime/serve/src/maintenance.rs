@@ -1,4 +1,6 @@
-//! Housekeeping: jobs of lost workers, old results, old uploads.
+//! Housekeeping: jobs of lost workers, old results, old uploads, and what a power cut left.
+
+mod left;
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
@@ -9,16 +11,18 @@ use uuid::Uuid;
 use crate::{
     job::{Millis, State, now},
     objects::Objects,
-    store::{Selection, Store, StoreError},
+    store::{File, Selection, Store, StoreError},
 };
 
 /// Time between two looks for lost workers.
 const SWEEP: Duration = Duration::from_secs(2);
-/// Looks for lost workers between two looks for old results.
+/// Looks for lost workers between two looks for old results: five minutes.
 const PER_CLEANING: u32 = 150;
+/// Looks for lost workers between two looks for what a power cut left: a day. The first is at the start.
+const PER_TIDYING: u32 = 43_200;
 
-/// Time without a byte after which a part of an upload belongs to a server that died.
-const PART: Duration = Duration::from_secs(3600);
+/// Time without a byte after which a file without a row, or a part of one, belongs to a server that died.
+const DEAD: Duration = Duration::from_secs(3600);
 
 /// The life of results.
 #[derive(Debug, Clone, Copy)]
@@ -60,7 +64,12 @@ pub async fn run(
         {
             tracing::error!(%error, "old results cannot be removed");
         }
-        looks += 1;
+        if looks % PER_TIDYING == 0
+            && let Err(error) = left::remove(&*store, &objects, DEAD).await
+        {
+            tracing::error!(%error, "what a power cut left cannot be removed");
+        }
+        looks = looks.wrapping_add(1);
         tokio::select! {
             () = time::sleep(SWEEP) => {}
             _ = ending.changed() => {}
@@ -90,23 +99,64 @@ pub async fn clean(
             Err(error) => tracing::error!(job = %job.id, %error, "its results cannot be removed"),
         }
     }
+    // A job that waits may need a file that is older than the age.
     let old = store.old_files(ago(age)).await?;
-    // A job that waits may need a file that is older than the age. Asked after the files, so one that was
-    // accepted since is seen.
+    remove_files(store, objects, old).await?;
+    if let Err(error) = objects.remove_parts(DEAD) {
+        tracing::error!(%error, "parts of uploads cannot be removed");
+    }
+    Ok(())
+}
+
+/// Removes files of clients, but for those that waiting and running jobs need, whose ids are returned.
+///
+/// A description goes before its bytes, and the jobs are looked at after that. A submission looks for its
+/// files again when its job is stored. So of a removal and a submission at the same moment at least one
+/// sees the other: no job waits for a file that is gone.
+///
+/// # Errors
+/// If the queue cannot be used.
+pub(crate) async fn remove_files(
+    store: &dyn Store,
+    objects: &Objects,
+    mut files: Vec<File>,
+) -> Result<Vec<Uuid>, StoreError> {
+    if files.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut kept = Vec::new();
+    let mut keep = |files: &mut Vec<File>, needed: &HashSet<Uuid>| -> Vec<File> {
+        let (back, free) = files.drain(..).partition(|file| needed.contains(&file.id));
+        *files = free;
+        let back: Vec<File> = back;
+        kept.extend(back.iter().map(|file| file.id));
+        back
+    };
+    keep(&mut files, &needed(store).await?);
+    for file in &files {
+        store.forget_file(file.id).await?;
+    }
+    for file in keep(&mut files, &needed(store).await?) {
+        store.put_file(file).await?;
+    }
+    for file in files {
+        let (objects, id) = (objects.clone(), file.id);
+        let removed = tokio::task::spawn_blocking(move || objects.remove_file(id)).await;
+        // Without a description it is removed with what a power cut left.
+        if !matches!(removed, Ok(Ok(()))) {
+            tracing::error!(file = %id, ?removed, "its bytes stay for now");
+        }
+    }
+    Ok(kept)
+}
+
+/// Returns the files that waiting and running jobs need.
+async fn needed(store: &dyn Store) -> Result<HashSet<Uuid>, StoreError> {
     let states = vec![State::Queued, State::Running, State::Cancelling];
     let selection = Selection { states, limit: u32::MAX, ..Selection::default() };
     let mut needed = HashSet::new();
     store.list(selection).await?.iter().for_each(|job| ids(&job.request, &mut needed));
-    for id in old.into_iter().filter(|id| !needed.contains(id)) {
-        match objects.remove_file(id) {
-            Ok(()) => store.forget_file(id).await?,
-            Err(error) => tracing::error!(file = %id, %error, "it cannot be removed"),
-        }
-    }
-    if let Err(error) = objects.remove_parts(PART) {
-        tracing::error!(%error, "parts of uploads cannot be removed");
-    }
-    Ok(())
+    Ok(needed)
 }
 
 /// Adds all ids that a request names.

@@ -22,28 +22,24 @@
 
 mod accept;
 mod change;
+mod files;
+mod follow;
 mod mirror;
 mod objects;
 mod record;
 mod table;
 
-use std::{
-    error::Error,
-    path::Path,
-    sync::{Arc, Weak},
-    time::Duration,
-};
+use std::{error::Error, path::Path, sync::Arc, time::Duration};
 
 use async_nats::{
     ConnectOptions,
     jetstream::{self, kv, object_store::ObjectStore},
 };
 use bytes::Bytes;
-use futures_util::StreamExt;
-use tokio::{runtime::Handle, sync::broadcast, task::JoinHandle, time};
+use tokio::{runtime::Handle, sync::broadcast};
 use uuid::Uuid;
 
-use self::mirror::Mirror;
+use self::{files::Files, follow::Followed, mirror::Mirror};
 use crate::{objects::Objects, store::StoreError};
 
 /// Time that a change is tried again while the servers choose a leader.
@@ -56,8 +52,8 @@ const ANSWER: Duration = Duration::from_secs(3);
 const COPIES: usize = 3;
 /// The words of a server that stands alone.
 const ALONE: &str = "not supported in non-clustered mode";
-/// All keys of a bucket.
-const ALL: &str = ">";
+/// Longest time between two tries to connect again: shorter than every lease.
+const AGAIN: Duration = Duration::from_secs(1);
 /// Ids that a slow receiver of changes may be behind.
 const CHANGES: usize = 4096;
 /// JSON that is larger becomes an object; a message of NATS takes 1 MiB.
@@ -72,8 +68,11 @@ pub struct Nats {
     made: kv::Store,
     objects: ObjectStore,
     mirror: Arc<Mirror>,
+    followed: Followed,
+    /// All files of clients, as this process last saw them.
+    known_files: Arc<Files>,
+    followed_files: Followed,
     changes: broadcast::Sender<Uuid>,
-    watcher: JoinHandle<()>,
     client: async_nats::Client,
     runtime: Handle,
 }
@@ -81,12 +80,6 @@ pub struct Nats {
 impl std::fmt::Debug for Nats {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Nats").field("jobs", &self.jobs.name).finish_non_exhaustive()
-    }
-}
-
-impl Drop for Nats {
-    fn drop(&mut self) {
-        self.watcher.abort();
     }
 }
 
@@ -121,7 +114,12 @@ impl Nats {
         let (changes, _) = broadcast::channel(CHANGES);
         let mirror = Arc::new(Mirror::new(changes.clone()));
         let weak = Arc::downgrade(&mirror);
-        let options = ConnectOptions::new().name("acestep").event_callback(move |event| {
+        let options = ConnectOptions::new().name("acestep");
+        let options = options.reconnect_delay_callback(|tries| {
+            let millis = 1u64.checked_shl(u32::try_from(tries).unwrap_or(u32::MAX));
+            millis.map_or(AGAIN, |millis| Duration::from_millis(millis).min(AGAIN))
+        });
+        let options = options.event_callback(move |event| {
             let mirror = weak.upgrade();
             async move {
                 tracing::info!(%event, "nats");
@@ -137,15 +135,18 @@ impl Nats {
         let copies = jobs.stream.cached_info().config.num_replicas;
         let bucket = |kind: &str| bucket(&context, format!("{name}_{kind}"), copies);
         let objects = object_store(&context, format!("{name}_objects"), copies).await?;
+        let (files, known_files) = (bucket("files").await?, Arc::new(Files::default()));
         let store = Self {
             keys: bucket("keys").await?,
-            files: bucket("files").await?,
             settings: bucket("settings").await?,
             made: bucket("made").await?,
-            watcher: watch(&jobs, &mirror).await?,
+            followed: Followed::new(&jobs, &mirror).await?,
+            followed_files: Followed::new(&files, &known_files).await?,
             jobs,
+            files,
             objects,
             mirror,
+            known_files,
             changes,
             client,
             runtime: Handle::current(),
@@ -248,49 +249,4 @@ fn parsed<T: serde::de::DeserializeOwned>(bytes: &[u8]) -> Result<T, StoreError>
 
 fn text_of(value: &impl serde::Serialize) -> Result<Bytes, StoreError> {
     serde_json::to_vec(value).map(Bytes::from).map_err(|error| StoreError::nats(&error))
-}
-
-/// Watches the bucket from now on; returns when all jobs of before are here.
-async fn watch(jobs: &kv::Store, mirror: &Arc<Mirror>) -> Result<JoinHandle<()>, StoreError> {
-    let mut first = jobs.watch_with_history(ALL).await.map_err(|error| StoreError::nats(&error))?;
-    let status = jobs.status().await.map_err(|error| StoreError::nats(&error))?;
-    if status.values() > 0 {
-        while let Some(entry) = first.next().await {
-            let entry = entry.map_err(|error| StoreError::nats(&error))?;
-            take(mirror, &entry);
-            if entry.seen_current {
-                break;
-            }
-        }
-    }
-    let (jobs, mirror) = (jobs.clone(), Arc::downgrade(mirror));
-    Ok(tokio::spawn(async move {
-        let mut watch = Some(first);
-        while mirror.strong_count() > 0 {
-            if let Some(watch) = &mut watch {
-                follow(watch, &mirror).await;
-            }
-            // The watch ended: a new one begins with the newest state of all jobs.
-            time::sleep(PAUSE).await;
-            watch = jobs.watch_with_history(ALL).await.ok();
-        }
-    }))
-}
-
-async fn follow(watch: &mut kv::Watch, mirror: &Weak<Mirror>) {
-    while let Some(entry) = watch.next().await {
-        let Some(mirror) = mirror.upgrade() else { return };
-        match entry {
-            Ok(entry) => take(&mirror, &entry),
-            Err(error) => return tracing::warn!(%error, "the watch of the queue ended"),
-        }
-    }
-}
-
-fn take(mirror: &Mirror, entry: &kv::Entry) {
-    match (Uuid::parse_str(&entry.key), parsed(&entry.value)) {
-        (Ok(id), Ok(stored)) => mirror.apply(id, entry.revision, stored),
-        // A newer version of the program may write what this one cannot read.
-        _ => tracing::warn!(key = entry.key, "a job of the queue cannot be read"),
-    }
 }

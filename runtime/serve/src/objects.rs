@@ -10,66 +10,33 @@
 //! With a queue of many machines the files lie elsewhere, and this folder has copies: an attempt writes
 //! here and is sent when it ends, and a file is fetched before it is read. All functions block.
 
+mod copies;
+mod elsewhere;
+mod files;
+
 use std::{
     fs, io,
     path::{Path, PathBuf},
-    sync::{
-        Arc,
-        atomic::{AtomicU32, Ordering},
-    },
-    time::{Duration, SystemTime},
+    sync::Arc,
 };
 
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
+use self::copies::Copies;
+pub use self::elsewhere::Elsewhere;
 use crate::{
     job::{Content, Output},
     store::Lease,
 };
-
-/// The most bytes of copies of files that lie elsewhere.
-const COPIES: u64 = 8 << 30;
-/// Copies between two looks at their size.
-const LOOK: u32 = 64;
-
-/// A place of files that all machines reach.
-pub trait Elsewhere: Send + Sync + std::fmt::Debug + 'static {
-    /// Stores the file `from`.
-    ///
-    /// # Errors
-    /// If it cannot be read or stored.
-    fn put(&self, key: &str, from: &Path) -> io::Result<()>;
-    /// Stores files of the folder `from`, so that [`Elsewhere::remove_folder`] finds them all, even
-    /// after half of them.
-    ///
-    /// # Errors
-    /// If one cannot be read or stored.
-    fn put_folder(&self, folder: &str, names: &[String], from: &Path) -> io::Result<()>;
-    /// Writes a stored file to `to`.
-    ///
-    /// # Errors
-    /// `NotFound` if there is none.
-    fn get(&self, key: &str, to: &Path) -> io::Result<()>;
-    /// Removes a file; one that is not there is no error.
-    ///
-    /// # Errors
-    /// If it cannot be removed.
-    fn remove(&self, key: &str) -> io::Result<()>;
-    /// Removes the files of a folder; one that is not there is no error.
-    ///
-    /// # Errors
-    /// If one cannot be removed.
-    fn remove_folder(&self, folder: &str) -> io::Result<()>;
-}
 
 /// The folder of files.
 #[derive(Debug, Clone)]
 pub struct Objects {
     root: PathBuf,
     elsewhere: Option<Arc<dyn Elsewhere>>,
-    copies: Arc<AtomicU32>,
+    copies: Copies,
 }
 
 impl Objects {
@@ -81,7 +48,7 @@ impl Objects {
         for folder in ["results", "files"] {
             fs::create_dir_all(root.join(folder))?;
         }
-        Ok(Self { root: root.to_owned(), elsewhere: None, copies: Arc::default() })
+        Ok(Self { root: root.to_owned(), elsewhere: None, copies: Copies::default() })
     }
 
     /// Keeps files elsewhere, with copies in this folder.
@@ -163,20 +130,7 @@ impl Objects {
         let names: Vec<String> = outputs.iter().map(|output| output.name.clone()).collect();
         let folder = attempt_of(lease.id, lease.attempt);
         elsewhere.put_folder(&folder, &names, &self.root.join(&folder))?;
-        self.copied();
-        Ok(())
-    }
-
-    /// Keeps a complete upload as the file `id`, and sends it to where all machines reach it.
-    ///
-    /// # Errors
-    /// If it cannot be stored.
-    pub fn keep_file(&self, whole: tempfile::TempPath, id: Uuid) -> io::Result<()> {
-        whole.persist(self.file(id)).map_err(|error| error.error)?;
-        sync_folder(&self.incoming())?;
-        let Some(elsewhere) = &self.elsewhere else { return Ok(()) };
-        elsewhere.put(&format!("files/{id}"), &self.file(id))?;
-        self.copied();
+        self.copies.added(&self.root);
         Ok(())
     }
 
@@ -221,29 +175,8 @@ impl Objects {
         let whole = tempfile::NamedTempFile::new_in(folder)?;
         elsewhere.get(key, whole.path())?;
         whole.persist(&place).map_err(|error| error.error)?;
-        self.copied();
+        self.copies.added(&self.root);
         Ok(())
-    }
-
-    /// Removes the oldest copies now and then, when all are larger than the limit.
-    fn copied(&self) {
-        if !self.copies.fetch_add(1, Ordering::Relaxed).is_multiple_of(LOOK) {
-            return;
-        }
-        let mut files = Vec::new();
-        for folder in ["results", "files"] {
-            list_files(&self.root.join(folder), &mut files);
-        }
-        files.sort_by_key(|(time, _, _)| std::cmp::Reverse(*time));
-        let mut newer = 0u64;
-        for (_, bytes, path) in files {
-            newer = newer.saturating_add(bytes);
-            if newer > COPIES
-                && let Err(error) = fs::remove_file(&path)
-            {
-                tracing::warn!(%error, "a copy of a file stays");
-            }
-        }
     }
 
     /// The place of a result on disk. With files elsewhere: after [`Objects::fetch`].
@@ -261,7 +194,7 @@ impl Objects {
                 elsewhere.remove_folder(&attempt_of(job, attempt))?;
             }
         }
-        missing_is_fine(fs::remove_dir_all(self.root.join(format!("results/{job}"))))
+        missing_is_fine(fs::remove_dir_all(self.results_of(job)))
     }
 
     /// Removes the folders of attempts that were not the last one.
@@ -279,37 +212,19 @@ impl Objects {
         Ok(())
     }
 
-    /// The place of a file that a client sent. With files elsewhere: after [`Objects::prepare`].
-    pub fn file(&self, id: Uuid) -> PathBuf {
-        self.root.join(format!("files/{id}"))
-    }
-
-    /// Removes a file that a client sent.
+    /// Returns the jobs that have a folder of results on this machine.
     ///
     /// # Errors
-    /// If it cannot be removed.
-    pub fn remove_file(&self, id: Uuid) -> io::Result<()> {
-        if let Some(elsewhere) = &self.elsewhere {
-            elsewhere.remove(&format!("files/{id}"))?;
-        }
-        missing_is_fine(fs::remove_file(self.file(id)))
+    /// If they cannot be listed.
+    pub fn jobs_with_results(&self) -> io::Result<Vec<Uuid>> {
+        let names = fs::read_dir(self.root.join("results"))?;
+        let names: Vec<_> = names.map(|entry| Ok(entry?.file_name())).collect::<io::Result<_>>()?;
+        Ok(names.iter().filter_map(|name| Uuid::parse_str(&name.to_string_lossy()).ok()).collect())
     }
 
-    /// Removes parts of uploads that nobody wrote to for `age`.
-    ///
-    /// # Errors
-    /// If one cannot be removed.
-    pub fn remove_parts(&self, age: Duration) -> io::Result<()> {
-        for entry in fs::read_dir(self.incoming())? {
-            let entry = entry?;
-            let is_part = entry.file_name().to_string_lossy().starts_with(".tmp");
-            // A part may become a file meanwhile.
-            let Ok(time) = entry.metadata().and_then(|data| data.modified()) else { continue };
-            if is_part && time.elapsed().is_ok_and(|since| since >= age) {
-                missing_is_fine(fs::remove_file(entry.path()))?;
-            }
-        }
-        Ok(())
+    /// The place of the results of a job on this machine.
+    pub fn results_of(&self, job: Uuid) -> PathBuf {
+        self.root.join(format!("results/{job}"))
     }
 
     /// Checks that `bytes` can be written.
@@ -321,11 +236,6 @@ impl Objects {
         let mut file = tempfile::tempfile_in(self.incoming())?;
         io::Write::write_all(&mut file, &vec![0; bytes])?;
         file.sync_all()
-    }
-
-    /// The folder of files that clients sent, for files that are not complete yet.
-    pub fn incoming(&self) -> PathBuf {
-        self.root.join("files")
     }
 }
 
@@ -346,19 +256,6 @@ fn list_ids(value: &Value, ids: &mut Vec<Uuid>) {
         Value::Array(values) => values.iter().for_each(|value| list_ids(value, ids)),
         Value::Object(object) => object.values().for_each(|value| list_ids(value, ids)),
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
-    }
-}
-
-/// Adds the files below a folder, with their times and sizes.
-fn list_files(folder: &Path, files: &mut Vec<(SystemTime, u64, PathBuf)>) {
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        let Ok(data) = entry.metadata() else { continue };
-        if data.is_dir() {
-            list_files(&entry.path(), files);
-        } else {
-            let time = data.modified().unwrap_or(SystemTime::UNIX_EPOCH);
-            files.push((time, data.len(), entry.path()));
-        }
     }
 }
 
@@ -387,6 +284,8 @@ pub fn media_type(name: &str) -> &'static str {
         Some("flac") => "audio/flac",
         Some("opus") => "audio/ogg",
         Some("json") => "application/json",
+        Some("srt") => "application/x-subrip",
+        Some("vtt") => "text/vtt; charset=utf-8",
         Some("lrc" | "txt") => "text/plain; charset=utf-8",
         _ => "application/octet-stream",
     }
@@ -419,6 +318,10 @@ mod tests {
 
         fn remove_folder(&self, _: &str) -> io::Result<()> {
             Ok(())
+        }
+
+        fn older_than(&self, _: &str, _: std::time::Duration) -> io::Result<Vec<String>> {
+            Ok(Vec::new())
         }
     }
 

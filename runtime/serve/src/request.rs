@@ -2,6 +2,8 @@
 
 use acestep_engine::{Notice, audio::format::Format};
 use acestep_music::{Request, codes};
+use acestep_session::speech::Fields;
+use acestep_speech::TimesFormat;
 use serde_json::{Map, Value};
 
 use crate::{error::of, job::JobError};
@@ -50,40 +52,83 @@ impl SongRequest {
     }
 }
 
-/// A request for speech.
+/// A request for speech: the fields of the model's family, and those that are the server's.
 #[derive(Debug)]
 pub struct SpeechRequest {
-    /// The request of the family.
-    pub request: acestep_speech::qwen3_tts::Request,
+    /// The text.
+    pub text: String,
     /// The model.
     pub model: Option<String>,
-    /// The file of a recording, whose voice speaks.
-    pub reference: Option<String>,
-    /// Its words.
-    pub transcript: Option<String>,
+    /// The fields of the family; files are ids.
+    pub fields: Fields,
+    /// The seed.
+    pub seed: Option<u64>,
     /// The format of the file.
     pub audio_format: Option<String>,
+    /// The form of a file with the times of words, beside the JSON.
+    pub timestamps: Option<TimesFormat>,
+    /// Frames per chunk of sound, after the first.
+    pub chunk_frames: Option<usize>,
+    /// True if text arrives while it is spoken.
+    pub append: bool,
+    /// True if the voice is read and nothing is spoken.
+    pub voice_only: bool,
 }
 
+/// The text of a request that speaks nothing.
+const NO_TEXT: &str = ".";
+/// The most frames per chunk of sound.
+const MOST_FRAMES: u64 = 1000;
+
 impl SpeechRequest {
-    /// Reads a JSON object: the fields of a request for speech, `model`, `reference`, `transcript` and
-    /// `audio_format`.
+    /// Reads a JSON object: `text`, `model`, `seed`, `audio_format`, `timestamps`, `chunk_frames`,
+    /// `append`, `voice_only`, and fields of the model's family, which it checks itself.
     ///
     /// # Errors
-    /// A field that does not exist or has another type.
+    /// A field of another type.
     pub fn read(object: &Map<String, Value>) -> Result<Self, JobError> {
-        let mut object = object.clone();
-        let model = text(&mut object, "model")?;
-        let reference = text(&mut object, "reference")?;
-        let transcript = text(&mut object, "transcript")?;
-        let audio_format = text(&mut object, "audio_format")?;
-        if transcript.is_some() && reference.is_none() {
-            let message = "`transcript` has no `reference`";
-            return Err(JobError::new("conflict", message).param("transcript"));
-        }
-        let request = serde_json::from_value(Value::Object(object))
-            .map_err(|error| JobError::new("bad_value", format!("the request: {error}")))?;
-        Ok(Self { request, model, reference, transcript, audio_format })
+        let mut fields = object.clone();
+        fields.retain(|_, value| !value.is_null());
+        let bad = |key: &str, why: &str| {
+            JobError::new("bad_value", format!("`{key}` is not {why}")).param(key)
+        };
+        let seed = match fields.remove("seed") {
+            None => None,
+            Some(seed) => Some(seed.as_u64().ok_or_else(|| bad("seed", "a whole number from 0"))?),
+        };
+        let chunk_frames = match fields.remove("chunk_frames") {
+            None => None,
+            Some(frames) => {
+                let frames = frames.as_u64().filter(|n| (1..=MOST_FRAMES).contains(n));
+                let why = "a whole number from 1 to 1000";
+                Some(frames.ok_or_else(|| bad("chunk_frames", why))? as usize)
+            }
+        };
+        let timestamps = match fields.remove("timestamps") {
+            None => None,
+            Some(form) => {
+                let read = serde_json::from_value(form);
+                Some(read.map_err(|_| bad("timestamps", "json, srt or vtt"))?)
+            }
+        };
+        let mut flag = |key: &str| match fields.remove(key) {
+            None => Ok(false),
+            Some(Value::Bool(flag)) => Ok(flag),
+            Some(_) => Err(bad(key, "true or false")),
+        };
+        let (append, voice_only) = (flag("append")?, flag("voice_only")?);
+        let text = text(&mut fields, "text")?;
+        Ok(Self {
+            text: if voice_only { NO_TEXT.to_owned() } else { text.unwrap_or_default() },
+            model: self::text(&mut fields, "model")?,
+            audio_format: self::text(&mut fields, "audio_format")?,
+            fields,
+            seed,
+            timestamps,
+            chunk_frames,
+            append,
+            voice_only,
+        })
     }
 }
 

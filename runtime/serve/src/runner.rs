@@ -5,7 +5,6 @@
 
 mod hearing;
 mod others;
-mod recent;
 mod sinks;
 mod songs;
 mod speech;
@@ -14,14 +13,16 @@ mod warm;
 use std::{
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     path::{Path, PathBuf},
+    rc::Rc,
     sync::Arc,
     time::{Duration, Instant},
 };
 
 use acestep_engine::{Engine, Error, Event, Lent, Notice, Observe, Residency, on_engine};
-use acestep_import::{AceStep, LanguageModelDir, Qwen3Tts};
+use acestep_import::{AceStep, LanguageModelDir};
 use acestep_model::{Backend, Place};
 use acestep_music::lm::Held;
+use acestep_session::speech::SpeechOn;
 use tokio::runtime::Handle;
 
 use crate::{
@@ -86,8 +87,8 @@ struct Networked<'a, B: Backend> {
     installed: &'a Installed,
     engine: Engine,
     place: Place<B>,
-    /// Names of models that were listed a moment ago.
-    models: Option<(Instant, Arc<[String]>)>,
+    /// The models that were here a moment ago.
+    models: Option<(Instant, Has)>,
     song: Option<Song<B>>,
     language: Option<Language<B>>,
     speech: Option<Speech<B>>,
@@ -112,10 +113,7 @@ struct Language<B: Backend> {
 /// A model of speech in memory.
 struct Speech<B: Backend> {
     name: String,
-    folder: Arc<Qwen3Tts>,
-    networks: acestep_speech::qwen3_tts::Networks<'static, B>,
-    /// Kept voices that were spoken with last.
-    voices: speech::KeptVoices<B>,
+    on: Rc<dyn SpeechOn<B>>,
 }
 
 impl<B: Backend> Runner for Networked<'_, B> {
@@ -124,23 +122,21 @@ impl<B: Backend> Runner for Networked<'_, B> {
     }
 
     fn resident(&self) -> Option<String> {
-        let song = self.song.as_ref().map(|song| song.key.0.clone());
-        song.or(self.speech.as_ref().map(|speech| speech.name.clone()))
+        let song = self.song.as_ref().map(|song| &song.key.0);
+        let resident = song.or(self.speech.as_ref().map(|speech| &speech.name));
+        resident.map(|name| self.installed.common_name(name))
     }
 
     fn has(&mut self) -> Has {
         let known = self.models.take().filter(|(time, _)| time.elapsed() < RECENT);
-        let (time, names) =
-            known.unwrap_or_else(|| (Instant::now(), self.installed.runnable().into()));
-        self.models = Some((time, names.clone()));
-        // The configured model of a server on this machine may be a path.
-        Has::new(move |name| {
-            names.iter().any(|known| known == name)
-                || (name.contains(std::path::MAIN_SEPARATOR) && std::path::Path::new(name).exists())
-        })
+        let (time, has) = known.unwrap_or_else(|| (Instant::now(), self.installed.has()));
+        self.models = Some((time, has.clone()));
+        has
     }
 
-    fn run(&mut self, mut task: Task<'_>) -> Result<(), Stopped> {
+    fn run(&mut self, task: Task<'_>) -> Result<(), Stopped> {
+        let job = self.installed.with_own_name(task.job);
+        let mut task = Task { job: &job, ..task };
         let run = AssertUnwindSafe(|| match task.job.kind {
             Kind::Generate => self.generate(&mut task),
             Kind::Speak => self.speak(&mut task),

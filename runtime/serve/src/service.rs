@@ -31,6 +31,7 @@ use crate::{
     objects::Objects,
     sqlite::Sqlite,
     store::{Store, StoreError},
+    worker,
 };
 
 /// The line that a worker writes when it takes jobs.
@@ -245,7 +246,7 @@ async fn supervise(
     while !*ending.borrow() {
         let begin = time::Instant::now();
         // Of this process alone, so its jobs can be given back when it ends.
-        let name = format!("server-{}", uuid::Uuid::now_v7());
+        let name = worker::unique_name("server");
         match spawn(&command, &name) {
             Ok(mut child) => {
                 watch_worker(&mut child, &is_ready, &mut ending, drain).await;

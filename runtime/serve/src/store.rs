@@ -244,6 +244,17 @@ pub struct File {
     pub created: Millis,
 }
 
+/// The files that clients sent, in numbers.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Stored {
+    /// Bytes of all clients.
+    pub bytes: u64,
+    /// Bytes of one client.
+    pub own_bytes: u64,
+    /// Files of this client.
+    pub own_files: u64,
+}
+
 // ANCHOR: store
 /// The queue and the state of all jobs.
 pub trait Store: Send + Sync + 'static {
@@ -264,12 +275,14 @@ pub trait Store: Send + Sync + 'static {
     fn retry(&self, id: Uuid) -> Answer<'_, bool>;
     /// Returns a job.
     fn get(&self, id: Uuid) -> Answer<'_, Found>;
-    /// Returns jobs, newest first.
+    /// Returns jobs, newest first. Everything that was answered before is in the list.
     fn list(&self, selection: Selection) -> Answer<'_, Vec<Job>>;
     /// Returns the number of queued jobs that come before a queued one.
     fn ahead(&self, id: Uuid) -> Answer<'_, Option<u64>>;
-    /// Returns the numbers of jobs, of all clients or of one.
+    /// Returns the numbers of jobs, of all clients or of one. Everything that was answered before is in them.
     fn counts(&self, owner: Option<String>) -> Answer<'_, Counts>;
+    /// Returns the numbers of jobs that wait, of all clients and of one, as exact as [`Store::counts`].
+    fn waiting(&self, owner: String) -> Answer<'_, [u64; 2]>;
     /// Returns the events of a job after number `after`.
     fn events(&self, id: Uuid, after: u64) -> Answer<'_, Vec<Event>>;
     /// Changes the words about a job; false for an unknown id.
@@ -288,10 +301,12 @@ pub trait Store: Send + Sync + 'static {
     fn put_file(&self, file: File) -> Answer<'_, ()>;
     /// Returns the description of a file.
     fn file(&self, id: Uuid) -> Answer<'_, Option<File>>;
-    /// Returns the files of all clients or of one, oldest first.
-    fn files(&self, owner: Option<String>) -> Answer<'_, Vec<File>>;
+    /// Returns at most `limit` files of a client after file `after`, oldest first.
+    fn files(&self, owner: String, after: Option<Uuid>, limit: u32) -> Answer<'_, Vec<File>>;
+    /// Returns the numbers of files of all clients and of one.
+    fn stored(&self, owner: String) -> Answer<'_, Stored>;
     /// Returns files that are older than `before`.
-    fn old_files(&self, before: Millis) -> Answer<'_, Vec<Uuid>>;
+    fn old_files(&self, before: Millis) -> Answer<'_, Vec<File>>;
     /// Removes the description of a file.
     fn forget_file(&self, id: Uuid) -> Answer<'_, ()>;
     /// Returns a stored setting.

@@ -4,6 +4,7 @@
 //! busy device never looks dead.
 
 mod keeper;
+mod trouble;
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -19,7 +20,11 @@ use acestep_engine::Observe;
 use serde_json::Value;
 use tokio::{runtime::Handle, time};
 
-use self::keeper::{Keeper, Watch};
+pub use self::trouble::of_files;
+use self::{
+    keeper::{Keeper, Watch},
+    trouble::{DISK_FULL, Trouble},
+};
 use crate::{
     job::{Content, Job, JobError, Kind, Output},
     objects::Objects,
@@ -27,12 +32,18 @@ use crate::{
     store::{Claim, End, Has, Lease, Store, StoreError},
 };
 
-/// Times that a job goes back into the queue because its files cannot be stored or fetched.
-const TROUBLES: u32 = 3;
-/// Free space that a worker needs to go on after the disk was full.
-const ROOM: usize = 16 << 20;
 /// Time that a worker waits for a queue that cannot be used.
 const OUTAGE: Duration = Duration::from_secs(600);
+
+/// Returns a name that no other worker has: `of`, the name of this machine, and a number.
+pub fn unique_name(of: &str) -> String {
+    let host = hostname::get().unwrap_or_default();
+    let letters = host.to_string_lossy();
+    // It stands in command lines, logs and messages.
+    let plain = letters.chars().filter(|letter| letter.is_ascii_alphanumeric() || *letter == '-');
+    let host: String = plain.take(64).collect();
+    format!("{of}-{host}-{}", uuid::Uuid::now_v7())
+}
 
 /// Times of a worker.
 #[derive(Debug, Clone, Copy)]
@@ -188,20 +199,6 @@ impl Worker<'_> {
         Ok(())
     }
 
-    /// Takes no job while the disk is full: each one would end up back in the queue.
-    fn wait_for_room(&self, trouble: &mut Trouble) {
-        while trouble.is_full && !self.is_draining.load(Ordering::Relaxed) {
-            let begin = Instant::now();
-            while begin.elapsed() < self.times.full && !self.is_draining.load(Ordering::Relaxed) {
-                std::thread::sleep(self.times.look.min(self.times.full));
-            }
-            match self.objects.has_room(ROOM) {
-                Ok(()) => trouble.is_full = false,
-                Err(error) => tracing::warn!(%error, "the disk is full: the worker waits"),
-            }
-        }
-    }
-
     /// Stores the last news and the end of an attempt. The results are there, so it is worth to try
     /// again.
     fn finish(
@@ -339,24 +336,6 @@ impl Worker<'_> {
         }
     }
 
-    /// The end of an attempt whose files could not be stored or fetched. A full disk and a lost
-    /// connection pass, so the job waits again; one that meets them each time fails.
-    fn troubled(&self, lease: &Lease, error: JobError, trouble: &mut Trouble) -> End {
-        // What was written would keep the disk full.
-        if let Err(error) = std::fs::remove_dir_all(self.objects.attempt_folder(lease)) {
-            tracing::warn!(%error, "files of an attempt stay");
-        }
-        trouble.is_full = error.code == DISK_FULL;
-        trouble.times = if trouble.job == Some(lease.id) { trouble.times + 1 } else { 1 };
-        trouble.job = Some(lease.id);
-        if trouble.times >= TROUBLES {
-            return End::Failed(error, Vec::new());
-        }
-        tracing::warn!(code = error.code, message = error.message, "the job waits again");
-        std::thread::sleep(self.times.look);
-        End::Released
-    }
-
     fn outputs(&self, lease: &Lease, made: &[Made]) -> std::io::Result<Vec<Output>> {
         let output = |made: &Made| {
             let output = self.objects.output(lease, made.track, made.content, &made.name)?;
@@ -366,27 +345,4 @@ impl Worker<'_> {
         self.objects.publish(lease, &outputs)?;
         Ok(outputs)
     }
-}
-
-/// Trouble with files, over several attempts.
-#[derive(Debug, Default)]
-struct Trouble {
-    /// The job that met it last.
-    job: Option<uuid::Uuid>,
-    /// Times that it did.
-    times: u32,
-    /// True if the disk was full.
-    is_full: bool,
-}
-
-/// Word for errors of a full disk.
-const DISK_FULL: &str = "disk_full";
-
-/// Error of files that the server itself writes.
-pub fn of_files(error: &std::io::Error) -> JobError {
-    let code = match error.kind() {
-        std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => DISK_FULL,
-        _ => "internal",
-    };
-    JobError::new(code, format!("the results cannot be stored: {error}"))
 }

@@ -28,9 +28,6 @@ pub enum SessionError {
     /// Settings of speech of the wrong types.
     #[error("the settings of speech cannot be read: {why}")]
     SpeechFields { why: String },
-    /// A GGUF file whose vocabulary is not read.
-    #[error("`{model}` is a GGUF file, whose vocabulary this program does not read")]
-    NoVocabulary { model: String },
     /// No folder of kept voices.
     #[error("there is no home directory to keep voices in")]
     NoVoices,
@@ -60,7 +57,6 @@ impl FamilyError for SessionError {
                     .into()
             }
             Self::Line { error, .. } => return error.hint(),
-            Self::NoVocabulary { .. } => "pass the `.nemo` archive of the model".into(),
             Self::SpeechFields { .. } => "give each field a value of its type".into(),
             Self::NoVoices => "name a data directory with XDG_DATA_HOME".into(),
             Self::KeptVoice { .. } => "pass the `model` that made it".into(),
@@ -75,7 +71,6 @@ impl FamilyError for SessionError {
             | Self::FollowsSong(_)
             | Self::NoDescription
             | Self::SpeechFields { .. }
-            | Self::NoVocabulary { .. }
             | Self::KeepsNoVoices { .. }
             | Self::KeptVoice { .. } => true,
             Self::Line { error, .. } => error.is_usage(),

@@ -1,30 +1,55 @@
 //! Texts to speech with a model of any family.
 //!
 //! [`open`] finds the model, [`SpeechModel::prepare`] checks everything before anything is loaded, and
-//! [`Prepared::speak`] speaks. A family is one module here.
+//! [`Prepared::speak`] speaks. [`open_on`] does the same for a program whose networks stay in memory. A
+//! family is one module here.
+//!
+//! | module | content |
+//! |---|---|
+//! | `dia2`, `magpie`, `qwen3_tts` | the families |
+//! | `resident` | networks and voices that stay in memory |
+//! | `fields`, `files` | fields of a request; files that change |
+//! | `recent` | values that were used last |
+//! | `reason` | errors for programs |
 
 pub mod dia2;
+mod fields;
+mod files;
 mod kept;
 pub mod magpie;
 pub mod qwen3_tts;
+mod reason;
+mod recent;
+mod resident;
 
 use std::path::Path;
 
 use acestep_engine::{Engine, Error, Notice, Observe, files::Existing};
-use acestep_import::Layout;
-use acestep_speech::{Options, SpeechError, Spoken, Voices};
-use serde_json::{Map, Value};
+use acestep_import::{DIALOGUE_MODELS, Layout, MAGPIE_MODELS, Release, SPEECH_MODELS};
+use acestep_speech::{Options, Spoken, Voices};
 
+pub use fields::{FILES, Fields, is_content};
+use fields::{check_fields, flag, taken, text};
 pub use kept::{KeptVoice, read_kept};
+pub use reason::{Reason, reason};
+use resident::no_more;
+pub use resident::{Arriving, Ready, SpeechOn, open_on};
 
 use crate::SessionError;
 
 /// The shortest recording that is read, in seconds; the networks may need more.
 pub const LEAST_SECONDS: f64 = 0.05;
 
-/// Fields of a request by name, as in JSON: those of the model's family, `voice`, and files by their
-/// paths.
-pub type Fields = Map<String, Value>;
+/// Returns the released models of all families.
+pub fn releases() -> impl Iterator<Item = &'static Release> {
+    SPEECH_MODELS.iter().chain(&DIALOGUE_MODELS).chain(&MAGPIE_MODELS)
+}
+
+/// Returns name and description of the model inside the program.
+pub fn built_in() -> (&'static str, &'static str) {
+    let (name, _, about) = acestep_import::tiny_speech();
+    (name, about)
+}
 
 /// Opens the model `choice`, else that of the kept voice in `fields`, else the first installed one.
 ///
@@ -38,8 +63,13 @@ pub fn open(
 ) -> Result<Box<dyn SpeechModel>, Error> {
     let kept = kept::model_of(choice, fields, voices);
     let choice = choice.or(kept.as_deref());
-    let other = dia2::open(choice, layout).or_else(|| magpie::open(choice, fields, layout));
-    other.unwrap_or_else(|| qwen3_tts::open(choice, fields, voices, layout))
+    if let Some(model) = dia2::find(choice, layout) {
+        return Ok(Box::new(model?));
+    }
+    if let Some(model) = magpie::find(choice, fields, layout) {
+        return Ok(Box::new(model?));
+    }
+    Ok(Box::new(qwen3_tts::find_with(choice, fields, voices, layout)?))
 }
 
 /// Opens the model `choice` to keep a voice with, else the first installed one that takes the
@@ -60,23 +90,54 @@ pub fn open_to_keep(
 }
 
 /// An opened model of speech.
-pub trait SpeechModel: Sync {
+pub trait SpeechModel: Send + Sync {
     /// The name.
     fn name(&self) -> &str;
 
     /// Notices about its files.
     fn notices(&self) -> Vec<Notice>;
 
+    /// True if its files are those that were opened.
+    fn is_unchanged(&self) -> bool;
+
     /// Samples per second of its sound.
     fn sample_rate(&self) -> u32;
+
+    /// Fields that its requests take, beside the text; those of files too.
+    fn takes(&self) -> Vec<&'static str>;
+
+    /// Names of its own voices.
+    fn voices(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Languages that it speaks, as in the field `language`.
+    fn languages(&self) -> Vec<String> {
+        Vec::new()
+    }
 
     /// True if results have the times of words.
     fn has_word_times(&self) -> bool {
         false
     }
 
+    /// True if text may arrive while it speaks.
+    fn can_append(&self) -> bool {
+        false
+    }
+
     /// The number of texts that are spoken side by side by default.
     fn at_once(&self, engine: Engine) -> usize;
+
+    /// Checks a request as far as that is possible without its files, whose fields may have any value.
+    ///
+    /// # Errors
+    /// An unusable field or voice; a text that cannot be spoken.
+    fn check(&self, text: &str, fields: &Fields, voices: Option<&Voices>) -> Result<(), Error>;
+
+    /// Returns short requests that try all that a usual request needs: texts and fields. None if a request
+    /// needs a file.
+    fn trials(&self, voices: Option<&Voices>) -> Vec<(String, Fields)>;
 
     /// Reads the voice and checks every request. Notices of the voice are added to `notices`.
     ///
@@ -125,7 +186,7 @@ pub trait VoiceFile {
 }
 
 /// Texts to speak with one voice.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Wanted<'a> {
     /// The texts.
     pub texts: Vec<String>,
@@ -147,14 +208,16 @@ pub trait Prepared {
     /// [`crate::SessionError::SpeechTooLarge`]; [`Error::Checkpoint`].
     fn check_memory(&self, engine: Engine, options: Options) -> Result<(), Error>;
 
-    /// Speaks, and returns the notices of the texts.
+    /// Speaks, and returns the notices of the texts. `more` is text that arrives meanwhile, for a model
+    /// that can append.
     ///
     /// # Errors
-    /// The errors of the run and of `sink`; [`Error::NoDevice`].
+    /// The errors of the run, of `more` and of `sink`; [`Error::NoDevice`].
     fn speak(
         &self,
         engine: Engine,
         options: Options,
+        more: Option<&mut dyn Arriving>,
         observe: &dyn Observe,
         sink: &mut dyn Sink,
     ) -> Result<Vec<Notice>, Error>;
@@ -180,49 +243,5 @@ pub fn of_line(notice: &Notice, index: usize, lines: bool) -> Notice {
     match lines {
         true => Notice(format!("line {}: {}", index + 1, notice.0)),
         false => notice.clone(),
-    }
-}
-
-/// Takes a text out of the fields.
-///
-/// # Errors
-/// A value of another type.
-pub(crate) fn text(fields: &mut Fields, field: &'static str) -> Result<Option<String>, Error> {
-    match fields.remove(field) {
-        None | Some(Value::Null) => Ok(None),
-        Some(Value::String(text)) => Ok(Some(text)),
-        Some(other) => Err(not_a(field, &other, "a text")),
-    }
-}
-
-/// Takes true or false out of the fields.
-///
-/// # Errors
-/// A value of another type.
-pub(crate) fn flag(fields: &mut Fields, field: &'static str) -> Result<bool, Error> {
-    match fields.remove(field) {
-        None | Some(Value::Null) => Ok(false),
-        Some(Value::Bool(flag)) => Ok(flag),
-        Some(other) => Err(not_a(field, &other, "true or false")),
-    }
-}
-
-fn not_a(field: &'static str, value: &Value, what: &str) -> Error {
-    let (value, why) = (value.to_string(), format!("use {what}"));
-    Error::BadValue { field, value, why, near: None }
-}
-
-/// Refuses a field that the model does not take.
-///
-/// # Errors
-/// [`SpeechError::UnknownField`].
-pub(crate) fn check_fields(fields: &Fields, known: &[&str], model: &str) -> Result<(), Error> {
-    match fields.keys().find(|field| !known.contains(&field.as_str())) {
-        None => Ok(()),
-        Some(field) => {
-            let (model, field) = (model.to_owned(), field.clone());
-            let known = known.iter().map(|&known| known.to_owned()).collect();
-            Err(SpeechError::UnknownField { model, field, known }.into())
-        }
     }
 }

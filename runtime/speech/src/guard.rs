@@ -3,9 +3,9 @@
 //! Language models over codes sometimes write the same code for ever, or codes of silence. Upstream
 //! goes on until its limit of eleven minutes.
 
-/// Frames of one first code that are a loop: 4 s.
+/// Frames of one first code that are a loop, of 80 ms each: 4 s.
 const LOOP: usize = 50;
-/// Frames of silence after which a run ends: 5 s.
+/// Frames of silence after which a run ends, of 80 ms each: 5 s.
 const SILENCE: usize = 62;
 /// A frame is silent if no sample is above this: -60 dB.
 const SILENT: f32 = 1e-3;
@@ -39,14 +39,29 @@ impl std::fmt::Display for Fault {
 }
 
 /// Watches the frames and the samples of a run.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Guard {
+    most_same: usize,
+    most_silent: usize,
     code: Option<u32>,
     same: usize,
     silent: usize,
 }
 
+impl Default for Guard {
+    /// Returns a guard for frames of 80 ms.
+    fn default() -> Self {
+        Self { most_same: LOOP, most_silent: SILENCE, code: None, same: 0, silent: 0 }
+    }
+}
+
 impl Guard {
+    /// Returns a guard for frames of another length, after 4 s and 5 s as the usual one.
+    pub fn of_rate(frames_per_second: f64) -> Self {
+        let frames = |seconds: f64| (seconds * frames_per_second).floor().max(1.0) as usize;
+        Self { most_same: frames(4.0), most_silent: frames(5.0), ..Self::default() }
+    }
+
     /// Adds frames with their samples. Returns the first fault, and the number of frames up to it: what
     /// comes after it is not kept, so that the speech does not depend on the sizes of chunks.
     pub fn add(&mut self, frames: &[Vec<u32>], samples: &[f32]) -> Option<(usize, Fault)> {
@@ -58,10 +73,10 @@ impl Guard {
             self.code = code;
             let is_silent = samples.iter().all(|sample| sample.abs() < SILENT);
             self.silent = if is_silent { self.silent + 1 } else { 0 };
-            if let (Some(code), LOOP..) = (code, self.same) {
+            if let Some(code) = code.filter(|_| self.same >= self.most_same) {
                 return Some((number, Fault::Loop { code, frames: self.same }));
             }
-            if self.silent >= SILENCE {
+            if self.silent >= self.most_silent {
                 return Some((number, Fault::Silence { frames: self.silent }));
             }
         }
@@ -91,6 +106,19 @@ mod tests {
         }
         assert_eq!(guard.clone().add(&frame(99), &loud), None);
         assert_eq!(guard.add(&frame(99), &quiet), Some((1, Fault::Silence { frames: SILENCE })));
+    }
+
+    /// 22050 / 1024 = 21.533 frames a second: 86.1 in 4 s, 107.7 in 5 s. And 12.5 of 80 ms.
+    #[test]
+    fn the_times_are_the_same_at_any_frame_rate() {
+        for (rate, same, silent) in [(22_050.0 / 1024.0, 86, 107), (12.5, LOOP, SILENCE)] {
+            let mut guard = Guard::of_rate(rate);
+            let found = guard.add(&vec![vec![3]; 200], &[0.5; 200]);
+            assert_eq!(found, Some((same, Fault::Loop { code: 3, frames: same })));
+            let frames: Vec<Vec<u32>> = (0..200).map(|code| vec![code]).collect();
+            let found = Guard::of_rate(rate).add(&frames, &[0.0; 200]);
+            assert_eq!(found, Some((silent, Fault::Silence { frames: silent })));
+        }
     }
 
     #[test]

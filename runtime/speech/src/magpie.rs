@@ -16,7 +16,7 @@
 //! | `end` | the end of speech |
 //! | `frames` | the run of a text, step by step |
 //! | `network`, `voiced` | what a run asks of the networks, and their answer |
-//! | `request`, `plan` | the user's input; everything that the run will do |
+//! | `request`, `words`, `plan` | the user's input; its ids; everything that the run will do |
 //! | `sound`, `speak` | frames to samples while they arrive; the whole run |
 //! | `networks`, `stage`, `memory` | the networks in memory, their stages and needs |
 //!
@@ -40,11 +40,12 @@ mod speak;
 pub mod stage;
 pub mod text;
 pub mod voiced;
+mod words;
 
-pub use error::MagpieError;
+pub use error::{MagpieError, Tool};
 pub use networks::{CODEC_DECODER, DECODER, ENCODER, LOCAL_TRANSFORMER, Networks};
 pub use plan::{Plan, tokenizers};
 pub use request::{FIELDS, Request, Sampling};
 pub use sound::Decoding;
 pub use speak::{Speaking, speak};
-pub use text::{Encoded, Pinyin, TextConfig, Tokenizers};
+pub use text::{Encoded, Pinyin, TextConfig, Tokenizers, Word};

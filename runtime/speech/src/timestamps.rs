@@ -17,6 +17,15 @@ pub enum TimesFormat {
 }
 
 impl TimesFormat {
+    /// The ending of its files.
+    pub fn extension(self) -> &'static str {
+        match self {
+            Self::Json => "json",
+            Self::Srt => "srt",
+            Self::Vtt => "vtt",
+        }
+    }
+
     /// Returns the text of a file.
     pub fn text(self, words: &[Word]) -> String {
         let cues = words.iter().enumerate();

@@ -36,18 +36,22 @@ use crate::{
 };
 
 /// The presets of every family.
-pub static PRESETS: LazyLock<Vec<&'static Preset>> =
-    LazyLock::new(|| acestep::PRESETS.iter().chain(qwen3_tts::PRESETS).collect());
+pub static PRESETS: LazyLock<Vec<&'static Preset>> = LazyLock::new(|| {
+    acestep::PRESETS.iter().chain(qwen3_tts::PRESETS).chain(magpie::PRESETS).collect()
+});
 
 /// The stages of every family, in the order of the pipelines.
-pub static STAGES: LazyLock<Vec<&'static Stage>> =
-    LazyLock::new(|| acestep::STAGES.iter().chain(qwen3_tts::STAGES).copied().collect());
+pub static STAGES: LazyLock<Vec<&'static Stage>> = LazyLock::new(|| {
+    let all = acestep::STAGES.iter().chain(qwen3_tts::STAGES).chain(magpie::STAGES);
+    all.copied().collect()
+});
 
 /// The work of a stage.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Work {
     Song(acestep::speed::Work),
     Speech(qwen3_tts::speed::Work),
+    Magpie(magpie::speed::Work),
 }
 
 impl Work {
@@ -59,6 +63,7 @@ impl Work {
         match self {
             Self::Song(work) => work.run(seconds, place),
             Self::Speech(work) => work.run(place),
+            Self::Magpie(work) => work.run(place),
         }
     }
 
@@ -66,7 +71,7 @@ impl Work {
     fn sizes(self) -> Option<qwen3_tts::speed::Sizes> {
         match self {
             Self::Speech(work) => work.sizes(),
-            Self::Song(_) => None,
+            Self::Song(_) | Self::Magpie(_) => None,
         }
     }
 
@@ -77,7 +82,7 @@ impl Work {
     pub(crate) fn for_torch(self, seconds: f64) -> Result<Value> {
         match self {
             Self::Song(work) => work.for_torch(seconds),
-            Self::Speech(_) => Ok(json!({ "kind": "none" })),
+            Self::Speech(_) | Self::Magpie(_) => Ok(json!({ "kind": "none" })),
         }
     }
 }

@@ -9,6 +9,7 @@
 //! Source: magpie-tts.cpp of LocalAI (July 2026), and magpie-tts.cpp of February 2026.
 
 mod pair;
+mod text;
 mod whole;
 
 use std::{collections::BTreeMap, path::Path};

@@ -89,6 +89,11 @@ const BLOCK: usize = 4;
 const PIECE: usize = 1 << 12;
 
 impl Curve {
+    /// Returns the curve with this factor of the angle and of the wave.
+    pub(super) fn of(frequency: f32, amplitude: f32) -> Self {
+        Self { frequency, amplitude }
+    }
+
     /// Returns the curve of every channel; both inputs are f32, `[1, channels, 1]`.
     pub(super) fn of_channels(alpha: FlexTensor, beta: FlexTensor) -> Vec<Self> {
         let (alpha, beta) = (contiguous(alpha), contiguous(beta));

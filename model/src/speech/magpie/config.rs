@@ -3,16 +3,21 @@
 //! Most keys of the file are settings of the training. So unknown keys are ignored here, and the keys
 //! of options that are not implemented are checked.
 
+mod run;
+mod sizes;
+mod stack;
+
+pub use run::{EosDetection, InferenceParameters};
+pub use sizes::{SPECIAL_CODES, Sizes};
+pub use stack::{DecoderConfig, StackConfig};
+
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::{
     config::{ConfigError, parse, require},
-    limits::{layers, sizes},
+    limits::{layers, sizes as check_sizes},
 };
-
-/// Number of special codes after those of a codebook: begin, end, six others.
-pub const SPECIAL_CODES: usize = 8;
 
 /// The configuration of the networks and of a run.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -55,152 +60,6 @@ pub struct Config {
     forced_num_all_tokens_per_codebook: Option<usize>,
     forced_audio_bos_id: Option<usize>,
     forced_audio_eos_id: Option<usize>,
-}
-
-/// The layers of an encoder or a decoder.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-pub struct StackConfig {
-    /// Number of layers.
-    pub n_layers: usize,
-    /// Width of a row.
-    pub d_model: usize,
-    /// Width inside the feed-forward block.
-    pub d_ffn: usize,
-    /// Heads of self attention.
-    pub sa_n_heads: usize,
-    /// Taps of the convolutions of the feed-forward block.
-    pub kernel_size: usize,
-    /// Rows of the table of positions.
-    pub max_length_causal_mask: usize,
-    is_causal: bool,
-    #[serde(default)]
-    apply_norm_out: bool,
-    #[serde(default)]
-    use_learnable_pos_emb: bool,
-    #[serde(default)]
-    use_moe: bool,
-}
-
-/// The layers of the decoder and their cross attention.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-pub struct DecoderConfig {
-    /// The layers.
-    #[serde(flatten)]
-    pub stack: StackConfig,
-    /// Width of a head of cross attention.
-    pub xa_d_head: usize,
-    /// Width of the memory.
-    pub xa_d_memory: usize,
-    /// Heads of cross attention.
-    pub xa_n_heads: usize,
-    #[serde(default)]
-    has_xattn: bool,
-    #[serde(default)]
-    apply_norm_to_cond: bool,
-}
-
-/// Settings of a run, with the defaults of the reference.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(default)]
-pub struct InferenceParameters {
-    /// Most frames of a chunk of text.
-    pub max_decoder_steps: usize,
-    /// Temperature of the draws.
-    pub temperature: f64,
-    /// Number of codes that can be drawn.
-    pub topk: usize,
-    /// Scale of guidance.
-    pub cfg_scale: f64,
-    /// True if a prior steers cross attention.
-    pub apply_attention_prior: bool,
-    /// The prior of other positions.
-    #[serde(alias = "prior_epsilon")]
-    pub attention_prior_epsilon: f64,
-    /// Positions that attention may move ahead.
-    #[serde(alias = "lookahead_window_size")]
-    pub attention_prior_lookahead_window: usize,
-    /// Layers whose attention shows the position in the text; `None` for all.
-    pub estimate_alignment_from_layers: Option<Vec<usize>>,
-    /// Layers with the prior; `None` for all.
-    pub apply_prior_to_layers: Option<Vec<usize>>,
-    /// Steps without the prior at the start.
-    pub start_prior_after_n_audio_steps: usize,
-    /// True if the end is not delayed until the text is read.
-    pub ignore_finished_sentence_tracking: bool,
-    /// The rule for the end of speech.
-    pub eos_detection_method: EosDetection,
-    /// Frames before the end may come.
-    pub min_generated_frames: usize,
-}
-
-/// The codebooks and draws in which the code of the end ends the speech.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[expect(missing_docs, reason = "the names are those of the reference")]
-pub enum EosDetection {
-    ArgmaxAny,
-    ArgmaxOrMultinomialAny,
-    ArgmaxAll,
-    ArgmaxOrMultinomialAll,
-    ArgmaxZeroCb,
-    ArgmaxOrMultinomialZeroCb,
-}
-
-impl Default for InferenceParameters {
-    fn default() -> Self {
-        Self {
-            max_decoder_steps: 500,
-            temperature: 0.7,
-            topk: 80,
-            cfg_scale: 2.5,
-            apply_attention_prior: true,
-            attention_prior_epsilon: 0.1,
-            attention_prior_lookahead_window: 5,
-            estimate_alignment_from_layers: None,
-            apply_prior_to_layers: None,
-            start_prior_after_n_audio_steps: 0,
-            ignore_finished_sentence_tracking: true,
-            eos_detection_method: EosDetection::ArgmaxOrMultinomialAny,
-            min_generated_frames: 4,
-        }
-    }
-}
-
-/// Sizes that the configuration does not contain: of the vocabulary, the codec and the voices.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Sizes {
-    /// Rows of the text table: the vocabulary, then begin and end.
-    pub text_rows: usize,
-    /// Codebooks of the codec.
-    pub codebooks: usize,
-    /// Codes of a codebook, without special ones.
-    pub codes: usize,
-    /// Rows of each voice in the file.
-    pub context_rows: usize,
-    /// Rows of each voice that are used.
-    pub context_lengths: Vec<usize>,
-}
-
-impl Sizes {
-    /// Returns the rows of a table of codes.
-    pub fn code_rows(&self) -> usize {
-        self.codes + SPECIAL_CODES
-    }
-
-    /// Returns the code that begins speech.
-    pub fn begin(&self) -> usize {
-        self.codes
-    }
-
-    /// Returns the code that ends speech.
-    pub fn end(&self) -> usize {
-        self.codes + 1
-    }
-
-    /// Returns the id that ends a text.
-    pub fn text_end(&self) -> usize {
-        self.text_rows - 1
-    }
 }
 
 fn one() -> usize {
@@ -253,7 +112,7 @@ impl Config {
         let divides = heads > 0 && width.is_multiple_of(heads);
         require(divides, "local_transformer_n_heads", heads, "must divide the width")?;
         layers("local_transformer_n_layers", config.local_transformer_n_layers)?;
-        sizes(&[
+        check_sizes(&[
             ("local_transformer_hidden_dim", width),
             ("xa_n_heads", *xa_n_heads),
             ("xa_d_head", config.decoder.xa_d_head),
@@ -335,29 +194,5 @@ impl Config {
 
     fn layers_of(&self, layers: &Option<Vec<usize>>) -> Vec<usize> {
         layers.clone().unwrap_or_else(|| (0..self.decoder.stack.n_layers).collect())
-    }
-}
-
-impl StackConfig {
-    /// True if a norm follows the layers.
-    pub fn has_norm_out(&self) -> bool {
-        self.apply_norm_out
-    }
-
-    fn check(&self, width: usize) -> Result<(), ConfigError> {
-        require(self.is_causal, "is_causal", self.is_causal, "only causal layers")?;
-        let learned = self.use_learnable_pos_emb;
-        require(learned, "use_learnable_pos_emb", learned, "only learned positions")?;
-        require(!self.use_moe, "use_moe", self.use_moe, "only one feed-forward block")?;
-        require(self.d_model == width, "d_model", self.d_model, "must be embedding_dim")?;
-        layers("n_layers", self.n_layers)?;
-        sizes(&[
-            ("d_model", self.d_model),
-            ("d_ffn", self.d_ffn),
-            ("max_length_causal_mask", self.max_length_causal_mask),
-        ])?;
-        require((1..=64).contains(&self.kernel_size), "kernel_size", self.kernel_size, "1 to 64")?;
-        let divides = self.sa_n_heads > 0 && self.d_model.is_multiple_of(self.sa_n_heads);
-        require(divides, "sa_n_heads", self.sa_n_heads, "must divide d_model")
     }
 }

@@ -1,7 +1,8 @@
 //! Files that clients send: streamed to disk, limited in bytes, named by ids.
 
-use std::{collections::HashSet, sync::Arc};
+use std::sync::Arc;
 
+use acestep_session::speech;
 use axum::{
     Extension, Json, Router,
     extract::{
@@ -11,32 +12,37 @@ use axum::{
     http::{HeaderMap, StatusCode, header},
     routing::post,
 };
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 use tokio::io::AsyncWriteExt;
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
-use super::{ApiError, Caller, Server, extract::Path, quota::Room, sent};
+use super::{
+    ApiError, Caller, Server,
+    extract::{Path, Query},
+    jobs::{MOST_OF_PAGE, PAGE},
+    quota::Room,
+    sent,
+};
 use crate::{
-    job::{Kind, State as JobState, now},
+    job::{Kind, now},
     maintenance,
     objects::hex,
     request::SongRequest,
-    store::{File, Selection},
+    store::File,
     worker::of_files,
 };
 
-/// Fields of requests that take the id of a file.
-pub(super) const FIELDS: [&str; 7] = [
-    "src_audio",
-    "reference_audio",
-    "src_latents",
-    "ref_latents",
-    "reference",
-    "reference_latents",
-    "audio",
-];
+/// Fields of requests about songs that take the id of a file.
+const OF_SONGS: [&str; 6] =
+    ["src_audio", "reference_audio", "src_latents", "ref_latents", "reference_latents", "audio"];
+
+/// Returns the fields of requests that take the id of a file.
+pub(super) fn fields() -> impl Iterator<Item = &'static str> {
+    OF_SONGS.into_iter().chain(speech::FILES)
+}
 
 pub(super) fn routes() -> Router<Arc<Server>> {
     Router::new()
@@ -123,6 +129,16 @@ pub(super) async fn upload(
     }
 }
 
+/// A part of the list.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+pub(super) struct List {
+    /// Only files after this one.
+    after: Option<Uuid>,
+    /// The most files, at most 500; 50 without it.
+    limit: Option<u32>,
+}
+
 /// A list of files.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "it describes the answer")]
@@ -132,13 +148,15 @@ struct Files {
 }
 
 /// Lists the files of the caller, oldest first.
-#[utoipa::path(get, path = "/v1/files", tag = "files",
+#[utoipa::path(get, path = "/v1/files", tag = "files", params(List),
     responses((status = 200, description = "the files", body = Files)))]
 pub(super) async fn list(
     State(server): State<Arc<Server>>,
     Extension(caller): Extension<Caller>,
+    Query(List { after, limit }): Query<List>,
 ) -> Result<Json<Value>, ApiError> {
-    let files = server.store.files(Some(caller.0)).await?;
+    let limit = limit.unwrap_or(PAGE).clamp(1, MOST_OF_PAGE);
+    let files = server.store.files(caller.0, after, limit).await?;
     Ok(Json(json!({ "files": files })))
 }
 
@@ -155,27 +173,15 @@ pub(super) async fn remove(
     Extension(caller): Extension<Caller>,
     Path(id): Path<Uuid>,
 ) -> Result<StatusCode, ApiError> {
-    if server.store.file(id).await?.is_none_or(|file| file.owner != caller.0) {
+    let Some(file) = server.store.file(id).await?.filter(|file| file.owner == caller.0) else {
         let message = "no file has this id";
         return Err(ApiError::new(StatusCode::NOT_FOUND, "file_not_found", message));
-    }
-    let states = vec![JobState::Queued, JobState::Running, JobState::Cancelling];
-    let owner = Some(caller.0);
-    let waiting = Selection { owner, states, limit: u32::MAX, ..Selection::default() };
-    let mut needed = HashSet::new();
-    for job in server.store.list(waiting).await? {
-        maintenance::ids(&job.request, &mut needed);
-    }
-    if needed.contains(&id) {
+    };
+    let needed = maintenance::remove_files(&*server.store, &server.objects, vec![file]).await?;
+    if !needed.is_empty() {
         let error = ApiError::new(StatusCode::CONFLICT, "file_needed", "a job needs the file");
         return Err(error.hint("cancel the job, or wait for its end"));
     }
-    let objects = server.objects.clone();
-    let removed = tokio::task::spawn_blocking(move || objects.remove_file(id)).await;
-    removed
-        .map_err(|_| ApiError::internal("the file cannot be removed"))?
-        .map_err(|error| ApiError::from(of_files(&error)))?;
-    server.store.forget_file(id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -223,28 +229,50 @@ pub(super) async fn receive(
     Ok(file)
 }
 
-/// Checks the files that a request names: each is an id of a file of the caller. Paths and addresses
-/// are refused.
+/// Checks the files that a request names, and returns their fields and ids: each is a file of the caller.
+/// Paths and addresses are refused.
 pub(super) async fn check(
     server: &Server,
     caller: &Caller,
     kind: Kind,
     request: &Map<String, Value>,
-) -> Result<(), ApiError> {
+) -> Result<Vec<(&'static str, Uuid)>, ApiError> {
+    let mut files = Vec::new();
     for (name, value) in named(kind, request)? {
         let file = match Uuid::parse_str(&value) {
             Ok(id) => server.store.file(id).await?,
             Err(_) => None,
         };
-        if file.is_none_or(|file| file.owner != caller.0) {
-            let message = format!("`{name}` is not the id of a file that was sent");
-            let error = ApiError::new(StatusCode::NOT_FOUND, "file_not_found", message);
-            let hint = "send the file in a form, or with POST /v1/files first; the server reads no \
-                 paths and no addresses";
-            return Err(error.param(name).hint(hint));
+        match file {
+            Some(file) if file.owner == caller.0 => files.push((name, file.id)),
+            _ => return Err(not_found(name)),
+        }
+    }
+    Ok(files)
+}
+
+/// Checks that files are still there.
+///
+/// # Errors
+/// 404 for the first one that is not.
+pub(super) async fn are_there(
+    server: &Server,
+    files: &[(&'static str, Uuid)],
+) -> Result<(), ApiError> {
+    for (name, id) in files {
+        if server.store.file(*id).await?.is_none() {
+            return Err(not_found(name));
         }
     }
     Ok(())
+}
+
+fn not_found(name: &str) -> ApiError {
+    let message = format!("`{name}` is not the id of a file that was sent");
+    let error = ApiError::new(StatusCode::NOT_FOUND, "file_not_found", message);
+    let hint = "send the file in a form, or with POST /v1/files first; the server reads no paths and \
+         no addresses";
+    error.param(name).hint(hint)
 }
 
 /// Returns the files that a request names, with their fields.
@@ -271,9 +299,11 @@ fn named(
         return Ok(single.chain(lists).collect());
     }
     let mut files = Vec::new();
-    for name in FIELDS {
+    for name in fields() {
         match request.get(name) {
             None | Some(Value::Null) => {}
+            // The family checks it.
+            Some(value) if speech::is_content(value) && speech::FILES.contains(&name) => {}
             Some(Value::String(value)) => files.push((name, value.clone())),
             Some(_) => {
                 let message = format!("`{name}` is not the id of a file");

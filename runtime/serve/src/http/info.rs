@@ -76,6 +76,7 @@ pub(super) async fn server(
             "queue": server.limits.queue,
             "upload_bytes": server.limits.upload,
             "files_bytes": server.limits.files_of_one,
+            "files": server.limits.files_number_of_one,
             "audio_seconds": server.limits.seconds,
         },
     })))
@@ -167,6 +168,9 @@ fn metrics_text(server: &Server, counts: &Counts) -> String {
         })
         .collect();
     family("acestep_http_requests_total", "counter", "Requests by status.", &classes);
+    let waiting = server.waiting.load(Ordering::Relaxed) as f64;
+    let help = "Requests whose answer has not begun.";
+    family("acestep_http_requests_waiting", "gauge", help, &one(waiting));
     let ready = f64::from(u8::from(server.is_ready.load(Ordering::Relaxed)));
     family("acestep_ready", "gauge", "1 while a worker is ready.", &one(ready));
     let seconds = server.start.elapsed().as_secs_f64();

@@ -1,24 +1,27 @@
 //! Jobs of the native API: submit, look, wait, change, cancel.
 
+mod body;
+
 use std::{sync::Arc, time::Duration};
 
 use axum::{
     Extension, Json, Router,
-    body::Bytes,
-    extract::{DefaultBodyLimit, FromRequest, Multipart, Request, State},
+    extract::{Request, State},
     http::{HeaderMap, HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
     routing::post,
 };
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
+
+pub(super) use self::body::NewJob;
 
 use super::{
     ApiError, Caller, Server, Submission,
     extract::{self, Path, Query},
-    files, read,
+    read,
 };
 use crate::{
     job::{Job, Kind, State as JobState},
@@ -26,11 +29,11 @@ use crate::{
 };
 
 /// Jobs of one page of a list.
-const PAGE: u32 = 50;
+pub(super) const PAGE: u32 = 50;
 /// The lowest priority of a client's job.
 const LEAST_PRIORITY: i64 = -10;
 /// The most jobs of one page.
-const MOST_OF_PAGE: u32 = 500;
+pub(super) const MOST_OF_PAGE: u32 = 500;
 
 pub(super) fn routes() -> Router<Arc<Server>> {
     Router::new()
@@ -42,28 +45,6 @@ pub(super) fn routes() -> Router<Arc<Server>> {
 
 pub(super) fn upload_routes() -> Router<Arc<Server>> {
     Router::new().route("/v1/jobs", post(submit))
-}
-
-/// A submission as JSON.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct NewJob {
-    /// The task; `generate` if it is left out.
-    #[serde(default = "generate")]
-    kind: Kind,
-    /// The request of the task. For songs the keys of `acestep generate`, for speech of `speak`.
-    #[serde(default)]
-    request: Map<String, Value>,
-    /// A title for people.
-    #[serde(default)]
-    title: Option<String>,
-    /// Higher runs earlier: from -10 to 0, the usual one. A number beyond becomes the nearest of these.
-    #[serde(default)]
-    priority: i64,
-}
-
-fn generate() -> Kind {
-    Kind::Generate
 }
 
 /// A number of seconds to wait.
@@ -103,7 +84,7 @@ pub(super) async fn submit(
 ) -> Result<Response, ApiError> {
     let wait = wait.duration()?;
     let idempotency_key = idempotency_key(request.headers())?;
-    let NewJob { kind, request, title, priority } = body(&server, &caller, request).await?;
+    let NewJob { kind, request, title, priority } = body::read(&server, &caller, request).await?;
     // No client may overtake the others.
     let priority = priority.clamp(LEAST_PRIORITY, 0);
     let submission = Submission { idempotency_key, priority, title, notices: Vec::new() };
@@ -131,84 +112,6 @@ pub(super) fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Api
         Ok(text) if !text.is_empty() && text.len() <= 255 => Ok(Some(text.to_owned())),
         _ => Err(ApiError::bad("bad_value", "`Idempotency-Key` is 1 to 255 letters of ASCII")),
     }
-}
-
-/// Reads a submission: JSON, or a form with the part `job` (or `request`) and files.
-async fn body(server: &Server, caller: &Caller, mut request: Request) -> Result<NewJob, ApiError> {
-    if !files::is_form(request.headers()) {
-        DefaultBodyLimit::max(super::JSON_BYTES).apply(&mut request);
-        let bytes =
-            Bytes::from_request(request, &()).await.map_err(|error| match error.status() {
-                StatusCode::PAYLOAD_TOO_LARGE => {
-                    let message = "the JSON is larger than 1 MiB";
-                    ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", message)
-                        .hint("send files as a form, or with POST /v1/files")
-                }
-                _ => files::of_body(&error),
-            })?;
-        return parsed(&bytes);
-    }
-    let mut form = Multipart::from_request(request, &())
-        .await
-        .map_err(|error| ApiError::bad("bad_form", error.to_string()))?;
-    let mut new = None;
-    let mut sent = Map::new();
-    while let Some(mut field) = form.next_field().await.map_err(|error| files::of_form(&error))? {
-        let name = field.name().unwrap_or_default().to_owned();
-        match name.as_str() {
-            "job" | "request" => {
-                let text = files::text(&mut field, super::JSON_BYTES).await?;
-                let job = match name.as_str() {
-                    "job" => parsed(text.as_bytes())?,
-                    _ => NewJob {
-                        kind: Kind::Generate,
-                        request: object(text.as_bytes())?,
-                        title: None,
-                        priority: 0,
-                    },
-                };
-                if new.replace(job).is_some() {
-                    let message = "the form has its request twice: send `job` or `request`";
-                    return Err(ApiError::bad("bad_form", message));
-                }
-            }
-            _ => {
-                let file = files::receive(server, caller, field).await?;
-                if sent.insert(name.clone(), json!(file.id)).is_some() {
-                    let message = format!("the form has `{name}` twice");
-                    return Err(ApiError::bad("bad_form", message).param(name));
-                }
-            }
-        }
-    }
-    let Some(mut new) = new else {
-        return Err(ApiError::bad("bad_form", "the form has no part `job` or `request`"));
-    };
-    for (name, id) in sent {
-        if !files::FIELDS.contains(&name.as_str()) {
-            let message = format!("no field of a request takes the file `{name}`");
-            let hint = format!("files are {}", files::FIELDS.join(", "));
-            return Err(ApiError::bad("unknown_key", message).param(name).hint(hint));
-        }
-        new.request.insert(name, id);
-    }
-    Ok(new)
-}
-
-/// Reads a JSON object; a key with two values is refused.
-fn object(bytes: &[u8]) -> Result<Map<String, Value>, ApiError> {
-    let text = std::str::from_utf8(bytes)
-        .map_err(|_| ApiError::bad("bad_json", "the request is not UTF-8"))?;
-    acestep_music::request::object(text).map_err(|error| ApiError::from(crate::error::of(&error)))
-}
-
-fn parsed(bytes: &[u8]) -> Result<NewJob, ApiError> {
-    // First as an object, so that a repeated key is found.
-    let object = object(bytes)?;
-    serde_json::from_value(Value::Object(object)).map_err(|error| {
-        ApiError::bad("bad_json", format!("the job cannot be read: {error}"))
-            .hint(r#"send {"kind": "generate", "request": {"caption": ".."}}"#)
-    })
 }
 
 /// Returns a job as clients see it, with its position in the queue.

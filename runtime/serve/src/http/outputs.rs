@@ -62,7 +62,7 @@ pub(super) async fn track(
     file(&server, output, request, ApiError::into_response).await
 }
 
-/// Returns another result of a song: `latents`, `codes`, `lrc`, `score`, `request`, `peaks`.
+/// Returns another result of a song: `latents`, `codes`, `lrc`, `words`, `score`, `request`, `peaks`.
 #[utoipa::path(get, path = "/v1/jobs/{id}/tracks/{track}/{content}", tag = "results",
     responses((status = 200, description = "the file")))]
 pub(super) async fn content(

@@ -1,4 +1,4 @@
-//! Room for the files that clients send, for each client and in all.
+//! Room for what clients send, for each client and in all: files, and jobs that wait.
 
 use std::{
     collections::HashMap,
@@ -8,28 +8,61 @@ use std::{
 use axum::http::StatusCode;
 
 use super::{ApiError, Caller, Server};
+use crate::store::Stored;
 
-/// Bytes of uploads on their way, by client: several at once cannot pass the limit together.
+/// An amount on its way, by client: several requests at once cannot pass a limit together.
 #[derive(Debug, Default)]
 pub(super) struct Coming(Mutex<HashMap<String, u64>>);
 
 impl Coming {
-    /// Adds bytes of a client, and returns the bytes on their way of all clients and of this one.
-    fn add(&self, owner: &str, bytes: u64) -> (u64, u64) {
+    /// Adds an amount of a client, and returns what is on its way of all clients and of this one.
+    fn add(&self, owner: &str, amount: u64) -> (u64, u64) {
         let mut coming = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let own = coming.entry(owner.to_owned()).or_default();
-        *own += bytes;
+        *own += amount;
         let own = *own;
         (coming.values().sum(), own)
     }
 
-    fn remove(&self, owner: &str, bytes: u64) {
+    fn remove(&self, owner: &str, amount: u64) {
         let mut coming = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(own) = coming.get_mut(owner) else { return };
-        *own = own.saturating_sub(bytes);
+        *own = own.saturating_sub(amount);
         if *own == 0 {
             coming.remove(owner);
         }
+    }
+}
+
+/// The place of one job in the queue. It counts until it is dropped: then the store knows the job.
+pub(super) struct Place<'a> {
+    coming: &'a Coming,
+    owner: &'a str,
+}
+
+impl<'a> Place<'a> {
+    /// Takes a place for a job of `caller`.
+    ///
+    /// # Errors
+    /// 429 if the queue is full; if it cannot be used.
+    pub(super) async fn take(server: &'a Server, caller: &'a Caller) -> Result<Self, ApiError> {
+        let place = Self { coming: &server.coming_jobs, owner: &caller.0 };
+        // Counted before the queue is asked: a job that is stored meanwhile is in one of both.
+        let (coming, coming_own) = place.coming.add(place.owner, 1);
+        let [all, own] = server.store.waiting(caller.0.clone()).await?;
+        let limits = &server.limits;
+        if all + coming > limits.queue || own + coming_own > limits.queue_of_one {
+            let mean = server.store.counts(None).await?.mean_seconds;
+            let seconds = mean.unwrap_or(30.0).ceil().clamp(1.0, 3600.0);
+            return Err(ApiError::busy(all, seconds as u64));
+        }
+        Ok(place)
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.coming.remove(self.owner, 1);
     }
 }
 
@@ -37,38 +70,30 @@ impl Coming {
 pub(super) struct Room<'a> {
     server: &'a Server,
     owner: &'a str,
-    stored: u64,
-    stored_own: u64,
+    stored: Stored,
     bytes: u64,
 }
 
 impl<'a> Room<'a> {
+    /// The room that is left for a file of `caller`.
+    ///
+    /// # Errors
+    /// 413 if the client has as many files as it may; if the queue cannot be used.
+    pub(super) async fn of(server: &'a Server, caller: &'a Caller) -> Result<Self, ApiError> {
+        let owner = &caller.0;
+        let mut room = Self { server, owner, stored: Stored::default(), bytes: 0 };
+        server.coming_files.add(owner, 1);
+        room.settle().await?;
+        Ok(room)
+    }
+
     /// Reads again what is stored, when a file is whole: others may have been stored since it began.
     ///
     /// # Errors
     /// 413 if there is no room any more; if the queue cannot be used.
     pub(super) async fn settle(&mut self) -> Result<(), ApiError> {
-        let files = self.server.store.files(None).await?;
-        let own = files.iter().filter(|file| file.owner == self.owner);
-        self.stored_own = own.map(|file| file.bytes).sum();
-        self.stored = files.iter().map(|file| file.bytes).sum();
+        self.stored = self.server.store.stored(self.owner.to_owned()).await?;
         self.take(0)
-    }
-
-    /// The room that is left for files of `caller`.
-    ///
-    /// # Errors
-    /// If the queue cannot be used.
-    pub(super) async fn of(server: &'a Server, caller: &'a Caller) -> Result<Self, ApiError> {
-        let files = server.store.files(None).await?;
-        let own = files.iter().filter(|file| file.owner == caller.0);
-        Ok(Self {
-            server,
-            owner: &caller.0,
-            stored: files.iter().map(|file| file.bytes).sum(),
-            stored_own: own.map(|file| file.bytes).sum(),
-            bytes: 0,
-        })
     }
 
     /// Takes room for more bytes.
@@ -78,10 +103,13 @@ impl<'a> Room<'a> {
     pub(super) fn take(&mut self, bytes: u64) -> Result<(), ApiError> {
         self.bytes += bytes;
         let (coming, own) = self.server.coming.add(self.owner, bytes);
-        let limits = &self.server.limits;
-        let message = if self.stored_own + own > limits.files_of_one {
+        let (_, own_files) = self.server.coming_files.add(self.owner, 0);
+        let (limits, stored) = (&self.server.limits, &self.stored);
+        let message = if stored.own_files + own_files > limits.files_number_of_one {
+            "this client has as many files as it may"
+        } else if stored.own_bytes + own > limits.files_of_one {
             "the files of this client have no more room"
-        } else if self.stored + coming > limits.files {
+        } else if stored.bytes + coming > limits.files {
             "the files of all clients have no more room"
         } else {
             return Ok(());
@@ -95,5 +123,6 @@ impl<'a> Room<'a> {
 impl Drop for Room<'_> {
     fn drop(&mut self) {
         self.server.coming.remove(self.owner, self.bytes);
+        self.server.coming_files.remove(self.owner, 1);
     }
 }

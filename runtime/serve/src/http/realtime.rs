@@ -2,16 +2,24 @@
 //!
 //! | client | server |
 //! |---|---|
-//! | | `{"event": "warming"}` until a worker is ready, then `{"event": "ready", "sample_rate": 24000}` |
+//! | | `{"event": "warming"}` until a worker is ready, then `{"event": "ready", "sample_rate": 24000, ..}` |
 //! | `{"type": "tts", "text": .., ..}`: fields of a request for speech | `{"event": "job", "id": ..}`, samples, `{"event": "done"}` |
-//! | `{"type": "append", "text": ..}` | speaks each sentence as soon as it is complete |
+//! | `{"type": "append", "text": ..}` | speaks each sentence as soon as it is complete, or each word if the model can append |
 //! | `{"type": "end"}` | speaks the rest; `done` follows |
+//! | `{"type": "set_voice", ..}`: recordings, their words | `{"event": "warming"}`, `{"event": "voice_ready"}` |
 //! | `{"type": "cancel"}` | stops, and forgets what waits; `{"event": "cancelled"}` |
+//! | `{"type": "ping"}`, `{"type": "close"}` | `{"event": "pong"}`; the end |
 //!
 //! Samples are binary messages: 16-bit integers, little endian, mono. An error is `{"event": "error",
 //! "error": {..}}`, and the connection stays open. A slow client is waited for: nothing piles up.
+//! `?model=` names the model of texts that name none. At `/ws/stream_tts` samples have a byte before them,
+//! as in stream-dia2: 0, and 1 in the last message of a text, which has no samples.
 
+mod messages;
+mod pieces;
 mod sentences;
+mod speak;
+mod voice;
 
 use std::{
     collections::VecDeque,
@@ -33,66 +41,108 @@ use axum::{
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tokio::time;
-use uuid::Uuid;
 
-use super::{ApiError, Caller, Server, Submission, read, stream};
-use crate::job::{Kind, State as JobState};
+use super::{ApiError, Caller, Server, extract::Query, read};
+use crate::catalog::Speech;
+use messages::Sent;
+use speak::Open;
 
-/// The largest message of a client, in bytes.
-const MESSAGE: usize = 64 << 10;
+/// The largest message of a client with recordings, in bytes.
+const MESSAGE: usize = 16 << 20;
+/// The largest text that may wait, in bytes.
+const TEXT: usize = 64 << 10;
 /// Sentences that may wait.
 const WAITING: usize = 64;
 /// Time between two looks for a worker.
 const LOOK: Duration = Duration::from_millis(100);
 
 pub(super) fn routes() -> Router<Arc<Server>> {
-    Router::new().route("/v1/realtime", read(realtime))
+    Router::new().route("/v1/realtime", read(realtime)).route("/ws/stream_tts", read(stream_tts))
 }
 
-/// A message of a client.
+/// The choice of a connection.
 #[derive(Debug, Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum Sent {
-    /// A text to speak, after what waits.
-    Tts {
-        #[serde(flatten)]
-        request: Map<String, Value>,
-    },
-    /// More of a text.
-    Append {
-        text: String,
-        #[serde(flatten)]
-        settings: Map<String, Value>,
-    },
-    /// The end of a text.
-    End,
-    /// The wish to stop.
-    Cancel,
+struct Choice {
+    /// The model of texts that name none.
+    #[serde(default)]
+    model: Option<String>,
 }
+
+type Upgrade = Result<WebSocketUpgrade, WebSocketUpgradeRejection>;
 
 /// Upgrades the connection.
 async fn realtime(
     State(server): State<Arc<Server>>,
     Extension(caller): Extension<Caller>,
-    upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
+    Query(choice): Query<Choice>,
+    upgrade: Upgrade,
+) -> Result<Response, ApiError> {
+    upgraded(server, caller, choice, upgrade, false).await
+}
+
+/// Upgrades the connection of a client of stream-dia2, whose samples have a byte before them: 1 for the
+/// last message of a text.
+async fn stream_tts(
+    State(server): State<Arc<Server>>,
+    Extension(caller): Extension<Caller>,
+    Query(choice): Query<Choice>,
+    upgrade: Upgrade,
+) -> Result<Response, ApiError> {
+    upgraded(server, caller, choice, upgrade, true).await
+}
+
+async fn upgraded(
+    server: Arc<Server>,
+    caller: Caller,
+    Choice { model }: Choice,
+    upgrade: Upgrade,
+    is_framed: bool,
 ) -> Result<Response, ApiError> {
     let upgrade = upgrade.map_err(|error| {
         ApiError::new(error.status(), "bad_websocket", error.body_text())
             .hint("open this address as a WebSocket")
     })?;
     let upgrade = upgrade.max_message_size(MESSAGE).max_frame_size(MESSAGE);
+    let facts = facts(&server, model.clone()).await;
+    if let (None, Some(name)) = (&facts, &model) {
+        let message = format!("the model of speech `{name}` is not here");
+        let status = axum::http::StatusCode::NOT_FOUND;
+        let error = ApiError::new(status, "model_not_found", message).param("model");
+        return Err(error.hint("GET /v1/audio/models lists them"));
+    }
     Ok(upgrade.on_upgrade(move |socket| async move {
         let mut session = Session {
             server,
             caller,
             socket,
+            model,
             waiting: VecDeque::new(),
             text: String::new(),
             settings: Map::new(),
+            voice: Map::new(),
+            can_append: facts.as_ref().is_some_and(|(_, speech)| speech.can_append),
+            has_ended: false,
+            open: None,
+            is_framed,
         };
         // The client is gone, or the server ends: both end the session.
-        let _ = session.run().await;
+        let _ = session.run(facts).await;
     }))
+}
+
+/// Returns a model of speech, or the default one, from the catalog, which may look at the disk.
+async fn facts(server: &Server, name: Option<String>) -> Option<(String, Speech)> {
+    let catalog = server.catalog.clone();
+    let found = tokio::task::spawn_blocking(move || catalog.speech(name.as_deref())).await;
+    found.ok().flatten()
+}
+
+/// Work of a connection.
+enum Turn {
+    /// A text to speak.
+    Say(Map<String, Value>),
+    /// A voice to read.
+    Voice(Map<String, Value>),
 }
 
 /// A connection.
@@ -100,12 +150,24 @@ struct Session {
     server: Arc<Server>,
     caller: Caller,
     socket: WebSocket,
-    /// Requests that wait.
-    waiting: VecDeque<Map<String, Value>>,
-    /// Text that is not a whole sentence yet, or for which no room is in `waiting`.
+    /// The model of texts that name none.
+    model: Option<String>,
+    /// Work that waits.
+    waiting: VecDeque<Turn>,
+    /// Text that is not whole yet, or for which no room is in `waiting`.
     text: String,
     /// Settings of texts that come in pieces.
     settings: Map<String, Value>,
+    /// The voice of all texts.
+    voice: Map<String, Value>,
+    /// True if the model of texts in pieces speaks them while they come.
+    can_append: bool,
+    /// True if the text in pieces is complete.
+    has_ended: bool,
+    /// The text of the present job, if it may grow.
+    open: Option<Open>,
+    /// True for a byte before samples.
+    is_framed: bool,
 }
 
 /// The end of a connection.
@@ -118,7 +180,7 @@ impl From<axum::Error> for Gone {
 }
 
 impl Session {
-    async fn run(&mut self) -> Result<(), Gone> {
+    async fn run(&mut self, facts: Option<(String, Speech)>) -> Result<(), Gone> {
         if !self.server.is_ready.load(Ordering::Relaxed) {
             self.send(json!({ "event": "warming" })).await?;
             while !self.server.is_ready.load(Ordering::Relaxed) {
@@ -129,11 +191,16 @@ impl Session {
                 }
             }
         }
-        let rate = acestep_speech::qwen3_tts::SAMPLE_RATE;
-        self.send(json!({ "event": "ready", "sample_rate": rate, "channels": 1 })).await?;
+        let mut ready = json!({ "event": "ready", "channels": 1, "version": self.server.version });
+        if let Some((model, speech)) = facts {
+            ready["model"] = model.into();
+            ready["sample_rate"] = speech.sample_rate.into();
+        }
+        self.send(ready).await?;
         loop {
             self.check_end().await?;
-            let Some(request) = self.waiting.pop_front() else {
+            self.fill();
+            let Some(turn) = self.waiting.pop_front() else {
                 let over = self.server.over();
                 tokio::select! {
                     message = self.socket.recv() => self.take_idle(message).await?,
@@ -141,8 +208,14 @@ impl Session {
                 }
                 continue;
             };
-            self.fill();
-            self.speak(request).await?;
+            match turn {
+                Turn::Say(request) => {
+                    let mut whole = self.voice.clone();
+                    whole.extend(request);
+                    self.speak(self.with_model(whole)).await?;
+                }
+                Turn::Voice(voice) => self.set_voice(voice).await?,
+            }
         }
     }
 
@@ -186,176 +259,108 @@ impl Session {
             }
             Some(Ok(Message::Text(text))) => text,
         };
-        let sent = match serde_json::from_str(&text) {
+        let sent = match Sent::read(&text) {
             Ok(sent) => sent,
             Err(error) => {
-                let message = format!("the message cannot be read: {error}");
-                let error = ApiError::bad("bad_message", message)
-                    .hint(r#"send {"type": "tts", "text": "Good morning."}"#);
                 self.error(error).await?;
                 return Ok(false);
             }
         };
         match sent {
-            Sent::Tts { request } => self.enqueue(request).await?,
-            Sent::Append { text, settings } => {
-                if !settings.is_empty() {
-                    self.settings = settings;
-                    self.settings.remove("sequence");
-                }
-                if self.text.len() + text.len() > MESSAGE {
-                    let message = "the text has no end of a sentence, or too much of it waits";
-                    let error = ApiError::bad("too_long", message).hint("wait for `done`");
-                    self.error(error).await?;
-                    return Ok(false);
-                }
-                self.text += &text;
-                self.fill();
-            }
-            Sent::End => {
-                // The end of a line ends a sentence.
-                if !self.text.ends_with('\n') {
-                    self.text.push('\n');
-                }
-                self.fill();
-            }
+            Sent::Tts { request } => self.enqueue(Turn::Say(request)).await?,
+            Sent::SetVoice { voice } => self.enqueue(Turn::Voice(voice)).await?,
+            Sent::Append { text, settings } => self.append(&text, settings).await?,
+            Sent::End => self.end(),
+            Sent::Ping => self.send(json!({ "event": "pong" })).await?,
+            Sent::Pong => {}
+            Sent::Close => return Err(Gone),
             Sent::Cancel => {
                 self.waiting.clear();
                 self.text.clear();
+                self.has_ended = false;
                 return Ok(true);
             }
         }
         Ok(false)
     }
 
-    /// Moves whole sentences to the texts that wait, as far as there is room.
+    /// Takes more of a text.
+    async fn append(&mut self, text: &str, settings: Map<String, Value>) -> Result<(), Gone> {
+        if !settings.is_empty() {
+            self.settings = settings;
+            self.settings.remove("sequence");
+            let name = self.settings.get("model").and_then(Value::as_str).map(str::to_owned);
+            let facts = facts(&self.server, name.or(self.model.clone())).await;
+            self.can_append = facts.is_some_and(|(_, speech)| speech.can_append);
+        }
+        if self.text.len() + text.len() > TEXT {
+            let message = "the text has no end of a sentence, or too much of it waits";
+            let error = ApiError::bad("too_long", message).hint("wait for `done`");
+            return self.error(error).await;
+        }
+        self.text += text;
+        self.fill();
+        Ok(())
+    }
+
+    /// Ends a text that came in pieces.
+    fn end(&mut self) {
+        match &mut self.open {
+            Some(open) if !open.is_ended => open.end(&mut self.text),
+            _ if self.can_append => self.has_ended = true,
+            // The end of a line ends a sentence.
+            _ if !self.text.ends_with('\n') => self.text.push('\n'),
+            _ => {}
+        }
+        self.fill();
+    }
+
+    /// Moves text that can be spoken to the work that waits, as far as there is room.
     fn fill(&mut self) {
-        let room = WAITING.saturating_sub(self.waiting.len());
-        for sentence in sentences::take(&mut self.text, room) {
+        if !self.can_append {
+            let room = WAITING.saturating_sub(self.waiting.len());
+            for sentence in sentences::take(&mut self.text, room) {
+                let mut request = self.settings.clone();
+                request.insert("text".into(), sentence.into());
+                self.waiting.push_back(Turn::Say(request));
+            }
+            return;
+        }
+        // The present text, or the next one, takes it.
+        if self.open.is_some() || !self.waiting.is_empty() {
+            return;
+        }
+        let is_whole = std::mem::take(&mut self.has_ended);
+        if let Some(piece) = pieces::take(&mut self.text, is_whole) {
             let mut request = self.settings.clone();
-            request.insert("text".into(), sentence.into());
-            self.waiting.push_back(request);
+            request.insert("text".into(), piece.into());
+            if !is_whole {
+                request.insert("append".into(), true.into());
+            }
+            self.waiting.push_back(Turn::Say(request));
         }
     }
 
-    async fn enqueue(&mut self, request: Map<String, Value>) -> Result<(), Gone> {
+    async fn enqueue(&mut self, turn: Turn) -> Result<(), Gone> {
+        if let Turn::Say(request) = &turn
+            && request.get("text").and_then(Value::as_str).is_some_and(|text| text.len() > TEXT)
+        {
+            let error = ApiError::bad("too_long", "the text has more than 64 KiB");
+            return self.error(error.hint("send it in pieces")).await;
+        }
         if self.waiting.len() >= WAITING {
             let error = ApiError::bad("too_many", "too many texts wait on this connection");
             return self.error(error.hint("wait for `done`")).await;
         }
-        self.waiting.push_back(request);
+        self.waiting.push_back(turn);
         Ok(())
     }
 
-    /// Speaks one text, and takes messages meanwhile.
-    async fn speak(&mut self, request: Map<String, Value>) -> Result<(), Gone> {
-        let submission = Submission { priority: 1, ..Submission::default() };
-        let submitted = self.server.submit(&self.caller, Kind::Speak, request, submission).await;
-        let id = match submitted {
-            Ok(put) => put.job.id,
-            Err(error) => return self.error(error).await,
-        };
-        self.send(json!({ "event": "job", "id": id })).await?;
-        let result = self.follow(id).await;
-        if result.is_err() {
-            // The client is gone: nobody hears the rest.
-            if let Err(error) = self.server.store.cancel(id).await {
-                tracing::warn!(%error, "the job of a lost client goes on");
-            }
+    /// Adds the model of the connection to a request that names none.
+    fn with_model(&self, mut request: Map<String, Value>) -> Map<String, Value> {
+        if let Some(model) = &self.model {
+            request.entry("model").or_insert_with(|| model.as_str().into());
         }
-        result
-    }
-
-    async fn follow(&mut self, id: Uuid) -> Result<(), Gone> {
-        // Later texts do not undo a wish to stop.
-        let mut is_stopped = false;
-        let following = stream::follow(self.server.clone(), self.caller.clone(), id);
-        let mut following = Box::pin(following);
-        let mut sound = loop {
-            tokio::select! {
-                sound = &mut following => match sound {
-                    Ok(sound) => break sound,
-                    Err(error) => return self.without_sound(id, is_stopped, error).await,
-                },
-                message = self.socket.recv() => {
-                    if self.take(message).await? {
-                        is_stopped = true;
-                        self.stop(id).await;
-                    }
-                }
-            }
-        };
-        drop(following);
-        loop {
-            // A message that came is taken before more sound is sent.
-            let next = tokio::select! {
-                biased;
-                message = self.socket.recv() => {
-                    if self.take(message).await? {
-                        is_stopped = true;
-                        self.stop(id).await;
-                    }
-                    continue;
-                }
-                next = sound.next() => next,
-            };
-            match next {
-                Ok(Some(bytes)) if !is_stopped => {
-                    self.socket.send(Message::Binary(bytes)).await?;
-                }
-                Ok(Some(_)) => {}
-                Ok(None) => break,
-                Err(error) => {
-                    let error = ApiError::new(
-                        axum::http::StatusCode::INTERNAL_SERVER_ERROR,
-                        "failed",
-                        error.to_string(),
-                    );
-                    return self.without_sound(id, is_stopped, error).await;
-                }
-            }
-        }
-        let job = self.server.job(&self.caller, id).await;
-        match job {
-            // Sound may be missing, even if the job was done before it could stop.
-            Ok(_) if is_stopped => self.cancelled(id).await,
-            Ok(job) if job.state == JobState::Cancelled => self.cancelled(id).await,
-            Ok(job) => {
-                let seed = job.resolved.as_ref().map(|resolved| resolved["seed"].clone());
-                let done = json!({
-                    "event": "done", "id": id, "seed": seed, "notices": job.notices,
-                });
-                self.send(done).await
-            }
-            Err(error) => self.error(error).await,
-        }
-    }
-
-    /// Tells why the sound of a job ends early.
-    async fn without_sound(
-        &mut self,
-        id: Uuid,
-        is_stopped: bool,
-        error: ApiError,
-    ) -> Result<(), Gone> {
-        self.check_end().await?;
-        let is_cancelled = || async {
-            let job = self.server.job(&self.caller, id).await;
-            job.is_ok_and(|job| job.state == JobState::Cancelled)
-        };
-        if is_stopped || is_cancelled().await {
-            return self.cancelled(id).await;
-        }
-        self.error(error).await
-    }
-
-    async fn cancelled(&mut self, id: Uuid) -> Result<(), Gone> {
-        self.send(json!({ "event": "cancelled", "id": id })).await
-    }
-
-    async fn stop(&mut self, id: Uuid) {
-        if let Err(error) = self.server.store.cancel(id).await {
-            tracing::warn!(%error, "a job cannot be cancelled");
-        }
+        request
     }
 }

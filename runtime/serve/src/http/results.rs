@@ -16,7 +16,7 @@ use tokio::time;
 use tokio_util::io::ReaderStream;
 use uuid::Uuid;
 
-use super::{ApiError, Caller, Server, stream::follow};
+use super::{ApiError, Caller, Server, stream::follow, wav};
 use crate::job::{Content, Job, Output, State};
 
 /// Time in which a job may fail before an answer begins: then its reason is a status, not a body that
@@ -198,15 +198,19 @@ async fn begin(
 ) -> Result<Pieces, ApiError> {
     match follow(server.clone(), caller.clone(), id).await {
         Ok(sound) => {
-            let header = is_wav.then(|| Ok(super::stream::wav_header(sound.format)));
+            let header = is_wav.then(|| Ok(wav::header(sound.format)));
             Ok(stream::iter(header).chain(sound.into_stream()).boxed())
         }
         Err(error) if error.error.code == "no_sound" => {
             // The job has ended: its sound is there, or the reason why not.
             let job = finished(&server, &caller, id).await?;
-            let whole = bytes(&server, sound(&job)?).await?;
-            let rest = if is_wav { whole.into() } else { without_header(whole) };
-            Ok(stream::iter([Ok(rest)]).boxed())
+            let place = place(&server, sound(&job)?).await?;
+            let failed = |error| ApiError::from(crate::worker::of_files(&error));
+            if is_wav {
+                let file = tokio::fs::File::open(place).await.map_err(failed)?;
+                return Ok(ReaderStream::new(file).boxed());
+            }
+            Ok(ReaderStream::new(wav::samples(&place).await.map_err(failed)?).boxed())
         }
         Err(error) => Err(blamed(error)),
     }
@@ -223,30 +227,12 @@ pub(super) async fn finished_samples(
     id: Uuid,
 ) -> Result<Pieces, ApiError> {
     began(&server, &caller, id).await?;
-    let read = async move {
-        let job = ended(&server, &caller, id).await?;
-        Ok::<_, ApiError>(without_header(bytes(&server, sound(&job)?).await?))
+    let opened = async move {
+        let job = ended(&server, &caller, id).await.map_err(other)?;
+        let place = place(&server, sound(&job).map_err(other)?).await.map_err(other)?;
+        Ok::<_, io::Error>(ReaderStream::new(wav::samples(&place).await?))
     };
-    Ok(stream::once(async { read.await.map_err(other) }).boxed())
-}
-
-/// Returns the samples of a WAV file.
-fn without_header(file: Vec<u8>) -> Bytes {
-    let start = data(&file).unwrap_or(0);
-    Bytes::from(file).slice(start..)
-}
-
-/// Returns the place of the samples in a WAV file.
-fn data(file: &[u8]) -> Option<usize> {
-    let mut at = 12;
-    while let (Some(name), Some(size)) = (file.get(at..at + 4), file.get(at + 4..at + 8)) {
-        if name == b"data" {
-            return Some(at + 8);
-        }
-        let size = u32::from_le_bytes(size.try_into().ok()?) as usize;
-        at += 8 + size + size % 2;
-    }
-    None
+    Ok(stream::once(opened).try_flatten().boxed())
 }
 
 /// An error within a body.

@@ -1,6 +1,12 @@
 //! Sound while it is made, as a stream of samples.
 
-use std::{io, pin::pin, sync::Arc, time::Duration};
+use std::{
+    io,
+    path::{self, PathBuf},
+    pin::pin,
+    sync::Arc,
+    time::Duration,
+};
 
 use axum::{
     Extension, Router,
@@ -22,8 +28,9 @@ use uuid::Uuid;
 use super::{
     ApiError, Caller, Server,
     extract::{Path, Query},
+    growth::Watched,
     hub::Listener,
-    read,
+    read, wav,
 };
 use crate::{
     job::{Job, State as JobState},
@@ -31,9 +38,9 @@ use crate::{
     store::Lease,
 };
 
-/// Time between two looks at a file that grows.
-const LOOK: Duration = Duration::from_millis(15);
-/// Time between two questions to the queue, if it tells no change.
+/// Shortest time between two looks for a folder that the worker is about to make.
+const SOON: Duration = Duration::from_millis(5);
+/// Longest time between two looks at a file and two questions to the queue, if neither tells a change.
 const ASK: Duration = Duration::from_millis(250);
 /// The most bytes of one piece.
 const PIECE: usize = 32 << 10;
@@ -49,6 +56,10 @@ pub(super) struct Sound {
     caller: Caller,
     id: Uuid,
     changes: Listener,
+    /// The folder of the attempt.
+    folder: PathBuf,
+    /// Changes of the folder; none if the system tells none.
+    watch: Option<Watched>,
     file: File,
     attempt: u32,
     /// The time of the last question to the queue; none if the job changed since then.
@@ -68,21 +79,34 @@ pub(super) async fn follow(
     // Listen first, so that no change is missed.
     let mut changes = server.hub.listen(&server.store, id);
     let mut over = pin!(server.over());
+    // The attempt that is looked for, and its folder.
+    let mut watched: (u32, Option<Watched>) = (0, None);
+    let mut pause = SOON;
     loop {
         let job = server.job(&caller, id).await?;
         let asked = Instant::now();
+        if watched.0 != job.attempts {
+            watched = (job.attempts, None);
+            pause = SOON;
+        }
         // The file is looked for often, the queue is asked seldom.
         loop {
-            if let Some((format, file)) = opened(&server, &job).await {
-                let attempt = job.attempts;
-                let asked = Some(asked);
-                let is_over = false;
+            if let Some(lease) = lease(&job).filter(|_| watched.1.is_none()) {
+                let folder = server.objects.attempt_folder(&lease);
+                // Watched before the look, so that no change is missed.
+                watched.1 = server.growth.watch(&folder);
+            }
+            if let Some((format, file, folder)) = opened(&server, &job).await {
+                let (attempt, watch) = watched;
+                let (asked, is_over) = (Some(asked), false);
                 return Ok(Sound {
                     format,
                     server,
                     caller,
                     id,
                     changes,
+                    folder,
+                    watch,
                     file,
                     attempt,
                     asked,
@@ -92,16 +116,28 @@ pub(super) async fn follow(
             if job.state.is_ended() {
                 return Err(without_sound(job));
             }
+            let is_made = watched.1.is_some();
+            let wait = if is_made { ASK } else { pause };
             tokio::select! {
                 () = changes.changed() => break,
                 () = &mut over => return Err(ending()),
+                () = grown(&mut watched.1) => {}
                 // A job that waits has no file: its change is told.
-                () = time::sleep(LOOK), if job.state != JobState::Queued => {}
+                () = time::sleep(wait), if job.state != JobState::Queued => {}
             }
+            pause = (pause * 2).min(ASK);
             if asked.elapsed() >= ASK {
                 break;
             }
         }
+    }
+}
+
+/// Waits for a change of a folder; for ever if it tells none.
+async fn grown(folder: &mut Option<Watched>) {
+    match folder {
+        Some(folder) => folder.changed().await,
+        None => std::future::pending().await,
     }
 }
 
@@ -120,11 +156,11 @@ fn ending() -> ApiError {
     ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "ending", "the server ends")
 }
 
-async fn opened(server: &Server, job: &Job) -> Option<(PreviewFormat, File)> {
+async fn opened(server: &Server, job: &Job) -> Option<(PreviewFormat, File, PathBuf)> {
     let folder = server.objects.attempt_folder(&lease(job)?);
     let format = preview::format(&folder).await?;
     let file = File::open(preview::path(&folder)).await.ok()?;
-    Some((format, file))
+    Some((format, file, folder))
 }
 
 fn lease(job: &Job) -> Option<Lease> {
@@ -133,6 +169,11 @@ fn lease(job: &Job) -> Option<Lease> {
 }
 
 impl Sound {
+    /// The folder of the attempt, on this machine.
+    pub(super) fn folder(&self) -> &path::Path {
+        &self.folder
+    }
+
     /// Returns the next samples; none at the end.
     ///
     /// # Errors
@@ -149,11 +190,12 @@ impl Sound {
             if self.is_over {
                 return Ok(None);
             }
-            if self.asked.is_some_and(|asked| asked.elapsed() < ASK) {
+            if let Some(asked) = self.asked.filter(|asked| asked.elapsed() < ASK) {
                 tokio::select! {
                     () = self.changes.changed() => self.asked = None,
                     () = &mut over => return Err(io::Error::other(ending().error.message)),
-                    () = time::sleep(LOOK) => {}
+                    () = grown(&mut self.watch) => {}
+                    () = time::sleep_until(asked + ASK) => {}
                 }
                 continue;
             }
@@ -182,20 +224,6 @@ impl Sound {
             }
         })
     }
-}
-
-/// Returns the header of a WAV file of unknown length.
-pub(super) fn wav_header(format: PreviewFormat) -> Bytes {
-    let PreviewFormat { sample_rate, channels } = format;
-    let frame = u32::from(channels) * 2;
-    let mut header = Vec::with_capacity(44);
-    header.extend(b"RIFF\xff\xff\xff\xffWAVEfmt \x10\0\0\0\x01\0");
-    header.extend(channels.to_le_bytes());
-    header.extend(sample_rate.to_le_bytes());
-    header.extend((sample_rate * frame).to_le_bytes());
-    header.extend([frame as u8, 0, 16, 0]);
-    header.extend(b"data\xff\xff\xff\xff");
-    header.into()
 }
 
 /// The form of a stream.
@@ -232,7 +260,7 @@ pub(super) async fn audio(
 pub(super) fn answer(sound: Sound, is_raw: bool) -> Response {
     use futures_util::StreamExt as _;
     let format = sound.format;
-    let header = (!is_raw).then(|| Ok(wav_header(format)));
+    let header = (!is_raw).then(|| Ok(wav::header(format)));
     let body = Body::from_stream(stream::iter(header).chain(sound.into_stream()));
     let kind = if is_raw { "audio/pcm" } else { "audio/wav" };
     let mut response = ([(header::CONTENT_TYPE, kind)], body).into_response();

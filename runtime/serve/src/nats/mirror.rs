@@ -10,10 +10,15 @@ use std::{
     time::{Duration, Instant},
 };
 
+use async_nats::jetstream::kv;
 use tokio::sync::broadcast;
 use uuid::Uuid;
 
-use super::record::{Record, Stored};
+use super::{
+    follow::Follower,
+    parsed,
+    record::{Record, Stored},
+};
 use crate::{
     job::{Millis, State, now},
     store::{Claim, Counts, Selection},
@@ -195,6 +200,15 @@ impl Mirror {
         counts
     }
 
+    /// The numbers of jobs that wait, of all clients and of one.
+    pub(super) fn waiting(&self, owner: &str) -> [u64; 2] {
+        let jobs = lock(&self.jobs);
+        let queued = jobs.tally.iter().filter(|((_, state), _)| *state == State::Queued);
+        queued.fold([0; 2], |[all, own], ((of, _), (number, _))| {
+            [all + number, own + if of == owner { *number } else { 0 }]
+        })
+    }
+
     /// Ended jobs that may be removed.
     pub(super) fn expired(&self, before: Millis, deleted: Millis, bytes: u64) -> Vec<Seen> {
         let jobs = lock(&self.jobs);
@@ -209,6 +223,16 @@ impl Mirror {
                 || newer > bytes
         });
         gone.cloned().collect()
+    }
+}
+
+impl Follower for Mirror {
+    fn take(&self, entry: &kv::Entry) {
+        match (Uuid::parse_str(&entry.key), parsed(&entry.value)) {
+            (Ok(id), Ok(stored)) => self.apply(id, entry.revision, stored),
+            // A newer version of the program may write what this one cannot read.
+            _ => tracing::warn!(key = entry.key, "a job of the queue cannot be read"),
+        }
     }
 }
 

@@ -1,12 +1,16 @@
 //! Files in the object store of JetStream.
 
-use std::{io, path::Path, time::Instant};
+use std::{
+    io,
+    path::Path,
+    time::{Duration, Instant},
+};
 
 use async_nats::jetstream::{
     kv,
     object_store::{DeleteErrorKind, GetErrorKind, ObjectStore},
 };
-use futures_util::future::BoxFuture;
+use futures_util::{StreamExt as _, future::BoxFuture};
 use tokio::runtime::Handle;
 
 use super::{PATIENCE, PAUSE, StoreError};
@@ -155,6 +159,24 @@ impl Elsewhere for Far {
 
     fn remove(&self, key: &str) -> io::Result<()> {
         self.wait(self.delete(key))
+    }
+
+    fn older_than(&self, folder: &str, age: Duration) -> io::Result<Vec<String>> {
+        let age = i64::try_from(age.as_secs()).unwrap_or(i64::MAX);
+        let latest = (crate::job::now() / 1000).saturating_sub(age);
+        self.wait(async {
+            let mut list = self.objects.list().await.map_err(|error| other(&error))?;
+            let mut names = Vec::new();
+            while let Some(info) = list.next().await {
+                let info = info.map_err(|error| other(&error))?;
+                let Some(name) = info.name.strip_prefix(folder) else { continue };
+                let Some(name) = name.strip_prefix('/') else { continue };
+                if info.modified.is_some_and(|time| time.unix_timestamp() <= latest) {
+                    names.push(name.to_owned());
+                }
+            }
+            Ok(names)
+        })
     }
 
     fn remove_folder(&self, folder: &str) -> io::Result<()> {

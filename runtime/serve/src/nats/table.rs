@@ -2,9 +2,7 @@
 
 use std::time::Duration;
 
-use async_nats::{connection::State, jetstream::kv};
-use futures_util::TryStreamExt;
-use serde::{Deserialize, Serialize};
+use async_nats::connection::State;
 use serde_json::Value;
 use tokio::sync::broadcast;
 use uuid::Uuid;
@@ -14,7 +12,7 @@ use super::{
     accept::only,
     mirror::Seen,
     parsed,
-    record::{Record, Stored, Text},
+    record::{self, Record, Text},
     text_of,
 };
 use crate::{
@@ -22,24 +20,9 @@ use crate::{
     objects::hex,
     store::{
         Answer, Claim, Counts, End, File, Found, Held, Lease, Marks, News, Put, Selection, Store,
-        StoreError,
+        StoreError, Stored,
     },
 };
-
-/// A file that a client sent, as it lies in the bucket.
-#[derive(Serialize, Deserialize)]
-struct StoredFile {
-    owner: String,
-    name: String,
-    bytes: u64,
-    sha256: String,
-    created: Millis,
-}
-
-fn file(id: Uuid, entry: &kv::Entry) -> Result<File, StoreError> {
-    let StoredFile { owner, name, bytes, sha256, created } = parsed(&entry.value)?;
-    Ok(File { id, owner, name, bytes, sha256, created })
-}
 
 pub(super) fn error(error: &(dyn std::error::Error + 'static)) -> StoreError {
     StoreError::nats(error)
@@ -90,28 +73,11 @@ impl Nats {
                 tracing::warn!(%why, "a text of a removed job stays");
             }
         }
-        let forgotten = Stored::Forgotten(now());
+        let forgotten = record::Stored::Forgotten(now());
         let update = self.jobs.update(id.to_string(), text_of(&forgotten)?, seen.revision).await;
         let revision = update.map_err(|why| error(&why))?;
         self.mirror.apply(id, revision, forgotten);
         Ok(true)
-    }
-
-    async fn file_of(&self, id: Uuid) -> Result<Option<File>, StoreError> {
-        let Some(entry) = self.entry(&self.files, &id.to_string()).await? else { return Ok(None) };
-        file(id, &entry).map(Some)
-    }
-
-    /// All files of clients, oldest first.
-    async fn all_files(&self) -> Result<Vec<File>, StoreError> {
-        let keys = self.files.keys().await.map_err(|why| error(&why))?;
-        let keys: Vec<String> = keys.try_collect().await.map_err(|why| error(&why))?;
-        let mut files = Vec::new();
-        for id in keys.iter().filter_map(|key| Uuid::parse_str(key).ok()) {
-            files.extend(self.file_of(id).await?);
-        }
-        files.sort_by_key(|file| file.id);
-        Ok(files)
     }
 }
 
@@ -183,7 +149,10 @@ impl Store for Nats {
     }
 
     fn list(&self, selection: Selection) -> Answer<'_, Vec<Job>> {
-        Box::pin(async move { self.jobs_of(self.mirror.list(&selection)).await })
+        Box::pin(async move {
+            self.followed.caught_up().await?;
+            self.jobs_of(self.mirror.list(&selection)).await
+        })
     }
 
     fn ahead(&self, id: Uuid) -> Answer<'_, Option<u64>> {
@@ -191,7 +160,17 @@ impl Store for Nats {
     }
 
     fn counts(&self, owner: Option<String>) -> Answer<'_, Counts> {
-        Box::pin(async move { Ok(self.mirror.counts(owner.as_deref())) })
+        Box::pin(async move {
+            self.followed.caught_up().await?;
+            Ok(self.mirror.counts(owner.as_deref()))
+        })
+    }
+
+    fn waiting(&self, owner: String) -> Answer<'_, [u64; 2]> {
+        Box::pin(async move {
+            self.followed.caught_up().await?;
+            Ok(self.mirror.waiting(&owner))
+        })
     }
 
     fn events(&self, id: Uuid, after: u64) -> Answer<'_, Vec<Event>> {
@@ -236,6 +215,8 @@ impl Store for Nats {
     fn abandon(&self, worker: String, is_loss: bool) -> Answer<'_, Vec<Uuid>> {
         Box::pin(async move {
             let mut abandoned = Vec::new();
+            // The worker may have taken a job just before its end.
+            self.followed.caught_up().await?;
             for id in self.mirror.of_worker(&worker) {
                 let work = |record: &mut Record| record.abandon(&worker, is_loss).then_some(());
                 if self.change(id, work).await?.is_some() {
@@ -257,31 +238,23 @@ impl Store for Nats {
     }
 
     fn put_file(&self, file: File) -> Answer<'_, ()> {
-        Box::pin(async move {
-            let File { id, owner, name, bytes, sha256, created } = file;
-            let stored = StoredFile { owner, name, bytes, sha256, created };
-            let put = self.files.put(id.to_string(), text_of(&stored)?).await;
-            put.map(|_| ()).map_err(|why| error(&why))
-        })
+        Box::pin(self.put_description(file))
     }
 
     fn file(&self, id: Uuid) -> Answer<'_, Option<File>> {
         Box::pin(self.file_of(id))
     }
 
-    fn files(&self, owner: Option<String>) -> Answer<'_, Vec<File>> {
-        Box::pin(async move {
-            let mut files = self.all_files().await?;
-            files.retain(|file| owner.as_ref().is_none_or(|owner| *owner == file.owner));
-            Ok(files)
-        })
+    fn files(&self, owner: String, after: Option<Uuid>, limit: u32) -> Answer<'_, Vec<File>> {
+        Box::pin(async move { self.files_of(&owner, after, limit).await })
     }
 
-    fn old_files(&self, before: Millis) -> Answer<'_, Vec<Uuid>> {
-        Box::pin(async move {
-            let files = self.all_files().await?.into_iter();
-            Ok(files.filter(|file| file.created < before).map(|file| file.id).collect())
-        })
+    fn stored(&self, owner: String) -> Answer<'_, Stored> {
+        Box::pin(async move { self.numbers_of_files(&owner).await })
+    }
+
+    fn old_files(&self, before: Millis) -> Answer<'_, Vec<File>> {
+        Box::pin(self.files_before(before))
     }
 
     fn forget_file(&self, id: Uuid) -> Answer<'_, ()> {

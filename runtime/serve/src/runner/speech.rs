@@ -1,187 +1,168 @@
 //! Speech: a job becomes a voice and a text, these become sound that is streamed while it is made.
+//!
+//! The model is one of any family: its networks and the state of its voices stay in memory.
 
-use std::{
-    fs, io,
-    path::{Path, PathBuf},
-    rc::Rc,
-    sync::Arc,
-    time::SystemTime,
-};
+use std::{io, path::Path, rc::Rc};
 
-use acestep_engine::{Error, Lent, audio::encoding::EncodingOptions};
-use acestep_import::Qwen3Tts;
+use acestep_engine::{Encoding, Error, Notice, audio::encoding::EncodingOptions};
 use acestep_model::Backend;
-use acestep_session::speech::{
-    Sink,
-    qwen3_tts::{Loaded, Speech as Texts, Voice, check_memory, positions, speak_loaded},
+use acestep_session::{
+    SessionError,
+    speech::{Arriving, FILES, Fields, Ready, Sink, SpeechOn, Wanted, open_on},
 };
-use acestep_speech::{
-    Options, Spoken,
-    qwen3_tts::{Request, SAMPLE_RATE},
-};
-use serde_json::json;
+use acestep_speech::{Chunks, Options, Spoken, TimesFormat};
+use serde_json::Value;
 
-use super::{Failed, Networked, Speech, notify, recent::Recent, sinks, songs};
+use super::{Failed, Networked, Speech, notify, sinks, songs};
 use crate::{
-    job::Content,
+    arriving::Incoming,
+    job::{Content, JobError},
+    objects::Objects,
     preview::{Preview, PreviewFormat},
     request::SpeechRequest,
     worker::Task,
 };
 
-/// The most kept voices whose state stays on the device, and the most bytes of their files.
-const VOICES: (usize, u64) = (8, 512 << 20);
-
-/// Kept voices with their state on the device.
-pub(super) type KeptVoices<B> = Recent<KeptFile, (Rc<Voice>, Rc<Loaded<B>>)>;
-
-/// The file of a kept voice; a file that was written again is another one.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct KeptFile {
-    path: PathBuf,
-    bytes: u64,
-    modified: Option<SystemTime>,
-}
-
-impl KeptFile {
-    fn of(path: PathBuf) -> Option<Self> {
-        let found = fs::metadata(&path).ok()?;
-        Some(Self { path, bytes: found.len(), modified: found.modified().ok() })
-    }
+/// A request after its files were found.
+struct Turn {
+    model: String,
+    seed: u64,
+    options: Options,
+    encoding: Encoding,
+    timestamps: Option<TimesFormat>,
+    append: bool,
+    voice_only: bool,
 }
 
 impl<B: Backend> Networked<'_, B> {
     /// Speaks the text of a request.
     pub(super) fn speak(&mut self, task: &mut Task<'_>) -> Result<(), Failed> {
         let object = task.job.request.as_object().cloned().unwrap_or_default();
-        let read = SpeechRequest::read(&object)?;
-        let SpeechRequest { mut request, model, reference, transcript, audio_format } = read;
+        let mut read = SpeechRequest::read(&object)?;
+        with_places(&mut read.fields, task.objects)?;
         let mut notices = Vec::new();
         let options = EncodingOptions::default();
-        let encoding = sinks::encoding(audio_format.as_deref(), options, &mut notices)?;
-        let model = model.unwrap_or_else(|| self.installed.default_speech_model().to_owned());
-        let folder = self.speech_folder(&model)?;
-        notices.extend(folder.notices().into_iter().map(acestep_engine::Notice));
-        let mut kept = None;
-        let voice = match (&reference, request.voice.take()) {
-            (Some(id), name) => {
-                request.voice = name;
-                let path = songs::place(task.objects, id)?;
-                Rc::new(Voice::recording(Path::new(&path), transcript, &mut notices)?)
-            }
-            (None, Some(name)) => {
-                // Looked at before the voice is read: a file that is written meanwhile is another one.
-                kept = self.kept_file(&name);
-                let voice = match self.voice_in_memory(&model, kept.as_ref()) {
-                    Some((voice, _)) => voice,
-                    None => Rc::new(Voice::named(&name, &folder, self.installed.kept_voices())?),
-                };
-                if !voice.is_recording() {
-                    (request.voice, kept) = (Some(name), None);
+        let encoding = sinks::encoding(read.audio_format.as_deref(), options, &mut notices)?;
+        notify(task.observe, notices);
+        let model = read.model.unwrap_or_else(|| self.installed.default_speech_model().to_owned());
+        let seed = read.seed.unwrap_or_else(|| u64::from(uuid::Uuid::now_v7().as_fields().2));
+        let usual = Options::default();
+        let others = read.chunk_frames.unwrap_or(usual.chunks.others);
+        let chunks = Chunks { others, ..usual.chunks };
+        let turn = Turn {
+            model,
+            seed,
+            options: Options { chunks, batch_size: 1, ..usual },
+            encoding,
+            timestamps: read.timestamps,
+            append: read.append,
+            voice_only: read.voice_only,
+        };
+        let voices = self.installed.kept_voices();
+        let texts = vec![read.text];
+        let wanted = Wanted { texts, fields: read.fields, seed, voices, lines: false };
+        for is_last in [false, true] {
+            let speech = self.speech_of(&turn.model)?;
+            let mut notices = speech.model().notices();
+            let ready = speech.prepare(wanted.clone(), &mut notices)?;
+            match ready.check_memory(self.engine, turn.options) {
+                Err(error) if !is_last && needs_room(&error) => {
+                    drop(ready);
+                    drop(speech);
+                    self.drop_all();
+                    continue;
                 }
-                voice
+                checked => checked?,
             }
-            (None, None) => Rc::new(Voice::Model),
-        };
-        let seed =
-            *request.seed.get_or_insert_with(|| u64::from(uuid::Uuid::now_v7().as_fields().2));
-        notify(task.observe, notices);
-        let options = Options { batch_size: 1, ..Options::default() };
-        let rows = positions(&request, &voice, &folder)?;
-        let engine = self.engine;
-        self.with_room(|| check_memory(&folder, engine, options, rows))?;
-        self.hold_speech(&model, &folder)?;
-        let held = self.voice_in_memory(&model, kept.as_ref());
-        let Some(Speech { networks, voices, .. }) = &mut self.speech else {
-            return Err(songs::internal().into());
-        };
-        let mut sink = Streaming::begin(task.folder)?;
-        let loaded = match held {
-            Some((_, loaded)) => {
-                tracing::debug!("the state of the voice is in memory");
-                loaded
-            }
-            None => Rc::new(voice.load(networks, task.observe)?),
-        };
-        if let Some(file) = kept {
-            let bytes = file.bytes;
-            voices.put(file, bytes, (voice.clone(), loaded.clone()));
+            notify(task.observe, notices);
+            self.hold_speech(&turn.model, &speech);
+            return spoken(task, &turn, &*ready, speech.model().sample_rate());
         }
-        let requests = [request];
-        let wanted = Texts { requests: &requests, voice: &voice, options, lines: false };
-        let notices =
-            speak_loaded::<B>(wanted, &loaded, &folder, networks, task.observe, &mut sink)?;
-        notify(task.observe, notices);
-        let [request] = requests;
-        self.spoken(task, request, &model, seed, sink, &encoding)
-    }
-
-    fn spoken(
-        &self,
-        task: &mut Task<'_>,
-        request: Request,
-        model: &str,
-        seed: u64,
-        sink: Streaming,
-        encoding: &acestep_engine::Encoding,
-    ) -> Result<(), Failed> {
-        let Some(spoken) = sink.spoken else { return Err(songs::internal().into()) };
-        notify(task.observe, spoken.notices());
-        let mut resolved = json!(request);
-        resolved["model"] = model.into();
-        resolved["seed"] = seed.into();
-        (task.resolved)(resolved.clone());
-        sinks::sound(task, 1, &spoken.audio, encoding, None, Some(seed))?;
-        let text = format!("{resolved:#}\n");
-        sinks::file(task, 1, Content::Request, "1.request.json", text.as_bytes())?;
-        Ok(())
+        Err(songs::internal().into())
     }
 
     /// Opens a model of speech, or takes the one in memory.
-    pub(super) fn speech_folder(&self, name: &str) -> Result<Arc<Qwen3Tts>, Failed> {
-        if let Some(speech) = self.speech.as_ref().filter(|speech| speech.name == name) {
-            return Ok(speech.folder.clone());
+    pub(super) fn speech_of(&self, name: &str) -> Result<Rc<dyn SpeechOn<B>>, Failed> {
+        match self.speech.as_ref().filter(|speech| speech.name == name) {
+            Some(speech) => Ok(speech.on.clone()),
+            None => Ok(open_on(name, self.installed.layout(), self.place.clone())?),
         }
-        let folder = Qwen3Tts::find(Some(name), self.installed.layout());
-        Ok(Arc::new(folder.map_err(Error::checkpoint)?))
     }
 
-    /// Returns the file of the kept voice called `name`, if there is one.
-    fn kept_file(&self, name: &str) -> Option<KeptFile> {
-        KeptFile::of(self.installed.kept_voices()?.existing(name).ok()?)
-    }
-
-    /// Returns a kept voice with its state, if both are in memory for a model.
-    fn voice_in_memory(
-        &mut self,
-        model: &str,
-        file: Option<&KeptFile>,
-    ) -> Option<(Rc<Voice>, Rc<Loaded<B>>)> {
-        let speech = self.speech.as_mut().filter(|speech| speech.name == model)?;
-        speech.voices.get(file?)
-    }
-
-    /// Puts a model of speech into memory; networks are loaded when they are needed.
-    pub(super) fn hold_speech(
-        &mut self,
-        name: &str,
-        folder: &Arc<Qwen3Tts>,
-    ) -> Result<&Speech<B>, Failed> {
-        if self.speech.as_ref().is_none_or(|speech| speech.name != name) {
+    /// Keeps a model of speech in memory, in place of all others.
+    pub(super) fn hold_speech(&mut self, name: &str, speech: &Rc<dyn SpeechOn<B>>) {
+        if self.speech.as_ref().is_none_or(|own| own.name != name) {
             self.drop_all();
-            folder.check::<B>(&self.place.device).map_err(Error::checkpoint)?;
-            let checkpoint =
-                folder.clone() as Arc<dyn acestep_model::speech::qwen3_tts::Checkpoint<B>>;
-            let networks = acestep_speech::qwen3_tts::Networks::of(
-                Lent::Shared(checkpoint),
-                self.place.clone(),
-            );
-            let (name, folder) = (name.to_owned(), folder.clone());
-            let voices = Recent::new(VOICES.0, VOICES.1);
-            self.speech = Some(Speech { name, folder, networks, voices });
+            self.speech = Some(Speech { name: name.to_owned(), on: speech.clone() });
         }
-        self.speech.as_ref().ok_or_else(|| songs::internal().into())
     }
+}
+
+/// True for an error that may be over when less is in memory.
+fn needs_room(error: &Error) -> bool {
+    let too_large = |error: &SessionError| matches!(error, SessionError::SpeechTooLarge(_));
+    matches!(error, Error::OutOfMemory { .. }) || error.family().is_some_and(too_large)
+}
+
+/// Replaces ids of files by their places.
+fn with_places(fields: &mut Fields, objects: &Objects) -> Result<(), JobError> {
+    for name in FILES {
+        if let Some(Value::String(id)) = fields.get_mut(name) {
+            *id = songs::place(objects, id)?;
+        }
+    }
+    Ok(())
+}
+
+/// Speaks a request that was checked, and writes its results.
+fn spoken(
+    task: &mut Task<'_>,
+    turn: &Turn,
+    ready: &dyn Ready,
+    sample_rate: u32,
+) -> Result<(), Failed> {
+    if ready.has_voice() {
+        tracing::debug!("the state of the voice is in memory");
+    }
+    let mut resolved = Value::Object(ready.decided());
+    // As they were sent: their places are no business of a client.
+    for name in FILES {
+        if let Some(sent) = task.job.request.get(name) {
+            resolved[name] = sent.clone();
+        }
+    }
+    resolved["model"] = turn.model.as_str().into();
+    resolved["seed"] = turn.seed.into();
+    if turn.voice_only {
+        ready.load_voice(task.observe)?;
+        (task.resolved)(resolved);
+        return Ok(());
+    }
+    let mut sink = Streaming::begin(task.folder, sample_rate)?;
+    let mut incoming = turn.append.then(|| Incoming::of(task.folder));
+    let more = incoming.as_mut().map(|incoming| incoming as &mut dyn Arriving);
+    let notices: Vec<Notice> = ready.speak(turn.options, more, task.observe, &mut sink)?;
+    notify(task.observe, notices);
+    let Some(spoken) = sink.spoken else { return Err(songs::internal().into()) };
+    notify(task.observe, spoken.notices());
+    if let Some(incoming) = incoming {
+        // The client that sent the text learns how many pieces were spoken.
+        resolved["appended"] = incoming.taken().into();
+    }
+    (task.resolved)(resolved.clone());
+    sinks::sound(task, 1, &spoken.audio, &turn.encoding, None, Some(turn.seed))?;
+    if !spoken.words.is_empty() || turn.timestamps.is_some() {
+        for form in
+            [Some(TimesFormat::Json), turn.timestamps.filter(|own| *own != TimesFormat::Json)]
+        {
+            let Some(form) = form else { continue };
+            let name = format!("1.words.{}", form.extension());
+            sinks::file(task, 1, Content::Words, &name, form.text(&spoken.words).as_bytes())?;
+        }
+    }
+    let text = format!("{resolved:#}\n");
+    sinks::file(task, 1, Content::Request, "1.request.json", text.as_bytes())?;
+    Ok(())
 }
 
 /// Sound that clients follow while it is made.
@@ -191,8 +172,8 @@ struct Streaming {
 }
 
 impl Streaming {
-    fn begin(folder: &Path) -> io::Result<Self> {
-        let format = PreviewFormat { sample_rate: SAMPLE_RATE, channels: 1 };
+    fn begin(folder: &Path, sample_rate: u32) -> io::Result<Self> {
+        let format = PreviewFormat { sample_rate, channels: 1 };
         Ok(Self { preview: Preview::begin(folder, format)?, spoken: None })
     }
 }

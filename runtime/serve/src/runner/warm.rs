@@ -7,10 +7,8 @@ use std::{
 };
 
 use acestep_engine::{Event, Observe};
-use acestep_model::{
-    Backend,
-    speech::qwen3_tts::{Files as _, ModelType},
-};
+use acestep_model::Backend;
+use acestep_session::speech::Fields;
 use serde_json::{Value, json};
 
 use super::{Failed, Networked};
@@ -75,33 +73,24 @@ impl<B: Backend> Networked<'_, B> {
         })
     }
 
-    /// Returns texts for the first speaker of a model, or for each of its kept voices.
+    /// Returns texts that try a model of speech. One that needs a recording is loaded alone: recordings come
+    /// with the jobs.
     fn speech_jobs(&mut self, model: &str) -> Result<Vec<(Kind, Value)>, Stopped> {
-        let folder = self.speech_folder(model).map_err(Failed::into_stopped)?;
-        let text = json!({ "text": "Yes.", "model": model, "seed": 0, "max_new_tokens": 3 });
-        let with = |key: &str, value: &str| {
-            let mut request = text.clone();
-            request[key] = value.into();
+        let speech = self.speech_of(model).map_err(Failed::into_stopped)?;
+        let trials = speech.model().trials(self.installed.kept_voices());
+        if trials.is_empty() {
+            self.hold_speech(model, &speech);
+            speech.load().map_err(|error| Failed::from(error).into_stopped())?;
+        }
+        let job = |(text, fields): (String, Fields)| {
+            let mut request = Value::Object(fields);
+            for (key, value) in [("text", json!(text)), ("model", json!(model)), ("seed", json!(0))]
+            {
+                request[key] = value;
+            }
             (Kind::Speak, request)
         };
-        let config = folder.config();
-        Ok(match config.tts_model_type {
-            ModelType::Base => {
-                let kept = self.installed.voices_of(folder.name());
-                if kept.is_empty() {
-                    // It speaks with recordings only, which come with the jobs.
-                    let networks =
-                        &self.hold_speech(model, &folder).map_err(Failed::into_stopped)?.networks;
-                    let loaded = networks.talker().and(networks.codec_decoder().map(drop));
-                    loaded.map_err(|error| Failed::from(error).into_stopped())?;
-                }
-                kept.iter().map(|name| with("voice", name)).collect()
-            }
-            ModelType::CustomVoice => {
-                config.talker_config.spk_id.keys().take(1).map(|name| with("voice", name)).collect()
-            }
-            ModelType::VoiceDesign => vec![with("instruct", "a calm voice")],
-        })
+        Ok(trials.into_iter().map(job).collect())
     }
 }
 

@@ -15,6 +15,7 @@ use crate::{
     job::{Event, Job, Millis, NewJob, State, now},
     store::{
         Answer, Claim, Counts, End, File, Found, Held, Lease, Marks, News, Put, Selection, Store,
+        Stored,
     },
 };
 
@@ -26,6 +27,9 @@ const RECENT: i64 = 20;
 fn whole(number: i64) -> u64 {
     u64::try_from(number).unwrap_or(0)
 }
+
+/// The columns of [`file`], in order.
+const FILE: &str = "id, owner, name, bytes, sha256, created";
 
 /// Reads a file of a client.
 fn file(row: &Row<'_>) -> rusqlite::Result<File> {
@@ -196,6 +200,17 @@ impl Store for Sqlite {
         })
     }
 
+    fn waiting(&self, owner: String) -> Answer<'_, [u64; 2]> {
+        self.read(move |connection| {
+            let select = "SELECT coalesce(sum(jobs), 0),
+                     coalesce(sum(jobs) FILTER (WHERE owner = ?1), 0)
+                 FROM tally WHERE state = 'queued'";
+            connection
+                .prepare_cached(select)?
+                .query_row([owner], |row| Ok([whole(row.get(0)?), whole(row.get(1)?)]))
+        })
+    }
+
     fn events(&self, id: Uuid, after: u64) -> Answer<'_, Vec<Event>> {
         self.read(move |connection| {
             let select = "SELECT n, name, data FROM event WHERE job = ?1 AND n > ?2 ORDER BY n";
@@ -305,25 +320,41 @@ impl Store for Sqlite {
 
     fn file(&self, wanted: Uuid) -> Answer<'_, Option<File>> {
         self.read(move |connection| {
-            let select = "SELECT id, owner, name, bytes, sha256, created FROM file WHERE id = ?1";
-            connection.prepare_cached(select)?.query_row([wanted.to_string()], file).optional()
+            let select = format!("SELECT {FILE} FROM file WHERE id = ?1");
+            connection.prepare_cached(&select)?.query_row([wanted.to_string()], file).optional()
         })
     }
 
-    fn files(&self, owner: Option<String>) -> Answer<'_, Vec<File>> {
+    fn files(&self, owner: String, after: Option<Uuid>, limit: u32) -> Answer<'_, Vec<File>> {
         self.read(move |connection| {
-            let select = "SELECT id, owner, name, bytes, sha256, created FROM file
-                 WHERE ?1 IS NULL OR owner = ?1 ORDER BY id";
-            let mut statement = connection.prepare_cached(select)?;
-            statement.query_map([owner], file)?.collect()
+            let select = format!(
+                "SELECT {FILE} FROM file WHERE owner = ?1 AND id > ?2 ORDER BY id LIMIT ?3"
+            );
+            let after = after.map(|id| id.to_string()).unwrap_or_default();
+            let mut statement = connection.prepare_cached(&select)?;
+            statement.query_map((owner, after, limit), file)?.collect()
         })
     }
 
-    fn old_files(&self, before: Millis) -> Answer<'_, Vec<Uuid>> {
+    fn stored(&self, owner: String) -> Answer<'_, Stored> {
         self.read(move |connection| {
-            let mut statement =
-                connection.prepare_cached("SELECT id FROM file WHERE created < ?1")?;
-            statement.query_map([before], |row| id(row, 0))?.collect()
+            let select = "SELECT coalesce(sum(bytes), 0),
+                     coalesce(sum(bytes) FILTER (WHERE owner = ?1), 0),
+                     count(*) FILTER (WHERE owner = ?1) FROM file";
+            connection.prepare_cached(select)?.query_row([owner], |row| {
+                Ok(Stored {
+                    bytes: whole(row.get(0)?),
+                    own_bytes: whole(row.get(1)?),
+                    own_files: whole(row.get(2)?),
+                })
+            })
+        })
+    }
+
+    fn old_files(&self, before: Millis) -> Answer<'_, Vec<File>> {
+        self.read(move |connection| {
+            let select = format!("SELECT {FILE} FROM file WHERE created < ?1");
+            connection.prepare_cached(&select)?.query_map([before], file)?.collect()
         })
     }
 

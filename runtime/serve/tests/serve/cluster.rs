@@ -1,8 +1,7 @@
-//! Promises for the case that servers of NATS die or are full, and that clocks of workers are wrong.
+//! Promises for the case that servers of NATS die or are full.
 
 use std::{
     fs,
-    process::Command,
     time::{Duration, Instant},
 };
 
@@ -11,12 +10,13 @@ use acestep_serve::{
     job::{NewJob, State},
 };
 use serde_json::{Value, json};
+use uuid::Uuid;
 
 use crate::{
     contract::new,
-    killed::{agent, is_ended, job, put, start, until},
+    killed::{LATE, Started, agent, is_ended, job, put, start, until},
     place::{NatsServer, Place, port},
-    support::{Queue, Running, quick},
+    support::{Queue, Running, open_gate, quick},
 };
 
 /// Three servers; none if it is not installed.
@@ -40,13 +40,24 @@ fn three() -> Option<Place> {
 
 async fn opened(place: &Place) -> Queue {
     let start = Instant::now();
-    // The servers choose a leader first.
+    // The servers choose a leader first, which may take a while.
     loop {
         let address = place.address().expect("servers");
         match acestep_serve::nats::Nats::open(&address).await {
             Ok(_) => return place.open().await,
-            Err(error) if start.elapsed() > Duration::from_secs(30) => panic!("{error}"),
+            Err(error) if start.elapsed() > LATE => panic!("{error}"),
             Err(_) => tokio::time::sleep(Duration::from_millis(200)).await,
+        }
+    }
+}
+
+/// Submits a job as a client does that tries again: a busy machine may need long to choose a leader.
+async fn stored(queue: &Queue, new: &NewJob) -> Uuid {
+    let start = Instant::now();
+    loop {
+        match queue.store.put(new.clone()).await {
+            Ok(put) => return put.job.id,
+            Err(error) => assert!(start.elapsed() < LATE, "{error}"),
         }
     }
 }
@@ -64,9 +75,8 @@ async fn a_killed_node_of_three_loses_no_job_and_makes_none_twice() {
             place.servers[0].process.kill();
         }
         let keyed = NewJob { idempotency_key: Some(n.to_string()), ..new("rain") };
-        let first = queue.store.put(keyed.clone()).await.expect("stored").job.id;
-        let again = queue.store.put(keyed).await.expect("stored").job.id;
-        assert_eq!(first, again);
+        let first = stored(&queue, &keyed).await;
+        assert_eq!(first, stored(&queue, &keyed).await);
         ids.push(first);
     }
     for id in &ids {
@@ -74,31 +84,6 @@ async fn a_killed_node_of_three_loses_no_job_and_makes_none_twice() {
         assert_eq!(job.state, State::Done, "{job:?}");
     }
     assert_eq!(queue.store.counts(None).await.expect("answered").done, 40);
-    sweeper.abort();
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn workers_whose_clocks_are_an_hour_off_keep_their_jobs() {
-    let Some(place) = Place::nats() else { return };
-    if Command::new("faketime").arg("--version").output().is_err() {
-        eprintln!("not tested: `faketime` is not installed (Debian: faketime)");
-        return;
-    }
-    let queue = place.open().await;
-    let sweeper = queue.sweep(Duration::from_millis(100));
-    let worker = |name, off| {
-        let address = place.address();
-        let before = ["faketime", "-f", off];
-        start(place.folder.path(), 0, name, address.as_deref(), &before)
-    };
-    let _workers = [worker("early", "-1h"), worker("late", "+1h")];
-    let ids = [put(&queue.store, "slow").await, put(&queue.store, "slow").await];
-    for id in ids {
-        let job = until(&queue.store, id, is_ended).await;
-        assert_eq!((job.state, job.attempts), (State::Done, 1), "{job:?}");
-        let off = job.started.expect("it began") - job.created;
-        assert!(off.abs() > 3_000_000, "its worker's clock was right");
-    }
     sweeper.abort();
 }
 
@@ -138,12 +123,15 @@ async fn a_server_that_was_away_for_longer_than_a_lease_costs_no_worker_its_job(
     place.servers = vec![start()];
     let queue = place.open().await;
     let sweeper = queue.sweep(Duration::from_millis(100));
-    let _worker = place.worker("one");
-    let id = put(&queue.store, "slow").await;
+    // Long enough to come back in after a connection is there again.
+    let lease = Duration::from_secs(5);
+    let _worker = place.worker_with("one", lease);
+    let id = put(&queue.store, "gate").await;
     until(&queue.store, id, |job| job.state == State::Running).await;
     place.servers[0].process.kill();
-    tokio::time::sleep(quick().lease * 2).await;
+    tokio::time::sleep(lease + Duration::from_secs(1)).await;
     place.servers = vec![start()];
+    open_gate(place.folder.path());
     let job = until(&queue.store, id, is_ended).await;
     assert_eq!((job.state, job.attempts), (State::Done, 1), "{job:?}");
     sweeper.abort();
@@ -156,8 +144,10 @@ async fn a_song_of_a_worker_elsewhere_is_fetched_from_the_server() {
     let address = place.address();
     let queue = place.open().await;
     let running = Running::over(&queue, Security::default(), 0, 0, |_| ()).await;
-    let _worker = start(elsewhere.path(), 0, "far", address.as_deref(), &[]);
-    let url = running.url("/v1/jobs?wait=20");
+    let (folder, lease) = (elsewhere.path(), quick().lease);
+    let nats = address.as_deref();
+    let _worker = start(Started { folder, port: 0, name: "far", lease, nats, before: &[] });
+    let url = running.url("/v1/jobs?wait=300");
     let base = running.url("");
     let fetch = move || {
         let body = json!({ "request": { "caption": "rain" } }).to_string();

@@ -18,7 +18,7 @@ fn id(answer: crate::web::Answer) -> String {
 
 /// Asks until a job ended.
 fn ended(url: &str, id: &str) -> Value {
-    for _ in 0..400 {
+    for _ in 0..20_000 {
         let state = body(get(&format!("{url}/job?id={id}")));
         if state["status"] != "running" {
             return state;
@@ -195,7 +195,7 @@ async fn a_job_that_failed_has_its_reason_and_one_that_was_cancelled_says_so() {
             (&state["status"], &state["error"]),
             (&json!("failed"), &json!("the caption says so"))
         );
-        let slow = json!({ "caption": "slow", "output_format": "wav16" });
+        let slow = json!({ "caption": "long", "output_format": "wav16" });
         let slow = id(post(&format!("{url}/synth"), &slow));
         let early = get(&format!("{url}/job?id={slow}&result=1"));
         assert_eq!(early.status(), 404);

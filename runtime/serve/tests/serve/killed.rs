@@ -24,7 +24,7 @@ use uuid::Uuid;
 use crate::{
     contract::{new, of_each_store},
     place::{Place, Process, port, wait_for},
-    support::{Queue, Running, quick},
+    support::{Queue, Running, open_gate, quick},
 };
 
 of_each_store!(
@@ -34,6 +34,7 @@ of_each_store!(
     two_workers_share_the_jobs_for_a_time,
     a_client_that_goes_away_leaves_its_job,
     a_job_that_hangs_is_taken_from_its_worker_and_done_by_another,
+    workers_whose_clocks_are_an_hour_off_keep_their_jobs,
 );
 
 /// The time of the long test in seconds: `SERVE_TEST_SECONDS=3600` for an hour.
@@ -43,7 +44,7 @@ fn seconds() -> u64 {
 }
 
 /// Started by other tests with the variable `SERVE_PROCESS`: folder, port (0 for a worker alone), name,
-/// and the address of NATS, with bars between.
+/// length of its leases in milliseconds, and the address of NATS, with bars between.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "a process that other tests start"]
 async fn process_of_other_tests() {
@@ -52,12 +53,13 @@ async fn process_of_other_tests() {
         return;
     };
     let parts: Vec<&str> = text.split('|').collect();
-    let [folder, port, name, nats] = parts[..] else { panic!("{text}") };
+    let [folder, port, name, lease, nats] = parts[..] else { panic!("{text}") };
     let queue = Queue::open(Path::new(folder), Some(nats).filter(|nats| !nats.is_empty())).await;
     let port: u16 = port.parse().expect("a port");
+    let lease = Duration::from_millis(lease.parse().expect("a time"));
     let server = match port {
         0 => {
-            queue.work(name, quick(), &IS_DRAINING);
+            queue.work(name, Times { lease, ..quick() }, &IS_DRAINING);
             None
         }
         _ => Some(Running::over(&queue, Security::default(), port, 1, |_| ()).await),
@@ -69,14 +71,22 @@ async fn process_of_other_tests() {
     drop(server);
 }
 
-/// Starts this program as a process: a worker, or a server with a worker.
-pub(crate) fn start(
-    folder: &Path,
-    port: u16,
-    name: &str,
-    nats: Option<&str>,
-    before: &[&str],
-) -> Process {
+/// A process of this program: a worker, or with a port a server with a worker.
+pub(crate) struct Started<'a> {
+    pub(crate) folder: &'a Path,
+    pub(crate) port: u16,
+    pub(crate) name: &'a str,
+    /// The length of a worker's leases.
+    pub(crate) lease: Duration,
+    pub(crate) nats: Option<&'a str>,
+    /// Words before the program.
+    pub(crate) before: &'a [&'a str],
+}
+
+/// Starts this program as a process.
+pub(crate) fn start(process: Started<'_>) -> Process {
+    let Started { folder, port, name, lease, nats, before } = process;
+    let lease = lease.as_millis();
     let own = env::current_exe().expect("this program");
     let mut words = before.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
     words.push(own.display().to_string());
@@ -84,7 +94,7 @@ pub(crate) fn start(
     let child = Command::new(&words[0])
         .args(&words[1..])
         .args(["--exact", "killed::process_of_other_tests", "--ignored", "--nocapture"])
-        .env("SERVE_PROCESS", format!("{}|{port}|{name}|{nats}", folder.display()))
+        .env("SERVE_PROCESS", format!("{}|{port}|{name}|{lease}|{nats}", folder.display()))
         .env("DONT_FAKE_MONOTONIC", "1")
         .env("FAKETIME_DONT_FAKE_MONOTONIC", "1")
         .stdout(Stdio::null())
@@ -95,12 +105,23 @@ pub(crate) fn start(
 }
 
 impl Place {
+    /// Starts a worker whose leases no busy machine ends.
     pub(crate) fn worker(&self, name: &str) -> Process {
-        start(self.folder.path(), 0, name, self.address().as_deref(), &[])
+        self.worker_with(name, quick().lease)
+    }
+
+    /// Starts a worker with leases of some length.
+    pub(crate) fn worker_with(&self, name: &str, lease: Duration) -> Process {
+        self.process(0, name, lease)
+    }
+
+    fn process(&self, port: u16, name: &str, lease: Duration) -> Process {
+        let (folder, address) = (self.folder.path(), self.address());
+        start(Started { folder, port, name, lease, nats: address.as_deref(), before: &[] })
     }
 
     fn server(&self, port: u16) -> Process {
-        let process = start(self.folder.path(), port, "server", self.address().as_deref(), &[]);
+        let process = self.process(port, "server", quick().lease);
         wait_for(port).expect("the server answers");
         process
     }
@@ -117,6 +138,9 @@ pub(crate) async fn job(store: &Arc<dyn Store>, id: Uuid) -> Job {
     }
 }
 
+/// Time after which a test gives up: much longer than a busy machine needs.
+pub(crate) const LATE: Duration = Duration::from_secs(600);
+
 /// Waits until a job is as wanted.
 pub(crate) async fn until(store: &Arc<dyn Store>, id: Uuid, is_it: impl Fn(&Job) -> bool) -> Job {
     let start = Instant::now();
@@ -125,7 +149,7 @@ pub(crate) async fn until(store: &Arc<dyn Store>, id: Uuid, is_it: impl Fn(&Job)
         if is_it(&job) {
             return job;
         }
-        assert!(start.elapsed() < Duration::from_secs(60), "too late: {job:?}");
+        assert!(start.elapsed() < LATE, "too late: {job:?}");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
@@ -136,11 +160,13 @@ pub(crate) fn is_ended(job: &Job) -> bool {
 
 async fn a_job_of_a_killed_worker_runs_again_on_another(place: Place) {
     let queue = place.open().await;
-    let sweeper = queue.sweep(Duration::from_millis(100));
-    let mut first = place.worker("first");
-    let id = put(&queue.store, "slow").await;
+    // Nobody looks for lost workers before the first one is killed, so its short lease cannot end earlier.
+    let mut first = place.worker_with("first", Duration::from_secs(1));
+    let id = put(&queue.store, "gate").await;
     until(&queue.store, id, |job| job.state == State::Running && job.progress.done > 0).await;
     first.kill();
+    open_gate(place.folder.path());
+    let sweeper = queue.sweep(Duration::from_millis(100));
     let _second = place.worker("second");
     let job = until(&queue.store, id, is_ended).await;
     assert_eq!((job.state, job.attempts), (State::Done, 2));
@@ -157,7 +183,6 @@ async fn a_job_of_a_killed_worker_runs_again_on_another(place: Place) {
 
 async fn a_job_that_kills_its_worker_each_time_fails_and_the_next_one_runs(place: Place) {
     let queue = place.open().await;
-    let sweeper = queue.sweep(Duration::from_millis(100));
     let (bad, good) = (put(&queue.store, "kill").await, put(&queue.store, "brief").await);
     let mut worker = place.worker("w0");
     let mut deaths = 0;
@@ -170,19 +195,21 @@ async fn a_job_that_kills_its_worker_each_time_fails_and_the_next_one_runs(place
             break;
         }
         if worker.0.try_wait().expect("a process").is_some() {
+            // As a server does that sees the end of its worker.
+            let taken = queue.store.abandon(format!("w{deaths}"), true).await.expect("answered");
+            assert_eq!(taken, [bad.id]);
             deaths += 1;
             worker = place.worker(&format!("w{deaths}"));
         }
-        assert!(start.elapsed() < Duration::from_secs(60), "{bad:?} {good:?}");
+        assert!(start.elapsed() < LATE, "{bad:?} {good:?}");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     assert_eq!(deaths, 2);
-    sweeper.abort();
 }
 
 pub(crate) fn agent() -> ureq::Agent {
     let config = ureq::Agent::config_builder().http_status_as_error(false);
-    config.timeout_global(Some(Duration::from_secs(30))).build().into()
+    config.timeout_global(Some(LATE)).build().into()
 }
 
 fn submit(port: u16, caption: &str, key: &str) -> Result<Value, ureq::Error> {
@@ -200,15 +227,19 @@ async fn a_killed_server_loses_no_job_and_makes_none_twice(place: Place) {
     let store = place.store().await;
     let port = port();
     let mut server = place.server(port);
-    let captions = ["slow", "brief", "brief", "brief", "brief", "brief"];
+    let captions = ["gate", "brief", "brief", "brief", "brief", "brief"];
     let ids = move || -> Vec<Uuid> {
         let each = captions.iter().enumerate();
         let ids = each.map(|(n, caption)| submit(port, caption, &n.to_string()).expect("taken"));
         ids.map(|job| job["id"].as_str().and_then(|id| id.parse().ok()).expect("an id")).collect()
     };
     let before = tokio::task::spawn_blocking(ids).await.expect("no panic");
-    until(&store, before[0], |job| job.state == State::Running).await;
+    let running = until(&store, before[0], |job| job.state == State::Running).await;
     server.kill();
+    // The end of its lease would do the same, a little later.
+    let lost = store.abandon(running.worker.expect("a worker"), true).await.expect("answered");
+    assert_eq!(lost, [before[0]]);
+    open_gate(place.folder.path());
     let _again = place.server(port);
     // A client that does not know if its job was taken sends it again.
     let after = tokio::task::spawn_blocking(ids).await.expect("no panic");
@@ -225,8 +256,13 @@ async fn two_workers_share_the_jobs_for_a_time(place: Place) {
     let queue = place.open().await;
     let sweeper = queue.sweep(Duration::from_millis(100));
     let _workers = [place.worker("one"), place.worker("two")];
+    // Each of them has a job before the others come.
+    let mut ids = vec![put(&queue.store, "gate").await, put(&queue.store, "gate").await];
+    for id in &ids {
+        until(&queue.store, *id, |job| job.state == State::Running).await;
+    }
+    open_gate(place.folder.path());
     let end = Instant::now() + Duration::from_secs(seconds());
-    let mut ids = Vec::new();
     while Instant::now() < end || ids.len() < 20 {
         // Two at once: while one worker is busy, the other one is free.
         ids.push(put(&queue.store, "rain").await);
@@ -247,11 +283,11 @@ async fn two_workers_share_the_jobs_for_a_time(place: Place) {
 async fn a_client_that_goes_away_leaves_its_job(place: Place) {
     let queue = place.open().await;
     let running = Running::over(&queue, Security::default(), 0, 1, |_| ()).await;
-    let body = json!({ "request": { "caption": "slow" } }).to_string();
+    let body = json!({ "request": { "caption": "gate" } }).to_string();
     let mut client = TcpStream::connect(running.address).expect("a connection");
     write!(
         client,
-        "POST /v1/jobs?wait=30 HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
+        "POST /v1/jobs?wait=300 HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
          content-length: {}\r\n\r\n{body}",
         body.len()
     )
@@ -263,10 +299,11 @@ async fn a_client_that_goes_away_leaves_its_job(place: Place) {
         if let [job] = &all.await.expect("a list")[..] {
             break job.id;
         }
-        assert!(start.elapsed() < Duration::from_secs(10), "no job");
+        assert!(start.elapsed() < LATE, "no job");
         tokio::time::sleep(Duration::from_millis(10)).await;
     };
     drop(client);
+    open_gate(place.folder.path());
     assert_eq!(until(&queue.store, id, is_ended).await.state, State::Done);
 }
 
@@ -274,15 +311,48 @@ async fn a_job_that_hangs_is_taken_from_its_worker_and_done_by_another(place: Pl
     let queue = place.open().await;
     let sweeper = queue.sweep(Duration::from_millis(100));
     let is_draining: &'static AtomicBool = Box::leak(Box::default());
-    queue.work("first", Times { stall: Duration::from_millis(300), ..quick() }, is_draining);
+    let (stall, lease) = (Duration::from_millis(300), Duration::from_secs(1));
+    queue.work("first", Times { stall, lease, ..quick() }, is_draining);
     let id = put(&queue.store, "hang").await;
-    until(&queue.store, id, |job| job.state == State::Running).await;
+    until(&queue.store, id, |job| job.attempts == 1).await;
     queue.work("second", quick(), is_draining);
     let job = until(&queue.store, id, is_ended).await;
     assert_eq!((job.state, job.attempts), (State::Done, 2), "{job:?}");
     assert_eq!(job.worker.as_deref(), Some("second"));
     is_draining.store(true, std::sync::atomic::Ordering::Relaxed);
     sweeper.abort();
+}
+
+async fn workers_whose_clocks_are_an_hour_off_keep_their_jobs(place: Place) {
+    if Command::new("faketime").arg("--version").output().is_err() {
+        eprintln!("not tested: `faketime` is not installed (Debian: faketime)");
+        return;
+    }
+    let queue = place.open().await;
+    let sweep = async || queue.store.sweep().await.expect("answered");
+    assert!(sweep().await.is_empty());
+    let address = place.address();
+    let (folder, lease, nats) = (place.folder.path(), quick().lease, address.as_deref());
+    let worker = |name, off| {
+        let before = &["faketime", "-f", off];
+        start(Started { folder, port: 0, name, lease, nats, before })
+    };
+    let _workers = [worker("early", "-1h"), worker("late", "+1h")];
+    let ids = [put(&queue.store, "gate").await, put(&queue.store, "gate").await];
+    for id in ids {
+        let job = until(&queue.store, id, |job| job.progress.done > 0).await;
+        let off = job.started.expect("it began") - job.created;
+        assert!(off.abs() > 3_000_000, "its worker's clock was right");
+    }
+    // By its own clock the lease of the first one ended an hour ago.
+    for _ in 0..3 {
+        assert!(sweep().await.is_empty());
+    }
+    open_gate(folder);
+    for id in ids {
+        let job = until(&queue.store, id, is_ended).await;
+        assert_eq!((job.state, job.attempts), (State::Done, 1), "{job:?}");
+    }
 }
 
 /// The disk is a small one in memory, which only root can mount.

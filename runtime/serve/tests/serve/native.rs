@@ -1,12 +1,16 @@
 //! The native API.
 
-use std::time::Duration;
+use std::{io::Read as _, time::Duration};
 
-use acestep_serve::http::{Key, Security};
+use acestep_serve::{
+    http::{Key, Security},
+    job::State,
+};
 use serde_json::{Value, json};
 
 use crate::{
-    support::Running,
+    killed::{is_ended, job, until},
+    support::{Queue, Running, open_gate},
     web::{agent, body, client, get, post, start},
 };
 
@@ -16,7 +20,7 @@ async fn a_song_is_made_and_fetched_whole_and_in_part() {
     let url = running.url("");
     client(move || {
         let answer = post(
-            &format!("{url}/v1/jobs?wait=20"),
+            &format!("{url}/v1/jobs?wait=300"),
             &json!({
                 "request": { "caption": "rain", "batch_size": 2 }, "title": "Rain",
             }),
@@ -84,7 +88,7 @@ async fn a_running_job_is_cancelled_and_says_so_when_it_stopped() {
     let url = running.url("");
     client(move || {
         let job =
-            body(post(&format!("{url}/v1/jobs"), &json!({ "request": { "caption": "slow" } })));
+            body(post(&format!("{url}/v1/jobs"), &json!({ "request": { "caption": "long" } })));
         let id = job["id"].as_str().expect("an id").to_owned();
         let state = || body(get(&format!("{url}/v1/jobs/{id}")))["state"].clone();
         while state() == "queued" {
@@ -92,7 +96,7 @@ async fn a_running_job_is_cancelled_and_says_so_when_it_stopped() {
         }
         let answer = agent().delete(format!("{url}/v1/jobs/{id}")).call().expect("an answer");
         assert_eq!(body(answer)["state"], "cancelling");
-        let job = body(get(&format!("{url}/v1/jobs/{id}?wait=10")));
+        let job = body(get(&format!("{url}/v1/jobs/{id}?wait=300")));
         assert_eq!(job["state"], "cancelled");
     })
     .await;
@@ -105,7 +109,7 @@ async fn a_panic_fails_one_job_and_the_worker_goes_on() {
     client(move || {
         let made = |caption: &str| {
             let job = json!({ "request": { "caption": caption } });
-            body(post(&format!("{url}/v1/jobs?wait=20"), &job))
+            body(post(&format!("{url}/v1/jobs?wait=300"), &job))
         };
         let failed = made("panic");
         assert_eq!(
@@ -125,7 +129,7 @@ async fn a_full_disk_fails_only_the_job_that_fills_it_each_time() {
     client(move || {
         let made = |caption: &str| {
             let job = json!({ "request": { "caption": caption } });
-            body(post(&format!("{url}/v1/jobs?wait=20"), &job))
+            body(post(&format!("{url}/v1/jobs?wait=300"), &job))
         };
         let done = made("full once");
         assert_eq!((&done["state"], &done["attempts"]), (&json!("done"), &json!(2)));
@@ -165,6 +169,36 @@ async fn events_tell_the_life_of_a_job_and_continue_after_a_number() {
         assert_eq!(answer.status(), 204);
     })
     .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_sound_of_a_lost_attempt_is_cut_and_not_followed_by_that_of_the_next_one() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let queue = Queue::open(folder.path(), None).await;
+    let running = Running::over(&queue, Security::default(), 0, 1, |_| ()).await;
+    let url = running.url("/v1/jobs");
+    let (id, mut answer, mut heard) = client(move || {
+        let song = json!({ "request": { "caption": "heard, with a gate", "duration": 2 } });
+        let id = body(post(&url, &song))["id"].as_str().expect("an id").to_owned();
+        let mut answer = get(&format!("{url}/{id}/audio?format=pcm"));
+        // A quarter of a second; then the job waits.
+        let mut first = vec![0; 4 * 12_000];
+        answer.body_mut().as_reader().read_exact(&mut first).expect("sound");
+        (id, answer, first)
+    })
+    .await;
+    let id = id.parse().expect("an id");
+    let worker = job(&queue.store, id).await.worker.expect("a worker");
+    assert_eq!(queue.store.abandon(worker, true).await.expect("answered"), [id]);
+    let next = until(&queue.store, id, |job| job.attempts == 2).await;
+    assert_eq!(next.state, State::Running);
+    let cut = client(move || {
+        let read = answer.body_mut().as_reader().read_to_end(&mut heard);
+        (read.is_err(), heard.len())
+    });
+    assert_eq!(cut.await, (true, 4 * 12_000));
+    open_gate(folder.path());
+    assert_eq!(until(&queue.store, id, is_ended).await.state, State::Done);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -348,20 +382,33 @@ async fn with_keys_every_address_but_the_listed_ones_needs_one() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_full_queue_says_when_to_come_again() {
     let folder = tempfile::tempdir().expect("a folder");
-    let full = |server: &mut acestep_serve::http::Server| server.limits.queue = 1;
-    let running = Running::with(folder.path(), Security::default(), 0, full).await;
+    let full = |server: &mut acestep_serve::http::Server| server.limits.queue = 2;
+    // Without a worker all jobs wait.
+    let queue = Queue::open(folder.path(), None).await;
+    let running = Running::over(&queue, Security::default(), 0, 0, full).await;
     let url = running.url("/v1/jobs");
     client(move || {
-        let slow = json!({ "request": { "caption": "slow" } });
+        let song = json!({ "request": { "caption": "rain" } });
         let keyed = || {
             let sent = agent().post(&url).content_type("application/json");
-            let answer = sent.header("idempotency-key", "k").send(slow.to_string().as_bytes());
+            let answer = sent.header("idempotency-key", "k").send(song.to_string().as_bytes());
             body(answer.expect("an answer"))["id"].clone()
         };
         let first = keyed();
-        let statuses: Vec<u16> = (0..4).map(|_| post(&url, &slow).status().as_u16()).collect();
-        assert!(statuses.contains(&429), "{statuses:?}");
-        let answer = post(&url, &slow);
+        let crowd: Vec<_> = (0..8)
+            .map(|_| {
+                let (url, song) = (url.clone(), song.clone());
+                std::thread::spawn(move || post(&url, &song).status().as_u16())
+            })
+            .collect();
+        let statuses: Vec<u16> =
+            crowd.into_iter().map(|one| one.join().expect("no panic")).collect();
+        let taken = statuses.iter().filter(|status| **status == 202).count();
+        // Those that come at once may refuse one another, but never fill the queue beyond its limit.
+        assert!(taken <= 1 && statuses.contains(&429), "{statuses:?}");
+        while post(&url, &song).status() == 202 {}
+        assert_eq!(body(get(&url))["jobs"].as_array().map(Vec::len), Some(2));
+        let answer = post(&url, &song);
         assert_eq!(answer.status(), 429);
         assert!(answer.headers()["retry-after"].to_str().is_ok_and(|s| s.parse::<u64>().is_ok()));
         assert_eq!(body(answer)["error"]["code"], "queue_full");

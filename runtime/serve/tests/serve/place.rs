@@ -68,7 +68,7 @@ pub(crate) fn wait_for(port: u16) -> io::Result<()> {
     loop {
         match TcpStream::connect(("127.0.0.1", port)) {
             Ok(_) => return Ok(()),
-            Err(error) if start.elapsed() > Duration::from_secs(20) => return Err(error),
+            Err(error) if start.elapsed() > Duration::from_secs(300) => return Err(error),
             Err(_) => thread::sleep(Duration::from_millis(20)),
         }
     }

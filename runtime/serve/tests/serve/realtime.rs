@@ -3,7 +3,7 @@
 use std::{
     io::{Read, Write},
     sync::atomic::Ordering,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use acestep_serve::http::{Security, Server};
@@ -14,29 +14,46 @@ use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async, tungsten
 
 use crate::{
     support::{Queue, Running},
-    web::{body, client, post, start},
+    web::{body, client, get, post, start},
 };
 
 /// A client of the WebSocket.
-struct Socket(WebSocketStream<MaybeTlsStream<TcpStream>>);
+pub(crate) struct Socket(WebSocketStream<MaybeTlsStream<TcpStream>>);
 
 impl Socket {
     async fn open(running: &Running) -> Self {
-        let url = running.url("/v1/realtime").replacen("http", "ws", 1);
+        Self::at(running, "/v1/realtime").await
+    }
+
+    /// Opens a path.
+    pub(crate) async fn at(running: &Running, path: &str) -> Self {
+        let url = running.url(path).replacen("http", "ws", 1);
         Self(connect_async(url).await.expect("a connection").0)
     }
 
-    async fn send(&mut self, value: Value) {
+    pub(crate) async fn send(&mut self, value: Value) {
         self.0.send(Message::text(value.to_string())).await.expect("sent");
     }
 
-    /// Returns the next event, and the bytes of sound before it; `null` at the end.
+    /// Returns the next event, and the number of bytes of sound before it; `null` at the end.
     async fn event(&mut self) -> (Value, usize) {
-        let mut bytes = 0;
+        let (event, sound) = self.heard().await;
+        (event, sound.len())
+    }
+
+    /// Returns the next event, and the sound before it; `null` at the end.
+    pub(crate) async fn heard(&mut self) -> (Value, Vec<u8>) {
+        let (event, messages) = self.messages().await;
+        (event, messages.concat())
+    }
+
+    /// Returns the next event, and the binary messages before it; `null` at the end.
+    pub(crate) async fn messages(&mut self) -> (Value, Vec<Vec<u8>>) {
+        let mut bytes = Vec::new();
         loop {
-            let next = tokio::time::timeout(Duration::from_secs(20), self.0.next()).await;
+            let next = tokio::time::timeout(Duration::from_secs(600), self.0.next()).await;
             match next.expect("no long wait") {
-                Some(Ok(Message::Binary(sound))) => bytes += sound.len(),
+                Some(Ok(Message::Binary(sound))) => bytes.push(sound.to_vec()),
                 Some(Ok(Message::Text(text))) => {
                     return (serde_json::from_str(&text).expect("JSON"), bytes);
                 }
@@ -129,25 +146,27 @@ async fn a_server_ends_although_clients_listen_and_one_is_silent() {
     let (mut running, _folder) = start().await;
     let url = running.url("/v1/jobs");
     let address = running.address;
+    let metrics = running.url("/metrics");
     let mut clients = client(move || {
         let job = json!({ "kind": "speak", "request": { "text": "a long text" } });
         let ask = |path: String| {
             let mut stream = std::net::TcpStream::connect(address).expect("a connection");
-            stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a timeout");
+            stream.set_read_timeout(Some(Duration::from_secs(600))).expect("a timeout");
             write!(stream, "{path}\r\nHost: localhost\r\n\r\n").expect("written");
             stream
         };
         let jobs = [0, 1].map(|_| body(post(&url, &job))["id"].as_str().expect("an id").to_owned());
-        std::thread::sleep(Duration::from_millis(500));
         let listening = jobs.map(|id| ask(format!("GET /v1/jobs/{id}/audio HTTP/1.1")));
         let silent = ask("POST /v1/jobs HTTP/1.1\r\nContent-Length: 100".to_owned());
-        std::thread::sleep(Duration::from_millis(500));
+        // These three and the question itself.
+        while !body(get(&metrics)).as_str().is_some_and(|text| text.contains("_waiting 4\n")) {
+            std::thread::sleep(Duration::from_millis(20));
+        }
         (listening, silent)
     })
     .await;
-    let begin = Instant::now();
-    running.stop().await;
-    assert!(begin.elapsed() < Duration::from_secs(8), "{:?}", begin.elapsed());
+    // The texts take more than a minute each, and the request that is silent never comes.
+    tokio::time::timeout(Duration::from_secs(100), running.stop()).await.expect("it ends");
     client(move || {
         for stream in &mut clients.0 {
             let mut text = String::new();

@@ -196,7 +196,11 @@ async fn files_and_settings_are_kept_until_they_are_removed(place: Place) {
     store.put_file(file.clone()).await.expect("stored");
     assert_eq!(store.file(file.id).await.expect("answered").as_ref(), Some(&file));
     assert!(store.old_files(1000).await.expect("answered").is_empty());
-    assert_eq!(store.old_files(1001).await.expect("answered"), [file.id]);
+    assert_eq!(store.old_files(1001).await.expect("answered"), std::slice::from_ref(&file));
+    let stored = store.stored("a".into()).await.expect("answered");
+    assert_eq!((stored.bytes, stored.own_bytes, stored.own_files), (7, 7, 1));
+    let stored = store.stored("b".into()).await.expect("answered");
+    assert_eq!((stored.bytes, stored.own_bytes, stored.own_files), (7, 0, 0));
     store.forget_file(file.id).await.expect("answered");
     assert_eq!(store.file(file.id).await.expect("answered"), None);
     assert!(store.old_files(1001).await.expect("answered").is_empty());
@@ -220,6 +224,9 @@ async fn counts_and_lists_follow_each_change_by_client(place: Place) {
         (counts.queued, counts.running, counts.done, counts.cancelled)
     };
     assert_eq!((counts(None).await, counts(Some("a")).await), ((3, 0, 0, 0), (2, 0, 0, 0)));
+    // Another process sees the same at once.
+    let other = place.store().await;
+    assert_eq!(other.waiting("a".to_owned()).await.expect("answered"), [3, 2]);
     let first = claim(&store, "w").await.expect("a job");
     assert_eq!(counts(Some("a")).await, (1, 1, 0, 0));
     store.finish(lease_of(&first), End::Done(vec![])).await.expect("answered");
@@ -237,6 +244,12 @@ async fn counts_and_lists_follow_each_change_by_client(place: Place) {
     assert_eq!((counts(None).await, list("a", &[]).await), ((1, 0, 0, 1), vec![ids[2]]));
     assert!(store.retry(ids[1]).await.expect("answered"));
     assert_eq!(counts(None).await, (2, 0, 0, 0));
+    for n in 0..20 {
+        store.put(of("c")).await.expect("stored");
+        assert_eq!(other.waiting("c".to_owned()).await.expect("answered"), [3 + n, 1 + n]);
+        let listed = Selection { owner: Some("c".to_owned()), limit: 100, ..Selection::default() };
+        assert_eq!(other.list(listed).await.expect("a list").len() as u64, 1 + n);
+    }
 }
 
 async fn old_files_go_but_those_of_waiting_jobs_stay(place: Place) {

@@ -15,7 +15,7 @@ use std::{
 
 use acestep_engine::{Audio, Encoding, Event, Format, Stage, Unit, save_audio};
 use acestep_serve::{
-    catalog::{Catalog, Checked, Family, Model, Voice},
+    catalog::{Catalog, Checked, Family, Model, Speech, Voice},
     http::{self, Security, Server},
     job::{Content, JobError, Kind},
     objects::Objects,
@@ -31,10 +31,13 @@ use tokio::{net::TcpListener, runtime::Handle, sync::watch};
 const MOST_SONGS: u64 = 8;
 const DIFFUSION: Stage = Stage { name: "diffusion", unit: Unit::Step };
 
+/// The name of the file that opens the gate of a queue's folder.
+const GATE: &str = "gate";
+
 /// A runner that obeys words of the caption or the text: `slow` takes two seconds, `long` a minute,
-/// `heard` is a song whose sound comes in pieces before its end,
-/// `brief` no time and makes no song, `full once` and `full always` meet a full disk, `fail` fails, `panic` panics, `kill` ends the process,
-/// `hang` says nothing for ten seconds in its first attempt.
+/// `gate` waits in its middle until the gate is open, `heard` is a song whose sound comes in pieces before
+/// its end, `brief` no time and makes no song, `full once` and `full always` meet a full disk, `fail` fails,
+/// `panic` panics, `kill` ends the process, `hang` says nothing more in its first attempt.
 pub(crate) struct Sine;
 
 impl Runner for Sine {
@@ -59,8 +62,9 @@ impl Runner for Sine {
         }
         assert!(!words.contains("panic"), "the caption says so");
         if words.contains("hang") && task.job.attempts == 1 {
-            thread::sleep(Duration::from_secs(10));
-            return Err(Stopped::Cancelled);
+            loop {
+                thread::sleep(Duration::from_secs(1));
+            }
         }
         if words.contains("kill") {
             std::process::abort();
@@ -82,10 +86,13 @@ impl Runner for Sine {
                     return Err(Stopped::Cancelled);
                 }
             }
+            if done == 4 && task.job.kind != Kind::Speak && !words.contains("heard") {
+                gate(&task, &words)?;
+            }
         }
         match task.job.kind {
             Kind::Generate => generate(&mut task),
-            Kind::Speak => speak(&mut task, pause),
+            Kind::Speak => speak(&mut task, &words, pause),
             Kind::Understand => understand(&mut task),
             Kind::Compose => compose(&mut task),
             Kind::Encode => {
@@ -95,6 +102,22 @@ impl Runner for Sine {
             Kind::Decode => song(&mut task, 1, 48_000, 2),
         }
     }
+}
+
+/// Opens the gate of the queue in `folder`.
+pub(crate) fn open_gate(folder: &Path) {
+    fs::write(folder.join(GATE), "").expect("written");
+}
+
+/// Waits until the gate is open, if the words have one.
+fn gate(task: &Task<'_>, words: &str) -> Result<(), Stopped> {
+    while words.contains(GATE) && !task.objects.folder().join(GATE).exists() {
+        if task.observe.cancelled() {
+            return Err(Stopped::Cancelled);
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    Ok(())
 }
 
 /// Writes the times of the lines.
@@ -142,9 +165,11 @@ fn hear(task: &mut Task<'_>) -> Result<(), Stopped> {
     let failed = |error| Stopped::Failed(acestep_serve::worker::of_files(&error));
     let format = PreviewFormat { sample_rate: 48_000, channels: 2 };
     let mut preview = Preview::begin(task.folder, format).map_err(failed)?;
+    let words = task.job.request["caption"].as_str().unwrap_or_default();
     for piece in sine(1, 48_000, seconds(&task.job.request)).chunks(12_000) {
         preview.samples(&[piece, piece]).map_err(failed)?;
         thread::sleep(Duration::from_millis(125));
+        gate(task, words)?;
     }
     Ok(())
 }
@@ -169,13 +194,14 @@ fn peaks() -> Value {
 }
 
 /// Speaks a sine: half a second of samples that can be followed, then the file.
-fn speak(task: &mut Task<'_>, pause: u64) -> Result<(), Stopped> {
+fn speak(task: &mut Task<'_>, words: &str, pause: u64) -> Result<(), Stopped> {
     let format = PreviewFormat { sample_rate: 24_000, channels: 1 };
     let failed = |error| Stopped::Failed(acestep_serve::worker::of_files(&error));
     let mut preview = Preview::begin(task.folder, format).map_err(failed)?;
     for piece in sine(1, 24_000, 1.0).chunks(2400) {
         preview.samples(&[piece]).map_err(failed)?;
         thread::sleep(Duration::from_millis(pause));
+        gate(task, words)?;
     }
     song(task, 1, 24_000, 1)
 }
@@ -248,7 +274,14 @@ fn write(
     Ok(())
 }
 
-/// A catalog of one model of each family.
+/// A model of dialogues.
+fn talk() -> Speech {
+    let fields = ["speaker_1", "words_1", "speaker_2", "words_2", "cfg_scale", "timestamps"];
+    let fields = fields.map(str::to_owned).into();
+    Speech { sample_rate: 24_000, fields, has_word_times: true, can_append: false }
+}
+
+/// A catalog of one model of each family, and two of speech.
 pub(crate) struct Two;
 
 impl Catalog for Two {
@@ -260,6 +293,14 @@ impl Catalog for Two {
             about: "for tests".to_owned(),
             supports: supports.iter().map(|&name| name.to_owned()).collect(),
             defaults,
+            speech: (family == Family::Speech).then(|| Speech {
+                sample_rate: 24_000,
+                fields: ["voice", "language", "instruct", "reference", "transcript"]
+                    .map(str::to_owned)
+                    .into(),
+                has_word_times: false,
+                can_append: false,
+            }),
         };
         let tasks = ["text2music", "cover", "repaint", "lego", "extract", "complete"];
         let defaults = json!({ "inference_steps": 8, "guidance_scale": 1.0, "duration": 30.0 });
@@ -267,6 +308,11 @@ impl Catalog for Two {
             model("tiny", Family::Music, &tasks, defaults),
             model("tiny-lm", Family::Language, &[], json!({})),
             model("tiny-speech", Family::Speech, &["auto", "english"], json!({})),
+            Model {
+                is_default: false,
+                speech: Some(talk()),
+                ..model("tiny-talk", Family::Speech, &[], json!({}))
+            },
         ]
     }
 
@@ -412,6 +458,17 @@ impl Running {
         workers: usize,
         change: impl FnOnce(&mut Server),
     ) -> Self {
+        Self::over_with(queue, security, port, (workers, quick()), change).await
+    }
+
+    /// Starts a server over a queue, with a number of workers and their times.
+    pub(crate) async fn over_with(
+        queue: &Queue,
+        security: Security,
+        port: u16,
+        (workers, times): (usize, Times),
+        change: impl FnOnce(&mut Server),
+    ) -> Self {
         let (ending, receiver) = watch::channel(false);
         let Queue { store, objects } = queue.clone();
         let mut server = Server::new(store, objects, Arc::new(Two), security, receiver);
@@ -423,9 +480,9 @@ impl Running {
         let serving = Some(tokio::spawn(http::serve(listener, server)));
         let is_draining: &'static AtomicBool = Box::leak(Box::default());
         for n in 0..workers {
-            queue.work(&format!("server-{n}-{}", uuid::Uuid::now_v7()), quick(), is_draining);
+            queue.work(&format!("server-{n}-{}", uuid::Uuid::now_v7()), times, is_draining);
         }
-        let sweeper = queue.sweep(quick().extend);
+        let sweeper = queue.sweep(times.extend);
         Self { address, ending, is_draining, sweeper, serving }
     }
 
@@ -443,15 +500,16 @@ impl Running {
     }
 }
 
-/// Times that make tests short.
+/// Times that make tests short. A lease is so long that no busy machine ends it: a test that waits for the
+/// end of one makes it shorter.
 pub(crate) fn quick() -> Times {
     Times {
-        lease: Duration::from_secs(2),
+        lease: Duration::from_secs(120),
         extend: Duration::from_millis(200),
         report: Duration::from_millis(50),
         look: Duration::from_millis(50),
         patience: Duration::from_secs(1),
         full: Duration::from_millis(50),
-        stall: Duration::from_secs(60),
+        stall: Duration::ZERO,
     }
 }

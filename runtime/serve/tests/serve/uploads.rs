@@ -2,13 +2,24 @@
 
 use std::{fs, path::Path};
 
-use acestep_serve::http::{Key, Security};
+use acestep_serve::{
+    http::{Key, Security},
+    job::State,
+    store::Selection,
+};
 use serde_json::{Value, json};
 
 use crate::{
+    contract::of_each_store,
+    place::Place,
     support::{Queue, Running},
     web::{Answer, agent, body, client, form, get, post, start},
 };
+
+of_each_store!(
+    the_files_of_a_client_are_listed_in_parts_and_have_a_number,
+    a_file_is_never_gone_while_a_job_waits_for_it,
+);
 
 fn files(folder: &Path) -> usize {
     fs::read_dir(folder.join("files")).expect("a folder").count()
@@ -125,4 +136,68 @@ async fn the_files_of_a_client_and_of_all_have_a_limit_and_can_be_removed() {
         assert_eq!(upload(&url, ann, 1000).status(), 200);
     })
     .await;
+}
+
+async fn the_files_of_a_client_are_listed_in_parts_and_have_a_number(place: Place) {
+    let queue = place.open().await;
+    let few = |server: &mut acestep_serve::http::Server| server.limits.files_number_of_one = 5;
+    let running = Running::over(&queue, Security::default(), 0, 0, few).await;
+    let url = running.url("");
+    client(move || {
+        let sent: Vec<String> = (0..5).map(|_| id(upload(&url, "", 7))).collect();
+        let refused = upload(&url, "", 7);
+        assert_eq!(refused.status(), 413);
+        let refused = body(refused)["error"].clone();
+        assert_eq!(refused["code"], "no_room");
+        assert!(refused["message"].to_string().contains("as many files"), "{refused}");
+        let list = |query: &str| -> Vec<String> {
+            let list = body(get(&format!("{url}/v1/files{query}")))["files"].clone();
+            let id = |file: &Value| file["id"].as_str().expect("an id").to_owned();
+            list.as_array().expect("files").iter().map(id).collect()
+        };
+        assert_eq!(list(""), sent);
+        assert_eq!(list("?limit=2"), sent[..2]);
+        assert_eq!(list(&format!("?limit=2&after={}", sent[1])), sent[2..4]);
+        assert_eq!(list(&format!("?after={}", sent[3])), sent[4..]);
+        let first = agent().delete(format!("{url}/v1/files/{}", sent[0])).call();
+        assert_eq!(first.expect("an answer").status(), 204);
+        assert_eq!(list(""), sent[1..]);
+        assert_eq!(upload(&url, "", 7).status(), 200, "there is room again");
+    })
+    .await;
+}
+
+async fn a_file_is_never_gone_while_a_job_waits_for_it(place: Place) {
+    let queue = place.open().await;
+    let running = Running::over(&queue, Security::default(), 0, 0, |_| ()).await;
+    let url = running.url("");
+    let (taken, removed) = client(move || {
+        let (mut taken, mut removed) = (0, 0);
+        for _ in 0..30 {
+            let file = id(upload(&url, "", 7));
+            let submission = json!({ "kind": "encode", "request": { "audio": file } });
+            let (at, path) = (format!("{url}/v1/jobs"), format!("{url}/v1/files/{file}"));
+            let submitted = std::thread::spawn(move || post(&at, &submission).status().as_u16());
+            let deleted = agent().delete(path).call().expect("an answer").status().as_u16();
+            match (submitted.join().expect("no panic"), deleted) {
+                (202, 409) => taken += 1,
+                (404, 204) => removed += 1,
+                // Each saw the other: neither is done.
+                (404, 409) => {}
+                other => panic!("{other:?}"),
+            }
+        }
+        (taken, removed)
+    })
+    .await;
+    let waiting = Selection { states: vec![State::Queued], limit: 100, ..Selection::default() };
+    let waiting = queue.store.list(waiting).await.expect("a list");
+    assert_eq!(waiting.len(), taken);
+    for job in waiting {
+        let file = job.request["audio"].as_str().and_then(|id| id.parse().ok()).expect("an id");
+        assert!(queue.store.file(file).await.expect("answered").is_some());
+        assert!(queue.objects.file(file).exists());
+    }
+    let files = queue.store.files("local".to_owned(), None, 100).await.expect("a list");
+    assert_eq!(files.len(), 30 - removed);
 }

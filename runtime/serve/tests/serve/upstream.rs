@@ -24,7 +24,7 @@ fn release(url: &str, request: &Value) -> String {
 
 /// Asks until a task ended; returns its state and its list.
 fn ended(url: &str, id: &str) -> (Value, Vec<Value>) {
-    for _ in 0..400 {
+    for _ in 0..20_000 {
         let answer = body(post(&format!("{url}/query_result"), &json!({ "task_id_list": [id] })));
         let task = &answer["data"][0];
         let list = task["result"].as_str().expect("JSON as text");

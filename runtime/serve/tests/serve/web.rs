@@ -15,7 +15,7 @@ pub(crate) type Answer = Response<ureq::Body>;
 pub(crate) fn agent() -> ureq::Agent {
     ureq::Agent::config_builder()
         .http_status_as_error(false)
-        .timeout_global(Some(Duration::from_secs(30)))
+        .timeout_global(Some(Duration::from_secs(600)))
         .build()
         .into()
 }

@@ -1,6 +1,6 @@
 //! Scripts of two speakers to speech.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use acestep_engine::{
     Action, Audio, Engine, Error, Notice, Observe, audio::read, on_engine, texts,
@@ -11,15 +11,29 @@ use acestep_speech::{
     Chunks, Word,
     dia2::{
         Dia2Error, Dialogue, KeptSnapshot, Made, Networks, Plan, Recording, Request, Resampling,
-        Speakers, Speaking, check_request, memory as needs, words_of_json,
+        Snapshot, Speakers, Speaking, check_request, memory as needs, reader, words_of_json,
     },
 };
 
+use super::{reason::Reason, resident::Arriving};
 use crate::{SessionError, memory};
 
 mod prepare;
+mod resident;
 
-pub(super) use prepare::{first, open};
+pub(super) use prepare::{find, first};
+pub(super) use resident::Resident;
+
+/// Returns the reason of an error of this family.
+pub(super) fn reason(error: &Error) -> Option<Reason> {
+    Some(match error.family::<Dia2Error>()? {
+        Dia2Error::BreakTime { .. } => ("bad_value", Some("text".to_owned())),
+        Dia2Error::Words { .. } => ("bad_value", Some("words_1".to_owned())),
+        Dia2Error::TooLong { .. } => ("prompt_too_long", Some("speaker_1".to_owned())),
+        Dia2Error::Scores { .. } => ("bad_result", None),
+        _ => return None,
+    })
+}
 
 /// The shortest recording that is read, in seconds: a frame.
 pub const LEAST_SECONDS: f64 = 0.08;
@@ -33,24 +47,52 @@ pub struct Speaker {
     pub words: Vec<Word>,
 }
 
+/// The source of the words of a recording.
+#[derive(Debug, Clone)]
+enum Words {
+    /// The file beside the sound, with the ending `.json`.
+    Beside,
+    /// A file.
+    File(PathBuf),
+    /// The words themselves.
+    List(Vec<Word>),
+}
+
+impl Words {
+    /// Reads the words of the recording in the file `sound`.
+    fn read(self, sound: &Path) -> Result<Vec<Word>, Error> {
+        let path = match self {
+            Self::List(words) => return Ok(words),
+            Self::File(path) => path,
+            Self::Beside => sound.with_extension("json"),
+        };
+        if !path.exists() {
+            let why = format!("there is no file `{}`", path.display());
+            return Err(Dia2Error::Words { why }.into());
+        }
+        let bytes = std::fs::read(&path).map_err(|source| {
+            let (action, path) = (Action::Read, path.clone());
+            Error::File { action, path, source }
+        })?;
+        let text =
+            texts::decode(&bytes).map_err(|why| Dia2Error::Words { why: why.to_string() })?;
+        Ok(words_of_json(&text)?)
+    }
+}
+
 impl Speaker {
     /// Reads a sound file, and the file of its words.
     ///
     /// # Errors
     /// The errors of [`read::song`] and of [`words_of_json`]; [`Error::File`].
     pub fn read(sound: &Path, words: &Path, notices: &mut Vec<Notice>) -> Result<Self, Error> {
-        let (sound, more) = read::song(sound, LEAST_SECONDS)?;
+        Self::of(sound, Words::File(words.to_owned()), notices)
+    }
+
+    fn of(sound: &Path, words: Words, notices: &mut Vec<Notice>) -> Result<Self, Error> {
+        let (audio, more) = read::song(sound, LEAST_SECONDS)?;
         notices.extend(more);
-        if !words.exists() {
-            let why = format!("there is no file `{}`", words.display());
-            return Err(Dia2Error::Words { why }.into());
-        }
-        let file = |source| Error::File { action: Action::Read, path: words.to_owned(), source };
-        let bytes = std::fs::read(words).map_err(file)?;
-        let text =
-            texts::decode(&bytes).map_err(|why| Dia2Error::Words { why: why.to_string() })?;
-        let words = words_of_json(&text)?;
-        Ok(Self { sound, words })
+        Ok(Self { sound: audio, words: words.read(sound)? })
     }
 }
 
@@ -59,6 +101,8 @@ impl Speaker {
 pub enum Voices<'a> {
     /// Recordings of speaker 1 and, if there are two, of speaker 2; none for voices of the model.
     Recorded(&'a [Speaker]),
+    /// Recordings, from the state after which the script begins, whatever it is.
+    Restored(&'a [Speaker]),
     /// A snapshot that was kept.
     Kept(&'a KeptSnapshot),
 }
@@ -82,6 +126,11 @@ pub struct Task<'a> {
 /// The errors of [`check_request`]; [`SessionError::SpeechTooLarge`]; [`Error::Checkpoint`].
 pub fn check(task: Task<'_>, model: &Dia2, engine: Engine) -> Result<(), Error> {
     check_request(task.request)?;
+    check_memory(model, engine, task.chunks)
+}
+
+/// Refuses a model that does not fit into memory.
+fn check_memory(model: &Dia2, engine: Engine, chunks: Chunks) -> Result<(), Error> {
     let size = |network| match model.size(network) {
         Ok(size) => Ok(size.parameters),
         Err(error) => Err(Error::checkpoint(error)),
@@ -90,50 +139,60 @@ pub fn check(task: Task<'_>, model: &Dia2, engine: Engine) -> Result<(), Error> 
     let decoder = size(Dia2Network::CodecDecoder)?;
     let needs = [
         needs::networks(model.config(), pair, 2, engine.widths()),
-        needs::codec_decoder(model.codec_config(), decoder, task.chunks.others),
+        needs::codec_decoder(model.codec_config(), decoder, chunks.others),
     ];
     memory::check(&needs, true, engine)
         .map_err(|error| SessionError::SpeechTooLarge(Box::new(error)).into())
 }
 
-/// Speaks; `sink` receives the samples of each chunk as soon as it is decoded. Returns the notices of
-/// the plan, and the result.
+/// Speaks; `sink` receives the samples of each chunk as soon as it is decoded. `more` is text that
+/// arrives meanwhile. Returns the notices of the plan, and the result.
 ///
 /// # Errors
-/// The errors of [`Speaking`], of the recordings and of `sink`; [`Error::NoDevice`].
+/// The errors of [`Speaking`], of the recordings, of `more` and of `sink`; [`Error::NoDevice`].
 pub fn speak(
     task: Task<'_>,
+    more: Option<&mut dyn Arriving>,
     model: &Dia2,
     engine: Engine,
     observe: &dyn Observe,
     sink: &mut dyn FnMut(&[f32]) -> Result<(), Error>,
 ) -> Result<(Vec<Notice>, Dialogue), Error> {
+    // With a lifetime that all values of the run share.
+    let more = more.map(|more| more as &mut dyn Arriving);
     on_engine!(engine,
-    for<'a>(task: Task<'a>, model: &'a Dia2, observe: &'a dyn Observe,
-            sink: &'a mut dyn FnMut(&[f32]) -> Result<(), Error>)
+    for<'a>(task: Task<'a>, more: Option<&'a mut dyn Arriving>, model: &'a Dia2,
+            observe: &'a dyn Observe, sink: &'a mut dyn FnMut(&[f32]) -> Result<(), Error>)
         -> Result<(Vec<Notice>, Dialogue), Error>,
     |place: B| {
         model.check::<B>(&place.device).map_err(Error::checkpoint)?;
-        speak_with(task, model, &Networks::<B>::new(model, place), observe, sink)
+        speak_with(task, more, model, &Networks::<B>::new(model, place), observe, sink)
     })?
 }
 
 /// As [`speak`], with the caller's networks, which are those of `model` and were checked.
 ///
 /// # Errors
-/// The errors of [`Speaking`], of the recordings and of `sink`.
+/// The errors of [`Speaking`], of the recordings, of `more` and of `sink`.
 pub fn speak_with<B: Backend>(
     task: Task<'_>,
+    more: Option<&mut dyn Arriving>,
     model: &Dia2,
     networks: &Networks<'_, B>,
     observe: &dyn Observe,
     sink: &mut dyn FnMut(&[f32]) -> Result<(), Error>,
 ) -> Result<(Vec<Notice>, Dialogue), Error> {
     let Task { request, voices, resampling, chunks } = task;
+    let of = |speakers: &[Speaker]| encoded(speakers, resampling, networks, observe);
     let (plan, snapshot) = match voices {
         Voices::Recorded(speakers) => {
-            let recordings = encoded(speakers, resampling, networks, observe)?;
+            let recordings = of(speakers)?;
             (Plan::new(request, Speakers::Recorded(&recordings), 0, model)?, None)
+        }
+        Voices::Restored(speakers) => {
+            let plan = Plan::new(request, Speakers::Kept, 0, model)?;
+            let rows = plan.guidance.rows();
+            (plan, Some(Snapshot::new(&of(speakers)?, rows, networks, observe)?))
         }
         Voices::Kept(kept) => {
             let plan = Plan::new(request, Speakers::Kept, 0, model)?;
@@ -141,14 +200,41 @@ pub fn speak_with<B: Backend>(
             (plan, Some(snapshot))
         }
     };
-    let notices = plan.notices.clone();
-    for made in Speaking::begin(plan, snapshot.as_ref(), networks, chunks, observe)? {
-        match made? {
-            Made::Samples(samples) => sink(&samples)?,
-            Made::Done(dialogue) => return Ok((notices, dialogue)),
+    run(plan, snapshot.as_ref(), networks, (chunks, more), observe, sink)
+}
+
+/// Speaks a plan, and the text that arrives meanwhile.
+///
+/// A step is taken when as many words wait as the second stream reads ahead: so the sound is that of the
+/// whole text, however it arrives.
+fn run<B: Backend>(
+    plan: Plan,
+    snapshot: Option<&Snapshot<B>>,
+    networks: &Networks<'_, B>,
+    (chunks, mut more): (Chunks, Option<&mut dyn Arriving>),
+    observe: &dyn Observe,
+    sink: &mut dyn FnMut(&[f32]) -> Result<(), Error>,
+) -> Result<(Vec<Notice>, Dialogue), Error> {
+    let (notices, ahead) = (plan.notices.clone(), plan.streams.ahead);
+    let reader = reader(&plan.streams, networks.checkpoint())?;
+    let mut speaking = Speaking::begin(plan, snapshot, networks, chunks, observe)?;
+    loop {
+        match speaking.made() {
+            Some(Made::Samples(samples)) => sink(&samples)?,
+            Some(Made::Done(dialogue)) => return Ok((notices, dialogue)),
+            None => {
+                while let Some(arriving) = &mut more
+                    && speaking.words_left() <= ahead
+                {
+                    match arriving.more(observe)? {
+                        Some(text) => speaking.append(reader.more(&text)?),
+                        None => more = None,
+                    }
+                }
+                speaking.advance()?;
+            }
         }
     }
-    unreachable!("a run ends with its result or an error")
 }
 
 /// Keeps the voices of recordings.

@@ -5,30 +5,32 @@ use acestep_import::{Magpie, MagpieNetwork};
 use acestep_model::{Backend, speech::magpie::Files as _};
 use acestep_speech::{
     Made, Options,
-    magpie::{Networks, Pinyin, Plan, Request, Speaking, memory as needs, tokenizers},
+    magpie::{MagpieError, Networks, Plan, Speaking, memory as needs},
 };
 
 mod prepare;
+mod resident;
 
-use super::{Sink, of_line};
+use super::{Sink, of_line, reason::Reason};
 use crate::{SessionError, memory};
 
-pub(super) use prepare::open;
+pub(super) use prepare::find;
+pub(super) use resident::Resident;
 
-/// Plans each request; `pinyin` is the table of Chinese syllables.
-///
-/// # Errors
-/// The errors of [`Plan::new`], of the request that it names by its place.
-pub fn plans(
-    requests: &[Request],
-    model: &Magpie,
-    pinyin: Option<&Pinyin>,
-) -> Result<Vec<Plan>, (usize, Error)> {
-    let tokenizers = tokenizers(model).map_err(|error| (0, error))?;
-    let plan = |(index, request)| {
-        Plan::new(request, 0, model, &tokenizers, pinyin).map_err(|error| (index, error))
-    };
-    requests.iter().enumerate().map(plan).collect()
+/// Returns the reason of an error of this family.
+pub(super) fn reason(error: &Error) -> Option<Reason> {
+    let field = |field: &str| Some(field.to_owned());
+    Some(match error.family::<MagpieError>()? {
+        MagpieError::Voice { .. } => ("voice_not_found", field("voice")),
+        MagpieError::Language { .. } | MagpieError::LanguageTool { .. } => {
+            ("bad_value", field("language"))
+        }
+        MagpieError::BadPinyin { .. } => ("bad_value", field("pinyin")),
+        MagpieError::NothingToSay { .. } => ("bad_value", field("text")),
+        MagpieError::TooLong { .. } => ("prompt_too_long", field("text")),
+        MagpieError::Scores { .. } => ("bad_result", None),
+        _ => return None,
+    })
 }
 
 /// Refuses a model that does not fit into memory with these plans.

@@ -2,6 +2,7 @@
 
 mod keep;
 mod prepare;
+mod resident;
 mod voice;
 
 use acestep_engine::{Engine, Error, Notice, Observe, on_engine};
@@ -15,7 +16,8 @@ use acestep_speech::{
 use super::{Sink, of_line};
 use crate::{SessionError, memory};
 
-pub(super) use prepare::open;
+pub(super) use prepare::find_with;
+pub(super) use resident::Resident;
 
 pub use keep::{MOST_SECONDS, check_recording, first_base, keep, keep_request, keep_with};
 pub use voice::{Loaded, Voice, find};

@@ -90,6 +90,11 @@ impl Machine {
         self.entries.len()
     }
 
+    /// The words that were not begun.
+    pub fn words_left(&self) -> usize {
+        self.entries.iter().filter(|entry| !entry.is_break()).count()
+    }
+
     /// The step that asked for a word when there was none left.
     pub fn end_step(&self) -> Option<usize> {
         self.end_step

@@ -92,6 +92,14 @@ impl<B: Backend> Snapshot<B> {
         self.state.step
     }
 
+    /// Bytes of its keys and values, and about as many as its codec has.
+    pub fn bytes(&self, networks: &Networks<'_, B>) -> u64 {
+        let decoder = &networks.checkpoint().config().model.decoder;
+        let keys = decoder.kv_heads * decoder.gqa_head_dim;
+        let numbers = self.state.rows * self.state.step * 2 * decoder.n_layer * keys;
+        (numbers * networks.place(BACKBONE).computes_in().size()) as u64 + CODEC_BYTES
+    }
+
     /// The state before a script.
     pub fn state(&self) -> &RunState<BackboneState<B>> {
         &self.state
@@ -167,6 +175,8 @@ impl<B: Backend> Snapshot<B> {
 
 /// Steps of the rest after recordings.
 const REST: usize = 6;
+/// The largest state of the released codec: nearly all of it keys and values of its window.
+const CODEC_BYTES: u64 = 9 << 20;
 
 /// The numbers of a snapshot.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -180,6 +180,27 @@ impl<'a, 'n, B: Backend> Speaking<'a, 'n, B> {
         self.run.append(entries);
     }
 
+    /// Number of words of the script that were not begun.
+    pub fn words_left(&self) -> usize {
+        self.run.state().machine.words_left()
+    }
+
+    /// Takes the next result of the steps so far.
+    pub fn made(&mut self) -> Option<Made> {
+        self.made.pop_front()
+    }
+
+    /// Takes one step; nothing after the end.
+    ///
+    /// # Errors
+    /// As the iterator; an error ends the run.
+    pub fn advance(&mut self) -> Result<(), Error> {
+        if self.is_over {
+            return Ok(());
+        }
+        self.step().inspect_err(|_| self.is_over = true)
+    }
+
     /// Takes a step, and decodes a chunk if it is complete.
     fn step(&mut self) -> Result<(), Error> {
         check(self.observe)?;
@@ -311,12 +332,11 @@ impl<B: Backend> Iterator for Speaking<'_, '_, B> {
 
     fn next(&mut self) -> Option<Self::Item> {
         while self.made.is_empty() && !self.is_over {
-            if let Err(error) = self.step() {
-                self.is_over = true;
+            if let Err(error) = self.advance() {
                 return Some(Err(error));
             }
         }
-        self.made.pop_front().map(Ok)
+        self.made().map(Ok)
     }
 }
 

@@ -36,11 +36,23 @@ pub enum MagpieError {
     #[error("texts in `{language}` need {missing}, which is absent")]
     LanguageTool {
         /// The language.
-        language: &'static str,
-        /// The missing thing, as a noun phrase.
-        missing: &'static str,
-        /// True if it is a table of pinyin.
-        is_pinyin: bool,
+        language: String,
+        /// The missing thing.
+        missing: Tool,
+    },
+    /// Phonemes in a language whose tokenizer has none.
+    #[error("texts in `{language}` have no phonemes: the model reads their {units}")]
+    NoPhonemes {
+        /// The language.
+        language: String,
+        /// The units that it reads, as a plural noun.
+        units: &'static str,
+    },
+    /// Words of an analyser of Japanese, for another language.
+    #[error("words of OpenJTalk are Japanese, but the language is `{language}`")]
+    NotJapanese {
+        /// The language.
+        language: String,
     },
     /// A line of a table of pinyin that cannot be read.
     #[error("line {line} of the table of pinyin cannot be used")]
@@ -80,6 +92,27 @@ pub enum MagpieError {
         /// The problem.
         why: ScoreError,
     },
+}
+
+/// A thing without which texts in a language cannot be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tool {
+    /// A table of the syllables of Chinese words.
+    Pinyin,
+    /// The phonemes of those syllables.
+    Syllables,
+    /// An analyser of Japanese.
+    Japanese,
+}
+
+impl std::fmt::Display for Tool {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Pinyin => "a table of pinyin",
+            Self::Syllables => "a whole dictionary of syllables",
+            Self::Japanese => "an analyser of Japanese",
+        })
+    }
 }
 
 fn unknown(symbols: &[String]) -> String {
@@ -125,12 +158,18 @@ impl FamilyError for MagpieError {
                     None => format!("it is one of {}", known.join(", ")),
                 });
             }
-            Self::LanguageTool { is_pinyin: true, .. } => {
-                "pass `pinyin` (a file with lines such as `银行: yín háng`)"
+            Self::LanguageTool { missing: Tool::Pinyin, .. } => {
+                "pass `pinyin` (a file with lines such as `银行: yín háng`), `phonemes` or `ids`"
             }
-            Self::LanguageTool { is_pinyin: false, .. } => {
-                "this program does not read that language yet"
+            Self::LanguageTool { missing: Tool::Syllables, .. } => {
+                "take the `.nemo` archive of the model, or pass `phonemes` or `ids`"
             }
+            Self::LanguageTool { missing: Tool::Japanese, .. } => {
+                "pass `open_jtalk` (the words of pyopenjtalk.run_frontend as JSON), `phonemes` (kana \
+                 with pitch, such as `1キョ0ー0ワ`) or `ids`"
+            }
+            Self::NotJapanese { .. } => "pass `language: ja`",
+            Self::NoPhonemes { .. } => "pass the text itself, or `ids`",
             Self::BadPinyin { .. } => {
                 "a line is `word: syllable syllable`, with as many syllables as characters"
             }

@@ -5,12 +5,11 @@ use acestep_model::speech::magpie::{Config, Files};
 
 use super::{
     MagpieError, align, choose,
-    error::listed,
     frames::{HISTORY, Settings},
     request::{Request, Sampling},
-    sentences::chunks,
     text::{Pinyin, TextConfig, Tokenizers},
     voiced::Options,
+    words::Words,
 };
 
 /// The language of a request without one.
@@ -21,7 +20,8 @@ const LEAST_PARALLEL: f32 = 0.01;
 /// A planned run.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// The texts that are spoken one after the other; one without words if ids were given.
+    /// The texts that are spoken one after the other; the phonemes if they were given, and one without
+    /// words if ids were given.
     pub texts: Vec<String>,
     /// The ids of each, with their end.
     pub chunks: Vec<Vec<u32>>,
@@ -64,8 +64,8 @@ impl Plan {
     /// Plans `request` for a model; `seed` is the seed if the request has none.
     ///
     /// # Errors
-    /// An error about a field that the model does not take or that is out of range; about a text in
-    /// which nothing can be said, or that is too long.
+    /// An error about a field that the model does not take or that is out of range; about several of
+    /// text, `phonemes` and `ids`; about a text in which nothing can be said, or that is too long.
     pub fn new(
         request: &Request,
         seed: u64,
@@ -74,52 +74,8 @@ impl Plan {
         pinyin: Option<&Pinyin>,
     ) -> Result<Self, Error> {
         let language = request.language.clone().unwrap_or_else(|| USUAL_LANGUAGE.to_owned());
-        let mut notices = Vec::new();
-        let (mut texts, mut chunks_of_ids) = (Vec::new(), Vec::new());
-        match &request.ids {
-            Some(ids) if ids.is_empty() => {
-                return Err(MagpieError::NothingToSay { dropped: Vec::new() }.into());
-            }
-            Some(ids) => {
-                let least_unknown = tokenizers.end() - 1;
-                if let Some(id) = ids.iter().find(|id| **id >= least_unknown) {
-                    let (field, value) = ("ids", id.to_string());
-                    let range = format!("0 to {}", least_unknown - 1);
-                    return Err(Error::OutOfRange { field, value, range });
-                }
-                texts.push(String::new());
-                chunks_of_ids.push(with_end(ids.clone(), tokenizers));
-            }
-            None => {
-                let text = text_of(request, &language);
-                tokenizers.check(&language, pinyin)?;
-                let mut dropped: Vec<String> = Vec::new();
-                for text in chunks(&text, &language) {
-                    let encoded = match text.trim().is_empty() {
-                        true => Default::default(),
-                        false => tokenizers.encode(&language, &text, pinyin)?,
-                    };
-                    let new = encoded.dropped.into_iter().filter(|one| !dropped.contains(one));
-                    let new: Vec<_> = new.collect();
-                    dropped.extend(new);
-                    if !encoded.ids.is_empty() {
-                        texts.push(text);
-                        chunks_of_ids.push(with_end(encoded.ids, tokenizers));
-                    }
-                }
-                if texts.is_empty() {
-                    return Err(MagpieError::NothingToSay { dropped }.into());
-                }
-                if !dropped.is_empty() {
-                    let text = format!("the model does not know {}: left out", listed(&dropped));
-                    notices.push(Notice(text));
-                }
-                if texts.len() > 1 {
-                    let text = format!("the text is spoken in {} sentences", texts.len());
-                    notices.push(Notice(text));
-                }
-            }
-        }
+        let words = Words::read(request, &language, tokenizers, pinyin)?;
+        let notices = words.notices();
         let (voice, name) = voice(request.voice.as_deref(), model)?;
         let settings = settings(&request.sampling, model.config())?;
         let options = Options {
@@ -129,8 +85,8 @@ impl Plan {
             exact_prior: request.sampling.exact_prior.unwrap_or(false),
         };
         let plan = Self {
-            texts,
-            chunks: chunks_of_ids,
+            texts: words.texts,
+            chunks: words.chunks,
             language,
             voice: name,
             seed: request.seed.unwrap_or(seed),
@@ -164,19 +120,6 @@ impl Plan {
         }
         Ok(())
     }
-}
-
-/// Returns the text of a request; Japanese has no blanks.
-fn text_of(request: &Request, language: &str) -> String {
-    match language {
-        "ja" => request.text.split_whitespace().collect(),
-        _ => request.text.clone(),
-    }
-}
-
-fn with_end(mut ids: Vec<u32>, tokenizers: &Tokenizers) -> Vec<u32> {
-    ids.push(tokenizers.end());
-    ids
 }
 
 /// Returns the row of a voice and its name. Without a name it is the first one.

@@ -2,10 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::text::Word;
+
 /// Names of the fields.
 pub const FIELDS: &[&str] = &[
     "text",
     "ids",
+    "phonemes",
+    "open_jtalk",
     "voice",
     "language",
     "seed",
@@ -29,6 +33,12 @@ pub struct Request {
     /// The ids of the text in place of the text, without its end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ids: Option<Vec<u32>>,
+    /// The phonemes of the text in place of the text: tokens of the language side by side.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub phonemes: Option<String>,
+    /// The words of a Japanese text in place of the text, from OpenJTalk's front end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub open_jtalk: Option<Vec<Word>>,
     /// A voice of the model, by its name or number.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub voice: Option<String>,

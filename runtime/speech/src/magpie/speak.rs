@@ -14,7 +14,10 @@ use super::{
     stage,
     voiced::Voiced,
 };
-use crate::spoken::{Ended, Ending, Made, Options, Segment, Spoken, Times};
+use crate::{
+    guard::{Fault, Guard},
+    spoken::{Ended, Ending, Made, Options, Segment, Spoken, Times},
+};
 
 /// The field of the limit of frames.
 const LIMIT: &str = "max_decoder_steps";
@@ -34,6 +37,9 @@ pub struct Speaking<'a, 'n, B: Backend> {
     frames: Vec<Vec<u32>>,
     samples: Vec<f32>,
     segments: Vec<Segment>,
+    guard: Guard,
+    /// Segments that are not spoken because of a fault, if there was one.
+    unspoken: Option<usize>,
     made: VecDeque<Made>,
     start: Instant,
     times: Times,
@@ -81,6 +87,7 @@ impl<'a, 'n, B: Backend> Speaking<'a, 'n, B> {
             Ok((run, Decoding::begin(networks)?))
         })?;
         let times = Times { prompt: start.elapsed(), ..Times::default() };
+        let rate = networks.checkpoint().codec_config().frames_per_second();
         let speaking = Self {
             networks,
             observe,
@@ -92,6 +99,8 @@ impl<'a, 'n, B: Backend> Speaking<'a, 'n, B> {
             frames: Vec::new(),
             samples: Vec::new(),
             segments: Vec::new(),
+            guard: Guard::of_rate(rate),
+            unspoken: None,
             made: VecDeque::new(),
             start,
             times,
@@ -108,10 +117,16 @@ impl<'a, 'n, B: Backend> Speaking<'a, 'n, B> {
         let Self { networks, run, .. } = self;
         let stepped = networks.attempt(stage::DECODER, || run.step())?;
         self.times.frames += begin.elapsed();
+        let is_last = stepped.is_none();
         match stepped {
-            Some(stepped) => self.take(stepped).map(|()| true),
-            None => self.end().map(|()| false),
+            Some(stepped) => self.take(stepped)?,
+            None => self.decode()?,
         }
+        if self.unspoken.is_none() && !is_last {
+            return Ok(true);
+        }
+        self.end();
+        Ok(false)
     }
 
     fn take(&mut self, stepped: Stepped) -> Result<(), Error> {
@@ -140,12 +155,17 @@ impl<'a, 'n, B: Backend> Speaking<'a, 'n, B> {
         Ok(())
     }
 
-    /// Decodes the frames that have no sound yet.
+    /// Decodes the frames that have no sound yet, and ends the speech at a fault in them.
     fn decode(&mut self) -> Result<(), Error> {
         let begin = Instant::now();
         let Self { networks, decoding, chunk, .. } = self;
-        let sound = networks.attempt(stage::CODEC_DECODER, || decoding.decode(chunk))?;
+        let mut sound = networks.attempt(stage::CODEC_DECODER, || decoding.decode(chunk))?;
         self.times.codec += begin.elapsed();
+        let fault = self.guard.add(&self.chunk, &sound);
+        if let Some((frames, _)) = fault {
+            sound.truncate(sound.len() / self.chunk.len() * frames);
+            self.chunk.truncate(frames);
+        }
         self.frames.append(&mut self.chunk);
         if !sound.is_empty() {
             if self.samples.is_empty() {
@@ -154,11 +174,27 @@ impl<'a, 'n, B: Backend> Speaking<'a, 'n, B> {
             self.samples.extend_from_slice(&sound);
             self.made.push_back(Made::Samples(sound));
         }
+        if let Some((_, fault)) = fault {
+            self.fail(fault);
+        }
         Ok(())
     }
 
-    fn end(&mut self) -> Result<(), Error> {
-        self.decode()?;
+    /// Ends the speech at a fault in the last frame. Segments whose frames were not decoded do not
+    /// count, so that the result does not depend on the sizes of chunks.
+    fn fail(&mut self, fault: Fault) {
+        let (mut index, mut frames) = (0, self.frames.len());
+        while let Some(before) = self.segments.get(index).filter(|own| own.frames < frames) {
+            frames -= before.frames;
+            index += 1;
+        }
+        self.segments.truncate(index);
+        let (text, seed) = (self.plan.texts[index].clone(), self.plan.seed);
+        self.segments.push(Segment { text, seed, frames, ended: Ended::Fault(fault) });
+        self.unspoken = Some(self.plan.texts.len() - self.segments.len());
+    }
+
+    fn end(&mut self) {
         let elapsed = self.start.elapsed();
         self.times.total = elapsed;
         self.observe.event(Event::Finished { stage: stage::DECODER, elapsed });
@@ -169,10 +205,9 @@ impl<'a, 'n, B: Backend> Speaking<'a, 'n, B> {
             frames: std::mem::take(&mut self.frames),
             words: Vec::new(),
             segments: std::mem::take(&mut self.segments),
-            unspoken: 0,
+            unspoken: self.unspoken.unwrap_or(0),
             times: self.times,
         }));
-        Ok(())
     }
 
     fn advanced(&self) {

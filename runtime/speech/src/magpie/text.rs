@@ -19,8 +19,9 @@ mod charsets;
 mod config;
 mod dictionary;
 mod ipa;
-pub mod japanese;
+mod japanese;
 mod language;
+mod list;
 mod mandarin;
 mod pinyin;
 mod punctuation;
@@ -31,6 +32,7 @@ mod tokenizer;
 use crate::magpie::MagpieError;
 
 pub use config::TextConfig;
+pub use japanese::Word;
 pub use language::tokenizer_of;
 pub use pinyin::Pinyin;
 
@@ -146,7 +148,31 @@ impl Tokenizers {
         pinyin: Option<&Pinyin>,
     ) -> Result<Encoded, MagpieError> {
         let Named { offset, tokenizer, .. } = self.of_language(language)?;
-        let mut encoded = tokenizer.encode(text, pinyin)?;
+        let mut encoded = tokenizer.encode(language, text, pinyin)?;
+        encoded.ids.iter_mut().for_each(|id| *id += offset);
+        Ok(encoded)
+    }
+
+    /// Returns the ids of phonemes: the tokens of the language side by side, such as `həˈloʊ`. In Mandarin
+    /// they are phonemes and `#1` to `#5`, in Japanese kana with `0` or `1` before each mora.
+    ///
+    /// # Errors
+    /// [`MagpieError::Language`]; [`MagpieError::NoPhonemes`] for a language of bytes or letters.
+    pub fn phonemes(&self, language: &str, phonemes: &str) -> Result<Encoded, MagpieError> {
+        let Named { offset, tokenizer, .. } = self.of_language(language)?;
+        let mut encoded = tokenizer.phonemes(language, phonemes)?;
+        encoded.ids.iter_mut().for_each(|id| *id += offset);
+        Ok(encoded)
+    }
+
+    /// Returns the ids of the words of OpenJTalk's front end.
+    ///
+    /// # Errors
+    /// [`MagpieError::Language`]; [`MagpieError::NotJapanese`] for another language.
+    pub fn words(&self, language: &str, words: &[Word]) -> Result<Encoded, MagpieError> {
+        let Named { offset, tokenizer, .. } = self.of_language(language)?;
+        let other = || MagpieError::NotJapanese { language: language.to_owned() };
+        let mut encoded = tokenizer.words(words)?.ok_or_else(other)?;
         encoded.ids.iter_mut().for_each(|id| *id += offset);
         Ok(encoded)
     }

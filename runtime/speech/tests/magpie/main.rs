@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use acestep_engine::{Error, Event, Observe, Unobserved};
 use acestep_speech::{
-    Chunks, Ended, Ending, Options, Spoken,
+    Chunks, Ended, Ending, Fault, Options, Spoken,
     magpie::{MagpieError, Networks, Plan, Request, Sampling, Speaking, speak, tokenizers},
 };
 use burn_flex::Flex;
@@ -162,6 +162,50 @@ fn fields_out_of_range_and_texts_without_room_are_refused() {
     let ids = |ids: Vec<u32>| plan(&model, &Request { ids: Some(ids), ..Request::default() });
     assert_eq!(ids(vec![5, 3036]).expect("ids").chunks, [[5, 3036, 3038]]);
     assert!(ids(vec![3037]).is_err() && ids(vec![]).is_err());
+}
+
+#[test]
+fn phonemes_stand_in_place_of_a_text_and_not_beside_it() {
+    let model = Tiny::new(1);
+    let text = plan(&model, &request("Hello.")).expect("a text");
+    let of = |phonemes: &str, text: &str| {
+        plan(&model, &Request { phonemes: Some(phonemes.into()), ..request(text) })
+    };
+    let planned = of("həˈɫoʊ.", "").expect("phonemes");
+    assert_eq!((planned.chunks, planned.texts), (text.chunks, vec!["həˈɫoʊ.".to_owned()]));
+    let error = of("həˈɫoʊ.", "Hello.").expect_err("both");
+    assert!(matches!(error, Error::Conflict(_)), "{error}");
+    assert!(of("∂", "").is_err());
+    let both = Request { phonemes: Some("a".into()), ids: Some(vec![1]), ..Request::default() };
+    assert!(plan(&model, &both).is_err());
+}
+
+/// 107 frames are five seconds. The result does not depend on the sizes of chunks, although a chunk ends
+/// behind the fault, and in another sentence.
+#[test]
+fn silence_ends_the_speech_by_name_at_the_same_frame_with_any_chunks() {
+    let text = format!("{} The old dog waits.", "We walk along the cold river. ".repeat(9));
+    for frames in [1, 2] {
+        let model = Tiny::silent(frames);
+        let of = |first, others| spoken(&model, &request(&text), Chunks { first, others });
+        let whole = of(1000, 1000);
+        let fault = Fault::Silence { frames: 107 };
+        assert_eq!(whole.frames.len(), 107);
+        assert_eq!(whole.audio.samples(), 107 * 32);
+        assert_eq!(whole.segments.last().map(|last| last.ended), Some(Ended::Fault(fault)));
+        assert_eq!(whole.segments.len() + whole.unspoken, 10);
+        assert_eq!(whole.segments.iter().map(|segment| segment.frames).sum::<usize>(), 107);
+        let said = whole.notices().iter().map(|notice| notice.0.clone()).collect::<String>();
+        assert!(said.contains("the last 107 frames are silent"), "{said}");
+        for (first, others) in [(1, 8), (30, 77)] {
+            let streamed = of(first, others);
+            assert_eq!(streamed.frames, whole.frames);
+            assert_eq!(
+                (streamed.segments, streamed.unspoken),
+                (whole.segments.clone(), whole.unspoken)
+            );
+        }
+    }
 }
 
 struct Cancelling(Cell<usize>);

@@ -7,7 +7,10 @@ use acestep_model::{
         nanocodec,
     },
 };
-use burn::module::Module as _;
+use burn::{
+    module::{Module as _, ModuleMapper, Param},
+    tensor::Tensor,
+};
 use burn_flex::{Flex, FlexDevice};
 use serde_json::{Value, json};
 
@@ -49,6 +52,11 @@ fn stack(taps: usize, positions: usize) -> Value {
 impl Tiny {
     /// A model with `frames` in a step.
     pub(crate) fn new(frames: usize) -> Self {
+        Self::with(frames, json!({ "max_decoder_steps": 12, "topk": 20 }))
+    }
+
+    /// A model with these settings of a run.
+    fn with(frames: usize, run: Value) -> Self {
         let path =
             concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/goldens/magpie/logic/text_s2.json");
         let texts = std::fs::read_to_string(path).expect("the goldens are in the repository");
@@ -70,7 +78,7 @@ impl Tiny {
             ("decoder", decoder),
             ("local_transformer_type", json!("autoregressive")),
             ("local_transformer_hidden_dim", json!(8)),
-            ("inference_parameters", json!({ "max_decoder_steps": 12, "topk": 20 })),
+            ("inference_parameters", run),
         ] {
             config[key] = value;
         }
@@ -105,6 +113,29 @@ impl Tiny {
             codec_config,
             texts: Texts(texts),
         }
+    }
+}
+
+/// Makes every parameter zero.
+struct Zeros;
+
+impl ModuleMapper<Flex> for Zeros {
+    fn map_float<const D: usize>(
+        &mut self,
+        param: Param<Tensor<Flex, D>>,
+    ) -> Param<Tensor<Flex, D>> {
+        param.map(|values| values.zeros_like())
+    }
+}
+
+impl Tiny {
+    /// A model that never writes its end, with a codec that writes zeros.
+    pub(crate) fn silent(frames: usize) -> Self {
+        let run = json!({ "max_decoder_steps": 50, "topk": 20, "min_generated_frames": 1000 });
+        let mut model = Self::with(frames, run);
+        // As many frames in a second as the released codec has.
+        model.codec_config.sample_rate = 689;
+        Self { codec: model.codec.clone().map(&mut Zeros), ..model }
     }
 }
 

@@ -1,21 +1,71 @@
-//! Magpie TTS and NanoCodec: their goldens.
+//! Magpie TTS and NanoCodec: their goldens, their presets and stages.
 
 mod codec;
 mod networks;
 mod runs;
+pub(crate) mod speed;
 mod texts;
 
 use std::path::Path;
 
-use acestep_import::Magpie;
+use acestep_import::{Format, Magpie};
 use acestep_model::{Backend, speech::magpie::Files};
 use anyhow::{Context, Result};
 
-use super::Tensors;
-use crate::golden::{Lacks, tolerance::Bounds};
+use super::{Preset, Tensors, Work};
+use crate::{
+    golden::{Lacks, tolerance::Bounds},
+    measure::Stage,
+};
+use speed::{Geometry, Work as Own};
 
 const MODEL: &str = "speech model";
 const CODEC: &str = "speech codec";
+
+static ENCODER: Stage =
+    Stage::new("speech-encoder", "Text encoder of Magpie TTS: 60 ids").kept_as_asked().shared();
+static DECODER: Stage =
+    Stage::new("speech-decoder", "Decoder of Magpie TTS: one step with guidance").kept_as_asked();
+static LOCAL: Stage =
+    Stage::new("local-transformer", "Local transformer: the codes of a step").kept_as_asked();
+static NANOCODEC: Stage = Stage::new("nanocodec", "NanoCodec: 8 frames to samples").shared();
+static NANOCODEC_ONE: Stage =
+    Stage::new("nanocodec-first", "NanoCodec: 1 frame to samples, as the first chunk").shared();
+
+/// All stages of the presets, in the order of the pipeline.
+pub(super) static STAGES: &[&Stage] = &[&ENCODER, &DECODER, &LOCAL, &NANOCODEC, &NANOCODEC_ONE];
+
+/// The stages of a geometry, and the work of each.
+type OfGeometry = [(&'static Stage, Work); 5];
+
+const fn of(geometry: Geometry) -> OfGeometry {
+    [
+        (&ENCODER, Work::Magpie(Own::Encoder)),
+        (&DECODER, Work::Magpie(Own::Decoder(geometry))),
+        (&LOCAL, Work::Magpie(Own::Local(geometry))),
+        (&NANOCODEC, Work::Magpie(Own::Codec(8))),
+        (&NANOCODEC_ONE, Work::Magpie(Own::Codec(1))),
+    ]
+}
+
+static V2512: OfGeometry = of(Geometry::V2512);
+static V2607: OfGeometry = of(Geometry::V2607);
+
+/// All presets.
+pub(super) static PRESETS: &[Preset] = &[
+    Preset {
+        name: "magpie-2512",
+        about: "Magpie TTS of December 2025: a step of 46 ms, and its sound",
+        stages: &V2512,
+        parts: &[],
+    },
+    Preset {
+        name: "magpie-2607",
+        about: "Magpie TTS of July 2026: a step of 93 ms, and its sound",
+        stages: &V2607,
+        parts: &[],
+    },
+];
 
 /// Bounds in f32 from the goldens' README, for tensors without a measurement. No golden is in bf16.
 const fn bounds(of: &'static [(&'static str, f64)]) -> Bounds {
@@ -71,7 +121,7 @@ pub(super) fn tensors<B: Backend>() -> Vec<Tensors<B>> {
             file: "s1_e2e",
             component: MODEL,
             bounds: bounds(&[("wave", 5e-6)]),
-            compare: |sheet, of, place| texts::compare(sheet, of.magpie.stacking(1)?, place),
+            compare: |sheet, of, place| texts::compare(sheet, of.magpie.all_stacking(1)?, place),
         },
         Tensors {
             file: "s2_run",
@@ -83,7 +133,7 @@ pub(super) fn tensors<B: Backend>() -> Vec<Tensors<B>> {
             file: "s2_e2e",
             component: MODEL,
             bounds: bounds(&[("wave", 5e-6)]),
-            compare: |sheet, of, place| texts::compare(sheet, of.magpie.stacking(2)?, place),
+            compare: |sheet, of, place| texts::compare(sheet, of.magpie.all_stacking(2)?, place),
         },
         Tensors {
             file: "codec",
@@ -142,8 +192,13 @@ impl MagpieModels {
 
     /// The model with `frames` in a step.
     fn stacking(&self, frames: usize) -> Result<&Magpie, Lacks> {
-        let mut all = self.0.iter();
-        all.find(|model| model.config().frame_stacking_factor == frames)
-            .ok_or(Lacks("such Magpie TTS model"))
+        Ok(self.all_stacking(frames)?.0)
+    }
+
+    /// The model with `frames` in a step, and the GGUF files of it.
+    fn all_stacking(&self, frames: usize) -> Result<(&Magpie, Vec<&Magpie>), Lacks> {
+        let mut all = self.0.iter().filter(|of| of.config().frame_stacking_factor == frames);
+        let first = all.next().ok_or(Lacks("such Magpie TTS model"))?;
+        Ok((first, all.filter(|of| of.origin().format == Format::Gguf).collect()))
     }
 }

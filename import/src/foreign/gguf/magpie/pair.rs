@@ -60,7 +60,7 @@ pub(super) fn model(path: &Path, header: &Header, tensors: Tensors) -> Found<Ope
     put(&mut decoder, "xa_d_head", inner / cross);
     put(&mut decoder, "xa_d_memory", memory);
     put(&mut decoder, "apply_norm_to_cond", true);
-    let [_, width] = shape(&tensors, "text_embedding.weight")?;
+    let [rows, width] = shape(&tensors, "text_embedding.weight")?;
     let [_, local] = shape(&tensors, "local_transformer.position_embeddings.weight")?;
     let tables = count(&tensors, "audio_embeddings.", ".weight");
     let codebooks = heads("num_codebooks")?;
@@ -73,12 +73,7 @@ pub(super) fn model(path: &Path, header: &Header, tensors: Tensors) -> Found<Ope
         put(&mut run, "estimate_alignment_from_layers", json!([4, 5, 8, 9]));
         put(&mut run, "apply_prior_to_layers", json!([2, 3, 4, 5, 6, 7, 8, 9, 10]));
     }
-    let (dictionary, vocabulary) = ("magpie.tokenizer.dict", "magpie.tokenizer.vocab");
-    let mut artefacts = BTreeMap::new();
-    for key in [dictionary, vocabulary] {
-        let text = header.text(key).ok_or_else(|| format!("it has no text `{key}`"))?;
-        artefacts.insert(key.to_owned(), text.as_bytes().to_vec());
-    }
+    let (artefacts, tokenizers) = english(&values, rows)?;
     let config = json!({
         "model_type": "decoder_ce",
         "embedding_dim": width,
@@ -91,24 +86,43 @@ pub(super) fn model(path: &Path, header: &Header, tensors: Tensors) -> Found<Ope
         // Not in the file. The files of this port have one.
         "local_transformer_n_heads": 1,
         "local_transformer_hidden_dim": local,
-        "text_tokenizers": { "english_phoneme": {
-            "_target_":
-                "nemo.collections.common.tokenizers.text_to_speech.tts_tokenizers.IPATokenizer",
-            "punct": true, "apostrophe": true, "pad_with_space": false,
-            "vocabulary": format!("nemo:{vocabulary}"),
-            "g2p": { "phoneme_dict": format!("nemo:{dictionary}"), "use_chars": true,
-                "use_stresses": true },
-        } },
+        "text_tokenizers": tokenizers,
         "language_to_tokenizer_mapping": { "en": ["english_phoneme"] },
         "forced_num_all_tokens_per_codebook": values.number("vocab_size_per_codebook")?,
         "forced_audio_bos_id": values.number("audio_bos_id")?,
         "forced_audio_eos_id": values.number("audio_eos_id")?,
         "inference_parameters": run,
     });
-    let notice =
-        "this file has no settings of a run and no names of voices, and reads English only";
+    let notice = "this file has no settings of a run and no names of voices; it reads English only, \
+                  and no list says which words have two pronunciations";
     let model = part(path, config, tensors, vec![notice.to_owned()]);
     Ok(Opened { model, texts: texts(path, artefacts, None), lengths: None, codec: None })
+}
+
+/// Returns the texts of the English tokenizer, and the settings of all tokenizers: the ids of the others
+/// follow, and nothing else of them is known.
+fn english(values: &Values<'_>, rows: usize) -> Found<(BTreeMap<String, Vec<u8>>, Json)> {
+    let (dictionary, vocabulary) = ("tokenizer.dict", "tokenizer.vocab");
+    let tokens = values.text(vocabulary)?;
+    let count = tokens.split('\n').count();
+    let key = "text_eos_id";
+    expect(values, key, &values.number(key)?, &json!(rows.checked_sub(1)))?;
+    let others = rows.checked_sub(count + 2);
+    let others =
+        others.ok_or_else(|| format!("it has {count} tokens, but only {rows} rows of text"))?;
+    let texts = [(dictionary, values.text(dictionary)?), (vocabulary, tokens)];
+    let texts = texts.map(|(key, text)| (key.to_owned(), text.as_bytes().to_vec()));
+    let tokenizers = json!({
+        "english_phoneme": {
+            "_target_":
+                "nemo.collections.common.tokenizers.text_to_speech.tts_tokenizers.IPATokenizer",
+            "vocabulary": format!("nemo:{vocabulary}"),
+            // Words in lower case, with one pronunciation each.
+            "g2p": { "phoneme_dict": format!("nemo:{dictionary}"), "ignore_ambiguous_words": false },
+        },
+        "others": { "_target_": "absent", "size": others },
+    });
+    Ok((texts.into(), tokenizers))
 }
 
 /// Opens the file of a codec with this header and these tensors.

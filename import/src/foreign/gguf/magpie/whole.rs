@@ -1,17 +1,17 @@
 //! One file with model, codec and dictionaries, and all settings.
 //!
 //! The tensors have their released names, those of the codec after `codec.` and without weight norm.
-//! `g2p.<tokenizer>.dict` and `.heteronyms` are texts.
+//! `g2p.<tokenizer>.dict` and `.heteronyms` are texts: see `text`.
 
-use std::{collections::BTreeMap, path::Path};
+use std::path::Path;
 
 use serde_json::{Map, Value as Json, json};
 
-use super::{Found, expect, part, put, texts};
+use super::{Found, expect, part, put, text, texts};
 use crate::{
     Tensors,
     families::magpie::Spelling,
-    foreign::gguf::{Header, Value, values::Values},
+    foreign::gguf::{Header, values::Values},
     part::{Codec, Opened},
 };
 
@@ -20,7 +20,7 @@ pub(super) fn opened(path: &Path, header: &Header, mut tensors: Tensors) -> Foun
     let values = Values { header, prefix: "magpie" };
     let config = model_config(&values)?;
     let codec = codec_config(&values)?;
-    let mut artefacts = BTreeMap::new();
+    let mut artefacts = text::vocabularies(&values)?;
     let names: Vec<_> = tensors.names().map(str::to_owned).collect();
     for name in names.iter().filter(|name| name.starts_with("g2p.")) {
         if let Some(text) = tensors.take_bytes(name) {
@@ -92,7 +92,7 @@ fn model_config(values: &Values<'_>) -> Found<Json> {
     put(&mut decoder, "xa_d_head", values.number("decoder.xattn.d_head")?);
     put(&mut decoder, "xa_d_memory", values.number("decoder.xattn.d_memory")?);
     put(&mut decoder, "apply_norm_to_cond", values.flag("decoder.xattn.apply_norm_to_cond")?);
-    let local = |key: &str| size(values, &format!("local_transformer.{key}"));
+    let local = |key: &str| text::size(values, &format!("local_transformer.{key}"));
     let local_width = local("n_heads")?.saturating_mul(local("d_head")?);
     let four_times = json!(local_width.saturating_mul(4));
     expect(values, "local_transformer.d_ffn", &json!(local("d_ffn")?), &four_times)?;
@@ -106,8 +106,8 @@ fn model_config(values: &Values<'_>) -> Found<Json> {
         "local_transformer_n_layers": local("n_layers")?,
         "local_transformer_n_heads": local("n_heads")?,
         "local_transformer_hidden_dim": local_width,
-        "text_tokenizers": tokenizers(values)?,
-        "language_to_tokenizer_mapping": languages(values)?,
+        "text_tokenizers": text::tokenizers(values)?,
+        "language_to_tokenizer_mapping": text::languages(values)?,
         "codecmodel_path": values.text("codec.name")?,
         "forced_num_all_tokens_per_codebook": values.number("audio.tokens_per_codebook")?,
         "forced_audio_bos_id": values.number("audio.bos_id")?,
@@ -129,102 +129,6 @@ fn model_config(values: &Values<'_>) -> Found<Json> {
             "start_prior_after_n_audio_steps": values.number("prior.start_after_n_audio_steps")?,
         },
     }))
-}
-
-/// Returns a number that is not negative.
-fn size(values: &Values<'_>, key: &str) -> Found<u64> {
-    values.number(key)?.as_u64().ok_or_else(|| format!("`{key}` is negative"))
-}
-
-/// Returns the tokenizers as in a released configuration, with the sizes that the file names.
-fn tokenizers(values: &Values<'_>) -> Found<Map<String, Json>> {
-    let names = values.texts("tokenizer.names")?;
-    let sizes = values.numbers("tokenizer.sizes")?;
-    let rows = size(values, "text.vocab_size")?;
-    let total = sizes.iter().fold(0_u64, |sum, &size| sum.saturating_add(size));
-    if sizes.len() != names.len() || total.checked_add(2) != Some(rows) {
-        let each: Vec<_> =
-            names.iter().zip(sizes).map(|(name, size)| format!("{name} {size}")).collect();
-        return Err(format!(
-            "its text table has {rows} rows, but the tokenizers have {total} ids and two more: {}",
-            each.join(", ")
-        ));
-    }
-    let mut tokenizers = Map::new();
-    for name in names {
-        let get = |key: &str| json_of(values.get(&format!("tokenizer.{name}.{key}"))?);
-        let mut block = Map::new();
-        put(&mut block, "_target_", values.text(&format!("tokenizer.{name}.target"))?);
-        let own = [
-            "punct",
-            "apostrophe",
-            "pad_with_space",
-            "locale",
-            "locale_specific_punct",
-            "charset_version",
-            "pretrained_model",
-        ];
-        block.extend(own.iter().filter_map(|key| Some(((*key).to_owned(), get(key)?))));
-        let mut g2p = Map::new();
-        let own = [
-            "use_chars",
-            "use_stresses",
-            "locale",
-            "grapheme_case",
-            "grapheme_prefix",
-            "tone_prefix",
-            "phoneme_prefix",
-            "phoneme_case",
-            "ascii_letter_prefix",
-            "ascii_letter_case",
-        ];
-        g2p.extend(
-            own.iter().filter_map(|key| Some(((*key).to_owned(), get(&format!("g2p.{key}"))?))),
-        );
-        if let Some(class) = get("g2p.class") {
-            put(&mut g2p, "_target_", class);
-        }
-        let entries = |kind: &str| values.get(&format!("tokenizer.g2p.{name}.{kind}")).is_some();
-        if entries("entries") {
-            put(&mut g2p, "phoneme_dict", format!("nemo:g2p.{name}.dict"));
-        }
-        if entries("heteronym_entries") {
-            put(&mut g2p, "heteronyms", format!("nemo:g2p.{name}.heteronyms"));
-        }
-        if !g2p.is_empty() {
-            put(&mut block, "g2p", g2p);
-        }
-        put(&mut tokenizers, name, block);
-    }
-    Ok(tokenizers)
-}
-
-fn json_of(value: &Value) -> Option<Json> {
-    Some(match value {
-        Value::Unsigned(number) => (*number).into(),
-        Value::Float(number) => (*number).into(),
-        Value::Bool(flag) => (*flag).into(),
-        Value::Text(text) => text.as_str().into(),
-        Value::Texts(_) | Value::Numbers(_) | Value::Other => return None,
-    })
-}
-
-/// Returns the tokenizer of each language.
-fn languages(values: &Values<'_>) -> Found<Map<String, Json>> {
-    let (keys, tokenizers) = (
-        values.texts("tokenizer.language_map.keys")?,
-        values.texts("tokenizer.language_map.values")?,
-    );
-    if keys.len() != tokenizers.len() {
-        return Err(format!("it has {} languages, {} tokenizers", keys.len(), tokenizers.len()));
-    }
-    let mut map = Map::new();
-    for (key, tokenizer) in keys.iter().zip(tokenizers) {
-        if let Json::Array(list) = map.entry(key.as_str()).or_insert_with(|| json!([])) {
-            list.push(tokenizer.as_str().into());
-        }
-    }
-    Ok(map)
 }
 
 /// Returns the configuration of the codec.

@@ -76,6 +76,13 @@ const SPEECH: &[Field] = &[
     ("language", "string"),
     ("ref_audio", "string"),
     ("ref_text", "string"),
+    ("speaker_1", "string"),
+    ("words_1", "any"),
+    ("speaker_2", "string"),
+    ("words_2", "any"),
+    ("cfg_scale", "number"),
+    ("timestamps", "string"),
+    ("chunk_frames", "integer"),
 ];
 const CHAT: &[Field] = &[
     ("messages!", "array"),

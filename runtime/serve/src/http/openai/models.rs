@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::PREFIX;
 use crate::{
-    catalog::{Family, Model, Voice},
+    catalog::{Family, Model, Speech, Voice},
     http::{ApiError, Server, extract::Path},
 };
 
@@ -27,6 +27,17 @@ pub(super) async fn known_voices(server: &Server) -> Result<Vec<Voice>, ApiError
     Ok(catalog(server).await?.1)
 }
 
+/// Returns a model of speech: the one called `name`, or the default one.
+pub(super) async fn speech_of(
+    server: &Server,
+    name: Option<String>,
+) -> Result<Option<(String, Speech)>, ApiError> {
+    let catalog = server.catalog.clone();
+    tokio::task::spawn_blocking(move || catalog.speech(name.as_deref()))
+        .await
+        .map_err(|_| ApiError::internal("the models cannot be listed"))
+}
+
 /// True if a language model can write words for songs.
 pub(super) async fn has_language(server: &Server) -> Result<bool, ApiError> {
     let (models, _) = catalog(server).await?;
@@ -40,7 +51,7 @@ fn shown(server: &Server, model: &Model) -> Value {
         Family::Language => (vec!["text"], vec!["text"]),
         Family::Speech => (vec!["text", "audio"], vec!["audio"]),
     };
-    json!({
+    let mut shown = json!({
         "id": model.id,
         "object": "model",
         "created": created,
@@ -56,7 +67,11 @@ fn shown(server: &Server, model: &Model) -> Value {
         "max_output_length": LONGEST,
         "pricing": { "prompt": "0", "completion": "0", "request": "0" },
         "supported_sampling_parameters": ["temperature", "top_p"],
-    })
+    });
+    if let Some(speech) = &model.speech {
+        shown["speech"] = json!(speech);
+    }
+    shown
 }
 
 /// Lists the models.

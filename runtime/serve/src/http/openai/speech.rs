@@ -3,6 +3,7 @@
 use std::{convert::Infallible, sync::Arc};
 
 use acestep_engine::Format;
+use acestep_session::speech::FILES;
 use axum::{
     Extension,
     body::Body,
@@ -42,6 +43,8 @@ struct Wanted {
     is_raw: bool,
     /// True for events, false for bytes.
     is_events: bool,
+    /// Samples per second; none for a model that is not here.
+    sample_rate: Option<u32>,
 }
 
 /// Speaks a text. The sound comes in pieces while it is made: WAV and PCM as they are spoken, other
@@ -53,7 +56,7 @@ pub(super) async fn create(
 ) -> Result<Response, ApiError> {
     let key = idempotency_key(request.headers())?;
     let object = Input::read_with_sound(&server, &caller, request, &[]).await?.into_object()?;
-    let Wanted { request, notices, format, is_raw, is_events } =
+    let Wanted { request, notices, format, is_raw, is_events, sample_rate } =
         read(&server, &caller, object).await?;
     let submission = Submission { idempotency_key: key, notices, ..Submission::default() };
     let id = server.submit(&caller, Kind::Speak, request, submission).await?.job.id;
@@ -76,7 +79,9 @@ pub(super) async fn create(
     let mut answer = results::with_id(answer, id);
     if is_raw {
         let headers = answer.headers_mut();
-        headers.insert("x-sample-rate", HeaderValue::from(acestep_speech::qwen3_tts::SAMPLE_RATE));
+        if let Some(rate) = sample_rate {
+            headers.insert("x-sample-rate", HeaderValue::from(rate));
+        }
         headers.insert("x-channels", HeaderValue::from(1));
     }
     Ok(answer)
@@ -100,10 +105,17 @@ async fn read(
         let error = wrong("speed", "only 1 is possible: the models have no control of the speed");
         return Err(error.hint("say it in `instructions`, for a model that follows them"));
     }
-    if number(from, "sample_rate")?
-        .is_some_and(|rate| rate != f64::from(acestep_speech::qwen3_tts::SAMPLE_RATE))
+    let name = model(from)?;
+    let (name, speech) = match models::speech_of(server, name.clone()).await? {
+        Some((name, speech)) => (Some(name), Some(speech)),
+        None => (name, None),
+    };
+    let rate = speech.as_ref().map(|speech| speech.sample_rate);
+    if let (Some(wanted), Some(rate)) = (number(from, "sample_rate")?, rate)
+        && wanted != f64::from(rate)
     {
-        return Err(wrong("sample_rate", "speech has 24000 samples a second"));
+        let why = format!("this model speaks with {rate} samples a second");
+        return Err(wrong("sample_rate", &why));
     }
     let is_events = match text(from, "stream_format")?.as_deref() {
         None | Some("audio") => false,
@@ -119,11 +131,20 @@ async fn read(
         false => formats::choose("response_format", named.as_deref())?,
     };
     request.insert("audio_format".to_owned(), format.name().into());
-    if let Some(name) = model(from)? {
-        request.insert("model".to_owned(), name.into());
+    let takes = |field: &str| {
+        speech.as_ref().is_none_or(|speech| speech.fields.iter().any(|own| own == field))
+    };
+    if let Some(voice) = voice_name(from)? {
+        if takes("voice") {
+            check_voice(server, &voice, name.as_deref()).await?;
+            request.insert("voice".to_owned(), voice.into());
+        } else {
+            // Clients of OpenAI must send one.
+            notices.push("`voice` is not read: the model has no voices of its own".to_owned());
+        }
     }
-    if let Some(voice) = voice(server, from).await? {
-        request.insert("voice".to_owned(), voice.into());
+    if let Some(name) = name {
+        request.insert("model".to_owned(), name.into());
     }
     for (theirs, ours) in [("instructions", "instruct"), ("ref_text", "transcript")] {
         if let Some(value) = text(from, theirs)? {
@@ -131,7 +152,7 @@ async fn read(
         }
     }
     if let Some(language) = text(from, "language")? {
-        request.insert("language".to_owned(), language.to_lowercase().into());
+        request.insert("language".to_owned(), language.into());
     }
     if let Some(task) = text(from, "task_type")? {
         if !TASKS.contains(&task.to_lowercase().replace('_', "").as_str()) {
@@ -160,25 +181,58 @@ async fn read(
         }
     }
     from.remove("user");
+    if let Some(speech) = &speech {
+        own_fields(server, caller, from, &speech.fields, &mut request).await?;
+    }
     let left = from.iter().filter(|(_, value)| !value.is_null());
     notices.extend(left.map(|(key, _)| format!("`{key}` is not read")));
-    Ok(Wanted { request, notices, format, is_raw, is_events })
+    Ok(Wanted { request, notices, format, is_raw, is_events, sample_rate: rate })
 }
 
-/// Reads the voice: a name, or an object with an id. An unknown one is refused if voices are known.
-async fn voice(server: &Server, from: &mut Map<String, Value>) -> Result<Option<String>, ApiError> {
-    let named = match from.remove("voice") {
-        Some(Value::Object(mut voice)) => text(&mut voice, "id")?,
+/// Moves the other fields of the model's family into the request. Forms have texts.
+async fn own_fields(
+    server: &Server,
+    caller: &Caller,
+    from: &mut Map<String, Value>,
+    fields: &[String],
+    request: &mut Map<String, Value>,
+) -> Result<(), ApiError> {
+    for field in fields {
+        let Some(value) = from.remove(field).filter(|value| !value.is_null()) else { continue };
+        let value = match value {
+            Value::String(text) if FILES.contains(&&**field) => {
+                input::sound(server, caller, field, &text).await?.into()
+            }
+            Value::String(text) => {
+                // Numbers, true and false.
+                let read = serde_json::from_str::<Value>(text.trim()).ok();
+                read.filter(|value| value.is_number() || value.is_boolean()).unwrap_or(text.into())
+            }
+            other => other,
+        };
+        request.insert(field.clone(), value);
+    }
+    Ok(())
+}
+
+/// Reads the voice: a name, or an object with an id.
+fn voice_name(from: &mut Map<String, Value>) -> Result<Option<String>, ApiError> {
+    match from.remove("voice") {
+        Some(Value::Object(mut voice)) => text(&mut voice, "id"),
         Some(other) => {
             from.insert("voice".to_owned(), other);
-            text(from, "voice")?
+            text(from, "voice")
         }
-        None => None,
-    };
-    let Some(named) = named else { return Ok(None) };
-    let known = models::known_voices(server).await?;
-    if known.is_empty() || known.iter().any(|voice| voice.id == named) {
-        return Ok(Some(named));
+        None => Ok(None),
+    }
+}
+
+/// Refuses a voice that the model does not have, if voices of the model are known.
+async fn check_voice(server: &Server, named: &str, model: Option<&str>) -> Result<(), ApiError> {
+    let mut known = models::known_voices(server).await?;
+    known.retain(|voice| model.is_none_or(|model| voice.model == model));
+    if known.is_empty() || known.iter().any(|voice| voice.id.eq_ignore_ascii_case(named)) {
+        return Ok(());
     }
     let names: Vec<_> = known.iter().map(|voice| voice.id.as_str()).collect();
     let error = ApiError::bad("voice_not_found", format!("no voice is called `{named}`"));

@@ -6,28 +6,31 @@ use acestep_engine::{Engine, Error, Notice, Observe};
 use acestep_import::{DIALOGUE_MODELS, Dia2, Dia2Choice, Layout};
 use acestep_model::speech::dia2::Files;
 use acestep_speech::{
-    Chunks, Options,
+    Chunks, Options, Voices as Kept,
     dia2::{
         Dia2Error, FIELDS, KeptSnapshot, Request, Resampling, SAMPLE_RATE, Streams, check_request,
-        reader, streams,
+        reader, streams, words_of_json,
     },
 };
 use serde_json::Value;
 
 use super::{
     super::{
-        Fields, Prepared, PreparedVoice, Sink, SpeechModel, VoiceFile, Wanted, check_fields,
-        of_line, text,
+        Arriving, Fields, Prepared, PreparedVoice, Sink, SpeechModel, VoiceFile, Wanted,
+        check_fields, flag, of_line, read_kept, taken, text,
     },
-    Speaker, Task, Voices, check, keep, speak,
+    Speaker, Task, Voices, Words, check_memory, keep, speak,
 };
 use crate::SessionError;
 
-/// A script for the check of memory, which does not depend on it.
+/// A script for trials.
 const ANY_SCRIPT: &str = "[S1] Yes.";
-
 /// Recordings of the speakers, and their words.
 const RECORDINGS: [(&str, &str); 2] = [("speaker_1", "words_1"), ("speaker_2", "words_2")];
+/// Fields of recordings.
+const OF_RECORDINGS: [&str; 4] = ["speaker_1", "words_1", "speaker_2", "words_2"];
+/// Fields of all voices.
+const OF_VOICES: [&str; 6] = ["voice", "speaker_1", "words_1", "speaker_2", "words_2", "snapshot"];
 
 /// Opens the first installed model.
 ///
@@ -38,123 +41,49 @@ pub(in super::super) fn first(layout: &Layout) -> Result<Box<dyn SpeechModel>, E
     Ok(Box::new(model))
 }
 
-/// Opens the model `choice` if it is one of this family.
+/// Finds the model `choice` if it is one of this family.
 ///
 /// # Errors
 /// [`Error::Checkpoint`].
-pub(in super::super) fn open(
-    choice: Option<&str>,
-    layout: &Layout,
-) -> Option<Result<Box<dyn SpeechModel>, Error>> {
+pub(in super::super) fn find(choice: Option<&str>, layout: &Layout) -> Option<Result<Dia2, Error>> {
     let choice = choice?;
     let is_name = |name: &str| name.eq_ignore_ascii_case(choice);
     let mut models = DIALOGUE_MODELS.iter();
     let is_one = models.any(|model| is_name(model.name) || is_name(model.directory))
         || Dia2::is_at(Path::new(choice));
-    let model = |model| Box::new(model) as Box<dyn SpeechModel>;
     let find = || Dia2::find(Some(choice), &Dia2Choice::default(), layout);
-    is_one.then(|| find().map(model).map_err(Error::checkpoint))
+    is_one.then(|| find().map_err(Error::checkpoint))
 }
 
-impl SpeechModel for Dia2 {
-    fn name(&self) -> &str {
-        Files::name(self)
-    }
-
-    fn notices(&self) -> Vec<Notice> {
-        Self::notices(self).into_iter().map(Notice).collect()
-    }
-
-    fn sample_rate(&self) -> u32 {
-        SAMPLE_RATE
-    }
-
-    fn has_word_times(&self) -> bool {
-        true
-    }
-
-    fn at_once(&self, _engine: Engine) -> usize {
-        1
-    }
-
-    fn prepare(
-        &self,
-        wanted: Wanted<'_>,
-        notices: &mut Vec<Notice>,
-    ) -> Result<Box<dyn Prepared + '_>, Error> {
-        let Wanted { texts, mut fields, seed, voices, lines } = wanted;
-        let speakers = speakers(&mut fields, notices)?;
-        let voice = match (text(&mut fields, "voice")?, voices) {
-            (None, _) => Source::Recorded(speakers),
-            (Some(_), _) if !speakers.is_empty() => {
-                let why = "`voice` is a kept voice, and `speaker_1` another one";
-                return Err(Error::Conflict(why.to_owned()));
-            }
-            (Some(_), None) => return Err(SessionError::NoVoices.into()),
-            (Some(name), Some(voices)) => {
-                Source::Kept(Box::new(KeptSnapshot::read(&voices.existing(&name)?)?))
-            }
-        };
-        check_fields(&fields, FIELDS, SpeechModel::name(self))?;
-        let first: Request = serde_json::from_value(Value::Object(fields))
-            .map_err(|error| SessionError::SpeechFields { why: error.to_string() })?;
-        let request = |(script, index): (String, u64)| Request {
-            script,
-            seed: Some(seed.wrapping_add(index)),
-            ..first.clone()
-        };
-        let recordings = match &voice {
-            Source::Recorded(speakers) => &speakers[..],
-            Source::Kept(_) => &[],
-        };
-        if first.include_prefix == Some(true) && recordings.is_empty() {
-            let why = "`include_prefix` keeps recordings, and there is no `speaker_1`";
-            return Err(Error::Conflict(why.to_owned()));
-        }
-        let streams = streams(self)?;
-        check_length(recordings, &streams)?;
-        let reader = reader(&streams, self)?;
-        let requests: Vec<Request> = texts.into_iter().zip(0..).map(request).collect();
-        for (index, request) in requests.iter().enumerate() {
-            let read = check_request(request)
-                .and_then(|()| reader.script(&request.script).map_err(Error::from).map(drop));
-            read.map_err(|error| match requests.len() {
-                1 => error,
-                _ => SessionError::Line { line: index + 1, error: Box::new(error) }.into(),
-            })?;
-        }
-        Ok(Box::new(Scripts { model: self, requests, voice, lines }))
-    }
-
-    fn prepare_voice(
-        &self,
-        mut fields: Fields,
-        engine: Engine,
-        notices: &mut Vec<Notice>,
-    ) -> Result<Box<dyn PreparedVoice + '_>, Error> {
-        let speakers = speakers(&mut fields, notices)?;
-        check_fields(&fields, &[], SpeechModel::name(self))?;
-        if speakers.is_empty() {
-            let why = "a voice of this model is made of `speaker_1`, and there is none";
-            return Err(Error::Conflict(why.to_owned()));
-        }
-        check_length(&speakers, &streams(self)?)?;
-        let request = Request { script: ANY_SCRIPT.to_owned(), ..Request::default() };
-        let voices = Voices::Recorded(&speakers);
-        let (resampling, chunks) = (Resampling::default(), Chunks::default());
-        check(Task { request: &request, voices, resampling, chunks }, self, engine)?;
-        Ok(Box::new(Recordings { model: self, speakers }))
-    }
+/// A recording that is not read yet.
+#[derive(Debug, Clone)]
+pub(super) struct Given {
+    /// The file of the sound.
+    pub(super) sound: PathBuf,
+    /// Its words.
+    pub(super) words: Words,
 }
 
-/// Takes the recordings of the speakers out of the fields, and reads them.
+/// The fields of a request.
+pub(super) struct Read {
+    /// The settings of all scripts.
+    pub(super) first: Request,
+    /// Recordings of speaker 1, and of speaker 2.
+    pub(super) speakers: Vec<Given>,
+    /// True to begin at the state after the recordings, which does not depend on the script.
+    pub(super) snapshot: bool,
+    /// The name of a kept voice.
+    pub(super) voice: Option<String>,
+}
+
+/// Takes the recordings of the speakers out of the fields.
 ///
 /// # Errors
-/// Words without a recording; a second speaker without a first; the errors of [`Speaker::read`].
-fn speakers(fields: &mut Fields, notices: &mut Vec<Notice>) -> Result<Vec<Speaker>, Error> {
+/// Words without a recording; a second speaker without a first.
+fn given(fields: &mut Fields) -> Result<Vec<Given>, Error> {
     let mut speakers = Vec::new();
     for (index, (sound, words)) in RECORDINGS.into_iter().enumerate() {
-        let words = text(fields, words)?;
+        let words = words_of(fields, words)?;
         let Some(sound) = text(fields, sound)? else {
             if words.is_some() {
                 let (words, sound) = RECORDINGS[index];
@@ -166,21 +95,200 @@ fn speakers(fields: &mut Fields, notices: &mut Vec<Notice>) -> Result<Vec<Speake
             let why = "`speaker_2` follows the recording of `speaker_1`, and there is none";
             return Err(Error::Conflict(why.to_owned()));
         }
-        let sound = PathBuf::from(sound);
-        let words = words.map_or_else(|| sound.with_extension("json"), PathBuf::from);
-        speakers.push(Speaker::read(&sound, &words, notices)?);
+        let words = words.unwrap_or(Words::Beside);
+        speakers.push(Given { sound: PathBuf::from(sound), words });
     }
     Ok(speakers)
 }
 
-/// Refuses recordings that leave no room, before they are encoded.
-fn check_length(speakers: &[Speaker], streams: &Streams) -> Result<(), Error> {
-    let seconds: f64 = speakers.iter().map(|speaker| speaker.sound.seconds()).sum();
-    let frames = (seconds * streams.frame_rate) as usize;
-    let most = streams.most_steps.saturating_sub(1);
-    match frames <= most {
-        true => Ok(()),
-        false => Err(Dia2Error::TooLong { frames, most }.into()),
+/// Reads recordings.
+///
+/// # Errors
+/// The errors of [`Speaker::read`].
+fn read_all(given: Vec<Given>, notices: &mut Vec<Notice>) -> Result<Vec<Speaker>, Error> {
+    given.into_iter().map(|Given { sound, words }| Speaker::of(&sound, words, notices)).collect()
+}
+
+/// Reads the fields of a request.
+///
+/// # Errors
+/// A field that the family does not have, or of another type; fields that contradict each other.
+pub(super) fn read(mut fields: Fields, model: &Dia2) -> Result<Read, Error> {
+    let speakers = given(&mut fields)?;
+    let voice = text(&mut fields, "voice")?;
+    if voice.is_some() && !speakers.is_empty() {
+        let why = "`voice` is a kept voice, and `speaker_1` another one";
+        return Err(Error::Conflict(why.to_owned()));
+    }
+    let snapshot = flag(&mut fields, "snapshot")?;
+    check_fields(&fields, FIELDS, model.takes(), SpeechModel::name(model))?;
+    let first: Request = serde_json::from_value(Value::Object(fields))
+        .map_err(|error| SessionError::SpeechFields { why: error.to_string() })?;
+    if speakers.is_empty() {
+        for (field, is_given) in
+            [("include_prefix", first.include_prefix == Some(true)), ("snapshot", snapshot)]
+        {
+            if is_given {
+                let why = format!("`{field}` keeps recordings, and there is no `speaker_1`");
+                return Err(Error::Conflict(why));
+            }
+        }
+    }
+    if snapshot && first.include_prefix == Some(true) {
+        let why = "a snapshot has no sound for `include_prefix`: leave one of them out";
+        return Err(Error::Conflict(why.to_owned()));
+    }
+    Ok(Read { first, speakers, snapshot, voice })
+}
+
+/// Takes the words of a recording: the path of their file, or the list itself.
+fn words_of(fields: &mut Fields, field: &'static str) -> Result<Option<Words>, Error> {
+    match fields.get(field) {
+        Some(value) if super::super::is_content(value) => {
+            let words = words_of_json(&value.to_string())?;
+            fields.remove(field);
+            Ok(Some(Words::List(words)))
+        }
+        _ => Ok(text(fields, field)?.map(|path| Words::File(PathBuf::from(path)))),
+    }
+}
+
+/// Returns a request for each script.
+pub(super) fn requests(first: &Request, scripts: Vec<String>, seed: u64) -> Vec<Request> {
+    let request = |(script, index): (String, u64)| Request {
+        script,
+        seed: Some(seed.wrapping_add(index)),
+        ..first.clone()
+    };
+    scripts.into_iter().zip(0..).map(request).collect()
+}
+
+/// Checks requests, and that their scripts can be read.
+///
+/// # Errors
+/// A field that is out of range; a break without a number. Several requests are named by their place.
+pub(super) fn check_scripts(
+    requests: &[Request],
+    streams: &Streams,
+    model: &Dia2,
+) -> Result<(), Error> {
+    let reader = reader(streams, model)?;
+    for (index, request) in requests.iter().enumerate() {
+        let read = check_request(request)
+            .and_then(|()| reader.script(&request.script).map_err(Error::from).map(drop));
+        read.map_err(|error| match requests.len() {
+            1 => error,
+            _ => SessionError::Line { line: index + 1, error: Box::new(error) }.into(),
+        })?;
+    }
+    Ok(())
+}
+
+impl SpeechModel for Dia2 {
+    fn name(&self) -> &str {
+        Files::name(self)
+    }
+
+    fn notices(&self) -> Vec<Notice> {
+        Self::notices(self).into_iter().map(Notice).collect()
+    }
+
+    fn is_unchanged(&self) -> bool {
+        self.unchanged().is_ok()
+    }
+
+    fn sample_rate(&self) -> u32 {
+        SAMPLE_RATE
+    }
+
+    fn takes(&self) -> Vec<&'static str> {
+        taken(FIELDS, &[], &OF_VOICES)
+    }
+
+    fn has_word_times(&self) -> bool {
+        true
+    }
+
+    fn can_append(&self) -> bool {
+        true
+    }
+
+    fn at_once(&self, _engine: Engine) -> usize {
+        1
+    }
+
+    fn check(&self, text: &str, fields: &Fields, voices: Option<&Kept>) -> Result<(), Error> {
+        let Read { first, speakers, voice, .. } = read(fields.clone(), self)?;
+        if let Some(name) = voice {
+            // It is read when it is needed: here its file must be there.
+            voices.ok_or(SessionError::NoVoices)?.existing(&name)?;
+        }
+        // A file that was sent has no file beside it.
+        let is_lonely = |given: &Given| matches!(given.words, Words::Beside);
+        if let Some(index) = speakers.iter().position(is_lonely) {
+            let (sound, words) = RECORDINGS[index];
+            let why = format!("`{sound}` has no `{words}`");
+            return Err(Dia2Error::Words { why }.into());
+        }
+        check_scripts(&requests(&first, vec![text.to_owned()], 0), &streams(self)?, self)
+    }
+
+    fn trials(&self, voices: Option<&Kept>) -> Vec<(String, Fields)> {
+        // The first frame is complete after the delays: then the codec is tried too.
+        let steps = self.config().data.delay_pattern.iter().max().map_or(2, |most| most + 2);
+        let trial = |voice: Option<String>| {
+            let mut fields = Fields::new();
+            fields.insert("max_steps".to_owned(), steps.into());
+            fields.extend(voice.map(|name| ("voice".to_owned(), name.into())));
+            (ANY_SCRIPT.to_owned(), fields)
+        };
+        let names = voices.map_or_else(Vec::new, |voices| voices.names().unwrap_or_default());
+        let own = names.into_iter().filter(|name| {
+            let kept = voices.and_then(|voices| read_kept(voices, name).ok());
+            kept.is_some_and(|kept| kept.model == SpeechModel::name(self))
+        });
+        std::iter::once(None).chain(own.map(Some)).map(trial).collect()
+    }
+
+    fn prepare(
+        &self,
+        wanted: Wanted<'_>,
+        notices: &mut Vec<Notice>,
+    ) -> Result<Box<dyn Prepared + '_>, Error> {
+        let Wanted { texts, fields, seed, voices, lines } = wanted;
+        let Read { first, speakers, snapshot, voice } = read(fields, self)?;
+        let streams = streams(self)?;
+        let voice = match voice {
+            Some(name) => {
+                let path = voices.ok_or(SessionError::NoVoices)?.existing(&name)?;
+                Source::Kept(Box::new(KeptSnapshot::read(&path)?))
+            }
+            None => {
+                let speakers = read_all(speakers, notices)?;
+                check_length(&speakers, &streams)?;
+                Source::Recorded { speakers, snapshot }
+            }
+        };
+        let requests = requests(&first, texts, seed);
+        check_scripts(&requests, &streams, self)?;
+        Ok(Box::new(Scripts { model: self, requests, voice, lines }))
+    }
+
+    fn prepare_voice(
+        &self,
+        mut fields: Fields,
+        engine: Engine,
+        notices: &mut Vec<Notice>,
+    ) -> Result<Box<dyn PreparedVoice + '_>, Error> {
+        let speakers = read_all(given(&mut fields)?, notices)?;
+        check_fields(&fields, &[], OF_RECORDINGS.into(), SpeechModel::name(self))?;
+        if speakers.is_empty() {
+            let why = "a voice of this model is made of `speaker_1`, and there is none";
+            return Err(Error::Conflict(why.to_owned()));
+        }
+        check_length(&speakers, &streams(self)?)?;
+        check_memory(self, engine, Chunks::default())?;
+        Ok(Box::new(Recordings { model: self, speakers }))
     }
 }
 
@@ -197,9 +305,20 @@ impl PreparedVoice for Recordings<'_> {
     }
 }
 
+/// Refuses recordings that leave no room, before they are encoded.
+pub(super) fn check_length(speakers: &[Speaker], streams: &Streams) -> Result<(), Error> {
+    let seconds: f64 = speakers.iter().map(|speaker| speaker.sound.seconds()).sum();
+    let frames = (seconds * streams.frame_rate) as usize;
+    let most = streams.most_steps.saturating_sub(1);
+    match frames <= most {
+        true => Ok(()),
+        false => Err(Dia2Error::TooLong { frames, most }.into()),
+    }
+}
+
 /// The source of the voices.
 enum Source {
-    Recorded(Vec<Speaker>),
+    Recorded { speakers: Vec<Speaker>, snapshot: bool },
     Kept(Box<KeptSnapshot>),
 }
 
@@ -214,7 +333,8 @@ struct Scripts<'a> {
 impl Scripts<'_> {
     fn task<'a>(&'a self, request: &'a Request, options: Options) -> Task<'a> {
         let voices = match &self.voice {
-            Source::Recorded(speakers) => Voices::Recorded(speakers),
+            Source::Recorded { speakers, snapshot: true } => Voices::Restored(speakers),
+            Source::Recorded { speakers, snapshot: false } => Voices::Recorded(speakers),
             Source::Kept(kept) => Voices::Kept(kept),
         };
         Task { request, voices, resampling: Resampling::default(), chunks: options.chunks }
@@ -223,14 +343,14 @@ impl Scripts<'_> {
 
 impl Prepared for Scripts<'_> {
     fn check_memory(&self, engine: Engine, options: Options) -> Result<(), Error> {
-        let check = |request| check(self.task(request, options), self.model, engine);
-        self.requests.iter().try_for_each(check)
+        check_memory(self.model, engine, options.chunks)
     }
 
     fn speak(
         &self,
         engine: Engine,
         options: Options,
+        mut more: Option<&mut dyn Arriving>,
         observe: &dyn Observe,
         sink: &mut dyn Sink,
     ) -> Result<Vec<Notice>, Error> {
@@ -238,7 +358,10 @@ impl Prepared for Scripts<'_> {
         for (index, request) in self.requests.iter().enumerate() {
             let task = self.task(request, options);
             let mut samples = |samples: &[f32]| sink.samples(samples);
-            let (mut notices, dialogue) = speak(task, self.model, engine, observe, &mut samples)?;
+            // Text arrives for the first script only.
+            let more = more.take();
+            let (mut notices, dialogue) =
+                speak(task, more, self.model, engine, observe, &mut samples)?;
             notices.extend(dialogue.left());
             all.extend(notices.iter().map(|notice| of_line(notice, index, self.lines)));
             sink.done(index, dialogue.spoken)?;

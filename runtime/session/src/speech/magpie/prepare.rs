@@ -1,31 +1,38 @@
 //! Magpie TTS as a model of speech.
 
-use std::{fs, path::Path};
+use std::{
+    fs,
+    path::Path,
+    sync::{Arc, OnceLock},
+};
 
 use acestep_engine::{Action, Engine, Error, Notice, Observe, texts};
 use acestep_import::{Layout, MAGPIE_MODELS, Magpie};
 use acestep_model::speech::magpie::Files;
 use acestep_speech::{
-    Options,
-    magpie::{FIELDS, Pinyin, Plan, Request},
+    Options, Voices,
+    magpie::{FIELDS, Pinyin, Plan, Request, Tokenizers, Word, tokenizers},
 };
 use serde_json::Value;
 
 use super::{
-    super::{Fields, Prepared, Sink, SpeechModel, Wanted, check_fields, text},
-    check_memory, plans, speak,
+    super::{
+        Arriving, Fields, Prepared, Sink, SpeechModel, Wanted, check_fields, is_content, no_more,
+        taken, text,
+    },
+    check_memory, speak,
 };
 use crate::SessionError;
 
-/// Opens the model `choice` if it is one of this family, with the codec of the field `codec`.
+/// Finds the model `choice` if it is one of this family, with the codec of the field `codec`.
 ///
 /// # Errors
 /// [`Error::Checkpoint`]; a field of another type.
-pub(in super::super) fn open(
+pub(in super::super) fn find(
     choice: Option<&str>,
     fields: &mut Fields,
     layout: &Layout,
-) -> Option<Result<Box<dyn SpeechModel>, Error>> {
+) -> Option<Result<Speaker, Error>> {
     let choice = choice?;
     let is_name = |name: &str| name.eq_ignore_ascii_case(choice);
     let mut models = MAGPIE_MODELS.iter();
@@ -35,29 +42,164 @@ pub(in super::super) fn open(
         let codec = text(fields, "codec")?;
         let model = Magpie::find(Some(choice), codec.as_deref().map(Path::new), layout)
             .map_err(Error::checkpoint)?;
-        if model.path().extension().is_some_and(|ending| ending.eq_ignore_ascii_case("gguf")) {
-            let model = Files::name(&model).to_owned();
-            return Err(SessionError::NoVocabulary { model }.into());
-        }
-        Ok(Box::new(model) as Box<dyn SpeechModel>)
+        Ok(Speaker { model: Arc::new(model), tokenizers: OnceLock::new() })
     })
 }
 
-impl SpeechModel for Magpie {
+/// A model, with the tokenizers of its texts.
+pub(in super::super) struct Speaker {
+    pub(super) model: Arc<Magpie>,
+    tokenizers: OnceLock<Tokenizers>,
+}
+
+impl Speaker {
+    fn tokenizers(&self) -> Result<&Tokenizers, Error> {
+        if let Some(known) = self.tokenizers.get() {
+            return Ok(known);
+        }
+        let read = tokenizers(&*self.model)?;
+        Ok(self.tokenizers.get_or_init(|| read))
+    }
+
+    /// Plans each text.
+    ///
+    /// # Errors
+    /// The errors of [`Plan::new`]; several texts are named by their place.
+    pub(super) fn plans(
+        &self,
+        first: &Request,
+        texts: Vec<String>,
+        seed: u64,
+        pinyin: Option<&Pinyin>,
+    ) -> Result<Vec<Plan>, Error> {
+        let tokenizers = self.tokenizers()?;
+        let count = texts.len();
+        let plan = |(text, index): (String, u64)| {
+            let seed = Some(seed.wrapping_add(index));
+            let request = Request { text, seed, ..first.clone() };
+            let planned = Plan::new(&request, 0, &*self.model, tokenizers, pinyin);
+            planned.map_err(|error| match count {
+                1 => error,
+                _ => SessionError::Line { line: index as usize + 1, error: Box::new(error) }.into(),
+            })
+        };
+        texts.into_iter().zip(0..).map(plan).collect()
+    }
+}
+
+/// The fields of a request.
+pub(super) struct Read {
+    /// The settings of all texts.
+    pub(super) first: Request,
+    /// The path of a table of pinyin.
+    pub(super) pinyin: Option<String>,
+    /// The path of a list of Japanese words, if the list itself was not given.
+    pub(super) open_jtalk: Option<String>,
+}
+
+impl Read {
+    /// Returns the settings, with the words of the list.
+    ///
+    /// # Errors
+    /// [`Error::File`]; a file that is no list of words.
+    pub(super) fn with_words(self) -> Result<Request, Error> {
+        let Self { mut first, open_jtalk, .. } = self;
+        if let Some(path) = open_jtalk {
+            first.open_jtalk = Some(words(Path::new(&path))?);
+        }
+        Ok(first)
+    }
+}
+
+/// Reads the fields of a request.
+///
+/// # Errors
+/// A field that the family does not have, or of another type.
+pub(super) fn read(mut fields: Fields, model: &Speaker) -> Result<Read, Error> {
+    let pinyin = text(&mut fields, "pinyin")?;
+    let open_jtalk = match fields.get("open_jtalk") {
+        Some(list) if is_content(list) => None,
+        _ => text(&mut fields, "open_jtalk")?,
+    };
+    // The name in other families, and of the flag, is `top_k`.
+    if let Some(topk) = fields.remove("topk") {
+        fields.entry("top_k").or_insert(topk);
+    }
+    check_fields(&fields, &known(), model.takes(), model.name())?;
+    if let Some(top_k) = fields.remove("top_k") {
+        fields.insert("topk".to_owned(), top_k);
+    }
+    let first = serde_json::from_value(Value::Object(fields))
+        .map_err(|error| SessionError::SpeechFields { why: error.to_string() })?;
+    Ok(Read { first, pinyin, open_jtalk })
+}
+
+/// Returns the names of the fields, as other families spell them.
+fn known() -> Vec<&'static str> {
+    FIELDS.iter().map(|&field| if field == "topk" { "top_k" } else { field }).collect()
+}
+
+impl SpeechModel for Speaker {
     fn name(&self) -> &str {
-        Files::name(self)
+        Files::name(&*self.model)
     }
 
     fn notices(&self) -> Vec<Notice> {
-        Self::notices(self).into_iter().map(Notice).collect()
+        self.model.notices().into_iter().map(Notice).collect()
+    }
+
+    fn is_unchanged(&self) -> bool {
+        self.model.unchanged().is_ok()
     }
 
     fn sample_rate(&self) -> u32 {
-        self.codec_config().sample_rate as u32
+        self.model.codec_config().sample_rate as u32
+    }
+
+    fn takes(&self) -> Vec<&'static str> {
+        taken(&known(), &["ids"], &["pinyin"])
+    }
+
+    fn voices(&self) -> Vec<String> {
+        let named = self.model.texts().speakers().unwrap_or_default();
+        let count = self.model.sizes().context_lengths.len();
+        let name = |row: usize| {
+            let named = named.iter().find(|(_, own)| *own == row);
+            named.map_or_else(|| row.to_string(), |(name, _)| name.clone())
+        };
+        (0..count).map(name).collect()
+    }
+
+    fn languages(&self) -> Vec<String> {
+        self.tokenizers().map(Tokenizers::languages).unwrap_or_default()
     }
 
     fn at_once(&self, _engine: Engine) -> usize {
         1
+    }
+
+    fn check(&self, text: &str, fields: &Fields, _voices: Option<&Voices>) -> Result<(), Error> {
+        let Read { first, pinyin, open_jtalk } = read(fields.clone(), self)?;
+        match pinyin.or(open_jtalk) {
+            // Syllables and words are known when their file is read.
+            Some(_) => Ok(()),
+            None => self.plans(&first, vec![text.to_owned()], 0, None).map(drop),
+        }
+    }
+
+    fn trials(&self, _voices: Option<&Voices>) -> Vec<(String, Fields)> {
+        let steps = 2 * self.model.config().frame_stacking_factor;
+        let trial = |language: String| {
+            let mut fields = Fields::new();
+            fields.insert("max_decoder_steps".to_owned(), steps.into());
+            fields.insert("language".to_owned(), language.into());
+            fields
+        };
+        // Not every language is read without more files, and not every one has this letter.
+        let text = "a";
+        let mut all = self.languages().into_iter().map(trial);
+        let found = all.find(|fields| self.check(text, fields, None).is_ok());
+        found.map(|fields| (text.to_owned(), fields)).into_iter().collect()
     }
 
     fn prepare(
@@ -65,41 +207,34 @@ impl SpeechModel for Magpie {
         wanted: Wanted<'_>,
         _notices: &mut Vec<Notice>,
     ) -> Result<Box<dyn Prepared + '_>, Error> {
-        let Wanted { texts, mut fields, seed, lines, .. } = wanted;
-        let pinyin = text(&mut fields, "pinyin")?;
-        let pinyin = pinyin.map(|path| table(Path::new(&path))).transpose()?;
-        // The name in other families, and of the flag, is `top_k`.
-        let known: Vec<_> =
-            FIELDS.iter().map(|&field| if field == "topk" { "top_k" } else { field }).collect();
-        if let Some(topk) = fields.remove("topk") {
-            fields.entry("top_k").or_insert(topk);
-        }
-        check_fields(&fields, &known, SpeechModel::name(self))?;
-        if let Some(top_k) = fields.remove("top_k") {
-            fields.insert("topk".to_owned(), top_k);
-        }
-        let first: Request = serde_json::from_value(Value::Object(fields))
-            .map_err(|error| SessionError::SpeechFields { why: error.to_string() })?;
-        let request = |(text, index): (String, u64)| Request {
-            text,
-            seed: Some(seed.wrapping_add(index)),
-            ..first.clone()
-        };
-        let requests: Vec<Request> = texts.into_iter().zip(0..).map(request).collect();
-        let plans =
-            plans(&requests, self, pinyin.as_ref()).map_err(|(index, error)| {
-                match requests.len() {
-                    1 => error,
-                    _ => SessionError::Line { line: index + 1, error: Box::new(error) }.into(),
-                }
-            })?;
-        Ok(Box::new(Planned { model: self, plans, lines }))
+        let Wanted { texts, fields, seed, lines, .. } = wanted;
+        let mut read = read(fields, self)?;
+        let pinyin = read.pinyin.take().map(|path| table(Path::new(&path))).transpose()?;
+        let first = read.with_words()?;
+        let plans = self.plans(&first, texts, seed, pinyin.as_ref())?;
+        Ok(Box::new(Planned { model: &self.model, plans, lines }))
     }
 }
 
-fn table(path: &Path) -> Result<Pinyin, Error> {
-    let file = |source| Error::File { action: Action::Read, path: path.to_owned(), source };
-    let bytes = fs::read(path).map_err(file)?;
+fn bytes_of(path: &Path) -> Result<Vec<u8>, Error> {
+    fs::read(path).map_err(|source| Error::File {
+        action: Action::Read,
+        path: path.to_owned(),
+        source,
+    })
+}
+
+/// Reads a file with a list of words.
+fn words(path: &Path) -> Result<Vec<Word>, Error> {
+    serde_json::from_slice(&bytes_of(path)?).map_err(|error| {
+        let why = format!("`open_jtalk`: {error}");
+        SessionError::SpeechFields { why }.into()
+    })
+}
+
+/// Reads a table of syllables.
+pub(super) fn table(path: &Path) -> Result<Pinyin, Error> {
+    let bytes = bytes_of(path)?;
     let bad = |why: String| SessionError::SpeechFields { why: format!("`pinyin`: {why}") };
     let text = texts::decode(&bytes).map_err(|why| bad(why.to_string()))?;
     Ok(Pinyin::read(&text)?)
@@ -121,9 +256,11 @@ impl Prepared for Planned<'_> {
         &self,
         engine: Engine,
         options: Options,
+        more: Option<&mut dyn Arriving>,
         observe: &dyn Observe,
         sink: &mut dyn Sink,
     ) -> Result<Vec<Notice>, Error> {
+        no_more(more, self.model.name())?;
         speak(self.plans.clone(), self.model, engine, (options, self.lines), observe, sink)
     }
 }

@@ -1,40 +1,110 @@
 //! Qwen3-TTS as a model of speech.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use acestep_engine::{Audio, Engine, Error, Notice, Observe, audio::read};
+use acestep_engine::{Audio, Engine, Error, Notice, Observe, audio::read as audio};
 use acestep_import::{Layout, Qwen3Tts, TINY_SPEECH};
-use acestep_model::speech::qwen3_tts::Files as _;
+use acestep_model::speech::qwen3_tts::{Files as _, ModelType};
 use acestep_speech::{
     Options, Voices,
-    qwen3_tts::{FIELDS, Request, SAMPLE_RATE},
+    qwen3_tts::{FIELDS, Request, SAMPLE_RATE, check_request},
 };
 use serde_json::Value;
 
 use super::{
     super::{
-        Fields, LEAST_SECONDS, Prepared, PreparedVoice, Sink, SpeechModel, VoiceFile, Wanted,
-        check_fields, flag, text,
+        Arriving, Fields, LEAST_SECONDS, Prepared, PreparedVoice, Sink, SpeechModel, VoiceFile,
+        Wanted, check_fields, flag, no_more, read_kept, taken, text,
     },
     Speech, Voice, at_once, check_memory, check_recording, find, keep, keep_request, positions,
     speak,
 };
 use crate::SessionError;
 
+/// Fields of a recording.
+const RECORDING: [&str; 2] = ["reference", "transcript"];
+/// Fields of a voice that is kept.
+const OF_VOICES: [&str; 3] = ["reference", "transcript", "language"];
+
 /// Opens a model as [`find`], with the field `fix_mistral_regex`.
 ///
 /// # Errors
 /// The errors of [`find`]; a field of another type.
-pub(in super::super) fn open(
+pub(in super::super) fn find_with(
     choice: Option<&str>,
     fields: &mut Fields,
     voices: Option<&Voices>,
     layout: &Layout,
-) -> Result<Box<dyn SpeechModel>, Error> {
+) -> Result<Qwen3Tts, Error> {
     let fix_mistral_regex = flag(fields, "fix_mistral_regex")?;
     let voice = fields.get("voice").and_then(Value::as_str);
     let model = find(choice, voice, voices, layout)?;
-    Ok(Box::new(model.with_fix_mistral_regex(fix_mistral_regex)))
+    Ok(model.with_fix_mistral_regex(fix_mistral_regex))
+}
+
+/// The fields of a request.
+pub(super) struct Read {
+    /// The settings of all texts.
+    pub(super) first: Request,
+    /// The file of a recording, and its words.
+    pub(super) recording: Option<(PathBuf, Option<String>)>,
+}
+
+/// Reads the fields of a request.
+///
+/// # Errors
+/// A field that the family does not have, or of another type; a transcript without its recording.
+pub(super) fn read(mut fields: Fields, model: &Qwen3Tts) -> Result<Read, Error> {
+    let reference = text(&mut fields, "reference")?;
+    let transcript = text(&mut fields, "transcript")?;
+    check_fields(&fields, FIELDS, model.takes(), SpeechModel::name(model))?;
+    let first = serde_json::from_value(Value::Object(fields))
+        .map_err(|error| SessionError::SpeechFields { why: error.to_string() })?;
+    let recording = match (reference, transcript) {
+        (None, Some(_)) => {
+            return Err(Error::Conflict("`transcript` has no `reference`".to_owned()));
+        }
+        (reference, transcript) => reference.map(|path| (PathBuf::from(path), transcript)),
+    };
+    Ok(Read { first, recording })
+}
+
+/// Returns a request for each text; `voice` is a voice of the model itself.
+pub(super) fn requests(
+    first: &Request,
+    voice: Option<String>,
+    texts: Vec<String>,
+    seed: u64,
+) -> Vec<Request> {
+    let request = |(text, index): (String, u64)| Request {
+        text,
+        seed: Some(seed.wrapping_add(index)),
+        voice: voice.clone(),
+        ..first.clone()
+    };
+    texts.into_iter().zip(0..).map(request).collect()
+}
+
+/// Returns the most prompt rows and frames of the requests.
+///
+/// # Errors
+/// The errors of [`positions`]; several requests are named by their place.
+pub(super) fn most_positions(
+    requests: &[Request],
+    voice: &Voice,
+    model: &Qwen3Tts,
+) -> Result<usize, Error> {
+    let mut most = 0;
+    for (index, request) in requests.iter().enumerate() {
+        let checked = positions(request, voice, model);
+        most = most.max(if requests.len() > 1 {
+            checked
+                .map_err(|error| SessionError::Line { line: index + 1, error: Box::new(error) })?
+        } else {
+            checked?
+        });
+    }
+    Ok(most)
 }
 
 impl SpeechModel for Qwen3Tts {
@@ -52,12 +122,79 @@ impl SpeechModel for Qwen3Tts {
         notices
     }
 
+    fn is_unchanged(&self) -> bool {
+        self.unchanged().is_ok()
+    }
+
     fn sample_rate(&self) -> u32 {
         SAMPLE_RATE
     }
 
+    fn takes(&self) -> Vec<&'static str> {
+        match self.config().tts_model_type {
+            ModelType::Base => taken(FIELDS, &["instruct"], &RECORDING),
+            ModelType::CustomVoice => taken(FIELDS, &[], &[]),
+            ModelType::VoiceDesign => taken(FIELDS, &["voice"], &[]),
+        }
+    }
+
+    fn voices(&self) -> Vec<String> {
+        match self.config().tts_model_type {
+            ModelType::CustomVoice => self.config().talker_config.spk_id.keys().cloned().collect(),
+            ModelType::Base | ModelType::VoiceDesign => Vec::new(),
+        }
+    }
+
+    fn languages(&self) -> Vec<String> {
+        let ids = self.config().talker_config.codec_language_id.keys();
+        std::iter::once("auto".to_owned()).chain(ids.cloned()).collect()
+    }
+
     fn at_once(&self, engine: Engine) -> usize {
         at_once(engine)
+    }
+
+    fn check(&self, text: &str, fields: &Fields, voices: Option<&Voices>) -> Result<(), Error> {
+        let Read { mut first, recording } = read(fields.clone(), self)?;
+        first.text = text.to_owned();
+        let has_recording = match (&recording, &first.voice) {
+            (Some(_), _) => {
+                first.voice = None;
+                true
+            }
+            (None, Some(name)) if self.config().tts_model_type == ModelType::Base => {
+                // It is read when it is needed: here its file must be there.
+                voices.ok_or(SessionError::NoVoices)?.existing(name)?;
+                first.voice = None;
+                true
+            }
+            (None, Some(name)) => Voice::named(name, self, voices)?.is_recording(),
+            (None, None) => false,
+        };
+        check_request(&first, has_recording, self)
+    }
+
+    fn trials(&self, voices: Option<&Voices>) -> Vec<(String, Fields)> {
+        let trial = |key: &str, value: &str| {
+            let mut fields = Fields::new();
+            fields.insert(key.to_owned(), value.into());
+            fields.insert("max_new_tokens".to_owned(), 3.into());
+            ("Yes.".to_owned(), fields)
+        };
+        match self.config().tts_model_type {
+            ModelType::Base => {
+                let Some(voices) = voices else { return Vec::new() };
+                let names = voices.names().unwrap_or_default().into_iter();
+                let own = |name: &String| {
+                    read_kept(voices, name).is_ok_and(|kept| kept.model == SpeechModel::name(self))
+                };
+                names.filter(own).map(|name| trial("voice", &name)).collect()
+            }
+            ModelType::CustomVoice => {
+                self.voices().iter().take(1).map(|name| trial("voice", name)).collect()
+            }
+            ModelType::VoiceDesign => vec![trial("instruct", "a calm voice")],
+        }
     }
 
     fn prepare(
@@ -65,43 +202,22 @@ impl SpeechModel for Qwen3Tts {
         wanted: Wanted<'_>,
         notices: &mut Vec<Notice>,
     ) -> Result<Box<dyn Prepared + '_>, Error> {
-        let Wanted { texts, mut fields, seed, voices, lines } = wanted;
-        let (reference, transcript) =
-            (text(&mut fields, "reference")?, text(&mut fields, "transcript")?);
-        check_fields(&fields, FIELDS, SpeechModel::name(self))?;
-        let first: Request = serde_json::from_value(Value::Object(fields))
-            .map_err(|error| SessionError::SpeechFields { why: error.to_string() })?;
+        let Wanted { texts, fields, seed, voices, lines } = wanted;
+        let Read { first, recording } = read(fields, self)?;
         // Each of them keeps one core busy: the vocabulary is read beside the voice. Its error comes
         // with the first text.
         let voice = std::thread::scope(|scope| -> Result<Voice, Error> {
             scope.spawn(|| drop(self.tokenizer()));
-            Ok(match (&reference, &first.voice) {
-                (Some(path), _) => Voice::recording(Path::new(path), transcript, notices)?,
+            Ok(match (recording, &first.voice) {
+                (Some((path, words)), _) => Voice::recording(Path::new(&path), words, notices)?,
                 (None, Some(name)) => Voice::named(name, self, voices)?,
                 (None, None) => Voice::Model,
             })
         })?;
         let own = first.voice.clone().filter(|_| !voice.is_recording());
-        let request = |(text, index): (String, u64)| Request {
-            text,
-            seed: Some(seed.wrapping_add(index)),
-            voice: own.clone(),
-            ..first.clone()
-        };
-        let requests: Vec<Request> = texts.into_iter().zip(0..).map(request).collect();
-        let mut most = 0;
-        for (index, request) in requests.iter().enumerate() {
-            let checked = positions(request, &voice, self);
-            most = most.max(if requests.len() > 1 {
-                checked.map_err(|error| SessionError::Line {
-                    line: index + 1,
-                    error: Box::new(error),
-                })?
-            } else {
-                checked?
-            });
-        }
-        Ok(Box::new(Speaker { model: self, requests, voice, positions: most, lines }))
+        let requests = requests(&first, own, texts, seed);
+        let positions = most_positions(&requests, &voice, self)?;
+        Ok(Box::new(Speaker { model: self, requests, voice, positions, lines }))
     }
 
     fn prepare_voice(
@@ -115,13 +231,13 @@ impl SpeechModel for Qwen3Tts {
             text(&mut fields, "transcript")?,
             text(&mut fields, "language")?,
         );
-        check_fields(&fields, &[], SpeechModel::name(self))?;
+        check_fields(&fields, &[], OF_VOICES.into(), SpeechModel::name(self))?;
         let request = keep_request(language, self, engine)?;
         let Some(reference) = reference else {
             let why = "a voice of this model is made of a `reference`, and there is none";
             return Err(Error::Conflict(why.to_owned()));
         };
-        let (recording, more) = read::song(Path::new(&reference), LEAST_SECONDS)?;
+        let (recording, more) = audio::song(Path::new(&reference), LEAST_SECONDS)?;
         notices.extend(more);
         check_recording(&recording)?;
         Ok(Box::new(Recording { model: self, request, recording, transcript }))
@@ -162,9 +278,11 @@ impl Prepared for Speaker<'_> {
         &self,
         engine: Engine,
         options: Options,
+        more: Option<&mut dyn Arriving>,
         observe: &dyn Observe,
         sink: &mut dyn Sink,
     ) -> Result<Vec<Notice>, Error> {
+        no_more(more, SpeechModel::name(self.model))?;
         let Self { model, requests, voice, lines, .. } = self;
         let speech = Speech { requests, voice, options, lines: *lines };
         speak(speech, model, engine, observe, sink)

@@ -36,16 +36,32 @@ pub(super) struct TokenizerConfig {
     pub punct_version: Option<u32>,
     pub pretrained_model: Option<String>,
     pub g2p: Option<G2pConfig>,
+    /// File of the tokens, one a line; without it they follow from the other settings. Archives have
+    /// none: the importer of GGUF files names it.
+    pub vocabulary: Option<String>,
+    /// Number of ids of a tokenizer that the file does not have: see [`ABSENT`].
+    pub size: Option<u32>,
 }
+
+/// The class of a tokenizer of which a file has only the number of ids.
+pub(super) const ABSENT: &str = "absent";
 
 /// Settings of the conversion from letters to phonemes.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct G2pConfig {
     pub phoneme_dict: Option<String>,
+    /// File of the dictionary after the reference read it: `word TAB symbol symbol`, with the case of
+    /// the words changed and one pronunciation each. GGUF files have it in place of `phoneme_dict`.
+    pub parsed_phoneme_dict: Option<String>,
     pub heteronyms: Option<String>,
+    /// `None` is a null in the file, which the reference takes for false.
+    #[serde(default = "some_yes")]
     pub ignore_ambiguous_words: Option<bool>,
     pub use_chars: bool,
+    #[serde(default = "some_yes")]
+    pub use_stresses: Option<bool>,
+    pub phoneme_probability: Option<f64>,
     pub grapheme_case: Option<String>,
     pub grapheme_prefix: String,
     pub locale: Option<String>,
@@ -58,6 +74,17 @@ pub(super) struct G2pConfig {
 
 fn yes() -> bool {
     true
+}
+
+fn some_yes() -> Option<bool> {
+    Some(true)
+}
+
+impl G2pConfig {
+    /// True if letters are symbols too. A probability of phonemes alone implies it.
+    pub(super) fn has_letters(&self) -> bool {
+        self.use_chars || self.phoneme_probability.is_some()
+    }
 }
 
 impl TokenizerConfig {

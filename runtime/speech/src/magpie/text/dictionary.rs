@@ -43,6 +43,18 @@ impl Case {
     }
 }
 
+/// The way in which a dictionary is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Reading {
+    /// The case of the words.
+    pub case: Case,
+    /// False to leave the marks of stress out.
+    pub has_stresses: bool,
+}
+
+/// Marks of stress.
+const STRESSES: [char; 2] = ['ˈ', 'ˌ'];
+
 /// A pronunciation.
 #[derive(Debug)]
 pub(super) struct Entry {
@@ -59,7 +71,11 @@ pub(super) struct Dictionary {
 }
 
 /// Calls `take` with the words and pronunciations of a dictionary file.
-fn each(text: &str, take: &mut dyn FnMut(String, String)) -> Result<(), MagpieError> {
+fn each(
+    text: &str,
+    has_stresses: bool,
+    take: &mut dyn FnMut(String, String),
+) -> Result<(), MagpieError> {
     for (number, line) in text.lines().enumerate() {
         let line: String = line.nfc().collect();
         if !line.starts_with(|c| is_letter(c) || c == '\'') {
@@ -70,7 +86,8 @@ fn each(text: &str, take: &mut dyn FnMut(String, String)) -> Result<(), MagpieEr
             let why = format!("line {} has a word without a pronunciation", number + 1);
             return Err(MagpieError::bad_setting("phoneme_dict".to_owned(), why));
         };
-        let pronunciation = pronunciation.chars().filter(|c| !c.is_whitespace()).collect();
+        let is_symbol = |c: &char| !c.is_whitespace() && (has_stresses || !STRESSES.contains(c));
+        let pronunciation = pronunciation.chars().filter(is_symbol).collect();
         take(without_number(word), pronunciation);
     }
     Ok(())
@@ -97,10 +114,11 @@ fn without_number(word: &str) -> String {
 impl Dictionary {
     /// Reads a dictionary. Spellings that differ only in case are one word in [`Case::Upper`], and the
     /// last one replaces the others.
-    pub(super) fn read(text: &str, case: Case) -> Result<Self, MagpieError> {
+    pub(super) fn read(text: &str, reading: Reading) -> Result<Self, MagpieError> {
+        let Reading { case, has_stresses } = reading;
         let mut spellings: Vec<(String, Entry)> = Vec::new();
         let mut places: HashMap<String, usize> = HashMap::new();
-        each(text, &mut |word, first| match places.get(&word) {
+        each(text, has_stresses, &mut |word, first| match places.get(&word) {
             Some(&place) => spellings[place].1.has_others = true,
             None => {
                 places.insert(word.clone(), spellings.len());
@@ -120,6 +138,20 @@ impl Dictionary {
         Ok(Self { entries })
     }
 
+    /// Reads a dictionary that the reference has read before: `word TAB symbol symbol`.
+    pub(super) fn parsed(text: &str) -> Result<Self, MagpieError> {
+        let entry = |(number, line): (usize, &str)| {
+            let (word, symbols) = line.split_once('\t').ok_or_else(|| {
+                let why = format!("line {} has no tab", number + 1);
+                MagpieError::bad_setting("parsed_phoneme_dict".to_owned(), why)
+            })?;
+            let first = symbols.chars().filter(|c| !c.is_whitespace()).collect();
+            Ok((word.to_owned(), Entry { first, has_others: false }))
+        };
+        let entries = text.lines().enumerate().map(entry).collect::<Result<_, _>>()?;
+        Ok(Self { entries })
+    }
+
     pub(super) fn get(&self, word: &str) -> Option<&Entry> {
         self.entries.get(word)
     }
@@ -129,11 +161,11 @@ impl Dictionary {
 /// letters and digits of its words behind that prefix.
 pub(super) fn symbols(
     text: &str,
-    case: Case,
+    Reading { case, has_stresses }: Reading,
     prefix: Option<&str>,
 ) -> Result<BTreeSet<String>, MagpieError> {
     let (mut phonemes, mut letters) = (HashSet::new(), HashSet::new());
-    each(text, &mut |word, pronunciation| {
+    each(text, has_stresses, &mut |word, pronunciation| {
         phonemes.extend(pronunciation.chars());
         if prefix.is_some() {
             letters.extend(case.of(&word).chars().filter(|&c| is_letter_or_digit(c)));
@@ -156,7 +188,9 @@ mod tests {
     #[test]
     fn the_first_pronunciation_of_the_last_spelling_counts() {
         let text = ";;; a comment\npolish a b\nPolish  c\nPolish(2) d\n'bout e f\n1st g\n";
-        let read = |case| Dictionary::read(text, case).expect("a dictionary");
+        let read = |case| {
+            Dictionary::read(text, Reading { case, has_stresses: true }).expect("a dictionary")
+        };
         let first = |words: &Dictionary, word: &str| words.get(word).map(|e| e.first.clone());
         let upper = read(Case::Upper);
         assert_eq!(first(&upper, "POLISH").as_deref(), Some("c"));
@@ -177,7 +211,27 @@ mod tests {
 
     #[test]
     fn a_word_alone_is_an_error_that_names_its_line() {
-        let error = Dictionary::read("a b\nword\n", Case::Upper).expect_err("a fault");
+        let reading = Reading { case: Case::Upper, has_stresses: true };
+        let error = Dictionary::read("a b\nword\n", reading).expect_err("a fault");
         assert!(error.to_string().contains("line 2"), "{error}");
+        let error = Dictionary::parsed("a\tb\nword\n").expect_err("a fault");
+        assert!(error.to_string().contains("line 2 has no tab"), "{error}");
+    }
+
+    #[test]
+    fn stresses_are_left_out_of_words_and_symbols_on_request() {
+        let reading = Reading { case: Case::Upper, has_stresses: false };
+        let words = Dictionary::read("about əˈbaʊt\n", reading).expect("a dictionary");
+        assert_eq!(words.get("ABOUT").map(|entry| &*entry.first), Some("əbaʊt"));
+        let symbols = symbols("about əˈbaʊt\n", reading, None).expect("symbols");
+        assert_eq!(symbols.into_iter().collect::<String>(), "abtəʊ");
+    }
+
+    /// Words of a parsed dictionary have their case: `polish` would hide `POLISH` if it were folded.
+    #[test]
+    fn a_parsed_dictionary_is_taken_as_it_stands() {
+        let words = Dictionary::parsed("POLISH\tc d\npolish\ta b\n").expect("a dictionary");
+        assert_eq!(words.get("POLISH").map(|entry| &*entry.first), Some("cd"));
+        assert_eq!(words.get("polish").map(|entry| &*entry.first), Some("ab"));
     }
 }

@@ -12,7 +12,7 @@ use unicode_normalization::UnicodeNormalization as _;
 use super::{
     characters::{is_english, is_letter, is_letter_or_digit, is_mark},
     config::{G2pConfig, TokenizerConfig},
-    dictionary::{self, Case, Dictionary},
+    dictionary::{self, Case, Dictionary, Entry, Reading},
     punctuation::punctuation,
 };
 use crate::magpie::MagpieError;
@@ -21,57 +21,68 @@ use crate::magpie::MagpieError;
 #[derive(Debug)]
 pub(super) struct Ipa {
     is_english: bool,
-    case: Case,
+    reading: Reading,
     prefix: String,
     skips_ambiguous: bool,
     heteronyms: HashSet<String>,
     source: String,
+    is_parsed: bool,
     /// Read at the first text: a file has the dictionaries of many languages.
     dictionary: OnceLock<Dictionary>,
 }
 
 impl Ipa {
-    /// Reads the files of a language. Returns the tokens too; the space is the third from the end.
+    /// Reads the files of a language.
     pub(super) fn read(
         config: &TokenizerConfig,
         artefact: &dyn Fn(&str) -> Result<String, MagpieError>,
-    ) -> Result<(Self, Vec<String>), MagpieError> {
+    ) -> Result<Self, MagpieError> {
         let absent = || {
             let why = "there is no dictionary of phonemes".to_owned();
             MagpieError::bad_setting("g2p".to_owned(), why)
         };
         let g2p = config.g2p.as_ref().ok_or_else(absent)?;
-        let source = artefact(g2p.phoneme_dict.as_deref().ok_or_else(absent)?)?;
+        let file = g2p.parsed_phoneme_dict.as_ref().or(g2p.phoneme_dict.as_ref());
         let case = Case::read(g2p.grapheme_case.as_deref())?;
         let heteronyms = match &g2p.heteronyms {
             Some(file) => dictionary::heteronyms(&artefact(file)?, case),
             None => HashSet::new(),
         };
-        let locale = config.locale.as_deref().unwrap_or("en-US");
-        let prefix = g2p.use_chars.then_some(&*g2p.grapheme_prefix);
-        let mut set = dictionary::symbols(&source, case, prefix)?;
+        Ok(Self {
+            is_english: g2p.locale.as_deref().unwrap_or("en-US") == "en-US",
+            reading: Reading { case, has_stresses: g2p.use_stresses.unwrap_or(false) },
+            prefix: g2p.grapheme_prefix.clone(),
+            skips_ambiguous: g2p.ignore_ambiguous_words.unwrap_or(false),
+            heteronyms,
+            source: artefact(file.ok_or_else(absent)?)?,
+            is_parsed: g2p.parsed_phoneme_dict.is_some(),
+            dictionary: OnceLock::new(),
+        })
+    }
+
+    /// Returns the tokens; the space is the third from the end.
+    pub(super) fn tokens(&self, config: &TokenizerConfig) -> Result<Vec<String>, MagpieError> {
+        let has_letters = config.g2p.as_ref().is_some_and(G2pConfig::has_letters);
+        let prefix = has_letters.then_some(&*self.prefix);
+        let mut set = dictionary::symbols(&self.source, self.reading, prefix)?;
         set.extend(config.apostrophe.then(|| "'".to_owned()));
         if config.punct {
             let own = config.locale_specific_punct.unwrap_or(true);
+            let locale = config.locale.as_deref().unwrap_or("en-US");
             set.extend(punctuation(own.then_some(locale))?.into_iter().map(str::to_owned));
         }
-        let tokens = set.into_iter().chain([" ", "<pad>", "<oov>"].map(str::to_owned)).collect();
-        let G2pConfig { grapheme_prefix: prefix, ignore_ambiguous_words, .. } = g2p.clone();
-        let is_english = g2p.locale.as_deref().unwrap_or("en-US") == "en-US";
-        let skips_ambiguous = ignore_ambiguous_words.unwrap_or(false);
-        let dictionary = OnceLock::new();
-        let ipa =
-            Self { is_english, case, prefix, skips_ambiguous, heteronyms, source, dictionary };
-        Ok((ipa, tokens))
+        Ok(set.into_iter().chain([" ", "<pad>", "<oov>"].map(str::to_owned)).collect())
     }
 
     /// Returns the symbols of a text, spaces included.
     pub(super) fn symbols(&self, text: &str) -> Result<Vec<String>, MagpieError> {
-        // Errors of the file were found when its symbols were read.
         let dictionary = match self.dictionary.get() {
             Some(dictionary) => dictionary,
             None => {
-                let read = Dictionary::read(&self.source, self.case)?;
+                let read = match self.is_parsed {
+                    true => Dictionary::parsed(&self.source)?,
+                    false => Dictionary::read(&self.source, self.reading)?,
+                };
                 self.dictionary.get_or_init(|| read)
             }
         };
@@ -165,7 +176,8 @@ impl Words<'_> {
 
     /// Returns the symbols of a word, and false if it is spelled because nobody knows it.
     fn look_up(&self, word: &str) -> (Vec<String>, bool) {
-        let word = &self.ipa.case.of(word);
+        let case = self.ipa.reading.case;
+        let word = &case.of(word);
         let characters = |text: &str| text.chars().map(String::from).collect::<Vec<_>>();
         if !word.chars().any(is_letter_or_digit) {
             return (characters(word), true);
@@ -175,17 +187,20 @@ impl Words<'_> {
             return (letters(), true);
         }
         let known = self.with_ending(word).or_else(|| {
-            let usable = |word: &str| {
-                let entry = self.dictionary.get(word)?;
-                (!self.ipa.skips_ambiguous || !entry.has_others).then(|| characters(&entry.first))
-            };
-            let upper = || (self.ipa.case == Case::Mixed).then(|| word.to_uppercase());
-            usable(word).or_else(|| usable(&upper()?))
+            let upper = || (case == Case::Mixed).then(|| word.to_uppercase());
+            // A word that is skipped is not looked up in upper case.
+            let entry = self.dictionary.get(word).or_else(|| self.dictionary.get(&upper()?));
+            entry.filter(|entry| self.is_usable(entry)).map(|entry| characters(&entry.first))
         });
         match known {
             Some(symbols) => (symbols, true),
             None => (letters(), false),
         }
+    }
+
+    /// False for a word with several pronunciations, if the model spells such words.
+    fn is_usable(&self, entry: &Entry) -> bool {
+        !self.ipa.skips_ambiguous || !entry.has_others
     }
 
     /// Returns the symbols of an English word with `'s` or `s` whose other part is known.
@@ -202,6 +217,9 @@ impl Words<'_> {
             }
             let stem = &word[..at];
             let entry = get(stem).or_else(|| get(&stem.to_uppercase()))?;
+            if !self.is_usable(entry) {
+                return None;
+            }
             let added: &[&str] = match stem.chars().next_back() {
                 Some('t' | 'T') => &["s"],
                 Some('s' | 'S') if ending == "'s" => &["ɪ", "z"],

@@ -4,11 +4,11 @@
 //!
 //! Source: NeMo 3.0.0, `ja_jp_ipa.py`, `JapaneseKatakanaAccentG2p`.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use unicode_normalization::UnicodeNormalization as _;
 
-/// A word of OpenJTalk's front end.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+/// A word of OpenJTalk's front end, as `pyopenjtalk.run_frontend` returns it; other keys are ignored.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Word {
     /// The word as it is written.
     pub string: String,
@@ -27,7 +27,7 @@ pub struct Word {
 }
 
 /// Returns the symbols of words; `marks` are the punctuation marks of the vocabulary.
-pub fn kana(words: &[Word], marks: &[&str]) -> Vec<String> {
+pub(super) fn kana(words: &[Word], marks: &[&str]) -> Vec<String> {
     let mut kana = Kana::default();
     for (index, word) in words.iter().enumerate() {
         let written: String = word.string.nfkc().collect();

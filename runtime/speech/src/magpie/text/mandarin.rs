@@ -23,23 +23,32 @@ pub(super) struct Mandarin {
     syllables: HashMap<String, Vec<String>>,
     tone_prefix: String,
     letter_prefix: String,
+    /// False if phonemes of the vocabulary are in no syllable.
+    is_complete: bool,
 }
 
 impl Mandarin {
-    /// Reads the dictionary of syllables. Returns the tokens too; the space is the first one.
+    /// Reads the dictionary of syllables; `vocabulary` are the tokens of the file, if it has a list.
+    /// Returns the tokens too; the space is the first one.
     pub(super) fn read(
         config: &TokenizerConfig,
         artefact: &dyn Fn(&str) -> Result<String, MagpieError>,
+        vocabulary: Option<&[String]>,
     ) -> Result<(Self, Vec<String>), MagpieError> {
         let bad = |why: &str| MagpieError::bad_setting("g2p".to_owned(), why.to_owned());
         let g2p = config.g2p.as_ref().ok_or_else(|| bad("there is none"))?;
-        let file = g2p.phoneme_dict.as_deref().ok_or_else(|| bad("there is no dictionary"))?;
+        let file = g2p.parsed_phoneme_dict.as_ref().or(g2p.phoneme_dict.as_ref());
+        let file = file.ok_or_else(|| bad("there is no dictionary"))?;
         if g2p.ascii_letter_case.as_deref().is_some_and(|case| case != "upper")
             || g2p.phoneme_case.as_deref().is_some_and(|case| case != "lower")
         {
             return Err(bad("only upper-case letters and lower-case phonemes are supported"));
         }
-        let G2pConfig { phoneme_prefix, tone_prefix, ascii_letter_prefix, .. } = g2p.clone();
+        let G2pConfig { mut phoneme_prefix, tone_prefix, ascii_letter_prefix, .. } = g2p.clone();
+        if g2p.parsed_phoneme_dict.is_some() {
+            // The phonemes have it already.
+            phoneme_prefix.clear();
+        }
         let mut syllables = HashMap::new();
         for line in artefact(file)?.lines() {
             if line.trim().is_empty() || line.starts_with(";;;") {
@@ -60,7 +69,16 @@ impl Mandarin {
         tokens.extend(config.apostrophe.then(|| "'".to_owned()));
         tokens.extend(symbols(MARKS).filter(|_| config.punct).map(str::to_owned));
         tokens.extend(["<pad>", "<oov>"].map(str::to_owned));
-        Ok((Self { syllables, tone_prefix, letter_prefix: ascii_letter_prefix }, tokens))
+        let is_complete = vocabulary.is_none_or(|given| given == tokens);
+        let mandarin =
+            Self { syllables, tone_prefix, letter_prefix: ascii_letter_prefix, is_complete };
+        Ok((mandarin, tokens))
+    }
+
+    /// False if the dictionary lacks phonemes of its syllables: those of one C++ port's files have the
+    /// first phoneme of each.
+    pub(super) fn is_complete(&self) -> bool {
+        self.is_complete
     }
 
     /// Returns the symbols of a text, and the items that nobody knows.

@@ -89,7 +89,7 @@ fn words_phonemes_and_pinyin_are_those_of_the_reference() {
     for case in list(&tokens["models"]["s2"]["cases"]) {
         let (given, language) = (text(&case["text"]), text(&case["language"]));
         let named = own.of_language(language).expect("a tokenizer");
-        let Tokenizer::Symbols { kind, list } = &named.tokenizer else { continue };
+        let Tokenizer::Symbols { kind, .. } = &named.tokenizer else { continue };
         match &**kind {
             Kind::Ipa(ipa) if !case["g2p"].is_null() => {
                 assert_eq!(ipa.symbols(given).expect(given), strings(&case["g2p"]), "{given:?}");
@@ -109,9 +109,9 @@ fn words_phonemes_and_pinyin_are_those_of_the_reference() {
                 let marks = punctuation(Some("ja-JP")).expect("marks");
                 let symbols = japanese::kana(&words, &marks);
                 assert_eq!(symbols, strings(&case["g2p"]), "{given:?}");
-                let ids = list.encode(symbols).ids.into_iter().map(|id| id + named.offset);
-                let ids: Vec<Value> = ids.map(Value::from).collect();
-                assert_eq!(Value::from(ids), case["ids"], "{given:?}");
+                let ids = own.words("ja", &words).expect("words").ids;
+                assert_eq!(serde_json::json!(ids), case["ids"], "{given:?}");
+                assert!(own.words("en", &words).is_err());
                 counts[2] += 1;
             }
             Kind::Ipa(_) | Kind::Characters => {}
@@ -207,4 +207,115 @@ fn settings_that_are_absent_follow_the_version_of_the_file() {
         }
         assert_eq!(own.locale_specific_punct, filled["locale_specific_punct"].as_bool(), "{case}");
     }
+}
+
+/// Reads tokenizers from settings and files that a test writes.
+fn written(config: Value, files: &[(&str, &str)]) -> Result<Tokenizers, MagpieError> {
+    let config: TextConfig = serde_json::from_value(config).expect("settings");
+    let artefact = |name: &str| {
+        let file = files.iter().find(|(own, _)| *own == name);
+        Ok(file.unwrap_or_else(|| panic!("no file {name}")).1.to_owned())
+    };
+    Tokenizers::read(&config, &artefact)
+}
+
+/// `IpaG2p` has `ignore_ambiguous_words: bool = True`, and a null is not true. The words are spelled
+/// then, also the stem of a word with `s`; one pronunciation in capitals does not help.
+#[test]
+fn a_word_with_several_pronunciations_is_spelled_unless_the_file_says_otherwise() {
+    let dictionary = "read xy\nread(2) z\nseat t\nsea s\ntea v\nTea(2) w\n";
+    let ids = |ignore: Option<Value>, case: &str, text: &str| {
+        let mut g2p = serde_json::json!({
+            "phoneme_dict": "d", "use_chars": true, "grapheme_case": case, "grapheme_prefix": "#",
+        });
+        if let Some(ignore) = ignore {
+            g2p["ignore_ambiguous_words"] = ignore;
+        }
+        let config = serde_json::json!({
+            "text_tokenizers": { "english_phoneme": { "_target_": "IPATokenizer", "g2p": g2p } },
+        });
+        let own = written(config, &[("d", dictionary)]).expect("tokenizers");
+        let (_, _, tokens) = own.tokens().next().expect("a tokenizer");
+        let tokens = tokens.expect("a list");
+        let ids = own.encode("en", text, None).expect("ids").ids;
+        ids.into_iter().map(|id| tokens[id as usize].clone()).collect::<Vec<_>>().concat()
+    };
+    assert_eq!(ids(None, "upper", "read seat"), "#R#E#A#D t");
+    assert_eq!(ids(Some(true.into()), "upper", "reads seats"), "#R#E#A#D#S ts");
+    for no in [Value::Bool(false), Value::Null] {
+        assert_eq!(ids(Some(no.clone()), "upper", "read seat"), "xy t");
+        assert_eq!(ids(Some(no), "upper", "read's"), "xyz");
+    }
+    // `Tea` is another word than `tea` in a dictionary of mixed case, and the last one in capitals.
+    assert_eq!(ids(None, "mixed", "read tea"), "#r#e#a#d v");
+}
+
+#[test]
+fn phonemes_are_the_tokens_of_the_language() {
+    let own = tokenizers("s2");
+    let same = |language: &str, phonemes: &str, text: &str| {
+        let made = own.phonemes(language, phonemes).expect(phonemes);
+        assert!(made.dropped.is_empty(), "{:?}", made.dropped);
+        let pinyin = Pinyin::read(PINYIN).expect("a table");
+        assert_eq!(made, own.encode(language, text, Some(&pinyin)).expect(text));
+    };
+    same("en", "həˈɫoʊ ˈwɝɫd", "hello world");
+    // A word that is not in the dictionary has letters behind a mark of one token.
+    same("de", "#b#a#k", "bak");
+    let made = own.phonemes("ja", "1キョ0ー0ワ、1テ").expect("kana");
+    let of = own.of_language("ja").expect("a tokenizer");
+    let Tokenizer::Symbols { list, .. } = &of.tokenizer else { panic!("no list") };
+    let symbols = ["1", "キ", "ョ", "0", "ー", "0", "ワ", "、", "1", "テ"].map(str::to_owned);
+    let ids: Vec<u32> = list.encode(symbols).ids.into_iter().map(|id| id + of.offset).collect();
+    assert_eq!((made.ids, made.dropped), (ids, vec![]));
+    assert_eq!(own.phonemes("en", "h∂<pad>").expect("ids").dropped, ["∂", "<", ">"]);
+    for (language, units) in [("fr", "bytes"), ("ar-AE", "letters")] {
+        let error = own.phonemes(language, "a").expect_err(language);
+        assert!(error.to_string().contains(units), "{error}");
+    }
+    assert!(own.phonemes("tlh", "a").is_err());
+}
+
+/// A GGUF file: a list of tokens, a dictionary that was read before, a part that is absent.
+#[test]
+fn a_vocabulary_in_the_file_counts_and_not_the_dictionary() {
+    let config = |size: u32| {
+        serde_json::json!({
+            "text_tokenizers": {
+                "english_phoneme": {
+                    "_target_": "IPATokenizer", "vocabulary": "nemo:v",
+                    "g2p": { "parsed_phoneme_dict": "d" },
+                },
+                "others": { "_target_": "absent", "size": size },
+            },
+            "language_to_tokenizer_mapping": { "en": ["english_phoneme"], "xx": ["others"] },
+        })
+    };
+    let files = [("v", "q\na\nb\n \n<pad>\n<oov>"), ("d", "POLISH\ta b\npolish\tq\n")];
+    let own = written(config(10), &files).expect("tokenizers");
+    assert_eq!((own.rows(), own.end()), (18, 17));
+    assert_eq!(own.encode("en", "polish polish", None).expect("ids").ids, [1, 2, 3, 1, 2]);
+    let error = own.encode("xx", "polish", None).expect_err("an absent tokenizer");
+    assert!(error.to_string().contains("does not speak `xx`"), "{error}");
+    let mandarin = |dictionary: &str| {
+        let tokens = " \nh\nni\n#1\n#2\n#3\n#4\n#5\n";
+        let letters: Vec<_> = ('A'..='Z').map(String::from).collect();
+        let marks = "，。？！；：、‘’“”（）【】「」《》,.!?-:;/\"()[]{}";
+        let marks: Vec<_> = marks.chars().map(String::from).collect();
+        let tokens =
+            format!("{tokens}{}\n'\n{}\n<pad>\n<oov>", letters.join("\n"), marks.join("\n"));
+        let config = serde_json::json!({
+            "text_tokenizers": { "mandarin_phoneme": {
+                "_target_": "ChinesePhonemesTokenizer", "vocabulary": "v",
+                "g2p": { "parsed_phoneme_dict": "d", "tone_prefix": "#" },
+            } },
+        });
+        let own = written(config, &[("v", &tokens), ("d", dictionary)]).expect("tokenizers");
+        let pinyin = Pinyin::read("你: nǐ").expect("a table");
+        own.encode("zh", "你", Some(&pinyin)).map(|encoded| encoded.ids)
+    };
+    assert_eq!(mandarin("ni\th ni\n").expect("ids"), [1, 2, 5]);
+    // One port keeps the first phoneme of each syllable.
+    let error = mandarin("ni\th\n").expect_err("syllables that are cut");
+    assert!(error.to_string().contains("a whole dictionary of syllables"), "{error}");
 }

@@ -1,14 +1,18 @@
 //! One tokenizer of a model.
 
-use std::collections::HashMap;
-
 use unicode_normalization::UnicodeNormalization as _;
 
 use super::{
-    Encoded, charsets, config::TokenizerConfig, ipa::Ipa, mandarin::Mandarin, pinyin::Pinyin,
+    Encoded, charsets,
+    config::{ABSENT, TokenizerConfig},
+    ipa::Ipa,
+    japanese::{self, Word},
+    list::List,
+    mandarin::Mandarin,
+    pinyin::Pinyin,
     punctuation::punctuation,
 };
-use crate::magpie::MagpieError;
+use crate::magpie::{MagpieError, error::Tool};
 
 /// Ids of the tokenizer of bytes: three marks, 256 bytes, 125 places that texts do not use.
 const BYTE_IDS: u32 = 384;
@@ -24,6 +28,8 @@ pub(super) enum Tokenizer {
     Bytes,
     /// A list of symbols.
     Symbols { kind: Box<Kind>, list: List },
+    /// Only the number of ids: the file has no texts of this tokenizer.
+    Absent(u32),
 }
 
 /// The way from text to symbols.
@@ -40,6 +46,9 @@ impl Tokenizer {
         config: &TokenizerConfig,
         artefact: &dyn Fn(&str) -> Result<String, MagpieError>,
     ) -> Result<Self, MagpieError> {
+        let given = config.vocabulary.as_ref().map(|file| artefact(file)).transpose()?;
+        let given: Option<Vec<String>> =
+            given.map(|text| text.split('\n').map(str::to_owned).collect());
         let (kind, tokens) = match config.class() {
             "AutoTokenizer" => {
                 let model = config.pretrained_model.as_deref().unwrap_or_default();
@@ -49,15 +58,24 @@ impl Tokenizer {
                 }
                 return Ok(Self::Bytes);
             }
+            ABSENT => {
+                let bad = || MagpieError::bad_setting("size".to_owned(), "it is absent".to_owned());
+                return Ok(Self::Absent(config.size.ok_or_else(bad)?));
+            }
             "IPATokenizer" => {
-                let (ipa, tokens) = Ipa::read(config, artefact)?;
+                let ipa = Ipa::read(config, artefact)?;
+                let tokens = match &given {
+                    // A parsed dictionary lacks symbols: it has one pronunciation of each word.
+                    Some(tokens) => tokens.clone(),
+                    None => ipa.tokens(config)?,
+                };
                 (Kind::Ipa(ipa), tokens)
             }
             "ArabicCharsTokenizer" | "HindiCharsTokenizer" => {
                 (Kind::Characters, charsets::tokens(config)?)
             }
             "ChinesePhonemesTokenizer" => {
-                let (mandarin, tokens) = Mandarin::read(config, artefact)?;
+                let (mandarin, tokens) = Mandarin::read(config, artefact, given.as_deref())?;
                 (Kind::Mandarin(mandarin), tokens)
             }
             "JapanesePhonemeTokenizer" => {
@@ -70,7 +88,7 @@ impl Tokenizer {
         };
         // Only texts of phonemes keep each of several spaces.
         let merges = !matches!(kind, Kind::Ipa(_));
-        let list = List::new(tokens, config.pad_with_space, merges);
+        let list = List::new(given.unwrap_or(tokens), config.pad_with_space, merges);
         Ok(Self::Symbols { kind: Box::new(kind), list })
     }
 
@@ -78,103 +96,77 @@ impl Tokenizer {
     pub(super) fn size(&self) -> u32 {
         match self {
             Self::Bytes => BYTE_IDS,
-            Self::Symbols { list, .. } => list.tokens.len() as u32,
+            Self::Symbols { list, .. } => list.tokens().len() as u32,
+            Self::Absent(size) => *size,
         }
     }
 
     pub(super) fn tokens(&self) -> Option<&[String]> {
         match self {
-            Self::Bytes => None,
-            Self::Symbols { list, .. } => Some(&list.tokens),
+            Self::Bytes | Self::Absent(_) => None,
+            Self::Symbols { list, .. } => Some(list.tokens()),
         }
     }
 
-    /// Returns the ids of a text, from 0.
+    /// Returns the ids of a text in `language`, from 0.
     pub(super) fn encode(
         &self,
+        language: &str,
         text: &str,
         pinyin: Option<&Pinyin>,
     ) -> Result<Encoded, MagpieError> {
-        let Self::Symbols { kind, list } = self else {
-            let bytes = text.bytes().map(|byte| u32::from(byte) + FIRST_BYTE);
-            let ids = bytes.chain([END_OF_BYTES]).collect();
-            return Ok(Encoded { ids, dropped: Vec::new() });
+        let (kind, list) = match self {
+            Self::Bytes => {
+                let bytes = text.bytes().map(|byte| u32::from(byte) + FIRST_BYTE);
+                let ids = bytes.chain([END_OF_BYTES]).collect();
+                return Ok(Encoded { ids, dropped: Vec::new() });
+            }
+            Self::Absent(_) => {
+                let language = language.to_owned();
+                return Err(MagpieError::Language { language, known: Vec::new() });
+            }
+            Self::Symbols { kind, list } => (&**kind, list),
         };
-        match &**kind {
+        let lacks = |missing| MagpieError::LanguageTool { language: language.to_owned(), missing };
+        match kind {
             Kind::Ipa(ipa) => Ok(list.encode(ipa.symbols(text)?)),
             Kind::Characters => {
                 let unified = text.nfc().map(|c| if c == '’' { '\'' } else { c });
                 Ok(list.encode(unified.map(String::from)))
             }
+            Kind::Mandarin(mandarin) if !mandarin.is_complete() => Err(lacks(Tool::Syllables)),
             Kind::Mandarin(mandarin) => {
-                let pinyin = pinyin.ok_or(MagpieError::LanguageTool {
-                    language: "zh",
-                    missing: "a table of pinyin",
-                    is_pinyin: true,
-                })?;
+                let pinyin = pinyin.ok_or_else(|| lacks(Tool::Pinyin))?;
                 let (symbols, unknown) = mandarin.symbols(text, pinyin);
                 let mut encoded = list.encode(symbols);
-                for item in unknown {
-                    encoded.drop(item);
-                }
+                unknown.into_iter().for_each(|item| encoded.leave_out(item));
                 Ok(encoded)
             }
-            Kind::Japanese => Err(MagpieError::LanguageTool {
-                language: "ja",
-                missing: "an analyser of Japanese",
-                is_pinyin: false,
-            }),
+            Kind::Japanese => Err(lacks(Tool::Japanese)),
         }
     }
-}
 
-impl Encoded {
-    fn drop(&mut self, symbol: String) {
-        if !self.dropped.contains(&symbol) {
-            self.dropped.push(symbol);
-        }
-    }
-}
-
-/// A list of tokens.
-#[derive(Debug)]
-pub(super) struct List {
-    tokens: Vec<String>,
-    /// The last position of each token: some lists have a token twice.
-    ids: HashMap<String, u32>,
-    has_space_around: bool,
-    merges_spaces: bool,
-}
-
-impl List {
-    fn new(tokens: Vec<String>, has_space_around: bool, merges_spaces: bool) -> Self {
-        let ids = tokens.iter().cloned().zip(0..).collect();
-        Self { tokens, ids, has_space_around, merges_spaces }
-    }
-
-    /// Returns the ids of symbols; unknown ones and spaces at the end are left out.
-    pub(super) fn encode(&self, symbols: impl IntoIterator<Item = String>) -> Encoded {
-        let space = self.ids.get(" ").copied();
-        let mut encoded = Encoded::default();
-        for symbol in symbols {
-            match self.ids.get(&symbol).copied() {
-                id if id == space && id.is_some() && self.merges_spaces => {
-                    let last = encoded.ids.last().copied();
-                    if last.is_some() && last != space {
-                        encoded.ids.extend(id);
-                    }
-                }
-                Some(id) => encoded.ids.push(id),
-                None => encoded.drop(symbol),
+    /// Returns the ids of the words of an analyser; `None` if this is no tokenizer of Japanese.
+    pub(super) fn words(&self, words: &[Word]) -> Result<Option<Encoded>, MagpieError> {
+        match self {
+            Self::Symbols { kind, list } if matches!(**kind, Kind::Japanese) => {
+                let marks = punctuation(Some("ja-JP"))?;
+                Ok(Some(list.encode(japanese::kana(words, &marks))))
             }
+            _ => Ok(None),
         }
-        while !encoded.ids.is_empty() && encoded.ids.last().copied() == space {
-            encoded.ids.pop();
+    }
+
+    /// Returns the ids of phonemes in `language`, from 0: the tokens themselves, side by side.
+    pub(super) fn phonemes(&self, language: &str, text: &str) -> Result<Encoded, MagpieError> {
+        let none = |units| Err(MagpieError::NoPhonemes { language: language.to_owned(), units });
+        match self {
+            Self::Bytes => none("bytes"),
+            Self::Absent(_) => self.encode(language, text, None),
+            Self::Symbols { kind, list } => match **kind {
+                Kind::Characters => none("letters"),
+                Kind::Ipa(_) | Kind::Mandarin(_) | Kind::Japanese => Ok(list.spelled(text)),
+            },
         }
-        if let Some(space) = space.filter(|_| self.has_space_around && !encoded.ids.is_empty()) {
-            encoded.ids.insert(0, space);
-            encoded.ids.push(space);
-        }
-        encoded
     }
 }

@@ -64,7 +64,11 @@ fn request(note: &Value, stacking: usize) -> Request {
 
 /// The plan of a run. Its positions before a window wrap, as those of the reference.
 pub(super) fn plan(note: &Value, ids: Option<Vec<u32>>, model: &Magpie) -> Result<Plan> {
-    let request = Request { ids, ..request(note, model.config().frame_stacking_factor) };
+    let mut request = request(note, model.config().frame_stacking_factor);
+    if ids.is_some() {
+        request.text.clear();
+    }
+    request.ids = ids;
     let mut plan = Plan::new(&request, 0, model, &tokenizers(model)?, None)?;
     plan.settings.prior.iter_mut().for_each(|prior| prior.wraps = true);
     Ok(plan)

@@ -5,18 +5,19 @@ use acestep_import::Magpie;
 use acestep_model::{Backend, Place, speech::magpie::Files};
 use acestep_speech::{
     Chunks, Made, Options, Spoken,
-    magpie::{Networks, Plan, Speaking},
+    magpie::{Networks, Plan, Speaking, tokenizers},
 };
 use anyhow::{Result, anyhow};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::runs::{by_codebook, plan};
 use crate::golden::sheet::Sheet;
 
-/// All stored texts.
+/// All stored texts, with the model of the archive. GGUF files of it must read the same ids in their
+/// languages, and those in f32 speak the same codes.
 pub(super) fn compare<B: Backend>(
     sheet: &mut Sheet<'_>,
-    model: &Magpie,
+    (model, ggufs): (&Magpie, Vec<&Magpie>),
     place: &Place<B>,
 ) -> Result<()> {
     sheet.inputs(|name| name.starts_with("batch.text"));
@@ -25,7 +26,7 @@ pub(super) fn compare<B: Backend>(
     }
     for tag in sheet.golden.tags(".codes") {
         if tag != "batch" {
-            sheet.attempt(&format!("{tag}."), |sheet| text(sheet, &tag, model, place))?;
+            sheet.attempt(&format!("{tag}."), |sheet| text(sheet, &tag, (model, &ggufs), place))?;
         }
     }
     Ok(())
@@ -48,7 +49,7 @@ fn spoken<B: Backend>(plan: Plan, networks: &Networks<'_, B>, chunks: Chunks) ->
 fn text<B: Backend>(
     sheet: &mut Sheet<'_>,
     tag: &str,
-    model: &Magpie,
+    (model, ggufs): (&Magpie, &[&Magpie]),
     place: &Place<B>,
 ) -> Result<()> {
     let note = sheet.golden.note(tag).clone();
@@ -58,6 +59,9 @@ fn text<B: Backend>(
     let whole = spoken(plan.clone(), &networks, whole)?;
     let (shape, codes) = by_codebook(&whole.frames.concat(), model.sizes().codebooks);
     sheet.exact(&format!("{tag}.codes"), &shape, &codes);
+    for gguf in ggufs {
+        same(gguf, &note, &plan, &whole, place)?;
+    }
     let streamed = spoken(plan, &networks, Chunks { first: 1, others: 3 })?;
     // The farther one of both is compared.
     let name = format!("{tag}.wave");
@@ -70,6 +74,33 @@ fn text<B: Backend>(
     let farther: Vec<f32> = farther.collect();
     let length = if whole.len() == streamed.len() { whole.len() } else { 0 };
     sheet.close_values(&name, &[length], &farther);
+    Ok(())
+}
+
+/// Compares a GGUF file of a model with its archive, which has this plan and result.
+fn same<B: Backend>(
+    gguf: &Magpie,
+    note: &Value,
+    expected: &Plan,
+    spoken_before: &Spoken,
+    place: &Place<B>,
+) -> Result<()> {
+    if !tokenizers(gguf)?.languages().contains(&expected.language) {
+        return Ok(());
+    }
+    let plan = plan(note, None, gguf)?;
+    let name = gguf.path().display();
+    if plan.chunks != expected.chunks {
+        return Err(anyhow!("`{name}` reads {:?}, not {:?}", plan.chunks, expected.chunks));
+    }
+    // A model without settings of a run has others.
+    let is_same = plan.settings == expected.settings && gguf.origin().types == ["F32"];
+    if is_same {
+        let networks = Networks::<B>::new(gguf, place.clone());
+        if spoken(plan, &networks, Chunks::default())?.frames != spoken_before.frames {
+            return Err(anyhow!("`{name}` speaks other codes than the archive"));
+        }
+    }
     Ok(())
 }
 

@@ -251,7 +251,8 @@ mod tests {
         assert!(same.codes.iter().all(|&share| share == 1.0), "{:?}", same.codes);
         assert_eq!((same.logits, same.sound), (0.0, 0.0));
         let near = of(DType::BF16);
-        assert!(near.logits > 1e-4 && near.logits < 0.05, "{}", near.logits);
+        // A CPU without arithmetic in bf16 rounds only weights, and these are bf16 in the file.
+        assert!((0.0..0.05).contains(&near.logits), "{}", near.logits);
         assert!(near.sound > 1e-4 && near.sound < 0.2, "{}", near.sound);
         assert!(near.text().contains("codebook 15"), "{}", near.text());
     }

@@ -2,7 +2,7 @@
 
 /// Values by their keys; those that were not used for the longest time go first.
 #[derive(Debug)]
-pub(super) struct Recent<K, V> {
+pub(crate) struct Recent<K, V> {
     most: usize,
     most_bytes: u64,
     /// The value that was used last is the last one.
@@ -11,12 +11,12 @@ pub(super) struct Recent<K, V> {
 
 impl<K: PartialEq, V: Clone> Recent<K, V> {
     /// At most `most` values of at most `most_bytes` bytes together.
-    pub(super) fn new(most: usize, most_bytes: u64) -> Self {
+    pub(crate) fn new(most: usize, most_bytes: u64) -> Self {
         Self { most, most_bytes, values: Vec::new() }
     }
 
     /// Returns a value.
-    pub(super) fn get(&mut self, key: &K) -> Option<V> {
+    pub(crate) fn get(&mut self, key: &K) -> Option<V> {
         let index = self.values.iter().position(|(own, ..)| own == key)?;
         let found = self.values.remove(index);
         let value = found.2.clone();
@@ -25,7 +25,7 @@ impl<K: PartialEq, V: Clone> Recent<K, V> {
     }
 
     /// Puts a value in; one that is too large by itself is not taken.
-    pub(super) fn put(&mut self, key: K, bytes: u64, value: V) {
+    pub(crate) fn put(&mut self, key: K, bytes: u64, value: V) {
         self.values.retain(|(own, ..)| *own != key);
         if bytes > self.most_bytes || self.most == 0 {
             return;

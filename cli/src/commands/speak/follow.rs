@@ -1,0 +1,59 @@
+//! The text of standard input, line by line while it arrives.
+
+use std::{
+    io,
+    sync::mpsc::{Receiver, RecvTimeoutError, sync_channel},
+    thread,
+    time::Duration,
+};
+
+use acestep_engine::{Action, Error, Observe, Unobserved, progress::check};
+use acestep_session::speech::Arriving;
+
+use crate::interrupt;
+
+/// Lines that are read before they are spoken.
+const AHEAD: usize = 64;
+/// Time between two looks at a wish to stop.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Lines of standard input.
+pub(super) struct Lines(Receiver<io::Result<String>>);
+
+impl Lines {
+    /// Begins to read.
+    pub(super) fn begin() -> Self {
+        let (sender, lines) = sync_channel(AHEAD);
+        thread::spawn(move || {
+            // Nobody takes lines any more when the program ends.
+            let _ = io::stdin().lines().try_for_each(|line| sender.send(line));
+        });
+        Self(lines)
+    }
+
+    /// Waits for the first line; empty if there is none. Ctrl-C ends the program.
+    ///
+    /// # Errors
+    /// [`Error::File`] if standard input cannot be read.
+    pub(super) fn first(&mut self) -> Result<String, Error> {
+        Ok(interrupt::at_once(|| self.more(&Unobserved))?.unwrap_or_default())
+    }
+}
+
+impl Arriving for Lines {
+    fn more(&mut self, observe: &dyn Observe) -> Result<Option<String>, Error> {
+        loop {
+            check(observe)?;
+            match self.0.recv_timeout(LOOK) {
+                Ok(Ok(line)) if line.trim().is_empty() => (),
+                Ok(Ok(line)) => return Ok(Some(line)),
+                Ok(Err(source)) => {
+                    let (action, path) = (Action::Read, "standard input".into());
+                    return Err(Error::File { action, path, source });
+                }
+                Err(RecvTimeoutError::Timeout) => (),
+                Err(RecvTimeoutError::Disconnected) => return Ok(None),
+            }
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! Layer norm in three passes over a row in the cache; plain operations take nine over all rows.
+
+use burn::tensor::{DType, TensorMetadata};
+use burn_flex::{Flex, FlexTensor};
+use pulp::{Simd, WithSimd};
+use rayon::prelude::*;
+
+use super::{
+    super::{primitive, reference, tensor},
+    WORTH_SHARING, contiguous, level,
+};
+
+/// Kernel of [`super::super::Backend::layer_norm`], for f32.
+pub(super) fn layer_norm(
+    x: FlexTensor,
+    weight: FlexTensor,
+    bias: Option<FlexTensor>,
+    epsilon: f64,
+) -> FlexTensor {
+    let is_f32 = [&x, &weight].into_iter().chain(&bias).all(|of| of.dtype() == DType::F32);
+    let width = x.shape()[1];
+    if !is_f32 || width == 0 {
+        let bias = bias.map(tensor);
+        let y = reference::layer_norm::<Flex, 2>(tensor(x), tensor(weight), bias, epsilon);
+        return primitive(y);
+    }
+    let (mut x, weight, bias) = (contiguous(x), contiguous(weight), bias.map(contiguous));
+    let weight = weight.storage::<f32>();
+    let bias = bias.as_ref().map(FlexTensor::storage::<f32>);
+    let arch = level::arch();
+    let norm = |x: &mut [f32]| arch.dispatch(Rows { x, weight, bias, epsilon });
+    // Whole rows for each core. A shared input is copied, which costs less than the norm.
+    let piece = width * (WORTH_SHARING / width).max(1);
+    let values = x.storage_mut::<f32>();
+    match values.len() <= piece {
+        true => norm(values),
+        false => values.par_chunks_mut(piece).for_each(norm),
+    }
+    x
+}
+
+/// Rows to normalise in place.
+struct Rows<'a> {
+    x: &'a mut [f32],
+    weight: &'a [f32],
+    bias: Option<&'a [f32]>,
+    epsilon: f64,
+}
+
+impl WithSimd for Rows<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Self { x, weight, bias, epsilon } = self;
+        let width = weight.len();
+        for x in x.chunks_exact_mut(width) {
+            let mean = sum(simd, x, 0.0, false) / width as f32;
+            let variance = sum(simd, x, mean, true) / width as f32;
+            let inverse = (variance + epsilon as f32).sqrt().recip();
+            for (x, weight) in x.iter_mut().zip(weight) {
+                *x = (*x - mean) * inverse * weight;
+            }
+            if let Some(bias) = bias {
+                x.iter_mut().zip(bias).for_each(|(x, bias)| *x += bias);
+            }
+        }
+    }
+}
+
+/// Returns the sum of `x - mean`, or of its squares.
+#[inline(always)]
+fn sum<S: Simd>(simd: S, x: &[f32], mean: f32, squared: bool) -> f32 {
+    let (vectors, rest) = S::as_simd_f32s(x);
+    let (mean_of, mut partial) = (simd.splat_f32s(mean), simd.splat_f32s(0.0));
+    for &vector in vectors {
+        let centred = simd.sub_f32s(vector, mean_of);
+        partial = match squared {
+            true => simd.mul_add_f32s(centred, centred, partial),
+            false => simd.add_f32s(partial, centred),
+        };
+    }
+    let mut sum = simd.reduce_sum_f32s(partial);
+    for &x in rest {
+        let centred = x - mean;
+        sum += if squared { centred * centred } else { centred };
+    }
+    sum
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::kernel::flex::level::tests::at_every_level;
+    use burn::tensor::Tensor;
+
+    use super::super::tests::{assert_close, random};
+    use super::*;
+
+    /// Rows with a mean far from zero too, with and without a bias.
+    #[test]
+    fn it_is_the_reference() {
+        at_every_level(|| {
+            for (rows, width) in [(1, 1), (3, 40), (5, 131), (300, 768)] {
+                let x = random([rows, width]) + 4.0;
+                let (weight, bias) = (random([width]), random([width]));
+                for bias in [None, Some(bias)] {
+                    let expected =
+                        reference::layer_norm(x.clone(), weight.clone(), bias.clone(), 1e-5);
+                    let ours = |x: Tensor<Flex, 2>| {
+                        let bias = bias.clone().map(primitive);
+                        tensor(layer_norm(primitive(x), primitive(weight.clone()), bias, 1e-5))
+                    };
+                    // With a shared input, and as a view.
+                    assert_close::<2>(ours(x.clone()), expected.clone(), 1e-5);
+                    let turned = x.clone().transpose().mul_scalar(1.0).transpose();
+                    assert_close::<2>(ours(turned), expected, 1e-5);
+                }
+            }
+        });
+    }
+}

@@ -1,0 +1,155 @@
+//! Text of a job that arrives while it is spoken: a file that grows, beside the sound.
+//!
+//! The server appends pieces, the worker reads them. A line is a piece of text as JSON, and `null` is the
+//! end. The worker tells in the resolved request how many pieces it took: who sent more knows that the
+//! run had ended.
+
+use std::{
+    fs,
+    io::{self, Read, Write},
+    path::{Path, PathBuf},
+    thread,
+    time::{Duration, Instant},
+};
+
+use acestep_engine::{Action, Error, Observe, progress::check};
+use acestep_session::speech::Arriving;
+
+/// The name of the file in the folder of the attempt.
+const TEXT: &str = "text.jsonl";
+/// Time between two looks at the file.
+const LOOK: Duration = Duration::from_millis(5);
+/// Time after which a text that nobody goes on with ends.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Appends pieces of text to those of a job, and its end.
+///
+/// # Errors
+/// If the file cannot be written.
+pub fn send(folder: &Path, texts: &[String], is_end: bool) -> io::Result<()> {
+    let mut lines = String::new();
+    for text in texts {
+        lines += &serde_json::to_string(text)?;
+        lines.push('\n');
+    }
+    if is_end {
+        lines += "null\n";
+    }
+    let mut file = fs::File::options().append(true).create(true).open(folder.join(TEXT))?;
+    file.write_all(lines.as_bytes())
+}
+
+/// Text on its way to a worker.
+#[derive(Debug)]
+pub struct Incoming {
+    path: PathBuf,
+    file: Option<fs::File>,
+    /// Bytes that are read and not taken.
+    rest: Vec<u8>,
+    taken: u64,
+    patience: Duration,
+}
+
+impl Incoming {
+    /// The text of the attempt with this folder.
+    pub fn of(folder: &Path) -> Self {
+        let path = folder.join(TEXT);
+        Self { path, file: None, rest: Vec::new(), taken: 0, patience: PATIENCE }
+    }
+
+    /// The number of pieces that were taken.
+    pub fn taken(&self) -> u64 {
+        self.taken
+    }
+
+    /// Reads what is new.
+    fn look(&mut self) -> io::Result<()> {
+        if self.file.is_none() {
+            self.file = match fs::File::open(&self.path) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+                found => Some(found?),
+            };
+        }
+        match &mut self.file {
+            Some(file) => file.read_to_end(&mut self.rest).map(drop),
+            None => Ok(()),
+        }
+    }
+
+    /// Takes the next line, if it is whole.
+    fn line(&mut self) -> Option<Vec<u8>> {
+        let end = self.rest.iter().position(|&byte| byte == b'\n')?;
+        let mut line: Vec<u8> = self.rest.drain(..=end).collect();
+        line.pop();
+        Some(line)
+    }
+}
+
+impl Arriving for Incoming {
+    fn more(&mut self, observe: &dyn Observe) -> Result<Option<String>, Error> {
+        let failed = |path: &Path, source| Error::File {
+            action: Action::Read,
+            path: path.to_owned(),
+            source,
+        };
+        let begin = Instant::now();
+        loop {
+            check(observe)?;
+            self.look().map_err(|source| failed(&self.path, source))?;
+            if let Some(line) = self.line() {
+                let read = serde_json::from_slice::<Option<String>>(&line);
+                let text = read.map_err(|error| failed(&self.path, error.into()))?;
+                self.taken += u64::from(text.is_some());
+                return Ok(text);
+            }
+            if begin.elapsed() >= self.patience {
+                return Ok(None);
+            }
+            thread::sleep(LOOK);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use acestep_engine::{Event, Unobserved};
+
+    use super::*;
+
+    struct Stopped;
+
+    impl Observe for Stopped {
+        fn event(&self, _: Event) {}
+
+        fn cancelled(&self) -> bool {
+            true
+        }
+    }
+
+    #[test]
+    fn pieces_come_in_order_and_then_the_end() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut incoming = Incoming::of(folder.path());
+        send(folder.path(), &["one \"two\"".to_owned(), "three\nfour".to_owned()], false)
+            .expect("sent");
+        let mut more = || incoming.more(&Unobserved).expect("read");
+        assert_eq!(more().as_deref(), Some("one \"two\""));
+        send(folder.path(), &[" five".to_owned()], true).expect("sent");
+        assert_eq!(more().as_deref(), Some("three\nfour"));
+        assert_eq!(more().as_deref(), Some(" five"));
+        assert_eq!(more(), None);
+        assert_eq!(incoming.taken(), 3);
+    }
+
+    #[test]
+    fn a_text_that_nobody_goes_on_with_ends_and_a_wish_to_stop_is_heard() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut incoming =
+            Incoming { patience: Duration::from_millis(20), ..Incoming::of(folder.path()) };
+        assert_eq!(incoming.more(&Unobserved).expect("nothing"), None);
+        // Half a line is not taken.
+        fs::write(folder.path().join(TEXT), "\"hal").expect("written");
+        assert_eq!(incoming.more(&Unobserved).expect("nothing"), None);
+        assert!(matches!(incoming.more(&Stopped), Err(Error::Cancelled)));
+    }
+}

@@ -1,0 +1,143 @@
+//! Files that grow: the system tells when something changes in a folder, so nobody looks again and again.
+//!
+//! Some file systems tell nothing, such as those of other machines. Who waits must look seldom, too.
+
+use std::{
+    collections::HashMap,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+};
+
+use notify::{RecommendedWatcher, RecursiveMode, Watcher};
+use tokio::sync::watch;
+
+/// The bell of each folder, and the number of its listeners.
+type Bells = Arc<Mutex<HashMap<PathBuf, (watch::Sender<()>, usize)>>>;
+/// The watcher, locked before the bells. Never while they are locked: it waits for its thread, which rings.
+type Shared = Arc<Mutex<RecommendedWatcher>>;
+
+/// The folders that a server watches.
+#[derive(Debug, Default)]
+pub(super) struct Growth {
+    bells: Bells,
+    /// None if the system cannot watch.
+    watcher: OnceLock<Option<Shared>>,
+}
+
+/// A folder that is watched, until this is dropped.
+#[derive(Debug)]
+pub(super) struct Watched {
+    folder: PathBuf,
+    changes: watch::Receiver<()>,
+    bells: Bells,
+    watcher: Shared,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Growth {
+    /// Watches a folder from now on; none if it is not there, or cannot be watched.
+    pub(super) fn watch(&self, folder: &Path) -> Option<Watched> {
+        // Some systems tell the true places of files.
+        let folder = folder.canonicalize().ok()?;
+        let watcher = self.watcher.get_or_init(|| start(self.bells.clone())).clone()?;
+        let mut watching = lock(&watcher);
+        let (changes, is_new) = {
+            let mut bells = lock(&self.bells);
+            let (bell, number) =
+                bells.entry(folder.clone()).or_insert_with(|| (watch::channel(()).0, 0));
+            *number += 1;
+            (bell.subscribe(), *number == 1)
+        };
+        if is_new && let Err(error) = watching.watch(&folder, RecursiveMode::NonRecursive) {
+            tracing::debug!(%error, "a folder cannot be watched");
+            lock(&self.bells).remove(&folder);
+            return None;
+        }
+        drop(watching);
+        Some(Watched { folder, changes, bells: self.bells.clone(), watcher })
+    }
+}
+
+fn start(bells: Bells) -> Option<Shared> {
+    let watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
+        let bells = lock(&bells);
+        match event {
+            // Readers open the file again and again.
+            Ok(event) if event.kind.is_access() && !event.need_rescan() => {}
+            Ok(event) if !event.need_rescan() => {
+                let places = event.paths.iter().flat_map(|path| [Some(&**path), path.parent()]);
+                for (bell, _) in places.flatten().filter_map(|folder| bells.get(folder)) {
+                    bell.send_replace(());
+                }
+            }
+            // Some changes were missed: each folder may have one.
+            Ok(_) | Err(_) => {
+                for (bell, _) in bells.values() {
+                    bell.send_replace(());
+                }
+            }
+        }
+    });
+    let watcher =
+        watcher.inspect_err(|error| tracing::warn!(%error, "files that grow are not watched"));
+    watcher.ok().map(|watcher| Arc::new(Mutex::new(watcher)))
+}
+
+impl Watched {
+    /// Waits for a change since the last call, or since the watch began.
+    pub(super) async fn changed(&mut self) {
+        // The sender lives as long as its last listener.
+        let _ = self.changes.changed().await;
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        let mut watching = lock(&self.watcher);
+        {
+            let mut bells = lock(&self.bells);
+            let Some((_, number)) = bells.get_mut(&self.folder) else { return };
+            *number -= 1;
+            if *number > 0 {
+                return;
+            }
+            bells.remove(&self.folder);
+        }
+        // A folder that was removed is not watched any more.
+        let _ = watching.unwatch(&self.folder);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn each_listener_of_a_folder_hears_of_its_files_and_no_other() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let [one, other] = ["one", "other"].map(|name| folder.path().join(name));
+        let growth = Growth::default();
+        assert!(growth.watch(&one).is_none(), "it is not there");
+        for folder in [&one, &other] {
+            std::fs::create_dir(folder).expect("a folder");
+        }
+        let mut listeners = [0; 2].map(|_| growth.watch(&one).expect("watched"));
+        let mut quiet = growth.watch(&other).expect("watched");
+        std::fs::write(one.join("file"), "text").expect("written");
+        for listener in &mut listeners {
+            listener.changed().await;
+        }
+        assert!(!quiet.changes.has_changed().expect("it is there"));
+        let [first, mut second] = listeners;
+        drop(first);
+        std::fs::write(one.join("more"), "text").expect("written");
+        second.changed().await;
+        std::fs::write(other.join("file"), "text").expect("written");
+        quiet.changed().await;
+        drop((second, quiet));
+        assert!(lock(&growth.bells).is_empty());
+    }
+}

@@ -1,0 +1,119 @@
+//! The body of a submission: JSON, or a form with files.
+
+use axum::{
+    body::Bytes,
+    extract::{DefaultBodyLimit, FromRequest, Multipart, Request},
+    http::StatusCode,
+};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use utoipa::ToSchema;
+
+use crate::{
+    http::{ApiError, Caller, JSON_BYTES, Server, files},
+    job::Kind,
+};
+
+/// A submission as JSON.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(in crate::http) struct NewJob {
+    /// The task; `generate` if it is left out.
+    #[serde(default = "generate")]
+    pub(super) kind: Kind,
+    /// The request of the task. For songs the keys of `acestep generate`, for speech of `speak`.
+    #[serde(default)]
+    pub(super) request: Map<String, Value>,
+    /// A title for people.
+    #[serde(default)]
+    pub(super) title: Option<String>,
+    /// Higher runs earlier: from -10 to 0, the usual one. A number beyond becomes the nearest of these.
+    #[serde(default)]
+    pub(super) priority: i64,
+}
+
+fn generate() -> Kind {
+    Kind::Generate
+}
+
+/// Reads a submission: JSON, or a form with the part `job` (or `request`) and files.
+pub(super) async fn read(
+    server: &Server,
+    caller: &Caller,
+    mut request: Request,
+) -> Result<NewJob, ApiError> {
+    if !files::is_form(request.headers()) {
+        DefaultBodyLimit::max(JSON_BYTES).apply(&mut request);
+        let bytes =
+            Bytes::from_request(request, &()).await.map_err(|error| match error.status() {
+                StatusCode::PAYLOAD_TOO_LARGE => {
+                    let message = "the JSON is larger than 1 MiB";
+                    ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", message)
+                        .hint("send files as a form, or with POST /v1/files")
+                }
+                _ => files::of_body(&error),
+            })?;
+        return parsed(&bytes);
+    }
+    let mut form = Multipart::from_request(request, &())
+        .await
+        .map_err(|error| ApiError::bad("bad_form", error.to_string()))?;
+    let mut new = None;
+    let mut sent = Map::new();
+    while let Some(mut field) = form.next_field().await.map_err(|error| files::of_form(&error))? {
+        let name = field.name().unwrap_or_default().to_owned();
+        match name.as_str() {
+            "job" | "request" => {
+                let text = files::text(&mut field, JSON_BYTES).await?;
+                let job = match name.as_str() {
+                    "job" => parsed(text.as_bytes())?,
+                    _ => NewJob {
+                        kind: Kind::Generate,
+                        request: object(text.as_bytes())?,
+                        title: None,
+                        priority: 0,
+                    },
+                };
+                if new.replace(job).is_some() {
+                    let message = "the form has its request twice: send `job` or `request`";
+                    return Err(ApiError::bad("bad_form", message));
+                }
+            }
+            _ => {
+                let file = files::receive(server, caller, field).await?;
+                if sent.insert(name.clone(), json!(file.id)).is_some() {
+                    let message = format!("the form has `{name}` twice");
+                    return Err(ApiError::bad("bad_form", message).param(name));
+                }
+            }
+        }
+    }
+    let Some(mut new) = new else {
+        return Err(ApiError::bad("bad_form", "the form has no part `job` or `request`"));
+    };
+    for (name, id) in sent {
+        if !files::fields().any(|field| field == name) {
+            let message = format!("no field of a request takes the file `{name}`");
+            let hint = format!("files are {}", files::fields().collect::<Vec<_>>().join(", "));
+            return Err(ApiError::bad("unknown_key", message).param(name).hint(hint));
+        }
+        new.request.insert(name, id);
+    }
+    Ok(new)
+}
+
+/// Reads a JSON object; a key with two values is refused.
+fn object(bytes: &[u8]) -> Result<Map<String, Value>, ApiError> {
+    let text = std::str::from_utf8(bytes)
+        .map_err(|_| ApiError::bad("bad_json", "the request is not UTF-8"))?;
+    acestep_music::request::object(text).map_err(|error| ApiError::from(crate::error::of(&error)))
+}
+
+fn parsed(bytes: &[u8]) -> Result<NewJob, ApiError> {
+    // First as an object, so that a repeated key is found.
+    let object = object(bytes)?;
+    serde_json::from_value(Value::Object(object)).map_err(|error| {
+        ApiError::bad("bad_json", format!("the job cannot be read: {error}"))
+            .hint(r#"send {"kind": "generate", "request": {"caption": ".."}}"#)
+    })
+}

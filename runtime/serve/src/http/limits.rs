@@ -1,0 +1,39 @@
+//! Limits of a server.
+
+use std::time::Duration;
+
+/// Limits of a server.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// The most jobs that wait.
+    pub queue: u64,
+    /// The most jobs of one client that wait.
+    pub queue_of_one: u64,
+    /// The largest upload, in bytes.
+    pub upload: usize,
+    /// The most bytes of all files that clients sent.
+    pub files: u64,
+    /// The most bytes of the files of one client.
+    pub files_of_one: u64,
+    /// The most files of one client.
+    pub files_number_of_one: u64,
+    /// The longest part of a sound that is read, in seconds.
+    pub seconds: f64,
+    /// The longest time that a request waits for its job.
+    pub wait: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            queue: 200,
+            queue_of_one: 200,
+            upload: 256 << 20,
+            files: 20_000_000_000,
+            files_of_one: 20_000_000_000,
+            files_number_of_one: 10_000,
+            seconds: f64::from(acestep_engine::audio::read::MOST_SECONDS),
+            wait: Duration::from_secs(600),
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! Messages of a client.
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::ApiError;
+
+/// A message of a client.
+#[derive(Debug, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(super) enum Sent {
+    /// A text to speak, after what waits.
+    Tts {
+        #[serde(flatten)]
+        request: Map<String, Value>,
+    },
+    /// More of a text.
+    Append {
+        text: String,
+        #[serde(flatten)]
+        settings: Map<String, Value>,
+    },
+    /// The end of a text.
+    End,
+    /// The voice of all later texts.
+    SetVoice {
+        #[serde(flatten)]
+        voice: Map<String, Value>,
+    },
+    /// The wish to stop.
+    Cancel,
+    /// A sign of life, which is answered.
+    Ping,
+    /// The answer to a sign of life.
+    Pong,
+    /// The end of the connection.
+    Close,
+}
+
+impl Sent {
+    /// Reads a message.
+    ///
+    /// # Errors
+    /// A text that is no message.
+    pub(super) fn read(text: &str) -> Result<Self, ApiError> {
+        serde_json::from_str(text).map_err(|error| {
+            let message = format!("the message cannot be read: {error}");
+            ApiError::bad("bad_message", message)
+                .hint(r#"send {"type": "tts", "text": "Good morning."}"#)
+        })
+    }
+}

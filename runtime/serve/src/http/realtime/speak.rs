@@ -1,0 +1,219 @@
+//! A text of a connection: a job whose samples are sent while they are made, and whose text may grow.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+
+use super::{Gone, Message, Session, facts, pieces};
+use crate::{
+    arriving,
+    http::{ApiError, Submission, stream},
+    job::{Job, Kind, State as JobState},
+};
+
+/// Text of a job that may grow.
+#[derive(Debug, Default)]
+pub(super) struct Open {
+    /// The pieces after the first.
+    pieces: Vec<String>,
+    /// The number of these pieces that are on disk.
+    written: usize,
+    /// True if no more will come.
+    pub(super) is_ended: bool,
+    /// True if the end is on disk too.
+    is_closed: bool,
+}
+
+impl Open {
+    /// Takes all of the text, as its end.
+    pub(super) fn end(&mut self, text: &mut String) {
+        self.pieces.extend(pieces::take(text, true));
+        self.is_ended = true;
+    }
+}
+
+impl Session {
+    /// Puts a job into the queue, before the jobs of other clients.
+    pub(super) async fn submit(
+        &mut self,
+        kind: Kind,
+        request: Map<String, Value>,
+    ) -> Result<Uuid, ApiError> {
+        let submission = Submission { priority: 1, ..Submission::default() };
+        let put = self.server.submit(&self.caller, kind, request, submission).await?;
+        Ok(put.job.id)
+    }
+
+    /// Speaks one text, and takes messages meanwhile.
+    pub(super) async fn speak(&mut self, request: Map<String, Value>) -> Result<(), Gone> {
+        let may_grow = request.get("append") == Some(&Value::Bool(true));
+        let name = request.get("model").and_then(Value::as_str).map(str::to_owned);
+        let id = match self.submit(Kind::Speak, request).await {
+            Ok(id) => id,
+            Err(error) => return self.error(error).await,
+        };
+        let facts = facts(&self.server, name).await;
+        let rate = facts.map(|(_, speech)| speech.sample_rate);
+        self.send(json!({ "event": "job", "id": id, "sample_rate": rate })).await?;
+        self.open = may_grow.then(Open::default);
+        if let Some(open) = self.open.as_mut().filter(|_| self.has_ended) {
+            self.has_ended = false;
+            open.end(&mut self.text);
+        }
+        let result = self.follow(id).await;
+        self.open = None;
+        if result.is_err() {
+            // The client is gone: nobody hears the rest.
+            if let Err(error) = self.server.store.cancel(id).await {
+                tracing::warn!(%error, "the job of a lost client goes on");
+            }
+        }
+        result
+    }
+
+    /// Sends the text that came to a job that may grow.
+    async fn grow(&mut self, folder: &Path) -> Result<(), ApiError> {
+        let Some(open) = self.open.as_mut().filter(|open| !open.is_closed) else { return Ok(()) };
+        if !open.is_ended {
+            open.pieces.extend(pieces::take(&mut self.text, false));
+        }
+        let new = open.pieces[open.written..].to_vec();
+        if new.is_empty() && !open.is_ended {
+            return Ok(());
+        }
+        open.written = open.pieces.len();
+        open.is_closed = open.is_ended;
+        let (folder, is_end) = (folder.to_owned(), open.is_ended);
+        let sent = tokio::task::spawn_blocking(move || arriving::send(&folder, &new, is_end)).await;
+        let sent = sent.map_err(|_| ApiError::internal("the text cannot be sent"))?;
+        sent.map_err(|error| ApiError::from(crate::worker::of_files(&error)))
+    }
+
+    /// Puts text back that came after the end of a job.
+    fn take_back(&mut self, job: Option<&Job>) {
+        let Some(open) = self.open.take() else { return };
+        let resolved = job.and_then(|job| job.resolved.as_ref());
+        let taken = resolved.and_then(|resolved| resolved["appended"].as_u64()).unwrap_or(0);
+        let left: String = open.pieces.iter().skip(taken as usize).map(String::as_str).collect();
+        self.text.insert_str(0, &left);
+        self.has_ended = open.is_ended && !self.text.trim().is_empty();
+    }
+
+    async fn follow(&mut self, id: Uuid) -> Result<(), Gone> {
+        // Later texts do not undo a wish to stop.
+        let mut is_stopped = false;
+        let following = stream::follow(self.server.clone(), self.caller.clone(), id);
+        let mut following = Box::pin(following);
+        let mut sound = loop {
+            tokio::select! {
+                sound = &mut following => match sound {
+                    Ok(sound) => break sound,
+                    Err(error) => return self.without_sound(id, is_stopped, error).await,
+                },
+                message = self.socket.recv() => {
+                    if self.take(message).await? {
+                        is_stopped = true;
+                        self.stop(id).await;
+                    }
+                }
+            }
+        };
+        drop(following);
+        let folder: PathBuf = sound.folder().to_owned();
+        let mut chunks = 0u64;
+        loop {
+            if let Err(error) = self.grow(&folder).await {
+                return self.without_sound(id, is_stopped, error).await;
+            }
+            // A message that came is taken before more sound is sent.
+            let next = tokio::select! {
+                biased;
+                message = self.socket.recv() => {
+                    if self.take(message).await? {
+                        is_stopped = true;
+                        self.stop(id).await;
+                    }
+                    continue;
+                }
+                next = sound.next() => next,
+            };
+            match next {
+                Ok(Some(bytes)) if !is_stopped => {
+                    chunks += 1;
+                    self.samples(&bytes, false).await?;
+                }
+                Ok(Some(_)) => {}
+                Ok(None) => break,
+                Err(error) => {
+                    let error = ApiError::new(
+                        axum::http::StatusCode::INTERNAL_SERVER_ERROR,
+                        "failed",
+                        error.to_string(),
+                    );
+                    return self.without_sound(id, is_stopped, error).await;
+                }
+            }
+        }
+        let job = self.server.job(&self.caller, id).await;
+        if !is_stopped {
+            self.take_back(job.as_ref().ok());
+        }
+        match job {
+            // Sound may be missing, even if the job was done before it could stop.
+            Ok(_) if is_stopped => self.cancelled(id).await,
+            Ok(job) if job.state == JobState::Cancelled => self.cancelled(id).await,
+            Ok(job) => {
+                if self.is_framed {
+                    chunks += 1;
+                    self.samples(&[], true).await?;
+                }
+                let seed = job.resolved.as_ref().map(|resolved| resolved["seed"].clone());
+                let done = json!({
+                    "event": "done", "id": id, "seed": seed, "chunks": chunks,
+                    "notices": job.notices,
+                });
+                self.send(done).await
+            }
+            Err(error) => self.error(error).await,
+        }
+    }
+
+    /// Sends samples.
+    async fn samples(&mut self, bytes: &[u8], is_last: bool) -> Result<(), Gone> {
+        let message = match self.is_framed {
+            true => [&[u8::from(is_last)], bytes].concat(),
+            false => bytes.to_vec(),
+        };
+        Ok(self.socket.send(Message::Binary(message.into())).await?)
+    }
+
+    /// Tells why the sound of a job ends early.
+    async fn without_sound(
+        &mut self,
+        id: Uuid,
+        is_stopped: bool,
+        error: ApiError,
+    ) -> Result<(), Gone> {
+        self.check_end().await?;
+        let job = self.server.job(&self.caller, id).await.ok();
+        if !is_stopped && error.error.code == "no_sound" {
+            // The worker is on another machine: it had the first piece alone.
+            self.take_back(job.as_ref());
+        }
+        if is_stopped || job.is_some_and(|job| job.state == JobState::Cancelled) {
+            return self.cancelled(id).await;
+        }
+        self.error(error).await
+    }
+
+    pub(super) async fn cancelled(&mut self, id: Uuid) -> Result<(), Gone> {
+        self.send(json!({ "event": "cancelled", "id": id })).await
+    }
+
+    pub(super) async fn stop(&mut self, id: Uuid) {
+        if let Err(error) = self.server.store.cancel(id).await {
+            tracing::warn!(%error, "a job cannot be cancelled");
+        }
+    }
+}

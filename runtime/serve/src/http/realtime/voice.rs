@@ -1,0 +1,119 @@
+//! The voice of a connection: recordings that are read once, before the first text.
+
+use std::time::Duration;
+
+use acestep_session::speech::FILES;
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+
+use super::{Gone, Session, facts};
+use crate::{
+    http::{ApiError, input},
+    job::{Kind, State as JobState},
+};
+
+/// Time between two looks at the end of a job, if nothing tells it.
+const LOOK: Duration = Duration::from_secs(5);
+
+/// The field of a model whose state after recordings can be kept.
+const SNAPSHOT: &str = "snapshot";
+
+impl Session {
+    /// Takes a voice for all later texts, and says when its state is in memory.
+    pub(super) async fn set_voice(&mut self, voice: Map<String, Value>) -> Result<(), Gone> {
+        let mut voice = match self.stored(voice).await {
+            Ok(voice) => voice,
+            Err(error) => return self.error(error).await,
+        };
+        let name = voice.get("model").and_then(Value::as_str).map(str::to_owned);
+        let facts = facts(&self.server, name.or(self.model.clone())).await;
+        let fields = facts.map(|(_, speech)| speech.fields).unwrap_or_default();
+        let is_file = |field: &str| FILES.contains(&field);
+        if fields.iter().any(|field| field == SNAPSHOT) && voice.keys().any(|field| is_file(field))
+        {
+            // The state after the recordings serves every text.
+            voice.entry(SNAPSHOT).or_insert(Value::Bool(true));
+        }
+        if !voice.is_empty() {
+            let mut request = self.with_model(voice.clone());
+            request.insert("voice_only".into(), true.into());
+            if !self.read_voice(request).await? {
+                return Ok(());
+            }
+        }
+        let mut ready = json!({ "event": "voice_ready" });
+        for field in fields.iter().filter(|field| is_file(field) || *field == "voice") {
+            ready[field] = voice.contains_key(field).into();
+        }
+        self.voice = voice;
+        self.send(ready).await
+    }
+
+    /// Stores the recordings of a message, which are base64, `data:` addresses or ids of files.
+    async fn stored(&mut self, voice: Map<String, Value>) -> Result<Map<String, Value>, ApiError> {
+        let mut stored = Map::new();
+        for (field, value) in voice {
+            // The content of a file tells its format.
+            if value.is_null() || field == "clear" || field.starts_with("format_") {
+                continue;
+            }
+            let value = match &value {
+                Value::String(text) if FILES.contains(&&*field) => {
+                    let (server, caller) = (&self.server, &self.caller);
+                    let is_whole = text.starts_with("data:") || Uuid::parse_str(text).is_ok();
+                    let id = match is_whole {
+                        true => input::sound(server, caller, &field, text).await?,
+                        false => input::base64(server, caller, &field, text).await?,
+                    };
+                    Value::String(id)
+                }
+                other => other.clone(),
+            };
+            stored.insert(field, value);
+        }
+        Ok(stored)
+    }
+
+    /// Brings a voice into the memory of a worker. True if it is there.
+    async fn read_voice(&mut self, request: Map<String, Value>) -> Result<bool, Gone> {
+        let submitted = self.submit(Kind::Speak, request).await;
+        let id = match submitted {
+            Ok(id) => id,
+            Err(error) => {
+                self.error(error).await?;
+                return Ok(false);
+            }
+        };
+        self.send(json!({ "event": "warming", "message": "the voice is read", "id": id })).await?;
+        let mut is_stopped = false;
+        loop {
+            self.check_end().await?;
+            let (server, caller) = (self.server.clone(), self.caller.clone());
+            let job = tokio::select! {
+                job = server.wait(&caller, id, LOOK) => job,
+                message = self.socket.recv() => {
+                    let taken = self.take(message).await;
+                    if taken.is_err() || taken.is_ok_and(|is_stopped| is_stopped) {
+                        is_stopped = true;
+                        self.stop(id).await;
+                    }
+                    continue;
+                }
+            };
+            let job = match job {
+                Ok(job) if job.state.is_ended() => job,
+                Ok(_) => continue,
+                Err(error) => {
+                    self.error(error).await?;
+                    return Ok(false);
+                }
+            };
+            match (job.state, job.error) {
+                (JobState::Done, _) if !is_stopped => return Ok(true),
+                (JobState::Failed, Some(error)) => self.error(error.into()).await?,
+                _ => self.cancelled(id).await?,
+            }
+            return Ok(false);
+        }
+    }
+}

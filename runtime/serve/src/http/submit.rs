@@ -1,0 +1,74 @@
+//! The way of a request into the queue. Every face submits through here.
+
+use serde_json::{Map, Value};
+
+use super::{ApiError, Caller, Server, files, quota::Place, sent};
+use crate::{
+    job::{Kind, NewJob},
+    store::Put,
+};
+
+/// Settings of a submission that are no part of the request.
+#[derive(Debug, Clone, Default)]
+pub struct Submission {
+    /// A second submission with the same key is the first one.
+    pub idempotency_key: Option<String>,
+    /// Higher runs earlier.
+    pub priority: i64,
+    /// A title for people.
+    pub title: Option<String>,
+    /// Notices of the face that took the request.
+    pub notices: Vec<String>,
+}
+
+impl Server {
+    /// Checks a request and puts it into the queue. Every face submits through this function.
+    ///
+    /// # Errors
+    /// A request that cannot be run; 429 if the queue is full.
+    pub async fn submit(
+        &self,
+        caller: &Caller,
+        kind: Kind,
+        request: Map<String, Value>,
+        submission: Submission,
+    ) -> Result<Put, ApiError> {
+        // A client that sends its job again gets it, even while the queue is full.
+        if let Some(key) = &submission.idempotency_key
+            && let Some(job) = self.store.keyed(caller.0.clone(), key.clone()).await?
+        {
+            sent::refuse();
+            return Ok(Put { job, existed: true });
+        }
+        let _place = Place::take(self, caller).await?;
+        let named = files::check(self, caller, kind, &request).await?;
+        let catalog = self.catalog.clone();
+        let copy = request.clone();
+        // Headers of a model are read from disk.
+        let checked = tokio::task::spawn_blocking(move || catalog.check(kind, &copy))
+            .await
+            .map_err(|_| ApiError::internal("the check of the request failed"))??;
+        let Submission { idempotency_key, priority, title, mut notices } = submission;
+        notices.extend(checked.notices);
+        let job = NewJob {
+            idempotency_key,
+            priority,
+            title,
+            notices,
+            ..NewJob::new(kind, checked.model, Value::Object(request), &caller.0)
+        };
+        // Before the job is stored: a client that goes away meanwhile must not take its files along.
+        sent::take(&job.request);
+        let put = self.store.put(job).await?;
+        if put.existed {
+            // The job of this key has files of its own.
+            sent::refuse();
+        } else if let Err(error) = files::are_there(self, &named).await {
+            // Removed in between: see `maintenance::remove_files`.
+            self.store.cancel(put.job.id).await?;
+            sent::refuse();
+            return Err(error);
+        }
+        Ok(put)
+    }
+}

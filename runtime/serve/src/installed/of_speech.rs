@@ -1,0 +1,103 @@
+//! The models of speech of this machine, and their voices.
+
+use std::sync::{Arc, PoisonError};
+
+use acestep_session::speech::{self, Fields, SpeechModel};
+use serde_json::{Map, Value, json};
+
+use super::Installed;
+use crate::{
+    catalog::{Checked, Family, Model, Speech, Voice},
+    error::of,
+    job::JobError,
+    request::{SpeechRequest, format},
+};
+
+impl Installed {
+    /// Opens a model of speech, or takes the one that was opened before.
+    ///
+    /// # Errors
+    /// If it cannot be opened.
+    pub(super) fn opened(&self, name: &str) -> Result<Arc<dyn SpeechModel>, acestep_engine::Error> {
+        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        opened.retain(|(own, model)| own != name || model.is_unchanged());
+        if let Some((_, model)) = opened.iter().find(|(own, _)| own == name) {
+            return Ok(model.clone());
+        }
+        let model = speech::open(Some(name), &mut Fields::new(), None, &self.layout)?;
+        let model: Arc<dyn SpeechModel> = Arc::from(model);
+        opened.push((name.to_owned(), model.clone()));
+        Ok(model)
+    }
+
+    /// Checks a request for speech.
+    pub(super) fn check_speech(&self, object: &Map<String, Value>) -> Result<Checked, JobError> {
+        let request = SpeechRequest::read(object)?;
+        format(request.audio_format.as_deref())?;
+        let name = request.model.unwrap_or_else(|| self.speech_model.clone());
+        self.require(Family::Speech, "model", &name)?;
+        let model = self.opened(&name).map_err(|error| of(&error))?;
+        if request.timestamps.is_some() && !model.has_word_times() {
+            let message = format!("`{name}` does not tell the times of words");
+            let hint = "leave `timestamps` out, or take a dialogue model";
+            return Err(JobError::new("bad_value", message).param("timestamps").hint(hint));
+        }
+        if request.append && !model.can_append() {
+            let message = format!("`{name}` takes no text while it speaks");
+            let hint = "send whole texts, or take a dialogue model";
+            return Err(JobError::new("bad_value", message).param("append").hint(hint));
+        }
+        let voices = self.voices.as_ref();
+        model.check(&request.text, &request.fields, voices).map_err(|error| of(&error))?;
+        Ok(Checked { model: Some(self.common_name(&name)), notices: Vec::new() })
+    }
+
+    /// Returns the models of speech.
+    pub(super) fn speech_models(&self) -> Vec<Model> {
+        let mut models = Vec::new();
+        for (id, about) in self.names(Family::Speech) {
+            let opened = self.opened(&id).ok();
+            let supports = opened.iter().flat_map(|model| model.languages()).collect();
+            let speech = opened.as_deref().map(facts);
+            let (family, is_default) = (Family::Speech, id == self.speech_model);
+            let defaults = json!({});
+            models.push(Model { id, family, is_default, about, supports, defaults, speech });
+        }
+        models
+    }
+
+    /// Returns the voices of all models, and the kept ones.
+    pub(super) fn all_voices(&self) -> Vec<Voice> {
+        let mut voices = Vec::new();
+        for (model, _) in self.names(Family::Speech) {
+            let Ok(opened) = self.opened(&model) else { continue };
+            let preset = |id: String| Voice { id, model: model.clone(), is_kept: false };
+            voices.extend(opened.voices().into_iter().map(preset));
+        }
+        let kept = self.voices.as_ref();
+        for id in self.kept_names() {
+            if let Some(found) = kept.and_then(|voices| speech::read_kept(voices, &id).ok()) {
+                let model = self.common_name(&found.model);
+                voices.push(Voice { id, model, is_kept: true });
+            }
+        }
+        voices
+    }
+
+    fn kept_names(&self) -> Vec<String> {
+        self.voices.as_ref().and_then(|voices| voices.names().ok()).unwrap_or_default()
+    }
+}
+
+/// Returns what clients need to know of a model of speech.
+pub(super) fn facts(model: &dyn SpeechModel) -> Speech {
+    let own = ["chunk_frames", "audio_format"].into_iter();
+    let timestamps = model.has_word_times().then_some("timestamps");
+    let fields = model.takes().into_iter().chain(own).chain(timestamps);
+    Speech {
+        sample_rate: model.sample_rate(),
+        fields: fields.map(str::to_owned).collect(),
+        has_word_times: model.has_word_times(),
+        can_append: model.can_append(),
+    }
+}

@@ -1,0 +1,102 @@
+//! Descriptions of files that clients sent.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use async_nats::jetstream::kv;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use super::{Nats, StoreError, follow::Follower, parsed, table::error, text_of};
+use crate::{
+    job::Millis,
+    store::{File, Stored},
+};
+
+/// A file, as it lies in the bucket.
+#[derive(Serialize, Deserialize)]
+struct InBucket {
+    owner: String,
+    name: String,
+    bytes: u64,
+    sha256: String,
+    created: Millis,
+}
+
+fn file(id: Uuid, value: &[u8]) -> Result<File, StoreError> {
+    let InBucket { owner, name, bytes, sha256, created } = parsed(value)?;
+    Ok(File { id, owner, name, bytes, sha256, created })
+}
+
+/// All files, as this process last saw them.
+#[derive(Debug, Default)]
+pub(super) struct Files(Mutex<BTreeMap<Uuid, File>>);
+
+impl Files {
+    fn all(&self) -> MutexGuard<'_, BTreeMap<Uuid, File>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Follower for Files {
+    fn take(&self, entry: &kv::Entry) {
+        let Ok(id) = Uuid::parse_str(&entry.key) else { return };
+        match (entry.operation, file(id, &entry.value)) {
+            (kv::Operation::Put, Ok(file)) => drop(self.all().insert(id, file)),
+            (kv::Operation::Put, Err(error)) => {
+                // A newer version of the program may write what this one cannot read.
+                tracing::warn!(%id, %error, "the description of a file cannot be read");
+            }
+            (kv::Operation::Delete | kv::Operation::Purge, _) => drop(self.all().remove(&id)),
+        }
+    }
+}
+
+impl Nats {
+    pub(super) async fn put_description(&self, new: File) -> Result<(), StoreError> {
+        let File { id, owner, name, bytes, sha256, created } = new;
+        let stored = InBucket { owner, name, bytes, sha256, created };
+        let put = self.files.put(id.to_string(), text_of(&stored)?).await;
+        put.map(|_| ()).map_err(|why| error(&why))
+    }
+
+    pub(super) async fn file_of(&self, id: Uuid) -> Result<Option<File>, StoreError> {
+        // Not with a question for the key, which a copy that is behind may answer.
+        self.followed_files.caught_up().await?;
+        Ok(self.known_files.all().get(&id).cloned())
+    }
+
+    pub(super) async fn files_of(
+        &self,
+        owner: &str,
+        after: Option<Uuid>,
+        limit: u32,
+    ) -> Result<Vec<File>, StoreError> {
+        self.followed_files.caught_up().await?;
+        let all = self.known_files.all();
+        let own = all.values().filter(|file| file.owner == owner);
+        let later = own.filter(|file| after.is_none_or(|after| file.id > after));
+        Ok(later.take(limit as usize).cloned().collect())
+    }
+
+    pub(super) async fn numbers_of_files(&self, owner: &str) -> Result<Stored, StoreError> {
+        self.followed_files.caught_up().await?;
+        let mut stored = Stored::default();
+        for file in self.known_files.all().values() {
+            stored.bytes += file.bytes;
+            if file.owner == owner {
+                stored.own_bytes += file.bytes;
+                stored.own_files += 1;
+            }
+        }
+        Ok(stored)
+    }
+
+    pub(super) async fn files_before(&self, before: Millis) -> Result<Vec<File>, StoreError> {
+        self.followed_files.caught_up().await?;
+        let all = self.known_files.all();
+        Ok(all.values().filter(|file| file.created < before).cloned().collect())
+    }
+}

@@ -1,0 +1,121 @@
+//! A bucket as a process knows it: all changes, in their order.
+
+use std::{
+    sync::{Arc, Weak},
+    time::Instant,
+};
+
+use async_nats::jetstream::kv;
+use futures_util::StreamExt;
+use tokio::{sync::watch, task::JoinHandle, time};
+
+use super::{PATIENCE, PAUSE};
+use crate::store::StoreError;
+
+/// All keys of a bucket.
+const ALL: &str = ">";
+
+/// A reader of the changes of a bucket.
+pub(super) trait Follower: Send + Sync + 'static {
+    /// Takes a change over. The changes of a key come in their order; one may come again.
+    fn take(&self, entry: &kv::Entry);
+}
+
+/// A bucket that is followed, until this is dropped.
+#[derive(Debug)]
+pub(super) struct Followed {
+    bucket: kv::Store,
+    /// The last revision that came.
+    reached: watch::Receiver<u64>,
+    task: JoinHandle<()>,
+}
+
+impl Drop for Followed {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Followed {
+    /// Follows a bucket from now on; returns when all keys of before are known.
+    ///
+    /// # Errors
+    /// If the bucket cannot be watched.
+    pub(super) async fn new<F: Follower>(
+        bucket: &kv::Store,
+        follower: &Arc<F>,
+    ) -> Result<Self, StoreError> {
+        let first = bucket.watch_with_history(ALL).await;
+        let mut first = first.map_err(|error| StoreError::nats(&error))?;
+        let (sender, reached) = watch::channel(0);
+        let status = bucket.status().await.map_err(|error| StoreError::nats(&error))?;
+        if status.values() > 0 {
+            while let Some(entry) = first.next().await {
+                let entry = entry.map_err(|error| StoreError::nats(&error))?;
+                follower.take(&entry);
+                sender.send_replace(entry.revision);
+                if entry.seen_current {
+                    break;
+                }
+            }
+        }
+        let (watched, follower) = (bucket.clone(), Arc::downgrade(follower));
+        let task = tokio::spawn(async move {
+            let mut watch = Some(first);
+            while follower.strong_count() > 0 {
+                if let Some(watch) = &mut watch {
+                    follow(watch, &follower, &sender).await;
+                }
+                // The watch ended: a new one begins with the newest state of all keys.
+                time::sleep(PAUSE).await;
+                watch = watched.watch_with_history(ALL).await.ok();
+            }
+        });
+        Ok(Self { bucket: bucket.clone(), reached, task })
+    }
+
+    /// Waits until every change is known that was answered before this call, by whatever process.
+    ///
+    /// # Errors
+    /// If the servers do not answer.
+    pub(super) async fn caught_up(&self) -> Result<(), StoreError> {
+        let end = Instant::now() + PATIENCE;
+        let last = loop {
+            match self.bucket.stream.get_info().await {
+                Ok(info) => break info.state.last_sequence,
+                Err(error) if Instant::now() > end => return Err(StoreError::nats(&error)),
+                Err(_) => time::sleep(PAUSE).await,
+            }
+        };
+        let mut reached = self.reached.clone();
+        match time::timeout(PATIENCE, reached.wait_for(|reached| *reached >= last)).await {
+            Ok(Ok(_)) => Ok(()),
+            Ok(Err(_)) | Err(_) => {
+                let why = "the changes of the queue do not come".to_owned();
+                Err(StoreError { why, is_full: false })
+            }
+        }
+    }
+}
+
+async fn follow<F: Follower>(
+    watch: &mut kv::Watch,
+    follower: &Weak<F>,
+    reached: &watch::Sender<u64>,
+) {
+    while let Some(entry) = watch.next().await {
+        let Some(follower) = follower.upgrade() else { return };
+        match entry {
+            Ok(entry) => {
+                follower.take(&entry);
+                // A watch that began again repeats old changes.
+                reached.send_if_modified(|reached| {
+                    let is_newer = entry.revision > *reached;
+                    *reached = entry.revision.max(*reached);
+                    is_newer
+                });
+            }
+            Err(error) => return tracing::warn!(%error, "the watch of the queue ended"),
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! Files that clients sent.
+
+use std::{fs, io, path::PathBuf, time::Duration};
+
+use uuid::Uuid;
+
+use super::{Objects, missing_is_fine, sync_folder};
+
+impl Objects {
+    /// Keeps a complete upload as the file `id`, and sends it to where all machines reach it.
+    ///
+    /// # Errors
+    /// If it cannot be stored.
+    pub fn keep_file(&self, whole: tempfile::TempPath, id: Uuid) -> io::Result<()> {
+        whole.persist(self.file(id)).map_err(|error| error.error)?;
+        sync_folder(&self.incoming())?;
+        let Some(elsewhere) = &self.elsewhere else { return Ok(()) };
+        elsewhere.put(&format!("files/{id}"), &self.file(id))?;
+        self.copies.added(&self.root);
+        Ok(())
+    }
+
+    /// The place of a file that a client sent. With files elsewhere: after [`Objects::prepare`].
+    pub fn file(&self, id: Uuid) -> PathBuf {
+        self.root.join(format!("files/{id}"))
+    }
+
+    /// Removes a file that a client sent.
+    ///
+    /// # Errors
+    /// If it cannot be removed.
+    pub fn remove_file(&self, id: Uuid) -> io::Result<()> {
+        if let Some(elsewhere) = &self.elsewhere {
+            elsewhere.remove(&format!("files/{id}"))?;
+        }
+        missing_is_fine(fs::remove_file(self.file(id)))
+    }
+
+    /// Returns the files of clients that are older than `age`: those elsewhere, if files lie there.
+    ///
+    /// # Errors
+    /// If they cannot be listed.
+    pub fn files_older_than(&self, age: Duration) -> io::Result<Vec<Uuid>> {
+        let id = |name: &str| Uuid::parse_str(name).ok();
+        if let Some(elsewhere) = &self.elsewhere {
+            let names = elsewhere.older_than("files", age)?;
+            return Ok(names.iter().filter_map(|name| id(name)).collect());
+        }
+        let mut ids = Vec::new();
+        for entry in fs::read_dir(self.incoming())? {
+            let entry = entry?;
+            // It may be removed meanwhile.
+            let Ok(time) = entry.metadata().and_then(|data| data.modified()) else { continue };
+            if time.elapsed().is_ok_and(|since| since >= age) {
+                ids.extend(id(&entry.file_name().to_string_lossy()));
+            }
+        }
+        Ok(ids)
+    }
+
+    /// Removes parts of uploads that nobody wrote to for `age`.
+    ///
+    /// # Errors
+    /// If one cannot be removed.
+    pub fn remove_parts(&self, age: Duration) -> io::Result<()> {
+        for entry in fs::read_dir(self.incoming())? {
+            let entry = entry?;
+            let is_part = entry.file_name().to_string_lossy().starts_with(".tmp");
+            // A part may become a file meanwhile.
+            let Ok(time) = entry.metadata().and_then(|data| data.modified()) else { continue };
+            if is_part && time.elapsed().is_ok_and(|since| since >= age) {
+                missing_is_fine(fs::remove_file(entry.path()))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The folder of files that clients sent, for files that are not complete yet.
+    pub fn incoming(&self) -> PathBuf {
+        self.root.join("files")
+    }
+}

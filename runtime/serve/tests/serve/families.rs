@@ -1,0 +1,521 @@
+//! Speech of every family, with the tiny models and their real networks.
+
+use std::{
+    fs,
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+};
+
+use acestep_engine::{Audio, Device, Encoding, Engine, Existing, Format, Unobserved, save_audio};
+use acestep_import::Layout;
+use acestep_serve::{
+    http::{Security, Server},
+    installed::Installed,
+    runner::{self, Start},
+    worker::Worker,
+};
+use acestep_session::speech::{self, Fields, Sink, Wanted};
+use acestep_speech::{Options, Spoken, Voices};
+use burn::tensor::DType;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::runtime::Handle;
+
+use crate::{
+    realtime::Socket,
+    support::{Queue, Running, quick},
+    web::{body, bytes, client, form, get, post},
+};
+
+const ENGINE: Engine = Engine { device: Device::Cpu, dtype: DType::F32 };
+/// The tiny models under the names of released ones.
+const MODELS: [(&str, &str); 4] = [
+    ("checkpoints_dia2/Dia2-tiny-alt", "Dia2-1B"),
+    ("checkpoints_dia2/mimi", "mimi"),
+    ("checkpoints_magpie/magpie_tts_multilingual_357m", "magpie_tts_multilingual_357m"),
+    (
+        "checkpoints_magpie/nemo-nano-codec-22khz-1.89kbps-21.5fps",
+        "nemo-nano-codec-22khz-1.89kbps-21.5fps",
+    ),
+];
+const SCRIPT: &str =
+    "[S1] hello there, [S2] my friend. <break time=\"0.2s\"/> how are you [S1] fine";
+
+/// A server with a worker of real networks.
+struct Real {
+    running: Running,
+    layout: Layout,
+    voices: Voices,
+    is_draining: &'static AtomicBool,
+    folder: TempDir,
+}
+
+impl Drop for Real {
+    fn drop(&mut self) {
+        self.is_draining.store(true, Ordering::Relaxed);
+    }
+}
+
+fn layout(models: &Path) -> Layout {
+    let goldens = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/goldens");
+    for (from, to) in MODELS {
+        let to = models.join(to);
+        fs::create_dir_all(&to).expect("a folder");
+        for entry in fs::read_dir(goldens.join(from)).expect("the goldens are here") {
+            let path = entry.expect("an entry").path();
+            fs::copy(&path, to.join(path.file_name().expect("a name"))).expect("a copy");
+        }
+    }
+    Layout::new([models.to_owned()])
+}
+
+impl Real {
+    async fn start() -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let layout = layout(&folder.path().join("models"));
+        let voices = Voices::new(folder.path().join("voices"));
+        let installed = || {
+            let (model, speech) = (Some("tiny".to_owned()), Some("dia2-1b".to_owned()));
+            Installed::new(layout.clone(), Some(voices.clone()), model, speech)
+        };
+        let queue = Queue::open(&folder.path().join("data"), None).await;
+        let catalog = Arc::new(installed());
+        let change = |server: &mut Server| {
+            server.catalog = catalog;
+            server.is_ready.store(true, Ordering::Relaxed);
+        };
+        let running = Running::over(&queue, Security::default(), 0, 0, change).await;
+        let is_draining: &'static AtomicBool = Box::leak(Box::default());
+        let (runtime, installed) = (Handle::current(), installed());
+        thread::spawn(move || {
+            let Queue { store, objects } = queue;
+            let (name, is_ending) = ("real".to_owned(), Arc::default());
+            let (times, hangs) = (quick(), || ());
+            let worker = Worker { name, store, objects, times, is_draining, is_ending, hangs };
+            let start = Start { warm: None, ready: &|| () };
+            let run = runner::run(&worker, &runtime, &installed, ENGINE, start);
+            run.expect("a device").expect("a queue");
+        });
+        Self { running, layout, voices, is_draining, folder }
+    }
+
+    /// Runs a job, and returns it.
+    async fn job(&self, request: Value) -> Value {
+        let url = self.running.url("/v1/jobs?wait=60");
+        client(move || body(post(&url, &json!({ "kind": "speak", "request": request })))).await
+    }
+
+    async fn output(&self, job: &Value, name: &str) -> Vec<u8> {
+        let id = job["id"].as_str().unwrap_or_else(|| panic!("{job:#}"));
+        let url = self.running.url(&format!("/v1/jobs/{id}/outputs/{name}"));
+        client(move || bytes(get(&url))).await
+    }
+
+    /// Sends a file, and returns its id.
+    async fn send(&self, file: Vec<u8>) -> Value {
+        let url = self.running.url("/v1/files");
+        client(move || body(form(&url, &[], &[("file", &file)]))["id"].clone()).await
+    }
+
+    /// Speaks as the command line does, and returns the samples of the file.
+    fn own(&self, model: &str, text: &str, fields: Value) -> Vec<u8> {
+        let Value::Object(mut fields) = fields else { panic!("fields") };
+        let seed = fields.remove("seed").and_then(|seed| seed.as_u64()).expect("a seed");
+        let model = speech::open(Some(model), &mut Fields::new(), None, &self.layout);
+        let model = model.expect("a model");
+        let texts = vec![text.to_owned()];
+        let voices = Some(&self.voices);
+        let wanted = Wanted { texts, fields, seed, voices, lines: false };
+        let ready = model.prepare(wanted, &mut Vec::new()).expect("a good request");
+        let mut sink = Kept(None);
+        ready.speak(ENGINE, Options::default(), None, &Unobserved, &mut sink).expect("speech");
+        let path = self.folder.path().join("own.wav");
+        let encoding = Encoding::new(Format::Wav16);
+        let audio = sink.0.expect("a result").audio;
+        save_audio(&path, &audio, &encoding, None, Existing::Replace).expect("a file");
+        fs::read(path).expect("a file")[44..].to_vec()
+    }
+}
+
+struct Kept(Option<Spoken>);
+
+impl Sink for Kept {
+    fn samples(&mut self, _: &[f32]) -> Result<(), acestep_engine::Error> {
+        Ok(())
+    }
+
+    fn done(&mut self, _: usize, spoken: Spoken) -> Result<(), acestep_engine::Error> {
+        self.0 = Some(spoken);
+        Ok(())
+    }
+}
+
+/// A recording of 0.8 s, and its words.
+fn recording(pitch: f32) -> (Vec<u8>, Value) {
+    let sample = |i: usize| {
+        let t = i as f32 / 24_000.0;
+        0.4 * (t * pitch).sin() * (1.0 + (t * 31.0).sin()) / 2.0
+    };
+    let audio = Audio { channels: vec![(0..19_200).map(sample).collect()], sample_rate: 24_000 };
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("a.wav");
+    save_audio(&path, &audio, &Encoding::new(Format::Wav16), None, Existing::Keep).expect("a file");
+    let words = json!([
+        { "text": "hello", "start": 0.05, "end": 0.2 },
+        { "text": "there", "start": 0.31, "end": 0.6 },
+    ]);
+    (fs::read(path).expect("a file"), words)
+}
+
+/// Each family: its model, a text, fields of its own, and samples per second.
+fn families() -> [(&'static str, &'static str, Value, u32); 3] {
+    [
+        ("tiny-speech", "Hello there.", json!({ "voice": "ryan", "max_new_tokens": 8 }), 24_000),
+        ("dia2-1b", SCRIPT, json!({ "max_steps": 30, "cfg_filter_k": 3 }), 24_000),
+        (
+            "magpie-357m",
+            "The old dog.",
+            json!({ "voice": "2", "language": "en", "max_decoder_steps": 12, "cfg_scale": 2.0 }),
+            22_050,
+        ),
+    ]
+}
+
+/// Row 2: the same seed and the same voice give the same sound.
+#[tokio::test(flavor = "multi_thread")]
+async fn row_02_speech_of_each_family_is_that_of_the_command_line_and_of_its_stream() {
+    let real = Real::start().await;
+    for (model, text, fields, rate) in families() {
+        let mut request = fields.clone();
+        request["seed"] = 4.into();
+        let own = real.own(model, text, request.clone());
+        assert!(own.len() > 2000, "{model}: {} bytes", own.len());
+        request["text"] = text.into();
+        request["model"] = model.into();
+        let job = real.job(request.clone()).await;
+        assert_eq!(job["state"], "done", "{job:#}");
+        let file = real.output(&job, "1.wav").await;
+        assert!(file[44..] == own, "{model}: {} and {} bytes", file.len() - 44, own.len());
+        let found = u32::from_le_bytes(file[24..28].try_into().expect("four bytes"));
+        assert_eq!(found, rate, "{model}");
+        // As OpenAI's clients ask, with samples while they are made.
+        let mut asked = fields;
+        for (key, value) in [
+            ("input", json!(text)),
+            ("model", json!(model)),
+            ("seed", json!(4)),
+            ("response_format", json!("pcm")),
+        ] {
+            asked[key] = value;
+        }
+        let url = real.running.url("/v1/audio/speech");
+        let (header, streamed) = client(move || {
+            let answer = post(&url, &asked);
+            let header = answer.headers().get("x-sample-rate").cloned();
+            (header, bytes(answer))
+        })
+        .await;
+        assert_eq!(header.expect("a rate").to_str().expect("ASCII"), rate.to_string());
+        assert!(streamed == own, "{model}: {} and {} bytes", streamed.len(), own.len());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn models_tell_their_fields_voices_and_languages() {
+    let real = Real::start().await;
+    let urls = ["/v1/server", "/v1/models"].map(|path| real.running.url(path));
+    let [server, models] = client(move || urls.map(|url| body(get(&url)))).await;
+    let of = |id: &str| {
+        let all = server["models"].as_array().expect("models");
+        all.iter().find(|model| model["id"] == id).unwrap_or_else(|| panic!("{id}")).clone()
+    };
+    let has = |id: &str, field: &str| {
+        of(id)["speech"]["fields"].as_array().expect("fields").contains(&json!(field))
+    };
+    assert!(has("dia2-1b", "speaker_1") && has("dia2-1b", "words_2"));
+    assert!(has("dia2-1b", "voice") && !has("dia2-1b", "instruct"));
+    assert!(has("magpie-357m", "language") && !has("magpie-357m", "reference"));
+    assert!(has("tiny-speech", "instruct") && !has("tiny-speech", "cfg_scale"));
+    assert_eq!(of("magpie-357m")["speech"]["sample_rate"], 22_050);
+    assert_eq!(of("dia2-1b")["speech"]["can_append"], true);
+    let languages = of("magpie-357m")["supports"].as_array().expect("languages").len();
+    assert_eq!(languages, 7, "of the tokenizers of the tiny archive");
+    let voices = server["voices"].as_array().expect("voices").iter();
+    let of_magpie = voices.filter(|voice| voice["model"] == "magpie-357m").count();
+    assert_eq!(of_magpie, 5);
+    let ids = models["data"].as_array().expect("models").iter().map(|model| model["id"].clone());
+    assert!(ids.into_iter().any(|id| id == "magpie-357m"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wrong_field_voice_or_model_is_refused_by_name() {
+    let real = Real::start().await;
+    let id = real.send(recording(900.0).0).await;
+    for (request, status, code, words) in [
+        (
+            json!({ "model": "dia2-1b", "reference": id }),
+            400,
+            "unknown_key",
+            "takes no `reference`",
+        ),
+        (json!({ "model": "dia2-1b", "voice": "x" }), 404, "voice_not_found", "`x`"),
+        (json!({ "model": "dia2-1b", "top_p": 0.5 }), 400, "unknown_key", "top_p"),
+        (json!({ "model": "magpie-357m", "voice": "Nobody" }), 404, "voice_not_found", "Nobody"),
+        (json!({ "model": "magpie-357m", "language": "xx" }), 400, "bad_value", "xx"),
+        (json!({ "model": "magpie-357m", "instruct": "x" }), 400, "unknown_key", "instruct"),
+        (json!({ "model": "magpie-357m", "text": " " }), 400, "bad_value", "nothing to say"),
+        (json!({ "model": "tiny-speech", "voice": "Nobody" }), 400, "bad_value", "Nobody"),
+        (json!({ "model": "tiny-speech", "cfg_scale": 2 }), 400, "unknown_key", "cfg_scale"),
+        (json!({ "model": "tiny-speech", "append": true }), 400, "bad_value", "while it speaks"),
+        (
+            json!({ "model": "tiny-speech", "timestamps": "srt" }),
+            400,
+            "bad_value",
+            "times of words",
+        ),
+        (json!({ "model": "dia2-3b" }), 404, "model_not_found", "dia2-3b"),
+        (json!({ "model": "dia2-1b", "cfg_scale": 0 }), 400, "out_of_range", "cfg_scale"),
+        (json!({ "model": "dia2-1b", "cfg_scale": "x" }), 400, "bad_value", "invalid type"),
+        (json!({ "model": "dia2-1b", "chunk_frames": 0 }), 400, "bad_value", "chunk_frames"),
+        (json!({ "model": "dia2-1b", "timestamps": "doc" }), 400, "bad_value", "timestamps"),
+        (json!({ "model": "dia2-1b", "words_1": [] }), 400, "bad_value", "no words"),
+        (json!({ "model": "dia2-1b", "snapshot": true }), 400, "conflict", "speaker_1"),
+        (
+            json!({ "model": "dia2-1b", "speaker_1": "/etc/passwd" }),
+            404,
+            "file_not_found",
+            "speaker_1",
+        ),
+        (json!({ "model": "dia2-1b", "text": "<break time=\"1,5s\"/>" }), 400, "bad_value", "1,5s"),
+    ] {
+        let url = real.running.url("/v1/jobs");
+        let mut sent = request.clone();
+        if sent.get("text").is_none() {
+            sent["text"] = "hello".into();
+        }
+        let job = json!({ "kind": "speak", "request": sent });
+        let (found, error) = client(move || {
+            let answer = post(&url, &job);
+            (answer.status().as_u16(), body(answer)["error"].clone())
+        })
+        .await;
+        assert_eq!((found, &error["code"]), (status, &json!(code)), "{request}: {error:#}");
+        assert!(error.to_string().contains(words), "{request}: {error:#}");
+    }
+}
+
+/// Words of a script are a result. A recording without words is refused, with them it speaks as the command
+/// line does.
+#[tokio::test(flavor = "multi_thread")]
+async fn row_13_recordings_with_words_give_a_dialogue_their_voices() {
+    let real = Real::start().await;
+    let (sound, words) = recording(900.0);
+    let id = real.send(sound.clone()).await;
+    let text_of_words = real.send(words.to_string().into_bytes()).await;
+    let mut request = json!({
+        "model": "dia2-1b", "text": SCRIPT, "seed": 4, "max_steps": 30, "speaker_1": id,
+    });
+    let url = real.running.url("/v1/jobs");
+    let job = json!({ "kind": "speak", "request": request });
+    let refused = client(move || body(post(&url, &job))).await;
+    assert_eq!(refused["error"]["code"], "bad_value", "{refused:#}");
+    let path = real.folder.path().join("me.wav");
+    fs::write(&path, sound).expect("written");
+    let fields = json!({ "speaker_1": path, "words_1": words, "seed": 4, "max_steps": 30 });
+    let own = real.own("dia2-1b", SCRIPT, fields);
+    request["timestamps"] = "srt".into();
+    // Once as the words, once as their file: the second takes the codes from memory.
+    for words in [words, text_of_words] {
+        request["words_1"] = words;
+        let job = real.job(request.clone()).await;
+        assert_eq!(job["state"], "done", "{job:#}");
+        assert!(real.output(&job, "1.wav").await[44..] == own, "another sound");
+        let json = real.output(&job, "1.words.json").await;
+        let found: Value = serde_json::from_slice(&json).expect("JSON");
+        assert_eq!(found[0]["text"], "hello", "{found:#}");
+        let srt = String::from_utf8(real.output(&job, "1.words.srt").await).expect("text");
+        assert!(srt.starts_with("1\n00:00:0"), "{srt}");
+    }
+}
+
+/// Rows 20, 32: the greeting, samples, the end. Text that arrives letter by letter is spoken as the whole.
+#[tokio::test(flavor = "multi_thread")]
+async fn row_23_text_that_arrives_while_it_is_spoken_is_spoken_as_the_whole() {
+    let real = Real::start().await;
+    let request = json!({ "model": "dia2-1b", "text": SCRIPT, "seed": 4, "max_steps": 60 });
+    let job = real.job(request).await;
+    let whole = real.output(&job, "1.wav").await[44..].to_vec();
+    let mut socket = Socket::at(&real.running, "/v1/realtime").await;
+    let (ready, _) = socket.heard().await;
+    assert_eq!((&ready["event"], &ready["sample_rate"]), (&json!("ready"), &json!(24_000)));
+    assert!(ready["version"].is_string() && ready["model"] == "dia2-1b", "{ready}");
+    for letter in SCRIPT.chars() {
+        socket.send(json!({ "type": "append", "text": letter, "seed": 4, "max_steps": 60 })).await;
+    }
+    socket.send(json!({ "type": "end" })).await;
+    let (job, _) = socket.heard().await;
+    assert_eq!((&job["event"], &job["sample_rate"]), (&json!("job"), &json!(24_000)), "{job}");
+    let (done, heard) = socket.heard().await;
+    assert_eq!(done["event"], "done", "{done}");
+    assert!(done["chunks"].as_u64() > Some(0));
+    assert!(heard == whole, "{} and {} bytes", heard.len(), whole.len());
+    // Another text on the same connection, whole.
+    socket
+        .send(
+            json!({ "type": "tts", "text": SCRIPT, "seed": 4, "max_steps": 60, "chunk_frames": 3 }),
+        )
+        .await;
+    assert_eq!(socket.heard().await.0["event"], "job");
+    let (done, heard) = socket.heard().await;
+    assert!(done["event"] == "done" && heard == whole, "{done}");
+}
+
+/// Rows 17 to 19, 22 and 26: the state after recordings is read once, said to be there, and restored: the
+/// second text with a seed is the first one.
+#[tokio::test(flavor = "multi_thread")]
+async fn row_22_a_voice_is_read_once_and_every_text_begins_from_its_state() {
+    let real = Real::start().await;
+    let (sound, words) = recording(900.0);
+    let (other, _) = recording(1700.0);
+    let mut socket = Socket::at(&real.running, "/v1/realtime?model=dia2-1b").await;
+    assert_eq!(socket.heard().await.0["event"], "ready");
+    socket.send(json!({ "type": "ping" })).await;
+    assert_eq!(socket.heard().await.0["event"], "pong");
+    socket.send(json!({ "type": "set_voice", "speaker_1": real.send(sound).await })).await;
+    let (error, _) = socket.heard().await;
+    assert_eq!(error["error"]["param"], "words_1", "{error}");
+    let speaker = real.send(recording(900.0).0).await;
+    let voice = json!({ "type": "set_voice", "speaker_1": speaker, "words_1": words });
+    let both = base64(&other);
+    let both = json!({
+        "type": "set_voice", "speaker_1": speaker, "words_1": words,
+        "speaker_2": both, "format_2": ".wav", "words_2": words,
+    });
+    let mut all = Vec::new();
+    for voice in [&voice, &both, &voice] {
+        socket.send(voice.clone()).await;
+        assert_eq!(socket.heard().await.0["event"], "warming");
+        let (ready, _) = socket.heard().await;
+        assert_eq!(ready["event"], "voice_ready", "{ready}");
+        assert_eq!(ready["speaker_1"], true);
+        assert_eq!(ready["speaker_2"], voice["speaker_2"].is_string());
+        for text in ["[S1] hello there", "[S2] no", "[S1] hello there"] {
+            let text = json!({ "type": "tts", "text": text, "seed": 4, "max_steps": 40 });
+            socket.send(text).await;
+            assert_eq!(socket.heard().await.0["event"], "job");
+            let (done, heard) = socket.heard().await;
+            assert_eq!(done["event"], "done", "{done}");
+            assert!(heard.len() > 1920 && heard.len().is_multiple_of(3840), "{}", heard.len());
+            all.push(heard);
+        }
+    }
+    let [a, b, again, c, .., last] = &all[..] else { panic!("nine texts") };
+    assert!(a == again && a == last, "the state is restored");
+    assert!(a != b && a != c, "another text, another voice");
+    // Without its voice the model makes one up.
+    socket.send(json!({ "type": "set_voice", "clear": true })).await;
+    let (ready, _) = socket.heard().await;
+    assert_eq!((&ready["event"], &ready["speaker_1"]), (&json!("voice_ready"), &json!(false)));
+    let text = json!({ "type": "tts", "text": "[S1] hello there", "seed": 4, "max_steps": 40 });
+    socket.send(text).await;
+    assert_eq!(socket.heard().await.0["event"], "job");
+    assert!(&socket.heard().await.1 != a, "no voice is left");
+    socket.send(json!({ "type": "close" })).await;
+    assert_eq!(socket.heard().await.0, Value::Null);
+}
+
+fn base64(bytes: &[u8]) -> String {
+    use base64::{Engine as _, engine::general_purpose::STANDARD};
+    STANDARD.encode(bytes)
+}
+
+/// Rows 21 and 24: wrong settings are an error with a word, and the connection stays open.
+#[tokio::test(flavor = "multi_thread")]
+async fn row_21_nonsense_is_an_error_and_the_next_text_is_spoken() {
+    let real = Real::start().await;
+    let mut socket = Socket::at(&real.running, "/v1/realtime").await;
+    assert_eq!(socket.heard().await.0["event"], "ready");
+    for (nonsense, code) in [
+        (json!({ "type": "sing" }), "bad_message"),
+        (json!({ "type": "tts", "text": "hello", "temperature": -1 }), "out_of_range"),
+        (json!({ "type": "tts", "text": "hello", "instruct": "x" }), "unknown_key"),
+        (json!({ "type": "tts", "text": "hello", "voice": "x" }), "voice_not_found"),
+        (json!({ "type": "tts", "text": "x".repeat(70_000) }), "too_long"),
+        (
+            json!({ "type": "set_voice", "speaker_2": "AAAA", "words_2": recording(1.0).1 }),
+            "conflict",
+        ),
+    ] {
+        socket.send(nonsense.clone()).await;
+        let (mut event, _) = socket.heard().await;
+        if event["event"] == "warming" {
+            event = socket.heard().await.0;
+        }
+        assert_eq!(event["error"]["code"], code, "{nonsense:.80}: {event}");
+    }
+    let text = json!({ "type": "tts", "text": "[S1] no", "seed": 1, "max_steps": 30 });
+    socket.send(text).await;
+    assert_eq!(socket.heard().await.0["event"], "job");
+    assert_eq!(socket.heard().await.0["event"], "done");
+    let other = Socket::at(&real.running, "/v1/realtime?model=magpie-357m").await.heard().await.0;
+    assert_eq!(other["sample_rate"], 22_050, "{other}");
+}
+
+/// Rows 27 to 32: a byte before the samples of each message, 0 until the last one, then `done`.
+#[tokio::test(flavor = "multi_thread")]
+async fn row_32_a_client_of_stream_dia2_hears_a_text_with_its_marks() {
+    let real = Real::start().await;
+    let text = "[S1] hello there";
+    let request = json!({ "model": "dia2-1b", "text": text, "seed": 4, "max_steps": 40 });
+    let job = real.job(request).await;
+    let whole = real.output(&job, "1.wav").await[44..].to_vec();
+    let mut socket = Socket::at(&real.running, "/ws/stream_tts").await;
+    let ready = socket.messages().await.0;
+    assert_eq!((&ready["event"], &ready["sample_rate"]), (&json!("ready"), &json!(24_000)));
+    let text =
+        json!({ "type": "tts", "text": text, "seed": 4, "max_steps": 40, "chunk_frames": 1 });
+    socket.send(text).await;
+    assert_eq!(socket.messages().await.0["event"], "job");
+    let (done, messages) = socket.messages().await;
+    assert_eq!(done["event"], "done", "{done}");
+    assert_eq!(done["chunks"], messages.len());
+    let (last, others) = messages.split_last().expect("a message");
+    assert_eq!(last, &[1]);
+    assert!(others.iter().all(|message| message[0] == 0));
+    let heard: Vec<u8> = others.iter().flat_map(|message| &message[1..]).copied().collect();
+    assert!(heard == whole, "{} and {} bytes", heard.len(), whole.len());
+}
+
+/// Rows 1 and 19: a voice that `acestep voice make` kept begins every text.
+#[tokio::test(flavor = "multi_thread")]
+async fn row_19_a_kept_voice_of_a_dialogue_speaks_as_on_the_command_line() {
+    let real = Real::start().await;
+    let (sound, words) = recording(900.0);
+    let path = real.folder.path().join("me.wav");
+    fs::write(&path, sound).expect("written");
+    let fields = json!({ "speaker_1": path, "words_1": words });
+    let fields = fields.as_object().expect("an object").clone();
+    let model = speech::open(Some("dia2-1b"), &mut Fields::new(), None, &real.layout);
+    let model = model.expect("a model");
+    let ready = model.prepare_voice(fields, ENGINE, &mut Vec::new()).expect("recordings");
+    let kept = ready.keep(ENGINE, &Unobserved).expect("a voice");
+    real.voices.create().expect("a folder");
+    kept.write(&real.voices.path("both").expect("a name"), Existing::Keep).expect("written");
+    let listed = real.running.url("/v1/audio/voices");
+    let listed = client(move || body(get(&listed))).await;
+    let listed = listed["voices"].as_array().expect("voices").clone();
+    let both = listed.iter().find(|voice| voice["id"] == "both").expect("the voice is listed");
+    assert_eq!((&both["model"], &both["is_kept"]), (&json!("dia2-1b"), &json!(true)));
+    let text = "[S1] hello there";
+    let own = real.own("dia2-1b", text, json!({ "voice": "both", "seed": 4, "max_steps": 40 }));
+    let request = json!({ "text": text, "voice": "both", "seed": 4, "max_steps": 40 });
+    for time in ["first", "from memory"] {
+        let job = real.job(request.clone()).await;
+        assert_eq!(job["resolved"]["voice"], "both", "{job:#}");
+        assert!(real.output(&job, "1.wav").await[44..] == own, "{time}");
+    }
+}

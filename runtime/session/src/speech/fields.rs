@@ -1,0 +1,78 @@
+//! Fields of a request, taken out by name.
+
+use acestep_engine::Error;
+use acestep_speech::SpeechError;
+use serde_json::{Map, Value};
+
+/// Fields of a request by name, as in JSON: those of the model's family, `voice`, and files by their
+/// paths.
+pub type Fields = Map<String, Value>;
+
+/// Fields of all families whose values are paths of files.
+pub const FILES: [&str; 7] =
+    ["reference", "speaker_1", "words_1", "speaker_2", "words_2", "pinyin", "open_jtalk"];
+
+/// True for the value of a field of [`FILES`] that is the content of the file itself.
+pub fn is_content(value: &Value) -> bool {
+    matches!(value, Value::Array(_) | Value::Object(_))
+}
+
+/// Takes a text out of the fields.
+///
+/// # Errors
+/// A value of another type.
+pub(crate) fn text(fields: &mut Fields, field: &'static str) -> Result<Option<String>, Error> {
+    match fields.remove(field) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text)),
+        Some(other) => Err(not_a(field, &other, "a text")),
+    }
+}
+
+/// Takes true or false out of the fields.
+///
+/// # Errors
+/// A value of another type.
+pub(crate) fn flag(fields: &mut Fields, field: &'static str) -> Result<bool, Error> {
+    match fields.remove(field) {
+        None | Some(Value::Null) => Ok(false),
+        Some(Value::Bool(flag)) => Ok(flag),
+        Some(other) => Err(not_a(field, &other, "true or false")),
+    }
+}
+
+fn not_a(field: &'static str, value: &Value, what: &str) -> Error {
+    let (value, why) = (value.to_string(), format!("use {what}"));
+    Error::BadValue { field, value, why, near: None }
+}
+
+/// Refuses a field that is not of the family's `known`; the hint names the fields that the model `takes`.
+///
+/// # Errors
+/// [`SpeechError::UnknownField`].
+pub(crate) fn check_fields(
+    fields: &Fields,
+    known: &[&str],
+    takes: Vec<&'static str>,
+    model: &str,
+) -> Result<(), Error> {
+    match fields.keys().find(|field| !known.contains(&field.as_str())) {
+        None => Ok(()),
+        Some(field) => {
+            let (model, field) = (model.to_owned(), field.clone());
+            let known = takes.into_iter().map(str::to_owned).collect();
+            Err(SpeechError::UnknownField { model, field, known }.into())
+        }
+    }
+}
+
+/// Returns the fields of a family that users give: all but the text and the fields in `hidden`, and then
+/// the fields in `files`.
+pub(crate) fn taken(
+    known: &[&'static str],
+    hidden: &[&str],
+    files: &[&'static str],
+) -> Vec<&'static str> {
+    let is_shown = |field: &&str| !["text", "script"].contains(field) && !hidden.contains(field);
+    known.iter().copied().filter(is_shown).chain(files.iter().copied()).collect()
+}

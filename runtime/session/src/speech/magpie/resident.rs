@@ -1,0 +1,132 @@
+//! Magpie TTS with networks that stay in memory; its voices are part of them.
+
+use std::{cell::RefCell, path::Path, sync::Arc};
+
+use acestep_engine::{Engine, Error, Lent, Notice, Observe};
+use acestep_model::{Backend, Place, speech::magpie::Checkpoint};
+use acestep_speech::{
+    Options,
+    magpie::{Networks, Pinyin, Plan},
+};
+use serde_json::json;
+
+use super::{
+    super::{
+        Fields, Sink, SpeechModel, Wanted,
+        files::Seen,
+        recent::Recent,
+        resident::{Arriving, Ready, SpeechOn, VOICES, no_more},
+    },
+    check_memory,
+    prepare::{Speaker, read, table},
+    speak_with,
+};
+
+/// A model with its networks.
+pub(in super::super) struct Resident<B: Backend> {
+    model: Arc<Speaker>,
+    networks: Networks<'static, B>,
+    /// Tables of syllables that were used last.
+    tables: RefCell<Recent<Seen, Arc<Pinyin>>>,
+}
+
+impl<B: Backend> Resident<B> {
+    /// A model whose networks are loaded when they are needed.
+    ///
+    /// # Errors
+    /// [`Error::Checkpoint`] if its files do not have the networks.
+    pub(in super::super) fn new(model: Speaker, place: Place<B>) -> Result<Self, Error> {
+        model.model.check::<B>(&place.device).map_err(Error::checkpoint)?;
+        let model = Arc::new(model);
+        let checkpoint = model.model.clone() as Arc<dyn Checkpoint<B>>;
+        let networks = Networks::of(Lent::Shared(checkpoint), place);
+        Ok(Self { model, networks, tables: RefCell::new(Recent::new(VOICES.0, VOICES.1)) })
+    }
+
+    /// Reads a table of syllables, or takes the one in memory.
+    fn table(&self, path: &Path) -> Result<Arc<Pinyin>, Error> {
+        let seen = Seen::of(path)?;
+        if let Some(known) = self.tables.borrow_mut().get(&seen) {
+            return Ok(known);
+        }
+        let (bytes, read) = (seen.bytes, Arc::new(table(path)?));
+        self.tables.borrow_mut().put(seen, bytes, read.clone());
+        Ok(read)
+    }
+}
+
+impl<B: Backend> SpeechOn<B> for Resident<B> {
+    fn model(&self) -> &dyn SpeechModel {
+        &*self.model
+    }
+
+    fn load(&self) -> Result<(), Error> {
+        self.networks.encoder()?;
+        self.networks.decoder()?;
+        self.networks.local_transformer()?;
+        self.networks.codec_decoder().map(drop)
+    }
+
+    fn prepare(
+        &self,
+        wanted: Wanted<'_>,
+        _notices: &mut Vec<Notice>,
+    ) -> Result<Box<dyn Ready + '_>, Error> {
+        let Wanted { texts, fields, seed, lines, .. } = wanted;
+        let decided = fields.clone();
+        let mut read = read(fields, &self.model)?;
+        let pinyin = read.pinyin.take().map(|path| self.table(Path::new(&path))).transpose()?;
+        let first = read.with_words()?;
+        let text = texts.first().cloned().unwrap_or_default();
+        let plans = self.model.plans(&first, texts, seed, pinyin.as_deref())?;
+        Ok(Box::new(Turn { on: self, text, fields: decided, plans, lines }))
+    }
+}
+
+/// Texts that were planned.
+struct Turn<'a, B: Backend> {
+    on: &'a Resident<B>,
+    /// The first text.
+    text: String,
+    fields: Fields,
+    plans: Vec<Plan>,
+    lines: bool,
+}
+
+impl<B: Backend> Ready for Turn<'_, B> {
+    fn check_memory(&self, engine: Engine, options: Options) -> Result<(), Error> {
+        check_memory(&self.plans, &self.on.model.model, engine, options)
+    }
+
+    fn decided(&self) -> Fields {
+        let mut fields = self.fields.clone();
+        fields.remove("pinyin");
+        fields.remove("open_jtalk");
+        if let Some(plan) = self.plans.first() {
+            fields.insert("text".to_owned(), json!(self.text));
+            fields.insert("voice".to_owned(), json!(plan.voice));
+            fields.insert("language".to_owned(), json!(plan.language));
+        }
+        fields
+    }
+
+    fn has_voice(&self) -> bool {
+        false
+    }
+
+    fn load_voice(&self, _observe: &dyn Observe) -> Result<(), Error> {
+        self.on.load()
+    }
+
+    fn speak(
+        &self,
+        options: Options,
+        more: Option<&mut dyn Arriving>,
+        observe: &dyn Observe,
+        sink: &mut dyn Sink,
+    ) -> Result<Vec<Notice>, Error> {
+        no_more(more, self.on.model().name())?;
+        let (plans, options) = (self.plans.clone(), (options, self.lines));
+        speak_with::<B>(plans, &self.on.networks, options, observe, sink)
+    }
+}

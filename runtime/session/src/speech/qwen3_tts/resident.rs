@@ -1,0 +1,177 @@
+//! Qwen3-TTS with networks and voices that stay in memory.
+
+use std::{cell::RefCell, path::PathBuf, rc::Rc, sync::Arc};
+
+use acestep_engine::{Engine, Error, Lent, Notice, Observe};
+use acestep_import::Qwen3Tts;
+use acestep_model::{Backend, Place, speech::qwen3_tts::Checkpoint};
+use acestep_speech::{
+    Options, Voices,
+    qwen3_tts::{Networks, Request},
+};
+use serde_json::{Value, json};
+
+use super::{
+    super::{
+        Fields, Sink, SpeechModel, Wanted,
+        files::Seen,
+        recent::Recent,
+        resident::{Arriving, Ready, SpeechOn, VOICES, no_more},
+    },
+    Loaded, Speech, Voice, check_memory,
+    prepare::{self, Read},
+    speak_loaded,
+};
+
+/// A recording by its file and its words, or a kept voice by its file.
+type Key = (Seen, Option<String>);
+/// A voice, and its state on the device.
+type Known<B> = (Rc<Voice>, Rc<Loaded<B>>);
+
+/// A model with its networks.
+pub(in super::super) struct Resident<B: Backend> {
+    model: Arc<Qwen3Tts>,
+    networks: Networks<'static, B>,
+    /// Voices with their state on the device.
+    voices: RefCell<Recent<Key, Known<B>>>,
+}
+
+impl<B: Backend> Resident<B> {
+    /// A model whose networks are loaded when they are needed.
+    ///
+    /// # Errors
+    /// [`Error::Checkpoint`] if its files do not have the networks.
+    pub(in super::super) fn new(model: Qwen3Tts, place: Place<B>) -> Result<Self, Error> {
+        model.check::<B>(&place.device).map_err(Error::checkpoint)?;
+        let model = Arc::new(model);
+        let checkpoint = model.clone() as Arc<dyn Checkpoint<B>>;
+        let networks = Networks::of(Lent::Shared(checkpoint), place);
+        Ok(Self { model, networks, voices: RefCell::new(Recent::new(VOICES.0, VOICES.1)) })
+    }
+
+    /// Returns the voice of a request, and its key if it has a file.
+    fn voice(
+        &self,
+        recording: Option<(PathBuf, Option<String>)>,
+        name: Option<&str>,
+        voices: Option<&Voices>,
+        notices: &mut Vec<Notice>,
+    ) -> Result<(Rc<Voice>, Option<Key>), Error> {
+        // Looked at before it is read: a file that is written meanwhile is another one.
+        let key = match (&recording, name) {
+            (Some((path, words)), _) => Some((Seen::of(path)?, words.clone())),
+            (None, Some(name)) => match voices.and_then(|voices| voices.existing(name).ok()) {
+                Some(path) => Some((Seen::of(&path)?, None)),
+                None => None,
+            },
+            (None, None) => None,
+        };
+        if let Some((voice, _)) = key.as_ref().and_then(|key| self.voices.borrow_mut().get(key)) {
+            return Ok((voice, key));
+        }
+        let voice = match (recording, name) {
+            (Some((path, words)), _) => Voice::recording(&path, words, notices)?,
+            (None, Some(name)) => Voice::named(name, &self.model, voices)?,
+            (None, None) => Voice::Model,
+        };
+        let key = key.filter(|_| voice.is_recording());
+        Ok((Rc::new(voice), key))
+    }
+}
+
+impl<B: Backend> SpeechOn<B> for Resident<B> {
+    fn model(&self) -> &dyn SpeechModel {
+        &*self.model
+    }
+
+    fn load(&self) -> Result<(), Error> {
+        self.networks.talker()?;
+        self.networks.codec_decoder().map(drop)
+    }
+
+    fn prepare(
+        &self,
+        wanted: Wanted<'_>,
+        notices: &mut Vec<Notice>,
+    ) -> Result<Box<dyn Ready + '_>, Error> {
+        let Wanted { texts, fields, seed, voices, lines } = wanted;
+        let Read { first, recording } = prepare::read(fields, &self.model)?;
+        let (voice, key) = self.voice(recording, first.voice.as_deref(), voices, notices)?;
+        let name = first.voice.clone();
+        let own = name.clone().filter(|_| !voice.is_recording());
+        let requests = prepare::requests(&first, own, texts, seed);
+        let positions = prepare::most_positions(&requests, &voice, &self.model)?;
+        Ok(Box::new(Turn { on: self, requests, name, voice, key, positions, lines }))
+    }
+}
+
+/// Requests that were checked.
+struct Turn<'a, B: Backend> {
+    on: &'a Resident<B>,
+    requests: Vec<Request>,
+    /// The name of the voice.
+    name: Option<String>,
+    voice: Rc<Voice>,
+    key: Option<Key>,
+    /// The most prompt rows and frames of a run.
+    positions: usize,
+    lines: bool,
+}
+
+impl<B: Backend> Turn<'_, B> {
+    fn known(&self) -> Option<Rc<Loaded<B>>> {
+        let found = self.on.voices.borrow_mut().get(self.key.as_ref()?);
+        found.map(|(_, loaded)| loaded)
+    }
+
+    fn loaded(&self, observe: &dyn Observe) -> Result<Rc<Loaded<B>>, Error> {
+        if let Some(loaded) = self.known() {
+            return Ok(loaded);
+        }
+        let loaded = Rc::new(self.voice.load(&self.on.networks, observe)?);
+        if let Some(key) = &self.key {
+            let value = (self.voice.clone(), loaded.clone());
+            self.on.voices.borrow_mut().put(key.clone(), key.0.bytes, value);
+        }
+        Ok(loaded)
+    }
+}
+
+impl<B: Backend> Ready for Turn<'_, B> {
+    fn check_memory(&self, engine: Engine, options: Options) -> Result<(), Error> {
+        check_memory(&self.on.model, engine, options, self.positions)
+    }
+
+    fn decided(&self) -> Fields {
+        let request = self.requests.first().map(|request| {
+            let voice = self.name.clone();
+            json!(Request { voice, ..request.clone() })
+        });
+        match request {
+            Some(Value::Object(fields)) => fields,
+            _ => Fields::new(),
+        }
+    }
+
+    fn has_voice(&self) -> bool {
+        self.known().is_some()
+    }
+
+    fn load_voice(&self, observe: &dyn Observe) -> Result<(), Error> {
+        self.loaded(observe).map(drop)
+    }
+
+    fn speak(
+        &self,
+        options: Options,
+        more: Option<&mut dyn Arriving>,
+        observe: &dyn Observe,
+        sink: &mut dyn Sink,
+    ) -> Result<Vec<Notice>, Error> {
+        let Self { on, requests, voice, lines, .. } = self;
+        no_more(more, on.model().name())?;
+        let loaded = self.loaded(observe)?;
+        let speech = Speech { requests, voice, options, lines: *lines };
+        speak_loaded::<B>(speech, &loaded, &on.model, &on.networks, observe, sink)
+    }
+}

@@ -1,0 +1,98 @@
+//! The server with a dialogue model and with Magpie TTS: the files of the command line.
+
+use std::{fs, path::Path};
+
+use serde_json::{Value, json};
+
+use crate::{
+    Place, names,
+    serve::{Server, id},
+};
+
+/// The tiny models under the names of released ones.
+const MODELS: [(&str, &str); 4] = [
+    ("checkpoints_dia2/Dia2-tiny-alt", "Dia2-1B"),
+    ("checkpoints_dia2/mimi", "mimi"),
+    ("checkpoints_magpie/magpie_tts_multilingual_357m", "magpie_tts_multilingual_357m"),
+    (
+        "checkpoints_magpie/nemo-nano-codec-22khz-1.89kbps-21.5fps",
+        "nemo-nano-codec-22khz-1.89kbps-21.5fps",
+    ),
+];
+
+fn place() -> Place {
+    let place = Place::new();
+    let goldens = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/goldens");
+    for (from, to) in MODELS {
+        let (from, to) = (goldens.join(from), place.path("models").join(to));
+        fs::create_dir_all(&to).expect("a folder");
+        for name in names(&from) {
+            fs::copy(from.join(&name), to.join(&name)).expect("a copy");
+        }
+    }
+    place
+}
+
+fn run(place: &Place, args: &[&str]) {
+    let mut command = place.command(args);
+    command.env("ACESTEP_MODELS_DIR", place.path("models"));
+    crate::Run::from(command.output().expect("it starts")).succeeded();
+}
+
+/// Row 11: the server is ready when the model was tried. Rows 1, 3, 5, 7: its files are opened before that.
+#[test]
+fn row_11_a_warm_server_speaks_a_dialogue_as_the_command_line_does() {
+    let place = place();
+    let mut command = place.command(&[
+        "serve",
+        "--port",
+        "0",
+        "--data-dir",
+        "data",
+        "--model",
+        "tiny",
+        "--speech-model",
+        "dia2-1b",
+        "--warm",
+        "dia2-1b",
+    ]);
+    command.env("ACESTEP_MODELS_DIR", place.path("models"));
+    let mut server = Server::run(command);
+    let log = server.log_until(&["the model is warm", "dia2-1b"]);
+    assert!(!log.contains("failed"), "{log}");
+    let script = "[S1] hello there, [S2] my friend";
+    let short = ["--max-steps", "40", "--seed", "4", "-o", "own.wav"];
+    let speak = ["speak", script, "--model", "dia2-1b", "--timestamps", "own.srt"];
+    run(&place, &[&speak[..], &short[..]].concat());
+    let request = json!({ "text": script, "max_steps": 40, "seed": 4, "timestamps": "srt", "chunk_frames": 2 });
+    let job = server.submit("", &json!({ "kind": "speak", "request": request }));
+    let streamed = server.get(&format!("/v1/jobs/{}/audio?format=pcm", id(&job)));
+    let job = server.submit("?wait=60", &json!({ "kind": "speak", "request": request }));
+    assert_eq!(job["state"], "done", "{job:#}");
+    let output = |name: &str| server.get(&format!("/v1/jobs/{}/outputs/{name}", id(&job)));
+    let own = place.read("own.wav");
+    assert!(output("1.wav") == own, "another file");
+    assert!(streamed == own[44..], "{} bytes", streamed.len());
+    assert!(output("1.words.srt") == place.read("own.srt"), "other times");
+    let names: Vec<&str> = job["outputs"]
+        .as_array()
+        .expect("outputs")
+        .iter()
+        .filter_map(|output| output["name"].as_str())
+        .collect();
+    let all = ["1.wav", "1.peaks.json", "1.words.json", "1.words.srt", "1.request.json"];
+    assert_eq!(names, all);
+    let request: Value = serde_json::from_slice(&output("1.request.json")).expect("JSON");
+    assert_eq!((&request["text"], &request["seed"]), (&json!(script), &json!(4)));
+    // Another family takes its place in memory.
+    let short = ["--max-decoder-steps", "12", "--seed", "4", "-o", "magpie.wav"];
+    let speak = ["speak", "The old dog.", "--model", "magpie-357m", "--voice", "2"];
+    run(&place, &[&speak[..], &short[..]].concat());
+    let request = json!({
+        "text": "The old dog.", "model": "magpie-357m", "voice": "2", "max_decoder_steps": 12, "seed": 4,
+    });
+    let job = server.submit("?wait=60", &json!({ "kind": "speak", "request": request }));
+    let track = server.get(&format!("/v1/jobs/{}/tracks/1.wav", id(&job)));
+    assert!(track == place.read("magpie.wav"), "{job:#}");
+    assert_eq!(job["resolved"]["language"], "en");
+}
