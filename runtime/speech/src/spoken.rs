@@ -90,6 +90,19 @@ pub struct Segment {
 }
 
 impl Spoken {
+    /// Returns the number of frames of all segments.
+    pub fn frames(&self) -> usize {
+        self.segments.iter().map(|segment| segment.frames).sum()
+    }
+
+    /// Returns the reason of the end: `end` if the model ended every segment itself. Else that of the first
+    /// segment that it did not end: `context` if its steps ran out, `limit` for a limit of the request,
+    /// `fault` for a fault.
+    pub fn reason(&self) -> &'static str {
+        let mut reasons = self.segments.iter().map(|segment| segment.ended.reason());
+        reasons.find(|reason| *reason != END).unwrap_or(END)
+    }
+
     /// Returns a notice for each segment that the model did not end by itself.
     pub fn notices(&self) -> Vec<Notice> {
         let one = self.segments.len() == 1;
@@ -117,12 +130,24 @@ pub enum Ended {
     Fault(Fault),
 }
 
+/// The reason of an end that the model wrote.
+const END: &str = "end";
+
 impl Ended {
+    fn reason(self) -> &'static str {
+        match self {
+            Self::Frames(Ending::Finished) => END,
+            Self::Frames(Ending::Context { .. }) => "context",
+            Self::Frames(Ending::Limit { .. }) => "limit",
+            Self::Fault(_) => "fault",
+        }
+    }
+
     /// Returns the problem, unless the model ended by itself.
     fn problem(self) -> Option<String> {
         match self {
             Self::Frames(Ending::Finished) => None,
-            Self::Frames(Ending::Limit { field }) => {
+            Self::Frames(Ending::Limit { field } | Ending::Context { field }) => {
                 Some(format!("the model did not end within `{field}`: the speech may be cut"))
             }
             Self::Fault(fault) => {
@@ -140,6 +165,11 @@ pub enum Ending {
     /// The limit of frames was reached first.
     Limit {
         /// The field of the limit.
+        field: &'static str,
+    },
+    /// The model has no positions left for more.
+    Context {
+        /// The field of its configuration.
         field: &'static str,
     },
 }

@@ -73,7 +73,7 @@ impl Done {
 fn segment(segment: &Segment) -> Value {
     let ended = match segment.ended {
         Ended::Frames(Ending::Finished) => "finished".to_owned(),
-        Ended::Frames(Ending::Limit { .. }) => "limit".to_owned(),
+        Ended::Frames(Ending::Limit { .. } | Ending::Context { .. }) => "limit".to_owned(),
         Ended::Fault(fault) => fault.to_string(),
     };
     let Segment { text, seed, frames, .. } = segment;

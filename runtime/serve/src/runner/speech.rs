@@ -149,7 +149,10 @@ fn spoken(
         // The client that sent the text learns how many pieces were spoken.
         resolved["appended"] = incoming.taken().into();
     }
-    (task.resolved)(resolved.clone());
+    let mut told = resolved.clone();
+    told["frames"] = spoken.frames().into();
+    told["reason"] = spoken.reason().into();
+    (task.resolved)(told);
     sinks::sound(task, 1, &spoken.audio, &turn.encoding, None, Some(turn.seed))?;
     if !spoken.words.is_empty() || turn.timestamps.is_some() {
         for form in

@@ -343,7 +343,7 @@ impl<B: Backend> Iterator for Speaking<'_, '_, B> {
 fn ended(ending: run::Ending) -> Ending {
     match ending {
         run::Ending::Finished => Ending::Finished,
-        run::Ending::Context => Ending::Limit { field: "max_context_steps" },
+        run::Ending::Context => Ending::Context { field: "max_context_steps" },
         run::Ending::Limit => Ending::Limit { field: "max_steps" },
     }
 }

@@ -6,7 +6,7 @@ use acestep_engine::{Audio, Error, Observe, Unobserved, files::Existing};
 use acestep_import::{Dia2, Dia2Choice};
 use acestep_model::Place;
 use acestep_speech::{
-    Chunks, Ended, Ending, SpeechError, TimesFormat, Word,
+    Chunks, Ended, Ending, SpeechError, Spoken, TimesFormat, Word,
     dia2::{
         Dialogue, KeptSnapshot, Made, Networks, Plan, Recording, Request, Resampling, Snapshot,
         Speakers, Speaking, StepNetworks as _, reader, speak, streams, words_of_json,
@@ -225,12 +225,18 @@ fn the_end_is_that_of_the_script_the_limit_or_the_context_and_is_said() {
     let whole = of("[S1] no", None);
     assert_eq!(ended(&whole), Ended::Frames(Ending::Finished));
     assert_eq!((whole.left, whole.notices().len()), (0, 0));
-    let limit = |field| Ended::Frames(Ending::Limit { field });
+    assert_eq!(whole.spoken.reason(), "end");
     let short = of(SCRIPT, Some(9));
-    assert_eq!(ended(&short), limit("max_steps"));
+    assert_eq!(ended(&short), Ended::Frames(Ending::Limit { field: "max_steps" }));
+    assert_eq!(short.spoken.reason(), "limit");
+    // A frame of the codec is 80 ms.
+    for Spoken { audio, segments, .. } in [&whole.spoken, &short.spoken] {
+        assert!((audio.seconds() - 0.08 * segments[0].frames as f64).abs() < 1e-9);
+    }
     assert!(short.left > 0 && short.notices().len() == 2, "{:?}", short.notices());
     let long = of(&"hello there ".repeat(40), None);
-    assert_eq!(ended(&long), limit("max_context_steps"));
+    assert_eq!(ended(&long), Ended::Frames(Ending::Context { field: "max_context_steps" }));
+    assert_eq!(long.spoken.reason(), "context");
 }
 
 #[test]

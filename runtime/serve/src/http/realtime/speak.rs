@@ -168,11 +168,13 @@ impl Session {
                     chunks += 1;
                     self.samples(&[], true).await?;
                 }
-                let seed = job.resolved.as_ref().map(|resolved| resolved["seed"].clone());
-                let done = json!({
-                    "event": "done", "id": id, "seed": seed, "chunks": chunks,
-                    "notices": job.notices,
+                let mut done = json!({
+                    "event": "done", "id": id, "chunks": chunks, "notices": job.notices,
                 });
+                for field in ["seed", "frames", "reason"] {
+                    done[field] =
+                        job.resolved.as_ref().map(|resolved| resolved[field].clone()).into();
+                }
                 self.send(done).await
             }
             Err(error) => self.error(error).await,
