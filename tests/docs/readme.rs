@@ -20,18 +20,21 @@ fn commands() -> Vec<String> {
     commands
 }
 
+/// `.ci/run` adds features to the tests, and makes the song with the program of the tests. The workflow
+/// builds the release program.
 #[test]
 fn the_first_two_commands_of_the_readme_are_what_the_ci_runs() {
     let ci = text(&root().join(".ci/run"));
+    let workflow = text(&root().join(".github/workflows/ci.yml"));
     let [song, test] = &commands()[..2] else { panic!("the README has two commands") };
-    assert_eq!(
-        song,
-        "cargo run --release -- generate \"dark techno, driving, fast\" --instrumental --model demo -o song.wav"
-    );
+    let arguments =
+        "generate \"dark techno, driving, fast\" --instrumental --model demo -o song.wav";
+    assert_eq!(*song, format!("cargo run --release -- {arguments}"));
     assert_eq!(test, "cargo test --workspace");
-    let (song, _) = song.split_once(" -o ").expect("an output");
-    assert!(ci.lines().any(|line| line.trim().starts_with(song)), "{song}");
-    assert!(ci.lines().any(|line| line == format!("step test {test}")), "{test}");
+    let (arguments, _) = arguments.split_once(" -o ").expect("an output");
+    assert!(ci.lines().any(|line| line.contains(&format!("acestep\" {arguments}"))), "{song}");
+    assert!(workflow.contains(&format!("run: {song}")), "{song}");
+    assert!(ci.lines().any(|line| line.trim().starts_with(&**test)), "{test}");
 }
 
 /// Checks paths in backticks and links.
