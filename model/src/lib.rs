@@ -41,6 +41,10 @@
 //! A parameter's path in its module is the name of its tensor in the released checkpoint. It keeps
 //! PyTorch's layout (`[out, in]` for a linear map), so loading needs no table of names.
 
+// For its generic code alone, see there.
+#[cfg(any(feature = "cuda", feature = "wgpu"))]
+use acestep_backends as _;
+
 pub mod acestep;
 mod cast;
 pub mod checkpoint;
