@@ -14,8 +14,9 @@ use syn::{
 use super::text;
 
 /// The crates.
-const CRATES: [&str; 11] = [
+const CRATES: [&str; 12] = [
     "model",
+    "model/backends",
     "import",
     "runtime/engine",
     "runtime/music",
