@@ -95,6 +95,10 @@ impl Place {
             .env("XDG_CACHE_HOME", "/nonexistent")
             .env("XDG_CONFIG_HOME", "/nonexistent")
             .env("XDG_DATA_HOME", "/nonexistent")
+            // No GPU, whatever the machine has: Vulkan finds no driver, and CUDA no device.
+            .env("VK_DRIVER_FILES", "none")
+            .env("VK_ICD_FILENAMES", "none")
+            .env("CUDA_VISIBLE_DEVICES", "")
             .stdin(Stdio::null());
         let own = std::env::vars_os().map(|(name, _)| name);
         let is_said = |name: &&OsString| {
