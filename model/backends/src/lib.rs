@@ -47,7 +47,6 @@ fn operations<B: Backend>(device: &B::Device) -> Vec<TensorData> {
         x.clone().abs(),
         x.clone().recip(),
         x.clone().powf_scalar(2.0),
-        x.clone().clamp(-1.0, 1.0),
     ];
     let q = x.clone().unsqueeze::<4>();
     let attended = attention(q.clone(), q.clone(), q, None, None, Default::default());
