@@ -61,7 +61,8 @@ fn the_version_says_which_build_it_is() {
     let lines: Vec<_> = long.text().lines().collect();
     assert_eq!(lines[0], short.text().trim_end());
     assert!(lines[1].starts_with("commit    ") && lines[2].starts_with("built for "), "{lines:?}");
-    assert!(lines[3].starts_with("features  cpu"), "{lines:?}");
+    let built_in = acestep_engine::device::BUILT_IN.join(", ");
+    assert!(lines[3].starts_with(&format!("features  {built_in}, ")), "{lines:?}");
 }
 
 /// The book's command pages are generated from the help of the program.
