@@ -13,10 +13,9 @@ use syn::{
 
 use super::text;
 
-/// The crates.
-const CRATES: [&str; 12] = [
+/// The crates with modules.
+const CRATES: [&str; 11] = [
     "model",
-    "model/backends",
     "import",
     "runtime/engine",
     "runtime/music",

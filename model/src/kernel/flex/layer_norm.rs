@@ -68,24 +68,43 @@ impl WithSimd for Rows<'_> {
     }
 }
 
+/// Sums side by side. The CPU adds them at once; and each of few numbers rounds less, which matters where a
+/// vector holds one number.
+const SUMS: usize = 8;
+
 /// Returns the sum of `x - mean`, or of its squares.
 #[inline(always)]
 fn sum<S: Simd>(simd: S, x: &[f32], mean: f32, squared: bool) -> f32 {
     let (vectors, rest) = S::as_simd_f32s(x);
-    let (mean_of, mut partial) = (simd.splat_f32s(mean), simd.splat_f32s(0.0));
-    for &vector in vectors {
-        let centred = simd.sub_f32s(vector, mean_of);
-        partial = match squared {
-            true => simd.mul_add_f32s(centred, centred, partial),
-            false => simd.add_f32s(partial, centred),
-        };
+    let mean_of = simd.splat_f32s(mean);
+    let mut partial = [simd.splat_f32s(0.0); SUMS];
+    let (whole, last) = vectors.as_chunks::<SUMS>();
+    for vectors in whole {
+        for i in 0..SUMS {
+            partial[i] = added(simd, partial[i], simd.sub_f32s(vectors[i], mean_of), squared);
+        }
     }
-    let mut sum = simd.reduce_sum_f32s(partial);
+    for (i, &vector) in last.iter().enumerate() {
+        partial[i] = added(simd, partial[i], simd.sub_f32s(vector, mean_of), squared);
+    }
+    let mut total = partial[0];
+    for &partial in &partial[1..] {
+        total = simd.add_f32s(total, partial);
+    }
+    let mut sum = simd.reduce_sum_f32s(total);
     for &x in rest {
         let centred = x - mean;
         sum += if squared { centred * centred } else { centred };
     }
     sum
+}
+
+#[inline(always)]
+fn added<S: Simd>(simd: S, sum: S::f32s, centred: S::f32s, squared: bool) -> S::f32s {
+    match squared {
+        true => simd.mul_add_f32s(centred, centred, sum),
+        false => simd.add_f32s(sum, centred),
+    }
 }
 
 #[cfg(test)]

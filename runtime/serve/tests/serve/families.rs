@@ -485,7 +485,7 @@ async fn row_32_a_client_of_stream_dia2_hears_a_text_with_its_marks() {
     assert_eq!(done["chunks"], messages.len());
     // A frame of this codec is 80 ms.
     assert_eq!(done["frames"].as_u64().expect("frames") * 2 * 1920, whole.len() as u64);
-    assert_eq!(done["reason"], "limit");
+    assert_eq!(done["reason"], "end");
     let (last, others) = messages.split_last().expect("a message");
     assert_eq!(last, &[1]);
     assert!(others.iter().all(|message| message[0] == 0));
