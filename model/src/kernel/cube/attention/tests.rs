@@ -192,11 +192,11 @@ fn causal_windows() {
 #[test]
 fn as_the_networks_call_it() {
     for (queries, keys) in [(1, 130), (33, 33)] {
-        for padding in [Padding::None, Padding::Half] {
-            for layout in [Layout::Plain, Layout::Swapped, Layout::Cached] {
-                let case = Case::of(queries, keys, 16, Visibility::Full);
-                Case { batch: 2, padding, layout, ..case }.check();
-            }
+        let case = Case { batch: 2, ..Case::of(queries, keys, 16, Visibility::Full) };
+        case.check();
+        // With padding a mask is read, wherever the tensors lie.
+        for layout in [Layout::Plain, Layout::Swapped, Layout::Cached] {
+            Case { padding: Padding::Half, layout, ..case }.check();
         }
     }
     // A width that the kernels do not support.
