@@ -41,7 +41,7 @@
 //! A parameter's path in its module is the name of its tensor in the released checkpoint. It keeps
 //! PyTorch's layout (`[out, in]` for a linear map), so loading needs no table of names.
 
-// For its generic code alone, see there.
+// Nothing is called: the compiler takes its compiled generic code.
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 use acestep_backends as _;
 
