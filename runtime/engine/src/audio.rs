@@ -2,6 +2,7 @@
 
 pub mod encoding;
 pub mod fade;
+pub mod fft;
 mod flac;
 pub mod format;
 pub mod loudness;

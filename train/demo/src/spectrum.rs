@@ -15,8 +15,8 @@
 
 use std::{cell::RefCell, collections::HashMap, f32::consts::TAU, sync::Arc};
 
+use acestep_engine::audio::fft::{self, Complex32, ComplexToReal, RealToComplex};
 use rayon::prelude::*;
-use realfft::{ComplexToReal, RealFftPlanner, RealToComplex, num_complex::Complex32};
 
 /// Window lengths in samples; the hop is a quarter of the length.
 const WINDOWS: [usize; 6] = [8192, 4096, 2048, 1024, 512, 256];
@@ -112,8 +112,7 @@ struct Transform {
 
 impl Transform {
     fn new(size: usize) -> Self {
-        let mut planner = RealFftPlanner::new();
-        let (forward, inverse) = (planner.plan_fft_forward(size), planner.plan_fft_inverse(size));
+        let (forward, inverse) = (fft::forward(size), fft::inverse(size));
         let turn = |i: usize| (TAU * i as f32 / size as f32).cos();
         let window = (0..size).map(|i| (0.5 - 0.5 * turn(i)) * 4.0 / size as f32).collect();
         let scratch = forward.get_scratch_len().max(inverse.get_scratch_len());

@@ -7,8 +7,7 @@
 
 use std::ops::Range;
 
-use acestep_engine::audio::Audio;
-use realfft::RealFftPlanner;
+use acestep_engine::audio::{Audio, fft};
 
 /// Highest frequency of the plot.
 pub(super) const TOP: f64 = 20_000.0;
@@ -42,7 +41,7 @@ pub(super) fn spectrogram(
     columns: usize,
     span: impl Fn(usize) -> Range<usize>,
 ) -> Vec<Vec<f32>> {
-    let fft = RealFftPlanner::<f32>::new().plan_fft_forward(WINDOW);
+    let fft = fft::forward(WINDOW);
     let (mut input, mut spectrum) = (fft.make_input_vec(), fft.make_output_vec());
     let hann = |i: usize| 0.5 - 0.5 * (std::f32::consts::TAU * i as f32 / WINDOW as f32).cos();
     let window: Vec<f32> = (0..WINDOW).map(hann).collect();

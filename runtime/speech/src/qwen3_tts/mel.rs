@@ -7,7 +7,7 @@
 
 use std::f64::consts::PI;
 
-use realfft::RealFftPlanner;
+use acestep_engine::audio::fft;
 
 /// Samples per second of the signal.
 pub const SAMPLE_RATE: u32 = 24_000;
@@ -44,7 +44,7 @@ pub fn spectrogram(samples: &[f32], bands: usize) -> Vec<f32> {
         .map(|i| (0.5 - 0.5 * (2.0 * PI * i as f64 / WINDOW as f64).cos()) as f32)
         .collect();
     let filters = filters(bands);
-    let transform = RealFftPlanner::<f32>::new().plan_fft_forward(WINDOW);
+    let transform = fft::forward(WINDOW);
     let (mut input, mut output) = (transform.make_input_vec(), transform.make_output_vec());
     let frames = frames_of(samples.len());
     let mut mel = vec![0.0; bands * frames];

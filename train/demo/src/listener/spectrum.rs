@@ -4,7 +4,7 @@
 //! Hann window `w`. A sine of amplitude 1 on a bin gives 1. Frame `t` is centred on sample
 //! `t hop`, so times need no correction.
 
-use realfft::RealFftPlanner;
+use acestep_engine::audio::fft;
 
 use super::RATE;
 
@@ -26,7 +26,7 @@ impl Spectrogram {
     pub(super) fn new(samples: &[f32], size: usize, hop: usize, highest_hz: f64) -> Self {
         let bin_hz = RATE / size as f64;
         let bins = ((highest_hz / bin_hz) as usize + 1).min(size / 2 + 1);
-        let plan = RealFftPlanner::<f32>::new().plan_fft_forward(size);
+        let plan = fft::forward(size);
         let window = hann(size);
         let scale = 2.0 / window.iter().sum::<f32>();
         let (mut input, mut output) = (plan.make_input_vec(), plan.make_output_vec());

@@ -9,7 +9,7 @@
 //! 4. [`Accents`] selects the beat from the candidates, with a weak preference for middle tempi
 //!    (log-normal around 110 bpm, as in Ellis 2007 and Parncutt 1994).
 
-use realfft::RealFftPlanner;
+use acestep_engine::audio::fft;
 
 use super::{
     Sound,
@@ -105,7 +105,7 @@ impl Comb {
         let mean = envelope.iter().sum::<f32>() / envelope.len().max(1) as f32;
         envelope.iter_mut().for_each(|value| *value -= mean);
         envelope.resize(PADDED, 0.0);
-        let plan = RealFftPlanner::<f32>::new().plan_fft_forward(PADDED);
+        let plan = fft::forward(PADDED);
         let mut output = plan.make_output_vec();
         // The lengths come from the plan, so the transform cannot fail.
         let spectrum = match plan.process(&mut envelope, &mut output) {
