@@ -69,6 +69,9 @@ fn one_json_object_has_codes_times_and_notices() {
     }
     let notices = object["notices"].as_array().expect("a list");
     assert!(notices.iter().any(|notice| notice == "no `--voice` was given: aiden speaks"));
+    // The limit of these tests is eight frames.
+    let reason = if frames == 8 { "limit" } else { "end" };
+    assert_eq!(object["segments"][0]["reason"], reason, "{object}");
 }
 
 #[test]

@@ -353,6 +353,8 @@ def speech_has_the_fields_of_its_model(context, server):
     words = {"name": "a.json", "mimeType": "application/json", "buffer": b"[]"}
     page.get_by_label("Recording of speaker 1").set_input_files(recording)
     page.get_by_label("Its words with their times, JSON of an aligner").first.set_input_files(words)
+    table = {"name": "pinyin.txt", "mimeType": "text/plain", "buffer": b"U+4E2D: zh\xc5\x8dng\n"}
+    page.get_by_label("Table of Chinese syllables").set_input_files(table)
     page.get_by_text("More settings").click()
     page.get_by_label("Guidance").fill("6")
     page.get_by_label("Play it while it is made").check()
@@ -362,7 +364,7 @@ def speech_has_the_fields_of_its_model(context, server):
     expect(page.get_by_role("slider", name="Position")).to_have_attribute("max", "1")
     made = last_request(tab)
     assert made["model"] == "tiny-talk" and made["cfg_scale"] == 6, made
-    assert set(made) == {"text", "model", "cfg_scale", "speaker_1", "words_1"}, made
+    assert set(made) == {"text", "model", "cfg_scale", "speaker_1", "words_1", "pinyin"}, made
     tab.end()
 
 

@@ -27,6 +27,9 @@ const RECORDINGS = [
   { sound: "speaker_2", words: "words_2", label: "Recording of speaker 2", isFile: true },
 ];
 
+/** Files that some texts need. @type {{ key: string, label: string, accept: string }[]} */
+const TABLES = [{ key: "pinyin", label: "Table of Chinese syllables (pinyin-data), for Mandarin", accept: ".txt,text/plain" }];
+
 export function Speech() {
   const { speech, server } = state;
   const [wrong, setWrong] = useState(/** @type {import("./api.js").Reason | null} */ (null));
@@ -42,6 +45,7 @@ export function Speech() {
   const languages = (model?.supports ?? []).filter((name) => name !== "auto");
   const recordings = RECORDINGS.filter(({ sound }) => takes(sound));
   const settings = SETTINGS.filter(({ key }) => takes(key));
+  const tables = TABLES.filter(({ key }) => takes(key));
   const isScript = takes("speaker_1");
   const input = (/** @type {any} */ event) => write("speech", { [event.target.name]: event.target.value });
   const choose = (/** @type {any} */ event) => {
@@ -67,6 +71,7 @@ export function Speech() {
       if (!isFile && speech[words]) request[words] = speech[words];
       if (isFile && files[words]) request[words] = await upload(files[words], files[words].name);
     }
+    for (const { key } of tables) if (files[key]) request[key] = await upload(files[key], files[key].name);
     return request;
   };
   const make = async (/** @type {Event} */ event) => {
@@ -102,6 +107,7 @@ export function Speech() {
         <option value="">automatic</option>
         ${languages.map((name) => html`<option key=${name} value=${name}>${name}</option>`)}</select></label>`}
     </div>
+    ${tables.map(({ key, label, accept }) => html`<label key=${key}>${label}<input type="file" name=${key} accept=${accept} onChange=${choose} /></label>`)}
     ${takes("instruct") && html`<label for="speech-instruct">Manner</label>
     <textarea id="speech-instruct" name="instruct" rows="2" placeholder="calm, a little slower" value=${speech.instruct ?? ""} onInput=${input}></textarea>`}
     ${recordings.length > 0 && html`<details class="more"><summary>${isScript ? "The voices of two recordings" : "The voice of a recording"}</summary>

@@ -134,7 +134,8 @@ pub enum Ended {
 const END: &str = "end";
 
 impl Ended {
-    fn reason(self) -> &'static str {
+    /// Returns `end` if the model wrote its end, `limit`, `context` if it has no positions left, or `fault`.
+    pub fn reason(self) -> &'static str {
         match self {
             Self::Frames(Ending::Finished) => END,
             Self::Frames(Ending::Context { .. }) => "context",

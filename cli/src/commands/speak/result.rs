@@ -3,7 +3,7 @@
 use std::{path::Path, time::Duration};
 
 use acestep_engine::Notice;
-use acestep_speech::{Ended, Ending, Segment, Spoken, Times, Word};
+use acestep_speech::{Segment, Spoken, Times, Word};
 use serde_json::{Value, json};
 
 use crate::{fields, progress};
@@ -71,13 +71,8 @@ impl Done {
 }
 
 fn segment(segment: &Segment) -> Value {
-    let ended = match segment.ended {
-        Ended::Frames(Ending::Finished) => "finished".to_owned(),
-        Ended::Frames(Ending::Limit { .. } | Ending::Context { .. }) => "limit".to_owned(),
-        Ended::Fault(fault) => fault.to_string(),
-    };
-    let Segment { text, seed, frames, .. } = segment;
-    json!({ "text": text, "seed": seed, "frames": frames, "ended": ended })
+    let Segment { text, seed, frames, ended, .. } = segment;
+    json!({ "text": text, "seed": seed, "frames": frames, "reason": ended.reason() })
 }
 
 /// Returns the object of one text with `notices`, or that of `lines`.

@@ -276,7 +276,8 @@ fn write(
 
 /// A model of dialogues.
 fn talk() -> Speech {
-    let fields = ["speaker_1", "words_1", "speaker_2", "words_2", "cfg_scale", "timestamps"];
+    let fields =
+        ["speaker_1", "words_1", "speaker_2", "words_2", "pinyin", "cfg_scale", "timestamps"];
     let fields = fields.map(str::to_owned).into();
     Speech { sample_rate: 24_000, fields, has_word_times: true, can_append: false }
 }
