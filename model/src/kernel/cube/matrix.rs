@@ -3,8 +3,8 @@
 //! Burn has dozens of kernels for a product and times them for each class of shapes. On a GPU this
 //! pays off, and the result is cached on disk. On a software driver each variant takes one to ten
 //! seconds to compile, for products that take a millisecond. There CubeCL's tuning level is set to
-//! `minimal`, which here means that nothing is timed. One kernel computes all products but the
-//! largest there: see [`plain_product`].
+//! `minimal`, which here means that nothing is timed. One kernel computes all products there: see
+//! [`plain_product`].
 //!
 //! NVIDIA's matrix units do not support f32, only tf32, which has a 10-bit mantissa. Burn's
 //! variants for them would round f32 to tf32, but the goldens' tolerances are a hundred times as

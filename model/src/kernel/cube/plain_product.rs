@@ -1,36 +1,34 @@
 //! Matrix product of any sizes and memory orders by one kernel, for drivers in software.
 //!
-//! A unit computes a block of 4 by 4 outputs, term by term, in f32. All sizes and strides are
-//! run-time numbers, so that one compilation serves every product of a type.
+//! A unit computes a block of 4 by 4 or 8 by 8 outputs, term by term, in f32. All sizes and strides
+//! are run-time numbers, so that two compilations serve every product of a type.
 //!
 //! Limits: at most two batch axes; no shared memory, no vectors.
 //!
 //! Burn's product has hundreds of variants, by sizes, memory orders and divisors. A driver in
-//! software compiles each of them for one to ten seconds, which only a large product is worth: see
-//! [`takes`].
+//! software compiles each of them for one to ten seconds.
+//!
+//! Mesa's lavapipe reads a buffer lane by lane, sizes and strides too: with AVX2 some 20 cycles for each
+//! lane. So the kernel reads them once, before its loop, and a large product has large blocks.
 
 use burn_cubecl::{CubeRuntime, tensor::CubeTensor};
 use cubecl::{calculate_cube_count_elemwise, prelude::*, zspace::metadata::Metadata};
 
 use super::rows::empty;
 
-/// Outputs of a block in each direction.
-const BLOCK: usize = 4;
+/// Outputs of a block in each direction: of a small product, and of a large one.
+const BLOCKS: [usize; 2] = [4, 8];
 /// Units per cube.
 const UNITS: usize = 32;
 /// Axes of the tensors in the kernel: two of the batch, rows, columns.
 const AXES: usize = 4;
-/// Largest number of multiplications for which this kernel is worth while.
-const MOST: usize = 1 << 26;
+/// Multiplications from which a product is large.
+const LARGE: usize = 1 << 20;
 
-/// True if [`product`] supports these tensors, and compiling a variant of Burn's would take longer
-/// than it.
+/// True if [`product`] supports these tensors.
 pub(super) fn takes<R: CubeRuntime>(left: &CubeTensor<R>, right: &CubeTensor<R>) -> bool {
     let (rank, other) = (left.meta.num_dims(), right.meta.num_dims());
-    (2..=AXES).contains(&rank) && rank == other && {
-        let columns = right.meta.shape()[rank - 1];
-        left.meta.num_elements().saturating_mul(columns) <= MOST
-    }
+    (2..=AXES).contains(&rank) && rank == other
 }
 
 /// # Shapes
@@ -49,7 +47,8 @@ pub(super) fn product<R: CubeRuntime>(left: CubeTensor<R>, right: CubeTensor<R>)
     }
     let [left, right, whole] = [left, right, output.clone()].map(with_all_axes);
     let [outer, inner, rows, columns] = whole.meta.shape().dims();
-    let units = outer * inner * rows.div_ceil(BLOCK) * columns.div_ceil(BLOCK);
+    let block = block([outer * inner, rows, left.meta.shape()[3], columns]);
+    let units = outer * inner * rows.div_ceil(block) * columns.div_ceil(block);
     let client = whole.client.clone();
     let dim = CubeDim::new_1d(UNITS as u32);
     let [of_left, of_right, of_output] = [&left, &right, &whole].map(|x| x.required_address_type());
@@ -63,9 +62,16 @@ pub(super) fn product<R: CubeRuntime>(left: CubeTensor<R>, right: CubeTensor<R>)
         right.into_tensor_arg(),
         whole.into_tensor_arg(),
         units,
+        block,
         dtype,
     );
     output
+}
+
+/// Outputs of a block in each direction for `[batches, rows, terms, columns]`.
+fn block([batches, rows, terms, columns]: [usize; 4]) -> usize {
+    let large = [rows, terms, columns].into_iter().fold(batches, usize::saturating_mul) >= LARGE;
+    BLOCKS[usize::from(large && rows.min(columns) >= BLOCKS[1])]
 }
 
 /// Returns a view of four axes. The stride of an axis of one is 0, so that a batch axis is repeated.
@@ -86,58 +92,61 @@ fn plain_product_kernel<T: Float>(
     right: &Tensor<T>,
     output: &mut Tensor<T>,
     units: usize,
+    #[comptime] block: usize,
     #[define(T)] _type: StorageType,
 ) {
+    let (rows, columns) = (output.shape(2), output.shape(3));
+    let (terms, items) = (left.shape(3), output.shape(1));
+    let (of_outer, of_inner) =
+        ((left.stride(0), right.stride(0)), (left.stride(1), right.stride(1)));
+    let (of_row, of_column) = (left.stride(2), right.stride(3));
+    let (of_left, of_right) = (left.stride(3), right.stride(2));
     if ABSOLUTE_POS >= units {
         terminate!();
     }
-    let (rows, columns) = (output.shape(2), output.shape(3));
-    let (across, down) = (columns.div_ceil(BLOCK), rows.div_ceil(BLOCK));
-    let column = ABSOLUTE_POS % across * BLOCK;
-    let row = ABSOLUTE_POS / across % down * BLOCK;
+    let (across, down) = (columns.div_ceil(block), rows.div_ceil(block));
+    let column = ABSOLUTE_POS % across * block;
+    let row = ABSOLUTE_POS / across % down * block;
     let batch = ABSOLUTE_POS / (across * down);
-    let (outer, inner) = (batch / output.shape(1), batch % output.shape(1));
+    let (outer, inner) = (batch / items, batch % items);
 
-    let mut lefts = Array::<usize>::new(BLOCK);
-    let mut rights = Array::<usize>::new(BLOCK);
+    let mut lefts = Array::<usize>::new(block);
+    let mut rights = Array::<usize>::new(block);
     #[unroll]
-    for i in 0..BLOCK {
+    for i in 0..block {
         // What is beyond the last row or column is computed, and not written.
-        lefts[i] = outer * left.stride(0)
-            + inner * left.stride(1)
-            + min(row + i, rows - 1) * left.stride(2);
-        rights[i] = outer * right.stride(0)
-            + inner * right.stride(1)
-            + min(column + i, columns - 1) * right.stride(3);
+        lefts[i] = outer * of_outer.0 + inner * of_inner.0 + min(row + i, rows - 1) * of_row;
+        rights[i] =
+            outer * of_outer.1 + inner * of_inner.1 + min(column + i, columns - 1) * of_column;
     }
-    let mut sums = Array::<f32>::new(comptime!(BLOCK * BLOCK));
+    let mut sums = Array::<f32>::new(comptime!(block * block));
     #[unroll]
-    for i in 0..comptime!(BLOCK * BLOCK) {
+    for i in 0..comptime!(block * block) {
         sums[i] = 0.0f32;
     }
-    for term in 0..left.shape(3) {
-        let mut factors = Array::<f32>::new(BLOCK);
+    for term in 0..terms {
+        let mut factors = Array::<f32>::new(block);
         #[unroll]
-        for i in 0..BLOCK {
-            factors[i] = f32::cast_from(right[rights[i] + term * right.stride(2)]);
+        for i in 0..block {
+            factors[i] = f32::cast_from(right[rights[i] + term * of_right]);
         }
         #[unroll]
-        for i in 0..BLOCK {
-            let factor = f32::cast_from(left[lefts[i] + term * left.stride(3)]);
+        for i in 0..block {
+            let factor = f32::cast_from(left[lefts[i] + term * of_left]);
             #[unroll]
-            for j in 0..BLOCK {
-                sums[i * BLOCK + j] += factor * factors[j];
+            for j in 0..block {
+                sums[i * block + j] += factor * factors[j];
             }
         }
     }
     let first = batch * rows * columns;
     #[unroll]
-    for i in 0..BLOCK {
+    for i in 0..block {
         #[unroll]
-        for j in 0..BLOCK {
+        for j in 0..block {
             if row + i < rows && column + j < columns {
                 output[first + (row + i) * columns + column + j] =
-                    T::cast_from(sums[i * BLOCK + j]);
+                    T::cast_from(sums[i * block + j]);
             }
         }
     }
@@ -186,7 +195,9 @@ mod tests {
 
     #[test]
     fn products_of_every_size_and_order() {
-        for [rows, terms, columns] in [[1, 1, 1], [5, 24, 7], [70, 100, 33], [3, 300, 65]] {
+        // The last is large, so its blocks are.
+        let sizes = [[1, 1, 1], [5, 24, 7], [70, 100, 33], [3, 300, 65], [130, 100, 83]];
+        for [rows, terms, columns] in sizes {
             check([[rows, terms], [terms, columns]]);
         }
         check([[1, 6, 5], [1, 5, 3]]);
