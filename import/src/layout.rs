@@ -86,6 +86,11 @@ impl Layout {
         places.find(|place| is_whole(place))
     }
 
+    /// Returns the path of `name` in the first models directory that has it.
+    pub fn find(&self, name: &str) -> Option<PathBuf> {
+        self.among_models(name).find(|path| path.exists())
+    }
+
     /// Returns the places of `name` in the models directories.
     pub(crate) fn among_models(&self, name: &str) -> impl Iterator<Item = PathBuf> {
         self.models_dirs.iter().map(move |dir| dir.join(name))

@@ -149,6 +149,11 @@ pub(crate) struct Voice {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, hide_short_help = true)]
     pub(crate) codec: Option<PathBuf>,
 
+    /// Dictionary of Japanese words, for Magpie TTS: a directory of jpreprocess [default: naist-jdic among
+    /// the models].
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, hide_short_help = true)]
+    pub(crate) open_jtalk_dict: Option<PathBuf>,
+
     /// Table of Chinese syllables, for Magpie TTS: a file of pinyin-data or phrase-pinyin-data.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, hide_short_help = true)]
     pub(crate) pinyin: Option<PathBuf>,
@@ -343,6 +348,7 @@ impl Speak {
             ("speaker_2", path(&voice.speaker_2)),
             ("words_2", path(&voice.words_2)),
             ("codec", path(&voice.codec)),
+            ("open_jtalk_dict", path(&voice.open_jtalk_dict)),
             ("pinyin", path(&voice.pinyin)),
             ("non_streaming_mode", json!(drawing.non_streaming_mode)),
             ("max_text_tokens_per_segment", json!(drawing.max_text_tokens_per_segment)),

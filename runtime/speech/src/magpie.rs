@@ -48,4 +48,4 @@ pub use plan::{Plan, tokenizers};
 pub use request::{FIELDS, Request, Sampling};
 pub use sound::Decoding;
 pub use speak::{Speaking, speak};
-pub use text::{Encoded, Pinyin, TextConfig, Tokenizers, Word};
+pub use text::{Encoded, OpenJTalk, Pinyin, TextConfig, Tokenizers, Tools, Word};

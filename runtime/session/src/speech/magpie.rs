@@ -25,6 +25,8 @@ pub(super) fn reason(error: &Error) -> Option<Reason> {
         MagpieError::Language { .. } | MagpieError::LanguageTool { .. } => {
             ("bad_value", field("language"))
         }
+        MagpieError::Dictionary { .. } => ("bad_value", field("open_jtalk_dict")),
+        MagpieError::Analysis { .. } => ("bad_value", field("text")),
         MagpieError::BadPinyin { .. } => ("bad_value", field("pinyin")),
         MagpieError::NothingToSay { .. } => ("bad_value", field("text")),
         MagpieError::TooLong { .. } => ("prompt_too_long", field("text")),

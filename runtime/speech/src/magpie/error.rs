@@ -1,5 +1,7 @@
 //! Errors of Magpie TTS.
 
+use std::path::PathBuf;
+
 use acestep_engine::{FamilyError, error::ScoreError, nearest};
 
 /// An error of a request or model; inside [`acestep_engine::Error::Family`].
@@ -54,6 +56,20 @@ pub enum MagpieError {
         /// The language.
         language: String,
     },
+    /// A dictionary of Japanese that cannot be used.
+    #[error("the dictionary in `{}` cannot be used: {why}", .path.display())]
+    Dictionary {
+        /// Its directory.
+        path: PathBuf,
+        /// The problem.
+        why: String,
+    },
+    /// A Japanese text that the analyser failed on.
+    #[error("the words of the text cannot be found: {why}")]
+    Analysis {
+        /// The problem.
+        why: String,
+    },
     /// A line of a table of pinyin that cannot be read.
     #[error("line {line} of the table of pinyin cannot be used")]
     BadPinyin {
@@ -101,7 +117,7 @@ pub enum Tool {
     Pinyin,
     /// The phonemes of those syllables.
     Syllables,
-    /// An analyser of Japanese.
+    /// A dictionary of Japanese words.
     Japanese,
 }
 
@@ -110,7 +126,7 @@ impl std::fmt::Display for Tool {
         f.write_str(match self {
             Self::Pinyin => "a table of pinyin",
             Self::Syllables => "a whole dictionary of syllables",
-            Self::Japanese => "an analyser of Japanese",
+            Self::Japanese => "a dictionary of Japanese",
         })
     }
 }
@@ -165,11 +181,17 @@ impl FamilyError for MagpieError {
                 "take the `.nemo` archive of the model, or pass `phonemes` or `ids`"
             }
             Self::LanguageTool { missing: Tool::Japanese, .. } => {
-                "pass `open_jtalk` (the words of pyopenjtalk.run_frontend as JSON), `phonemes` (kana \
-                 with pitch, such as `1キョ0ー0ワ`) or `ids`"
+                "put the dictionary of jpreprocess into the models directory as `naist-jdic` or pass \
+                 `open_jtalk_dict` (its directory), or pass `open_jtalk` (the words of \
+                 pyopenjtalk.run_frontend as JSON), `phonemes` (kana with pitch, such as \
+                 `1キョ0ー0ワ`) or `ids`"
             }
             Self::NotJapanese { .. } => "pass `language: ja`",
             Self::NoPhonemes { .. } => "pass the text itself, or `ids`",
+            Self::Dictionary { .. } | Self::Analysis { .. } => {
+                "it is the directory of `naist-jdic-jpreprocess.tar.gz`, of the releases 0.15 of \
+                 jpreprocess; unpack it anew"
+            }
             Self::BadPinyin { .. } => {
                 "a line is `word: syllable syllable`, with as many syllables as characters"
             }

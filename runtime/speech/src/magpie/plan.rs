@@ -7,7 +7,7 @@ use super::{
     MagpieError, align, choose,
     frames::{HISTORY, Settings},
     request::{Request, Sampling},
-    text::{Pinyin, TextConfig, Tokenizers},
+    text::{TextConfig, Tokenizers, Tools},
     voiced::Options,
     words::Words,
 };
@@ -71,10 +71,10 @@ impl Plan {
         seed: u64,
         model: &dyn Files,
         tokenizers: &Tokenizers,
-        pinyin: Option<&Pinyin>,
+        tools: Tools<'_>,
     ) -> Result<Self, Error> {
         let language = request.language.clone().unwrap_or_else(|| USUAL_LANGUAGE.to_owned());
-        let words = Words::read(request, &language, tokenizers, pinyin)?;
+        let words = Words::read(request, &language, tokenizers, tools)?;
         let notices = words.notices();
         let (voice, name) = voice(request.voice.as_deref(), model)?;
         let settings = settings(&request.sampling, model.config())?;

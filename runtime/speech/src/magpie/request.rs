@@ -53,6 +53,13 @@ pub struct Request {
     pub sampling: Sampling,
 }
 
+impl Request {
+    /// True if its text is to be read: nothing stands in its place.
+    pub fn is_text(&self) -> bool {
+        self.ids.is_none() && self.phonemes.is_none() && self.open_jtalk.is_none()
+    }
+}
+
 /// Settings of a run; `None` for the model's own.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]

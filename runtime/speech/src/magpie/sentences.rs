@@ -21,9 +21,9 @@ const USUAL_THRESHOLD: usize = 45;
 const TITLES: [&str; 14] =
     ["mr", "mrs", "ms", "dr", "prof", "sr", "jr", "rev", "gov", "gen", "col", "lt", "sgt", "capt"];
 
-/// Returns the texts that are spoken one after the other: the text itself, unless it is long.
-pub fn chunks(text: &str, language: &str) -> Vec<String> {
-    match is_long(units(text, language), language) {
+/// Returns the texts that are spoken one after the other: the text itself, unless its `units` are many.
+pub fn chunks(text: &str, units: usize, language: &str) -> Vec<String> {
+    match is_long(units, language) {
         true => sentences(text, language),
         false => vec![text.to_owned()],
     }
@@ -120,9 +120,9 @@ mod tests {
     #[test]
     fn only_a_long_text_is_changed() {
         let text = "one-two. three";
-        assert_eq!(chunks(text, "en"), [text]);
+        assert_eq!(chunks(text, 2, "en"), [text]);
         let long = format!("{}. end", ["word"; 44].join(" "));
-        assert_eq!(chunks(&long, "en").len(), 2);
-        assert_eq!(chunks(&long, "en")[1], "End");
+        assert_eq!(chunks(&long, 45, "en").len(), 2);
+        assert_eq!(chunks(&long, 45, "en")[1], "End");
     }
 }

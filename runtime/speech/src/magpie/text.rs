@@ -10,7 +10,7 @@
 //! | `charsets` | characters: Arabic, Hindi |
 //! | bytes | French, Italian, Vietnamese, Korean |
 //! | `mandarin`, `pinyin` | syllables with tones |
-//! | `japanese` | kana with pitch, from the words of an analyser |
+//! | `japanese`, `open_jtalk` | kana with pitch, from the words of an analyser |
 //!
 //! Source: NeMo 3.0.0, `tts_tokenizers.py`.
 
@@ -23,6 +23,7 @@ mod japanese;
 mod language;
 mod list;
 mod mandarin;
+mod open_jtalk;
 mod pinyin;
 mod punctuation;
 #[cfg(test)]
@@ -34,6 +35,7 @@ use crate::magpie::MagpieError;
 pub use config::TextConfig;
 pub use japanese::Word;
 pub use language::tokenizer_of;
+pub use open_jtalk::OpenJTalk;
 pub use pinyin::Pinyin;
 
 use config::{TokenizerConfig, Version};
@@ -47,6 +49,15 @@ pub struct Encoded {
     pub ids: Vec<u32>,
     /// Symbols that the model does not know and that are left out, each once.
     pub dropped: Vec<String>,
+}
+
+/// Things that some languages need, and that a model does not have.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Tools<'a> {
+    /// The syllables of Chinese words.
+    pub pinyin: Option<&'a Pinyin>,
+    /// The analyser of Japanese.
+    pub open_jtalk: Option<&'a OpenJTalk>,
 }
 
 /// The tokenizers of a model.
@@ -136,7 +147,7 @@ impl Tokenizers {
         }
     }
 
-    /// Returns the ids of a text. `pinyin` is the table of Chinese syllables.
+    /// Returns the ids of a text.
     ///
     /// # Errors
     /// [`MagpieError::Language`] for a language that the model does not have;
@@ -145,10 +156,10 @@ impl Tokenizers {
         &self,
         language: &str,
         text: &str,
-        pinyin: Option<&Pinyin>,
+        tools: Tools<'_>,
     ) -> Result<Encoded, MagpieError> {
         let Named { offset, tokenizer, .. } = self.of_language(language)?;
-        let mut encoded = tokenizer.encode(language, text, pinyin)?;
+        let mut encoded = tokenizer.encode(language, text, tools)?;
         encoded.ids.iter_mut().for_each(|id| *id += offset);
         Ok(encoded)
     }
@@ -181,8 +192,8 @@ impl Tokenizers {
     ///
     /// # Errors
     /// As [`Self::encode`].
-    pub fn check(&self, language: &str, pinyin: Option<&Pinyin>) -> Result<(), MagpieError> {
-        self.encode(language, "", pinyin).map(drop)
+    pub fn check(&self, language: &str, tools: Tools<'_>) -> Result<(), MagpieError> {
+        self.encode(language, "", tools).map(drop)
     }
 
     fn of_language(&self, language: &str) -> Result<&Named, MagpieError> {

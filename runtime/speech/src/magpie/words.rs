@@ -6,8 +6,8 @@ use super::{
     MagpieError,
     error::listed,
     request::Request,
-    sentences::chunks,
-    text::{Encoded, Pinyin, Tokenizers},
+    sentences::{chunks, units},
+    text::{Encoded, Tokenizers, Tools},
 };
 
 /// The chunks of a request.
@@ -27,7 +27,7 @@ impl Words {
         request: &Request,
         language: &str,
         tokenizers: &Tokenizers,
-        pinyin: Option<&Pinyin>,
+        tools: Tools<'_>,
     ) -> Result<Self, Error> {
         let given = [
             ("text", !request.text.is_empty()),
@@ -58,10 +58,15 @@ impl Words {
             let text = analysed.iter().map(|word| &*word.string).collect();
             words.add(text, encoded, tokenizers);
         } else {
-            tokenizers.check(language, pinyin)?;
-            for text in chunks(&text_of(request, language), language) {
+            tokenizers.check(language, tools)?;
+            let text = text_of(request, language);
+            // The length of Japanese is the number of its words.
+            let analyser = tools.open_jtalk.filter(|_| language == "ja");
+            let words_of = analyser.map(|analyser| analyser.words(&text)).transpose()?;
+            let count = words_of.map_or_else(|| units(&text, language), |words| words.len());
+            for text in chunks(&text, count, language) {
                 if !text.trim().is_empty() {
-                    let encoded = tokenizers.encode(language, &text, pinyin)?;
+                    let encoded = tokenizers.encode(language, &text, tools)?;
                     words.add(text, encoded, tokenizers);
                 }
             }

@@ -5,7 +5,7 @@ use std::cell::Cell;
 use acestep_engine::{Error, Event, Observe, Unobserved};
 use acestep_speech::{
     Chunks, Ended, Ending, Fault, Options, Spoken,
-    magpie::{MagpieError, Networks, Plan, Request, Sampling, Speaking, speak, tokenizers},
+    magpie::{MagpieError, Networks, Plan, Request, Sampling, Speaking, Tools, speak, tokenizers},
 };
 use burn_flex::Flex;
 
@@ -14,7 +14,7 @@ mod tiny;
 use tiny::{Tiny, place};
 
 fn plan(model: &Tiny, request: &Request) -> Result<Plan, Error> {
-    Plan::new(request, 5, model, &tokenizers(model)?, None)
+    Plan::new(request, 5, model, &tokenizers(model)?, Tools::default())
 }
 
 fn request(text: &str) -> Request {

@@ -2,7 +2,7 @@
 
 use std::{
     fs,
-    path::Path,
+    path::{Path, PathBuf},
     sync::{Arc, OnceLock},
 };
 
@@ -11,7 +11,7 @@ use acestep_import::{Layout, MAGPIE_MODELS, Magpie};
 use acestep_model::speech::magpie::Files;
 use acestep_speech::{
     Options, Voices,
-    magpie::{FIELDS, Pinyin, Plan, Request, Tokenizers, Word, tokenizers},
+    magpie::{FIELDS, OpenJTalk, Pinyin, Plan, Request, Tokenizers, Tools, Word, tokenizers},
 };
 use serde_json::Value;
 
@@ -24,7 +24,11 @@ use super::{
 };
 use crate::SessionError;
 
-/// Finds the model `choice` if it is one of this family, with the codec of the field `codec`.
+/// The directory with a dictionary of Japanese in a models directory, as its archive has it.
+const DICTIONARY: &str = "naist-jdic";
+
+/// Finds the model `choice` if it is one of this family, with the codec of the field `codec` and the
+/// dictionary of the field `open_jtalk_dict`.
 ///
 /// # Errors
 /// [`Error::Checkpoint`]; a field of another type.
@@ -40,9 +44,15 @@ pub(in super::super) fn find(
         || Magpie::is_at(Path::new(choice));
     is_one.then(|| {
         let codec = text(fields, "codec")?;
+        let given = text(fields, "open_jtalk_dict")?.map(PathBuf::from);
         let model = Magpie::find(Some(choice), codec.as_deref().map(Path::new), layout)
             .map_err(Error::checkpoint)?;
-        Ok(Speaker { model: Arc::new(model), tokenizers: OnceLock::new() })
+        Ok(Speaker {
+            model: Arc::new(model),
+            tokenizers: OnceLock::new(),
+            dictionary: given.or_else(|| layout.find(DICTIONARY)),
+            open_jtalk: OnceLock::new(),
+        })
     })
 }
 
@@ -50,6 +60,9 @@ pub(in super::super) fn find(
 pub(in super::super) struct Speaker {
     pub(super) model: Arc<Magpie>,
     tokenizers: OnceLock<Tokenizers>,
+    /// The directory with a dictionary of Japanese.
+    dictionary: Option<PathBuf>,
+    open_jtalk: OnceLock<OpenJTalk>,
 }
 
 impl Speaker {
@@ -59,6 +72,19 @@ impl Speaker {
         }
         let read = tokenizers(&*self.model)?;
         Ok(self.tokenizers.get_or_init(|| read))
+    }
+
+    /// Returns the analyser of Japanese, if a text in this language needs it and there is a dictionary.
+    fn open_jtalk(&self, first: &Request) -> Result<Option<&OpenJTalk>, Error> {
+        let is_needed = first.language.as_deref() == Some("ja") && first.is_text();
+        let Some(dictionary) = self.dictionary.as_deref().filter(|_| is_needed) else {
+            return Ok(None);
+        };
+        if let Some(known) = self.open_jtalk.get() {
+            return Ok(Some(known));
+        }
+        let read = OpenJTalk::read(dictionary)?;
+        Ok(Some(self.open_jtalk.get_or_init(|| read)))
     }
 
     /// Plans each text.
@@ -73,11 +99,12 @@ impl Speaker {
         pinyin: Option<&Pinyin>,
     ) -> Result<Vec<Plan>, Error> {
         let tokenizers = self.tokenizers()?;
+        let tools = Tools { pinyin, open_jtalk: self.open_jtalk(first)? };
         let count = texts.len();
         let plan = |(text, index): (String, u64)| {
             let seed = Some(seed.wrapping_add(index));
             let request = Request { text, seed, ..first.clone() };
-            let planned = Plan::new(&request, 0, &*self.model, tokenizers, pinyin);
+            let planned = Plan::new(&request, 0, &*self.model, tokenizers, tools);
             planned.map_err(|error| match count {
                 1 => error,
                 _ => SessionError::Line { line: index as usize + 1, error: Box::new(error) }.into(),

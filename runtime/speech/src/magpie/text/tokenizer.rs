@@ -3,13 +3,12 @@
 use unicode_normalization::UnicodeNormalization as _;
 
 use super::{
-    Encoded, charsets,
+    Encoded, Tools, charsets,
     config::{ABSENT, TokenizerConfig},
     ipa::Ipa,
     japanese::{self, Word},
     list::List,
     mandarin::Mandarin,
-    pinyin::Pinyin,
     punctuation::punctuation,
 };
 use crate::magpie::{MagpieError, error::Tool};
@@ -113,7 +112,7 @@ impl Tokenizer {
         &self,
         language: &str,
         text: &str,
-        pinyin: Option<&Pinyin>,
+        tools: Tools<'_>,
     ) -> Result<Encoded, MagpieError> {
         let (kind, list) = match self {
             Self::Bytes => {
@@ -136,13 +135,17 @@ impl Tokenizer {
             }
             Kind::Mandarin(mandarin) if !mandarin.is_complete() => Err(lacks(Tool::Syllables)),
             Kind::Mandarin(mandarin) => {
-                let pinyin = pinyin.ok_or_else(|| lacks(Tool::Pinyin))?;
+                let pinyin = tools.pinyin.ok_or_else(|| lacks(Tool::Pinyin))?;
                 let (symbols, unknown) = mandarin.symbols(text, pinyin);
                 let mut encoded = list.encode(symbols);
                 unknown.into_iter().for_each(|item| encoded.leave_out(item));
                 Ok(encoded)
             }
-            Kind::Japanese => Err(lacks(Tool::Japanese)),
+            Kind::Japanese => {
+                let analyser = tools.open_jtalk.ok_or_else(|| lacks(Tool::Japanese))?;
+                let marks = punctuation(Some("ja-JP"))?;
+                Ok(list.encode(japanese::kana(&analyser.words(text)?, &marks)))
+            }
         }
     }
 
@@ -162,7 +165,7 @@ impl Tokenizer {
         let none = |units| Err(MagpieError::NoPhonemes { language: language.to_owned(), units });
         match self {
             Self::Bytes => none("bytes"),
-            Self::Absent(_) => self.encode(language, text, None),
+            Self::Absent(_) => self.encode(language, text, Tools::default()),
             Self::Symbols { kind, list } => match **kind {
                 Kind::Characters => none("letters"),
                 Kind::Ipa(_) | Kind::Mandarin(_) | Kind::Japanese => Ok(list.spelled(text)),

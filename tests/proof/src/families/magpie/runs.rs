@@ -4,7 +4,7 @@ use acestep_engine::{host::to_host, sampling::Draws};
 use acestep_import::Magpie;
 use acestep_model::{Backend, Place, speech::magpie::Files};
 use acestep_speech::magpie::{
-    Networks, Plan, Request, Sampling,
+    Networks, Plan, Request, Sampling, Tools,
     choose::Source,
     frames::{Decided, Frames},
     tokenizers,
@@ -69,7 +69,7 @@ pub(super) fn plan(note: &Value, ids: Option<Vec<u32>>, model: &Magpie) -> Resul
         request.text.clear();
     }
     request.ids = ids;
-    let mut plan = Plan::new(&request, 0, model, &tokenizers(model)?, None)?;
+    let mut plan = Plan::new(&request, 0, model, &tokenizers(model)?, Tools::default())?;
     plan.settings.prior.iter_mut().for_each(|prior| prior.wraps = true);
     Ok(plan)
 }
