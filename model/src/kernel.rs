@@ -41,6 +41,9 @@ pub use backend::Backend;
 pub(crate) use cache::cache_read;
 pub use cache::{Slot, cache_write};
 pub use codes::{Map, code_tokens};
+#[cfg(feature = "testing")]
+#[doc(hidden)]
+pub use cube::variants;
 #[cfg(feature = "cpu")]
 pub use flex::level::{CpuLevel, NoSuchLevel, cpu_level, lower_cpu_level};
 pub use geometry::ConvGeometry;

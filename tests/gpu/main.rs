@@ -1,7 +1,7 @@
 //! The program with the GPU backends, on any available Vulkan or Metal: a GPU, or a software driver
 //! such as lavapipe.
 //!
-//! Built only with the feature `wgpu`. Tests of single kernels are beside their source.
+//! Built only with the feature `wgpu`. Tests of single kernels are in `tests/kernels`.
 
 mod options;
 

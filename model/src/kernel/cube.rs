@@ -3,7 +3,7 @@
 //! Each file holds one operation: the kernel, and the launch function of the same name. A launch
 //! function takes and returns tensors of the current runtime, of any float type; sums and
 //! exponentials are computed in f32. The front of the same name in [`super`] documents the
-//! computation.
+//! computation. The tests of an operation are in `tests/kernels`, in the file of the same name.
 
 mod ada_norm;
 mod add_snake;
@@ -14,24 +14,18 @@ mod conv1d;
 mod conv_transpose1d;
 #[cfg(feature = "cuda")]
 mod cuda;
-#[cfg(all(test, feature = "cuda", feature = "wgpu", feature = "cpu"))]
-mod cuda_source;
 mod decode;
-#[cfg(all(test, feature = "cuda", feature = "wgpu", feature = "cpu"))]
-mod fake_cuda;
 mod fusion;
 mod matrix;
 mod matvec;
 mod norm_rotate;
 mod plain_product;
-#[cfg(all(test, feature = "wgpu", feature = "cpu"))]
-mod recorded;
 mod rms_norm;
 mod rows;
 mod snake;
 mod swiglu;
-#[cfg(all(test, feature = "wgpu", feature = "cpu"))]
-mod testing;
+#[cfg(feature = "testing")]
+pub mod variants;
 
 use burn::tensor::{
     Tensor, TensorMetadata,

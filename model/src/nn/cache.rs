@@ -172,6 +172,15 @@ impl<B: Backend> Cache<B> {
     }
 }
 
+#[cfg(feature = "testing")]
+impl<B: Backend> Cache<B> {
+    /// Returns keys and values of every layer, for tests of what a GPU makes of a part of them.
+    #[doc(hidden)]
+    pub fn tensors(&mut self) -> impl Iterator<Item = [&mut Tensor<B, 4>; 2]> {
+        self.layers_mut()
+    }
+}
+
 impl<B: Backend> KeysValues<B> {
     /// Writes new keys and values, `[slots, kv_heads, t, D]`, into their slots.
     pub(crate) fn write(&mut self, k: Tensor<B, 4>, v: Tensor<B, 4>, slots: &[Slot]) {

@@ -43,7 +43,11 @@ pub(super) fn takes<R: CubeRuntime>(
 
 /// Implementation of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Routine {
+#[cfg_attr(
+    not(feature = "testing"),
+    expect(unreachable_pub, reason = "public only where tests ask for a routine by name")
+)]
+pub enum Routine {
     /// [`units`]: supports every call that gets here.
     Units,
     /// [`decode`]: few rows.
@@ -55,7 +59,7 @@ pub(super) enum Routine {
     TensorCores,
     /// [`tensor_cores`] with loops instead of matrix products, for tests on devices without matrix
     /// units.
-    #[cfg_attr(not(test), expect(dead_code, reason = "only tests ask for it"))]
+    #[cfg_attr(not(feature = "testing"), expect(dead_code, reason = "only tests ask for it"))]
     Emulated,
 }
 
@@ -428,6 +432,3 @@ fn place<T: Float, N: Size>(
     let head = kv_head * group + row % group;
     (batch * q.shape(2) + row / group) * q.shape(1) + head
 }
-
-#[cfg(all(test, feature = "wgpu", feature = "cpu"))]
-mod tests;

@@ -98,7 +98,7 @@ pub(super) fn matmul<R: CubeRuntime>(left: CubeTensor<R>, right: CubeTensor<R>) 
 }
 
 /// [`matmul`] without matrix units.
-fn by_units<R: CubeRuntime>(left: CubeTensor<R>, right: CubeTensor<R>) -> CubeTensor<R> {
+pub(super) fn by_units<R: CubeRuntime>(left: CubeTensor<R>, right: CubeTensor<R>) -> CubeTensor<R> {
     // Double buffering of tiles pays off only for sums of this many terms.
     const LONG: usize = 256;
     let (rows, terms) = (left.meta.shape()[left.meta.num_dims() - 2], inner(&left));
@@ -146,31 +146,5 @@ fn taken<R: CubeRuntime>(product: Result<CubeTensor<R>, MatmulSetupError>) -> Cu
     match product {
         Ok(product) => product,
         Err(error) => panic!("a matrix product that no kernel takes: {error:?}"),
-    }
-}
-
-#[cfg(all(test, feature = "wgpu", feature = "cpu"))]
-mod tests {
-    use burn::tensor::{DType, Tensor};
-
-    use super::super::testing::{Plain, random, read, same};
-    use crate::kernel::{primitive, tensor};
-
-    /// The path of NVIDIA GPUs in f32, on any GPU. Weights are transposed, as in the networks.
-    #[test]
-    fn products_by_plain_units() {
-        for [rows, terms, columns] in [[5, 24, 7], [70, 100, 33], [16, 300, 65], [130, 512, 96]] {
-            let left = |device: &_| random::<Plain, 2>([rows, terms], 1, DType::F32, device);
-            let right = |device: &_| random::<Plain, 2>([columns, terms], 2, DType::F32, device);
-            let card = burn_wgpu::WgpuDevice::DefaultDevice;
-            let product =
-                super::by_units(primitive(left(&card)), primitive(right(&card).transpose()));
-            let got = read::<Plain, 2>(tensor(product));
-            let cpu = burn_flex::FlexDevice;
-            let left = random::<burn_flex::Flex, 2>([rows, terms], 1, DType::F32, &cpu);
-            let right: Tensor<_, 2> = random([columns, terms], 2, DType::F32, &cpu);
-            let expected = read(left.matmul(right.transpose()));
-            same(&format!("{rows} x {terms} to {columns}"), &expected, &got, 2e-6);
-        }
     }
 }

@@ -65,8 +65,8 @@ impl RowLaunch {
 pub(super) fn shuffles<R: Runtime>(client: &ComputeClient<R>, lanes: usize) -> bool {
     let properties = client.properties();
     let can = properties.features.plane.contains(Plane::Ops);
-    #[cfg(all(test, feature = "wgpu", feature = "cpu"))]
-    let can = can || super::testing::shuffles_in_software();
+    #[cfg(feature = "testing")]
+    let can = can || super::variants::shuffles_in_software();
     can && lanes <= properties.hardware.plane_size_min as usize
 }
 
@@ -127,18 +127,3 @@ pub(super) fn row_sum(value: f32, #[comptime] lanes: u32, #[comptime] shuffle: b
     sum
 }
 // ANCHOR_END: row_sum
-
-#[cfg(all(test, feature = "wgpu", feature = "cpu"))]
-mod tests {
-    use burn_wgpu::{WgpuDevice, WgpuRuntime};
-    use cubecl::prelude::*;
-
-    use super::{super::testing::with_shuffles, shuffles};
-
-    /// Otherwise the tests with shuffles would test nothing.
-    #[test]
-    fn a_driver_in_software_can_be_asked_to_shuffle() {
-        let client = WgpuRuntime::client(&WgpuDevice::DefaultDevice);
-        assert!(with_shuffles(|| shuffles(&client, 4)));
-    }
-}

@@ -3,10 +3,9 @@
 //! A test writes its operation once, generic over the backend. It compares the result of a GPU (or
 //! of a software Vulkan driver) with that of the CPU, whose operations have their own tests.
 
-use burn::tensor::{DType, Tensor, TensorData};
+use acestep_model::{Backend, kernel::variants::with_shuffles};
+use burn::tensor::{DType, Tensor, TensorData, TensorPrimitive, ops::FloatTensor};
 use burn_cubecl::CubeBackend;
-
-use crate::Backend;
 
 /// The backend without fusion, where kernels run at once.
 pub(super) type Plain = CubeBackend<burn_wgpu::WgpuRuntime, f32, i32, u32>;
@@ -56,6 +55,16 @@ pub(super) fn read<B: Backend, const D: usize>(x: Tensor<B, D>) -> Vec<f32> {
     x.into_data().convert::<f32>().to_vec().expect("converted to f32")
 }
 
+/// Wraps a backend's tensor as Burn's.
+pub(super) fn tensor<B: Backend, const D: usize>(x: FloatTensor<B>) -> Tensor<B, D> {
+    Tensor::from_primitive(TensorPrimitive::Float(x))
+}
+
+/// Unwraps Burn's tensor to the backend's.
+pub(super) fn primitive<B: Backend, const D: usize>(x: Tensor<B, D>) -> FloatTensor<B> {
+    x.into_primitive().tensor()
+}
+
 /// An operation with its own inputs, on any backend.
 pub(super) trait Operation {
     /// Computes its result. Everything except the rounding of inputs and outputs is in f32 or
@@ -78,24 +87,6 @@ pub(super) fn same_everywhere(name: &str, operation: &impl Operation, tolerance:
             same(&format!("{name} {dtype:?} {backend}"), &expected, &got, tolerance);
         }
     }
-}
-
-std::thread_local! {
-    static SHUFFLES: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
-}
-
-/// True if kernels of this thread may use plane shuffles that CubeCL does not report.
-pub(super) fn shuffles_in_software() -> bool {
-    SHUFFLES.get()
-}
-
-/// Runs `test` with plane shuffles, as on a real GPU. CubeCL does not report them for a software
-/// driver, which supports them nevertheless.
-pub(super) fn with_shuffles<T>(test: impl FnOnce() -> T) -> T {
-    SHUFFLES.set(true);
-    let result = test();
-    SHUFFLES.set(false);
-    result
 }
 
 /// [`same_everywhere`] with plane shuffles, without fusion.

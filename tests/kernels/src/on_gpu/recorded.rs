@@ -1,9 +1,9 @@
 //! Fusion of plain operations into one kernel, compared with the CPU's result.
 
+use acestep_model::{Backend, kernel};
 use burn::tensor::{DType, Tensor};
 
 use super::testing::{Operation, random, read, same_everywhere};
-use crate::{Backend, kernel};
 
 /// Numbers that are bounded, and then repeated along the axis that threads read four at a time.
 struct Bounded([usize; 3]);

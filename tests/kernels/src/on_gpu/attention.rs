@@ -1,21 +1,21 @@
-//! Tests of every routine against the reference on the CPU.
+//! Attention by every routine, compared with the reference on the CPU.
 
 #![expect(clippy::print_stderr, reason = "what is skipped is said")]
 
 use std::any::TypeId;
 
+use acestep_model::{
+    Backend,
+    kernel::{
+        self, Mask, Visibility, reference,
+        variants::{Routine, attention_by, with_shuffles},
+    },
+};
 use burn::tensor::{Bool, DType, Tensor, TensorData};
 use burn_flex::Flex;
 use burn_wgpu::WgpuRuntime;
 
-use super::{
-    super::testing::{Operation, Plain, random, read, same, same_everywhere, with_shuffles},
-    Routine, attention_by,
-};
-use crate::{
-    Backend,
-    kernel::{self, Mask, Visibility, primitive, reference, tensor},
-};
+use super::testing::{Operation, Plain, primitive, random, read, same, same_everywhere, tensor};
 
 /// Memory layout of the tensors of a case.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -103,7 +103,7 @@ impl Case {
         let device = burn_wgpu::WgpuDevice::DefaultDevice;
         let [q, k, v] = self.inputs::<Plain>(dtype, &device).map(primitive);
         let keys = self.mask::<Plain>(&device).keys.map(Tensor::into_primitive);
-        let mixed = attention_by::<WgpuRuntime>(Some(routine), q, k, v, keys, self.visibility)?;
+        let mixed = attention_by::<WgpuRuntime>(routine, q, k, v, keys, self.visibility)?;
         Some(read::<Plain, 4>(tensor(mixed)))
     }
 

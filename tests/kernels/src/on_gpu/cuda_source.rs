@@ -7,23 +7,22 @@
 
 use std::path::PathBuf;
 
+use acestep_model::{
+    Place,
+    kernel::{
+        self, CachingLayer, ConvGeometry, LayerWeights, Mask, NewTokens, Slot, Visibility,
+        variants::{
+            cache_read, conv_transpose1d, conv1d, takes_attention, takes_conv, takes_product,
+        },
+    },
+    nn::{Cache, Layer, LayerShape},
+};
 use burn::tensor::{DType, Int, Tensor, backend::Backend as _};
 use burn_cubecl::CubeBackend;
 
 use super::{
-    conv_transpose1d::conv_transpose1d,
-    conv1d::conv1d,
-    cuda::{takes_attention, takes_conv, takes_product},
     fake_cuda::{FakeCuda, FakeCudaRuntime, sources},
-    testing::random,
-};
-use crate::{
-    Place,
-    kernel::{
-        self, CachingLayer, ConvGeometry, LayerWeights, Mask, NewTokens, Slot, Visibility,
-        primitive, tensor,
-    },
-    nn::{Cache, Layer, LayerShape},
+    testing::{primitive, random, tensor},
 };
 
 type B = CubeBackend<FakeCudaRuntime, f32, i32, u8>;
@@ -33,8 +32,8 @@ type B = CubeBackend<FakeCudaRuntime, f32, i32, u8>;
 /// # Panics
 /// If the compiler rejects one, with its message.
 fn compile(gpu: &FakeCuda, kernel: &str) -> usize {
-    // A kernel's name also holds its types, and this module is one of them. The name of a CUDA C++
-    // kernel is the type of its sizes.
+    // The own name of a kernel ends where its types begin. That of a CUDA C++ kernel is the type of
+    // its sizes.
     let ours = |name: &str| {
         let name = name.strip_prefix("acestep_model::kernel::cube::cuda::Task<").unwrap_or(name);
         let own = name.split('<').next().unwrap_or_default();
@@ -394,10 +393,9 @@ fn a_cache_is_seen_without_a_copy() {
         let mut cache = Cache::<B>::new(&shape, 1, 2, 1001, &place);
         let slots = [0, 1].map(|row| Slot { row, start: 0 });
         for length in [16, 33 * 16] {
-            let [keys, _] = cache.layers_mut().next().expect("a layer");
+            let [keys, _] = cache.tensors().next().expect("a layer");
             let [rows, keys] = {
-                let strides =
-                    primitive(kernel::cache_read(keys, &slots, length)).meta.strides().to_vec();
+                let strides = primitive(cache_read(keys, &slots, length)).meta.strides().to_vec();
                 [strides[0], strides[1]]
             };
             assert_eq!([rows, keys], [2 * 1008 * width, 1008 * width], "{dtype:?} {length}");
