@@ -41,23 +41,23 @@ pub(super) fn takes<R: CubeRuntime>(
         && units::fits(q)
 }
 
-/// Implementation of a call.
+/// Implementation of a call, by the module that has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(
     not(feature = "testing"),
     expect(unreachable_pub, reason = "public only where tests ask for a routine by name")
 )]
 pub enum Routine {
-    /// [`units`]: supports every call that gets here.
+    /// `units`: supports every call that gets here.
     Units,
-    /// [`decode`]: few rows.
+    /// `decode`: few rows.
     Decode,
-    /// [`super::cuda::attention`]: bf16 on Hopper.
+    /// `cuda::attention`: bf16 on Hopper.
     #[cfg(feature = "cuda")]
     Hopper,
-    /// [`tensor_cores`]: f16 or bf16, on a device that multiplies matrices of them.
+    /// `tensor_cores`: f16 or bf16, on a device that multiplies matrices of them.
     TensorCores,
-    /// [`tensor_cores`] with loops instead of matrix products, for tests on devices without matrix
+    /// `tensor_cores` with loops instead of matrix products, for tests on devices without matrix
     /// units.
     #[cfg_attr(not(feature = "testing"), expect(dead_code, reason = "only tests ask for it"))]
     Emulated,

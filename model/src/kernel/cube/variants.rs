@@ -39,7 +39,7 @@ pub fn conv1d<R: CubeRuntime>(
     conv1d::conv1d(x, weight, bias, geometry)
 }
 
-/// [`conv1d`] with at most `bytes` of columns at a time.
+/// `conv1d` with at most `bytes` of columns at a time.
 pub fn conv1d_in_tiles<R: CubeRuntime>(
     x: CubeTensor<R>,
     weight: CubeTensor<R>,
@@ -60,7 +60,7 @@ pub fn conv_transpose1d<R: CubeRuntime>(
     conv_transpose1d::conv_transpose1d(x, weight, bias, geometry)
 }
 
-/// [`conv_transpose1d`] with at most `bytes` of columns at a time.
+/// `conv_transpose1d` with at most `bytes` of columns at a time.
 pub fn conv_transpose1d_in_tiles<R: CubeRuntime>(
     x: CubeTensor<R>,
     weight: CubeTensor<R>,
