@@ -208,6 +208,27 @@ fn silence_ends_the_speech_by_name_at_the_same_frame_with_any_chunks() {
     }
 }
 
+/// 86 frames are four seconds.
+#[test]
+fn one_code_ends_the_speech_by_name_at_the_same_frame_with_any_chunks() {
+    let text = "We walk along the cold river. ".repeat(10);
+    for frames in [1, 2] {
+        let model = Tiny::monotonous(frames);
+        let sampling = Sampling { temperature: Some(0.0), ..Sampling::default() };
+        let request = Request { sampling, ..request(&text) };
+        for (first, others) in [(1000, 1000), (1, 8), (30, 77)] {
+            let spoken = spoken(&model, &request, Chunks { first, others });
+            assert_eq!(spoken.frames.len(), 86);
+            let code = spoken.frames[0][0];
+            assert!(spoken.frames.iter().all(|frame| frame[0] == code));
+            let fault = Fault::Loop { code, frames: 86 };
+            assert_eq!(spoken.segments.last().map(|last| last.ended), Some(Ended::Fault(fault)));
+            let said = spoken.notices().iter().map(|notice| notice.0.clone()).collect::<String>();
+            assert!(said.contains(&format!("repeated code {code} for 86 frames")), "{said}");
+        }
+    }
+}
+
 struct Cancelling(Cell<usize>);
 
 impl Observe for Cancelling {

@@ -131,11 +131,22 @@ impl ModuleMapper<Flex> for Zeros {
 impl Tiny {
     /// A model that never writes its end, with a codec that writes zeros.
     pub(crate) fn silent(frames: usize) -> Self {
+        let model = Self::endless(frames);
+        Self { codec: model.codec.clone().map(&mut Zeros), ..model }
+    }
+
+    /// A model that never writes its end, with a local transformer whose scores are all equal.
+    pub(crate) fn monotonous(frames: usize) -> Self {
+        let model = Self::endless(frames);
+        Self { local: model.local.clone().map(&mut Zeros), ..model }
+    }
+
+    fn endless(frames: usize) -> Self {
         let run = json!({ "max_decoder_steps": 50, "topk": 20, "min_generated_frames": 1000 });
         let mut model = Self::with(frames, run);
         // As many frames in a second as the released codec has.
         model.codec_config.sample_rate = 689;
-        Self { codec: model.codec.clone().map(&mut Zeros), ..model }
+        model
     }
 }
 
