@@ -22,10 +22,10 @@ pub(super) fn reason(error: &Error) -> Option<Reason> {
     let field = |field: &str| Some(field.to_owned());
     Some(match error.family::<MagpieError>()? {
         MagpieError::Voice { .. } => ("voice_not_found", field("voice")),
-        MagpieError::Language { .. } | MagpieError::LanguageTool { .. } => {
-            ("bad_value", field("language"))
-        }
-        MagpieError::Dictionary { .. } => ("bad_value", field("open_jtalk_dict")),
+        // A client of a server has no say in its dictionary, only in the language.
+        MagpieError::Language { .. }
+        | MagpieError::LanguageTool { .. }
+        | MagpieError::Dictionary { .. } => ("bad_value", field("language")),
         MagpieError::Analysis { .. } => ("bad_value", field("text")),
         MagpieError::BadPinyin { .. } => ("bad_value", field("pinyin")),
         MagpieError::NothingToSay { .. } => ("bad_value", field("text")),

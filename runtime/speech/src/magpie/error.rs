@@ -181,10 +181,9 @@ impl FamilyError for MagpieError {
                 "take the `.nemo` archive of the model, or pass `phonemes` or `ids`"
             }
             Self::LanguageTool { missing: Tool::Japanese, .. } => {
-                "put the dictionary of jpreprocess into the models directory as `naist-jdic` or pass \
-                 `open_jtalk_dict` (its directory), or pass `open_jtalk` (the words of \
-                 pyopenjtalk.run_frontend as JSON), `phonemes` (kana with pitch, such as \
-                 `1キョ0ー0ワ`) or `ids`"
+                "put the dictionary of jpreprocess into the models directory as `naist-jdic`, or pass \
+                 `open_jtalk` (the words of pyopenjtalk.run_frontend as JSON), `phonemes` (kana with \
+                 pitch, such as `1キョ0ー0ワ`) or `ids`"
             }
             Self::NotJapanese { .. } => "pass `language: ja`",
             Self::NoPhonemes { .. } => "pass the text itself, or `ids`",

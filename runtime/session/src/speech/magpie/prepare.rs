@@ -24,7 +24,7 @@ use super::{
 };
 use crate::SessionError;
 
-/// The directory with a dictionary of Japanese in a models directory, as its archive has it.
+/// The directory with a dictionary of Japanese in a models directory.
 const DICTIONARY: &str = "naist-jdic";
 
 /// Finds the model `choice` if it is one of this family, with the codec of the field `codec` and the

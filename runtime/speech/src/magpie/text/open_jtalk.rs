@@ -14,7 +14,7 @@ use super::japanese::Word;
 use crate::magpie::MagpieError;
 
 /// The files of a dictionary.
-const FILES: [&str; 8] = [
+pub(super) const FILES: [&str; 8] = [
     "char_def.bin",
     "dict.da",
     "dict.vals",
