@@ -56,31 +56,27 @@ pub use weight::{Packed, Packing, Weight, pack_filter, quantize_q8};
 
 use burn::tensor::{Bool, DType, Int, Tensor, TensorPrimitive, ops::FloatTensor};
 
-/// Checks in debug builds that all tensors of an operation have the same type. Otherwise a backend
-/// panics deep inside, or a GPU reads the bytes of one type as another.
+/// Checks that all tensors of an operation have the same type. Otherwise a backend panics deep inside,
+/// or a GPU reads the bytes of one type as another.
 #[track_caller]
-fn debug_assert_same_dtype(operation: &str, first: DType, others: impl IntoIterator<Item = DType>) {
-    if cfg!(debug_assertions) {
-        for other in others {
-            assert!(first == other, "{operation} of {first:?} and {other:?}");
-        }
+fn assert_same_dtype(operation: &str, first: DType, others: impl IntoIterator<Item = DType>) {
+    for other in others {
+        assert!(first == other, "{operation} of {first:?} and {other:?}");
     }
 }
 
 /// The same check for an operation with a matrix or filter, which may be narrower: see
 /// [`Backend::computes_in`].
 #[track_caller]
-fn debug_assert_applies<B: Backend>(
+fn assert_applies<B: Backend>(
     operation: &str,
     x: DType,
     weight: DType,
     others: impl IntoIterator<Item = DType>,
 ) {
-    debug_assert_same_dtype(operation, x, others);
-    if cfg!(debug_assertions) {
-        let fits = x == weight || x == B::computes_in(weight);
-        assert!(fits, "{operation} of {x:?} and {weight:?}");
-    }
+    assert_same_dtype(operation, x, others);
+    let fits = x == weight || x == B::computes_in(weight);
+    assert!(fits, "{operation} of {x:?} and {weight:?}");
 }
 
 /// Flattens all axes except the last.
@@ -113,7 +109,7 @@ pub fn linear<B: Backend, const D: usize>(
 ) -> Tensor<B, D> {
     let weight = weight.into();
     let others = bias.as_ref().map(Tensor::dtype);
-    debug_assert_applies::<B>("linear", x.dtype(), weight.dtype(), others);
+    assert_applies::<B>("linear", x.dtype(), weight.dtype(), others);
     let mut shape = x.dims();
     shape[D - 1] = weight.dims()[0];
     // One matrix product for any rank: a broadcast weight would become a batch of small ones.
@@ -140,7 +136,7 @@ pub fn conv1d<B: Backend>(
 ) -> Tensor<B, 3> {
     let weight = weight.into();
     let others = bias.as_ref().map(Tensor::dtype);
-    debug_assert_applies::<B>("conv1d", x.dtype(), weight.dtype(), others);
+    assert_applies::<B>("conv1d", x.dtype(), weight.dtype(), others);
     let (x, bias) = (primitive(x), bias.map(primitive));
     tensor(match weight {
         Weight::Plain(weight) => <B as Backend>::conv1d(x, primitive(weight), bias, geometry),
@@ -163,7 +159,7 @@ pub fn conv_transpose1d<B: Backend>(
 ) -> Tensor<B, 3> {
     let weight = weight.into();
     let others = bias.as_ref().map(Tensor::dtype);
-    debug_assert_applies::<B>("conv_transpose1d", x.dtype(), weight.dtype(), others);
+    assert_applies::<B>("conv_transpose1d", x.dtype(), weight.dtype(), others);
     let (x, bias) = (primitive(x), bias.map(primitive));
     tensor(match weight {
         Weight::Plain(weight) => {
@@ -199,7 +195,7 @@ pub fn rms_norm<B: Backend, const D: usize>(
     weight: Tensor<B, 1>,
     epsilon: f64,
 ) -> Tensor<B, D> {
-    debug_assert_same_dtype("rms_norm", x.dtype(), [weight.dtype()]);
+    assert_same_dtype("rms_norm", x.dtype(), [weight.dtype()]);
     let shape = x.dims();
     let y: Tensor<B, 2> = tensor(B::rms_norm(primitive(rows(x)), primitive(weight), epsilon));
     y.reshape(shape)
@@ -215,7 +211,7 @@ pub fn modulate<B: Backend>(
     shift: Tensor<B, 3>,
     scale: Tensor<B, 3>,
 ) -> Tensor<B, 3> {
-    debug_assert_same_dtype("modulate", x.dtype(), [shift.dtype(), scale.dtype()]);
+    assert_same_dtype("modulate", x.dtype(), [shift.dtype(), scale.dtype()]);
     reference::modulate(x, shift, scale)
 }
 
@@ -233,7 +229,7 @@ pub fn ada_norm<B: Backend>(
     scale: Tensor<B, 3>,
 ) -> Tensor<B, 3> {
     let others = [weight.dtype(), shift.dtype(), scale.dtype()];
-    debug_assert_same_dtype("ada_norm", x.dtype(), others);
+    assert_same_dtype("ada_norm", x.dtype(), others);
     let [shift, scale] = [shift, scale].map(primitive);
     tensor(B::ada_norm(primitive(x), primitive(weight), epsilon, shift, scale))
 }
@@ -254,7 +250,7 @@ pub fn norm_rotate<B: Backend>(
     sin: Tensor<B, 2>,
 ) -> Tensor<B, 4> {
     let others = [weight.dtype(), cos.dtype(), sin.dtype()];
-    debug_assert_same_dtype("norm_rotate", x.dtype(), others);
+    assert_same_dtype("norm_rotate", x.dtype(), others);
     let [cos, sin] = [cos, sin].map(primitive);
     tensor(B::norm_rotate(primitive(x), primitive(weight), epsilon, cos, sin))
 }
@@ -264,7 +260,7 @@ pub fn norm_rotate<B: Backend>(
 /// # Shapes
 /// - `x`, `y`, output: any, equal
 pub fn add<B: Backend, const D: usize>(x: Tensor<B, D>, y: Tensor<B, D>) -> Tensor<B, D> {
-    debug_assert_same_dtype("add", x.dtype(), [y.dtype()]);
+    assert_same_dtype("add", x.dtype(), [y.dtype()]);
     keep_finite(x + y)
 }
 
@@ -286,7 +282,7 @@ pub fn keep_finite<B: Backend, const D: usize>(x: Tensor<B, D>) -> Tensor<B, D> 
 /// - `x`, `y`, output: `[B, P, H]`
 /// - `gate`: `[B, 1, H]`
 pub fn add_gated<B: Backend>(x: Tensor<B, 3>, gate: Tensor<B, 3>, y: Tensor<B, 3>) -> Tensor<B, 3> {
-    debug_assert_same_dtype("add_gated", x.dtype(), [gate.dtype(), y.dtype()]);
+    assert_same_dtype("add_gated", x.dtype(), [gate.dtype(), y.dtype()]);
     keep_finite(tensor(B::add_gated(primitive(x), primitive(gate), primitive(y))))
 }
 
@@ -296,7 +292,7 @@ pub fn add_gated<B: Backend>(x: Tensor<B, 3>, gate: Tensor<B, 3>, y: Tensor<B, 3
 /// - `x`, output: `[B, heads, L, D]`
 /// - `cos`, `sin`: `[L, D / 2]`, or `[B, D / 2]` if `L` is 1 and each item has its own position
 pub fn rotate<B: Backend>(x: Tensor<B, 4>, cos: Tensor<B, 2>, sin: Tensor<B, 2>) -> Tensor<B, 4> {
-    debug_assert_same_dtype("rotate", x.dtype(), [cos.dtype(), sin.dtype()]);
+    assert_same_dtype("rotate", x.dtype(), [cos.dtype(), sin.dtype()]);
     let [batch, _, length, _] = x.dims();
     let has_own = length == 1 && batch > 1 && cos.dims()[0] == batch;
     let rotated = |x| tensor::<B, 4>(B::rotate(primitive(x), primitive(cos), primitive(sin)));
@@ -315,7 +311,7 @@ pub fn silu<B: Backend, const D: usize>(x: Tensor<B, D>) -> Tensor<B, D> {
 
 /// Returns `silu(gate) up`; all three have the same shape.
 pub fn swiglu<B: Backend, const D: usize>(gate: Tensor<B, D>, up: Tensor<B, D>) -> Tensor<B, D> {
-    debug_assert_same_dtype("swiglu", gate.dtype(), [up.dtype()]);
+    assert_same_dtype("swiglu", gate.dtype(), [up.dtype()]);
     let shape = gate.dims();
     let y: Tensor<B, 2> = tensor(B::swiglu(primitive(rows(gate)), primitive(rows(up))));
     y.reshape(shape)
@@ -327,7 +323,7 @@ pub fn swiglu<B: Backend, const D: usize>(gate: Tensor<B, D>, up: Tensor<B, D>) 
 /// - `x`, output: `[B, channels, S]`
 /// - `alpha`, `beta`: `[1, channels, 1]`, on a log scale
 pub fn snake<B: Backend>(x: Tensor<B, 3>, alpha: Tensor<B, 3>, beta: Tensor<B, 3>) -> Tensor<B, 3> {
-    debug_assert_same_dtype("snake", x.dtype(), [alpha.dtype(), beta.dtype()]);
+    assert_same_dtype("snake", x.dtype(), [alpha.dtype(), beta.dtype()]);
     tensor(B::snake(primitive(x), primitive(alpha), primitive(beta)))
 }
 
@@ -342,7 +338,7 @@ pub fn add_snake<B: Backend>(
     alpha: Tensor<B, 3>,
     beta: Tensor<B, 3>,
 ) -> [Tensor<B, 3>; 2] {
-    debug_assert_same_dtype("add_snake", x.dtype(), [y.dtype(), alpha.dtype(), beta.dtype()]);
+    assert_same_dtype("add_snake", x.dtype(), [y.dtype(), alpha.dtype(), beta.dtype()]);
     let [alpha, beta] = [alpha, beta].map(primitive);
     B::add_snake(primitive(x), primitive(y), alpha, beta).map(tensor)
 }
@@ -358,7 +354,7 @@ pub fn moments<B: Backend>(
     weights: Tensor<B, 3>,
     least: f32,
 ) -> [Tensor<B, 3>; 2] {
-    debug_assert_same_dtype("moments", x.dtype(), [weights.dtype()]);
+    assert_same_dtype("moments", x.dtype(), [weights.dtype()]);
     B::moments(primitive(x), primitive(weights), least).map(tensor)
 }
 
@@ -440,7 +436,6 @@ mod tests {
     }
 
     #[test]
-    #[cfg(debug_assertions)]
     #[should_panic(expected = "linear of F32 and F16")]
     fn an_operation_of_two_types_says_which() {
         let device = Default::default();

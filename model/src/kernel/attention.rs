@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use burn::tensor::{Bool, DType, Tensor, TensorData, activation};
 
-use super::{Backend, debug_assert_applies, debug_assert_same_dtype, primitive, tensor};
+use super::{Backend, assert_applies, assert_same_dtype, primitive, tensor};
 
 /// The keys that a query may see, by position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,8 +95,8 @@ pub fn attention<B: Backend>(
     v: Tensor<B, 4>,
     mask: &Mask<B>,
 ) -> Tensor<B, 4> {
-    debug_assert_same_dtype("attention", k.dtype(), [v.dtype()]);
-    debug_assert_applies::<B>("attention", q.dtype(), k.dtype(), []);
+    assert_same_dtype("attention", k.dtype(), [v.dtype()]);
+    assert_applies::<B>("attention", q.dtype(), k.dtype(), []);
     let keys = mask.keys.clone().map(Tensor::into_primitive);
     tensor(<B as Backend>::attention(
         primitive(q),
@@ -117,7 +117,7 @@ pub fn attention<B: Backend>(
 /// - `k`: `[B, heads, Lk, D]`, one key head per query head
 /// - output: `[B, heads, Lq, Lk]`; each row sums to 1
 pub fn attention_weights<B: Backend>(q: Tensor<B, 4>, k: Tensor<B, 4>) -> Tensor<B, 4> {
-    debug_assert_applies::<B>("attention_weights", q.dtype(), k.dtype(), []);
+    assert_applies::<B>("attention_weights", q.dtype(), k.dtype(), []);
     let k = k.cast(q.dtype());
     let q = q.clone().mul_scalar((q.dims()[3] as f64).powf(-0.5));
     activation::softmax(q.matmul(k.swap_dims(2, 3)).cast(DType::F32), 3)

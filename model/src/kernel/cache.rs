@@ -4,7 +4,7 @@
 
 use burn::tensor::Tensor;
 
-use super::{Backend, debug_assert_same_dtype, primitive, tensor};
+use super::{Backend, assert_same_dtype, primitive, tensor};
 
 /// The destination of one sequence of new keys or values: a row of the cache and a position in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub fn cache_write<B: Backend>(
     new: Tensor<B, 4>,
     slots: &[Slot],
 ) -> Tensor<B, 4> {
-    debug_assert_same_dtype("cache_write", cache.dtype(), [new.dtype()]);
+    assert_same_dtype("cache_write", cache.dtype(), [new.dtype()]);
     tensor(B::cache_write(primitive(cache), primitive(new), slots))
 }
 // ANCHOR_END: cache_write

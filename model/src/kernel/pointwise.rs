@@ -2,7 +2,7 @@
 
 use burn::tensor::Tensor;
 
-use super::{Backend, debug_assert_same_dtype, primitive, rows, tensor};
+use super::{Backend, assert_same_dtype, primitive, rows, tensor};
 
 /// Layer norm over the last axis: `w (x - mean) / sqrt(variance + epsilon) + b`, computed in f32.
 ///
@@ -18,7 +18,7 @@ pub fn layer_norm<B: Backend, const D: usize>(
     epsilon: f64,
 ) -> Tensor<B, D> {
     let others = std::iter::once(&weight).chain(&bias).map(Tensor::dtype);
-    debug_assert_same_dtype("layer_norm", x.dtype(), others);
+    assert_same_dtype("layer_norm", x.dtype(), others);
     let shape = x.dims();
     let (x, weight, bias) = (primitive(rows(x)), primitive(weight), bias.map(primitive));
     tensor::<B, 2>(<B as Backend>::layer_norm(x, weight, bias, epsilon)).reshape(shape)
@@ -42,7 +42,7 @@ pub fn gelu_tanh<B: Backend, const D: usize>(x: Tensor<B, D>) -> Tensor<B, D> {
 /// - `x`, output: `[B, C, S]`
 /// - `alpha`: `[1, channels, 1]`, at most `C` channels
 pub fn half_snake<B: Backend>(x: Tensor<B, 3>, alpha: Tensor<B, 3>) -> Tensor<B, 3> {
-    debug_assert_same_dtype("half_snake", x.dtype(), [alpha.dtype()]);
+    assert_same_dtype("half_snake", x.dtype(), [alpha.dtype()]);
     tensor(B::half_snake(primitive(x), primitive(alpha)))
 }
 

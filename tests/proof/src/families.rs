@@ -37,13 +37,14 @@ use crate::{
 
 /// The presets of every family.
 pub static PRESETS: LazyLock<Vec<&'static Preset>> = LazyLock::new(|| {
-    acestep::PRESETS.iter().chain(qwen3_tts::PRESETS).chain(magpie::PRESETS).collect()
+    let speech = qwen3_tts::PRESETS.iter().chain(dia2::PRESETS).chain(magpie::PRESETS);
+    acestep::PRESETS.iter().chain(speech).collect()
 });
 
 /// The stages of every family, in the order of the pipelines.
 pub static STAGES: LazyLock<Vec<&'static Stage>> = LazyLock::new(|| {
-    let all = acestep::STAGES.iter().chain(qwen3_tts::STAGES).chain(magpie::STAGES);
-    all.copied().collect()
+    let speech = qwen3_tts::STAGES.iter().chain(dia2::STAGES).chain(magpie::STAGES);
+    acestep::STAGES.iter().chain(speech).copied().collect()
 });
 
 /// The work of a stage.
@@ -51,6 +52,7 @@ pub static STAGES: LazyLock<Vec<&'static Stage>> = LazyLock::new(|| {
 pub(crate) enum Work {
     Song(acestep::speed::Work),
     Speech(qwen3_tts::speed::Work),
+    Dialogue(dia2::speed::Work),
     Magpie(magpie::speed::Work),
 }
 
@@ -63,6 +65,7 @@ impl Work {
         match self {
             Self::Song(work) => work.run(seconds, place),
             Self::Speech(work) => work.run(place),
+            Self::Dialogue(work) => work.run(place),
             Self::Magpie(work) => work.run(place),
         }
     }
@@ -71,7 +74,7 @@ impl Work {
     fn sizes(self) -> Option<qwen3_tts::speed::Sizes> {
         match self {
             Self::Speech(work) => work.sizes(),
-            Self::Song(_) | Self::Magpie(_) => None,
+            Self::Song(_) | Self::Dialogue(_) | Self::Magpie(_) => None,
         }
     }
 
@@ -82,7 +85,7 @@ impl Work {
     pub(crate) fn for_torch(self, seconds: f64) -> Result<Value> {
         match self {
             Self::Song(work) => work.for_torch(seconds),
-            Self::Speech(_) | Self::Magpie(_) => Ok(json!({ "kind": "none" })),
+            Self::Speech(_) | Self::Dialogue(_) | Self::Magpie(_) => Ok(json!({ "kind": "none" })),
         }
     }
 }

@@ -7,7 +7,8 @@
 //! `avx2` they use `panels`. Otherwise they use Burn's own product ([`shared`]).
 //!
 //! bf16 weights have half the bytes of f32, int8 weights little more than a quarter. The other
-//! operand is f32, and stays f32 for few rows. If the level has an instruction for the weights' type,
+//! operand is f32, and stays f32 for few rows, but with int8 weights at level `avx2`: there it is
+//! rounded to int16. If the level has an instruction for the weights' type,
 //! many rows are rounded to that type first. So a row among more than
 //! [`MOST_ROWS`] differs by this rounding from the same row among few. Sums are always f32.
 
@@ -159,7 +160,7 @@ fn values<E: Element + Pod>(x: &FlexTensor, count: usize) -> &[E] {
 #[cfg(test)]
 mod tests {
     use crate::kernel::flex::level::tests::at_every_level;
-    use burn::tensor::Tensor;
+    use burn::tensor::{Tensor, TensorData};
 
     use super::{super::tests::random, *};
     use crate::kernel::{self, Weight};
@@ -190,13 +191,28 @@ mod tests {
     }
 
     /// Returns the effective operand of int8 weights: many rows are rounded like the weights if the
-    /// CPU multiplies bytes.
+    /// CPU multiplies bytes, and few rows to int16 at level `avx2`.
     fn beside_eight(x: Tensor<Flex, 2>) -> Tensor<Flex, 2> {
         #[cfg(target_arch = "x86_64")]
-        if x.dims()[0] > MOST_ROWS && (bytes::Dot::new().is_some() || is_avx2()) {
-            return eight(x).1;
+        match x.dims()[0] <= MOST_ROWS {
+            false if bytes::Dot::new().is_some() || is_avx2() => return eight(x).1,
+            true if is_avx2() => return in_int16(x),
+            _ => {}
         }
         x
+    }
+
+    /// Rounds every 32 neighbours of a row to 65,535 steps.
+    #[cfg(target_arch = "x86_64")]
+    fn in_int16(x: Tensor<Flex, 2>) -> Tensor<Flex, 2> {
+        let [rows, width] = x.dims();
+        let mut numbers = values(x);
+        for block in numbers.chunks_mut(width).flat_map(|row| row.chunks_mut(32)) {
+            let most = block.iter().fold(0.0, |most: f32, x| most.max(x.abs()));
+            let step = f64::from(most) / 32767.0;
+            block.iter_mut().for_each(|x| *x = ((f64::from(*x) / step).round() * step) as f32);
+        }
+        Tensor::from_data(TensorData::new(numbers, [rows, width]), &Default::default())
     }
 
     /// Returns rows, outputs and widths. At the end come several panels per core, parts and
@@ -233,6 +249,44 @@ mod tests {
                 let share = (ours(&x, &narrow) - matmul(&x, &wide)) / sizes;
                 assert_near(share.clone(), share.zeros_like(), 1.0);
             }
+        });
+    }
+
+    /// Every block of both has a largest number that makes its scale 1, so nothing is rounded but sums.
+    #[test]
+    fn few_rows_beside_int8_keep_whole_numbers_zeros_and_nan() {
+        at_every_level(|| {
+            let [rows, out, width] = [3, 5, 160];
+            let of = |count, number: &dyn Fn(usize) -> f32| {
+                let numbers: Vec<f32> = (0..count * width).map(number).collect();
+                Tensor::<Flex, 2>::from_data(
+                    TensorData::new(numbers, [count, width]),
+                    &Default::default(),
+                )
+            };
+            let whole = |most: usize| {
+                move |i: usize| match i % 32 {
+                    0 => most as f32,
+                    _ => (i * 7919 % (2 * most + 1)) as f32 - most as f32,
+                }
+            };
+            let (x, weight) = (of(rows, &whole(32_767)), of(out, &whole(127)));
+            let expected = x.clone().matmul(weight.clone().transpose());
+            let largest = 32_767.0 * 127.0 * width as f32;
+            let weight = kernel::quantize_q8(weight);
+            assert_near(ours(&x, &weight), expected, largest * 1e-6);
+
+            let odd = of(rows, &|i| match i / width {
+                0 => 0.0,
+                1 if i % width == 70 => f32::NAN,
+                1 => 1.0,
+                _ => 1e-38,
+            });
+            let products = values(ours(&odd, &weight));
+            let (zeros, rest) = products.split_at(out);
+            assert_eq!(zeros, [0.0; 5]);
+            assert!(rest[..out].iter().all(|product| product.is_nan()), "{rest:?}");
+            assert!(rest[out..].iter().all(|product| product.abs() < 1e-30), "{rest:?}");
         });
     }
 

@@ -1,4 +1,4 @@
-//! Dia2 and the codec Mimi: their goldens.
+//! Dia2 and the codec Mimi: their goldens, their presets and stages.
 
 mod codec;
 mod guidance;
@@ -7,6 +7,7 @@ mod recorded;
 mod recordings;
 mod runs;
 mod server;
+pub(crate) mod speed;
 
 use std::path::Path;
 
@@ -14,11 +15,57 @@ use acestep_import::{Dia2, Dia2Choice};
 use acestep_model::{Backend, speech::dia2::Files};
 use anyhow::{Context, Result};
 
-use super::{Tensors, Texts};
-use crate::golden::{Lacks, set::Set, tolerance::Bounds};
+use super::{Preset, Tensors, Texts, Work};
+use crate::{
+    golden::{Lacks, set::Set, tolerance::Bounds},
+    measure::Stage,
+};
+use speed::{Sizes, Work as Own};
 
 const CODEC: &str = "mimi";
 const DIALOGUE: &str = "dialogue";
+
+static BACKBONE: Stage =
+    Stage::new("backbone", "Backbone of Dia2: one step with guidance").kept_as_asked();
+static DEPFORMER: Stage =
+    Stage::new("depformer", "Depformer: the other 31 codes of a frame").kept_as_asked();
+static MIMI: Stage = Stage::new("mimi", "Mimi: 8 frames to samples").shared();
+static MIMI_ONE: Stage =
+    Stage::new("mimi-first", "Mimi: 1 frame to samples, as the first chunk").shared();
+
+/// All stages of the presets, in the order of the pipeline.
+pub(super) static STAGES: &[&Stage] = &[&BACKBONE, &DEPFORMER, &MIMI, &MIMI_ONE];
+
+/// The stages of a size, and the work of each.
+type OfSize = [(&'static Stage, Work); 4];
+
+const fn of(sizes: Sizes) -> OfSize {
+    [
+        (&BACKBONE, Work::Dialogue(Own::Backbone(sizes))),
+        (&DEPFORMER, Work::Dialogue(Own::Depformer(sizes))),
+        (&MIMI, Work::Dialogue(Own::Codec(8))),
+        (&MIMI_ONE, Work::Dialogue(Own::Codec(1))),
+    ]
+}
+
+static B1: OfSize = of(Sizes::B1);
+static B2: OfSize = of(Sizes::B2);
+
+/// All presets.
+pub(super) static PRESETS: &[Preset] = &[
+    Preset {
+        name: "dia2-1b",
+        about: "The 1B dialogue model: a frame of 80 ms, and its sound",
+        stages: &B1,
+        parts: &[],
+    },
+    Preset {
+        name: "dia2-2b",
+        about: "The 2B dialogue model: a frame of 80 ms, and its sound",
+        stages: &B2,
+        parts: &[],
+    },
+];
 
 /// Bounds in f32 from the goldens' README, for tensors without a measurement; in bf16 both results
 /// are rounded independently.

@@ -1,7 +1,14 @@
 //! Int8 rows, in the layout of [`super::super::super::eight`].
 //!
 //! A byte becomes the lowest byte of an f32 between 2^23 and 2^24, where floats are 1 apart.
-//! Subtracting 2^23 + 128 leaves the number exactly.
+//! Subtracting 2^23 + 128 leaves the number exactly. At level `avx2` both are multiplied as int16:
+//! `pairs`.
+
+#[cfg(target_arch = "x86_64")]
+mod pairs;
+
+#[cfg(target_arch = "x86_64")]
+use std::any::TypeId;
 
 use pulp::{Arch, Simd};
 
@@ -36,7 +43,13 @@ impl Weight for Group {
         width.next_multiple_of(GROUP)
     }
 
-    fn arrange(_: Arch, x: &[f32], width: usize, to: &mut [f32]) {
+    fn arrange(arch: Arch, x: &[f32], width: usize, to: &mut [f32]) {
+        #[cfg(target_arch = "x86_64")]
+        if let Arch::V3(_) = arch {
+            return arch.dispatch(pairs::Rounding { x, width, to });
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        let _ = arch;
         let rows = to.chunks_mut(Self::width(width)).zip(x.chunks(width));
         rows.for_each(|(to, from)| {
             let (to, rest) = to.split_at_mut(width);
@@ -50,9 +63,16 @@ impl Weight for Group {
         simd: S,
         weights: &[Self],
         x: &[f32],
-        Lines { words, width, rows }: Lines,
+        lines: Lines,
         sums: &mut [f32],
     ) {
+        #[cfg(target_arch = "x86_64")]
+        if TypeId::of::<S>() == TypeId::of::<pulp::x86::V3>() {
+            #[expect(unsafe_code, reason = "the type is the proof that the CPU has AVX2 and FMA")]
+            // SAFETY: only a CPU with these instructions has a value of this type.
+            return unsafe { pairs::tile::<O, R>(weights, x, lines, sums) };
+        }
+        let Lines { words, width, rows } = lines;
         let (base, mask) = (simd.splat_u32s(BASE), simd.splat_u32s(0xff));
         let zero = simd.splat_f32s(ZERO);
         let inputs: [&[[f32; GROUP]]; R] =
