@@ -209,8 +209,8 @@ mod tests {
         let mut numbers = values(x);
         for block in numbers.chunks_mut(width).flat_map(|row| row.chunks_mut(32)) {
             let most = block.iter().fold(0.0, |most: f32, x| most.max(x.abs()));
-            let step = f64::from(most) / 32767.0;
-            block.iter_mut().for_each(|x| *x = ((f64::from(*x) / step).round() * step) as f32);
+            let (step, inverse) = (most / 32767.0, 32767.0 / most);
+            block.iter_mut().for_each(|x| *x = (*x * inverse).round_ties_even() * step);
         }
         Tensor::from_data(TensorData::new(numbers, [rows, width]), &Default::default())
     }

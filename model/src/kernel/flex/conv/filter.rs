@@ -311,13 +311,14 @@ impl<'a> Filter<'a> {
         for first in rows.clone().step_by(together) {
             let last = (first + together).min(rows.end);
             for at in (0..samples).step_by(SAMPLES) {
+                let within = (at, SAMPLES.min(samples - at));
                 let mut row = first;
                 while row < last {
                     let count = self.panel_at(row);
                     let words = &self.words[row * self.depth..(row + count) * self.depth];
                     let panel = Panel { rows: count, words };
                     match self.form {
-                        Form::Single => tile::sums(panel, window, at, &mut sums),
+                        Form::Single => tile::sums(panel, window, within, &mut sums),
                         Form::Pairs => pairs::sums(panel, window, at, &mut sums),
                         Form::Blocks => amx::sums(panel, window, at, &mut sums),
                     }

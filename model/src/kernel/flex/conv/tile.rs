@@ -62,15 +62,22 @@ pub(super) struct Window<'a> {
     pub(super) step: usize,
 }
 
-/// Computes the sums of a panel for the tile that begins at sample `start` of the window.
-pub(super) fn sums(panel: Panel<'_>, window: Window<'_>, start: usize, to: &mut Sums) {
-    level::arch().dispatch(Run { panel, window, start, to });
+/// Computes the sums of a panel for the tile of `count` samples that begins at sample `start` of the
+/// window. The sums of the samples after them may be anything.
+pub(super) fn sums(
+    panel: Panel<'_>,
+    window: Window<'_>,
+    (start, count): (usize, usize),
+    to: &mut Sums,
+) {
+    level::arch().dispatch(Run { panel, window, start, count, to });
 }
 
 struct Run<'a> {
     panel: Panel<'a>,
     window: Window<'a>,
     start: usize,
+    count: usize,
     to: &'a mut Sums,
 }
 
@@ -78,30 +85,35 @@ impl WithSimd for Run<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) {
-        if S::REGISTER_COUNT >= 32 {
-            self.in_vectors::<S, VECTORS>(simd);
-        } else {
-            self.in_vectors::<S, FEW_VECTORS>(simd);
+    fn with_simd<S: Simd>(mut self, simd: S) {
+        let at_once = if S::REGISTER_COUNT >= 32 { VECTORS } else { FEW_VECTORS };
+        let vectors = self.count.div_ceil(S::F32_LANES);
+        let mut done = 0;
+        while done < vectors {
+            let part = done * S::F32_LANES;
+            // A chunk of speech may be shorter than a tile, and its filters are the largest.
+            done += match at_once.min(vectors - done) {
+                1 => in_vectors::<S, 1>(simd, &mut self, part),
+                2 => in_vectors::<S, 2>(simd, &mut self, part),
+                _ => in_vectors::<S, VECTORS>(simd, &mut self, part),
+            };
         }
     }
 }
 
-impl Run<'_> {
-    #[inline(always)]
-    fn in_vectors<S: Simd, const V: usize>(self, simd: S) {
-        let Self { panel, window, start, to } = self;
-        for part in (0..SAMPLES).step_by(V * S::F32_LANES) {
-            let of = (panel.words, window, start + part);
-            match panel.rows {
-                8 => keep::<S, 8, V>(tile(simd, of), to, part),
-                6 => keep::<S, 6, V>(tile(simd, of), to, part),
-                4 => keep::<S, 4, V>(tile(simd, of), to, part),
-                2 => keep::<S, 2, V>(tile(simd, of), to, part),
-                _ => keep::<S, 1, V>(tile(simd, of), to, part),
-            }
-        }
+/// Computes `V` vectors from sample `part` of the tile on, and returns their number.
+#[inline(always)]
+fn in_vectors<S: Simd, const V: usize>(simd: S, run: &mut Run<'_>, part: usize) -> usize {
+    let Run { panel, window, start, to, .. } = run;
+    let of = (panel.words, *window, *start + part);
+    match panel.rows {
+        8 => keep::<S, 8, V>(tile(simd, of), to, part),
+        6 => keep::<S, 6, V>(tile(simd, of), to, part),
+        4 => keep::<S, 4, V>(tile(simd, of), to, part),
+        2 => keep::<S, 2, V>(tile(simd, of), to, part),
+        _ => keep::<S, 1, V>(tile(simd, of), to, part),
     }
+    V
 }
 
 #[inline(always)]
