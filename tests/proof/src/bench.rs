@@ -70,6 +70,11 @@ pub fn run(
         ceilings,
         stages,
     };
+    if cfg!(debug_assertions) {
+        host.note(
+            "this build is for tests: times are longer than they need be, and floors say little",
+        );
+    }
     if results.was_busy() {
         host.note("other programs were at work when it began: times are longer than they need be");
     }
@@ -127,7 +132,10 @@ impl BackendWork for Bench<'_> {
             go_on()?;
             host.line(&format!("{}: making weights, then measuring", stage.name));
             let work = || work.run(duration_s, &place);
-            measured.push(measured::measure(stage, place.dtype, peaks.used, work)?);
+            let one = measured::measure(stage, place.dtype, peaks.used, work)?;
+            // The table comes at the end. A run that is stopped before it has said this.
+            host.line(&format!("{}: {:.4} s", stage.name, one.time.wall_s));
+            measured.push(one);
         }
         Ok((peaks, measured))
     }

@@ -77,8 +77,8 @@ fn round(x: &[f32; GROUP], to: &mut [f32; GROUP]) {
         let x = &x[block * BLOCK..][..BLOCK];
         // Without the sign, floats are ordered like their bits.
         let mut most = 0u32;
-        for i in 0..BLOCK {
-            most = most.max(x[i].abs().to_bits());
+        for number in x {
+            most = most.max(number.abs().to_bits());
         }
         let most = f32::from_bits(most);
         // NaN stays NaN, so that a broken network is detected.
@@ -165,11 +165,11 @@ fn shuffle(half: usize) -> __m256i {
     /// A byte that becomes zero.
     const EMPTY: u32 = 0x80;
     let mut from = [0u32; LANES];
-    for lane in 0..LANES {
+    for (lane, from) in from.iter_mut().enumerate() {
         // Two words of one block, within its half of the vector.
         let first = (2 * half * BLOCKS + lane % BLOCKS) as u32;
         let second = first + BLOCKS as u32;
-        from[lane] = first | EMPTY << 8 | second << 16 | EMPTY << 24;
+        *from = first | EMPTY << 8 | second << 16 | EMPTY << 24;
     }
     load(cast_ref::<_, [f32; LANES]>(&from))
 }
