@@ -34,7 +34,7 @@ const HALF: usize = 4;
 /// The largest number of a block, in steps of its scale.
 const MOST: f32 = 32767.0;
 
-/// Where starts and scales are in the memory of a group of `x`, which has [`GROUP`] f32. The int16 come
+/// Places of starts and scales in the memory of a group of `x`, which has [`GROUP`] f32. The int16 come
 /// first.
 const START: usize = GROUP / 2;
 const SCALES: usize = START + LANES;
