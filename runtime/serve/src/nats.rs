@@ -26,6 +26,7 @@ mod files;
 mod follow;
 mod mirror;
 mod objects;
+mod own;
 mod record;
 mod table;
 
@@ -36,8 +37,11 @@ use async_nats::{
     jetstream::{self, kv, object_store::ObjectStore},
 };
 use bytes::Bytes;
-use tokio::{runtime::Handle, sync::broadcast};
-use uuid::Uuid;
+use tokio::{
+    runtime::Handle,
+    sync::{Mutex, broadcast},
+    time::{self, Instant},
+};
 
 use self::{files::Files, follow::Followed, mirror::Mirror};
 use crate::{objects::Objects, store::StoreError};
@@ -52,6 +56,8 @@ const ANSWER: Duration = Duration::from_secs(3);
 const COPIES: usize = 3;
 /// The words of a server that stands alone.
 const ALONE: &str = "not supported in non-clustered mode";
+/// Changes of different jobs that one process can have under way.
+const TURNS: usize = 64;
 /// Longest time between two tries to connect again: shorter than every lease.
 const AGAIN: Duration = Duration::from_secs(1);
 /// Ids that a slow receiver of changes may be behind.
@@ -72,7 +78,7 @@ pub struct Nats {
     /// All files of clients, as this process last saw them.
     known_files: Arc<Files>,
     followed_files: Followed,
-    changes: broadcast::Sender<Uuid>,
+    turns: [Mutex<()>; TURNS],
     client: async_nats::Client,
     runtime: Handle,
 }
@@ -107,32 +113,47 @@ impl Nats {
     /// a name it is `acestep`. A name and a password or a token stand before the address: `nats://TOKEN@..`.
     ///
     /// # Errors
-    /// Servers that cannot be reached or have no JetStream; a name with other letters than a-z, A-Z, 0-9,
-    /// `-` and `_`.
+    /// Servers that cannot be reached, have no JetStream or choose no leader within 20 seconds; a name with
+    /// other letters than a-z, A-Z, 0-9, `-` and `_`.
     pub async fn open(address: &str) -> Result<Self, StoreError> {
         let (servers, name) = parts(address)?;
         let (changes, _) = broadcast::channel(CHANGES);
-        let mirror = Arc::new(Mirror::new(changes.clone()));
-        let weak = Arc::downgrade(&mirror);
-        let options = ConnectOptions::new().name("acestep");
-        let options = options.reconnect_delay_callback(|tries| {
-            let millis = 1u64.checked_shl(u32::try_from(tries).unwrap_or(u32::MAX));
-            millis.map_or(AGAIN, |millis| Duration::from_millis(millis).min(AGAIN))
-        });
-        let options = options.event_callback(move |event| {
-            let mirror = weak.upgrade();
-            async move {
-                tracing::info!(%event, "nats");
-                if let (Some(mirror), async_nats::Event::Connected) = (mirror, event) {
-                    mirror.connected();
+        let mirror = Arc::new(Mirror::new(changes));
+        let client = connect(servers, &mirror).await?;
+        let end = Instant::now() + PATIENCE;
+        let mut is_first = true;
+        // A server that was started or that died a moment ago: the others choose a leader.
+        loop {
+            match Self::over(&client, &mirror, &name).await {
+                Ok(store) => return Ok(store),
+                Err(error) if error.is_full || Instant::now() > end => return Err(error),
+                Err(error) if is_first => {
+                    is_first = false;
+                    tracing::warn!(%error, "the queue cannot be opened yet: trying for 20 s");
                 }
+                Err(_) => {}
             }
-        });
-        let client = options.connect(servers).await.map_err(|error| StoreError::nats(&error))?;
+            time::sleep(PAUSE).await;
+        }
+    }
+
+    /// Opens the buckets, and creates what is missing.
+    async fn over(
+        client: &async_nats::Client,
+        mirror: &Arc<Mirror>,
+        name: &str,
+    ) -> Result<Self, StoreError> {
         let context =
             jetstream::context::ContextBuilder::new().timeout(ANSWER).build(client.clone());
         let jobs = jobs(&context, format!("{name}_jobs")).await?;
         let copies = jobs.stream.cached_info().config.num_replicas;
+        if copies > 1 && !client.is_server_compatible(2, 9, 21) {
+            let version = client.server_info().version;
+            tracing::warn!(
+                version,
+                "a cluster of NATS before 2.9.21 can do a job twice: update it"
+            );
+        }
         let bucket = |kind: &str| bucket(&context, format!("{name}_{kind}"), copies);
         let objects = object_store(&context, format!("{name}_objects"), copies).await?;
         let (files, known_files) = (bucket("files").await?, Arc::new(Files::default()));
@@ -140,15 +161,15 @@ impl Nats {
             keys: bucket("keys").await?,
             settings: bucket("settings").await?,
             made: bucket("made").await?,
-            followed: Followed::new(&jobs, &mirror).await?,
+            followed: Followed::new(&jobs, mirror).await?,
             followed_files: Followed::new(&files, &known_files).await?,
             jobs,
             files,
             objects,
-            mirror,
+            mirror: Arc::clone(mirror),
             known_files,
-            changes,
-            client,
+            turns: std::array::from_fn(|_| Mutex::new(())),
+            client: client.clone(),
             runtime: Handle::current(),
         };
         Ok(store)
@@ -162,6 +183,29 @@ impl Nats {
         let far = objects::Far::new(self.objects.clone(), self.made.clone(), self.runtime.clone());
         Ok(Objects::open(root)?.with_far(Arc::new(far)))
     }
+}
+
+/// Connects to one of the servers, and again when it is lost.
+async fn connect(
+    servers: Vec<String>,
+    mirror: &Arc<Mirror>,
+) -> Result<async_nats::Client, StoreError> {
+    let weak = Arc::downgrade(mirror);
+    let options = ConnectOptions::new().name("acestep");
+    let options = options.reconnect_delay_callback(|tries| {
+        let millis = 1u64.checked_shl(u32::try_from(tries).unwrap_or(u32::MAX));
+        millis.map_or(AGAIN, |millis| Duration::from_millis(millis).min(AGAIN))
+    });
+    let options = options.event_callback(move |event| {
+        let mirror = weak.upgrade();
+        async move {
+            tracing::info!(%event, "nats");
+            if let (Some(mirror), async_nats::Event::Connected) = (mirror, event) {
+                mirror.connected();
+            }
+        }
+    });
+    options.connect(servers).await.map_err(|error| StoreError::nats(&error))
 }
 
 /// Splits an address into servers and the name of the queue.

@@ -4,12 +4,13 @@ use std::time::Instant;
 
 use async_nats::jetstream::kv;
 use serde_json::Value;
-use tokio::time;
+use tokio::{sync::MutexGuard, time};
 use uuid::Uuid;
 
 use super::{
-    HERE, Nats, PATIENCE, PAUSE,
+    HERE, Nats, PATIENCE, PAUSE, TURNS,
     mirror::Seen,
+    own::Work,
     parsed,
     record::{Record, Stored, Text},
     text_of,
@@ -52,12 +53,64 @@ impl Nats {
     }
 
     /// Changes a job: `work` changes it, or returns none if it must stay. Tries again when another
-    /// process was faster, and while the servers choose a leader.
+    /// process was faster, and while the servers choose a leader. For changes that come again by
+    /// themselves.
     pub(super) async fn change<T>(
         &self,
         id: Uuid,
-        mut work: impl FnMut(&mut Record) -> Option<T> + Send,
+        work: impl FnMut(&mut Record) -> Option<T> + Send,
     ) -> Result<Option<T>, StoreError> {
+        Ok(self.written(id, work).await?.map(|(result, _)| result))
+    }
+
+    /// Changes a job as [`Self::change`], and makes the change again if another one overwrites it.
+    pub(super) async fn change_once<T>(
+        &self,
+        id: Uuid,
+        mut work: impl FnMut(&mut Record) -> Option<T> + Send + 'static,
+    ) -> Result<Option<T>, StoreError> {
+        let Some((result, revision)) = self.written(id, &mut work).await? else { return Ok(None) };
+        self.remember(id, revision, Box::new(move |record| work(record).is_some()));
+        Ok(Some(result))
+    }
+
+    fn remember(&self, id: Uuid, revision: u64, work: Work) {
+        self.mirror.own.made(id, revision, work);
+        // What overwrote it may have come before the answer.
+        if let Some(seen) = self.mirror.get(id)
+            && let Some(record) = seen.record()
+        {
+            self.mirror.own.compare(id, seen.revision, record.from);
+        }
+    }
+
+    /// Makes the changes again that others overwrote.
+    pub(super) async fn repeat(&self) {
+        for (id, mut work) in self.mirror.own.missing() {
+            tracing::warn!(%id, "a change was overwritten by another one: it is made again");
+            match self.written(id, |record| work(record).then_some(())).await {
+                Ok(Some(((), revision))) => self.remember(id, revision, work),
+                Ok(None) => {}
+                Err(error) => {
+                    tracing::warn!(%id, %error, "a change that was overwritten waits");
+                    self.mirror.own.put_back(id, work);
+                }
+            }
+        }
+    }
+
+    /// Waits for the turn of a job: two changes of one process are never under way together.
+    pub(super) async fn turn(&self, id: Uuid) -> MutexGuard<'_, ()> {
+        self.turns[id.as_bytes()[15] as usize % TURNS].lock().await
+    }
+
+    /// Changes a job, and returns the revision of the change too.
+    async fn written<T>(
+        &self,
+        id: Uuid,
+        mut work: impl FnMut(&mut Record) -> Option<T> + Send,
+    ) -> Result<Option<(T, u64)>, StoreError> {
+        let _turn = self.turn(id).await;
         let (write, end) = (Uuid::now_v7(), Instant::now() + PATIENCE);
         let mut seen = self.seen(id).await?;
         let mut is_fresh = false;
@@ -67,7 +120,7 @@ impl Nats {
             let Some(now) = &seen else { return Ok(None) };
             let Some(record) = now.record() else { return Ok(None) };
             if record.write == write && unknown.is_some() {
-                return Ok(unknown);
+                return Ok(unknown.map(|result| (result, now.revision)));
             }
             let mut record = record.clone();
             let Some(result) = work(&mut record) else {
@@ -80,12 +133,13 @@ impl Nats {
                 continue;
             };
             record.write = write;
+            record.from = now.revision;
             let stored = Stored::Job(Box::new(record));
             let written = self.jobs.update(id.to_string(), text_of(&stored)?, now.revision).await;
             match written {
                 Ok(revision) => {
                     self.mirror.apply(id, revision, stored);
-                    return Ok(Some(result));
+                    return Ok(Some((result, revision)));
                 }
                 Err(error) => {
                     unknown = Some(result);

@@ -2,7 +2,7 @@
 
 use std::{
     sync::{Arc, Weak},
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use async_nats::jetstream::kv;
@@ -14,6 +14,8 @@ use crate::store::StoreError;
 
 /// All keys of a bucket.
 const ALL: &str = ">";
+/// Time without a change after which the server is asked for the last one.
+const QUIET: Duration = Duration::from_secs(5);
 
 /// A reader of the changes of a bucket.
 pub(super) trait Follower: Send + Sync + 'static {
@@ -50,7 +52,7 @@ impl Followed {
         let (sender, reached) = watch::channel(0);
         let status = bucket.status().await.map_err(|error| StoreError::nats(&error))?;
         if status.values() > 0 {
-            while let Some(entry) = first.next().await {
+            while let Some(entry) = next(&mut first, PATIENCE).await? {
                 let entry = entry.map_err(|error| StoreError::nats(&error))?;
                 follower.take(&entry);
                 sender.send_replace(entry.revision);
@@ -64,7 +66,7 @@ impl Followed {
             let mut watch = Some(first);
             while follower.strong_count() > 0 {
                 if let Some(watch) = &mut watch {
-                    follow(watch, &follower, &sender).await;
+                    follow(watch, &watched, &follower, &sender).await;
                 }
                 // The watch ended: a new one begins with the newest state of all keys.
                 time::sleep(PAUSE).await;
@@ -90,21 +92,44 @@ impl Followed {
         let mut reached = self.reached.clone();
         match time::timeout(PATIENCE, reached.wait_for(|reached| *reached >= last)).await {
             Ok(Ok(_)) => Ok(()),
-            Ok(Err(_)) | Err(_) => {
-                let why = "the changes of the queue do not come".to_owned();
-                Err(StoreError { why, is_full: false })
-            }
+            Ok(Err(_)) | Err(_) => Err(silent()),
         }
     }
 }
 
+fn silent() -> StoreError {
+    StoreError { why: "the changes of the queue do not come".to_owned(), is_full: false }
+}
+
+type Next = Option<Result<kv::Entry, kv::WatcherError>>;
+
+/// The next change, or an error if none comes in time.
+async fn next(watch: &mut kv::Watch, patience: Duration) -> Result<Next, StoreError> {
+    time::timeout(patience, watch.next()).await.map_err(|_| silent())
+}
+
+/// Follows a watch until it ends, or until the bucket has changes that do not come: the server may have
+/// placed what sends them on a machine that is gone, and the client waits for it without end.
 async fn follow<F: Follower>(
     watch: &mut kv::Watch,
+    bucket: &kv::Store,
     follower: &Weak<F>,
     reached: &watch::Sender<u64>,
 ) {
-    while let Some(entry) = watch.next().await {
+    let mut is_behind = false;
+    loop {
+        let Ok(entry) = next(watch, QUIET).await else {
+            let Ok(info) = bucket.stream.get_info().await else { continue };
+            let was_behind = is_behind;
+            is_behind = info.state.last_sequence > *reached.borrow();
+            if was_behind && is_behind {
+                return tracing::warn!("changes of the queue do not come: a new watch begins");
+            }
+            continue;
+        };
+        let Some(entry) = entry else { return };
         let Some(follower) = follower.upgrade() else { return };
+        is_behind = false;
         match entry {
             Ok(entry) => {
                 follower.take(&entry);

@@ -16,6 +16,7 @@ use uuid::Uuid;
 
 use super::{
     follow::Follower,
+    own::Own,
     parsed,
     record::{Record, Stored},
 };
@@ -68,6 +69,7 @@ pub(super) struct Mirror {
     /// When this process last got its connection: leases are not counted from before.
     connected: Mutex<Instant>,
     changes: broadcast::Sender<Uuid>,
+    pub(super) own: Own,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -77,7 +79,12 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Mirror {
     pub(super) fn new(changes: broadcast::Sender<Uuid>) -> Self {
         let connected = Mutex::new(Instant::now());
-        Self { jobs: Mutex::default(), connected, changes }
+        Self { jobs: Mutex::default(), connected, changes, own: Own::default() }
+    }
+
+    /// The ids of jobs that change from now on.
+    pub(super) fn subscribe(&self) -> broadcast::Receiver<Uuid> {
+        self.changes.subscribe()
     }
 
     /// Begins all leases again: while the connection was lost, nobody could extend one.
@@ -87,6 +94,9 @@ impl Mirror {
 
     /// Takes a state over if it is newer, and reports the change.
     pub(super) fn apply(&self, id: Uuid, revision: u64, stored: Stored) {
+        if let Stored::Job(record) = &stored {
+            self.own.compare(id, revision, record.from);
+        }
         let seen = Seen { revision, stored: Arc::new(stored), at: Instant::now() };
         if lock(&self.jobs).put(id, seen) {
             // Nobody may be listening.

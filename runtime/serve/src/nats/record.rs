@@ -65,6 +65,9 @@ pub(super) struct Record {
     last: u64,
     /// Names the change that wrote this, so that a writer whose answer was lost knows it.
     pub(super) write: Uuid,
+    /// The revision that the change was made from; 0 for a new job.
+    #[serde(default)]
+    pub(super) from: u64,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -109,6 +112,7 @@ impl Record {
             events: Vec::new(),
             last: 0,
             write: Uuid::now_v7(),
+            from: 0,
         };
         record.enter(State::Queued);
         for notice in record.notices.clone() {

@@ -48,6 +48,7 @@ impl Nats {
     }
 
     async fn take(&self, claim: &Claim) -> Result<Option<Job>, StoreError> {
+        self.repeat().await;
         while let Some(id) = self.mirror.next(claim) {
             let took =
                 self.change(id, |record| record.claim(claim).then(|| record.clone())).await?;
@@ -59,6 +60,7 @@ impl Nats {
     }
 
     async fn remove(&self, id: Uuid) -> Result<bool, StoreError> {
+        let _turn = self.turn(id).await;
         let Some(seen) = self.fresh(id).await? else { return Ok(false) };
         let Some(record) = seen.record().filter(|record| record.state.is_ended()) else {
             return Ok(false);
@@ -118,15 +120,16 @@ impl Store for Nats {
 
     fn finish(&self, lease: Lease, end: End) -> Answer<'_, bool> {
         Box::pin(async move {
-            let work = |record: &mut Record| record.finish(&lease, end.clone()).then_some(());
-            Ok(self.change(lease.id, work).await?.is_some())
+            let id = lease.id;
+            let work = move |record: &mut Record| record.finish(&lease, end.clone()).then_some(());
+            Ok(self.change_once(id, work).await?.is_some())
         })
     }
 
     fn cancel(&self, id: Uuid) -> Answer<'_, Option<job::State>> {
         Box::pin(async move {
             let work = |record: &mut Record| record.cancel().then_some(record.state);
-            let changed = self.change(id, work).await?;
+            let changed = self.change_once(id, work).await?;
             let present = || self.mirror.get(id)?.record().map(|record| record.state);
             Ok(changed.or_else(present))
         })
@@ -134,7 +137,7 @@ impl Store for Nats {
 
     fn retry(&self, id: Uuid) -> Answer<'_, bool> {
         Box::pin(async move {
-            Ok(self.change(id, |record| record.retry().then_some(())).await?.is_some())
+            Ok(self.change_once(id, |record| record.retry().then_some(())).await?.is_some())
         })
     }
 
@@ -183,11 +186,11 @@ impl Store for Nats {
 
     fn mark(&self, id: Uuid, marks: Marks) -> Answer<'_, bool> {
         Box::pin(async move {
-            let work = |record: &mut Record| {
+            let work = move |record: &mut Record| {
                 record.mark(&marks);
                 Some(())
             };
-            Ok(self.change(id, work).await?.is_some())
+            Ok(self.change_once(id, work).await?.is_some())
         })
     }
 
@@ -198,6 +201,7 @@ impl Store for Nats {
             if self.client.connection_state() != State::Connected {
                 return Ok(swept);
             }
+            self.repeat().await;
             for (id, write) in self.mirror.lost() {
                 // A worker that lives has written since, so this is the same state or none.
                 let work = |record: &mut Record| {
@@ -280,6 +284,6 @@ impl Store for Nats {
     }
 
     fn changes(&self) -> broadcast::Receiver<Uuid> {
-        self.changes.subscribe()
+        self.mirror.subscribe()
     }
 }

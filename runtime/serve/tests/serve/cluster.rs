@@ -7,13 +7,15 @@ use std::{
 
 use acestep_serve::{
     http::Security,
-    job::{NewJob, State},
+    job::{Job, NewJob, State},
+    store::End,
 };
+use bytes::Bytes;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::{
-    contract::new,
+    contract::{claim, lease_of, new},
     killed::{LATE, Started, agent, is_ended, job, put, start, until},
     place::{NatsServer, Place, port},
     support::{Queue, Running, open_gate, quick},
@@ -85,6 +87,39 @@ async fn a_killed_node_of_three_loses_no_job_and_makes_none_twice() {
     }
     assert_eq!(queue.store.counts(None).await.expect("answered").done, 40);
     sweeper.abort();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_that_another_one_overwrote_is_made_again() {
+    let Some(place) = Place::nats() else { return };
+    let (worker, server) = (place.store().await, place.store().await);
+    let client = async_nats::connect(place.address().expect("a server")).await.expect("connected");
+    let bucket = async_nats::jetstream::new(client).get_key_value("acestep_jobs").await;
+    let bucket = bucket.expect("the bucket of jobs");
+    // As a cluster writes that accepted two changes of one revision: the second one knows nothing of the first one.
+    let overwrite = async |id: Uuid, old: &Bytes| {
+        bucket.put(id.to_string(), old.clone()).await.expect("written");
+    };
+    let running = |job: &Job| job.state == State::Running;
+    for _ in 0..2 {
+        put(&server, "rain").await;
+    }
+    let done = claim(&worker, "one").await.expect("a job");
+    let old = bucket.get(done.id.to_string()).await.expect("answered").expect("a job");
+    assert!(worker.finish(lease_of(&done), End::Done(Vec::new())).await.expect("stored"));
+    overwrite(done.id, &old).await;
+    until(&server, done.id, running).await;
+    until(&worker, done.id, running).await;
+    // A worker that looks for its next job stores the end of the last one again.
+    let next = claim(&worker, "one").await.expect("a job");
+    assert_eq!(until(&server, done.id, is_ended).await.state, State::Done);
+
+    let old = bucket.get(next.id.to_string()).await.expect("answered").expect("a job");
+    assert_eq!(server.cancel(next.id).await.expect("stored"), Some(State::Cancelling));
+    overwrite(next.id, &old).await;
+    until(&server, next.id, running).await;
+    assert!(server.sweep().await.expect("answered").is_empty());
+    until(&worker, next.id, |job| job.state == State::Cancelling).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
