@@ -256,6 +256,11 @@ pub(crate) struct Drawing {
     #[arg(long, hide_short_help = true)]
     include_prefix: bool,
 
+    /// Begin the sound of a dialogue earlier: the first frames are decoded before their last codebooks
+    /// are known, and sound coarser.
+    #[arg(long, hide_short_help = true)]
+    early: bool,
+
     /// Limit on the steps of a dialogue, of 80 ms each [default: the model's, usually 1500].
     #[arg(long, value_name = "NUMBER", hide_short_help = true)]
     max_steps: Option<u32>,
@@ -370,6 +375,7 @@ impl Speak {
             ("audio_top_k", json!(drawing.audio_top_k)),
             ("initial_padding", json!(drawing.initial_padding)),
             ("include_prefix", json!(drawing.include_prefix.then_some(true))),
+            ("early", json!(drawing.early.then_some(true))),
             ("max_steps", json!(drawing.max_steps)),
             ("max_decoder_steps", json!(drawing.max_decoder_steps)),
             ("exact_prior", json!(drawing.exact_prior.then_some(true))),

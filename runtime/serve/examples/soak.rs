@@ -111,6 +111,22 @@ async fn work(folder: &Path, name: &str, nats: Option<&str>) -> std::io::Result<
     tokio::task::spawn_blocking(read).await?.map(drop)
 }
 
+/// Asks again while the servers of NATS choose a leader, for at most ten minutes.
+async fn patiently<T, E: std::fmt::Display>(
+    ask: impl AsyncFn() -> Result<T, E>,
+) -> std::io::Result<T> {
+    let start = Instant::now();
+    loop {
+        match ask().await {
+            Ok(answer) => return Ok(answer),
+            Err(error) if start.elapsed() > Duration::from_secs(600) => {
+                return Err(std::io::Error::other(error.to_string()));
+            }
+            Err(_) => tokio::time::sleep(PAUSE).await,
+        }
+    }
+}
+
 async fn job(store: &Arc<dyn Store>, id: Uuid) -> Option<Job> {
     match store.get(id).await {
         Ok(Found::Job(job)) => Some(job),
@@ -170,7 +186,6 @@ async fn main() -> std::io::Result<()> {
         killed: 0,
     };
     let (mut all, start) = (Vec::<Sent>::new(), Instant::now());
-    let failed = |error| std::io::Error::other(format!("{error}"));
     while start.elapsed() < Duration::from_secs(seconds) {
         workers.keep()?;
         let n = all.len() as u64;
@@ -179,9 +194,10 @@ async fn main() -> std::io::Result<()> {
             idempotency_key: Some(n.to_string()),
             ..NewJob::new(Kind::Generate, Some("tiny".to_owned()), request.clone(), "soak")
         };
-        let id = queue.store.put(new()).await.map_err(failed)?.job.id;
+        let put = async || queue.store.put(new()).await.map(|put| put.job.id);
+        let id = patiently(put).await?;
         // A client that does not know if its job was taken sends it again.
-        if n.is_multiple_of(5) && queue.store.put(new()).await.map_err(failed)?.job.id != id {
+        if n.is_multiple_of(5) && patiently(put).await? != id {
             return Err(std::io::Error::other("a key has two jobs"));
         }
         let later = Instant::now() + Duration::from_millis(300 * (n / 50 % 8));
@@ -190,7 +206,7 @@ async fn main() -> std::io::Result<()> {
         let due = all.iter_mut().rev().take(20);
         for sent in due.filter(|sent| sent.cancel.is_some_and(|at| at < Instant::now())) {
             sent.cancel = None;
-            queue.store.cancel(sent.id).await.map_err(failed)?;
+            patiently(async || queue.store.cancel(sent.id).await).await?;
         }
         if n % KILL_EVERY == KILL_EVERY - 1 {
             workers.kill((n / KILL_EVERY % 2) as usize)?;
@@ -200,7 +216,7 @@ async fn main() -> std::io::Result<()> {
     let end = Instant::now() + Duration::from_secs(120);
     loop {
         workers.keep()?;
-        let counts = queue.store.counts(None).await.map_err(failed)?;
+        let counts = patiently(async || queue.store.counts(None).await).await?;
         if counts.queued + counts.running == 0 {
             break;
         }
@@ -221,7 +237,7 @@ async fn main() -> std::io::Result<()> {
             again += u64::from(job.attempts > 1);
         }
     }
-    let counts = queue.store.counts(None).await.map_err(failed)?;
+    let counts = patiently(async || queue.store.counts(None).await).await?;
     println!("{} jobs in {} s, {counts:?}", all.len(), start.elapsed().as_secs());
     println!("{states:?}");
     println!(

@@ -80,10 +80,10 @@ impl<B: Backend> Decoder<B> {
     }
 
     /// Decodes the next frames of a signal. Frames in chunks of any sizes give the samples of all
-    /// frames at once.
+    /// frames at once. Without the codes of the last codebooks the sound is coarser, as in the reference.
     ///
     /// # Panics
-    /// If there is no frame, or the number of codebooks is another one.
+    /// If there is no frame, or no code of the semantic codebooks, or too many codebooks.
     ///
     /// # Shapes
     /// - `codes`: `[G, F]`, less than the size of a codebook each

@@ -118,19 +118,22 @@ impl<B: Backend> Dequantizer<B> {
         }
     }
 
-    /// Computes the vectors of codes.
+    /// Computes the vectors of codes. Without codes of the last codebooks the vectors are coarser.
     ///
     /// # Shapes
-    /// - `codes`: `[G, F]`
+    /// - `codes`: `[G, F]`, of all codebooks or of the first ones, at least the semantic ones
     /// - output: `[1, H, F]`, in the type that the network computes in
     pub(super) fn forward(&self, codes: Tensor<B, 2, Int>) -> Tensor<B, 3> {
         let (semantic, acoustic) =
             (&self.semantic_residual_vector_quantizer, &self.acoustic_residual_vector_quantizer);
         let (first, all) = (semantic.layers.len(), codes.dims()[0]);
         let groups = first + acoustic.layers.len();
-        assert_eq!(all, groups, "codes of {all} codebooks for {groups}");
-        let rest = codes.clone().narrow(0, first, all - first);
-        semantic.forward(codes.narrow(0, 0, first)) + acoustic.forward(rest)
+        assert!((first..=groups).contains(&all), "codes of {all} codebooks for {groups}");
+        let x = semantic.forward(codes.clone().narrow(0, 0, first));
+        match all > first {
+            true => x + acoustic.forward(codes.narrow(0, first, all - first)),
+            false => x,
+        }
     }
 }
 
@@ -174,5 +177,32 @@ impl<B: Backend> Codebook<B> {
         let distances = squares - x.matmul(centroids.clone().transpose()) * 2.0;
         let nearest = distances.argmin(1).squeeze_dim::<1>(1);
         (nearest.clone(), centroids.select(0, nearest))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use burn_flex::Flex;
+
+    use super::*;
+
+    /// Zeros in the last codebook add nothing, so both ways are equal to the bit.
+    #[test]
+    fn without_the_last_codebook_the_others_are_summed() {
+        let (config, device) = (super::super::tests::config(), Default::default());
+        let mut all = Dequantizer::<Flex>::init(&config, 3, &device);
+        let codes = Tensor::from_data([[1, 2], [3, 4], [5, 0]], &device);
+        let of = |all: &Dequantizer<Flex>, count| {
+            let x = all.forward(Tensor::clone(&codes).narrow(0, 0, count));
+            x.into_data().to_vec::<f32>().expect("f32")
+        };
+        let whole = of(&all, 3);
+        let layers = &mut all.acoustic_residual_vector_quantizer.layers;
+        layers[1].embed_sum = Param::from_tensor(Tensor::zeros([12, 6], &device));
+        assert_eq!(of(&all, 2), of(&all, 3));
+        assert_ne!(of(&all, 2), whole);
+        let first = Tensor::clone(&codes).narrow(0, 0, 1);
+        let semantic = all.semantic_residual_vector_quantizer.forward(first);
+        assert_eq!(of(&all, 1), semantic.into_data().to_vec::<f32>().expect("f32"));
     }
 }

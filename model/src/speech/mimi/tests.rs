@@ -7,7 +7,7 @@ use super::*;
 use crate::Place;
 
 /// Frames of 16 samples, and a window of two and a half frames.
-fn config() -> Config {
+pub(super) fn config() -> Config {
     Config::from_json(TEXT).expect("valid")
 }
 

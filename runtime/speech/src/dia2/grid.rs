@@ -100,6 +100,15 @@ impl Grid {
         columns.saturating_sub(self.most_delay())
     }
 
+    /// Returns the codes of a frame that the first `columns` columns have, those of the first codebooks;
+    /// `None` if there is none.
+    pub fn begun(&self, frame: usize, columns: usize) -> Option<Vec<u32>> {
+        let known =
+            self.delays.iter().enumerate().take_while(|(_, delay)| frame + **delay < columns);
+        let codes = known.map_while(|(codebook, &delay)| self.code(codebook, frame + delay));
+        Some(codes.collect::<Vec<_>>()).filter(|codes| !codes.is_empty())
+    }
+
     /// Returns a frame, if all its columns were written.
     pub fn frame(&self, frame: usize) -> Option<Vec<u32>> {
         let code = |(codebook, &delay): (usize, &usize)| self.code(codebook, frame + delay);
@@ -137,6 +146,17 @@ mod tests {
 
     fn delays(value: &Value) -> Vec<usize> {
         numbers(value).into_iter().map(|delay| delay as usize).collect()
+    }
+
+    #[test]
+    fn a_frame_has_the_codes_of_the_columns_so_far() {
+        let mut grid = Grid::new(&[1, 3, 3], 9);
+        (0..4).for_each(|column| grid.write(column, vec![column as u32; 3]));
+        assert_eq!(grid.begun(0, 1), None);
+        assert_eq!(grid.begun(0, 2), Some(vec![1]));
+        assert_eq!(grid.begun(0, 3), Some(vec![1]));
+        assert_eq!(grid.begun(0, 4), Some(vec![1, 3, 3]));
+        assert_eq!(grid.begun(2, 4), Some(vec![3]));
     }
 
     /// Golden: grid.json, nari-labs/dia2 at 8687268. Its case with a delay of 0 is refused here.

@@ -48,6 +48,8 @@ pub struct Plan {
     pub initial_padding: usize,
     /// True if the recordings are heard too.
     pub include_prefix: bool,
+    /// Number of frames that are decoded before their last codebooks are known.
+    pub early: usize,
     /// Most steps of the script.
     pub most_steps: usize,
     /// The seed of the draws.
@@ -109,6 +111,13 @@ impl Plan {
             Speakers::Kept => Voice::Kept,
         };
         let padding = if voice == Voice::Kept { 0 } else { PADDING };
+        let early = early_frames(request, &voice, &streams);
+        if request.early == Some(true) {
+            notices.push(Notice(match early {
+                0 => "`early` changes nothing: this beginning is known too late".to_owned(),
+                _ => format!("`early`: {early} frames are decoded without their last codebooks"),
+            }));
+        }
         Ok(Self {
             script,
             entries,
@@ -117,6 +126,7 @@ impl Plan {
             audio: rules.audio,
             initial_padding: request.initial_padding.map_or(padding, |frames| frames as usize),
             include_prefix: request.include_prefix.unwrap_or(false),
+            early,
             most_steps: request.max_steps.map_or(streams.most_steps, |steps| steps as usize),
             seed: request.seed.unwrap_or(seed),
             voice,
@@ -124,6 +134,15 @@ impl Plan {
             notices,
         })
     }
+}
+
+/// Number of frames that are decoded before their last codebooks are known.
+fn early_frames(request: &Request, voice: &Voice, streams: &Streams) -> usize {
+    // Recordings that are heard are known from the beginning. Without a second stream that is ahead, the
+    // first word that is heard is known only when it is spoken.
+    let is_known =
+        *voice == Voice::Kept || (streams.ahead > 0 && request.include_prefix != Some(true));
+    if request.early == Some(true) && is_known { streams.early_frames() } else { 0 }
 }
 
 /// Checks that the codes of recordings are of this model's codec.

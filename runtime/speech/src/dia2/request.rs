@@ -15,6 +15,7 @@ pub const FIELDS: &[&str] = &[
     "audio_top_k",
     "initial_padding",
     "include_prefix",
+    "early",
     "max_steps",
     "seed",
 ];
@@ -55,6 +56,10 @@ pub struct Request {
     /// True if the recordings of the speakers are heard before the script.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub include_prefix: Option<bool>,
+    /// True if the first frames are decoded before their last codebooks are known: the sound begins
+    /// earlier, and its beginning differs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub early: Option<bool>,
     /// Most steps of the script, of 80 ms each.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_steps: Option<u32>,

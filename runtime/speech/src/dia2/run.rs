@@ -109,6 +109,12 @@ impl<N: StepNetworks> Run<N> {
         }
         self.state.grid.frame(frame)
     }
+
+    /// Returns the codes of the first codebooks of a frame, as many as are known; `None` if not even that
+    /// of the first one is.
+    pub fn begun_frame(&self, frame: usize) -> Option<Vec<u32>> {
+        self.state.grid.begun(frame, self.state.step + 1)
+    }
 }
 
 #[cfg(test)]

@@ -48,14 +48,22 @@ impl<B: Backend> Decoding<B> {
     }
 
     /// Returns the samples of the next frames, from -1 to 1. Ids that are no codes are heard as
-    /// code 0.
+    /// code 0. A frame may have the codes of the first codebooks alone.
     ///
     /// # Errors
     /// [`Error::NotFinite`].
     pub fn decode(&mut self, frames: &[Vec<u32>]) -> Result<Vec<f32>, Error> {
-        let Some(first) = frames.first() else { return Ok(Vec::new()) };
+        let mut samples = Vec::new();
+        for frames in frames.chunk_by(|a, b| a.len() == b.len()) {
+            samples.append(&mut self.decode_equal(frames)?);
+        }
+        Ok(samples)
+    }
+
+    /// Decodes frames with equally many codes.
+    fn decode_equal(&mut self, frames: &[Vec<u32>]) -> Result<Vec<f32>, Error> {
         self.has_begun = true;
-        let groups = first.len();
+        let groups = frames[0].len();
         let frames: Vec<_> =
             frames.iter().map(|frame| sanitised(frame.clone(), self.codebook_size)).collect();
         let of_group = |group: usize| frames.iter().map(move |frame| frame[group] as i32);

@@ -1,6 +1,6 @@
 //! A plan to speech: frames are decoded while they are written.
 
-use std::{collections::VecDeque, fmt, time::Instant};
+use std::{collections::VecDeque, fmt, ops::Range, time::Instant};
 
 use acestep_engine::{Audio, Error, Event, Observe, progress::check, sampling::Draws};
 use acestep_model::Backend;
@@ -63,6 +63,11 @@ pub struct Speaking<'a, 'n, B: Backend> {
     guard: Guard,
     /// The next frame of the run.
     next: usize,
+    /// Frames of recordings, whose codes are known.
+    recorded: usize,
+    /// The frames that are decoded as soon as the code of their first codebook is known: the first ones
+    /// after the recordings.
+    early: Range<usize>,
     /// Frames that are decoded and not heard.
     unheard: usize,
     /// Frames without sound yet.
@@ -137,6 +142,12 @@ impl<'a, 'n, B: Backend> Speaking<'a, 'n, B> {
             Some(snapshot) => (snapshot.decoding.clone(), snapshot.decoded),
             None => (networks.attempt(stage::CODEC_DECODER, || Decoding::begin(networks))?, 0),
         };
+        let (recorded, from) = match &plan.voice {
+            Voice::Own => (0, 0),
+            Voice::Recorded(prefix) => (prefix.frames.len(), prefix.frames.len()),
+            Voice::Kept => (known, first),
+        };
+        let early = from..from + plan.early;
         let silent_words = match &plan.voice {
             Voice::Recorded(prefix) if !plan.include_prefix => {
                 prefix.entries.iter().filter(|entry| !entry.is_break()).count()
@@ -155,6 +166,8 @@ impl<'a, 'n, B: Backend> Speaking<'a, 'n, B> {
             decoding,
             guard: Guard::default(),
             next,
+            recorded,
+            early,
             unheard: if snapshot.is_some() { first - next } else { 0 },
             chunk: Vec::new(),
             frames: Vec::new(),
@@ -213,7 +226,7 @@ impl<'a, 'n, B: Backend> Speaking<'a, 'n, B> {
         {
             self.heard.word(step.step);
         }
-        while let Some(frame) = self.run.frame(self.next) {
+        while let Some(frame) = self.next_frame() {
             self.next += 1;
             self.chunk.extend(self.heard.add(frame));
         }
@@ -234,6 +247,19 @@ impl<'a, 'n, B: Backend> Speaking<'a, 'n, B> {
             (None, None) => (),
         }
         Ok(())
+    }
+
+    fn next_frame(&self) -> Option<Vec<u32>> {
+        let Range { start, end } = self.early;
+        if start == end || self.next >= end {
+            return self.run.frame(self.next);
+        }
+        // The frames before are those of recordings, or are not heard. They wait: else a pause would follow.
+        self.run.begun_frame(start.max(self.next))?;
+        match self.next < self.recorded {
+            true => self.run.state().grid.frame(self.next),
+            false => self.run.begun_frame(self.next),
+        }
     }
 
     /// Decodes the frames that have no sound yet. Returns a fault if there is one.
@@ -305,13 +331,26 @@ impl<'a, 'n, B: Backend> Speaking<'a, 'n, B> {
         let elapsed = self.start.elapsed();
         self.times.total = elapsed;
         self.observe.event(Event::Finished { stage: stage::SPEECH, elapsed });
-        let frames = std::mem::take(&mut self.frames);
+        let mut frames = std::mem::take(&mut self.frames);
         let segment = Segment {
             text: self.plan.script.clone(),
             seed: self.plan.seed,
             frames: frames.len(),
             ended,
         };
+        let first = self.first();
+        // The codes that were missing when a frame was decoded. A run that ended before they were known
+        // leaves the frame out.
+        for number in self.early.clone() {
+            let Some(index) = number.checked_sub(first).filter(|index| *index < frames.len())
+            else {
+                continue;
+            };
+            match self.run.frame(number) {
+                Some(frame) => frames[index] = frame,
+                None => frames.truncate(index),
+            }
+        }
         let samples = std::mem::take(&mut self.samples);
         let audio = Audio { channels: vec![samples], sample_rate: SAMPLE_RATE };
         let (segments, times) = (vec![segment], self.times);

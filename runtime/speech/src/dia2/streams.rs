@@ -30,6 +30,11 @@ impl Streams {
         self.delays.iter().copied().max().unwrap_or_default()
     }
 
+    /// Number of frames by which the first codebook is known before the last one.
+    pub fn early_frames(&self) -> usize {
+        self.most_delay() - self.delays.first().copied().unwrap_or_default()
+    }
+
     /// The first step that is not taken if the text ends at `end_step`.
     pub fn cut(&self, end_step: usize) -> usize {
         end_step + self.most_delay() + TAIL

@@ -89,6 +89,48 @@ fn chunks_of_any_size_are_the_same_sound() {
     }
 }
 
+/// The first codebook is known three steps before the last one. The codes are the same.
+#[test]
+fn an_early_sound_begins_before_the_last_codebooks_are_known() {
+    let model = model();
+    let networks = networks(&model);
+    let recordings = [recording(&networks)];
+    let snapshot = Snapshot::new(&recordings, 2, &networks, &Unobserved).expect("a snapshot");
+    // Without a snapshot the beginning of this model's sound is known late.
+    for (speakers, snapshot, has_effect) in
+        [(Speakers::Recorded(&[]), None, false), (Speakers::Kept, Some(&snapshot), true)]
+    {
+        let of = |early| {
+            let request = Request { early: Some(early), ..request(SCRIPT) };
+            let plan = Plan::new(&request, speakers, 5, &model).expect("a good request");
+            let chunks = Chunks { first: 1, others: 1 };
+            let mut speaking =
+                Speaking::begin(plan.clone(), snapshot, &networks, chunks, &Unobserved)
+                    .expect("begun");
+            let (mut steps, start) = (None, speaking.run().start());
+            loop {
+                match speaking.made() {
+                    Some(Made::Done(dialogue)) => break (steps.expect("sound"), dialogue, plan),
+                    Some(Made::Samples(_)) => {
+                        steps.get_or_insert(speaking.run().state().step - start);
+                    }
+                    None => speaking.advance().expect("a step"),
+                }
+            }
+        };
+        let ((steps, usual, _), (early_steps, early, plan)) = (of(false), of(true));
+        assert_eq!(plan.early, if has_effect { 3 } else { 0 });
+        assert!(plan.notices[0].0.starts_with("`early`"), "{:?}", plan.notices);
+        assert_eq!(early_steps + plan.early, steps);
+        assert_eq!(early.spoken.frames, usual.spoken.frames);
+        assert_eq!(early.spoken.words, usual.spoken.words);
+        let (early, usual) = (early.spoken.audio.channels, usual.spoken.audio.channels);
+        assert_eq!(early[0].len(), usual[0].len());
+        let per_frame = 24_000 * 2 / 25;
+        assert_eq!(early[0][..per_frame] != usual[0][..per_frame], has_effect);
+    }
+}
+
 #[test]
 fn a_seed_repeats_and_another_differs() {
     let model = model();
