@@ -58,7 +58,7 @@ use std::{
 use axum::{
     Router,
     extract::{DefaultBodyLimit, MatchedPath, Request},
-    http::{HeaderValue, StatusCode, header},
+    http::{HeaderValue, Method, StatusCode, header},
     middleware::{self, Next},
     response::{IntoResponse, Response},
     routing::get,
@@ -227,6 +227,7 @@ pub fn router(server: Arc<Server>) -> Router {
         .merge(page::routes())
         .fallback(|| async { ApiError::not_found() })
         .method_not_allowed_fallback(|| async { ApiError::method_not_allowed() })
+        .layer(middleware::from_fn(to_the_end))
         .layer(middleware::from_fn_with_state(server.clone(), sent::layer))
         .layer(middleware::from_fn_with_state(server.clone(), security::layer))
         .layer(middleware::from_fn(unread::layer))
@@ -245,6 +246,17 @@ pub fn router(server: Arc<Server>) -> Router {
 fn faces(limit: DefaultBodyLimit) -> Router<Arc<Server>> {
     let with_prefix = || openai::routes().merge(upstream::routes());
     with_prefix().merge(cpp::routes()).nest("/api", with_prefix()).layer(limit)
+}
+
+/// Removes to the end, also when the client goes away: what is removed in part would stay.
+async fn to_the_end(request: Request, next: Next) -> Response {
+    if request.method() != Method::DELETE {
+        return next.run(request).await;
+    }
+    match tokio::spawn(next.run(request)).await {
+        Ok(response) => response,
+        Err(error) => std::panic::resume_unwind(error.into_panic()),
+    }
 }
 
 /// A request whose answer has not begun; its client may go away before.

@@ -98,8 +98,7 @@ impl Drop for Guard {
         lock(&self.sent).is_gone.store(true, Ordering::SeqCst);
         let left = self.left(false);
         let (false, Ok(runtime)) = (left.is_empty(), Handle::try_current()) else { return };
-        let server = self.server.clone();
-        runtime.spawn(async move { remove(&server, left).await });
+        runtime.spawn(remove(self.server.clone(), left));
     }
 }
 
@@ -113,12 +112,14 @@ pub(super) async fn layer(
     let response = SENT.scope(guard.sent.clone(), next.run(request)).await;
     let left = guard.left(response.status().is_success());
     if !left.is_empty() {
-        remove(&guard.server, left).await;
+        // A task of its own: the client may go away before all files are removed.
+        let removed = task::spawn(remove(guard.server.clone(), left)).await;
+        debug_assert!(removed.is_ok(), "removing does not panic");
     }
     response
 }
 
-async fn remove(server: &Server, files: Vec<Uuid>) {
+async fn remove(server: Arc<Server>, files: Vec<Uuid>) {
     for id in files {
         let objects = server.objects.clone();
         let removed = task::spawn_blocking(move || objects.remove_file(id)).await;

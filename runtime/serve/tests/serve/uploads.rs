@@ -1,18 +1,22 @@
 //! Files that clients send: refused requests leave none, and their room is limited.
 
-use std::{fs, path::Path};
+use std::{fs, path::Path, sync::Arc, time::Duration};
 
 use acestep_serve::{
-    http::{Key, Security},
+    http::{self, Key, Security, Server},
     job::State,
-    store::Selection,
+    store::{File, Selection},
 };
+use axum::{body::Body, extract::Request};
 use serde_json::{Value, json};
+use tokio::{sync::watch, time};
+use tower::ServiceExt;
+use uuid::Uuid;
 
 use crate::{
     contract::of_each_store,
     place::Place,
-    support::{Queue, Running},
+    support::{Queue, Running, Two},
     web::{Answer, agent, body, client, form, get, post, start},
 };
 
@@ -65,6 +69,71 @@ async fn a_refused_request_of_any_face_leaves_no_file() {
         assert_eq!((taken.status().as_u16(), files(&folder)), (200, 1));
     })
     .await;
+}
+
+/// Sends a request, and goes away after its future was polled `polls` times; true if it was answered.
+async fn cut(server: &Arc<Server>, request: Request<Body>, polls: usize) -> bool {
+    let mut answer = std::pin::pin!(http::router(server.clone()).oneshot(request));
+    for _ in 0..polls {
+        if time::timeout(Duration::ZERO, &mut answer).await.is_ok() {
+            return true;
+        }
+        time::sleep(Duration::from_millis(1)).await;
+    }
+    false
+}
+
+/// Waits for what goes on after a client went away.
+async fn soon(what: &str, polls: usize, mut is_it: impl AsyncFnMut() -> bool) {
+    for _ in 0..3000 {
+        if is_it().await {
+            return;
+        }
+        time::sleep(Duration::from_millis(2)).await;
+    }
+    panic!("{what} after {polls} polls");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_goes_away_at_any_moment_leaves_no_file_and_no_half() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let Queue { store, objects } = Queue::open(folder.path(), None).await;
+    let (_ending, receiver) = watch::channel(false);
+    let security = Security::default();
+    let server = Server::new(store.clone(), objects.clone(), Arc::new(Two), security, receiver);
+    let server = Arc::new(server);
+    let part = |name: &str, text: &str| {
+        format!("--b\r\nContent-Disposition: form-data; name=\"{name}\"{text}\r\n")
+    };
+    let sound = part("src_audio", "; filename=\"a\"\r\n\r\nsound");
+    let refused = sound + &part("request", "\r\n\r\n{\"captoin\":\"x\"}") + "--b--\r\n";
+    for polls in 0.. {
+        let form = Request::post("/v1/jobs").header("host", "localhost");
+        let form = form.header("content-type", "multipart/form-data; boundary=b");
+        let is_over = cut(&server, form.body(refused.clone().into()).expect("good"), polls).await;
+        soon("a file stays", polls, async || files(folder.path()) == 0).await;
+        if is_over {
+            break;
+        }
+    }
+    for polls in 0.. {
+        let id = Uuid::now_v7();
+        fs::write(objects.file(id), "sound").expect("written");
+        let (owner, sha256) = ("local".to_owned(), String::new());
+        let file = File { id, owner, name: "a".into(), bytes: 5, sha256, created: 0 };
+        store.put_file(file).await.expect("stored");
+        let delete = Request::delete(format!("/v1/files/{id}")).header("host", "localhost");
+        let is_over = cut(&server, delete.body(Body::empty()).expect("good"), polls).await;
+        // Within the time of its task both are there, or both are gone.
+        soon("half of a file stays", polls, async || {
+            time::sleep(Duration::from_millis(20)).await;
+            store.file(id).await.expect("answered").is_some() == objects.file(id).exists()
+        })
+        .await;
+        if is_over {
+            break;
+        }
+    }
 }
 
 fn upload(url: &str, key: &str, bytes: usize) -> Answer {
