@@ -312,6 +312,53 @@ fn jobs_survive_a_killed_server() {
     assert_eq!(done["attempts"], 1);
     let shown = place.run(&["jobs", "show", &id(&second), "--data-dir", "data"]).succeeded();
     assert!(shown.text().contains("1.wav"), "{}", shown.text());
+    place.run(&["jobs", "retry", &id(&second), "--data-dir", "data"]).says("cannot run again");
+    place.run(&["jobs", "retry", &id(&first), "--data-dir", "data"]).succeeded();
+    server.until(&id(&first), "running");
+    let list = place.run(&["jobs", "list", "--data-dir", "data", "--json"]).succeeded();
+    let list: Value = serde_json::from_slice(&list.stdout).expect("JSON");
+    let states: Vec<&Value> =
+        list["jobs"].as_array().expect("jobs").iter().map(|job| &job["state"]).collect();
+    assert_eq!(states, ["done", "running"], "newest first");
+}
+
+#[test]
+fn a_server_that_is_interrupted_lets_its_job_end() {
+    let place = Place::new();
+    let server = Server::start(&place, &["--drain", "600"]);
+    let job = server.submit("", &song(2));
+    server.until(&id(&job), "running");
+    let log = server.log();
+    assert!(log.contains("the server has ended"), "{log}");
+    let args = ["jobs", "show", &id(&job), "--data-dir", "data", "--json"];
+    let shown: Value = serde_json::from_slice(&place.run(&args).succeeded().stdout).expect("JSON");
+    assert_eq!((&shown["state"], &shown["attempts"]), (&json!("done"), &json!(1)));
+}
+
+/// The words of a request are nowhere in the log, and each line about a job has its id.
+#[test]
+fn the_log_names_jobs_and_tells_nothing_that_clients_ask_for() {
+    let place = Place::new();
+    let server = Server::start(&place, &["--log-format", "json", "-vv"]);
+    let word = "quetzalcoatl";
+    let song = json!({ "request": {
+        "caption": word, "lyrics": word, "duration": 1, "seed": 4, "thinking": false } });
+    let song = server.submit("?wait=500", &song);
+    assert_eq!(song["state"], "done", "{song:#}");
+    let speech =
+        server.submit("?wait=500", &json!({ "kind": "speak", "request": { "text": word } }));
+    assert_eq!(speech["state"], "done", "{speech:#}");
+    let wrong = server.submit("", &json!({ "request": { "caption": word, "captoin": word } }));
+    assert!(wrong["error"].is_object(), "{wrong:#}");
+    let log = server.log();
+    assert!(!log.contains(word), "{log}");
+    let lines = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let lines: Vec<Value> = lines.filter(|line| line["span"]["name"] == "job").collect();
+    for job in [&song, &speech] {
+        let of_job = lines.iter().filter(|line| line["span"]["id"] == job["id"]);
+        let said: Vec<&Value> = of_job.map(|line| &line["fields"]["message"]).collect();
+        assert!(said.first() == Some(&&json!("begins")) && said.contains(&&json!("done")), "{log}");
+    }
 }
 
 #[test]

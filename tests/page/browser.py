@@ -44,10 +44,13 @@ class Server:
         self.url = f"http://127.0.0.1:{self.port}/"
         self.start()
 
-    def start(self):
+    def command(self):
         key = ["1", "200", "-", self.key] if self.key else []
-        command = [str(SERVER), self.folder, str(self.port), *key]
-        self.process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+        return [str(SERVER), self.folder, str(self.port), *key], None
+
+    def start(self):
+        command, env = self.command()
+        self.process = subprocess.Popen(command, env=env, stderr=subprocess.DEVNULL)
         for _ in range(2400):
             try:
                 urllib.request.urlopen(self.url + "healthz", timeout=1)
@@ -63,6 +66,14 @@ class Server:
     def end(self):
         self.kill()
         shutil.rmtree(self.folder, ignore_errors=True)
+
+
+class Program(Server):
+    """The program itself on a machine without models, settings and a home."""
+
+    def command(self):
+        env = {"HOME": self.folder, "PATH": os.environ["PATH"]}
+        return [str(TARGET / "debug/acestep"), "serve", "--port", str(self.port)], env
 
 
 class Tab:

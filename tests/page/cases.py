@@ -6,7 +6,7 @@ import wave
 
 from playwright.sync_api import expect
 
-from browser import Server, Tab
+from browser import Program, Server, Tab
 
 # A busy machine may need long.
 expect.set_options(timeout=120_000)
@@ -51,6 +51,47 @@ def a_song_is_made_played_and_fetched(context, server):
     with wave.open(str(download.value.path())) as sound:
         assert sound.getnframes() == 12 * 48000
     expect(card.get_by_text("inference_steps")).to_be_visible()
+    tab.end()
+
+
+@case
+def a_fresh_machine_makes_a_song(context, _server):
+    server = Program()
+    try:
+        tab = Tab(context, server)
+        page = tab.page
+        expect(page.get_by_text("Songs are made with demo, the model inside the program.")).to_be_visible()
+        expect(page.get_by_text("acestep model pull turbo")).to_be_visible()
+        expect(page.get_by_text("No speech model is here, so speech is noise.")).to_be_visible()
+        tab.make("calm piano", duration=5, inference_steps=4)
+        card = tab.card("calm piano")
+        card.get_by_role("button", name="Play calm piano, version 1").click()
+        expect(page.get_by_role("button", name="Pause", exact=True)).to_be_visible()
+        card.locator("summary", has_text="Details").click()
+        with page.expect_download() as download:
+            card.get_by_role("link", name="1.wav").click()
+        with wave.open(str(download.value.path())) as sound:
+            assert (sound.getnframes(), sound.getnchannels()) == (5 * 48000, 2)
+            assert any(sound.readframes(48000)), "the song is silent"
+        tab.end()
+    finally:
+        server.end()
+
+
+@case
+def every_key_of_a_request_can_be_written(context, server):
+    tab = Tab(context, server)
+    page = tab.page
+    page.locator("form.make details.more summary").click()
+    before = tab.jobs()
+    page.locator("#song-other").fill('{"lm_temperature": ')
+    assert not page.locator("#song-other").evaluate("(field) => field.validity.valid")
+    page.get_by_role("button", name="Make the song").click()
+    assert tab.jobs() == before, "a form that is wrong was sent"
+    tab.make("other keys", other='{"lm_temperature": 0.5, "lrc": true}')
+    expect(tab.card("other keys")).to_be_visible()
+    request = tab.jobs()[0]["request"]
+    assert (request["lm_temperature"], request["lrc"]) == (0.5, True), request
     tab.end()
 
 

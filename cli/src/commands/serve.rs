@@ -6,7 +6,7 @@ use std::{
 };
 
 use acestep_serve::{
-    catalog::{Catalog as _, Family},
+    catalog::{Catalog as _, Family, Missing},
     http::{Key, Limits, Security},
     installed::Installed,
     maintenance::Retention,
@@ -174,6 +174,7 @@ fn service(args: &Serve, catalog: &Installed, global: &Global) -> Result<Service
         limits,
         retention,
         worker,
+        device: (!args.no_worker).then(|| args.place.device.clone()),
         drain: Duration::from_secs(u64::from(args.operation.drain)),
         version: env!("CARGO_PKG_VERSION"),
     })
@@ -274,18 +275,8 @@ fn key_of(name: &str, key: &str) -> Result<Key, CliError> {
 
 /// Says which models requests get that name none, if they are not the usual ones.
 fn say_defaults(catalog: &Installed, report: &Report) {
-    let (song, speech) = (catalog.default_model(), catalog.default_speech_model());
-    if acestep_import::built_in(song).is_some() {
-        report.note(&format!(
-            "songs are made with `{song}`, the model inside the program; `acestep model pull turbo` \
-             brings a released one"
-        ));
-    }
-    if speech == acestep_import::TINY_SPEECH {
-        report.note(
-            "no speech model is here, so speech is noise; `acestep model pull qwen3-tts-0.6b-base` \
-             brings one",
-        );
+    for Missing { text, command } in catalog.missing() {
+        report.note(&format!("{text}; `{command}` brings a released one"));
     }
 }
 

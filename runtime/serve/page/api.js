@@ -15,7 +15,9 @@
  *   defaults: Record<string, any>, speech?: Talk }} Model
  * @typedef {{ sample_rate: number, fields: string[], has_word_times: boolean, can_append: boolean }} Talk
  * @typedef {{ id: string, model: string, is_kept: boolean }} Voice
+ * @typedef {{ text: string, command: string }} Missing
  * @typedef {{ version: string, ready: boolean, models: Model[], voices: Voice[],
+ *   missing: Missing[], device: string | null,
  *   jobs: { queued: number, running: number, mean_seconds?: number | null },
  *   limits: { upload_bytes: number, audio_seconds: number } }} Properties
  */

@@ -30,6 +30,19 @@ const FIELDS = [
   { key: "latents", label: "Keep its latents", empty: "no", choices: [["true", "yes"]] },
 ];
 
+/** All other keys of a request, as JSON. */
+const OTHER = "other";
+
+/** @param {string} text @returns {Record<string, any> | null} */
+function otherOf(text) {
+  try {
+    const value = JSON.parse(text);
+    return typeof value === "object" && value !== null && !Array.isArray(value) ? value : null;
+  } catch {
+    return null;
+  }
+}
+
 const FLAGS = ["thinking", "score", "latents"];
 
 const NUMBERS = FIELDS.filter((field) => field.type === "number").map((field) => field.key);
@@ -45,6 +58,8 @@ export function requestOf(form) {
     if ((key === "lyrics" && form.instrumental) || OF_A_SOURCE.includes(key)) continue;
     if (NUMBERS.includes(key)) request[key] = Number(value);
     else if (FLAGS.includes(key)) request[key] = value === true || value === "true";
+    // Text that is no object goes as it is: the server says that it knows no such key.
+    else if (key === OTHER) Object.assign(request, otherOf(value) ?? { [OTHER]: value });
     else if (key === "seed") request[key] = /^\d+$/.test(String(value).trim()) ? Number(value) : value;
     else request[key] = value;
   }
@@ -67,7 +82,8 @@ export function fill(request) {
 export function More({ model }) {
   const { song } = state;
   const models = (state.server?.models ?? []).filter((one) => one.family === "music");
-  const set = FIELDS.filter((field) => song[field.key] !== undefined).length;
+  const keys = [...FIELDS.map((field) => field.key), OTHER];
+  const set = keys.filter((key) => song[key] !== undefined).length;
   const defaults = model?.defaults ?? {};
   const own = (/** @type {Field} */ field) => {
     const value = defaults[field.key];
@@ -89,9 +105,15 @@ export function More({ model }) {
           : html`<input id=${`song-${field.key}`} name=${field.key} type=${field.type ?? "text"} min=${field.min} max=${field.max}
               step=${field.step && "any"} placeholder=${own(field)} value=${song[field.key] ?? ""} onInput=${input} autocomplete="off" />`}
       </label>`)}
+      <label class="two">Other keys of the request (JSON)<textarea id="song-other" name=${OTHER} rows="2" spellcheck="false"
+        placeholder='{"lm_temperature": 0.8, "adapter": "mine"}' value=${song[OTHER] ?? ""} onInput=${(/** @type {any} */ event) => {
+          const wrong = event.target.value.trim() !== "" && !otherOf(event.target.value);
+          event.target.setCustomValidity(wrong ? "Write a JSON object, such as {\"lrc\": true}." : "");
+          input(event);
+        }}></textarea></label>
     </div>
     ${set > 0 && html`<button type="button" class="quiet" onClick=${() =>
-      write("song", Object.fromEntries(FIELDS.map((field) => [field.key, ""])))}>Back to the defaults</button>`}
+      write("song", Object.fromEntries(keys.map((key) => [key, ""])))}>Back to the defaults</button>`}
     <p class="hint">An empty field takes the value that it shows${model ? `, from ${model.id}` : ""}.</p>
   </details>`;
 }

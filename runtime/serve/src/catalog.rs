@@ -71,12 +71,25 @@ pub struct Checked {
     pub notices: Vec<String>,
 }
 
+/// A model that a machine lacks.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct Missing {
+    /// What requests get without it.
+    pub text: String,
+    /// The command that brings a model that was released.
+    pub command: String,
+}
+
 /// The models and voices of a machine.
 pub trait Catalog: Send + Sync + 'static {
     /// Returns the models that are here.
     fn models(&self) -> Vec<Model>;
     /// Returns the voices of all speech models.
     fn voices(&self) -> Vec<Voice>;
+    /// Returns the kinds of models that are not here, in whose place is one inside the program.
+    fn missing(&self) -> Vec<Missing> {
+        Vec::new()
+    }
     /// Returns a model of speech: the one called `name`, or the default one.
     fn speech(&self, name: Option<&str>) -> Option<(String, Speech)> {
         let is_it = |model: &Model| name.map_or(model.is_default, |name| model.id == name);

@@ -103,6 +103,8 @@ pub struct Server {
     pub security: Security,
     /// The version of the program.
     pub version: &'static str,
+    /// The device that the worker was told to use; none if workers are started elsewhere.
+    pub device: Option<String>,
     /// True while a worker is ready.
     pub is_ready: Arc<AtomicBool>,
     /// Becomes true when the server ends: long answers end then.
@@ -148,6 +150,7 @@ impl Server {
             limits: Limits::default(),
             security,
             version: env!("CARGO_PKG_VERSION"),
+            device: None,
             is_ready: Arc::default(),
             ending,
             hub: hub::Hub::default(),

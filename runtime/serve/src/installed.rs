@@ -14,7 +14,7 @@ use acestep_speech::Voices;
 use serde_json::{Map, Value, json};
 
 use crate::{
-    catalog::{Catalog, Checked, Family, Model, Speech, Voice},
+    catalog::{Catalog, Checked, Family, Missing, Model, Speech, Voice},
     error::of,
     job::{JobError, Kind},
     request::{DecodeRequest, EncodeRequest, SongRequest, UnderstandRequest, format},
@@ -190,6 +190,23 @@ impl Installed {
 }
 
 impl Catalog for Installed {
+    fn missing(&self) -> Vec<Missing> {
+        let mut missing = Vec::new();
+        let mut lack = |text: String, command: &str| {
+            missing.push(Missing { text, command: command.to_owned() });
+        };
+        if acestep_import::built_in(&self.model).is_some() {
+            let text =
+                format!("songs are made with `{}`, the model inside the program", self.model);
+            lack(text, "acestep model pull turbo");
+        }
+        if self.speech_model == speech::built_in().0 {
+            let text = "no speech model is here, so speech is noise".to_owned();
+            lack(text, "acestep model pull qwen3-tts-0.6b-base");
+        }
+        missing
+    }
+
     fn models(&self) -> Vec<Model> {
         let mut models = Vec::new();
         for (id, about) in self.names(Family::Music) {

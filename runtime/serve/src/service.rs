@@ -61,6 +61,8 @@ pub struct Service {
     /// The program and the arguments of the worker, which takes `--name` too; none if workers are started
     /// elsewhere.
     pub worker: Option<Vec<std::ffi::OsString>>,
+    /// The device that the worker is told to use.
+    pub device: Option<String>,
     /// Time that the present job has to end when the server ends.
     pub drain: Duration,
     /// The version of the program.
@@ -198,6 +200,7 @@ impl Service {
         );
         server.limits = self.limits;
         server.version = self.version;
+        server.device.clone_from(&self.device);
         let server = Arc::new(server);
         let keeping =
             tokio::spawn(maintenance::run(store.clone(), objects, self.retention, ending.clone()));

@@ -61,16 +61,19 @@ pub(super) async fn server(
     Extension(caller): Extension<Caller>,
 ) -> Result<Json<Value>, ApiError> {
     let catalog = server.catalog.clone();
-    let (models, voices) =
-        tokio::task::spawn_blocking(move || (catalog.models(), catalog.voices()))
-            .await
-            .map_err(|_| ApiError::internal("the models cannot be listed"))?;
+    let listed = tokio::task::spawn_blocking(move || {
+        (catalog.models(), catalog.voices(), catalog.missing())
+    });
+    let (models, voices, missing) =
+        listed.await.map_err(|_| ApiError::internal("the models cannot be listed"))?;
     let jobs = server.store.counts(Some(caller.0)).await?;
     Ok(Json(json!({
         "version": server.version,
         "ready": server.is_ready.load(Ordering::Relaxed),
         "models": models,
         "voices": voices,
+        "missing": missing,
+        "device": server.device,
         "jobs": jobs,
         "limits": {
             "queue": server.limits.queue,

@@ -10,6 +10,7 @@ use std::{
 
 use acestep_engine::{Event, Observe};
 use tokio::{runtime::Handle, task::JoinHandle, time};
+use tracing::Instrument;
 
 use super::{Times, Worker};
 use crate::{
@@ -37,10 +38,12 @@ impl Keeper {
     ) -> Self {
         let (store, times, hangs) = (worker.store.clone(), worker.times, worker.hangs);
         let (lease, watch) = (lease.clone(), watch.clone());
-        Self(runtime.spawn(async move {
+        let keeping = async move {
             keep(&*store, times, &lease, &watch).await;
             hangs();
-        }))
+        };
+        // Its lines of the log name the job too.
+        Self(runtime.spawn(keeping.in_current_span()))
     }
 }
 

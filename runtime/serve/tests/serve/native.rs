@@ -419,6 +419,29 @@ async fn a_full_queue_says_when_to_come_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn one_client_does_not_fill_the_queue_of_all() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let few = |server: &mut acestep_serve::http::Server| server.limits.queue_of_one = 2;
+    let queue = Queue::open(folder.path(), None).await;
+    let keys = vec![Key::new("ann", "the-key-of-ann"), Key::new("bob", "the-key-of-bob")];
+    let security = Security { keys, ..Security::default() };
+    // Without a worker all jobs wait.
+    let running = Running::over(&queue, security, 0, 0, few).await;
+    let url = running.url("/v1/jobs");
+    client(move || {
+        let of = |key: &str| {
+            let job = json!({ "request": { "caption": "rain" } }).to_string();
+            let sent = agent().post(&url).content_type("application/json").header("x-api-key", key);
+            let answer = sent.send(job.as_bytes()).expect("an answer");
+            answer.status().as_u16()
+        };
+        assert_eq!([(); 3].map(|()| of("the-key-of-ann")), [202, 202, 429]);
+        assert_eq!([(); 3].map(|()| of("the-key-of-bob")), [202, 202, 429]);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_description_names_every_address_of_the_native_api() {
     let (running, _folder) = start().await;
     let url = running.url("/openapi.json");

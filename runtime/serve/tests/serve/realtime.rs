@@ -6,11 +6,14 @@ use std::{
     time::Duration,
 };
 
-use acestep_serve::http::{Security, Server};
+use acestep_serve::http::{Key, Security, Server};
 use futures_util::{SinkExt, StreamExt};
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
-use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async, tungstenite::Message};
+use tokio_tungstenite::{
+    MaybeTlsStream, WebSocketStream, connect_async,
+    tungstenite::{Error, Message, client::IntoClientRequest},
+};
 
 use crate::{
     support::{Queue, Running},
@@ -73,6 +76,35 @@ impl Socket {
             }
             assert_ne!(event["event"], "error", "{event}");
         }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_socket_of_another_site_of_another_name_or_without_a_key_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let security = Security { keys: vec![Key::new("ann", "a-long-key")], ..Security::default() };
+    let running = Running::start(folder.path(), security, 0).await;
+    let own = running.url("");
+    for path in ["/v1/realtime", "/ws/stream_tts"] {
+        let url = running.url(path).replacen("http", "ws", 1);
+        let status = async |headers: &[(&'static str, &str)]| {
+            let mut request = url.as_str().into_client_request().expect("an address");
+            for (name, value) in headers {
+                request.headers_mut().insert(*name, value.parse().expect("a value"));
+            }
+            match connect_async(request).await {
+                Ok((_, answer)) => answer.status().as_u16(),
+                Err(Error::Http(answer)) => answer.status().as_u16(),
+                Err(error) => panic!("{error}"),
+            }
+        };
+        let key = ("x-api-key", "a-long-key");
+        assert_eq!(status(&[]).await, 401, "{path}");
+        assert_eq!(status(&[("x-api-key", "another-key")]).await, 401, "{path}");
+        assert_eq!(status(&[key, ("origin", "https://evil.example")]).await, 403, "{path}");
+        assert_eq!(status(&[key, ("origin", "null")]).await, 403, "{path}");
+        assert_eq!(status(&[key, ("host", "evil.example")]).await, 421, "{path}");
+        assert_eq!(status(&[key, ("origin", &own)]).await, 101, "{path}");
     }
 }
 

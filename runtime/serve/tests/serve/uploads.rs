@@ -136,6 +136,37 @@ async fn a_client_that_goes_away_at_any_moment_leaves_no_file_and_no_half() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn an_upload_has_a_limit_in_every_face() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let limit = |server: &mut Server| server.limits.upload = 1000;
+    let running = Running::with(folder.path(), Security::default(), 0, limit).await;
+    let (url, folder) = (running.url(""), folder.path().to_owned());
+    client(move || {
+        let large: &[u8] = &[7; 1001];
+        let at = |path: &str| format!("{url}{path}");
+        let text = "/w".repeat(700);
+        let data = format!("data:audio/wav;base64,{text}");
+        for answer in [
+            form(&at("/v1/files"), &[], &[("a", large)]),
+            form(&at("/v1/jobs"), &[("request", r#"{"caption":"x"}"#)], &[("src_audio", large)]),
+            form(&at("/release_task"), &[("prompt", "x")], &[("src_audio", large)]),
+            form(&at("/synth"), &[("request", r#"{"caption":"x"}"#)], &[("audio", large)]),
+            form(&at("/understand"), &[], &[("audio", large)]),
+            form(&at("/v1/audio/generations"), &[("prompt", "x")], &[("src_audio", large)]),
+            post(&at("/v1/audio/generations"), &json!({ "prompt": "x", "src_audio": data })),
+        ] {
+            let status = answer.status().as_u16();
+            let answer = body(answer);
+            assert_eq!(status, 413, "{answer}");
+            assert_eq!(files(&folder), 0, "{answer}");
+        }
+        let fits = form(&at("/v1/files"), &[], &[("a", &large[..1000])]);
+        assert_eq!((fits.status().as_u16(), files(&folder)), (201, 1));
+    })
+    .await;
+}
+
 fn upload(url: &str, key: &str, bytes: usize) -> Answer {
     let mut text =
         b"--b\r\nContent-Disposition: form-data; name=\"a\"; filename=\"a\"\r\n\r\n".to_vec();

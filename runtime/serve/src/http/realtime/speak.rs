@@ -66,7 +66,7 @@ impl Session {
         if result.is_err() {
             // The client is gone: nobody hears the rest.
             if let Err(error) = self.server.store.cancel(id).await {
-                tracing::warn!(%error, "the job of a lost client goes on");
+                tracing::warn!(%id, %error, "the job of a lost client goes on");
             }
         }
         result
@@ -215,7 +215,7 @@ impl Session {
 
     pub(super) async fn stop(&mut self, id: Uuid) {
         if let Err(error) = self.server.store.cancel(id).await {
-            tracing::warn!(%error, "a job cannot be cancelled");
+            tracing::warn!(%id, %error, "a job cannot be cancelled");
         }
     }
 }
