@@ -50,6 +50,32 @@ fn an_adapter_is_a_name_and_never_a_path() {
 }
 
 #[test]
+fn a_model_is_a_name_and_never_a_path() {
+    let (installed, folder) = installed();
+    for (kind, key, words) in
+        [(Kind::Generate, "model", "caption"), (Kind::Compose, "lm_model", "caption")]
+    {
+        for other in ["/etc", "../adapters", ".", &folder.path().display().to_string()] {
+            let request = json!({ words: "x", key: other });
+            assert_eq!(code(&installed, kind, &request), "model_not_found", "{key} {other}");
+        }
+    }
+    let speech = json!({ "text": "x", "model": "/etc" });
+    assert_eq!(code(&installed, Kind::Speak, &speech), "model_not_found");
+}
+
+/// A machine without models says what stands in their place.
+#[test]
+fn models_that_are_missing_are_told_with_their_command() {
+    let (installed, _folder) = installed();
+    let missing = installed.missing();
+    let commands: Vec<&str> = missing.iter().map(|one| one.command.as_str()).collect();
+    let wanted = ["acestep model pull turbo", "acestep model pull qwen3-tts-0.6b-base"];
+    assert_eq!(commands, wanted, "{missing:?}");
+    assert!(missing[0].text.contains("`demo`"), "{missing:?}");
+}
+
+#[test]
 fn a_request_about_a_sound_is_refused_before_it_waits() {
     let (installed, _folder) = installed();
     let understand = |request| code(&installed, Kind::Understand, &request);

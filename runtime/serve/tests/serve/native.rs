@@ -7,6 +7,7 @@ use acestep_serve::{
     job::State,
 };
 use serde_json::{Value, json};
+use ureq::http::Request;
 
 use crate::{
     killed::{is_ended, job, until},
@@ -329,6 +330,42 @@ async fn a_page_of_an_allowed_site_may_read_the_id_of_its_job() {
         assert!(shown.contains("X-Job-Id") && shown.contains("Retry-After"), "{shown}");
     })
     .await;
+}
+
+/// Every address and method of the description, which the code writes.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_route_lies_beside_the_key() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let security = Security { keys: vec![Key::new("ann", "secret-a")], ..Security::default() };
+    let running = Running::start(folder.path(), security, 0).await;
+    let url = running.url("");
+    client(move || {
+        let described = agent().get(format!("{url}/openapi.json")).header("x-api-key", "secret-a");
+        let api = body(described.call().expect("an answer"));
+        let mut number = 0;
+        for (path, methods) in api["paths"].as_object().expect("paths") {
+            let place = path.replace("{id}", "01a21ff5-8878-74ab-9c0d-a00ce09f1cda");
+            let place = place.replace('{', "").replace('}', "");
+            for method in methods.as_object().expect("methods").keys() {
+                let is_open = ["/health", "/healthz", "/readyz", "/v1/session"].contains(&&**path);
+                let request = Request::builder().method(&*method.to_uppercase());
+                let request = request.uri(format!("{url}{place}")).body(()).expect("a request");
+                let status = agent().run(request).expect("an answer").status().as_u16();
+                assert_eq!(status == 401, !is_open, "{method} {path}: {status}");
+                number += 1;
+            }
+        }
+        assert!(number > 40, "only {number} addresses are described");
+    })
+    .await;
+}
+
+/// A comparison that ends at the first wrong byte tells how much of a key is right.
+#[test]
+fn keys_are_compared_in_constant_time() {
+    let source = include_str!("../../src/http/security.rs");
+    assert!(source.contains("known.sha256.ct_eq(&sum)"));
+    assert!(!source.contains("sha256 ==") && !source.contains("== known.sha256"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
