@@ -17,7 +17,7 @@
  * @typedef {{ id: string, model: string, is_kept: boolean }} Voice
  * @typedef {{ text: string, command: string }} Missing
  * @typedef {{ version: string, ready: boolean, models: Model[], voices: Voice[],
- *   missing: Missing[], device: string | null,
+ *   adapters: string[], missing: Missing[], device: string | null,
  *   jobs: { queued: number, running: number, mean_seconds?: number | null },
  *   limits: { upload_bytes: number, audio_seconds: number } }} Properties
  */

@@ -68,7 +68,7 @@ export function requestOf(form) {
 
 /** Fills the form with a request. @param {Record<string, any>} request */
 export function fill(request) {
-  const known = ["caption", "lyrics", "instrumental", "model", ...FIELDS.map((field) => field.key)];
+  const known = ["caption", "lyrics", "instrumental", "model", "adapter", ...FIELDS.map((field) => field.key)];
   /** @type {Record<string, any>} */
   const form = {};
   for (const key of new Set([...known, ...Object.keys(state.song)])) {
@@ -82,7 +82,8 @@ export function fill(request) {
 export function More({ model }) {
   const { song } = state;
   const models = (state.server?.models ?? []).filter((one) => one.family === "music");
-  const keys = [...FIELDS.map((field) => field.key), OTHER];
+  const keys = [...FIELDS.map((field) => field.key), "adapter", OTHER];
+  const adapters = state.server?.adapters ?? [];
   const set = keys.filter((key) => song[key] !== undefined).length;
   const defaults = model?.defaults ?? {};
   const own = (/** @type {Field} */ field) => {
@@ -105,8 +106,11 @@ export function More({ model }) {
           : html`<input id=${`song-${field.key}`} name=${field.key} type=${field.type ?? "text"} min=${field.min} max=${field.max}
               step=${field.step && "any"} placeholder=${own(field)} value=${song[field.key] ?? ""} onInput=${input} autocomplete="off" />`}
       </label>`)}
+      ${adapters.length > 0 && html`<label>Adapter<select id="song-adapter" name="adapter" value=${song.adapter ?? ""} onChange=${input}>
+        <option value="">none</option>
+        ${adapters.map((name) => html`<option key=${name} value=${name}>${name}</option>`)}</select></label>`}
       <label class="two">Other keys of the request (JSON)<textarea id="song-other" name=${OTHER} rows="2" spellcheck="false"
-        placeholder='{"lm_temperature": 0.8, "adapter": "mine"}' value=${song[OTHER] ?? ""} onInput=${(/** @type {any} */ event) => {
+        placeholder='{"lm_temperature": 0.8, "lrc": true}' value=${song[OTHER] ?? ""} onInput=${(/** @type {any} */ event) => {
           const wrong = event.target.value.trim() !== "" && !otherOf(event.target.value);
           event.target.setCustomValidity(wrong ? "Write a JSON object, such as {\"lrc\": true}." : "");
           input(event);

@@ -86,6 +86,10 @@ pub trait Catalog: Send + Sync + 'static {
     fn models(&self) -> Vec<Model>;
     /// Returns the voices of all speech models.
     fn voices(&self) -> Vec<Voice>;
+    /// Returns the names of the adapters of songs.
+    fn adapters(&self) -> Vec<String> {
+        Vec::new()
+    }
     /// Returns the kinds of models that are not here, in whose place is one inside the program.
     fn missing(&self) -> Vec<Missing> {
         Vec::new()

@@ -190,6 +190,10 @@ impl Installed {
 }
 
 impl Catalog for Installed {
+    fn adapters(&self) -> Vec<String> {
+        Adapter::names(&self.layout)
+    }
+
     fn missing(&self) -> Vec<Missing> {
         let mut missing = Vec::new();
         let mut lack = |text: String, command: &str| {

@@ -62,9 +62,9 @@ pub(super) async fn server(
 ) -> Result<Json<Value>, ApiError> {
     let catalog = server.catalog.clone();
     let listed = tokio::task::spawn_blocking(move || {
-        (catalog.models(), catalog.voices(), catalog.missing())
+        (catalog.models(), catalog.voices(), catalog.adapters(), catalog.missing())
     });
-    let (models, voices, missing) =
+    let (models, voices, adapters, missing) =
         listed.await.map_err(|_| ApiError::internal("the models cannot be listed"))?;
     let jobs = server.store.counts(Some(caller.0)).await?;
     Ok(Json(json!({
@@ -72,6 +72,7 @@ pub(super) async fn server(
         "ready": server.is_ready.load(Ordering::Relaxed),
         "models": models,
         "voices": voices,
+        "adapters": adapters,
         "missing": missing,
         "device": server.device,
         "jobs": jobs,

@@ -45,6 +45,7 @@ fn an_adapter_is_a_name_and_never_a_path() {
         let refused = refused(other.clone());
         assert!(["adapter_not_found", "bad_value"].contains(&&*refused), "{other}: {refused}");
     }
+    assert_eq!(installed.adapters(), ["jazz", "rock"]);
     assert!(installed.check_adapter("rock").is_ok());
     assert!(installed.check_adapter("/etc/passwd").is_err());
 }

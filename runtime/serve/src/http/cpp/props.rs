@@ -32,9 +32,9 @@ const HEARTBEAT: Duration = Duration::from_secs(15);
 /// Returns models and defaults.
 pub(super) async fn props(State(server): State<Arc<Server>>) -> Result<Json<Value>, Failure> {
     let catalog = server.catalog.clone();
-    let models = tokio::task::spawn_blocking(move || catalog.models())
-        .await
-        .map_err(|_| ApiError::internal("the models cannot be listed"))?;
+    let listed = tokio::task::spawn_blocking(move || (catalog.models(), catalog.adapters())).await;
+    let (models, adapters) =
+        listed.map_err(|_| ApiError::internal("the models cannot be listed"))?;
     let names = |family| -> Vec<&str> {
         let of = models.iter().filter(|model| model.family == family);
         of.map(|model| model.id.as_str()).collect()
@@ -51,7 +51,7 @@ pub(super) async fn props(State(server): State<Arc<Server>>) -> Result<Json<Valu
             "dit": names(Family::Music),
             "vae": within,
         },
-        "adapters": [],
+        "adapters": adapters,
         "cli": { "max_batch": MOST_SONGS },
         "default": {
             "caption": "", "lyrics": "", "audio_codes": "", "bpm": 0, "duration": 0,
