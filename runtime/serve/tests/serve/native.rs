@@ -345,7 +345,7 @@ async fn no_route_lies_beside_the_key() {
         let mut number = 0;
         for (path, methods) in api["paths"].as_object().expect("paths") {
             let place = path.replace("{id}", "01a21ff5-8878-74ab-9c0d-a00ce09f1cda");
-            let place = place.replace('{', "").replace('}', "");
+            let place = place.replace(['{', '}'], "");
             for method in methods.as_object().expect("methods").keys() {
                 let is_open = ["/health", "/healthz", "/readyz", "/v1/session"].contains(&&**path);
                 let request = Request::builder().method(&*method.to_uppercase());
