@@ -213,7 +213,8 @@ impl Server {
 /// Returns the router of all faces.
 pub fn router(server: Arc<Server>) -> Router {
     let json = DefaultBodyLimit::max(JSON_BYTES);
-    let upload = DefaultBodyLimit::max(server.limits.upload);
+    // A form has words beside its file.
+    let upload = DefaultBodyLimit::max(server.limits.upload.saturating_add(JSON_BYTES));
     let header =
         |name, value| SetResponseHeaderLayer::if_not_present(name, HeaderValue::from_static(value));
     Router::new()

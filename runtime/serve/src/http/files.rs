@@ -92,7 +92,7 @@ pub(super) async fn text(field: &mut Field<'_>, most: usize) -> Result<String, A
     })
 }
 
-fn too_large() -> ApiError {
+pub(super) fn too_large() -> ApiError {
     let message = "the upload is larger than this server takes";
     ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", message)
 }

@@ -234,6 +234,9 @@ pub(super) async fn store(
     if bytes.is_empty() {
         return Err(ApiError::bad("empty_file", "the file is empty").param(field));
     }
+    if bytes.len() > server.limits.upload {
+        return Err(files::too_large().param(field));
+    }
     let failed = |error: std::io::Error| ApiError::from(of_files(&error));
     let mut room = Room::of(server, caller).await?;
     room.take(bytes.len() as u64)?;
