@@ -74,7 +74,7 @@ pub struct Checked {
 /// A model that a machine lacks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Missing {
-    /// What requests get without it.
+    /// Result of requests without it, in words.
     pub text: String,
     /// The command that brings a model that was released.
     pub command: String,
