@@ -176,6 +176,29 @@ fn upload(url: &str, key: &str, bytes: usize) -> Answer {
     post.content_type("multipart/form-data; boundary=b").send(&text[..]).expect("an answer")
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_of_another_client_is_as_unknown_as_none() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let keys = vec![Key::new("ann", "the-key-of-ann"), Key::new("bob", "the-key-of-bob")];
+    let security = Security { keys, ..Security::default() };
+    let running = Running::start(folder.path(), security, 0).await;
+    let url = running.url("");
+    client(move || {
+        let of_ann = id(upload(&url, "the-key-of-ann", 5));
+        let submit = |key: &str, file: &str| {
+            let job = json!({ "request": { "caption": "x", "src_audio": file } }).to_string();
+            let sent = agent().post(format!("{url}/v1/jobs")).content_type("application/json");
+            let answer = sent.header("x-api-key", key).send(job.as_bytes()).expect("an answer");
+            (answer.status().as_u16(), body(answer)["error"]["code"].clone())
+        };
+        let unknown = submit("the-key-of-bob", &Uuid::now_v7().to_string());
+        assert_eq!(submit("the-key-of-bob", &of_ann), unknown);
+        assert!(unknown.0 >= 400 && unknown.1.is_string(), "{unknown:?}");
+        assert_eq!(submit("the-key-of-ann", &of_ann).0, 202);
+    })
+    .await;
+}
+
 fn id(answer: Answer) -> String {
     body(answer)["id"].as_str().expect("an id").to_owned()
 }
