@@ -83,7 +83,7 @@ impl<B: Backend> Decoder<B> {
     /// frames at once. Without the codes of the last codebooks the sound is coarser, as in the reference.
     ///
     /// # Panics
-    /// If there is no frame, or no code of the semantic codebooks, or too many codebooks.
+    /// No frame; fewer codebooks than the semantic ones; more than the decoder has.
     ///
     /// # Shapes
     /// - `codes`: `[G, F]`, less than the size of a codebook each

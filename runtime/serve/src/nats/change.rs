@@ -64,7 +64,7 @@ impl Nats {
     }
 
     /// Changes a job as [`Self::change`], and makes the change again if another one overwrites it.
-    pub(super) async fn change_once<T>(
+    pub(super) async fn change_and_keep<T>(
         &self,
         id: Uuid,
         mut work: impl FnMut(&mut Record) -> Option<T> + Send + 'static,

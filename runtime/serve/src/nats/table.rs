@@ -122,14 +122,14 @@ impl Store for Nats {
         Box::pin(async move {
             let id = lease.id;
             let work = move |record: &mut Record| record.finish(&lease, end.clone()).then_some(());
-            Ok(self.change_once(id, work).await?.is_some())
+            Ok(self.change_and_keep(id, work).await?.is_some())
         })
     }
 
     fn cancel(&self, id: Uuid) -> Answer<'_, Option<job::State>> {
         Box::pin(async move {
             let work = |record: &mut Record| record.cancel().then_some(record.state);
-            let changed = self.change_once(id, work).await?;
+            let changed = self.change_and_keep(id, work).await?;
             let present = || self.mirror.get(id)?.record().map(|record| record.state);
             Ok(changed.or_else(present))
         })
@@ -137,7 +137,7 @@ impl Store for Nats {
 
     fn retry(&self, id: Uuid) -> Answer<'_, bool> {
         Box::pin(async move {
-            Ok(self.change_once(id, |record| record.retry().then_some(())).await?.is_some())
+            Ok(self.change_and_keep(id, |record| record.retry().then_some(())).await?.is_some())
         })
     }
 
@@ -190,7 +190,7 @@ impl Store for Nats {
                 record.mark(&marks);
                 Some(())
             };
-            Ok(self.change_once(id, work).await?.is_some())
+            Ok(self.change_and_keep(id, work).await?.is_some())
         })
     }
 

@@ -95,7 +95,7 @@ async fn soon(what: &str, polls: usize, mut is_it: impl AsyncFnMut() -> bool) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_client_that_goes_away_at_any_moment_leaves_no_file_and_no_half() {
+async fn a_client_that_goes_away_at_many_moments_leaves_no_file_and_no_half() {
     let folder = tempfile::tempdir().expect("a folder");
     let Queue { store, objects } = Queue::open(folder.path(), None).await;
     let (_ending, receiver) = watch::channel(false);
