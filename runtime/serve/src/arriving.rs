@@ -1,6 +1,6 @@
 //! Text of a job that arrives while it is spoken: a file that grows, beside the sound.
 //!
-//! The server appends pieces, the worker reads them. A line is a piece of text as JSON, and `null` is the
+//! The server appends pieces, or asks a worker on another machine to do it; the run reads them. A line is a piece of text as JSON, and `null` is the
 //! end. The worker tells in the resolved request how many pieces it took: who sent more knows that the
 //! run had ended.
 
@@ -14,6 +14,7 @@ use std::{
 
 use acestep_engine::{Action, Error, Observe, progress::check};
 use acestep_session::speech::Arriving;
+use serde::{Deserialize, Serialize};
 
 /// The name of the file in the folder of the attempt.
 const TEXT: &str = "text.jsonl";
@@ -22,20 +23,46 @@ const LOOK: Duration = Duration::from_millis(5);
 /// Time after which a text that nobody goes on with ends.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Appends pieces of text to those of a job, and its end.
+/// The last line.
+const END: &str = "null\n";
+
+/// Text that is sent at once.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Part {
+    /// The number of pieces before it.
+    pub at: usize,
+    /// Its pieces.
+    pub texts: Vec<String>,
+    /// True if nothing comes after it.
+    pub is_end: bool,
+}
+
+/// Appends a part to the text of a job. A piece that is there already is left out: a part comes again if the
+/// answer to it was lost.
 ///
 /// # Errors
-/// If the file cannot be written.
-pub fn send(folder: &Path, texts: &[String], is_end: bool) -> io::Result<()> {
+/// If the file cannot be written; a part behind a gap.
+pub fn send(folder: &Path, part: &Part) -> io::Result<()> {
+    let mut file =
+        fs::File::options().read(true).append(true).create(true).open(folder.join(TEXT))?;
+    let mut there = String::new();
+    file.read_to_string(&mut there)?;
+    // A piece as JSON ends with a quotation mark, so only the end ends so.
+    if there.ends_with(END) {
+        return Ok(());
+    }
+    let known = there.lines().count().checked_sub(part.at);
+    let Some(known) = known else {
+        return Err(io::Error::other("a piece of the text is missing"));
+    };
     let mut lines = String::new();
-    for text in texts {
+    for text in part.texts.iter().skip(known) {
         lines += &serde_json::to_string(text)?;
         lines.push('\n');
     }
-    if is_end {
-        lines += "null\n";
+    if part.is_end {
+        lines += END;
     }
-    let mut file = fs::File::options().append(true).create(true).open(folder.join(TEXT))?;
     file.write_all(lines.as_bytes())
 }
 
@@ -126,19 +153,37 @@ mod tests {
         }
     }
 
+    fn part(at: usize, texts: &[&str], is_end: bool) -> Part {
+        Part { at, texts: texts.iter().map(|&text| text.to_owned()).collect(), is_end }
+    }
+
     #[test]
     fn pieces_come_in_order_and_then_the_end() {
         let folder = tempfile::tempdir().expect("a folder");
         let mut incoming = Incoming::of(folder.path());
-        send(folder.path(), &["one \"two\"".to_owned(), "three\nfour".to_owned()], false)
-            .expect("sent");
+        send(folder.path(), &part(0, &["one \"two\"", "three\nfour"], false)).expect("sent");
         let mut more = || incoming.more(&Unobserved).expect("read");
         assert_eq!(more().as_deref(), Some("one \"two\""));
-        send(folder.path(), &[" five".to_owned()], true).expect("sent");
+        send(folder.path(), &part(2, &[" five"], true)).expect("sent");
         assert_eq!(more().as_deref(), Some("three\nfour"));
         assert_eq!(more().as_deref(), Some(" five"));
         assert_eq!(more(), None);
         assert_eq!(incoming.taken(), 3);
+    }
+
+    #[test]
+    fn a_part_that_comes_again_is_taken_once_and_one_behind_a_gap_never() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let send = |part: Part| send(folder.path(), &part);
+        send(part(0, &["null", "b"], false)).expect("sent");
+        send(part(0, &["null", "b"], false)).expect("nothing new");
+        send(part(1, &["b", "c"], false)).expect("one is new");
+        assert!(send(part(4, &["e"], false)).is_err());
+        for _ in 0..2 {
+            send(part(3, &["d"], true)).expect("sent");
+        }
+        let text = fs::read_to_string(folder.path().join(TEXT)).expect("a text");
+        assert_eq!(text, "\"null\"\n\"b\"\n\"c\"\n\"d\"\nnull\n");
     }
 
     #[test]

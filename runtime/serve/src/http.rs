@@ -10,7 +10,8 @@
 //! | `info` | models, properties, health, metrics |
 //! | `described` | OpenAPI |
 //! | `security` | keys, Host and Origin |
-//! | `hub`, `growth` | listeners for changes of jobs, and of files |
+//! | `hub` | listeners for changes of jobs |
+//! | `relay` | sound that another machine makes |
 //! | `submit` | the way of a request into the queue |
 //! | `limits` | limits of the clients |
 //! | `quota` | room for files that clients send, and for jobs that wait |
@@ -26,7 +27,6 @@ mod events;
 mod extract;
 mod files;
 mod formats;
-mod growth;
 mod hub;
 mod info;
 mod input;
@@ -37,6 +37,7 @@ mod outputs;
 mod page;
 mod quota;
 mod realtime;
+mod relay;
 mod results;
 mod security;
 mod sent;
@@ -75,6 +76,7 @@ pub use self::{
 };
 use crate::{
     catalog::Catalog,
+    growth::Growth,
     job::Job,
     objects::Objects,
     store::{Found, Store},
@@ -112,7 +114,9 @@ pub struct Server {
     /// Listeners for changes of jobs.
     hub: hub::Hub,
     /// Listeners for changes of files.
-    growth: growth::Growth,
+    growth: Growth,
+    /// Sound of attempts on other machines.
+    relays: relay::Relays,
     /// Bytes of uploads on their way.
     coming: quota::Coming,
     /// Uploads on their way.
@@ -154,7 +158,8 @@ impl Server {
             is_ready: Arc::default(),
             ending,
             hub: hub::Hub::default(),
-            growth: growth::Growth::default(),
+            growth: Growth::default(),
+            relays: relay::Relays::default(),
             coming: quota::Coming::default(),
             coming_files: quota::Coming::default(),
             coming_jobs: quota::Coming::default(),

@@ -10,7 +10,7 @@
 //! | `store` | the contract of the queue |
 //! | `sqlite` | the embedded queue: one file |
 //! | `nats` | the queue of many machines |
-//! | `objects` | files of jobs |
+//! | `objects` | files of jobs; sound and text of a run, between machines |
 //! | `worker` | takes jobs, keeps their leases, stores their ends |
 //! | `service` | the running server: listener, worker process, orderly end |
 //! | `stages` | times of stages: time left, sums for Prometheus |
@@ -21,12 +21,14 @@
 //! | `installed` | the catalog of this machine |
 //! | `preview` | sound while it is made |
 //! | `arriving` | text that arrives while it is spoken |
+//! | `growth` | files that grow |
 //! | `http` | the API |
 //! | `error` | errors of the engine as errors of jobs |
 
 pub mod arriving;
 pub mod catalog;
 pub mod error;
+mod growth;
 pub mod http;
 pub mod installed;
 pub mod job;

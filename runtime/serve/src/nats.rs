@@ -11,6 +11,9 @@
 //! be a second truth, and it hands jobs out in the order of their arrival alone: without priorities,
 //! without the model in memory, without a position to show.
 //!
+//! Sound while it is made and text that arrives are questions to the worker that nothing stores: they are
+//! worth nothing a moment later.
+//!
 //! Leases are decided by one clock, the one of the process that looks: a job is lost when that process
 //! saw no change of it for the length of its lease. A worker writes while it works, so the clocks of the
 //! machines need not agree. A process that was away takes nothing from anyone by mistake: it names the
@@ -24,6 +27,7 @@ mod accept;
 mod change;
 mod files;
 mod follow;
+mod live;
 mod mirror;
 mod objects;
 mod own;
@@ -67,6 +71,7 @@ const HERE: usize = 128 << 10;
 
 /// The store of many machines.
 pub struct Nats {
+    name: String,
     jobs: kv::Store,
     keys: kv::Store,
     files: kv::Store,
@@ -85,7 +90,7 @@ pub struct Nats {
 
 impl std::fmt::Debug for Nats {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Nats").field("jobs", &self.jobs.name).finish_non_exhaustive()
+        f.debug_struct("Nats").field("name", &self.name).finish_non_exhaustive()
     }
 }
 
@@ -158,6 +163,7 @@ impl Nats {
         let objects = object_store(&context, format!("{name}_objects"), copies).await?;
         let (files, known_files) = (bucket("files").await?, Arc::new(Files::default()));
         let store = Self {
+            name: name.to_owned(),
             keys: bucket("keys").await?,
             settings: bucket("settings").await?,
             made: bucket("made").await?,
@@ -181,7 +187,8 @@ impl Nats {
     /// If a folder cannot be created.
     pub fn objects(&self, root: &Path) -> std::io::Result<Objects> {
         let far = objects::Far::new(self.objects.clone(), self.made.clone(), self.runtime.clone());
-        Ok(Objects::open(root)?.with_far(Arc::new(far)))
+        let live = live::Questions::new(self.client.clone(), &self.name, self.runtime.clone());
+        Ok(Objects::open(root)?.with_far(Arc::new(far)).with_live(Arc::new(live)))
     }
 }
 

@@ -13,6 +13,7 @@
 mod copies;
 mod elsewhere;
 mod files;
+mod live;
 
 use std::{
     fs, io,
@@ -25,7 +26,10 @@ use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 use self::copies::Copies;
-pub use self::elsewhere::Elsewhere;
+pub use self::{
+    elsewhere::Elsewhere,
+    live::{Answering, Heard, Here, Live, WAIT},
+};
 use crate::{
     job::{Content, Output},
     store::Lease,
@@ -36,6 +40,7 @@ use crate::{
 pub struct Objects {
     root: PathBuf,
     elsewhere: Option<Arc<dyn Elsewhere>>,
+    live: Option<Arc<dyn Live>>,
     copies: Copies,
 }
 
@@ -48,13 +53,25 @@ impl Objects {
         for folder in ["results", "files"] {
             fs::create_dir_all(root.join(folder))?;
         }
-        Ok(Self { root: root.to_owned(), elsewhere: None, copies: Copies::default() })
+        let (elsewhere, live) = (None, None);
+        Ok(Self { root: root.to_owned(), elsewhere, live, copies: Copies::default() })
     }
 
     /// Keeps files elsewhere, with copies in this folder.
     #[must_use]
     pub fn with_far(self, elsewhere: Arc<dyn Elsewhere>) -> Self {
         Self { elsewhere: Some(elsewhere), ..self }
+    }
+
+    /// Reaches attempts of other machines while they run.
+    #[must_use]
+    pub fn with_live(self, live: Arc<dyn Live>) -> Self {
+        Self { live: Some(live), ..self }
+    }
+
+    /// The way to attempts of other machines, if there are any.
+    pub fn live(&self) -> Option<&Arc<dyn Live>> {
+        self.live.as_ref()
     }
 
     /// The folder on this machine.

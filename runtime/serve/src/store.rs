@@ -59,6 +59,13 @@ pub struct Lease {
     pub attempt: u32,
 }
 
+impl Lease {
+    /// True if this attempt of `job` will not go on, although the job has not ended.
+    pub(crate) fn is_over(&self, job: &Job) -> bool {
+        job.attempts != self.attempt || job.state == State::Queued
+    }
+}
+
 /// The offer of a worker.
 #[derive(Debug, Clone)]
 pub struct Claim {

@@ -27,7 +27,7 @@ use self::{
 };
 use crate::{
     job::{Content, Job, JobError, Kind, Output},
-    objects::Objects,
+    objects::{Here, Objects},
     stages::{self, Clock},
     store::{Claim, End, Has, Lease, Store, StoreError},
 };
@@ -172,6 +172,9 @@ impl Worker<'_> {
     /// # Errors
     /// If the queue could not be used for ten minutes.
     pub fn run(&self, runtime: &Handle, runner: &mut dyn Runner) -> Result<(), StoreError> {
+        // Listeners of other machines hear what is made here.
+        let live = self.objects.live();
+        let _answering = live.map(|live| live.answer(&self.name, Here::new(self.objects.clone())));
         let mut changes = self.store.changes();
         let mut last = Instant::now();
         let mut trouble = Trouble::default();

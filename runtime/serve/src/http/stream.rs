@@ -1,12 +1,6 @@
 //! Sound while it is made, as a stream of samples.
 
-use std::{
-    io,
-    path::{self, PathBuf},
-    pin::pin,
-    sync::Arc,
-    time::Duration,
-};
+use std::{io, path, pin::pin, sync::Arc, time::Duration};
 
 use axum::{
     Extension, Router,
@@ -28,20 +22,26 @@ use uuid::Uuid;
 use super::{
     ApiError, Caller, Server,
     extract::{Path, Query},
-    growth::Watched,
     hub::Listener,
-    read, wav,
+    read,
+    relay::{BEGAN_AGAIN, Relayed},
+    wav,
 };
 use crate::{
+    arriving::{self, Part},
+    growth::{Watched, grown},
     job::{Job, State as JobState},
     preview::{self, PreviewFormat},
     store::Lease,
+    worker::of_files,
 };
 
 /// Shortest time between two looks for a folder that the worker is about to make.
 const SOON: Duration = Duration::from_millis(5);
 /// Longest time between two looks at a file and two questions to the queue, if neither tells a change.
 const ASK: Duration = Duration::from_millis(250);
+/// Time that a worker on another machine has to take text.
+const PATIENCE: Duration = Duration::from_secs(10);
 /// The most bytes of one piece.
 const PIECE: usize = 32 << 10;
 
@@ -54,17 +54,105 @@ pub(super) struct Sound {
     pub(super) format: PreviewFormat,
     server: Arc<Server>,
     caller: Caller,
-    id: Uuid,
     changes: Listener,
-    /// The folder of the attempt.
-    folder: PathBuf,
-    /// Changes of the folder; none if the system tells none.
-    watch: Option<Watched>,
+    lease: Lease,
+    source: Source,
     file: File,
-    attempt: u32,
     /// The time of the last question to the queue; none if the job changed since then.
     asked: Option<Instant>,
     is_over: bool,
+}
+
+/// The origin of the samples.
+enum Source {
+    /// The file of a worker on this disk. Changes of its folder; none if the system tells none.
+    Here(Option<Watched>),
+    /// A worker on another machine.
+    Elsewhere(Relayed),
+}
+
+impl Source {
+    /// Waits for more samples.
+    async fn changed(&mut self) {
+        match self {
+            Self::Here(watch) => grown(watch).await,
+            Self::Elsewhere(relayed) => relayed.changed().await,
+        }
+    }
+
+    /// True if all samples of a job that has ended are in the file.
+    ///
+    /// # Errors
+    /// If they will never be.
+    fn is_whole(&self) -> io::Result<bool> {
+        match self {
+            Self::Here(_) => Ok(true),
+            Self::Elsewhere(relayed) => relayed.is_whole(),
+        }
+    }
+}
+
+/// The attempt that is looked for, and the places where its sound may come.
+#[derive(Default)]
+struct Looked {
+    attempt: u32,
+    watch: Option<Watched>,
+    relayed: Option<Relayed>,
+}
+
+impl Looked {
+    /// Looks for the sound of an attempt.
+    ///
+    /// # Errors
+    /// If sound of another machine cannot be kept.
+    async fn look(
+        &mut self,
+        server: &Server,
+        job: &Job,
+        lease: &Lease,
+    ) -> io::Result<Option<(PreviewFormat, File, Source)>> {
+        let folder = server.objects.attempt_folder(lease);
+        if self.watch.is_none() {
+            // Watched before the look, so that no change is missed.
+            self.watch = server.growth.watch(&folder);
+        }
+        if let Some((format, file)) = opened(&folder).await {
+            return Ok(Some((format, file, Source::Here(self.watch.take()))));
+        }
+        // The folder of a job that ended may be here for its results alone.
+        let is_elsewhere = self.watch.is_none() || job.state.is_ended();
+        if let Some(live) = server.objects.live().filter(|_| is_elsewhere)
+            && self.relayed.is_none()
+        {
+            self.relayed = Some(server.relays.listen(server, live, lease)?);
+        }
+        let Some(relayed) = &self.relayed else { return Ok(None) };
+        let Some((format, file)) = relayed.opened().await else { return Ok(None) };
+        Ok(self.relayed.take().map(|relayed| (format, file, Source::Elsewhere(relayed))))
+    }
+
+    /// True if no sound will come of a job that has ended.
+    fn is_over(&self) -> bool {
+        self.relayed.as_ref().is_none_or(Relayed::is_over)
+    }
+
+    /// True if changes are told.
+    fn is_told(&self) -> bool {
+        self.watch.is_some() || self.relayed.is_some()
+    }
+
+    /// Waits for a change.
+    async fn changed(&mut self) {
+        tokio::select! {
+            () = grown(&mut self.watch) => {}
+            () = async {
+                match &mut self.relayed {
+                    Some(relayed) => relayed.changed().await,
+                    None => std::future::pending().await,
+                }
+            } => {}
+        }
+    }
 }
 
 /// Waits for the first samples of a job, and follows them.
@@ -79,49 +167,43 @@ pub(super) async fn follow(
     // Listen first, so that no change is missed.
     let mut changes = server.hub.listen(&server.store, id);
     let mut over = pin!(server.over());
-    // The attempt that is looked for, and its folder.
-    let mut watched: (u32, Option<Watched>) = (0, None);
+    let mut looked = Looked::default();
     let mut pause = SOON;
     loop {
         let job = server.job(&caller, id).await?;
         let asked = Instant::now();
-        if watched.0 != job.attempts {
-            watched = (job.attempts, None);
+        if looked.attempt != job.attempts {
+            looked = Looked { attempt: job.attempts, ..Looked::default() };
             pause = SOON;
         }
         // The file is looked for often, the queue is asked seldom.
         loop {
-            if let Some(lease) = lease(&job).filter(|_| watched.1.is_none()) {
-                let folder = server.objects.attempt_folder(&lease);
-                // Watched before the look, so that no change is missed.
-                watched.1 = server.growth.watch(&folder);
+            if let Some(lease) = lease(&job) {
+                let found = looked.look(&server, &job, &lease).await;
+                let found = found.map_err(|error| ApiError::from(of_files(&error)))?;
+                if let Some((format, file, source)) = found {
+                    let (asked, is_over) = (Some(asked), false);
+                    return Ok(Sound {
+                        format,
+                        server,
+                        caller,
+                        changes,
+                        lease,
+                        source,
+                        file,
+                        asked,
+                        is_over,
+                    });
+                }
             }
-            if let Some((format, file, folder)) = opened(&server, &job).await {
-                let (attempt, watch) = watched;
-                let (asked, is_over) = (Some(asked), false);
-                return Ok(Sound {
-                    format,
-                    server,
-                    caller,
-                    id,
-                    changes,
-                    folder,
-                    watch,
-                    file,
-                    attempt,
-                    asked,
-                    is_over,
-                });
-            }
-            if job.state.is_ended() {
+            if job.state.is_ended() && looked.is_over() {
                 return Err(without_sound(job));
             }
-            let is_made = watched.1.is_some();
-            let wait = if is_made { ASK } else { pause };
+            let wait = if looked.is_told() { ASK } else { pause };
             tokio::select! {
                 () = changes.changed() => break,
                 () = &mut over => return Err(ending()),
-                () = grown(&mut watched.1) => {}
+                () = looked.changed() => {}
                 // A job that waits has no file: its change is told.
                 () = time::sleep(wait), if job.state != JobState::Queued => {}
             }
@@ -133,22 +215,13 @@ pub(super) async fn follow(
     }
 }
 
-/// Waits for a change of a folder; for ever if it tells none.
-async fn grown(folder: &mut Option<Watched>) {
-    match folder {
-        Some(folder) => folder.changed().await,
-        None => std::future::pending().await,
-    }
-}
-
 /// The reason why a job that ended has no sound to follow.
 fn without_sound(job: Job) -> ApiError {
     if let Some(error) = job.error {
         return ApiError::from(error);
     }
     let message = "the job ended without sound that can be followed";
-    ApiError::new(StatusCode::CONFLICT, "no_sound", message)
-        .hint("fetch its results; a worker on another machine sends only these")
+    ApiError::new(StatusCode::CONFLICT, "no_sound", message).hint("fetch its results")
 }
 
 /// The error of an answer that is cut by the end of the server.
@@ -156,11 +229,10 @@ fn ending() -> ApiError {
     ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "ending", "the server ends")
 }
 
-async fn opened(server: &Server, job: &Job) -> Option<(PreviewFormat, File, PathBuf)> {
-    let folder = server.objects.attempt_folder(&lease(job)?);
-    let format = preview::format(&folder).await?;
-    let file = File::open(preview::path(&folder)).await.ok()?;
-    Some((format, file, folder))
+/// Opens the sound in a folder of this disk, if it has begun.
+async fn opened(folder: &path::Path) -> Option<(PreviewFormat, File)> {
+    let format = preview::format(folder).await?;
+    Some((format, File::open(preview::path(folder)).await.ok()?))
 }
 
 fn lease(job: &Job) -> Option<Lease> {
@@ -169,9 +241,29 @@ fn lease(job: &Job) -> Option<Lease> {
 }
 
 impl Sound {
-    /// The folder of the attempt, on this machine.
-    pub(super) fn folder(&self) -> &path::Path {
-        &self.folder
+    /// Gives a part of a text to the run. A run that is over takes nothing more.
+    ///
+    /// # Errors
+    /// If the text cannot be stored; if the worker does not answer for a while.
+    pub(super) async fn tell(&self, part: Part) -> io::Result<()> {
+        let live = match (&self.source, self.server.objects.live()) {
+            (Source::Elsewhere(_), Some(live)) => live,
+            _ => {
+                let folder = self.server.objects.attempt_folder(&self.lease);
+                let sent = tokio::task::spawn_blocking(move || arriving::send(&folder, &part));
+                return sent.await.map_err(io::Error::other)?;
+            }
+        };
+        let begin = Instant::now();
+        loop {
+            let told = live.tell(self.lease.clone(), part.clone()).await;
+            let Err(error) = told else { return Ok(()) };
+            match self.server.job(&self.caller, self.lease.id).await {
+                Ok(job) if job.state.is_ended() || self.lease.is_over(&job) => return Ok(()),
+                _ if begin.elapsed() > PATIENCE => return Err(error),
+                _ => time::sleep(ASK).await,
+            }
+        }
     }
 
     /// Returns the next samples; none at the end.
@@ -182,30 +274,31 @@ impl Sound {
         let mut over = pin!(self.server.over());
         let mut piece = vec![0; PIECE];
         loop {
+            // Asked before the look at the file: samples may come before the end.
+            let is_whole = self.is_over && self.source.is_whole()?;
             let length = self.file.read(&mut piece).await?;
             if length > 0 {
                 piece.truncate(length);
                 return Ok(Some(piece.into()));
             }
-            if self.is_over {
+            if is_whole {
                 return Ok(None);
             }
             if let Some(asked) = self.asked.filter(|asked| asked.elapsed() < ASK) {
                 tokio::select! {
                     () = self.changes.changed() => self.asked = None,
                     () = &mut over => return Err(io::Error::other(ending().error.message)),
-                    () = grown(&mut self.watch) => {}
+                    () = self.source.changed() => {}
                     () = time::sleep_until(asked + ASK) => {}
                 }
                 continue;
             }
-            let job = self.server.job(&self.caller, self.id).await;
+            let job = self.server.job(&self.caller, self.lease.id).await;
             let job = job.map_err(|error| io::Error::other(error.error.message))?;
             self.asked = Some(Instant::now());
-            if job.attempts != self.attempt {
-                return Err(io::Error::other("the worker was lost, and the job began again"));
+            if self.lease.is_over(&job) {
+                return Err(io::Error::other(BEGAN_AGAIN));
             }
-            // One more look at the file: samples may have come before the end.
             self.is_over = job.state.is_ended();
             if let Some(error) = job.error {
                 return Err(io::Error::other(error.message));

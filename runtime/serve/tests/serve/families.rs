@@ -42,12 +42,12 @@ const MODELS: [(&str, &str); 4] = [
         "nemo-nano-codec-22khz-1.89kbps-21.5fps",
     ),
 ];
-const SCRIPT: &str =
+pub(crate) const SCRIPT: &str =
     "[S1] hello there, [S2] my friend. <break time=\"0.2s\"/> how are you [S1] fine";
 
 /// A server with a worker of real networks.
-struct Real {
-    running: Running,
+pub(crate) struct Real {
+    pub(crate) running: Running,
     layout: Layout,
     voices: Voices,
     is_draining: &'static AtomicBool,
@@ -76,13 +76,18 @@ fn layout(models: &Path) -> Layout {
 impl Real {
     async fn start() -> Self {
         let folder = tempfile::tempdir().expect("a folder");
+        let queue = Queue::open(&folder.path().join("data"), None).await;
+        Self::over(folder, queue.clone(), queue).await
+    }
+
+    /// Starts a server over a queue, with a worker that opened the queue as `elsewhere`.
+    pub(crate) async fn over(folder: TempDir, queue: Queue, elsewhere: Queue) -> Self {
         let layout = layout(&folder.path().join("models"));
         let voices = Voices::new(folder.path().join("voices"));
         let installed = || {
             let (model, speech) = (Some("tiny".to_owned()), Some("dia2-1b".to_owned()));
             Installed::new(layout.clone(), Some(voices.clone()), model, speech)
         };
-        let queue = Queue::open(&folder.path().join("data"), None).await;
         let catalog = Arc::new(installed());
         let change = |server: &mut Server| {
             server.catalog = catalog;
@@ -92,7 +97,7 @@ impl Real {
         let is_draining: &'static AtomicBool = Box::leak(Box::default());
         let (runtime, installed) = (Handle::current(), installed());
         thread::spawn(move || {
-            let Queue { store, objects } = queue;
+            let Queue { store, objects } = elsewhere;
             let (name, is_ending) = ("real".to_owned(), Arc::default());
             let (times, hangs) = (quick(), || ());
             let worker = Worker { name, store, objects, times, is_draining, is_ending, hangs };
@@ -104,12 +109,12 @@ impl Real {
     }
 
     /// Runs a job, and returns it.
-    async fn job(&self, request: Value) -> Value {
+    pub(crate) async fn job(&self, request: Value) -> Value {
         let url = self.running.url("/v1/jobs?wait=60");
         client(move || body(post(&url, &json!({ "kind": "speak", "request": request })))).await
     }
 
-    async fn output(&self, job: &Value, name: &str) -> Vec<u8> {
+    pub(crate) async fn output(&self, job: &Value, name: &str) -> Vec<u8> {
         let id = job["id"].as_str().unwrap_or_else(|| panic!("{job:#}"));
         let url = self.running.url(&format!("/v1/jobs/{id}/outputs/{name}"));
         client(move || bytes(get(&url))).await

@@ -10,6 +10,8 @@ mod cpp;
 mod families;
 mod file;
 mod killed;
+#[cfg(feature = "nats")]
+mod live;
 mod native;
 mod openai;
 mod page;

@@ -66,6 +66,16 @@ impl Socket {
         }
     }
 
+    /// Returns the next message of sound.
+    #[cfg_attr(not(feature = "nats"), expect(dead_code, reason = "for the feature `nats`"))]
+    pub(crate) async fn sound(&mut self) -> Vec<u8> {
+        let next = tokio::time::timeout(Duration::from_secs(600), self.0.next()).await;
+        match next.expect("no long wait") {
+            Some(Ok(Message::Binary(sound))) => sound.to_vec(),
+            other => panic!("{other:?}"),
+        }
+    }
+
     /// Skips to the event of that name.
     async fn until(&mut self, name: &str) -> (Value, usize) {
         loop {

@@ -1,15 +1,16 @@
 //! A text of a connection: a job whose samples are sent while they are made, and whose text may grow.
 
-use std::path::{Path, PathBuf};
-
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use super::{Gone, Message, Session, facts, pieces};
 use crate::{
-    arriving,
-    http::{ApiError, Submission, stream},
-    job::{Job, Kind, State as JobState},
+    arriving::Part,
+    http::{
+        ApiError, Submission,
+        stream::{self, Sound},
+    },
+    job::{Job, JobError, Kind, State as JobState},
 };
 
 /// Text of a job that may grow.
@@ -17,11 +18,11 @@ use crate::{
 pub(super) struct Open {
     /// The pieces after the first.
     pieces: Vec<String>,
-    /// The number of these pieces that are on disk.
+    /// The number of these pieces that the run can read.
     written: usize,
     /// True if no more will come.
     pub(super) is_ended: bool,
-    /// True if the end is on disk too.
+    /// True if it can read the end too.
     is_closed: bool,
 }
 
@@ -73,21 +74,23 @@ impl Session {
     }
 
     /// Sends the text that came to a job that may grow.
-    async fn grow(&mut self, folder: &Path) -> Result<(), ApiError> {
+    async fn grow(&mut self, sound: &Sound) -> Result<(), ApiError> {
         let Some(open) = self.open.as_mut().filter(|open| !open.is_closed) else { return Ok(()) };
         if !open.is_ended {
             open.pieces.extend(pieces::take(&mut self.text, false));
         }
-        let new = open.pieces[open.written..].to_vec();
-        if new.is_empty() && !open.is_ended {
+        let (at, texts) = (open.written, open.pieces[open.written..].to_vec());
+        if texts.is_empty() && !open.is_ended {
             return Ok(());
         }
         open.written = open.pieces.len();
         open.is_closed = open.is_ended;
-        let (folder, is_end) = (folder.to_owned(), open.is_ended);
-        let sent = tokio::task::spawn_blocking(move || arriving::send(&folder, &new, is_end)).await;
-        let sent = sent.map_err(|_| ApiError::internal("the text cannot be sent"))?;
-        sent.map_err(|error| ApiError::from(crate::worker::of_files(&error)))
+        let part = Part { at, texts, is_end: open.is_ended };
+        let sent = sound.tell(part).await;
+        sent.map_err(|error| {
+            let message = format!("the text cannot be sent: {error}");
+            ApiError::from(JobError { message, ..crate::worker::of_files(&error) })
+        })
     }
 
     /// Puts text back that came after the end of a job.
@@ -120,10 +123,9 @@ impl Session {
             }
         };
         drop(following);
-        let folder: PathBuf = sound.folder().to_owned();
         let mut chunks = 0u64;
         loop {
-            if let Err(error) = self.grow(&folder).await {
+            if let Err(error) = self.grow(&sound).await {
                 return self.without_sound(id, is_stopped, error).await;
             }
             // A message that came is taken before more sound is sent.
@@ -200,7 +202,7 @@ impl Session {
         self.check_end().await?;
         let job = self.server.job(&self.caller, id).await.ok();
         if !is_stopped && error.error.code == "no_sound" {
-            // The worker is on another machine: it had the first piece alone.
+            // Its sound was not found, so no more text was sent: the run had the first piece alone.
             self.take_back(job.as_ref());
         }
         if is_stopped || job.is_some_and(|job| job.state == JobState::Cancelled) {

@@ -16,9 +16,9 @@ type Bells = Arc<Mutex<HashMap<PathBuf, (watch::Sender<()>, usize)>>>;
 /// The watcher, locked before the bells. Never while they are locked: it waits for its thread, which rings.
 type Shared = Arc<Mutex<RecommendedWatcher>>;
 
-/// The folders that a server watches.
+/// The folders that a process watches.
 #[derive(Debug, Default)]
-pub(super) struct Growth {
+pub(crate) struct Growth {
     bells: Bells,
     /// None if the system cannot watch.
     watcher: OnceLock<Option<Shared>>,
@@ -26,7 +26,7 @@ pub(super) struct Growth {
 
 /// A folder that is watched, until this is dropped.
 #[derive(Debug)]
-pub(super) struct Watched {
+pub(crate) struct Watched {
     folder: PathBuf,
     changes: watch::Receiver<()>,
     bells: Bells,
@@ -39,7 +39,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Growth {
     /// Watches a folder from now on; none if it is not there, or cannot be watched.
-    pub(super) fn watch(&self, folder: &Path) -> Option<Watched> {
+    pub(crate) fn watch(&self, folder: &Path) -> Option<Watched> {
         // Some systems tell the true places of files.
         let folder = folder.canonicalize().ok()?;
         let watcher = self.watcher.get_or_init(|| start(self.bells.clone())).clone()?;
@@ -88,9 +88,17 @@ fn start(bells: Bells) -> Option<Shared> {
 
 impl Watched {
     /// Waits for a change since the last call, or since the watch began.
-    pub(super) async fn changed(&mut self) {
+    pub(crate) async fn changed(&mut self) {
         // The sender lives as long as its last listener.
         let _ = self.changes.changed().await;
+    }
+}
+
+/// Waits for a change of a folder; for ever if it tells none.
+pub(crate) async fn grown(folder: &mut Option<Watched>) {
+    match folder {
+        Some(folder) => folder.changed().await,
+        None => std::future::pending().await,
     }
 }
 

@@ -1,0 +1,251 @@
+//! Sound that another machine makes: the server asks the worker for it, and appends it to a file of its own.
+//!
+//! All listeners of an attempt follow that file, as they follow the one of a worker on this disk. So a slow
+//! client holds nothing up, a late one begins at the start, a thousand of them ask once, and sound that is
+//! here outlives the worker's own file. The file goes with its last listener.
+
+use std::{
+    collections::HashMap,
+    io,
+    sync::{Arc, Mutex, PoisonError, Weak},
+    time::Duration,
+};
+
+use tempfile::{NamedTempFile, TempPath};
+use tokio::{
+    fs::File,
+    io::AsyncWriteExt,
+    sync::watch,
+    task::JoinHandle,
+    time::{self, Instant},
+};
+use uuid::Uuid;
+
+use super::{Server, hub::Listener};
+use crate::{
+    objects::{Heard, Live, WAIT},
+    preview::PreviewFormat,
+    store::{Found, Lease, Store},
+};
+
+/// Time between two questions to a worker that does not answer.
+const AGAIN: Duration = Duration::from_millis(200);
+/// Time that a worker has to answer after the end of its job.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The error of sound whose attempt will not go on.
+pub(super) const BEGAN_AGAIN: &str = "the worker was lost, and the job began again";
+
+/// The relays of a server, by job and attempt.
+#[derive(Debug, Default)]
+pub(super) struct Relays(Mutex<HashMap<(Uuid, u32), Weak<Relay>>>);
+
+/// Sound that comes from another machine, until this is dropped.
+#[derive(Debug)]
+struct Relay {
+    file: TempPath,
+    news: watch::Receiver<News>,
+    task: JoinHandle<()>,
+}
+
+/// The state of a relay.
+#[derive(Debug, Clone, Default)]
+struct News {
+    /// The form of the samples, when there are some.
+    format: Option<PreviewFormat>,
+    /// True for the whole sound, or the reason why it is not.
+    end: Option<Result<(), String>>,
+}
+
+impl Drop for Relay {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Relays {
+    /// Listens to an attempt on another machine.
+    ///
+    /// # Errors
+    /// If no file can be written.
+    pub(super) fn listen(
+        &self,
+        server: &Server,
+        live: &Arc<dyn Live>,
+        lease: &Lease,
+    ) -> io::Result<Relayed> {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = (lease.id, lease.attempt);
+        let relay = known.get(&key).and_then(Weak::upgrade);
+        let relay = match relay.filter(|relay| !matches!(relay.news.borrow().end, Some(Err(_)))) {
+            Some(relay) => relay,
+            None => {
+                known.retain(|_, relay| relay.strong_count() > 0);
+                let relay = Arc::new(Relay::begin(server, live, lease)?);
+                known.insert(key, Arc::downgrade(&relay));
+                relay
+            }
+        };
+        let news = relay.news.clone();
+        Ok(Relayed { relay, news })
+    }
+}
+
+impl Relay {
+    fn begin(server: &Server, live: &Arc<dyn Live>, lease: &Lease) -> io::Result<Self> {
+        // Beside parts of uploads, which are removed if a killed server leaves them.
+        let (file, path) = NamedTempFile::new_in(server.objects.incoming())?.into_parts();
+        let (sender, news) = watch::channel(News::default());
+        let mut asking = Asking {
+            live: live.clone(),
+            store: server.store.clone(),
+            changes: server.hub.listen(&server.store, lease.id),
+            lease: lease.clone(),
+            is_ended: false,
+        };
+        let task = tokio::spawn(async move {
+            let end = asking.copy(File::from_std(file), &sender).await;
+            if let Err(why) = &end {
+                tracing::debug!(id = %asking.lease.id, why, "sound of another machine ends early");
+            }
+            sender.send_modify(|news| news.end = Some(end));
+        });
+        Ok(Self { file: path, news, task })
+    }
+}
+
+/// The task of a relay.
+struct Asking {
+    live: Arc<dyn Live>,
+    store: Arc<dyn Store>,
+    changes: Listener,
+    lease: Lease,
+    /// True if the queue said that the job has ended.
+    is_ended: bool,
+}
+
+impl Asking {
+    /// Copies the sound into `file`, to its end.
+    async fn copy(&mut self, mut file: File, news: &watch::Sender<News>) -> Result<(), String> {
+        let failed = |error: io::Error| error.to_string();
+        let mut length = 0;
+        // True if the worker had no more sound when it last answered, and the time of that answer.
+        let (mut has_all, mut answered) = (false, Instant::now());
+        let mut silent: Option<Instant> = None;
+        self.look().await?;
+        loop {
+            let was_ended = self.is_ended;
+            let Some(heard) = self.hear(length).await? else { continue };
+            match heard {
+                Ok(Some(heard)) => {
+                    silent = None;
+                    (has_all, answered) = (heard.is_all, Instant::now());
+                    file.write_all(&heard.bytes).await.map_err(failed)?;
+                    file.flush().await.map_err(failed)?;
+                    length += heard.bytes.len() as u64;
+                    news.send_modify(|news| news.format = Some(heard.format));
+                    if was_ended && has_all {
+                        return Ok(());
+                    }
+                    if heard.bytes.is_empty() {
+                        self.look().await?;
+                    }
+                }
+                // The worker removed it for its next song, which it begins several answers of the queue after
+                // the last sample. So who had all before has all.
+                Ok(None) if was_ended && has_all => return Ok(()),
+                Ok(None) if was_ended => return Err("the worker has no sound of it".to_owned()),
+                Ok(None) => self.look().await?,
+                // The worker ended after its job, and answered until then.
+                Err(_) if was_ended && has_all && answered.elapsed() < 2 * WAIT => return Ok(()),
+                Err(error) => {
+                    let since = *silent.get_or_insert_with(Instant::now);
+                    if was_ended && (length == 0 || since.elapsed() > PATIENCE) {
+                        return Err(error.to_string());
+                    }
+                    // It may go on while nobody hears it.
+                    has_all = false;
+                    time::sleep(AGAIN).await;
+                    self.look().await?;
+                }
+            }
+        }
+    }
+
+    /// Asks the worker for the sound behind byte `from`. None if the end of the job came before the answer:
+    /// then nobody should wait for more.
+    async fn hear(&mut self, from: u64) -> Result<Option<io::Result<Option<Heard>>>, String> {
+        let live = self.live.clone();
+        let wait = if self.is_ended { Duration::ZERO } else { WAIT };
+        let mut hearing = live.hear(self.lease.clone(), from, wait);
+        loop {
+            tokio::select! {
+                heard = &mut hearing => return Ok(Some(heard)),
+                () = self.changes.changed(), if !self.is_ended => {
+                    self.look().await?;
+                    if self.is_ended {
+                        return Ok(None);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Asks the queue for the job.
+    ///
+    /// # Errors
+    /// If this attempt will not go on.
+    async fn look(&mut self) -> Result<(), String> {
+        match self.store.get(self.lease.id).await {
+            Ok(Found::Job(job)) if self.lease.is_over(&job) => Err(BEGAN_AGAIN.to_owned()),
+            Ok(Found::Job(job)) => {
+                self.is_ended = job.state.is_ended();
+                Ok(())
+            }
+            Ok(Found::Forgotten | Found::Unknown) => Err("the job was removed".to_owned()),
+            Err(error) => {
+                tracing::debug!(%error, "the state of the job is unknown");
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Sound from another machine, as one listener gets it.
+#[derive(Debug)]
+pub(super) struct Relayed {
+    relay: Arc<Relay>,
+    news: watch::Receiver<News>,
+}
+
+impl Relayed {
+    /// Opens the sound at its start, if it has begun.
+    pub(super) async fn opened(&self) -> Option<(PreviewFormat, File)> {
+        let format = self.news.borrow().format?;
+        Some((format, File::open(&self.relay.file).await.ok()?))
+    }
+
+    /// True if nothing more comes.
+    pub(super) fn is_over(&self) -> bool {
+        self.news.borrow().end.is_some()
+    }
+
+    /// True if all sound is here.
+    ///
+    /// # Errors
+    /// If it will never be.
+    pub(super) fn is_whole(&self) -> io::Result<bool> {
+        match &self.news.borrow().end {
+            None => Ok(false),
+            Some(Ok(())) => Ok(true),
+            Some(Err(why)) => Err(io::Error::other(why.clone())),
+        }
+    }
+
+    /// Waits for more, or for the end; for ever after that.
+    pub(super) async fn changed(&mut self) {
+        if self.news.changed().await.is_err() {
+            std::future::pending().await
+        }
+    }
+}
