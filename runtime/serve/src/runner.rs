@@ -22,7 +22,7 @@ use acestep_engine::{Engine, Error, Event, Lent, Notice, Observe, Residency, on_
 use acestep_import::{AceStep, LanguageModelDir};
 use acestep_model::{Backend, Place};
 use acestep_music::lm::Held;
-use acestep_session::speech::SpeechOn;
+use acestep_session::{SessionError, speech::SpeechOn};
 use tokio::runtime::Handle;
 
 use crate::{
@@ -193,10 +193,18 @@ impl Failed {
     fn into_stopped(self) -> Stopped {
         match self {
             Self::Run(Error::Cancelled) => Stopped::Cancelled,
+            Self::Run(error) if is_too_large(&error) => Stopped::TooLarge(of(&error)),
             Self::Run(error) => Stopped::Failed(of(&error)),
             Self::Request(error) => Stopped::Failed(error),
         }
     }
+}
+
+/// True for the error of a check of the memory, before a run.
+fn is_too_large(error: &Error) -> bool {
+    let of_speech = |error: &SessionError| matches!(error, SessionError::SpeechTooLarge(_));
+    matches!(error, Error::OutOfMemory { .. } | Error::TensorTooLarge { .. })
+        || error.family().is_some_and(of_speech)
 }
 
 /// Sends notices to the client.

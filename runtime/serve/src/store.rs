@@ -75,6 +75,8 @@ pub struct Claim {
     pub kinds: Vec<Kind>,
     /// The models that it can load. Jobs of others wait for another worker.
     pub has: Has,
+    /// Jobs that it leaves to others.
+    pub except: Vec<Uuid>,
     /// The model in memory, whose jobs are preferred.
     pub resident: Option<String>,
     /// No job waits longer than this behind jobs of the resident model.
@@ -167,7 +169,7 @@ pub enum End {
     Failed(JobError, Vec<Output>),
     /// It stopped because its client wished so.
     Cancelled(Vec<Output>),
-    /// The worker shuts down: the job goes back into the queue, and no loss is counted.
+    /// The worker shuts down, or cannot run it: the job goes back into the queue, and no loss is counted.
     Released,
 }
 

@@ -4,6 +4,7 @@
 //! busy device never looks dead.
 
 mod keeper;
+mod refused;
 mod trouble;
 
 use std::{
@@ -23,6 +24,7 @@ use tokio::{runtime::Handle, time};
 pub use self::trouble::of_files;
 use self::{
     keeper::{Keeper, Watch},
+    refused::Refused,
     trouble::{DISK_FULL, Trouble},
 };
 use crate::{
@@ -58,6 +60,8 @@ pub struct Times {
     pub look: Duration,
     /// No job waits longer than this behind jobs of the model in memory.
     pub patience: Duration,
+    /// Time that other workers have to take a job that does not fit into the memory of this one.
+    pub refused: Duration,
     /// Time between two looks for free space, after the disk was full.
     pub full: Duration,
     /// A job without progress for this time hangs: its worker is given up. Zero for never.
@@ -72,6 +76,7 @@ impl Default for Times {
             report: Duration::from_secs(1),
             look: Duration::from_secs(1),
             patience: Duration::from_secs(300),
+            refused: Duration::from_secs(10),
             full: Duration::from_secs(60),
             stall: Duration::from_secs(30 * 60),
         }
@@ -100,6 +105,8 @@ pub enum Stopped {
     Cancelled,
     /// It failed; a retry would fail too.
     Failed(JobError),
+    /// It does not fit into the memory of this machine, and nothing was made yet.
+    TooLarge(JobError),
 }
 
 /// A job, as its runner gets it.
@@ -177,13 +184,13 @@ impl Worker<'_> {
         let _answering = live.map(|live| live.answer(&self.name, Here::new(self.objects.clone())));
         let mut changes = self.store.changes();
         let mut last = Instant::now();
-        let mut trouble = Trouble::default();
+        let (mut trouble, mut refused) = (Trouble::default(), Refused::default());
         while !self.is_draining.load(Ordering::Relaxed) {
             if trouble.is_full {
                 self.wait_for_room(&mut trouble);
                 continue;
             }
-            match self.run_next(runtime, runner, &mut trouble) {
+            match self.run_next(runtime, runner, &mut trouble, &mut refused) {
                 Ok(true) => {}
                 Ok(false) => {
                     // A change or the end of the time: both are a reason to look.
@@ -239,11 +246,13 @@ impl Worker<'_> {
         runtime: &Handle,
         runner: &mut dyn Runner,
         trouble: &mut Trouble,
+        refused: &mut Refused,
     ) -> Result<bool, StoreError> {
         let claim = Claim {
             worker: self.name.clone(),
             kinds: runner.kinds(),
             has: runner.has(),
+            except: refused.recent(self.times.refused),
             resident: runner.resident(),
             patience: self.times.patience,
             lease: self.times.lease,
@@ -257,7 +266,7 @@ impl Worker<'_> {
         let watch = Arc::new(Watch::new(self.is_ending.clone(), Clock::new(past)));
         // The lease is kept until the end is stored.
         let _keeper = Keeper::new(runtime, self, &lease, &watch);
-        let end = self.attempt(runner, &job, &lease, &watch, trouble);
+        let end = self.attempt(runner, &job, &lease, &watch, (trouble, refused));
         let name = match &end {
             End::Done(_) => "done",
             End::Failed(error, _) => {
@@ -299,7 +308,7 @@ impl Worker<'_> {
         job: &Job,
         lease: &Lease,
         watch: &Watch,
-        trouble: &mut Trouble,
+        (trouble, refused): (&mut Trouble, &mut Refused),
     ) -> End {
         let folder = self.objects.attempt(lease);
         let prepared = folder.and_then(|folder| {
@@ -333,7 +342,13 @@ impl Worker<'_> {
                 self.troubled(lease, error, trouble)
             }
             Ok(()) => End::Done(outputs),
-            Err(Stopped::Failed(error)) => End::Failed(error, outputs),
+            Err(Stopped::TooLarge(error)) if outputs.is_empty() => {
+                if let Err(error) = std::fs::remove_dir_all(&folder) {
+                    tracing::warn!(%error, "the folder of an attempt stays");
+                }
+                refused.end(lease.id, error)
+            }
+            Err(Stopped::Failed(error) | Stopped::TooLarge(error)) => End::Failed(error, outputs),
             Err(Stopped::Cancelled) if self.is_ending.load(Ordering::Relaxed) => End::Released,
             Err(Stopped::Cancelled) => End::Cancelled(outputs),
         }

@@ -97,6 +97,7 @@ mod tests {
             worker: "w".to_owned(),
             kinds: Kind::ALL.to_vec(),
             has: Has::all(),
+            except: Vec::new(),
             resident: None,
             patience: Duration::ZERO,
             lease: Duration::from_secs(60),

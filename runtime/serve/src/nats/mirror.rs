@@ -121,7 +121,8 @@ impl Mirror {
                 break;
             }
             let Some(record) = jobs.all.get(id).and_then(Seen::record) else { continue };
-            if !claim.kinds.contains(&record.kind) || !has(record.model.as_deref()) {
+            let is_left = claim.except.contains(id) || !claim.kinds.contains(&record.kind);
+            if is_left || !has(record.model.as_deref()) {
                 continue;
             }
             let is_other = claim.resident.is_some()

@@ -6,14 +6,11 @@ use std::{io, path::Path, rc::Rc};
 
 use acestep_engine::{Encoding, Error, Notice, audio::encoding::EncodingOptions};
 use acestep_model::Backend;
-use acestep_session::{
-    SessionError,
-    speech::{Arriving, FILES, Fields, Ready, Sink, SpeechOn, Wanted, open_on},
-};
+use acestep_session::speech::{Arriving, FILES, Fields, Ready, Sink, SpeechOn, Wanted, open_on};
 use acestep_speech::{Chunks, Options, Spoken, TimesFormat};
 use serde_json::Value;
 
-use super::{Failed, Networked, Speech, notify, sinks, songs};
+use super::{Failed, Networked, Speech, is_too_large, notify, sinks, songs};
 use crate::{
     arriving::Incoming,
     job::{Content, JobError},
@@ -66,7 +63,7 @@ impl<B: Backend> Networked<'_, B> {
             let mut notices = speech.model().notices();
             let ready = speech.prepare(wanted.clone(), &mut notices)?;
             match ready.check_memory(self.engine, turn.options) {
-                Err(error) if !is_last && needs_room(&error) => {
+                Err(error) if !is_last && is_too_large(&error) => {
                     drop(ready);
                     drop(speech);
                     self.drop_all();
@@ -96,12 +93,6 @@ impl<B: Backend> Networked<'_, B> {
             self.speech = Some(Speech { name: name.to_owned(), on: speech.clone() });
         }
     }
-}
-
-/// True for an error that may be over when less is in memory.
-fn needs_room(error: &Error) -> bool {
-    let too_large = |error: &SessionError| matches!(error, SessionError::SpeechTooLarge(_));
-    matches!(error, Error::OutOfMemory { .. }) || error.family().is_some_and(too_large)
 }
 
 /// Replaces ids of files by their places.

@@ -46,7 +46,10 @@ impl<B: Backend> Networked<'_, B> {
                 tracing::info!(model, seconds, "the model is warm");
             }
             Err(Stopped::Cancelled) => {}
-            Err(Stopped::Failed(JobError { code, message, .. })) => {
+            Err(
+                Stopped::Failed(JobError { code, message, .. })
+                | Stopped::TooLarge(JobError { code, message, .. }),
+            ) => {
                 tracing::warn!(model, code, message, "the warm-up failed");
             }
         }

@@ -38,7 +38,7 @@ fn to_json(value: &impl serde::Serialize) -> rusqlite::Result<String> {
 /// wait would take longer with each of them.
 fn next(group: &Group<'_>, claim: &Claim, at: Millis) -> rusqlite::Result<Option<Uuid>> {
     let kinds: Vec<&str> = claim.kinds.iter().map(|kind| kind.name()).collect();
-    let kinds = to_json(&kinds)?;
+    let (kinds, except) = (to_json(&kinds)?, to_json(&claim.except)?);
     let oldest = "SELECT id, priority, model, created FROM job
          WHERE state = 'queued' AND kind IN (SELECT value FROM json_each(?1))
          ORDER BY priority DESC, id";
@@ -47,9 +47,9 @@ fn next(group: &Group<'_>, claim: &Claim, at: Millis) -> rusqlite::Result<Option
     let mut has = claim.has.asked();
     let (oldest, priority, model, created) = loop {
         let Some(row) = rows.next()? else { return Ok(None) };
-        let model: Option<String> = row.get(2)?;
-        if has(model.as_deref()) {
-            break (id(row, 0)?, row.get::<_, i64>(1)?, model, row.get::<_, Millis>(3)?);
+        let (id, model) = (id(row, 0)?, row.get::<_, Option<String>>(2)?);
+        if !claim.except.contains(&id) && has(model.as_deref()) {
+            break (id, row.get::<_, i64>(1)?, model, row.get::<_, Millis>(3)?);
         }
     };
     // If the oldest one can wait, all others can.
@@ -62,11 +62,12 @@ fn next(group: &Group<'_>, claim: &Claim, at: Millis) -> rusqlite::Result<Option
     let own = "SELECT id FROM job
          WHERE state = 'queued' AND priority = ?1 AND model = ?2
              AND kind IN (SELECT value FROM json_each(?3))
+             AND id NOT IN (SELECT value FROM json_each(?4))
          ORDER BY id LIMIT 1";
     let own = group
         .connection
         .prepare_cached(own)?
-        .query_row((priority, resident, &kinds), |row| id(row, 0))
+        .query_row((priority, resident, &kinds, &except), |row| id(row, 0))
         .optional()?;
     Ok(Some(own.unwrap_or(oldest)))
 }

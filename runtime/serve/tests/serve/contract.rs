@@ -38,6 +38,7 @@ of_each_store!(
     jobs_run_by_priority_and_then_by_age,
     jobs_of_the_model_in_memory_go_first_but_no_other_waits_for_ever,
     a_worker_takes_only_jobs_whose_model_it_has,
+    a_worker_leaves_jobs_to_others,
     a_lost_worker_gives_its_job_back_once_and_then_the_job_fails,
     a_worker_without_its_lease_changes_nothing,
     a_queued_job_is_cancelled_at_once_and_a_running_one_by_its_worker,
@@ -60,6 +61,7 @@ pub(crate) fn offer(worker: &str, lease: Duration) -> Claim {
         worker: worker.into(),
         kinds: Kind::ALL.to_vec(),
         has: Has::all(),
+        except: Vec::new(),
         resident: None,
         patience: Duration::from_secs(300),
         lease,
@@ -130,6 +132,26 @@ async fn a_worker_takes_only_jobs_whose_model_it_has(place: Place) {
     assert_eq!(take(&small).await, Some(any));
     assert_eq!(take(&small).await, None);
     assert_eq!(take(&offer("large", LEASE)).await, Some(urgent));
+}
+
+async fn a_worker_leaves_jobs_to_others(place: Place) {
+    let store = place.store().await;
+    let other = NewJob { model: Some("base".into()), ..new("other") };
+    let put = async |new| store.put(new).await.expect("stored").job.id;
+    let (first, second) = (put(other).await, put(new("one")).await);
+    let (third, fourth) = (put(new("two")).await, put(new("three")).await);
+    let take = async |except: &[uuid::Uuid], resident: Option<&str>| {
+        let resident = resident.map(str::to_owned);
+        let claim = Claim { except: except.to_vec(), resident, ..offer("small", LEASE) };
+        store.claim(claim).await.expect("answered").map(|job| job.id)
+    };
+    // By age, and by the model in memory.
+    assert_eq!(take(&[first], None).await, Some(second));
+    assert_eq!(take(&[third], Some("tiny")).await, Some(fourth));
+    assert_eq!(take(&[first, third], Some("tiny")).await, None);
+    assert_eq!(take(&[first, third], None).await, None);
+    assert_eq!(take(&[third], Some("tiny")).await, Some(first));
+    assert_eq!(claim(&store, "large").await.expect("a job").id, third);
 }
 
 async fn a_lost_worker_gives_its_job_back_once_and_then_the_job_fails(place: Place) {

@@ -12,6 +12,7 @@ mod file;
 mod killed;
 #[cfg(feature = "nats")]
 mod live;
+mod memory;
 mod native;
 mod openai;
 mod page;

@@ -37,7 +37,8 @@ const GATE: &str = "gate";
 /// A runner that obeys words of the caption or the text: `slow` takes two seconds, `long` a minute,
 /// `gate` waits in its middle until the gate is open, `heard` is a song whose sound comes in pieces before
 /// its end, `brief` no time and makes no song, `full once` and `full always` meet a full disk, `fail` fails,
-/// `panic` panics, `kill` ends the process, `hang` says nothing more in its first attempt.
+/// `panic` panics, `kill` ends the process, `hang` says nothing more in its first attempt,
+/// `large` does not fit into the memory of a worker whose name has `small`.
 pub(crate) struct Sine;
 
 impl Runner for Sine {
@@ -59,6 +60,11 @@ impl Runner for Sine {
         if words.contains("full always") || words.contains("full once") && task.job.attempts == 1 {
             let error = std::io::Error::from(std::io::ErrorKind::StorageFull);
             return Err(Stopped::Failed(acestep_serve::worker::of_files(&error)));
+        }
+        let is_small = task.job.worker.as_ref().is_some_and(|name| name.contains("small"));
+        if words.contains("large") && is_small {
+            let error = JobError::new("out_of_memory", "the caption says so");
+            return Err(Stopped::TooLarge(error.hint("make it shorter")));
         }
         assert!(!words.contains("panic"), "the caption says so");
         if words.contains("hang") && task.job.attempts == 1 {
@@ -510,6 +516,7 @@ pub(crate) fn quick() -> Times {
         report: Duration::from_millis(50),
         look: Duration::from_millis(50),
         patience: Duration::from_secs(1),
+        refused: Duration::from_millis(200),
         full: Duration::from_millis(50),
         stall: Duration::ZERO,
     }
