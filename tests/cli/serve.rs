@@ -66,6 +66,31 @@ impl Server {
         serde_json::from_str(&text).expect("JSON")
     }
 
+    /// Sends a form with texts and a file.
+    pub(crate) fn form(&self, path: &str, texts: &[(&str, &str)], file: (&str, &[u8])) -> Value {
+        let part = |name: &str, more: &str| {
+            format!("--b\r\nContent-Disposition: form-data; name=\"{name}\"{more}\r\n\r\n")
+        };
+        let mut form = Vec::new();
+        for (name, text) in texts {
+            form.extend(format!("{}{text}\r\n", part(name, "")).as_bytes());
+        }
+        form.extend(part(file.0, "; filename=\"a\"").as_bytes());
+        form.extend(file.1);
+        form.extend(b"\r\n--b--\r\n");
+        let post = agent().post(format!("{}{path}", self.url));
+        let kind = "multipart/form-data; boundary=b";
+        let mut answer = post.content_type(kind).send(&form[..]).expect("an answer");
+        let text = answer.body_mut().read_to_string().expect("a body");
+        serde_json::from_str(&text).expect("JSON")
+    }
+
+    pub(crate) fn delete(&self, path: &str) -> Value {
+        let mut answer = agent().delete(format!("{}{path}", self.url)).call().expect("an answer");
+        let text = answer.body_mut().read_to_string().expect("a body");
+        serde_json::from_str(&text).expect("JSON")
+    }
+
     /// Waits until a job has a state.
     fn until(&self, id: &str, state: &str) -> Value {
         let begin = Instant::now();

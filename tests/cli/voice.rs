@@ -2,7 +2,13 @@
 
 use std::fs;
 
-use crate::{Place, Run, speak::base};
+use serde_json::{Value, json};
+
+use crate::{
+    Place, Run,
+    serve::{Server, id},
+    speak::base,
+};
 
 /// A place with a recording.
 fn place() -> Place {
@@ -94,4 +100,37 @@ fn wrong_names_models_and_files_are_refused() {
     let named = ["speak", "fine", "--model", "tiny-speech", "--voice", "me"];
     run(&place, &named).failed(2).says("`me` is a kept voice").says("--model");
     speak(&place, &["--voice", "mee"]).failed(2).says("did you mean `me`?");
+}
+
+/// A recording that a client sends is the same voice as on the command line.
+#[test]
+fn a_voice_is_made_and_removed_over_http() {
+    let place = place();
+    make(&place, "own", &["--transcript", "the rain"]).succeeded();
+    speak(&place, &["--voice", "own", "-o", "own.wav"]).succeeded();
+    let serve = ["serve", "--port", "0", "--data-dir", "jobs", "--model", "tiny"];
+    let model = base();
+    let mut command = place.command(&[&serve[..], &["--speech-model", &model]].concat());
+    command.env("XDG_DATA_HOME", place.path("data"));
+    let server = Server::run(command);
+    let recording = place.read("me.wav");
+    let send = |name: &str| {
+        let texts = [("name", name), ("ref_text", "the rain")];
+        server.form("/v1/audio/voices", &texts, ("audio_sample", &recording))
+    };
+    let voice = send("sent");
+    assert_eq!((&voice["id"], &voice["transcripts"]), (&json!("sent"), &json!(["the rain"])));
+    assert_eq!(send("sent")["error"]["code"], "voice_exists");
+    assert_eq!(send("../sent")["error"]["param"], "name");
+    let request = json!({ "text": "fine", "voice": "sent", "seed": 4, "max_new_tokens": 6 });
+    let speak = json!({ "kind": "speak", "request": request });
+    let job = server.submit("?wait=60", &speak);
+    assert_eq!(job["state"], "done", "{job:#}");
+    let sound = server.get(&format!("/v1/jobs/{}/tracks/1", id(&job)));
+    assert!(sound == place.read("own.wav"), "another voice");
+    let removed = server.delete("/v1/audio/voices/sent");
+    assert_eq!(removed["deleted"], true, "{removed:#}");
+    assert!(!place.path("data/acestep/voices/sent.safetensors").exists());
+    let refused: Value = server.submit("", &speak);
+    assert_eq!(refused["error"]["code"], "voice_not_found");
 }

@@ -323,6 +323,25 @@ def a_server_that_was_killed_comes_back_with_all_songs(context, _server):
 
 
 @case
+def words_stay_while_the_connection_is_lost(context, server):
+    tab = Tab(context, server)
+    page = tab.page
+    tab.make("before the loss")
+    expect(tab.card("before the loss")).to_be_visible()
+    context.set_offline(True)
+    expect(page.get_by_text("The server does not answer").first).to_be_visible()
+    tab.make("after the loss")
+    expect(page.locator("form.make .wrong")).to_contain_text("does not answer")
+    expect(tab.card("before the loss")).to_be_visible()
+    context.set_offline(False)
+    expect(page.get_by_text("Ready")).to_be_visible()
+    expect(page.get_by_label("Describe the song")).to_have_value("after the loss")
+    page.get_by_role("button", name="Make the song").click()
+    expect(tab.card("after the loss")).to_be_visible()
+    tab.end()
+
+
+@case
 def a_file_is_covered_and_a_refused_one_is_explained(context, server):
     tab = Tab(context, server)
     page = tab.page
@@ -407,6 +426,37 @@ def speech_has_the_fields_of_its_model(context, server):
     made = last_request(tab)
     assert made["model"] == "tiny-talk" and made["cfg_scale"] == 6, made
     assert set(made) == {"text", "model", "cfg_scale", "speaker_1", "words_1", "pinyin"}, made
+    tab.end()
+
+
+@case
+def a_voice_is_kept_under_a_name_and_removed(context, server):
+    tab = Tab(context, server)
+    page = tab.page
+    page.get_by_role("tab", name="Speech").click()
+    page.get_by_text("The voice of a recording").click()
+    keep = page.get_by_role("button", name="Keep the voice")
+    page.get_by_label("Keep this voice as").fill("ann")
+    expect(keep).to_be_disabled()
+    recording = {"name": "a.wav", "mimeType": "audio/wav", "buffer": b"RIFF"}
+    page.get_by_label("Recording, a few seconds of one voice").set_input_files(recording)
+    page.get_by_label("Its words").fill("my words")
+    page.get_by_label("Keep this voice as").press("Enter")
+    card = tab.card("Voice ann")
+    expect(card).to_contain_text("Kept voice")
+    expect(card).to_contain_text("tiny-speech")
+    made = last_request(tab)
+    assert {key: made[key] for key in ("name", "model", "transcript")} == {
+        "name": "ann", "model": "tiny-speech", "transcript": "my words"}, made
+    assert set(made) == {"name", "model", "transcript", "reference"}, made
+    # Only a kept voice can be removed.
+    voice = page.get_by_role("combobox", name="Voice")
+    voice.select_option("vivian")
+    expect(page.get_by_role("button", name="Remove the voice")).to_have_count(0)
+    voice.select_option("me")
+    page.get_by_role("button", name="Remove the voice me").click()
+    expect(page.get_by_text("The voice me is removed.").first).to_be_visible()
+    expect(voice).to_have_value("")
     tab.end()
 
 

@@ -1,8 +1,11 @@
-//! A crowd of clients against a server of tests: submits, polls, listens, and says what was lost.
+//! A crowd of clients against a server: submits, polls, listens, and says what was lost.
 //!
 //! `cargo run -p acestep-serve --example load -- PORT [PID [CLIENTS [JOBS [LISTENERS [PAUSE]]]]]`, against
 //! `sine_server FOLDER PORT 2 1000000`. `PID` is that server's, for its memory. `PAUSE` is the
 //! time between two submissions of a client in milliseconds; 0 shows what the machine can do at most.
+//!
+//! For `acestep serve --max-queue 100000`: the variable `LOAD_SONG` is the request of the song beside, and
+//! `LOAD_JOB` that of all others, as JSON.
 
 #![expect(clippy::print_stdout, reason = "an example for people")]
 
@@ -102,7 +105,7 @@ async fn client(
     news: mpsc::UnboundedSender<String>,
 ) -> io::Result<Seen> {
     let (mut client, mut seen) = (Client::open(port).await?, Seen::default());
-    let body = json!({ "request": { "caption": "brief rain" } }).to_string();
+    let body = request("LOAD_JOB", json!({ "caption": "brief rain" })).to_string();
     for _ in 0..jobs {
         let start = Instant::now();
         let (status, job) = client.ask("POST", "/v1/jobs", &body).await?;
@@ -140,6 +143,13 @@ async fn client(
     Ok(seen)
 }
 
+/// Returns a job with the request in a variable, or with another one.
+fn request(variable: &str, other: Value) -> Value {
+    let given = std::env::var(variable).ok();
+    let given = given.map(|text| serde_json::from_str(&text).expect("the variable is JSON"));
+    json!({ "request": given.unwrap_or(other) })
+}
+
 fn resident_mib(pid: &str) -> Option<u64> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
@@ -164,7 +174,7 @@ async fn main() -> io::Result<()> {
     let (clients, jobs, listeners) = (number(2, 200), number(3, 10_000), number(4, 1000));
     let pause = Duration::from_millis(number(5, 250) as u64);
     let start = Instant::now();
-    let song = json!({ "request": { "caption": "long" }, "priority": 9 }).to_string();
+    let song = request("LOAD_SONG", json!({ "caption": "long" })).to_string();
     let (status, _) = Client::open(port).await?.ask("POST", "/v1/jobs", &song).await?;
     println!("a song that takes a minute runs beside: {status}");
 

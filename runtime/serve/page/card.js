@@ -127,13 +127,13 @@ export function Card({ job }) {
       <button class="round like" aria-pressed=${job.liked} aria-label=${`Like ${name}`}
         onClick=${() => tried(() => mark(job, { liked: !job.liked }))}><${Icon} name="heart" full=${job.liked} /></button></div>
     ${words && html`<p class="words">${words}</p>`}
-    <p class="meta">${isEnded && html`<b>${isEnded}</b> · `}${{ speak: "Speech · ", understand: "Understood · " }[job.kind] ?? ""}${when(job.created)}${job.model && ` · ${job.model}`}
+    <p class="meta">${isEnded && html`<b>${isEnded}</b> · `}${{ speak: "Speech · ", understand: "Understood · ", voice: "Kept voice · " }[job.kind] ?? ""}${when(job.created)}${job.model && ` · ${job.model}`}
       ${job.tags.map((tag) => html` <button class="tag" key=${tag} aria-label=${`Show songs with the tag ${tag}`} onClick=${() => set({ filter: tag })}>${tag}</button>`)}</p>
     ${job.error && html`<${Wrong} reason=${job.error} />`}
     <${Notices} notices=${job.notices} />
     ${tracks.map((output) => html`<${Track} key=${output.track} job=${job} output=${output} isOnly=${tracks.length === 1} />`)}
     <div class="actions">
-      ${job.state === "done" && html`<button class="quiet" aria-label=${`Same again: ${name}`} onClick=${() => tried(() => again(job))}><${Icon} name="again" /> Same again</button>`}
+      ${job.state === "done" && job.kind !== "voice" && html`<button class="quiet" aria-label=${`Same again: ${name}`} onClick=${() => tried(() => again(job))}><${Icon} name="again" /> Same again</button>`}
       ${isEnded && html`<button class="quiet" aria-label=${`Try again: ${name}`} onClick=${() => tried(async () =>
         changed(await call("POST", `v1/jobs/${job.id}/retry`)))}><${Icon} name="again" /> Try again</button>`}
       <button class="quiet" aria-label=${`Delete ${name}`} onClick=${() => tried(() => remove(job))}><${Icon} name="bin" /> Delete</button>

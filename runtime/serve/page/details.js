@@ -73,14 +73,15 @@ function Inside({ job }) {
   </div>`;
 }
 
-/** What a song is, in words. @param {{ output: import("./api.js").Output }} props */
+/** A song or a kept voice in words. @param {{ output: import("./api.js").Output }} props */
 function Description({ output }) {
   const [value, setValue] = useState(/** @type {Record<string, any> | null} */ (null));
   useEffect(() => {
     read(output.url).then(setValue, () => {});
   }, [output.url]);
   if (!value) return null;
-  const keys = ["caption", "lyrics", "bpm", "keyscale", "timesignature", "duration", "vocal_language", "language", "genres"];
+  const keys = ["caption", "lyrics", "bpm", "keyscale", "timesignature", "duration", "vocal_language", "language", "genres",
+    "name", "model", "seconds", "transcripts"];
   const use = () => {
     const { caption, lyrics, bpm, keyscale, timesignature, duration } = value;
     fill({ ...state.song, caption, lyrics, bpm, keyscale, timesignature, duration });
@@ -88,5 +89,5 @@ function Description({ output }) {
     document.getElementById("song-caption")?.focus();
   };
   return html`<h4>Description</h4><dl>${keys.filter((key) => value[key]).map((key) => html`<dt>${key}</dt><dd>${String(value[key])}</dd>`)}</dl>
-    <button class="quiet" onClick=${use}>Write a song with it</button>`;
+    ${!value.name && html`<button class="quiet" onClick=${use}>Write a song with it</button>`}`;
 }

@@ -46,7 +46,7 @@ export function nameOf(job) {
   const { caption, text, lyrics } = job.request;
   const words = caption || text || job.resolved?.caption || lyrics;
   if (words) return shortened(String(words), 60);
-  return { understand: "What a song is", speak: "Speech" }[job.kind] ?? "Untitled";
+  return { understand: "What a song is", speak: "Speech", voice: "Kept voice" }[job.kind] ?? "Untitled";
 }
 
 /** The second line of a card. @param {Job} job */

@@ -24,13 +24,13 @@ let looks = 0;
 const begins = {};
 let saidAt = 0;
 
-/** Reads everything again, at once. */
-export async function refresh() {
+/** Reads everything again, at once. @param {boolean} [withServer] true: models and voices too */
+export async function refresh(withServer = false) {
   clearTimeout(timer);
   const look = ++looks;
   try {
     const { jobs } = await read(`v1/jobs?limit=${state.shown}`);
-    const isFresh = state.server === null || !state.server.ready || !state.isReached || look % 8 === 0;
+    const isFresh = withServer || state.server === null || !state.server.ready || !state.isReached || look % 8 === 0;
     const server = isFresh || jobs.some(isActive) ? await read("v1/server") : state.server;
     if (look === looks) take(jobs, { server, isReached: true, needsKey: false, isLoaded: true });
   } catch (error) {
@@ -45,7 +45,7 @@ function again() {
   clearTimeout(timer);
   // Events tell of the job that runs, so a look is urgent only without them.
   const isBusy = !state.isReached || (!following && state.jobs.some(isActive));
-  timer = setTimeout(refresh, isBusy ? BUSY : IDLE);
+  timer = setTimeout(() => void refresh(), isBusy ? BUSY : IDLE);
 }
 
 /** @param {Job[]} jobs @param {Partial<typeof state>} [rest] */
@@ -95,6 +95,8 @@ function news(old, job) {
     cancelled: "was cancelled",
   })[job.state];
   if (words) say(`${nameOf(job)} ${words}.`);
+  // The list of voices has another one.
+  if (job.kind === "voice" && job.state === "done") setTimeout(() => void refresh(true), 0);
 }
 
 /**
@@ -152,7 +154,7 @@ function follow() {
     if (following?.source !== source) return;
     following = null;
     clearTimeout(timer);
-    timer = setTimeout(refresh, 500);
+    timer = setTimeout(() => void refresh(), 500);
   });
 }
 

@@ -7,6 +7,7 @@ import { submit } from "./live.js";
 import { Wrong } from "./said.js";
 import state, { say, write } from "./state.js";
 import { html, useState } from "./vendor/htm-preact.js";
+import { KeepVoice, RemoveVoice } from "./voices.js";
 
 /** @typedef {{ key: string, label: string, min?: number, max?: number, choices?: string[] }} Field */
 
@@ -54,6 +55,23 @@ export function Speech() {
     setFiles(file ? { ...others, [event.target.name]: file } : others);
   };
 
+  /** The recordings of the form, as their ids, and their words. */
+  const recorded = async () => {
+    /** @type {Record<string, any>} */
+    const request = {};
+    for (const { sound, words, isFile } of recordings) {
+      if (!files[sound]) continue;
+      request[sound] = await upload(files[sound], files[sound].name);
+      if (!isFile && speech[words]) request[words] = speech[words];
+      if (isFile && files[words]) request[words] = await upload(files[words], files[words].name);
+    }
+    return request;
+  };
+  /** What a kept voice needs. */
+  const toKeep = async () => {
+    const language = languages.includes(speech.language) ? { language: speech.language } : {};
+    return { model: model?.id, ...(isScript ? {} : language), ...(await recorded()) };
+  };
   /** The request of the form: fields that the model takes, and files as their ids. */
   const requestOf = async () => {
     /** @type {Record<string, any>} */
@@ -65,12 +83,7 @@ export function Speech() {
     }
     if (!voices.some((voice) => voice.id === request.voice)) delete request.voice;
     if (!languages.includes(request.language)) delete request.language;
-    for (const { sound, words, isFile } of recordings) {
-      if (!files[sound]) continue;
-      request[sound] = await upload(files[sound], files[sound].name);
-      if (!isFile && speech[words]) request[words] = speech[words];
-      if (isFile && files[words]) request[words] = await upload(files[words], files[words].name);
-    }
+    Object.assign(request, await recorded());
     for (const { key } of tables) if (files[key]) request[key] = await upload(files[key], files[key].name);
     return request;
   };
@@ -107,6 +120,7 @@ export function Speech() {
         <option value="">automatic</option>
         ${languages.map((name) => html`<option key=${name} value=${name}>${name}</option>`)}</select></label>`}
     </div>
+    ${takes("voice") && voices.some((voice) => voice.is_kept && voice.id === speech.voice) && html`<${RemoveVoice} name=${speech.voice} />`}
     ${tables.map(({ key, label, accept }) => html`<label key=${key}>${label}<input type="file" name=${key} accept=${accept} onChange=${choose} /></label>`)}
     ${takes("instruct") && html`<label for="speech-instruct">Manner</label>
     <textarea id="speech-instruct" name="instruct" rows="2" placeholder="calm, a little slower" value=${speech.instruct ?? ""} onInput=${input}></textarea>`}
@@ -117,6 +131,7 @@ export function Speech() {
           ? html`<label>Its words with their times, JSON of an aligner<input type="file" name=${words} accept=".json,application/json" onChange=${choose} /></label>`
           : html`<label>Its words<textarea name=${words} rows="2" value=${speech[words] ?? ""} onInput=${input}></textarea></label>`}
       </div>`)}
+      <${KeepVoice} isReady=${Boolean(files[recordings[0].sound])} recordings=${toKeep} onWrong=${setWrong} />
     </details>`}
     ${settings.length > 0 && html`<details class="more"><summary>More settings</summary><div class="grid">
       ${settings.map(({ key, label, min, max, choices }) => html`<label key=${key}>${label}

@@ -58,7 +58,7 @@ pub struct Voice {
     pub id: String,
     /// The model that speaks with it.
     pub model: String,
-    /// True for a voice that `acestep voice make` kept.
+    /// True for a voice of recordings, which can be removed.
     pub is_kept: bool,
 }
 
@@ -80,12 +80,25 @@ pub struct Missing {
     pub command: String,
 }
 
+/// The error of a voice that is not here.
+pub(crate) fn no_voice(name: &str) -> JobError {
+    let error = JobError::new("voice_not_found", format!("no kept voice is called `{name}`"));
+    error.param("voice").hint("GET /v1/audio/voices lists them")
+}
+
 /// The models and voices of a machine.
 pub trait Catalog: Send + Sync + 'static {
     /// Returns the models that are here.
     fn models(&self) -> Vec<Model>;
     /// Returns the voices of all speech models.
     fn voices(&self) -> Vec<Voice>;
+    /// Removes a kept voice.
+    ///
+    /// # Errors
+    /// `voice_not_found`; a failure of the disk.
+    fn remove_voice(&self, name: &str) -> Result<(), JobError> {
+        Err(no_voice(name))
+    }
     /// Returns the names of the adapters of songs.
     fn adapters(&self) -> Vec<String> {
         Vec::new()

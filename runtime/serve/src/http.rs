@@ -5,7 +5,7 @@
 //! | `jobs`, `outputs`, `events`, `files`, `stream` | the native API |
 //! | `realtime` | speech over a WebSocket |
 //! | `openai`, `upstream`, `cpp` | the faces of other programs' clients |
-//! | `input`, `extract`, `formats`, `results` | what the faces share |
+//! | `input`, `extract`, `formats`, `results`, `late` | what the faces share |
 //! | `page` | the page |
 //! | `info` | models, properties, health, metrics |
 //! | `described` | OpenAPI |
@@ -31,6 +31,7 @@ mod hub;
 mod info;
 mod input;
 mod jobs;
+mod late;
 mod limits;
 mod openai;
 mod outputs;

@@ -17,7 +17,9 @@ use crate::{
     catalog::{Catalog, Checked, Family, Missing, Model, Speech, Voice},
     error::of,
     job::{JobError, Kind},
-    request::{DecodeRequest, EncodeRequest, SongRequest, UnderstandRequest, format},
+    request::{
+        ComposeRequest, DecodeRequest, EncodeRequest, SongRequest, UnderstandRequest, format,
+    },
 };
 
 /// The models and voices of this machine.
@@ -155,8 +157,11 @@ impl Installed {
     }
 
     fn song(&self, kind: Kind, object: &Map<String, Value>) -> Result<Checked, JobError> {
-        let object = without_mode(kind, object);
-        let SongRequest { request, notices, .. } = SongRequest::read(&object)?;
+        let read = match kind {
+            Kind::Compose => ComposeRequest::read(object)?.song,
+            _ => SongRequest::read(object)?,
+        };
+        let SongRequest { request, notices, .. } = read;
         let name = request.compute.model.clone().unwrap_or_else(|| self.model.clone());
         self.require(Family::Music, "model", &name)?;
         if let Some(language) = &request.language.lm_model {
@@ -233,6 +238,11 @@ impl Catalog for Installed {
         self.all_voices()
     }
 
+    fn remove_voice(&self, name: &str) -> Result<(), JobError> {
+        let removed = self.voices_or_error()?.remove(name);
+        removed.map_err(|error| of(&error))
+    }
+
     fn speech(&self, name: Option<&str>) -> Option<(String, Speech)> {
         let name = name.unwrap_or(&self.speech_model);
         self.require(Family::Speech, "model", name).ok()?;
@@ -243,6 +253,7 @@ impl Catalog for Installed {
         match kind {
             Kind::Generate | Kind::Compose => self.song(kind, request),
             Kind::Speak => self.check_speech(request),
+            Kind::Voice => self.check_voice(request),
             Kind::Understand => {
                 let read = UnderstandRequest::read(request)?;
                 if let Some(language) = &read.request.language.lm_model {
@@ -286,15 +297,6 @@ fn missing(name: &str, names: &[(String, String)]) -> JobError {
         ),
     };
     JobError::new("model_not_found", message).hint(hint)
-}
-
-/// Returns the fields that are the song's: a composition has a mode too.
-fn without_mode(kind: Kind, object: &Map<String, Value>) -> Map<String, Value> {
-    let mut object = object.clone();
-    if kind == Kind::Compose {
-        object.remove("mode");
-    }
-    object
 }
 
 impl Installed {

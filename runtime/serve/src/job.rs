@@ -24,12 +24,21 @@ pub enum Kind {
     Encode,
     /// Latents to sound.
     Decode,
+    /// Recordings to a kept voice.
+    Voice,
 }
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Self; 6] =
-        [Self::Generate, Self::Speak, Self::Understand, Self::Compose, Self::Encode, Self::Decode];
+    pub const ALL: [Self; 7] = [
+        Self::Generate,
+        Self::Speak,
+        Self::Understand,
+        Self::Compose,
+        Self::Encode,
+        Self::Decode,
+        Self::Voice,
+    ];
 
     /// The name in requests and in the queue.
     pub fn name(self) -> &'static str {
@@ -40,6 +49,7 @@ impl Kind {
             Self::Compose => "compose",
             Self::Encode => "encode",
             Self::Decode => "decode",
+            Self::Voice => "voice",
         }
     }
 
@@ -266,7 +276,7 @@ impl JobError {
 pub enum Content {
     /// A sound file.
     Audio,
-    /// Times of the lines, as LRC.
+    /// Times of the lines, as LRC or WebVTT.
     Lrc,
     /// Times of the words: a list as JSON, or SRT, or WebVTT.
     Words,

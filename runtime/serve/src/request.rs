@@ -1,56 +1,21 @@
 //! Requests as JSON objects: a family's own fields, and the fields that are the server's.
 
+mod song;
+mod voice;
+
+use std::sync::Arc;
+
 use acestep_engine::{Notice, audio::format::Format};
-use acestep_music::{Request, codes};
+use acestep_music::{Request, codes, lm::constrain::genres::GenreVocabulary};
 use acestep_session::speech::Fields;
 use acestep_speech::TimesFormat;
 use serde_json::{Map, Value};
 
+pub use self::{
+    song::{ComposeRequest, SongRequest},
+    voice::VoiceRequest,
+};
 use crate::{error::of, job::JobError};
-
-/// A request for songs.
-#[derive(Debug)]
-pub struct SongRequest {
-    /// The request of the family.
-    pub request: Request,
-    /// Notices about its spelling.
-    pub notices: Vec<Notice>,
-    /// True if times of the lines are wanted; by default if the model can tell them.
-    pub lrc: Option<bool>,
-    /// True if scores are wanted.
-    pub score: bool,
-    /// True if latents are wanted.
-    pub latents: bool,
-}
-
-/// Fields of a request for songs that are the server's.
-const RESULTS: [&str; 3] = ["lrc", "score", "latents"];
-
-impl SongRequest {
-    /// Reads a JSON object: the fields of a request for songs, and the flags `lrc`, `score` and
-    /// `latents` for more results.
-    ///
-    /// # Errors
-    /// A field that does not exist or has another type.
-    pub fn read(object: &Map<String, Value>) -> Result<Self, JobError> {
-        let mut object = object.clone();
-        let mut flags = [None; 3];
-        for (flag, key) in flags.iter_mut().zip(RESULTS) {
-            *flag = match object.remove(key) {
-                None | Some(Value::Null) => None,
-                Some(Value::Bool(flag)) => Some(flag),
-                Some(_) => {
-                    let message = format!("`{key}` is not true or false");
-                    return Err(JobError::new("bad_value", message).param(key));
-                }
-            };
-        }
-        let [lrc, score, latents] = flags;
-        let (request, notices) = Request::from_object(object).map_err(|error| of(&error))?;
-        let (score, latents) = (score.unwrap_or(false), latents.unwrap_or(false));
-        Ok(Self { request, notices, lrc, score, latents })
-    }
-}
 
 /// A request for speech: the fields of the model's family, and those that are the server's.
 #[derive(Debug)]
@@ -111,12 +76,8 @@ impl SpeechRequest {
                 Some(read.map_err(|_| bad("timestamps", "json, srt or vtt"))?)
             }
         };
-        let mut flag = |key: &str| match fields.remove(key) {
-            None => Ok(false),
-            Some(Value::Bool(flag)) => Ok(flag),
-            Some(_) => Err(bad(key, "true or false")),
-        };
-        let (append, voice_only) = (flag("append")?, flag("voice_only")?);
+        let append = flag(&mut fields, "append")?.unwrap_or(false);
+        let voice_only = flag(&mut fields, "voice_only")?.unwrap_or(false);
         let text = text(&mut fields, "text")?;
         Ok(Self {
             text: if voice_only { NO_TEXT.to_owned() } else { text.unwrap_or_default() },
@@ -152,6 +113,8 @@ pub struct UnderstandRequest {
     pub heard: Heard,
     /// The settings of the language model.
     pub request: Request,
+    /// Genres that the language model may name.
+    pub genres: Option<Arc<GenreVocabulary>>,
     /// Notices about the request's spelling.
     pub notices: Vec<Notice>,
 }
@@ -179,8 +142,8 @@ impl UnderstandRequest {
                 return Err(JobError::new("conflict", message).param("audio"));
             }
         };
-        let SongRequest { request, notices, .. } = SongRequest::read(&object)?;
-        Ok(Self { model, heard, request, notices })
+        let SongRequest { request, genres, notices, .. } = SongRequest::read(&object)?;
+        Ok(Self { model, heard, request, genres, notices })
     }
 }
 
@@ -270,5 +233,20 @@ pub(crate) fn text(object: &mut Map<String, Value>, key: &str) -> Result<Option<
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(text)) => Ok(Some(text)),
         Some(_) => Err(JobError::new("bad_value", format!("`{key}` is not a text")).param(key)),
+    }
+}
+
+/// Takes true or false out of a request.
+///
+/// # Errors
+/// A value of another type.
+fn flag(object: &mut Map<String, Value>, key: &str) -> Result<Option<bool>, JobError> {
+    match object.remove(key) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::Bool(flag)) => Ok(Some(flag)),
+        Some(_) => {
+            let message = format!("`{key}` is not true or false");
+            Err(JobError::new("bad_value", message).param(key))
+        }
     }
 }

@@ -8,6 +8,7 @@ mod others;
 mod sinks;
 mod songs;
 mod speech;
+mod voice;
 mod warm;
 
 use std::{
@@ -144,6 +145,7 @@ impl<B: Backend> Runner for Networked<'_, B> {
             Kind::Compose => self.compose(&mut task),
             Kind::Encode => self.encode(&mut task),
             Kind::Decode => self.decode(&mut task),
+            Kind::Voice => self.voice(&mut task),
         });
         let result = catch_unwind(run).unwrap_or_else(|panic| {
             // Networks may be half loaded.

@@ -63,7 +63,7 @@ pub struct Times {
 /// The name of the family of a task's models.
 fn family(kind: Kind) -> &'static str {
     match kind {
-        Kind::Speak => "speech",
+        Kind::Speak | Kind::Voice => "speech",
         Kind::Generate | Kind::Understand | Kind::Compose | Kind::Encode | Kind::Decode => "music",
     }
 }

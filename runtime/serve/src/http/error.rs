@@ -81,6 +81,7 @@ impl From<JobError> for ApiError {
             "model_not_found" | "voice_not_found" | "adapter_not_found" | "file_not_found" => {
                 StatusCode::NOT_FOUND
             }
+            "voice_exists" => StatusCode::CONFLICT,
             "out_of_memory" | "disk_full" => StatusCode::INSUFFICIENT_STORAGE,
             "internal" | "worker_lost" | "device_failed" => StatusCode::INTERNAL_SERVER_ERROR,
             _ => StatusCode::BAD_REQUEST,

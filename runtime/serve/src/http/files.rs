@@ -30,7 +30,7 @@ use crate::{
     job::{Kind, now},
     maintenance,
     objects::hex,
-    request::SongRequest,
+    request::{ComposeRequest, SongRequest},
     store::File,
     worker::of_files,
 };
@@ -282,9 +282,10 @@ fn named(
 ) -> Result<Vec<(&'static str, String)>, ApiError> {
     if matches!(kind, Kind::Generate | Kind::Compose) {
         // Other programs have other names for these fields, so the request is read first.
-        let mut object = request.clone();
-        object.remove("mode");
-        let read = SongRequest::read(&object)?;
+        let read = match kind {
+            Kind::Compose => ComposeRequest::read(request)?.song,
+            _ => SongRequest::read(request)?,
+        };
         let source = &read.request.source;
         let lists = [
             ("reference_audio", source.reference_audio.clone()),

@@ -21,7 +21,7 @@ pub(super) use self::body::NewJob;
 use super::{
     ApiError, Caller, Server, Submission,
     extract::{self, Path, Query},
-    read,
+    late, read,
 };
 use crate::{
     job::{Job, Kind, State as JobState},
@@ -71,7 +71,7 @@ impl Wait {
 /// Puts a job into the queue.
 #[utoipa::path(post, path = "/v1/jobs", tag = "jobs", params(Wait), request_body = NewJob,
     responses(
-        (status = 202, description = "accepted", body = Job),
+        (status = 202, description = "accepted; with `wait` the body comes at the end of the job", body = Job),
         (status = 200, description = "the job of this Idempotency-Key", body = Job),
         (status = 400, description = "a request that cannot be run"),
         (status = 429, description = "the queue is full"),
@@ -89,17 +89,18 @@ pub(super) async fn submit(
     let priority = priority.clamp(LEAST_PRIORITY, 0);
     let submission = Submission { idempotency_key, priority, title, notices: Vec::new() };
     let put = server.submit(&caller, kind, request, submission).await?;
-    let mut status = if put.existed { StatusCode::OK } else { StatusCode::ACCEPTED };
-    let mut job = put.job;
-    if let Some(wait) = wait {
-        job = server.wait(&caller, job.id, wait).await?;
-        if job.state.is_ended() {
-            status = StatusCode::OK;
-        }
-    }
-    let location = HeaderValue::from_str(&format!("/v1/jobs/{}", job.id));
-    let mut response = (status, Json(shown(&server, &job).await?)).into_response();
-    if let Ok(location) = location {
+    let status = if put.existed { StatusCode::OK } else { StatusCode::ACCEPTED };
+    let (id, job) = (put.job.id, put.job);
+    let answer = async move {
+        let job = match wait {
+            Some(wait) => server.wait(&caller, id, wait).await?,
+            None => job,
+        };
+        let status = if job.state.is_ended() { StatusCode::OK } else { status };
+        Ok::<_, ApiError>((status, Json(shown(&server, &job).await?)))
+    };
+    let mut response = late::answer(id, status, async { answer.await.into_response() }).await;
+    if let Ok(location) = HeaderValue::from_str(&format!("/v1/jobs/{id}")) {
         response.headers_mut().insert(header::LOCATION, location);
     }
     Ok(response)

@@ -2,7 +2,8 @@
 //!
 //! | module | content |
 //! |---|---|
-//! | `models` | models and voices |
+//! | `models` | lists of models and voices |
+//! | `voices` | kept voices |
 //! | `speech` | a text to speech |
 //! | `generations` | a song by one call |
 //! | `chat`, `words` | songs by chat, as upstream's adapter |
@@ -14,6 +15,7 @@ mod chat;
 mod generations;
 mod models;
 mod speech;
+mod voices;
 mod words;
 
 use std::sync::Arc;
@@ -28,11 +30,8 @@ pub(super) fn routes() -> Router<Arc<Server>> {
         .route("/v1/models", read(models::list))
         .route("/v1/models/{*id}", read(models::one))
         .route("/v1/audio/models", read(models::speech))
-        .route(
-            "/v1/audio/voices",
-            read(models::voices).post(models::make_voice).delete(models::make_voice),
-        )
-        .route("/v1/audio/voices/{id}", axum::routing::delete(models::make_voice))
+        .route("/v1/audio/voices", read(models::voices).post(voices::make))
+        .route("/v1/audio/voices/{id}", axum::routing::delete(voices::remove))
         .route("/v1/audio/speech", post(speech::create))
         .route("/v1/audio/generations", post(generations::create))
         .route("/v1/audio/music", post(generations::create))

@@ -70,6 +70,7 @@ static FILES: LazyLock<Vec<File>> = LazyLock::new(|| {
         "speech.js",
         "state.js",
         "status.js",
+        "voices.js",
         "wave.js",
         "vendor/htm-preact.js",
         "vendor/htm-LICENSE.txt",

@@ -21,7 +21,7 @@ use crate::job::{Content, Job, Output, State};
 
 /// Time in which a job may fail before an answer begins: then its reason is a status, not a body that
 /// is cut.
-const EARLY: Duration = Duration::from_secs(1);
+pub(super) const EARLY: Duration = Duration::from_secs(1);
 
 /// The request was fine when it was accepted: a failure after that is the server's.
 fn blamed(error: ApiError) -> ApiError {
@@ -67,7 +67,10 @@ pub(super) async fn finished(server: &Server, caller: &Caller, id: Uuid) -> Resu
 }
 
 /// Waits for the end of a job within an answer that has begun, however long that is.
-async fn ended(server: &Server, caller: &Caller, id: Uuid) -> Result<Job, ApiError> {
+///
+/// # Errors
+/// The reason of a failure; 409 for a cancelled job; 504 if the server ends.
+pub(super) async fn ended(server: &Server, caller: &Caller, id: Uuid) -> Result<Job, ApiError> {
     loop {
         let job = server.wait(caller, id, server.limits.wait).await?;
         if job.state.is_ended() || *server.ending.borrow() {

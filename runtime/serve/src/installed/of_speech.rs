@@ -3,6 +3,7 @@
 use std::sync::{Arc, PoisonError};
 
 use acestep_session::speech::{self, Fields, SpeechModel};
+use acestep_speech::Voices;
 use serde_json::{Map, Value, json};
 
 use super::Installed;
@@ -10,7 +11,7 @@ use crate::{
     catalog::{Checked, Family, Model, Speech, Voice},
     error::of,
     job::JobError,
-    request::{SpeechRequest, format},
+    request::{SpeechRequest, VoiceRequest, format},
 };
 
 impl Installed {
@@ -50,6 +51,51 @@ impl Installed {
         let voices = self.voices.as_ref();
         model.check(&request.text, &request.fields, voices).map_err(|error| of(&error))?;
         Ok(Checked { model: Some(self.common_name(&name)), notices: Vec::new() })
+    }
+
+    /// Returns the folder of kept voices.
+    ///
+    /// # Errors
+    /// If this user has none.
+    pub(crate) fn voices_or_error(&self) -> Result<&Voices, JobError> {
+        let error = || of(&acestep_session::SessionError::NoVoices.into());
+        self.voices.as_ref().ok_or_else(error)
+    }
+
+    /// Checks a request for a voice. Its name is new: no client replaces the voice of another one.
+    pub(super) fn check_voice(&self, object: &Map<String, Value>) -> Result<Checked, JobError> {
+        let request = VoiceRequest::read(object)?;
+        let name = &request.name;
+        let path = self.voices_or_error()?.path(name);
+        path.map_err(|error| {
+            let JobError { message, hint, .. } = of(&error);
+            JobError { hint, ..JobError::new("bad_value", message).param("name") }
+        })?;
+        if self.all_voices().iter().any(|voice| voice.id == *name) {
+            let message = format!("a voice is called `{name}` already");
+            let hint = "choose another name, or remove that voice first";
+            return Err(JobError::new("voice_exists", message).param("name").hint(hint));
+        }
+        if let Some(model) = &request.model {
+            self.require(Family::Speech, "model", model)?;
+        }
+        let choice = self.model_to_keep(&request);
+        let opened = speech::open_to_keep(choice.as_deref(), &request.fields, &self.layout);
+        let opened = opened.map_err(|error| of(&error))?;
+        let model = self.common_name(choice.as_deref().unwrap_or(opened.name()));
+        Ok(Checked { model: Some(model), notices: Vec::new() })
+    }
+
+    /// Returns the model that keeps a voice: that of the request, else the usual one if it takes the
+    /// recordings; none for the first installed one that does.
+    pub(crate) fn model_to_keep(&self, request: &VoiceRequest) -> Option<String> {
+        if request.model.is_some() {
+            return request.model.clone();
+        }
+        let is_dialogue = request.fields.contains_key("speaker_1");
+        let field = if is_dialogue { "speaker_1" } else { "reference" };
+        let usual = self.opened(&self.speech_model).ok()?;
+        usual.takes().contains(&field).then(|| self.speech_model.clone())
     }
 
     /// Returns the models of speech.

@@ -8,10 +8,7 @@ use acestep_engine::{
 };
 use acestep_import::{AceStep, Network};
 use acestep_model::Backend;
-use acestep_music::{
-    Encode, latents,
-    lm::compose::{self, Ask},
-};
+use acestep_music::{Encode, latents, lm::compose};
 use acestep_session::{
     codec::{self, decode_with, encode_with},
     language::{Choice, Limits, compose_all_with, open},
@@ -21,8 +18,10 @@ use acestep_session::{
 
 use super::{Failed, Networked, hearing::Hearing, notify, sinks, songs};
 use crate::{
-    job::{Content, JobError},
-    request::{DecodeRequest, EncodeRequest, Heard, SongRequest, UnderstandRequest, text},
+    job::Content,
+    request::{
+        ComposeRequest, DecodeRequest, EncodeRequest, Heard, SongRequest, UnderstandRequest,
+    },
     worker::Task,
 };
 
@@ -30,7 +29,7 @@ impl<B: Backend> Networked<'_, B> {
     /// Describes a song, or audio codes.
     pub(super) fn understand(&mut self, task: &mut Task<'_>) -> Result<(), Failed> {
         let object = task.job.request.as_object().cloned().unwrap_or_default();
-        let UnderstandRequest { model, heard, request: read, mut notices } =
+        let UnderstandRequest { model, heard, request: read, genres, mut notices } =
             UnderstandRequest::read(&object)?;
         let model = model.unwrap_or_else(|| self.installed.default_model().to_owned());
         let seed = read.noise.seed.as_ref().and_then(|seeds| seeds.first()).copied();
@@ -59,7 +58,7 @@ impl<B: Backend> Networked<'_, B> {
         let place = self.place.clone();
         let held = self.hold_language(Arc::new(folder));
         let understood =
-            compose::understand::<B>(&codes, &settings, None, held, &place, task.observe)?;
+            compose::understand::<B>(&codes, &settings, genres, held, &place, task.observe)?;
         let description = understand::to_json(&understood, &codes, seed);
         let text = format!("{description:#}\n");
         sinks::file(task, 1, Content::Description, "1.description.json", text.as_bytes())?;
@@ -102,29 +101,17 @@ impl<B: Backend> Networked<'_, B> {
         Ok(understand::codes_of_latents_with::<B>(&read, &folder, networks, task.observe)?)
     }
 
-    /// Lets the language model complete a request: `mode` is `plan`, `inspire` or `format`.
+    /// Lets the language model complete a request.
     pub(super) fn compose(&mut self, task: &mut Task<'_>) -> Result<(), Failed> {
-        let mut object = task.job.request.as_object().cloned().unwrap_or_default();
-        let mode = text(&mut object, "mode")?;
-        let ask = match mode.as_deref() {
-            None | Some("plan") => Ask::Plan,
-            Some("inspire") => Ask::Inspire,
-            Some("format") => Ask::Format,
-            Some(other) => {
-                let message = format!("`mode: {other}` is not known");
-                let error = JobError::new("bad_value", message).param("mode");
-                return Err(error.hint("plan, inspire or format").into());
-            }
-        };
-        let SongRequest { request, notices, .. } = SongRequest::read(&object)?;
+        let object = task.job.request.as_object().cloned().unwrap_or_default();
+        let ComposeRequest { ask, codes, song } = ComposeRequest::read(&object)?;
+        let SongRequest { request, notices, genres, .. } = song;
         let model = request.compute.model.clone();
         let model = model.unwrap_or_else(|| self.installed.default_model().to_owned());
         let choice = request.language.lm_model.clone();
         let choice = Choice { asked: choice.as_deref(), model: &model, configured: None };
         let folder = open(choice, self.installed.layout(), self.engine)?;
-        // As on the command line: a plan has codes, the other answers are words.
-        let writes_codes = matches!(ask, Ask::Plan);
-        let mut writing = Writing::new(request, ask, writes_codes, Limits::default(), notices)?;
+        let mut writing = Writing::new(request, ask, codes, Limits::default(), notices)?;
         let (said, engine) = (writing.notices.len(), self.engine);
         self.with_room(|| {
             // What a first check said is said again.
@@ -134,7 +121,7 @@ impl<B: Backend> Networked<'_, B> {
         notify(task.observe, std::mem::take(&mut writing.notices));
         let place = self.place.clone();
         let held = self.hold_language(Arc::new(folder));
-        let asked = [(writing.composing(None), task.observe)];
+        let asked = [(writing.composing(genres), task.observe)];
         let mut composed = compose_all_with::<B>(&asked, held, &place).remove(0)?;
         let request = writing.finished(&mut composed);
         notify(task.observe, std::mem::take(&mut composed.changes));

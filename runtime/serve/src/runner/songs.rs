@@ -72,7 +72,7 @@ impl<B: Backend> Networked<'_, B> {
     /// Makes the songs of a request.
     pub(super) fn generate(&mut self, task: &mut Task<'_>) -> Result<(), Failed> {
         let object = task.job.request.as_object().cloned().unwrap_or_default();
-        let SongRequest { mut request, mut notices, lrc, score, latents } =
+        let SongRequest { mut request, mut notices, genres, lrc, vtt, score, latents } =
             SongRequest::read(&object)?;
         let sent = request.clone();
         with_places(&mut request, task.objects)?;
@@ -86,7 +86,8 @@ impl<B: Backend> Networked<'_, B> {
         let model = model.unwrap_or_else(|| self.installed.default_model().to_owned());
         let can_align = attention_maps::heads(&folder.configs().dit).is_ok();
         let has_words = request.words.lyrics.as_deref().is_some_and(is_sung);
-        let wants = Wants::new(lrc.unwrap_or(can_align && has_words), score, None)?;
+        let lines = lrc.unwrap_or(can_align && has_words) || vtt;
+        let wants = Wants::new(lines, score, None)?;
         let order = Order {
             request,
             model,
@@ -94,7 +95,7 @@ impl<B: Backend> Networked<'_, B> {
             noise: None,
             conditioning: None,
             limits: Limits::default(),
-            genres: None,
+            genres,
             language_model: None,
             engine: self.engine,
             residency: Residency::Kept,
@@ -123,7 +124,7 @@ impl<B: Backend> Networked<'_, B> {
         songs_with(&[(&resolved, &hearing)], None, &held.networks, &mut |_, rendered| {
             found = rendered.map_err(Failed::from).and_then(|rendered| {
                 let songs = Results { task: &mut *task, resolved: &resolved, sent: &sent };
-                songs.write(rendered, &encoding, latents)
+                songs.write(rendered, &encoding, More { latents, vtt })
             });
             Ok(())
         })?;
@@ -187,6 +188,13 @@ fn as_sent(resolved: &Resolved, sent: &Request) -> Value {
     json!(complete)
 }
 
+/// Results beside the songs that were asked for.
+#[derive(Clone, Copy)]
+struct More {
+    latents: bool,
+    vtt: bool,
+}
+
 /// The results of a job, to be written.
 struct Results<'a, 't> {
     task: &'a mut Task<'t>,
@@ -196,12 +204,7 @@ struct Results<'a, 't> {
 
 impl Results<'_, '_> {
     /// Writes the songs; returns the times of their lines.
-    fn write(
-        self,
-        rendered: Rendered,
-        encoding: &Encoding,
-        wants_latents: bool,
-    ) -> Result<Found, Failed> {
+    fn write(self, rendered: Rendered, encoding: &Encoding, more: More) -> Result<Found, Failed> {
         let Self { task, resolved, sent } = self;
         let Rendered { songs, latents: all, aligned } = rendered;
         let rate = resolved.plan.frames_per_second();
@@ -212,7 +215,7 @@ impl Results<'_, '_> {
             // The file may be given to others: it names no place of this machine.
             tags.request.clear();
             sinks::sound(task, track, &song.audio, encoding, Some(&tags), seed)?;
-            if let (true, Some(latent)) = (wants_latents, all.get(index)) {
+            if let (true, Some(latent)) = (more.latents, all.get(index)) {
                 let bytes = latents::to_bytes(latent, latents::Format::Vae, rate)?;
                 sinks::file(task, track, Content::Latents, &format!("{track}.vae"), &bytes)?;
             }
@@ -231,8 +234,9 @@ impl Results<'_, '_> {
         if resolved.setup.wants.extras.lines {
             for (index, song) in songs.iter().enumerate() {
                 let track = index as u32 + 1;
-                if let Some(bytes) = found.file("lrc", index, song, "")? {
-                    sinks::file(task, track, Content::Lrc, &format!("{track}.lrc"), &bytes)?;
+                for kind in ["lrc", "vtt"].into_iter().take(1 + usize::from(more.vtt)) {
+                    let Some(bytes) = found.file(kind, index, song, "")? else { continue };
+                    sinks::file(task, track, Content::Lrc, &format!("{track}.{kind}"), &bytes)?;
                 }
             }
         }

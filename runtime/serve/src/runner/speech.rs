@@ -96,7 +96,7 @@ impl<B: Backend> Networked<'_, B> {
 }
 
 /// Replaces ids of files by their places.
-fn with_places(fields: &mut Fields, objects: &Objects) -> Result<(), JobError> {
+pub(super) fn with_places(fields: &mut Fields, objects: &Objects) -> Result<(), JobError> {
     for name in FILES {
         if let Some(Value::String(id)) = fields.get_mut(name) {
             *id = songs::place(objects, id)?;

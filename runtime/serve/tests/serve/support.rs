@@ -20,6 +20,7 @@ use acestep_serve::{
     job::{Content, JobError, Kind},
     objects::Objects,
     preview::{Preview, PreviewFormat},
+    request::{ComposeRequest, SongRequest, VoiceRequest},
     sqlite::Sqlite,
     store::Store,
     worker::{Made, Runner, Stopped, Task, Times, Worker},
@@ -106,6 +107,12 @@ impl Runner for Sine {
                 write(&mut task, 1, Content::Latents, "1.latents", &frames)
             }
             Kind::Decode => song(&mut task, 1, 48_000, 2),
+            Kind::Voice => {
+                let voice =
+                    json!({ "name": request["name"], "model": "tiny-speech", "seconds": 3 });
+                let text = voice.to_string();
+                write(&mut task, 1, Content::Description, "1.description.json", text.as_bytes())
+            }
         }
     }
 }
@@ -332,6 +339,13 @@ impl Catalog for Two {
         vec![voice("vivian", false), voice("me", true)]
     }
 
+    fn remove_voice(&self, name: &str) -> Result<(), JobError> {
+        match name {
+            "me" => Ok(()),
+            _ => Err(JobError::new("voice_not_found", "for tests").param("voice")),
+        }
+    }
+
     fn check_adapter(&self, name: &str) -> Result<(), JobError> {
         match name {
             "rock" | "jazz" => Ok(()),
@@ -340,15 +354,15 @@ impl Catalog for Two {
     }
 
     fn check(&self, kind: Kind, request: &Map<String, Value>) -> Result<Checked, JobError> {
-        if !matches!(kind, Kind::Generate | Kind::Compose) {
-            return Ok(Checked::default());
-        }
-        let mut request = request.clone();
-        for key in ["mode", "lrc", "score", "latents"] {
-            request.remove(key);
-        }
-        let (read, notices) = acestep_music::Request::from_object(request)
-            .map_err(|error| acestep_serve::error::of(&error))?;
+        let SongRequest { request: read, notices, .. } = match kind {
+            Kind::Generate => SongRequest::read(request)?,
+            Kind::Compose => ComposeRequest::read(request)?.song,
+            Kind::Voice => {
+                VoiceRequest::read(request)?;
+                return Ok(Checked::default());
+            }
+            _ => return Ok(Checked::default()),
+        };
         match read.compute.model.as_deref() {
             None | Some("tiny") => {}
             Some(other) => {

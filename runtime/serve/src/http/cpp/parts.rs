@@ -74,6 +74,7 @@ pub(super) async fn result(server: &Server, jobs: &[Job]) -> Result<Response, Ap
             }
             Ok(parts.close())
         }
+        Kind::Voice => one(server, jobs, Content::Description).await,
         Kind::Encode => one(server, jobs, Content::Latents).await,
         Kind::Decode | Kind::Speak => one(server, jobs, Content::Audio).await,
         Kind::Generate => {

@@ -84,6 +84,17 @@ const SPEECH: &[Field] = &[
     ("timestamps", "string"),
     ("chunk_frames", "integer"),
 ];
+const VOICE: &[Field] = &[
+    ("name!", "string"),
+    ("audio_sample", "string"),
+    ("ref_text", "string"),
+    ("language", "string"),
+    ("model", "string"),
+    ("speaker_1", "string"),
+    ("words_1", "any"),
+    ("speaker_2", "string"),
+    ("words_2", "any"),
+];
 const CHAT: &[Field] = &[
     ("messages!", "array"),
     ("model", "string"),
@@ -130,7 +141,11 @@ pub(super) const CALLS: &[Call] = &[
     get(OPENAI, "/v1/models/{id}", Gives::Json("Any"), "Returns one model."),
     get(OPENAI, "/v1/audio/models", Gives::Json("Any"), "Lists the models of speech."),
     get(OPENAI, "/v1/audio/voices", Gives::Json("Any"), "Lists the voices."),
-    post(OPENAI, "/v1/audio/voices", &[], Gives::Absent, "Voices are not made over HTTP."),
+    post(OPENAI, "/v1/audio/voices", VOICE, Gives::Json("Any"), "Keeps the voice of a recording."),
+    Call {
+        method: "delete",
+        ..get(OPENAI, "/v1/audio/voices/{id}", Gives::Json("Any"), "Removes a kept voice.")
+    },
     post(OPENAI, "/v1/audio/speech", SPEECH, Gives::Sound, "Speaks a text."),
     post(OPENAI, "/v1/audio/generations", SONG, Gives::Sound, "Makes a song by one call."),
     post(OPENAI, "/v1/audio/music", SONG, Gives::Sound, "Makes a song by one call."),

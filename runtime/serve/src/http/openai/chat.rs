@@ -5,8 +5,9 @@ use std::{convert::Infallible, sync::Arc, time::Duration};
 use axum::{
     Extension, Json,
     extract::{Request, State},
+    http::StatusCode,
     response::{
-        Response,
+        IntoResponse, Response,
         sse::{Event, Sse},
     },
 };
@@ -20,7 +21,7 @@ use crate::{
         ApiError, Caller, Server, Submission, formats,
         input::{self, Input},
         jobs::idempotency_key,
-        results,
+        late, results,
     },
     job::{Content, Job, Kind, now},
 };
@@ -74,7 +75,9 @@ pub(super) async fn create(
         });
         return Ok(results::with_id(Sse::new(chunks), id));
     }
-    Ok(results::with_id(whole(&server, &caller, id, head).await, id))
+    // A failure after a second is in the body, as in OpenRouter's API, which upstream's adapter follows.
+    let answer = async move { whole(&server, &caller, id, head).await.into_response() };
+    Ok(late::answer(id, StatusCode::OK, answer).await)
 }
 
 /// Answers when the job has ended.
@@ -84,7 +87,7 @@ async fn whole(
     id: uuid::Uuid,
     head: Head,
 ) -> Result<Json<Value>, ApiError> {
-    let job = results::finished(server, caller, id).await?;
+    let job = results::ended(server, caller, id).await?;
     let message = json!({
         "role": "assistant",
         "content": content(&job),

@@ -119,11 +119,3 @@ pub(super) async fn voices(State(server): State<Arc<Server>>) -> Result<Json<Val
         .collect();
     Ok(Json(json!({ "object": "list", "voices": voices })))
 }
-
-/// Refuses to change voices.
-pub(super) async fn make_voice() -> ApiError {
-    let message = "voices are not made or removed over HTTP";
-    ApiError::new(StatusCode::NOT_IMPLEMENTED, "not_implemented", message).hint(
-        "run `acestep voice make NAME --reference FILE` or `acestep voice remove NAME` on the server",
-    )
-}

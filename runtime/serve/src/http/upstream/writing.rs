@@ -3,16 +3,18 @@
 use std::sync::Arc;
 
 use axum::{
-    Extension,
+    Extension, Json,
     extract::{Request, State},
+    http::StatusCode,
+    response::{IntoResponse, Response},
 };
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use super::{Answer, is_set, text, wrapped, wrong};
+use super::{Answer, Failure, is_set, text, wrapped, wrong};
 use crate::{
-    http::{ApiError, Caller, Server, Submission, input::Input, results},
-    job::{Content, Kind},
+    http::{ApiError, Caller, Server, Submission, input::Input, late, results},
+    job::{Content, Kind, now},
 };
 
 /// Examples of songs, our own.
@@ -23,7 +25,7 @@ pub(super) async fn format(
     State(server): State<Arc<Server>>,
     Extension(caller): Extension<Caller>,
     request: Request,
-) -> Answer {
+) -> Result<Response, Failure> {
     let body = Input::read(&server, &caller, request, &[]).await?.into_object()?;
     let mut request = common(&body)?;
     for (theirs, ours) in [("prompt", "caption"), ("lyrics", "lyrics")] {
@@ -37,7 +39,7 @@ pub(super) async fn format(
     if let Some(more) = body.get("param_obj").filter(|more| !more.is_null()) {
         request.insert("param_obj".to_owned(), more.clone());
     }
-    Ok(wrapped(compose(&server, &caller, request, "format").await?))
+    compose(server, caller, request, "format").await
 }
 
 /// Lets the language model write a song of a wish.
@@ -45,7 +47,7 @@ pub(super) async fn sample(
     State(server): State<Arc<Server>>,
     Extension(caller): Extension<Caller>,
     request: Request,
-) -> Answer {
+) -> Result<Response, Failure> {
     let body = Input::read(&server, &caller, request, &[]).await?.into_object()?;
     let mut request = common(&body)?;
     let query = text(&body, "query")?.ok_or_else(|| wrong("query", "there is no wish"))?;
@@ -56,7 +58,7 @@ pub(super) async fn sample(
     if let Some(language) = text(&body, "vocal_language")? {
         request.insert("vocal_language".to_owned(), language.into());
     }
-    Ok(wrapped(compose(&server, &caller, request, "inspire").await?))
+    compose(server, caller, request, "inspire").await
 }
 
 /// Fields that both calls have.
@@ -73,16 +75,33 @@ fn common(body: &Map<String, Value>) -> Result<Map<String, Value>, ApiError> {
     Ok(request)
 }
 
-/// Runs a job of the language model, and returns its words with upstream's names.
+/// Runs a job of the language model, and answers with its words. A job that fails is an envelope with a code
+/// and an error, as upstream has it.
 async fn compose(
-    server: &Server,
-    caller: &Caller,
+    server: Arc<Server>,
+    caller: Caller,
     mut request: Map<String, Value>,
     mode: &str,
-) -> Result<Value, ApiError> {
+) -> Result<Response, Failure> {
     request.insert("mode".to_owned(), mode.into());
-    let put = server.submit(caller, Kind::Compose, request, Submission::default()).await?;
-    let job = results::finished(server, caller, put.job.id).await?;
+    let put = server.submit(&caller, Kind::Compose, request, Submission::default()).await?;
+    let id = put.job.id;
+    let answer = async move {
+        match words(&server, &caller, id).await {
+            Ok(words) => wrapped(words).into_response(),
+            Err(ApiError { status, error, .. }) => Json(json!({
+                "data": { "job_id": id }, "code": status.as_u16(), "error": error.message,
+                "timestamp": now(), "extra": null,
+            }))
+            .into_response(),
+        }
+    };
+    Ok(late::answer(id, StatusCode::OK, answer).await)
+}
+
+/// Returns the words of a job when it has ended, with upstream's names.
+async fn words(server: &Server, caller: &Caller, id: Uuid) -> Result<Value, ApiError> {
+    let job = results::ended(server, caller, id).await?;
     let output = results::of(&job, Content::Request).next();
     let output = output.ok_or_else(|| ApiError::internal("the job has no words"))?;
     let words = results::json(server, output).await?;

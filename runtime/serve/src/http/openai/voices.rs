@@ -1,0 +1,126 @@
+//! Kept voices: `/v1/audio/voices`, with the fields of OpenAI and of vllm-omni.
+
+use std::sync::Arc;
+
+use axum::{
+    Extension, Json,
+    extract::{Request, State},
+    http::StatusCode,
+    response::{IntoResponse, Response},
+};
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+
+use super::model;
+use crate::{
+    http::{
+        ApiError, Caller, Server, Submission,
+        extract::Path,
+        input::{self, Input},
+        jobs::{MOST_OF_PAGE, idempotency_key},
+        late, results,
+    },
+    job::{Content, Kind, State as JobState},
+    store::Selection,
+};
+
+/// Other programs' names of our keys.
+const NAMES: [(&str, &str); 3] =
+    [("audio_sample", "reference"), ("ref_audio", "reference"), ("ref_text", "transcript")];
+/// Fields of other programs that no model of ours reads.
+const UNREAD: [&str; 2] = ["consent", "speaker_description"];
+
+/// Keeps the voice of a recording. The answer comes when the worker has read it.
+pub(super) async fn make(
+    State(server): State<Arc<Server>>,
+    Extension(caller): Extension<Caller>,
+    request: Request,
+) -> Result<Response, ApiError> {
+    let key = idempotency_key(request.headers())?;
+    let mut object = Input::read_with_sound(&server, &caller, request, &[]).await?.into_object()?;
+    let mut notices = Vec::new();
+    for field in UNREAD {
+        if object.remove(field).is_some_and(|value| !value.is_null()) {
+            notices.push(format!("`{field}` is not read"));
+        }
+    }
+    if let Some(name) = model(&mut object)? {
+        object.insert("model".to_owned(), name.into());
+    }
+    rename(&mut object)?;
+    for field in ["reference", "speaker_1", "speaker_2"] {
+        if let Some(Value::String(value)) = object.get(field) {
+            let id = input::sound(&server, &caller, field, value).await?;
+            object.insert(field.to_owned(), id.into());
+        }
+    }
+    let submission = Submission { idempotency_key: key, notices, ..Submission::default() };
+    let id = server.submit(&caller, Kind::Voice, object, submission).await?.job.id;
+    let answer = async move { kept(&server, &caller, id).await.into_response() };
+    Ok(late::answer(id, StatusCode::OK, answer).await)
+}
+
+fn rename(object: &mut Map<String, Value>) -> Result<(), ApiError> {
+    for (theirs, ours) in NAMES {
+        let Some(value) = object.remove(theirs) else { continue };
+        if object.insert(ours.to_owned(), value).is_some() {
+            let message = format!("`{theirs}` and another field mean `{ours}`");
+            return Err(ApiError::bad("repeated_key", message).param(theirs));
+        }
+    }
+    Ok(())
+}
+
+/// Returns the voice that a job kept, when it has ended.
+async fn kept(server: &Server, caller: &Caller, id: Uuid) -> Result<Json<Value>, ApiError> {
+    let job = results::ended(server, caller, id).await?;
+    let output = results::of(&job, Content::Description).next();
+    let output = output.ok_or_else(|| ApiError::internal("the job has no voice"))?;
+    let mut voice = results::json(server, output).await?;
+    voice["id"] = voice["name"].clone();
+    voice["object"] = "audio.voice".into();
+    voice["created_at"] = (job.ended.unwrap_or(job.created) / 1000).into();
+    voice["job_id"] = job.id.to_string().into();
+    voice["notices"] = json!(job.notices);
+    Ok(Json(voice))
+}
+
+/// Removes a kept voice. With several keys a client removes only what it made itself.
+pub(super) async fn remove(
+    State(server): State<Arc<Server>>,
+    Extension(caller): Extension<Caller>,
+    Path(name): Path<String>,
+) -> Result<Json<Value>, ApiError> {
+    if server.security.keys.len() > 1 && !has_made(&server, &caller, &name).await? {
+        // As for a voice that is not there: names of other clients are not told.
+        return Err(ApiError::from(crate::catalog::no_voice(&name)));
+    }
+    let (catalog, voice) = (server.catalog.clone(), name.clone());
+    tokio::task::spawn_blocking(move || catalog.remove_voice(&voice))
+        .await
+        .map_err(|_| ApiError::internal("the voice cannot be removed"))??;
+    Ok(Json(json!({ "id": name, "object": "audio.voice", "deleted": true })))
+}
+
+/// True if a job of the client made the voice.
+async fn has_made(server: &Server, caller: &Caller, name: &str) -> Result<bool, ApiError> {
+    let mut before = None;
+    loop {
+        let selection = Selection {
+            owner: Some(caller.0.clone()),
+            states: vec![JobState::Done],
+            kinds: vec![Kind::Voice],
+            before,
+            limit: MOST_OF_PAGE,
+            ..Selection::default()
+        };
+        let jobs = server.store.list(selection).await?;
+        if jobs.iter().any(|job| job.request["name"] == name) {
+            return Ok(true);
+        }
+        before = jobs.last().map(|job| job.id);
+        if before.is_none() {
+            return Ok(false);
+        }
+    }
+}

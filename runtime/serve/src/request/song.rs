@@ -1,0 +1,140 @@
+//! Requests for songs, and for words of the language model.
+
+use std::sync::Arc;
+
+use acestep_engine::Notice;
+use acestep_music::{
+    Request,
+    lm::{compose::Ask, constrain::genres::GenreVocabulary},
+};
+use serde_json::{Map, Value};
+
+use super::{flag, text};
+use crate::{error::of, job::JobError};
+
+/// A request for songs.
+#[derive(Debug)]
+pub struct SongRequest {
+    /// The request of the family.
+    pub request: Request,
+    /// Notices about its spelling.
+    pub notices: Vec<Notice>,
+    /// Genres that the language model may name.
+    pub genres: Option<Arc<GenreVocabulary>>,
+    /// True if times of the lines are wanted; by default if the model can tell them.
+    pub lrc: Option<bool>,
+    /// True if times of the lines are wanted as WebVTT too.
+    pub vtt: bool,
+    /// True if scores are wanted.
+    pub score: bool,
+    /// True if latents are wanted.
+    pub latents: bool,
+}
+
+impl SongRequest {
+    /// Reads a JSON object: the fields of a request for songs; the flags `lrc`, `vtt`, `score` and
+    /// `latents` for more results; the list `genres`.
+    ///
+    /// # Errors
+    /// A field that does not exist or has another type.
+    pub fn read(object: &Map<String, Value>) -> Result<Self, JobError> {
+        let mut object = object.clone();
+        let lrc = flag(&mut object, "lrc")?;
+        let [vtt, score, latents] = ["vtt", "score", "latents"]
+            .map(|key| flag(&mut object, key).map(Option::unwrap_or_default));
+        let (vtt, score, latents) = (vtt?, score?, latents?);
+        let genres = genres(object.remove("genres"))?;
+        let (request, notices) = Request::from_object(object).map_err(|error| of(&error))?;
+        Ok(Self { request, notices, genres, lrc, vtt, score, latents })
+    }
+}
+
+/// Reads a list of genres.
+fn genres(value: Option<Value>) -> Result<Option<Arc<GenreVocabulary>>, JobError> {
+    let list = match value {
+        None | Some(Value::Null) => return Ok(None),
+        Some(list) => serde_json::from_value::<Vec<String>>(list).unwrap_or_default(),
+    };
+    let genres = GenreVocabulary::parse(&list.join("\n"));
+    if genres.is_empty() {
+        let message = "`genres` is not a list of genres";
+        let error = JobError::new("bad_value", message).param("genres");
+        return Err(error.hint(r#"send ["lo-fi hip hop", "jazz"]"#));
+    }
+    Ok(Some(Arc::new(genres)))
+}
+
+/// A request for words of the language model.
+#[derive(Debug)]
+pub struct ComposeRequest {
+    /// The task of the language model.
+    pub ask: Ask,
+    /// True if audio codes are wanted too.
+    pub codes: bool,
+    /// The request that it completes.
+    pub song: SongRequest,
+}
+
+impl ComposeRequest {
+    /// Reads a JSON object: `mode` is `plan`, `inspire` or `format`; `no_codes`; the fields of a request
+    /// for songs.
+    ///
+    /// # Errors
+    /// A field that does not exist or has another type.
+    pub fn read(object: &Map<String, Value>) -> Result<Self, JobError> {
+        let mut object = object.clone();
+        let ask = match text(&mut object, "mode")?.as_deref() {
+            None | Some("plan") => Ask::Plan,
+            Some("inspire") => Ask::Inspire,
+            Some("format") => Ask::Format,
+            Some(other) => {
+                let message = format!("`mode: {other}` is not known");
+                let error = JobError::new("bad_value", message).param("mode");
+                return Err(error.hint("plan, inspire or format"));
+            }
+        };
+        let no_codes = flag(&mut object, "no_codes")?.unwrap_or(false);
+        // As on the command line: a plan has codes, the other answers are words.
+        let codes = matches!(ask, Ask::Plan) && !no_codes;
+        Ok(Self { ask, codes, song: SongRequest::read(&object)? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn object(value: &Value) -> &Map<String, Value> {
+        value.as_object().expect("an object")
+    }
+
+    #[test]
+    fn a_plan_has_codes_unless_they_are_not_wanted() {
+        for (request, codes) in [
+            (json!({ "caption": "x" }), true),
+            (json!({ "caption": "x", "no_codes": true }), false),
+            (json!({ "caption": "x", "mode": "format" }), false),
+        ] {
+            assert_eq!(ComposeRequest::read(object(&request)).expect("read").codes, codes);
+        }
+        let wrong = json!({ "caption": "x", "mode": "sing" });
+        let error = ComposeRequest::read(object(&wrong)).expect_err("no mode");
+        assert_eq!(error.param.as_deref(), Some("mode"));
+    }
+
+    #[test]
+    fn genres_are_a_list_with_something_in_it() {
+        let read = |genres: Value| {
+            let request = json!({ "caption": "x", "genres": genres });
+            let read = SongRequest::read(object(&request));
+            read.map(|read| read.genres.is_some()).map_err(|error| error.param)
+        };
+        assert_eq!(read(json!(["jazz", "lo-fi hip hop"])), Ok(true));
+        assert_eq!(read(Value::Null), Ok(false));
+        for wrong in [json!([]), json!(["  "]), json!("jazz"), json!([5]), json!({})] {
+            assert_eq!(read(wrong.clone()), Err(Some("genres".to_owned())), "{wrong}");
+        }
+    }
+}

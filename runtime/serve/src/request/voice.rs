@@ -1,0 +1,76 @@
+//! A request to keep the voice of recordings.
+
+use acestep_session::speech::Fields;
+use serde_json::{Map, Value};
+
+use super::text;
+use crate::job::JobError;
+
+/// Fields of the recordings.
+const KNOWN: [&str; 7] =
+    ["reference", "transcript", "language", "speaker_1", "words_1", "speaker_2", "words_2"];
+
+/// A request to keep the voice of recordings.
+#[derive(Debug)]
+pub struct VoiceRequest {
+    /// The name of the voice.
+    pub name: String,
+    /// The model that makes it.
+    pub model: Option<String>,
+    /// The recordings by the ids of their files, and their words.
+    pub fields: Fields,
+}
+
+impl VoiceRequest {
+    /// Reads a JSON object: `name`, `model`, and `reference` with `transcript` and `language`, or
+    /// `speaker_1`, `words_1`, `speaker_2` and `words_2`.
+    ///
+    /// # Errors
+    /// No name or no recording; an unknown field; a field of another type.
+    pub fn read(object: &Map<String, Value>) -> Result<Self, JobError> {
+        let mut fields = object.clone();
+        fields.retain(|_, value| !value.is_null());
+        let missing = |field: &str, message: &str| JobError::new("missing", message).param(field);
+        let name = text(&mut fields, "name")?;
+        let name = name.ok_or_else(|| missing("name", "the voice has no `name`"))?;
+        let model = text(&mut fields, "model")?;
+        if let Some(other) = fields.keys().find(|field| !KNOWN.contains(&field.as_str())) {
+            let message = format!("a voice takes no `{other}`");
+            let hint = format!("it takes `name`, `model`, {}", KNOWN.join(", "));
+            return Err(JobError::new("unknown_key", message).param(other.as_str()).hint(hint));
+        }
+        if !["reference", "speaker_1"].iter().any(|field| fields.contains_key(*field)) {
+            return Err(missing("reference", "the voice has no recording")
+                .hint("send a file as `reference`, or `speaker_1` for a dialogue model"));
+        }
+        Ok(Self { name, model, fields })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn refused(request: &Value) -> (String, Option<String>) {
+        let object = request.as_object().expect("an object");
+        let error = VoiceRequest::read(object).expect_err("refused");
+        (error.code, error.param)
+    }
+
+    #[test]
+    fn a_voice_needs_a_name_and_a_recording_and_takes_nothing_else() {
+        let good = json!({ "name": "me", "reference": "id", "transcript": null });
+        let read = VoiceRequest::read(good.as_object().expect("an object")).expect("read");
+        assert_eq!((&*read.name, read.fields.len()), ("me", 1));
+        for (request, code, param) in [
+            (json!({ "reference": "id" }), "missing", "name"),
+            (json!({ "name": "me", "transcript": "x" }), "missing", "reference"),
+            (json!({ "name": 5, "reference": "id" }), "bad_value", "name"),
+            (json!({ "name": "me", "reference": "id", "text": "x" }), "unknown_key", "text"),
+        ] {
+            assert_eq!(refused(&request), (code.to_owned(), Some(param.to_owned())), "{request}");
+        }
+    }
+}

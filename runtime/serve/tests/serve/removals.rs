@@ -1,0 +1,192 @@
+//! Removals go to their end when their client goes away in the middle.
+
+use std::{
+    io,
+    path::Path,
+    pin::pin,
+    sync::{Arc, Condvar, Mutex},
+    time::Duration,
+};
+
+use acestep_serve::{
+    http::{self, Security, Server},
+    job::{Kind, NewJob},
+    objects::Elsewhere,
+    store::{Claim, End, File, Found, Has, Lease, Store},
+};
+use axum::{body::Body, extract::Request};
+use serde_json::json;
+use tempfile::TempDir;
+use tokio::{sync::watch, time};
+use tower::ServiceExt;
+use uuid::Uuid;
+
+use crate::support::{Queue, Two};
+
+/// A place whose removals wait until they may go on.
+#[derive(Debug)]
+struct Slow {
+    /// The number of removals that began.
+    begun: watch::Sender<u32>,
+    may_go_on: (Mutex<bool>, Condvar),
+}
+
+impl Slow {
+    fn new() -> Arc<Self> {
+        Arc::new(Self { begun: watch::channel(0).0, may_go_on: Default::default() })
+    }
+
+    fn go_on(&self) {
+        *self.may_go_on.0.lock().expect("no panic") = true;
+        self.may_go_on.1.notify_all();
+    }
+
+    fn wait(&self) {
+        self.begun.send_modify(|number| *number += 1);
+        let guard = self.may_go_on.0.lock().expect("no panic");
+        drop(self.may_go_on.1.wait_while(guard, |may_go_on| !*may_go_on).expect("no panic"));
+    }
+}
+
+impl Elsewhere for Slow {
+    fn put(&self, _: &str, _: &Path) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn put_folder(&self, _: &str, _: &[String], _: &Path) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn get(&self, _: &str, _: &Path) -> io::Result<()> {
+        Err(io::ErrorKind::NotFound.into())
+    }
+
+    fn remove(&self, _: &str) -> io::Result<()> {
+        self.wait();
+        Ok(())
+    }
+
+    fn remove_folder(&self, _: &str) -> io::Result<()> {
+        self.wait();
+        Ok(())
+    }
+
+    fn older_than(&self, _: &str, _: Duration) -> io::Result<Vec<String>> {
+        Ok(Vec::new())
+    }
+}
+
+/// A server without workers, whose files lie in a slow place.
+struct SlowServer {
+    server: Arc<Server>,
+    place: Arc<Slow>,
+    queue: Queue,
+    folder: TempDir,
+    _ending: watch::Sender<bool>,
+}
+
+impl SlowServer {
+    async fn start() -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut queue = Queue::open(folder.path(), None).await;
+        let place = Slow::new();
+        queue.objects = queue.objects.with_far(place.clone());
+        let (_ending, receiver) = watch::channel(false);
+        let Queue { store, objects } = queue.clone();
+        let server = Server::new(store, objects, Arc::new(Two), Security::default(), receiver);
+        Self { server: Arc::new(server), place, queue, folder, _ending }
+    }
+
+    /// Sends a request, goes away in the middle of its first removal, and lets the removal go on.
+    async fn cut(&self, request: Request<Body>) {
+        let mut begun = self.place.begun.subscribe();
+        {
+            let mut answer = pin!(http::router(self.server.clone()).oneshot(request));
+            tokio::select! {
+                answer = &mut answer => panic!("it did not wait: {answer:?}"),
+                begun = begun.wait_for(|&number| number == 1) => drop(begun.expect("a place")),
+            }
+        }
+        self.place.go_on();
+    }
+}
+
+/// Waits until `is_it`.
+async fn soon(what: &str, mut is_it: impl AsyncFnMut() -> bool) {
+    for _ in 0..3000 {
+        if is_it().await {
+            return;
+        }
+        time::sleep(Duration::from_millis(2)).await;
+    }
+    panic!("{what}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn all_files_of_a_refused_request_are_removed() {
+    let slow = SlowServer::start().await;
+    let part = |name: &str, text: &str| {
+        format!("--b\r\nContent-Disposition: form-data; name=\"{name}\"{text}\r\n")
+    };
+    let sound = |name: &str| part(name, "; filename=\"a\"\r\n\r\nsound");
+    let refused = part("request", "\r\n\r\n{\"captoin\":\"x\"}");
+    let form = sound("src_audio") + &sound("reference_audio") + &refused + "--b--\r\n";
+    let post = Request::post("/v1/jobs").header("host", "localhost");
+    let post = post.header("content-type", "multipart/form-data; boundary=b");
+    slow.cut(post.body(form.into()).expect("good")).await;
+    let names = || std::fs::read_dir(slow.folder.path().join("files")).expect("a folder").count();
+    let store = &slow.queue.store;
+    soon("a file stays", async || {
+        names() == 0 && store.files("local".into(), None, 9).await.expect("answered").is_empty()
+    })
+    .await;
+    assert_eq!(*slow.place.begun.borrow(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_is_removed_with_its_description() {
+    let slow = SlowServer::start().await;
+    let id = Uuid::now_v7();
+    let (store, objects) = (&slow.queue.store, &slow.queue.objects);
+    std::fs::write(objects.file(id), "sound").expect("written");
+    let (owner, sha256) = ("local".to_owned(), String::new());
+    let file = File { id, owner, name: "a".into(), bytes: 5, sha256, created: 0 };
+    store.put_file(file).await.expect("stored");
+    let delete = Request::delete(format!("/v1/files/{id}")).header("host", "localhost");
+    slow.cut(delete.body(Body::empty()).expect("good")).await;
+    soon("the description stays", async || store.file(id).await.expect("answered").is_none()).await;
+    assert!(!objects.file(id).exists());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_is_forgotten_with_its_results() {
+    let slow = SlowServer::start().await;
+    let store = &slow.queue.store;
+    let id = ended(&**store).await;
+    let delete = Request::delete(format!("/v1/jobs/{id}?forget=true")).header("host", "localhost");
+    slow.cut(delete.body(Body::empty()).expect("good")).await;
+    soon("the job stays", async || {
+        matches!(store.get(id).await.expect("answered"), Found::Forgotten)
+    })
+    .await;
+}
+
+/// Puts a job into the queue and ends it.
+async fn ended(store: &dyn Store) -> Uuid {
+    let job = NewJob::new(Kind::Generate, None, json!({ "caption": "x" }), "local");
+    let id = store.put(job).await.expect("stored").job.id;
+    let minute = Duration::from_secs(60);
+    let (worker, kinds, has) = ("w".to_owned(), vec![Kind::Generate], Has::all());
+    let claim = Claim {
+        worker: worker.clone(),
+        kinds,
+        has,
+        resident: None,
+        patience: minute,
+        lease: minute,
+    };
+    let attempt = store.claim(claim).await.expect("answered").expect("a job").attempts;
+    let lease = Lease { id, worker, attempt };
+    assert!(store.finish(lease, End::Done(Vec::new())).await.expect("stored"));
+    id
+}
