@@ -1,5 +1,7 @@
 //! CPU kernels on Flex, for operations that its generic implementation does slowly.
 
+#[cfg(target_arch = "x86_64")]
+mod amx;
 mod attention;
 mod cache;
 mod conv;

@@ -96,12 +96,6 @@ fn filter1d(weight: &Taps, geometry: ConvGeometry) -> (Filter<'_>, Reach) {
     (Filter::of(weight, &order), reach)
 }
 
-/// True if the CPU has AMX for bf16.
-#[cfg(target_arch = "x86_64")]
-pub(super) fn has_amx() -> bool {
-    amx::exists()
-}
-
 /// Kernel of [`super::super::Backend::pack_filter`]. Weights that would become f32 stay narrow.
 pub(super) fn pack_filter(weight: FlexTensor, packing: Packing) -> Option<FlexTensor> {
     let Packing { stride, is_transposed, in_any_order } = packing;

@@ -10,7 +10,7 @@
 //! | `avx512` | AVX-512 F, BW, CD, DQ, VL | vectors of 16 numbers |
 //! | `avx512-vnni` | AVX512-VNNI too | products of int8 |
 //! | `avx512-bf16` | AVX512-BF16 too | products, attention, convolutions of bf16 |
-//! | `amx` | AMX-BF16 too, on Linux | convolutions of bf16 |
+//! | `amx` | AMX-BF16 too, on Linux | products of many rows in bf16 and int8, convolutions of bf16 |
 //! | `neon` | those of every 64-bit ARM CPU | vectors of 4 numbers |
 //! | `dotprod`, `bf16`, `i8mm` | the instruction of that name too | none yet |
 //!
@@ -117,7 +117,7 @@ impl CpuLevel {
             Self::Avx512Bf16 => {
                 Self::Avx512Vnni.is_here() && is_x86_feature_detected!("avx512bf16")
             }
-            Self::Amx => Self::Avx512Bf16.is_here() && super::conv::has_amx(),
+            Self::Amx => Self::Avx512Bf16.is_here() && super::amx::exists(),
             Self::Neon | Self::Dotprod | Self::Bf16 | Self::I8mm => false,
         };
         #[cfg(target_arch = "aarch64")]

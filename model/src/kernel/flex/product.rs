@@ -3,13 +3,14 @@
 //! Up to [`MOST_ROWS`] rows, as in decoding, every weight is read once, at memory speed:
 //! [`streamed`]. The sums of a row do not depend on the number of rows, so a batch gives the same
 //! bits as its items alone. More rows, as of a prompt or a song, share panels of weights. They use
-//! `blocked`, or `bytes` for int8, if the CPU has the AVX-512 instruction for the type. At level
-//! `avx2` they use `panels`. Otherwise they use Burn's own product ([`shared`]).
+//! `tiles` for bf16 and int8 at level `amx`, otherwise `blocked`, or `bytes` for int8, if the CPU has the
+//! AVX-512 instruction for the type. At level `avx2` they use `panels`. Otherwise they use Burn's own product
+//! ([`shared`]).
 //!
 //! bf16 weights have half the bytes of f32, int8 weights little more than a quarter. The other
 //! operand is f32, and stays f32 for few rows, but with int8 weights at level `avx2`: there it is
 //! rounded to int16. If the level has an instruction for the weights' type,
-//! many rows are rounded to that type first. So a row among more than
+//! many rows are rounded to that type first; int8 weights and their rows to bf16 at level `amx`. So a row among more than
 //! [`MOST_ROWS`] differs by this rounding from the same row among few. Sums are always f32.
 
 #[cfg(target_arch = "x86_64")]
@@ -21,6 +22,8 @@ mod gradients;
 mod panels;
 mod shared;
 pub(super) mod streamed;
+#[cfg(target_arch = "x86_64")]
+mod tiles;
 #[cfg(target_arch = "x86_64")]
 mod transpose;
 #[cfg(target_arch = "x86_64")]
@@ -104,6 +107,10 @@ fn of_many(inputs: &[f32], weight: &FlexTensor, sizes: [usize; 3]) -> Option<Fle
         }
         DType::BF16 => {
             let weights: &[u16] = values::<bf16>(weight, count).reinterpret_cast();
+            if let Some(tiles) = tiles::Tiles::new() {
+                let rows = tiles::Bf16 { weights, width: sizes[1] };
+                return Some(tiles::product(tiles, inputs, &rows, sizes));
+            }
             match blocked::OfBf16::new() {
                 Some(dot) => Some(blocked::product(dot, inputs, weights, sizes)),
                 None => of_floats_in_panels(inputs, weights, sizes),
@@ -135,6 +142,10 @@ fn of_q8(x: FlexTensor, weight: Q8, sizes: [usize; 3]) -> FlexTensor {
     let inputs: &[f32] = values(&x, rows * width);
     if rows <= MOST_ROWS {
         return streamed::product(inputs, weight.rows().groups(), sizes);
+    }
+    #[cfg(target_arch = "x86_64")]
+    if let Some(tiles) = tiles::Tiles::new() {
+        return tiles::product(tiles, inputs, &tiles::Bytes(weight.rows()), sizes);
     }
     #[cfg(target_arch = "x86_64")]
     if let Some(dot) = bytes::Dot::new() {
@@ -190,16 +201,20 @@ mod tests {
         (eight, tensor(wide))
     }
 
-    /// Returns the effective operand of int8 weights: many rows are rounded like the weights if the
-    /// CPU multiplies bytes, and few rows to int16 at level `avx2`.
-    fn beside_eight(x: Tensor<Flex, 2>) -> Tensor<Flex, 2> {
+    /// Returns the effective operands of int8 weights with the values `wide`. Many rows are rounded like the
+    /// weights if the CPU multiplies bytes, and both to bf16 if it has tiles; few rows to int16 at level
+    /// `avx2`.
+    fn beside_eight(x: Tensor<Flex, 2>, wide: Tensor<Flex, 2>) -> [Tensor<Flex, 2>; 2] {
         #[cfg(target_arch = "x86_64")]
         match x.dims()[0] <= MOST_ROWS {
-            false if bytes::Dot::new().is_some() || is_avx2() => return eight(x).1,
-            true if is_avx2() => return in_int16(x),
+            false if tiles::Tiles::new().is_some() => {
+                return [x, wide].map(|x| x.cast(DType::BF16).cast(DType::F32));
+            }
+            false if bytes::Dot::new().is_some() || is_avx2() => return [eight(x).1, wide],
+            true if is_avx2() => return [in_int16(x), wide],
             _ => {}
         }
-        x
+        [x, wide]
     }
 
     /// Rounds every 32 neighbours of a row to 65,535 steps.
@@ -239,7 +254,8 @@ mod tests {
                 assert_near(ours(&x, &weight), matmul(&x, &weight), allowed);
 
                 let (q8, wide) = eight(weight.clone());
-                assert_near(ours(&x, &q8), matmul(&beside_eight(x.clone()), &wide), allowed);
+                let [rounded, wide] = beside_eight(x.clone(), wide);
+                assert_near(ours(&x, &q8), matmul(&rounded, &wide), allowed);
 
                 let narrow = weight.cast(DType::BF16);
                 let wide = narrow.clone().cast(DType::F32);

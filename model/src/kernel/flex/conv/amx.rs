@@ -6,93 +6,35 @@
 //! Sums have another order than those of [`super::pairs`]. It depends neither on the window nor on
 //! the place in it.
 //!
-//! Source: Intel, "Software Developer's Manual", volume 1, chapter 18; Linux,
-//! `Documentation/arch/x86/xstate.rst`.
+//! Source: Intel, "Software Developer's Manual", volume 1, chapter 18.
 
 /// Lines of words that are multiplied together, and rows of a panel.
 pub(super) const LINES: usize = 16;
 
-#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-pub(super) use x86::{exists, is_here, sums};
+#[cfg(target_arch = "x86_64")]
+pub(super) use x86::{is_here, sums};
 
-#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+#[cfg(target_arch = "x86_64")]
 #[expect(unsafe_code, reason = "the instructions are only in the processors that have them")]
 mod x86 {
-    use std::{
-        arch::{asm, x86_64::__cpuid_count},
-        sync::OnceLock,
-    };
+    use std::arch::asm;
 
     use super::{
         super::tile::{Panel, SAMPLES, Sums, Window},
         LINES,
     };
-    use crate::kernel::flex::level::{self, CpuLevel};
-
-    /// Bytes of a line of the weights, of the window or of the sums within a tile.
-    const BYTES: usize = 64;
+    use crate::kernel::flex::{
+        amx::{LINE, Shapes},
+        level::{self, CpuLevel},
+    };
 
     /// Bytes between the weights that are read and those that are requested. Without requests the
     /// CPU reads half as many weights a second from memory.
     const AHEAD: usize = 8192;
 
-    /// True if the CPU has the instructions and the system permits them.
-    pub(in super::super) fn exists() -> bool {
-        static EXISTS: OnceLock<bool> = OnceLock::new();
-        *EXISTS.get_or_init(|| {
-            let features = features();
-            let [has_bf16, has_tiles] = [22, 24].map(|bit| features >> bit & 1 == 1);
-            has_bf16 && has_tiles && is_permitted()
-        })
-    }
-
     /// True if [`sums`] may be called.
     pub(in super::super) fn is_here() -> bool {
         level::has(CpuLevel::Amx)
-    }
-
-    /// Returns register EDX of leaf 7 of CPUID.
-    #[allow(unused_unsafe, reason = "unsafe in Rust 1.92, and safe in newer ones")]
-    fn features() -> u32 {
-        // SAFETY: every x86-64 CPU has the instruction.
-        unsafe { __cpuid_count(7, 0) }.edx
-    }
-
-    /// Asks the system for the registers of tiles, for all threads.
-    fn is_permitted() -> bool {
-        const ARCH_PRCTL: i64 = 158;
-        const ARCH_REQ_XCOMP_PERM: u64 = 0x1023;
-        const TILES: u64 = 18;
-        let result: i64;
-        // SAFETY: the call changes no memory of this process.
-        unsafe {
-            asm!(
-                "syscall",
-                inlateout("rax") ARCH_PRCTL => result,
-                in("rdi") ARCH_REQ_XCOMP_PERM,
-                in("rsi") TILES,
-                out("rcx") _,
-                out("r11") _,
-                options(nostack),
-            );
-        }
-        result == 0
-    }
-
-    /// Shapes of the tile registers: 0 to 2 are sums, 3 weights, 4 to 6 samples.
-    #[repr(C, align(64))]
-    struct Shapes([u8; 64]);
-
-    impl Shapes {
-        fn of(rows: usize) -> Self {
-            let mut shapes = [0; 64];
-            shapes[0] = 1; // the only palette
-            for tile in 0..7 {
-                shapes[16 + 2 * tile] = BYTES as u8;
-                shapes[48 + tile] = if tile < 4 { rows } else { LINES } as u8;
-            }
-            Self(shapes)
-        }
     }
 
     /// [`super::super::tile::sums`] of a panel `[blocks of lines, taps, rows, 16 lines]`.
@@ -111,7 +53,9 @@ mod x86 {
             && panel.words.len() == blocks * taps * rows * LINES
             && last + (taps - 1) * step + SAMPLES <= words.len();
         assert!(is_here() && is_whole && (1..=LINES.min(to.len())).contains(&rows));
-        let shapes = Shapes::of(rows);
+        // 0 to 2 are sums, 3 weights, 4 to 6 samples.
+        let [few, all] = [rows as u8, LINES as u8];
+        let shapes = Shapes::of([few, few, few, few, all, all, all, all]);
         // SAFETY: the assertion above checked that the CPU has the instructions and that words and
         // weights are as many as are read; `to` has as many rows as are written.
         unsafe {
@@ -150,10 +94,10 @@ mod x86 {
                 "tilerelease",
                 taps = in(reg) taps,
                 // The shapes, then a counter.
-                tap = inout(reg) shapes.0.as_ptr() => _,
+                tap = inout(reg) &raw const shapes => _,
                 weights = inout(reg) panel.words.as_ptr() => _,
-                stride = inout(reg) BYTES => _,
-                size = in(reg) rows * BYTES,
+                stride = inout(reg) LINE => _,
+                size = in(reg) rows * LINE,
                 block = inout(reg) words.as_ptr().add(start) => _,
                 x = out(reg) _,
                 width = in(reg) width * 4,
@@ -169,20 +113,12 @@ mod x86 {
     }
 }
 
-#[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
-#[cfg(target_arch = "x86_64")]
-pub(super) use nowhere::exists;
-#[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
+#[cfg(not(target_arch = "x86_64"))]
 pub(super) use nowhere::{is_here, sums};
 
-#[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
+#[cfg(not(target_arch = "x86_64"))]
 mod nowhere {
     use super::super::tile::{Panel, Sums, Window};
-
-    #[cfg(target_arch = "x86_64")]
-    pub(in super::super) fn exists() -> bool {
-        false
-    }
 
     pub(in super::super) fn is_here() -> bool {
         false

@@ -9,6 +9,11 @@ pub(in crate::kernel::flex) struct Vector(pub(super) [u32; LANES]);
 
 impl Vector {
     pub(in crate::kernel::flex) const ZERO: Self = Self([0; LANES]);
+
+    /// Two numbers of bf16 a word.
+    pub(in crate::kernel::flex) fn of(numbers: [u16; 2 * LANES]) -> Self {
+        Self(pulp::bytemuck::cast(numbers))
+    }
 }
 
 /// Maximum number of vectors of a group: with this many sums for each of
