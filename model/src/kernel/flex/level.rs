@@ -6,7 +6,7 @@
 //! |---|---|---|
 //! | `portable` | those of every CPU | |
 //! | `avx2` | AVX2, FMA, F16C | vectors of 8 numbers; int8 in pairs |
-//! | `avx2-vnni` | AVX-VNNI too | none yet |
+//! | `avx2-vnni` | AVX-VNNI too | products of int8 |
 //! | `avx512` | AVX-512 F, BW, CD, DQ, VL | vectors of 16 numbers |
 //! | `avx512-vnni` | AVX512-VNNI too | products of int8 |
 //! | `avx512-bf16` | AVX512-BF16 too | products, attention, convolutions of bf16 |

@@ -4,13 +4,14 @@
 //! [`streamed`]. The sums of a row do not depend on the number of rows, so a batch gives the same
 //! bits as its items alone. More rows, as of a prompt or a song, share panels of weights. They use
 //! `tiles` for bf16 and int8 at level `amx`, otherwise `blocked`, or `bytes` for int8, if the CPU has the
-//! AVX-512 instruction for the type. At level `avx2` they use `panels`. Otherwise they use Burn's own product
-//! ([`shared`]).
+//! AVX-512 instruction for the type. At levels `avx2` and `avx2-vnni` they use `panels`. Otherwise they use
+//! Burn's own product ([`shared`]).
 //!
 //! bf16 weights have half the bytes of f32, int8 weights little more than a quarter. The other
-//! operand is f32, and stays f32 for few rows, but with int8 weights at level `avx2`: there it is
-//! rounded to int16. If the level has an instruction for the weights' type,
-//! many rows are rounded to that type first; int8 weights and their rows to bf16 at level `amx`. So a row among more than
+//! operand is f32, and stays f32 for few rows, but with int8 weights at levels `avx2` and `avx2-vnni`:
+//! there it is rounded to int16. If the level has an instruction for the weights' type,
+//! many rows are rounded to that type first; int8 weights and their rows to bf16 at level `amx`. So a row
+//! among more than
 //! [`MOST_ROWS`] differs by this rounding from the same row among few. Sums are always f32.
 
 #[cfg(target_arch = "x86_64")]
@@ -44,6 +45,8 @@ use streamed::Weight;
 
 #[cfg(target_arch = "x86_64")]
 use super::level::{self, CpuLevel};
+#[cfg(target_arch = "x86_64")]
+use panels::integers::{Integers, pairs::Pairs, quads::Quads};
 
 /// Maximum number of rows for which weights are read once, in memory order.
 pub(super) const MOST_ROWS: usize = 16;
@@ -131,7 +134,7 @@ fn of_floats_in_panels<T: panels::floats::Number>(
     is_avx2().then(|| panels::product(&floats, inputs, sizes))
 }
 
-/// True if the level in use is AVX2 without AVX-512.
+/// True if the level in use has AVX2 without AVX-512.
 #[cfg(target_arch = "x86_64")]
 fn is_avx2() -> bool {
     level::has(CpuLevel::Avx2) && !level::has(CpuLevel::Avx512)
@@ -152,8 +155,13 @@ fn of_q8(x: FlexTensor, weight: Q8, sizes: [usize; 3]) -> FlexTensor {
         return bytes::product(dot, inputs, weight.rows(), sizes);
     }
     #[cfg(target_arch = "x86_64")]
-    if let Some(pairs) = panels::pairs::Pairs::of(weight.rows()).filter(|_| is_avx2()) {
-        return panels::product(&pairs, inputs, sizes);
+    if is_avx2() {
+        if let Some(quads) = Quads::new() {
+            return panels::product(&Integers::of(weight.rows(), quads), inputs, sizes);
+        }
+        if let Some(pairs) = Pairs::new() {
+            return panels::product(&Integers::of(weight.rows(), pairs), inputs, sizes);
+        }
     }
     shared::product(x, Matrix::Q8(weight))
 }
@@ -361,6 +369,24 @@ mod tests {
                 assert!(sums.iter().all(|sum| sum.is_nan() == (row == 30)), "row {row}");
             }
         });
+    }
+
+    /// The sums of a block are the same integers, from words of two numbers and of four.
+    #[test]
+    #[cfg(target_arch = "x86_64")]
+    fn int8_is_the_same_to_the_bit_with_and_without_avx_vnni() {
+        let (x, (weight, _)) = (random([40, 200]), eight(random([50, 200])));
+        for rows in [3, 40] {
+            let found = std::sync::Mutex::new(Vec::new());
+            at_every_level(|| {
+                if is_avx2() {
+                    let product = values(ours(&x.clone().narrow(0, 0, rows), &weight));
+                    found.lock().expect("no panic").push(product);
+                }
+            });
+            let found = found.into_inner().expect("no panic");
+            assert!(found.windows(2).all(|pair| pair[0] == pair[1]), "{rows} rows");
+        }
     }
 
     /// The path without instructions for bytes and for bf16.

@@ -1,4 +1,4 @@
-//! The product of many rows at level `avx2`, which has no dot product for a narrow type.
+//! The product of many rows at levels `avx2` and `avx2-vnni`, with vectors of 8 lanes.
 //!
 //! ```text
 //! x, packed               -> groups of sixteen rows, side by side       \
@@ -12,12 +12,12 @@
 //! While a step is multiplied, the weights of the next one are sent for: its rows are too short for the
 //! CPU to do so.
 //!
-//! [`floats`] multiplies f32, and bf16 as f32, which is exact. [`pairs`] multiplies int8.
+//! [`floats`] multiplies f32, and bf16 as f32, which is exact. [`integers`] multiplies int8.
 //!
 //! Source: Goto & van de Geijn 2008, "Anatomy of High-Performance Matrix Multiplication".
 
 pub(super) mod floats;
-pub(super) mod pairs;
+pub(super) mod integers;
 
 use std::ops::Range;
 

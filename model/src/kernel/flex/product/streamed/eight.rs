@@ -1,8 +1,8 @@
 //! Int8 rows, in the layout of [`super::super::super::eight`].
 //!
 //! A byte becomes the lowest byte of an f32 between 2^23 and 2^24, where floats are 1 apart.
-//! Subtracting 2^23 + 128 leaves the number exactly. At level `avx2` both are multiplied as int16:
-//! `pairs`.
+//! Subtracting 2^23 + 128 leaves the number exactly. At levels `avx2` and `avx2-vnni` both are
+//! multiplied as int16: `pairs`.
 
 #[cfg(target_arch = "x86_64")]
 mod pairs;
