@@ -52,23 +52,15 @@ impl<B: Backend> Conv1d<B> {
         Self { bias, ..Self::init(channels, kernel, geometry, device) }
     }
 
-    /// Returns it with prepacked weights, see [`kernel::pack_filter`].
+    /// Returns it with prepacked weights, with sums in the order that is fastest, see
+    /// [`kernel::pack_filter`].
     pub(crate) fn prepacked(self) -> Self {
-        self.packed(false)
-    }
-
-    /// [`Self::prepacked`] with sums in the order that is fastest.
-    pub(crate) fn prepacked_in_any_order(self) -> Self {
-        self.packed(true)
-    }
-
-    fn packed(self, in_any_order: bool) -> Self {
         let ConvGeometry { stride, dilation, groups, .. } = self.geometry;
         // The reference computes these, and it cannot read packed weights.
         if groups > 1 || stride > 1 && dilation > 1 {
             return self;
         }
-        let packing = Packing { stride, is_transposed: false, in_any_order };
+        let packing = Packing { stride, is_transposed: false, in_any_order: true };
         Self { weight: self.weight.prepacked(packing), ..self }
     }
 
@@ -145,23 +137,15 @@ impl<B: Backend> ConvTranspose1d<B> {
         }
     }
 
-    /// Returns it with prepacked weights, see [`kernel::pack_filter`].
+    /// Returns it with prepacked weights, with sums in the order that is fastest, see
+    /// [`kernel::pack_filter`].
     pub(crate) fn prepacked(self) -> Self {
-        self.packed(false)
-    }
-
-    /// [`Self::prepacked`] with sums in the order that is fastest.
-    pub(crate) fn prepacked_in_any_order(self) -> Self {
-        self.packed(true)
-    }
-
-    fn packed(self, in_any_order: bool) -> Self {
         let ConvGeometry { stride, dilation, groups, .. } = self.geometry;
         // The reference computes these, and it cannot read packed weights.
         if groups > 1 || dilation > 1 {
             return self;
         }
-        let packing = Packing { stride, is_transposed: true, in_any_order };
+        let packing = Packing { stride, is_transposed: true, in_any_order: true };
         Self { weight: self.weight.prepacked(packing), ..self }
     }
 

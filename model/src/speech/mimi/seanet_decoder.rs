@@ -73,13 +73,13 @@ impl<B: Backend> SeaNetDecoder<B> {
     /// Returns it with prepacked filters.
     pub(super) fn prepacked(self) -> Self {
         let stage = |stage: Stage<B>| Stage {
-            conv: stage.conv.prepacked_in_any_order(),
-            unit: stage.unit.map(Conv1d::prepacked_in_any_order),
+            conv: stage.conv.prepacked(),
+            unit: stage.unit.map(Conv1d::prepacked),
         };
         Self {
-            conv_in: self.conv_in.prepacked_in_any_order(),
+            conv_in: self.conv_in.prepacked(),
             stages: self.stages.into_iter().map(stage).collect(),
-            conv_out: self.conv_out.prepacked_in_any_order(),
+            conv_out: self.conv_out.prepacked(),
         }
     }
 

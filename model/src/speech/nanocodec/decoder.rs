@@ -75,9 +75,9 @@ impl<B: Backend> Decoder<B> {
     /// [`kernel::pack_filter`](crate::kernel::pack_filter). The result cannot be cast or saved.
     pub fn prepacked(self) -> Self {
         Self {
-            pre_conv: self.pre_conv.prepacked_in_any_order(),
+            pre_conv: self.pre_conv.prepacked(),
             res_layers: self.res_layers.into_iter().map(Chains::prepacked).collect(),
-            post_conv: self.post_conv.prepacked_in_any_order(),
+            post_conv: self.post_conv.prepacked(),
             ..self
         }
     }

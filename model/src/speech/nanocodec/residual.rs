@@ -68,8 +68,8 @@ impl<B: Backend> Chains<B> {
     /// Returns it with prepacked filters.
     pub(super) fn prepacked(self) -> Self {
         let block = |block: Block<B>| Block {
-            input_conv: block.input_conv.prepacked_in_any_order(),
-            skip_conv: block.skip_conv.prepacked_in_any_order(),
+            input_conv: block.input_conv.prepacked(),
+            skip_conv: block.skip_conv.prepacked(),
             ..block
         };
         let chain = |chain: Chain<B>| Chain {

@@ -70,13 +70,13 @@ impl<B: Backend> Block<B> {
 
     pub(super) fn prepacked(self) -> Self {
         let unit = |unit: ResidualUnit<B>| ResidualUnit {
-            conv1: unit.conv1.prepacked_in_any_order(),
-            conv2: unit.conv2.prepacked_in_any_order(),
+            conv1: unit.conv1.prepacked(),
+            conv2: unit.conv2.prepacked(),
             ..unit
         };
         Self {
             snake: self.snake,
-            conv: self.conv.prepacked_in_any_order(),
+            conv: self.conv.prepacked(),
             units: self.units.into_iter().map(unit).collect(),
         }
     }

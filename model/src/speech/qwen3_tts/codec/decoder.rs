@@ -75,11 +75,11 @@ impl<B: Backend> Decoder<B> {
     /// [`kernel::pack_filter`](crate::kernel::pack_filter). The result cannot be cast or saved.
     pub fn prepacked(self) -> Self {
         Self {
-            pre_conv: self.pre_conv.prepacked_in_any_order(),
+            pre_conv: self.pre_conv.prepacked(),
             upsample: self.upsample.into_iter().map(Upsample::prepacked).collect(),
-            conv_in: self.conv_in.prepacked_in_any_order(),
+            conv_in: self.conv_in.prepacked(),
             blocks: self.blocks.into_iter().map(Block::prepacked).collect(),
-            conv_out: self.conv_out.prepacked_in_any_order(),
+            conv_out: self.conv_out.prepacked(),
             ..self
         }
     }

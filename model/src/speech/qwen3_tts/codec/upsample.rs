@@ -82,7 +82,7 @@ impl<B: Backend> Upsample<B> {
     }
 
     pub(super) fn prepacked(self) -> Self {
-        Self { conv: self.conv.prepacked_in_any_order(), ..self }
+        Self { conv: self.conv.prepacked(), ..self }
     }
 
     /// # Shapes
