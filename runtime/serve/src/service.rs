@@ -324,3 +324,37 @@ async fn watch_worker(
         let _ = child.kill().await;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http::Key;
+
+    #[test]
+    fn an_address_of_a_network_needs_a_key_or_a_server_that_is_open() {
+        let is_served = |address: &str, keys: Vec<Key>, is_open| {
+            let service = Service {
+                address: address.parse().expect("an address"),
+                data_dir: PathBuf::new(),
+                queue: None,
+                security: Security { keys, ..Security::default() },
+                is_open,
+                limits: Limits::default(),
+                retention: Retention::default(),
+                worker: None,
+                device: None,
+                drain: Duration::ZERO,
+                version: "",
+            };
+            service.check().is_ok()
+        };
+        for own in ["127.0.0.1:8001", "127.9.9.9:1", "[::1]:8001"] {
+            assert!(is_served(own, Vec::new(), false), "{own}");
+        }
+        for network in ["0.0.0.0:8001", "192.168.1.5:8001", "[::]:8001", "[fd00::5]:8001"] {
+            assert!(!is_served(network, Vec::new(), false), "{network}");
+            assert!(is_served(network, vec![Key::new("ann", "secret")], false), "{network}");
+            assert!(is_served(network, Vec::new(), true), "{network}");
+        }
+    }
+}
