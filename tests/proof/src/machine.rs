@@ -37,7 +37,10 @@ pub(crate) fn describe(device: Device) -> Machine {
     system.refresh_memory();
     system.refresh_cpu_all();
     let brand = system.cpus().first().map_or("", |cpu| cpu.brand()).trim();
-    let processor = with_generation(brand, generation());
+    let processor = match generation_of_intel() {
+        Some(generation) => intel(brand, generation),
+        None => with_generation(brand, generation()),
+    };
     let card = card(device, &Listing::of(device), &processor);
     Machine {
         device: device.to_string(),
@@ -70,6 +73,31 @@ fn generation() -> Option<&'static str> {
         return Some("Zen 3");
     }
     None
+}
+
+/// Returns the generation of a server CPU of Intel, as Linux numbers it.
+fn generation_of_intel() -> Option<&'static str> {
+    let text = std::fs::read_to_string("/proc/cpuinfo").ok()?;
+    let value = |key: &str| {
+        let values = text.lines().filter_map(|line| line.split_once(':'));
+        values.filter(|(name, _)| name.trim() == key).map(|(_, value)| value.trim()).next()
+    };
+    if (value("vendor_id"), value("cpu family")) != (Some("GenuineIntel"), Some("6")) {
+        return None;
+    }
+    match value("model")? {
+        "106" => Some("Ice Lake"),
+        "143" => Some("Sapphire Rapids"),
+        "207" => Some("Emerald Rapids"),
+        "173" => Some("Granite Rapids"),
+        _ => None,
+    }
+}
+
+/// Returns the short name of a CPU of Intel with its generation.
+fn intel(brand: &str, generation: &str) -> String {
+    let brand = brand.replace("(R)", "").replace(" Processor", "");
+    format!("{brand}, {generation}")
 }
 
 #[derive(Debug, Default, PartialEq)]
@@ -186,5 +214,11 @@ mod tests {
         assert_eq!(with_generation("AMD EPYC", Some("Zen 5")), "AMD EPYC, Zen 5");
         assert_eq!(with_generation("AMD EPYC", None), "AMD EPYC");
         assert_eq!(with_generation("Intel(R) Xeon(R)", Some("Zen 4")), "Intel(R) Xeon(R)");
+    }
+
+    #[test]
+    fn a_cpu_of_intel_has_a_short_name() {
+        let name = intel("Intel(R) Xeon(R) Processor", "Emerald Rapids");
+        assert_eq!(name, "Intel Xeon, Emerald Rapids");
     }
 }

@@ -23,8 +23,8 @@ pub(crate) fn markdown(runs: &[Results], peers: &[Peer]) -> String {
     let limits = Limits::of(runs);
     let mut text = about(runs, &limits);
     if runs.iter().any(Results::was_busy) {
-        text += "**Other programs ran at the same time**: times are longer than this program's \
-                 own.\n\n";
+        text += "**The load average before was above 0.5**: other programs, or an earlier run of \
+                 this one, may have made times longer.\n\n";
     }
     let mut songs: Vec<(&Preset, f64)> = Vec::new();
     for run in runs {

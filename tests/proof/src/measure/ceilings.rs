@@ -119,7 +119,7 @@ pub(crate) struct Registers {
     pub(crate) f32_flop_per_s: f64,
     /// The same for bf16 pairs summed in f32; `None` if the CPU has no AVX512-BF16.
     pub(crate) bf16_flop_per_s: Option<f64>,
-    /// The same for bytes summed in 32 bits; `None` if the CPU has no AVX512-VNNI.
+    /// The same for bytes summed in 32 bits; `None` without an instruction for them.
     pub(crate) int8_op_per_s: Option<f64>,
 }
 

@@ -168,12 +168,10 @@ mod dots {
 
     /// `vpdpbusd`, or `vpmaddwd` and an addition where kernels multiply int8 in pairs.
     pub(crate) fn int8() -> Option<f64> {
-        if cpu_level() >= CpuLevel::Avx512Vnni {
-            bytes()
-        } else if (CpuLevel::Avx2..CpuLevel::Avx512).contains(&cpu_level()) {
-            pairs()
-        } else {
-            None
+        match cpu_level() {
+            CpuLevel::Avx2 => pairs(),
+            CpuLevel::Avx2Vnni => quads(),
+            _ => bytes(),
         }
     }
 
@@ -203,7 +201,30 @@ mod dots {
         has.then(|| per_s(|rounds| unsafe { dots(rounds) }))
     }
 
-    /// `vpdpbusd`: four products per lane.
+    /// `vpdpbusd` of AVX-VNNI: four products per lane.
+    fn quads() -> Option<f64> {
+        const LANES: usize = 8;
+
+        #[target_feature(enable = "avx2,avxvnni")]
+        fn dots(rounds: usize) -> f64 {
+            let [a, b] = black_box([1, 2]).map(|x| _mm256_set1_epi8(x));
+            let mut sums: [__m256i; CHAINS] =
+                std::array::from_fn(|chain| _mm256_set1_epi32(black_box(chain as i32)));
+            for _ in 0..rounds {
+                for sum in &mut sums {
+                    *sum = _mm256_dpbusd_avx_epi32(*sum, a, b);
+                }
+            }
+            black_box(sums);
+            (rounds * CHAINS * LANES * 8) as f64
+        }
+        let has = cpu_level() >= CpuLevel::Avx2Vnni;
+        #[expect(unsafe_code, reason = "the compiler cannot see what the processor has")]
+        // SAFETY: the CPU has both instruction sets that `dots` uses, as checked above.
+        has.then(|| per_s(|rounds| unsafe { dots(rounds) }))
+    }
+
+    /// `vpdpbusd` of AVX-512: four products per lane.
     fn bytes() -> Option<f64> {
         #[target_feature(enable = "avx512f,avx512vnni")]
         fn dots(rounds: usize) -> f64 {
