@@ -32,12 +32,12 @@ impl super::Words<WORDS> for Pairs {
     fn of_weights(group: &eight::Group) -> [[i32; WORDS]; BLOCKS] {
         let (words, _) = eight::parts(group);
         let mut pairs = [[0; WORDS]; BLOCKS];
-        for block in 0..BLOCKS {
+        for (block, pairs) in pairs.iter_mut().enumerate() {
             for i in 0..WORDS {
                 let [low, high] = [words[i], words[i + WORDS]];
                 let low = (low >> (8 * block) & 0xff).wrapping_sub(ZERO) & 0xffff;
                 let high = (high >> (8 * block) & 0xff).wrapping_sub(ZERO) << 16;
-                pairs[block][i] = (low | high) as i32;
+                pairs[i] = (low | high) as i32;
             }
         }
         pairs
