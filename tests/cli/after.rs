@@ -1,8 +1,11 @@
 //! Outputs beside the song: LRC, WebVTT, scores, pictures.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::{Place, Run};
+use crate::{
+    Place, Run,
+    serve::{Server, id},
+};
 
 const SONG: [&str; 3] = ["rain", "--lyrics", "[Verse]\nIt rains\non the roof"];
 
@@ -39,6 +42,25 @@ fn lrc_vtt_and_a_picture_stand_beside_the_song() {
     std::fs::remove_file(place.path("song.wav")).expect("removed");
     place.tiny(&named(&["--lrc"])).failed(1).says("song.lrc");
     assert!(!place.path("song.wav").exists());
+}
+
+#[test]
+fn a_server_has_the_same_lines_and_a_picture() {
+    let place = Place::new();
+    place.tiny(&named(&["--lrc", "--plot", "--output-vtt", "words.vtt"])).succeeded();
+    let server = Server::start(&place, &[]);
+    let request = json!({
+        "caption": SONG[0], "lyrics": SONG[2], "seed": 7, "thinking": false, "duration": 1,
+        "lrc": true, "vtt": true, "plot": true,
+    });
+    let job = server.submit("?wait=500", &json!({ "request": request }));
+    assert_eq!(job["state"], "done", "{job:#}");
+    let sent = |name: &str| server.get(&format!("/v1/jobs/{}/outputs/{name}", id(&job)));
+    for (name, own) in [("1.lrc", "song.lrc"), ("1.vtt", "words.vtt")] {
+        assert!(sent(name) == place.read(own), "{name}");
+    }
+    // Its title is the caption, and that of the command line the name of the file.
+    assert!(is_png(&sent("1.png")));
 }
 
 #[test]

@@ -31,7 +31,7 @@ impl Drop for Server {
 
 impl Server {
     /// Starts a server of the tiny models in the folder `data`, on a free port.
-    fn start(place: &Place, more: &[&str]) -> Self {
+    pub(crate) fn start(place: &Place, more: &[&str]) -> Self {
         let args = ["serve", "--port", "0", "--data-dir", "data", "--model", "tiny"];
         Self::run(place.command(&[&args, more].concat()))
     }

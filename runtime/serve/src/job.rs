@@ -292,6 +292,10 @@ pub enum Content {
     Description,
     /// Smallest and largest samples for a picture of the waveform, as JSON.
     Peaks,
+    /// A picture of the waveform and its lines, as PNG.
+    Plot,
+    /// The answer of the language model, word for word.
+    Text,
 }
 
 /// A result: a file.

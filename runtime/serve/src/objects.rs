@@ -301,6 +301,7 @@ pub fn media_type(name: &str) -> &'static str {
         Some("flac") => "audio/flac",
         Some("opus") => "audio/ogg",
         Some("json") => "application/json",
+        Some("png") => "image/png",
         Some("srt") => "application/x-subrip",
         Some("vtt") => "text/vtt; charset=utf-8",
         Some("lrc" | "txt") => "text/plain; charset=utf-8",

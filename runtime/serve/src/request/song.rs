@@ -25,6 +25,8 @@ pub struct SongRequest {
     pub lrc: Option<bool>,
     /// True if times of the lines are wanted as WebVTT too.
     pub vtt: bool,
+    /// True if a picture of the waveform is wanted.
+    pub plot: bool,
     /// True if scores are wanted.
     pub score: bool,
     /// True if latents are wanted.
@@ -32,20 +34,20 @@ pub struct SongRequest {
 }
 
 impl SongRequest {
-    /// Reads a JSON object: the fields of a request for songs; the flags `lrc`, `vtt`, `score` and
-    /// `latents` for more results; the list `genres`.
+    /// Reads a JSON object: the fields of a request for songs; the flags `lrc`, `vtt`, `plot`, `score`
+    /// and `latents` for more results; the list `genres`.
     ///
     /// # Errors
     /// A field that does not exist or has another type.
     pub fn read(object: &Map<String, Value>) -> Result<Self, JobError> {
         let mut object = object.clone();
         let lrc = flag(&mut object, "lrc")?;
-        let [vtt, score, latents] = ["vtt", "score", "latents"]
-            .map(|key| flag(&mut object, key).map(Option::unwrap_or_default));
-        let (vtt, score, latents) = (vtt?, score?, latents?);
+        let mut wants = |key| flag(&mut object, key).map(Option::unwrap_or_default);
+        let (vtt, plot) = (wants("vtt")?, wants("plot")?);
+        let (score, latents) = (wants("score")?, wants("latents")?);
         let genres = genres(object.remove("genres"))?;
         let (request, notices) = Request::from_object(object).map_err(|error| of(&error))?;
-        Ok(Self { request, notices, genres, lrc, vtt, score, latents })
+        Ok(Self { request, notices, genres, lrc, vtt, plot, score, latents })
     }
 }
 
@@ -76,14 +78,26 @@ pub struct ComposeRequest {
 }
 
 impl ComposeRequest {
-    /// Reads a JSON object: `mode` is `plan`, `inspire` or `format`; `no_codes`; the fields of a request
-    /// for songs.
+    /// Reads a JSON object: `mode` is `plan`, `inspire` or `format`; or `system` and `user`, an instruction
+    /// of the client's own and its input; `no_codes`; the fields of a request for songs.
     ///
     /// # Errors
-    /// A field that does not exist or has another type.
+    /// A field that does not exist or has another type; half of an instruction.
     pub fn read(object: &Map<String, Value>) -> Result<Self, JobError> {
         let mut object = object.clone();
-        let ask = match text(&mut object, "mode")?.as_deref() {
+        let mode = text(&mut object, "mode")?;
+        let own = (text(&mut object, "system")?, text(&mut object, "user")?);
+        let bad = |key, message: &str| JobError::new("conflict", message).param(key);
+        let ask = match mode.as_deref() {
+            Some(_) if own != (None, None) => {
+                return Err(bad("mode", "an instruction of your own has no `mode`"));
+            }
+            None if own != (None, None) => {
+                let (Some(system), Some(user)) = own else {
+                    return Err(bad("system", "send both `system` and `user`"));
+                };
+                Ask::Custom { system, user }
+            }
             None | Some("plan") => Ask::Plan,
             Some("inspire") => Ask::Inspire,
             Some("format") => Ask::Format,
@@ -95,7 +109,7 @@ impl ComposeRequest {
         };
         let no_codes = flag(&mut object, "no_codes")?.unwrap_or(false);
         // As on the command line: a plan has codes, the other answers are words.
-        let codes = matches!(ask, Ask::Plan) && !no_codes;
+        let codes = matches!(ask, Ask::Plan | Ask::Custom { .. }) && !no_codes;
         Ok(Self { ask, codes, song: SongRequest::read(&object)? })
     }
 }
@@ -119,9 +133,16 @@ mod tests {
         ] {
             assert_eq!(ComposeRequest::read(object(&request)).expect("read").codes, codes);
         }
-        let wrong = json!({ "caption": "x", "mode": "sing" });
-        let error = ComposeRequest::read(object(&wrong)).expect_err("no mode");
-        assert_eq!(error.param.as_deref(), Some("mode"));
+        for (wrong, param) in [
+            (json!({ "caption": "x", "mode": "sing" }), "mode"),
+            (json!({ "system": "sing", "user": "la", "mode": "plan" }), "mode"),
+            (json!({ "system": "sing" }), "system"),
+        ] {
+            let error = ComposeRequest::read(object(&wrong)).expect_err("a wrong task");
+            assert_eq!(error.param.as_deref(), Some(param));
+        }
+        let own = ComposeRequest::read(object(&json!({ "system": "sing", "user": "la" })));
+        assert!(matches!(own.expect("read").ask, Ask::Custom { user, .. } if user == "la"));
     }
 
     #[test]

@@ -127,6 +127,9 @@ impl<B: Backend> Networked<'_, B> {
         notify(task.observe, std::mem::take(&mut composed.changes));
         let text = request.to_json();
         sinks::file(task, 1, Content::Request, "1.request.json", text.as_bytes())?;
+        if !composed.text.is_empty() {
+            sinks::file(task, 1, Content::Text, "1.text.txt", composed.text.as_bytes())?;
+        }
         Ok(())
     }
 

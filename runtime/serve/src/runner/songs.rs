@@ -72,7 +72,7 @@ impl<B: Backend> Networked<'_, B> {
     /// Makes the songs of a request.
     pub(super) fn generate(&mut self, task: &mut Task<'_>) -> Result<(), Failed> {
         let object = task.job.request.as_object().cloned().unwrap_or_default();
-        let SongRequest { mut request, mut notices, genres, lrc, vtt, score, latents } =
+        let SongRequest { mut request, mut notices, genres, lrc, vtt, plot, score, latents } =
             SongRequest::read(&object)?;
         let sent = request.clone();
         with_places(&mut request, task.objects)?;
@@ -124,7 +124,7 @@ impl<B: Backend> Networked<'_, B> {
         songs_with(&[(&resolved, &hearing)], None, &held.networks, &mut |_, rendered| {
             found = rendered.map_err(Failed::from).and_then(|rendered| {
                 let songs = Results { task: &mut *task, resolved: &resolved, sent: &sent };
-                songs.write(rendered, &encoding, More { latents, vtt })
+                songs.write(rendered, &encoding, More { latents, vtt, plot })
             });
             Ok(())
         })?;
@@ -193,6 +193,7 @@ fn as_sent(resolved: &Resolved, sent: &Request) -> Value {
 struct More {
     latents: bool,
     vtt: bool,
+    plot: bool,
 }
 
 /// The results of a job, to be written.
@@ -231,12 +232,19 @@ impl Results<'_, '_> {
             sinks::file(task, track, Content::Request, &name, text.as_bytes())?;
         }
         let found = Found::of(aligned)?;
-        if resolved.setup.wants.extras.lines {
-            for (index, song) in songs.iter().enumerate() {
-                let track = index as u32 + 1;
-                for kind in ["lrc", "vtt"].into_iter().take(1 + usize::from(more.vtt)) {
-                    let Some(bytes) = found.file(kind, index, song, "")? else { continue };
-                    sinks::file(task, track, Content::Lrc, &format!("{track}.{kind}"), &bytes)?;
+        let caption = sent.words.caption.as_deref().unwrap_or_default();
+        let kinds = [
+            ("lrc", "lrc", resolved.setup.wants.extras.lines, Content::Lrc),
+            ("vtt", "vtt", more.vtt, Content::Lrc),
+            ("plot", "png", more.plot, Content::Plot),
+        ];
+        for (index, song) in songs.iter().enumerate() {
+            let track = index as u32 + 1;
+            for (kind, extension, _, content) in
+                kinds.iter().filter(|(_, _, is_wanted, _)| *is_wanted)
+            {
+                if let Some(bytes) = found.file(kind, index, song, caption)? {
+                    sinks::file(task, track, *content, &format!("{track}.{extension}"), &bytes)?;
                 }
             }
         }
