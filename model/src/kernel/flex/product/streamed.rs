@@ -1,7 +1,8 @@
 //! Products of few rows, with weights read in memory order.
 //!
 //! Weights are read once and converted to f32 in registers, which is exact; `x` stays f32:
-//! [`plain`], [`eight`]. The CPU alone does not ask for them early enough: [`ahead`].
+//! [`plain`], [`eight`]. With int8 weights some levels multiply integers. The CPU alone does not ask for
+//! weights early enough: [`ahead`].
 
 mod ahead;
 mod eight;
@@ -145,8 +146,9 @@ impl<W: Weight> WithSimd for WorkItem<'_, W> {
                         W::tile::<S, TOGETHER, 1>(simd, weights, x, lines, &mut sums[done..]);
                         1
                     }
-                    // With 16 registers there are too few for the sums of all.
-                    (TOGETHER, _) if S::REGISTER_COUNT < 32 => {
+                    // With 16 registers there are too few for the sums of all; and vectors of 4 need twice
+                    // as many sums, so that none is waited for.
+                    (TOGETHER, _) if S::REGISTER_COUNT < 32 || S::F32_LANES == 4 => {
                         for half in [0, TOGETHER / 2] {
                             let sums = &mut sums[half * rows + done..];
                             let weights = &weights[half * words..];

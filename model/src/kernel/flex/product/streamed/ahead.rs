@@ -5,9 +5,11 @@
 //! memory, and twice as much from the last cache.
 
 /// Bytes between what is read and what is requested.
+#[cfg(target_arch = "x86_64")]
 const DISTANCE: usize = 2048;
 
 /// Bytes of a line of the cache.
+#[cfg(target_arch = "x86_64")]
 const LINE: usize = 64;
 
 /// Requests the memory [`DISTANCE`] after `read`, as many lines as `read` touches.
@@ -28,7 +30,7 @@ pub(super) fn request<T>(read: &T) {
     }
 }
 
-/// Does nothing: Rust has no such instruction for this CPU.
+/// Does nothing: on other CPUs nothing was measured.
 #[inline(always)]
 #[cfg(not(target_arch = "x86_64"))]
 pub(super) fn request<T>(_: &T) {}

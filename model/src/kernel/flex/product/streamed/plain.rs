@@ -63,7 +63,10 @@ impl<P: Plain> Weight for P {
         lines: Lines,
         sums: &mut [f32],
     ) {
-        tile::<S, P, O, R>(simd, weights, x, lines, sums);
+        match S::F32_LANES {
+            4 => tile::<S, P, O, R, 2>(simd, weights, x, lines, sums),
+            _ => tile::<S, P, O, R, 1>(simd, weights, x, lines, sums),
+        }
     }
 }
 
@@ -164,9 +167,10 @@ impl WithSimd for Lanes {
     }
 }
 
-/// [`Weight::tile`] of words without scales.
+/// [`Weight::tile`] of words without scales, with `C` pairs of sums for each weight row and row of `x`:
+/// an instruction waits for its own sum, and in that time short vectors do little.
 #[inline(always)]
-fn tile<S: Simd, W: Plain, const O: usize, const R: usize>(
+fn tile<S: Simd, W: Plain, const O: usize, const R: usize, const C: usize>(
     simd: S,
     weights: &[W],
     x: &[f32],
@@ -176,32 +180,45 @@ fn tile<S: Simd, W: Plain, const O: usize, const R: usize>(
     let weights: [_; O] = std::array::from_fn(|row| {
         let (pairs, rest) = W::pairs::<S>(&weights[row * words..][..words]);
         // The length is written as in the loop, so that the compiler drops the bounds checks.
-        (&pairs[..width / (2 * S::F32_LANES)], rest)
+        (pairs[..width / (2 * S::F32_LANES)].as_chunks::<C>(), rest)
     });
     let inputs: [_; R] = std::array::from_fn(|row| {
         let (pairs, rest) = f32::pairs::<S>(&x[row * width..][..width]);
-        (&pairs[..width / (2 * S::F32_LANES)], rest)
+        (pairs[..width / (2 * S::F32_LANES)].as_chunks::<C>(), rest)
     });
     // ANCHOR: tile
-    let mut partial = [[[simd.splat_f32s(0.0); 2]; R]; O];
-    for i in 0..width / (2 * S::F32_LANES) {
-        for (partial, weights) in partial.iter_mut().zip(&weights) {
-            if O == 1 {
-                ahead::request(&weights.0[i]);
-            }
-            let weights = W::widened(simd, weights.0[i]);
-            for (partial, input) in partial.iter_mut().zip(&inputs) {
-                let input = &input.0[i];
-                partial[0] = simd.mul_add_f32s(weights[0], input[0], partial[0]);
-                partial[1] = simd.mul_add_f32s(weights[1], input[1], partial[1]);
+    let mut partial = [[[[simd.splat_f32s(0.0); 2]; R]; O]; C];
+    for i in 0..width / (2 * S::F32_LANES) / C {
+        for (chain, partial) in partial.iter_mut().enumerate() {
+            for (partial, weights) in partial.iter_mut().zip(&weights) {
+                let weights = &weights.0.0[i][chain];
+                if O == 1 {
+                    ahead::request(weights);
+                }
+                let weights = W::widened(simd, *weights);
+                for (partial, input) in partial.iter_mut().zip(&inputs) {
+                    let input = &input.0.0[i][chain];
+                    partial[0] = simd.mul_add_f32s(weights[0], input[0], partial[0]);
+                    partial[1] = simd.mul_add_f32s(weights[1], input[1], partial[1]);
+                }
             }
         }
     }
     // ANCHOR_END: tile
     for (o, weights) in weights.iter().enumerate() {
         for (r, input) in inputs.iter().enumerate() {
-            let both = simd.add_f32s(partial[o][r][0], partial[o][r][1]);
-            sums[o * rows + r] = simd.reduce_sum_f32s(both) + W::dot(weights.1, input.1);
+            let mut both = partial[0][o][r];
+            for (weights, input) in weights.0.1.iter().zip(input.0.1) {
+                let weights = W::widened(simd, *weights);
+                both[0] = simd.mul_add_f32s(weights[0], input[0], both[0]);
+                both[1] = simd.mul_add_f32s(weights[1], input[1], both[1]);
+            }
+            for chain in 1..C {
+                both[0] = simd.add_f32s(both[0], partial[chain][o][r][0]);
+                both[1] = simd.add_f32s(both[1], partial[chain][o][r][1]);
+            }
+            let all = simd.add_f32s(both[0], both[1]);
+            sums[o * rows + r] = simd.reduce_sum_f32s(all) + W::dot(weights.1, input.1);
         }
     }
 }
