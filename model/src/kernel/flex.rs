@@ -16,6 +16,8 @@ mod layers;
 pub(super) mod level;
 mod matrix;
 mod modulate;
+#[cfg(target_arch = "aarch64")]
+mod neon;
 mod norm_rotate;
 mod product;
 mod rms_norm;

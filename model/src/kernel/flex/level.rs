@@ -11,8 +11,10 @@
 //! | `avx512-vnni` | AVX512-VNNI too | products of int8 |
 //! | `avx512-bf16` | AVX512-BF16 too | products, attention, convolutions of bf16 |
 //! | `amx` | AMX-BF16 too, on Linux | products of many rows in bf16 and int8, convolutions of bf16 |
-//! | `neon` | those of every 64-bit ARM CPU | vectors of 4 numbers |
-//! | `dotprod`, `bf16`, `i8mm` | the instruction of that name too | none yet |
+//! | `neon` | those of every 64-bit ARM CPU | vectors of 4 numbers; few rows with int8 in int16 |
+//! | `dotprod` | dot products of bytes too | products of int8 |
+//! | `bf16` | matrix products of bf16 too | many rows with bf16 |
+//! | `i8mm` | matrix products of bytes too | many rows with int8 |
 //!
 //! Burn's own products choose their instructions themselves. Kernels only use them for types and
 //! shapes that no kernel supports.

@@ -4,12 +4,12 @@
 //! [`streamed`]. The sums of a row do not depend on the number of rows, so a batch gives the same
 //! bits as its items alone. More rows, as of a prompt or a song, share panels of weights. They use
 //! `tiles` for bf16 and int8 at level `amx`, otherwise `blocked`, or `bytes` for int8, if the CPU has the
-//! AVX-512 instruction for the type. At levels `avx2` and `avx2-vnni` they use `panels`. Otherwise they use
-//! Burn's own product ([`shared`]).
+//! AVX-512 instruction for the type. At levels `avx2` and `avx2-vnni`, and where ARM has an instruction for
+//! the type, they use `panels`. Otherwise they use Burn's own product ([`shared`]).
 //!
 //! bf16 weights have half the bytes of f32, int8 weights little more than a quarter. The other
-//! operand is f32, and stays f32 for few rows, but with int8 weights at levels `avx2` and `avx2-vnni`:
-//! there it is rounded to int16. If the level has an instruction for the weights' type,
+//! operand is f32, and stays f32 for few rows, but with int8 weights at levels `avx2` and `avx2-vnni` and on
+//! ARM: there it is rounded to int16. If the level has an instruction for the weights' type,
 //! many rows are rounded to that type first; int8 weights and their rows to bf16 at level `amx`. So a row
 //! among more than
 //! [`MOST_ROWS`] differs by this rounding from the same row among few. Sums are always f32.
@@ -19,7 +19,7 @@ pub(super) mod blocked;
 #[cfg(target_arch = "x86_64")]
 mod bytes;
 mod gradients;
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 mod panels;
 mod shared;
 pub(super) mod streamed;
@@ -27,7 +27,7 @@ pub(super) mod streamed;
 mod tiles;
 #[cfg(target_arch = "x86_64")]
 mod transpose;
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 mod work_items;
 
 pub(super) use gradients::product_gradients;
@@ -43,7 +43,7 @@ use super::{
 };
 use streamed::Weight;
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", all(test, target_arch = "aarch64")))]
 use super::level::{self, CpuLevel};
 #[cfg(target_arch = "x86_64")]
 use panels::integers::{Integers, pairs::Pairs, quads::Quads};
@@ -85,7 +85,7 @@ fn of_floats(x: FlexTensor, weight: FlexTensor, sizes: [usize; 3]) -> FlexTensor
             return streamed::product(inputs, words, sizes);
         }
     }
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
     if let Matrix::Plain(weight) = &weight
         && let Some(product) = of_many(inputs, weight, sizes)
     {
@@ -118,6 +118,20 @@ fn of_many(inputs: &[f32], weight: &FlexTensor, sizes: [usize; 3]) -> Option<Fle
                 Some(dot) => Some(blocked::product(dot, inputs, weights, sizes)),
                 None => of_floats_in_panels(inputs, weights, sizes),
             }
+        }
+        _ => None,
+    }
+}
+
+/// Computes the product by panels, if the CPU has the instructions.
+#[cfg(target_arch = "aarch64")]
+fn of_many(inputs: &[f32], weight: &FlexTensor, sizes: [usize; 3]) -> Option<FlexTensor> {
+    use half::{bf16, slice::HalfFloatSliceExt};
+
+    match weight.dtype() {
+        DType::BF16 => {
+            let weights: &[bf16] = values(weight, sizes[1] * sizes[2]);
+            panels::neon::of_bf16(inputs, weights.reinterpret_cast(), sizes)
         }
         _ => None,
     }
@@ -162,6 +176,10 @@ fn of_q8(x: FlexTensor, weight: Q8, sizes: [usize; 3]) -> FlexTensor {
         if let Some(pairs) = Pairs::new() {
             return panels::product(&Integers::of(weight.rows(), pairs), inputs, sizes);
         }
+    }
+    #[cfg(target_arch = "aarch64")]
+    if let Some(product) = panels::neon::of_q8(inputs, weight.rows(), sizes) {
+        return product;
     }
     shared::product(x, Matrix::Q8(weight))
 }
@@ -211,7 +229,7 @@ mod tests {
 
     /// Returns the effective operands of int8 weights with the values `wide`. Many rows are rounded like the
     /// weights if the CPU multiplies bytes, and both to bf16 if it has tiles; few rows to int16 at level
-    /// `avx2`.
+    /// `avx2` and on ARM.
     fn beside_eight(x: Tensor<Flex, 2>, wide: Tensor<Flex, 2>) -> [Tensor<Flex, 2>; 2] {
         #[cfg(target_arch = "x86_64")]
         match x.dims()[0] <= MOST_ROWS {
@@ -220,6 +238,12 @@ mod tests {
             }
             false if bytes::Dot::new().is_some() || is_avx2() => return [eight(x).1, wide],
             true if is_avx2() => return [in_int16(x), wide],
+            _ => {}
+        }
+        #[cfg(target_arch = "aarch64")]
+        match x.dims()[0] <= MOST_ROWS {
+            false if level::has(CpuLevel::Dotprod) => return [eight(x).1, wide],
+            true if level::has(CpuLevel::Neon) => return [in_int16(x), wide],
             _ => {}
         }
         [x, wide]
@@ -233,14 +257,24 @@ mod tests {
         Tensor::from_data(TensorData::new(rounded, sizes), &Default::default())
     }
 
-    /// Rounds every 32 neighbours of a row to 65,535 steps.
-    #[cfg(target_arch = "x86_64")]
+    /// Returns the steps that the largest of a block becomes, where few rows are rounded.
+    fn steps() -> u16 {
+        #[cfg(target_arch = "aarch64")]
+        if level::has(CpuLevel::Dotprod) {
+            return 32_639;
+        }
+        32_767
+    }
+
+    /// Rounds every 32 neighbours of a row.
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
     fn in_int16(x: Tensor<Flex, 2>) -> Tensor<Flex, 2> {
         let [rows, width] = x.dims();
+        let steps = f32::from(steps());
         let mut numbers = values(x);
         for block in numbers.chunks_mut(width).flat_map(|row| row.chunks_mut(32)) {
             let most = block.iter().fold(0.0, |most: f32, x| most.max(x.abs()));
-            let (step, inverse) = (most / 32767.0, 32767.0 / most);
+            let (step, inverse) = (most / steps, steps / most);
             block.iter_mut().for_each(|x| *x = (*x * inverse).round_ties_even() * step);
         }
         Tensor::from_data(TensorData::new(numbers, [rows, width]), &Default::default())
@@ -302,7 +336,7 @@ mod tests {
                     _ => (i * 7919 % (2 * most + 1)) as f32 - most as f32,
                 }
             };
-            let (x, weight) = (of(rows, &whole(32_767)), of(out, &whole(127)));
+            let (x, weight) = (of(rows, &whole(steps().into())), of(out, &whole(127)));
             let expected = x.clone().matmul(weight.clone().transpose());
             let largest = 32_767.0 * 127.0 * width as f32;
             let weight = kernel::quantize_q8(weight);

@@ -16,8 +16,12 @@
 //!
 //! Source: Goto & van de Geijn 2008, "Anatomy of High-Performance Matrix Multiplication".
 
+#[cfg(target_arch = "x86_64")]
 pub(super) mod floats;
+#[cfg(target_arch = "x86_64")]
 pub(super) mod integers;
+#[cfg(target_arch = "aarch64")]
+pub(super) mod neon;
 
 use std::ops::Range;
 
@@ -158,11 +162,19 @@ fn of_item<A: Arithmetic>(
 const LINE: usize = 64;
 
 /// Asks for memory that will be read soon.
-#[expect(unsafe_code, reason = "the intrinsic takes a pointer")]
+#[expect(unsafe_code, reason = "the instruction takes a pointer")]
 fn send_for(memory: &[u8]) {
-    use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
     for line in memory.chunks(LINE) {
+        #[cfg(target_arch = "x86_64")]
         // SAFETY: a prefetch is only a hint and has no other effect.
-        unsafe { _mm_prefetch::<_MM_HINT_T1>(line.as_ptr().cast()) }
+        unsafe {
+            use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
+            _mm_prefetch::<_MM_HINT_T1>(line.as_ptr().cast());
+        }
+        #[cfg(target_arch = "aarch64")]
+        // SAFETY: see above.
+        unsafe {
+            std::arch::asm!("prfm pldl2keep, [{}]", in(reg) line.as_ptr(), options(nostack, preserves_flags, readonly));
+        }
     }
 }

@@ -2,12 +2,14 @@
 //!
 //! A byte becomes the lowest byte of an f32 between 2^23 and 2^24, where floats are 1 apart.
 //! Subtracting 2^23 + 128 leaves the number exactly. At levels `avx2` and `avx2-vnni` both are
-//! multiplied as int16: `pairs`.
+//! multiplied as int16: `pairs`. On ARM both are integers too: `neon`.
 
+#[cfg(target_arch = "aarch64")]
+mod neon;
 #[cfg(target_arch = "x86_64")]
 mod pairs;
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 use std::any::TypeId;
 
 use pulp::{Arch, Simd};
@@ -48,7 +50,10 @@ impl Weight for Group {
         if let Arch::V3(_) = arch {
             return arch.dispatch(pairs::Rounding { x, width, to });
         }
-        #[cfg(not(target_arch = "x86_64"))]
+        #[cfg(target_arch = "aarch64")]
+        if let Arch::Neon(_) = arch {
+            return arch.dispatch(neon::Rounding { x, width, to });
+        }
         let _ = arch;
         let rows = to.chunks_mut(Self::width(width)).zip(x.chunks(width));
         rows.for_each(|(to, from)| {
@@ -71,6 +76,10 @@ impl Weight for Group {
             #[expect(unsafe_code, reason = "the type is the proof that the CPU has AVX2 and FMA")]
             // SAFETY: only a CPU with these instructions has a value of this type.
             return unsafe { pairs::tile::<O, R>(weights, x, lines, sums) };
+        }
+        #[cfg(target_arch = "aarch64")]
+        if TypeId::of::<S>() == TypeId::of::<pulp::aarch64::Neon>() {
+            return neon::tile::<O, R>(weights, x, lines, sums);
         }
         let Lines { words, width, rows } = lines;
         let (base, mask) = (simd.splat_u32s(BASE), simd.splat_u32s(0xff));

@@ -1,0 +1,155 @@
+//! Int8 rows on 64-bit ARM CPUs: `x` as integers, and both multiplied as integers.
+//!
+//! In f32, four bytes take a shift, a mask, an OR, a subtraction and a multiplication before they can
+//! be used. As integers, one instruction makes 8 int16 of 8 bytes ([`shorts`]); or it puts 16 bytes into
+//! the order for the dot product of four bytes, if the CPU has that ([`digits`]).
+//!
+//! 32 neighbours of a row of `x` share a scale. The sum of such a block is an exact integer. Each of the
+//! four lanes has the sums of one block, so both scales meet them once for 128 weights.
+//!
+//! `x` in int8 would halve the multiplications of [`digits`], and add an error as large as that of the
+//! weights. So `x` has 16 bits in both: an error at least 256 times as small.
+
+mod digits;
+mod shorts;
+
+use pulp::{
+    Simd, WithSimd,
+    bytemuck::{Pod, cast, cast_ref},
+};
+
+use super::Lines;
+use crate::kernel::flex::{
+    eight::{BLOCK, BLOCKS, GROUP, Group, ZERO},
+    level::{self, CpuLevel},
+};
+
+/// Vectors of bytes of a group. Each has four numbers of each block.
+const VECTORS: usize = GROUP / 16;
+
+/// Numbers of a group of `x`, as many for each vector of bytes: int16, or two digits.
+type Numbers<T> = [[T; 2]; VECTORS];
+
+/// A packed group of `x`: its numbers, then the sums' first values and the scales of the blocks.
+type Packed = [f32; GROUP];
+
+/// Places of first values and scales.
+const FIRST: usize = GROUP / 2;
+const SCALES: usize = FIRST + BLOCKS;
+
+/// Rounds rows of `x`.
+pub(super) struct Rounding<'a> {
+    pub(super) x: &'a [f32],
+    pub(super) width: usize,
+    /// [`GROUP`] words for each group of each row.
+    pub(super) to: &'a mut [f32],
+}
+
+impl WithSimd for Rounding<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        let Self { x, width, to } = self;
+        let has_digits = has_digits();
+        let groups = width.div_ceil(GROUP);
+        let (to, _) = to.as_chunks_mut::<GROUP>();
+        for (x, to) in x.chunks(width).zip(to.chunks_mut(groups)) {
+            for (x, to) in x.chunks(GROUP).zip(to) {
+                let mut numbers = [0.0; GROUP];
+                numbers[..x.len()].copy_from_slice(x);
+                let most = if has_digits { digits::MOST } else { shorts::MOST };
+                let rounded = rounded(&numbers, most);
+                let (words, rest) = to.split_at_mut(FIRST);
+                words.copy_from_slice(&match has_digits {
+                    true => cast::<_, [f32; FIRST]>(digits::packed(&rounded.numbers)),
+                    false => cast(shorts::packed(&rounded.numbers)),
+                });
+                for (to, block) in rest.iter_mut().zip(&rounded.numbers) {
+                    *to = f32::from_bits(first(block));
+                }
+                rest[BLOCKS..][..BLOCKS].copy_from_slice(&rounded.scales);
+            }
+        }
+    }
+}
+
+/// Returns minus the contribution of the 128 by which a byte exceeds its weight.
+#[inline(always)]
+fn first(block: &[i16; BLOCK]) -> u32 {
+    let mut sum = 0;
+    for &number in block {
+        sum -= i32::from(number);
+    }
+    (sum * ZERO as i32) as u32
+}
+
+/// Returns the numbers of a packed group.
+#[inline(always)]
+fn numbers<T: Pod>(x: &Packed) -> &Numbers<T> {
+    cast_ref(x.first_chunk::<FIRST>().expect("a packed group"))
+}
+
+/// Returns what belongs to the blocks, from place `start` on.
+#[inline(always)]
+fn of_blocks<T: Pod>(x: &Packed, start: usize) -> &[T; BLOCKS] {
+    cast_ref(x[start..].first_chunk::<BLOCKS>().expect("a packed group"))
+}
+
+/// True if the level in use has dot products of bytes.
+#[inline(always)]
+fn has_digits() -> bool {
+    level::has(CpuLevel::Dotprod)
+}
+
+/// A group of `x` as integers.
+struct Rounded {
+    /// [`BLOCK`] numbers of each block.
+    numbers: [[i16; BLOCK]; BLOCKS],
+    scales: [f32; BLOCKS],
+}
+
+/// Rounds a group. The largest of a block is `most` times its scale.
+#[inline(always)]
+fn rounded(x: &[f32; GROUP], most: f32) -> Rounded {
+    /// A float between 2^23 and 2^24 has no digits after the point: its lowest bits are the nearest
+    /// integer.
+    const MIDDLE: f32 = 12_582_912.0;
+    let mut rounded = Rounded { numbers: [[0; BLOCK]; BLOCKS], scales: [0.0; BLOCKS] };
+    for block in 0..BLOCKS {
+        let x = &x[block * BLOCK..][..BLOCK];
+        // Without the sign, floats are ordered like their bits.
+        let mut largest = 0u32;
+        for number in x {
+            largest = largest.max(number.abs().to_bits());
+        }
+        let largest = f32::from_bits(largest);
+        // NaN stays NaN, so that a broken network is detected.
+        let scale = if largest.is_finite() { largest / most } else { f32::NAN };
+        let is_normal = scale >= f32::MIN_POSITIVE;
+        let inverse = if is_normal { most / largest } else { 0.0 };
+        rounded.scales[block] = if is_normal || scale.is_nan() { scale } else { 0.0 };
+        for (to, x) in rounded.numbers[block].iter_mut().zip(x) {
+            *to = (x * inverse + MIDDLE).to_bits() as i16;
+        }
+    }
+    rounded
+}
+
+/// Multiplies `O` rows of the weights with `R` rows of rounded `x`: see [`super::Weight::tile`].
+#[expect(unsafe_code, reason = "the level is the proof that the processor has the instructions")]
+#[inline(always)]
+pub(super) fn tile<const O: usize, const R: usize>(
+    weights: &[Group],
+    x: &[f32],
+    lines: Lines,
+    sums: &mut [f32],
+) {
+    // SAFETY: see above.
+    unsafe {
+        match has_digits() {
+            true => digits::tile::<O, R>(weights, x, lines, sums),
+            false => shorts::tile::<O, R>(weights, x, lines, sums),
+        }
+    }
+}
