@@ -213,9 +213,9 @@ fn tile<S: Simd, W: Plain, const O: usize, const R: usize, const C: usize>(
                 both[0] = simd.mul_add_f32s(weights[0], input[0], both[0]);
                 both[1] = simd.mul_add_f32s(weights[1], input[1], both[1]);
             }
-            for chain in 1..C {
-                both[0] = simd.add_f32s(both[0], partial[chain][o][r][0]);
-                both[1] = simd.add_f32s(both[1], partial[chain][o][r][1]);
+            for partial in &partial[1..] {
+                both[0] = simd.add_f32s(both[0], partial[o][r][0]);
+                both[1] = simd.add_f32s(both[1], partial[o][r][1]);
             }
             let all = simd.add_f32s(both[0], both[1]);
             sums[o * rows + r] = simd.reduce_sum_f32s(all) + W::dot(weights.1, input.1);
