@@ -144,6 +144,7 @@ async fn client(
 }
 
 /// Returns a job with the request in a variable, or with another one.
+#[expect(clippy::disallowed_methods, reason = "an example has no settings")]
 fn request(variable: &str, other: Value) -> Value {
     let given = std::env::var(variable).ok();
     let given = given.map(|text| serde_json::from_str(&text).expect("the variable is JSON"));
