@@ -182,6 +182,7 @@ async fn ended(store: &dyn Store) -> Uuid {
         kinds,
         has,
         resident: None,
+        except: Vec::new(),
         patience: minute,
         lease: minute,
     };
