@@ -219,7 +219,6 @@ impl Arithmetic for Dots<'_> {
 /// Adds the products with eight rows of `x`, from pair `first` on.
 #[target_feature(enable = "neon,i8mm")]
 fn add_by_squares(x: &[Group], weights: &[Panel], first: usize, to: &mut Sums) {
-    // ANCHOR: squares
     let mut sums = [[vdupq_n_f32(0.0); HALF]; PAIRS];
     for (x, weights) in x.iter().zip(weights) {
         let mut whole = [[vdupq_n_s32(MIDDLE); HALF]; PAIRS];
@@ -243,14 +242,12 @@ fn add_by_squares(x: &[Group], weights: &[Panel], first: usize, to: &mut Sums) {
             }
         }
     }
-    // ANCHOR_END: squares
     add_squares(&sums, first, to);
 }
 
 /// Adds the products with eight rows of `x`, from four rows `first` on.
 #[target_feature(enable = "dotprod")]
 fn add_by_dots(x: &[Group], weights: &[Panel], first: usize, to: &mut Sums) {
-    // ANCHOR: dots
     let mut sums = [[vdupq_n_f32(0.0); HALF / 2]; ROWS];
     for (x, weights) in x.iter().zip(weights) {
         let mut whole = [[vdupq_n_s32(MIDDLE); HALF / 2]; ROWS];
@@ -279,7 +276,6 @@ fn add_by_dots(x: &[Group], weights: &[Panel], first: usize, to: &mut Sums) {
             }
         }
     }
-    // ANCHOR_END: dots
     for (to, sums) in to.iter_mut().zip(sums) {
         for (to, sum) in to.as_chunks_mut().0[first..].iter_mut().zip(sums) {
             memory::keep_floats(vaddq_f32(memory::floats(to), sum), to);

@@ -108,7 +108,6 @@ fn pack(x: &[f32], row: usize, to: &mut [Group]) {
 
 #[target_feature(enable = "neon,bf16")]
 fn add<const P: usize>(x: &[Group], weights: &[Panel], to: &mut Sums) {
-    // ANCHOR: halves
     let mut sums = [[vdupq_n_f32(0.0); P]; PAIRS];
     for (Group(x), Panel(weights)) in x.iter().zip(weights) {
         for (x, weights) in x.iter().zip(weights) {
@@ -122,6 +121,5 @@ fn add<const P: usize>(x: &[Group], weights: &[Panel], to: &mut Sums) {
             }
         }
     }
-    // ANCHOR_END: halves
     add_squares(&sums, 0, to);
 }

@@ -59,7 +59,6 @@ pub(super) fn tile<const O: usize, const R: usize>(
         for (index, group) in weights[o * words..][..words].iter().enumerate() {
             let (words, scales) = parts(group);
             let inputs: [&Packed; R] = array::from_fn(|r| &inputs[r][index]);
-            // ANCHOR: digits
             let mut sums = [[vdupq_n_s32(0); 2]; R];
             for (vector, words) in cast_ref::<_, [[i8; 16]; VECTORS]>(words).iter().enumerate() {
                 let weights = veorq_s8(vqtbl1q_s8(memory::bytes(words), order), sign);
@@ -70,7 +69,6 @@ pub(super) fn tile<const O: usize, const R: usize>(
                     }
                 }
             }
-            // ANCHOR_END: digits
             let scales = memory::floats(scales);
             for r in 0..R {
                 let scales = vmulq_f32(scales, memory::floats(of_blocks(inputs[r], SCALES)));

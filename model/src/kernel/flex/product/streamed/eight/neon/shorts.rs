@@ -49,7 +49,6 @@ pub(super) fn tile<const O: usize, const R: usize>(
         for (index, group) in weights[o * words..][..words].iter().enumerate() {
             let (words, scales) = parts(group);
             let inputs: [&Packed; R] = array::from_fn(|r| &inputs[r][index]);
-            // ANCHOR: shorts
             // Two sums of each block, because the instruction waits for its own.
             let mut sums: [_; R] =
                 array::from_fn(|r| [memory::whole(of_blocks(inputs[r], FIRST)), vdupq_n_s32(0)]);
@@ -66,7 +65,6 @@ pub(super) fn tile<const O: usize, const R: usize>(
                     }
                 }
             }
-            // ANCHOR_END: shorts
             let scales = memory::floats(scales);
             for r in 0..R {
                 let scales = vmulq_f32(scales, memory::floats(of_blocks(inputs[r], SCALES)));
