@@ -49,7 +49,7 @@ const PART: usize = 16;
 /// Proof that the CPU has AMX and that the system permits it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Tiles {
-    /// What rounds `x`.
+    /// The proof that `x` can be rounded.
     bf16: OfBf16,
 }
 
