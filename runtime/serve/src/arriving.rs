@@ -41,7 +41,7 @@ pub struct Part {
 /// answer to it was lost.
 ///
 /// # Errors
-/// If the file cannot be written; a part behind a gap.
+/// A failure of the disk; a part behind a gap.
 pub fn send(folder: &Path, part: &Part) -> io::Result<()> {
     let mut file =
         fs::File::options().read(true).append(true).create(true).open(folder.join(TEXT))?;

@@ -67,7 +67,7 @@ impl Relays {
     /// Listens to an attempt on another machine.
     ///
     /// # Errors
-    /// If no file can be written.
+    /// A failure of the disk.
     pub(super) fn listen(
         &self,
         server: &Server,
@@ -194,7 +194,7 @@ impl Asking {
     /// Asks the queue for the job.
     ///
     /// # Errors
-    /// If this attempt will not go on.
+    /// The reason why this attempt will not go on.
     async fn look(&mut self) -> Result<(), String> {
         match self.store.get(self.lease.id).await {
             Ok(Found::Job(job)) if self.lease.is_over(&job) => Err(BEGAN_AGAIN.to_owned()),
@@ -233,7 +233,7 @@ impl Relayed {
     /// True if all sound is here.
     ///
     /// # Errors
-    /// If it will never be.
+    /// The reason why it will never be.
     pub(super) fn is_whole(&self) -> io::Result<bool> {
         match &self.news.borrow().end {
             None => Ok(false),

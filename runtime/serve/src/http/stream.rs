@@ -83,7 +83,7 @@ impl Source {
     /// True if all samples of a job that has ended are in the file.
     ///
     /// # Errors
-    /// If they will never be.
+    /// The reason why they will never be.
     fn is_whole(&self) -> io::Result<bool> {
         match self {
             Self::Here(_) => Ok(true),
