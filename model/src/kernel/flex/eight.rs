@@ -110,11 +110,6 @@ impl<'a> Q8Rows<'a> {
         self.groups
     }
 
-    /// Returns the number of groups of a row.
-    pub(super) fn stride(self) -> usize {
-        self.stride
-    }
-
     /// Returns the groups of row `row`.
     pub(super) fn row(self, row: usize) -> &'a [Group] {
         &self.groups[row * self.stride..][..self.stride]

@@ -3,15 +3,14 @@
 //! Up to [`MOST_ROWS`] rows, as in decoding, every weight is read once, at memory speed:
 //! [`streamed`]. The sums of a row do not depend on the number of rows, so a batch gives the same
 //! bits as its items alone. More rows, as of a prompt or a song, share panels of weights. They use
-//! `tiles` for bf16 and int8 at level `amx`, otherwise `blocked`, or `bytes` for int8, if the CPU has the
+//! `tiles` for bf16 at level `amx`, otherwise `blocked`, or `bytes` for int8, if the CPU has the
 //! AVX-512 instruction for the type. At levels `avx2` and `avx2-vnni`, and where ARM has an instruction for
 //! the type, they use `panels`. Otherwise they use Burn's own product ([`shared`]).
 //!
 //! bf16 weights have half the bytes of f32, int8 weights little more than a quarter. The other
 //! operand is f32, and stays f32 for few rows, but with int8 weights at levels `avx2` and `avx2-vnni` and on
 //! ARM: there it is rounded to int16. If the level has an instruction for the weights' type,
-//! many rows are rounded to that type first; int8 weights and their rows to bf16 at level `amx`. So a row
-//! among more than
+//! many rows are rounded to that type first. So a row among more than
 //! [`MOST_ROWS`] differs by this rounding from the same row among few. Sums are always f32.
 
 #[cfg(target_arch = "x86_64")]
@@ -161,10 +160,6 @@ fn of_q8(x: FlexTensor, weight: Q8, sizes: [usize; 3]) -> FlexTensor {
         return streamed::product(inputs, weight.rows().groups(), sizes);
     }
     #[cfg(target_arch = "x86_64")]
-    if let Some(tiles) = tiles::Tiles::new() {
-        return tiles::product(tiles, inputs, &tiles::Bytes(weight.rows()), sizes);
-    }
-    #[cfg(target_arch = "x86_64")]
     if let Some(dot) = bytes::Dot::new() {
         return bytes::product(dot, inputs, weight.rows(), sizes);
     }
@@ -228,14 +223,10 @@ mod tests {
     }
 
     /// Returns the effective operands of int8 weights with the values `wide`. Many rows are rounded like the
-    /// weights if the CPU multiplies bytes, and both to bf16 if it has tiles; few rows to int16 at level
-    /// `avx2` and on ARM.
+    /// weights if the CPU multiplies bytes, few rows to int16 at level `avx2` and on ARM.
     fn beside_eight(x: Tensor<Flex, 2>, wide: Tensor<Flex, 2>) -> [Tensor<Flex, 2>; 2] {
         #[cfg(target_arch = "x86_64")]
         match x.dims()[0] <= MOST_ROWS {
-            false if tiles::Tiles::new().is_some() => {
-                return [x, wide].map(in_bf16);
-            }
             false if bytes::Dot::new().is_some() || is_avx2() => return [eight(x).1, wide],
             true if is_avx2() => return [in_int16(x), wide],
             _ => {}
@@ -247,14 +238,6 @@ mod tests {
             _ => {}
         }
         [x, wide]
-    }
-
-    /// Rounds to bf16. (Burn's cast goes by f64 and misses bits that decide about ties.)
-    #[cfg(target_arch = "x86_64")]
-    fn in_bf16(x: Tensor<Flex, 2>) -> Tensor<Flex, 2> {
-        let sizes = x.dims();
-        let rounded = values(x).into_iter().map(|x| half::bf16::from_f32(x).to_f32()).collect();
-        Tensor::from_data(TensorData::new(rounded, sizes), &Default::default())
     }
 
     /// Returns the steps that the largest of a block becomes, where few rows are rounded.

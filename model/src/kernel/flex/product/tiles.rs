@@ -1,16 +1,15 @@
-//! The product of many rows by Intel AMX, with weights in bf16 or int8.
+//! The product of many rows by Intel AMX, with weights in bf16.
 //!
 //! ```text
 //! x, rounded to bf16 -> words of sixteen rows, side by side        \
-//! weights, as bf16   -> panels of 32 rows, sixteen words at a time   -> sums in tiles -> out
+//! weights, as stored -> panels of 32 rows, sixteen words at a time   -> sums in tiles -> out
 //! ```
 //!
 //! A tile is sixteen lines of 64 bytes, each in a register of its own: 16 rows of weights times 16 rows
 //! of `x`. Two by two tiles are summed at a time, so each tile that is loaded serves two products.
 //!
 //! A panel is copied, because its rows lie pages apart in the checkpoint, where they would share few places of
-//! the cache. int8 weights become bf16 on the way: an AMX product of bytes would end with every
-//! [`BLOCK`](eight::BLOCK), whose scale it cannot apply, and take longer.
+//! the cache.
 //!
 //! Source: Intel, "Optimization Reference Manual", chapter 20.
 
@@ -30,9 +29,8 @@ use super::{
     work_items::work_items,
 };
 use multiply::{Ahead, Sums, add, put};
-pub(super) use panel::Rows;
+pub(super) use panel::Bf16;
 use panel::Stretch;
-pub(super) use panel::{Bf16, Bytes};
 
 /// Rows of the weights in a panel: two tiles.
 const COLUMNS: usize = 2 * LANES;
@@ -64,10 +62,10 @@ impl Tiles {
 ///
 /// # Shapes
 /// - `x`: `[rows, width]`, `weights`: `[out, width]`, output: `[rows, out]`
-pub(super) fn product<R: Rows>(
+pub(super) fn product(
     tiles: Tiles,
     x: &[f32],
-    weights: &R,
+    weights: &Bf16<'_>,
     [rows, width, out]: [usize; 3],
 ) -> FlexTensor {
     let all = width.div_ceil(BLOCK);
@@ -101,9 +99,9 @@ pub(super) fn product<R: Rows>(
 
 /// Adds the products of a stretch, of `all` blocks a row, with all `pairs` to their sums; those of the
 /// first stretch replace the sums.
-fn of_stretch<R: Rows>(
+fn of_stretch(
     tiles: Tiles,
-    weights: &R,
+    weights: &Bf16<'_>,
     (stretch, all): (&Stretch, usize),
     pairs: &[[&[Vector]; 2]],
     (panel, sums): (&mut [Vector], &mut [Sums]),

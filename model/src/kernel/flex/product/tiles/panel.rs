@@ -4,22 +4,13 @@
 //! block: 32 lines of 64 bytes, one of each row
 //! ```
 
-use std::{arch::x86_64::*, ops::Range};
+use std::ops::Range;
 
-use super::{
-    super::{
-        super::eight::{self, BLOCKS, Group, Q8Rows},
-        blocked::{
-            Vector,
-            memory::{bits, kept, words},
-        },
-    },
-    BLOCK, COLUMNS,
-};
+use super::{super::blocked::Vector, BLOCK, COLUMNS};
 
 /// Rows of the weights and blocks of each.
 #[derive(Debug, Clone)]
-pub(in super::super) struct Stretch {
+pub(super) struct Stretch {
     /// The first row.
     pub(super) first: usize,
     /// The number of rows, at most [`COLUMNS`].
@@ -40,7 +31,7 @@ impl Stretch {
     }
 
     /// Writes the weights into `panel`; rows that are missing become zeros.
-    pub(super) fn fill<R: Rows>(&self, weights: &R, panel: &mut [Vector]) {
+    pub(super) fn fill(&self, weights: &Bf16<'_>, panel: &mut [Vector]) {
         for row in 0..COLUMNS {
             let lines = panel[row..].iter_mut().step_by(COLUMNS);
             match row < self.count {
@@ -51,20 +42,6 @@ impl Stretch {
     }
 }
 
-/// Weights that fill panels.
-pub(in super::super) trait Rows: Sync {
-    /// Writes blocks `blocks` of row `row` to `lines`, as bf16. Numbers that are missing become zeros.
-    fn write<'a>(
-        &self,
-        row: usize,
-        blocks: Range<usize>,
-        lines: impl Iterator<Item = &'a mut Vector>,
-    );
-
-    /// Returns the address of a block and the bytes between two rows, also for a row that does not exist.
-    fn place(&self, row: usize, block: usize) -> (*const u8, usize);
-}
-
 /// Weights in bf16, as stored.
 pub(in super::super) struct Bf16<'a> {
     /// `[out, width]`
@@ -73,7 +50,8 @@ pub(in super::super) struct Bf16<'a> {
     pub(in super::super) width: usize,
 }
 
-impl Rows for Bf16<'_> {
+impl Bf16<'_> {
+    /// Writes blocks `blocks` of row `row` to `lines`. Numbers that are missing become zeros.
     fn write<'a>(
         &self,
         row: usize,
@@ -94,50 +72,9 @@ impl Rows for Bf16<'_> {
         }
     }
 
-    fn place(&self, row: usize, block: usize) -> (*const u8, usize) {
+    /// Returns the address of a block and the bytes between two rows, also for a row that does not exist.
+    pub(super) fn place(&self, row: usize, block: usize) -> (*const u8, usize) {
         let place = self.weights.as_ptr().wrapping_add(row * self.width + block * BLOCK);
         (place.cast(), self.width * size_of::<u16>())
-    }
-}
-
-/// Weights in int8, with a scale for each block.
-pub(in super::super) struct Bytes<'a>(pub(in super::super) Q8Rows<'a>);
-
-impl Rows for Bytes<'_> {
-    #[expect(unsafe_code, reason = "only `Tiles` calls it, and a CPU with AMX has AVX-512")]
-    fn write<'a>(
-        &self,
-        row: usize,
-        blocks: Range<usize>,
-        lines: impl Iterator<Item = &'a mut Vector>,
-    ) {
-        let (group, first) = (blocks.start / BLOCKS, blocks.start % BLOCKS);
-        // SAFETY: see above.
-        unsafe { widen(&self.0.row(row)[group..], first, lines.take(blocks.len())) }
-    }
-
-    fn place(&self, row: usize, block: usize) -> (*const u8, usize) {
-        let (groups, stride) = (self.0.groups(), self.0.stride());
-        let place = groups.as_ptr().wrapping_add(row * stride + block / BLOCKS);
-        (place.cast(), stride * size_of::<Group>())
-    }
-}
-
-/// Writes the weights of blocks, from block `first` of the first group on, as bf16.
-#[target_feature(enable = "avx512f,avx512bf16")]
-fn widen<'a>(groups: &[Group], first: usize, lines: impl Iterator<Item = &'a mut Vector>) {
-    let blocks = groups.iter().flat_map(|group| (0..BLOCKS).map(move |block| (group, block)));
-    for (line, (group, block)) in lines.zip(blocks.skip(first)) {
-        let (numbers, scales) = eight::parts(group);
-        let shift = _mm_cvtsi32_si128(8 * block as i32);
-        let scale = _mm512_set1_ps(scales[block]);
-        let mut halves = [_mm512_setzero_ps(); 2];
-        for (half, numbers) in halves.iter_mut().zip(numbers.as_chunks().0) {
-            let bytes = _mm512_srl_epi32(words(numbers), shift);
-            let bytes = _mm512_and_si512(bytes, _mm512_set1_epi32(0xff));
-            let numbers = _mm512_sub_epi32(bytes, _mm512_set1_epi32(eight::ZERO as i32));
-            *half = _mm512_mul_ps(_mm512_cvtepi32_ps(numbers), scale);
-        }
-        *line = kept(bits(_mm512_cvtne2ps_pbh(halves[1], halves[0])));
     }
 }
