@@ -57,6 +57,8 @@ mod place;
 pub mod qwen3;
 pub mod speech;
 mod tap;
+#[cfg(all(test, feature = "cpu"))]
+mod testing;
 
 pub use cast::{cast, kept_as, narrow_to_bf16};
 pub use checkpoint::{

@@ -231,14 +231,10 @@ fn hidden<B: Backend>(
 
 #[cfg(all(test, feature = "cpu"))]
 mod tests {
-    use burn::tensor::Distribution;
     use burn_flex::Flex;
 
     use super::*;
-
-    fn random(shape: [usize; 4]) -> Tensor<Flex, 4> {
-        Tensor::random(shape, Distribution::Normal(0.0, 1.0), &Default::default())
-    }
+    use crate::testing::random;
 
     fn values(x: Tensor<Flex, 4>) -> Vec<f32> {
         x.into_data().to_vec().expect("f32")

@@ -159,13 +159,10 @@ fn from_values<const D: usize>(values: Vec<f32>, shape: [usize; D]) -> FlexTenso
 
 #[cfg(test)]
 mod tests {
-    use burn::tensor::{Distribution, Tensor};
+    use burn::tensor::Tensor;
 
     use super::*;
-
-    pub(super) fn random<const D: usize>(shape: [usize; D]) -> Tensor<Flex, D> {
-        Tensor::random(shape, Distribution::Normal(0.0, 1.0), &Default::default())
-    }
+    pub(super) use crate::testing::random;
 
     #[track_caller]
     pub(super) fn assert_close<const D: usize>(

@@ -98,17 +98,14 @@ impl<B: Backend> Rope<B> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing;
     use burn_flex::Flex;
 
     /// Three items of one position: the same for all, or one each.
     #[test]
     fn items_of_one_position_have_one_in_common_or_their_own() {
         let place = Place::f32(Default::default());
-        let x = Tensor::<Flex, 4>::random(
-            [3, 2, 1, 8],
-            burn::tensor::Distribution::Default,
-            &place.device,
-        );
+        let x = testing::random([3, 2, 1, 8]);
         let at = |positions: &[usize], x: &Tensor<Flex, 4>| {
             let rope = Rope::at(positions.iter().copied(), 8, 100.0, &place);
             rope.apply(x.clone()).into_data().to_vec::<f32>().expect("f32")

@@ -1,7 +1,7 @@
 //! Gradients of each operation against Burn's gradients of plain operations.
 
 use burn::tensor::{
-    Distribution, Tensor, module,
+    Tensor, module,
     ops::{ConvOptions, ConvTransposeOptions, PaddedConvOptions},
 };
 use burn_flex::Flex;
@@ -11,12 +11,12 @@ use super::super::{
     rotate, snake, swiglu,
 };
 use super::*;
+use crate::testing;
 
 type Learning = Autodiff<Flex>;
 
 fn random<const D: usize>(shape: [usize; D]) -> Tensor<Learning, D> {
-    let of = Tensor::random(shape, Distribution::Normal(0.0, 1.0), &Default::default());
-    of.require_grad()
+    Tensor::from_inner(testing::random(shape)).require_grad()
 }
 
 /// Reads the gradient of a tensor.
@@ -36,7 +36,7 @@ fn of<const D: usize>(x: &Tensor<Learning, D>) -> Gradient {
 fn assert_same(ours: &Tensor<Learning, 3>, expected: &Tensor<Learning, 3>, inputs: &[Gradient]) {
     let values =
         |x: &Tensor<Learning, 3>| x.clone().inner().into_data().to_vec::<f32>().expect("f32");
-    let weights = Tensor::random(ours.dims(), Distribution::Default, &Default::default());
+    let weights = Tensor::from_inner(testing::random(ours.dims()));
     let gradients = [ours, expected].map(|y| (y.clone() * weights.clone()).sum().backward());
     let close = |a: Vec<f32>, b: Vec<f32>| {
         assert_eq!(a.len(), b.len());

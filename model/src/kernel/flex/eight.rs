@@ -257,10 +257,10 @@ impl WithSimd for Widening<'_> {
 #[cfg(test)]
 mod tests {
     use crate::kernel::flex::level::tests::at_every_level;
-    use burn::tensor::{Distribution, Tensor};
+    use burn::tensor::Tensor;
 
     use super::{super::super::Weight, *};
-    use crate::kernel;
+    use crate::{kernel, testing};
 
     fn eight(weight: Tensor<Flex, 2>) -> Weight<Flex, 2> {
         kernel::quantize_q8(weight)
@@ -277,7 +277,7 @@ mod tests {
     }
 
     fn random(shape: [usize; 2]) -> Tensor<Flex, 2> {
-        Tensor::random(shape, Distribution::Normal(0.0, 3.0), &Default::default())
+        testing::random(shape) * 3.0
     }
 
     #[test]

@@ -1,14 +1,10 @@
 //! Tests of convolutions against their formulas in f64, and of chunks against whole signals.
 
-use burn::tensor::{DType, Distribution};
+use burn::tensor::DType;
 use burn_flex::Flex;
 
 use super::*;
-use crate::{kernel::exact, nn::rng::Rng};
-
-fn signal(shape: [usize; 3]) -> Tensor<Flex, 3> {
-    Tensor::random(shape, Distribution::Normal(0.0, 1.0), &Default::default())
-}
+use crate::{kernel::exact, nn::rng::Rng, testing::random as signal};
 
 fn values(x: Tensor<Flex, 3>) -> Vec<f32> {
     x.cast(DType::F32).into_data().to_vec().expect("f32")

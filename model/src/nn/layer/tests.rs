@@ -2,10 +2,7 @@
 
 mod formula;
 
-use burn::{
-    module::{ModuleMapper, Param},
-    tensor::Distribution,
-};
+use burn::module::{ModuleMapper, Param};
 use burn_flex::{Flex, FlexDevice};
 
 use formula::{Formula, Rows, rows};
@@ -15,14 +12,11 @@ use crate::{
     Place,
     kernel::{Slot, Visibility},
     nn::{Activation, Cache, NormKind, rng::Rng},
+    testing::random,
 };
 
 const DEVICE: FlexDevice = FlexDevice;
 const EPSILON: f64 = 1e-5;
-
-pub(in super::super) fn normal<const D: usize>(shape: [usize; D]) -> Tensor<Flex, D> {
-    Tensor::random(shape, Distribution::Normal(0.0, 1.0), &DEVICE)
-}
 
 /// Returns the options of some layer.
 pub(in super::super) fn some_spec(rng: &mut Rng) -> LayerSpec {
@@ -61,7 +55,7 @@ impl ModuleMapper<Flex> for Various {
         &mut self,
         param: Param<Tensor<Flex, D>>,
     ) -> Param<Tensor<Flex, D>> {
-        param.map(|x| if D == 1 { normal(x.dims()) * 0.5 + 1.0 } else { x })
+        param.map(|x| if D == 1 { random(x.dims()) * 0.5 + 1.0 } else { x })
     }
 }
 
@@ -91,7 +85,7 @@ fn a_layer_of_any_options_is_its_formula() {
             Visibility::Window(3),
             Visibility::CausalWindow { first: 0, width: 4 },
         ]);
-        let (x, memory) = (normal([1, length, spec.shape.hidden]), normal([1, 9, 12]));
+        let (x, memory) = (random([1, length, spec.shape.hidden]), random([1, 9, 12]));
         let sees = |i: usize, j: usize| visibility.seen(i, length).contains(&j);
         let formula = Formula::of(&layer, spec, theta, &sees);
         let expected = formula.layer(rows(x.clone()), &rows(memory.clone()));
@@ -115,7 +109,7 @@ fn a_layer_with_a_cache_is_its_formula() {
         let layer = some_layer(&spec);
         let theta = rng.of(&[None, Some(1e4), Some(50.0)]);
         let width = rng.of(&[1000, 5]);
-        let (x, memory) = (normal([1, LENGTH, spec.shape.hidden]), normal([1, 9, 12]));
+        let (x, memory) = (random([1, LENGTH, spec.shape.hidden]), random([1, 9, 12]));
         let sees = |i: usize, j: usize| j <= i && i - j < width;
         let formula = Formula::of(&layer, spec, theta, &sees);
         let expected = formula.layer(rows(x.clone()), &rows(memory.clone()));
@@ -151,6 +145,6 @@ fn a_cache_and_several_taps_are_refused() {
     let slots = [Slot { row: 0, start: 0 }];
     let cache = cache.layers_mut().next().expect("a layer");
     let past = Past { cache, slots: &slots, seen: 2 };
-    let x = normal([1, 2, spec.shape.hidden]);
+    let x = random([1, 2, spec.shape.hidden]);
     let _ = layer.forward(x, &Context::new(None, &mask), Some(past));
 }

@@ -8,9 +8,10 @@ use crate::{
     Place,
     nn::{
         Context, LayerShape, LayerSpec,
-        layer::tests::{normal, some_layer, some_spec},
+        layer::tests::{some_layer, some_spec},
         rng::Rng,
     },
+    testing::random,
 };
 
 /// Options that may be fused, or others; the same sizes for all layers.
@@ -42,7 +43,7 @@ fn some_cache(spec: &LayerSpec, lengths: &[usize]) -> Cache<Flex> {
     let place = Place::f32(FlexDevice);
     let mut cache = Cache::new(&spec.shape, 4, lengths.len(), 40, &place);
     for (row, &length) in lengths.iter().enumerate() {
-        let part = || normal([1, spec.shape.kv_heads, length, spec.shape.head_dim]);
+        let part = || random([1, spec.shape.kv_heads, length, spec.shape.head_dim]);
         cache.set_row(row, (0..4).map(|_| [part(), part()]).collect());
     }
     cache
@@ -59,7 +60,7 @@ fn fused_layers_are_the_definition_for_any_options() {
         let positions = Positions { rope_theta, window: rng.of(&[None, Some(1), Some(7)]) };
         let cache = some_cache(&spec, [&[30][..], &[5, 30, 17]][round % 2]);
         let slots = cache.next(0..cache.rows());
-        let x = normal([slots.len(), 1, spec.shape.hidden]);
+        let x = random([slots.len(), 1, spec.shape.hidden]);
         let new_tokens = new_tokens(&x, &slots, positions, &cache);
         let by = |is_fused: bool| {
             let mut cache = cache.clone();
@@ -92,7 +93,7 @@ fn pieces_and_steps_are_the_whole_sequence() {
         let place = Place { device: FlexDevice, dtype: DType::F32 };
         let mut cache = Cache::new(&spec.shape, layers.len(), 3, 30, &place);
         let lengths = [8, 20, 13];
-        let whole = lengths.map(|length| normal([1, length + 2, spec.shape.hidden]));
+        let whole = lengths.map(|length| random([1, length + 2, spec.shape.hidden]));
         let mut ours = [const { Vec::new() }; 3];
         for (row, x) in whole.iter().enumerate() {
             let mut first = 0;

@@ -5,7 +5,7 @@ use burn::tensor::Tensor;
 use burn_flex::Flex;
 
 use super::*;
-use crate::Place;
+use crate::{Place, testing};
 
 /// Layers that kernels fuse have `functions` silu and linear, and widths of whole chunks.
 fn config(functions: &str) -> Config {
@@ -84,11 +84,7 @@ fn fused_layers_are_the_layers_one_by_one() {
 fn a_row_alone_has_the_result_of_the_row_beside_another() {
     let depformer = Depformer::<Flex>::init(&config(FUSED), &Default::default());
     assert_eq!([depformer.stages(), depformer.codes()], [2, 12]);
-    let hidden = Tensor::<Flex, 3>::random(
-        [2, 1, 64],
-        burn::tensor::Distribution::Normal(0.0, 1.0),
-        &Default::default(),
-    );
+    let hidden = testing::random([2, 1, 64]);
     let mut both = depformer.state(2, &place());
     let mut alone = depformer.state(1, &place());
     for _frame in 0..2 {

@@ -1,10 +1,10 @@
 //! Tests of chunks against whole signals, with random weights.
 
-use burn::tensor::{Distribution, Int, Tensor};
+use burn::tensor::{Int, Tensor};
 use burn_flex::Flex;
 
 use super::*;
-use crate::Place;
+use crate::{Place, testing};
 
 /// Frames of 16 samples, and a window of two and a half frames.
 pub(super) fn config() -> Config {
@@ -86,7 +86,7 @@ fn a_window_changes_the_sound_after_it() {
 #[test]
 fn a_signal_in_frames_has_the_codes_of_the_whole() {
     let encoder = Encoder::<Flex>::init(&config(), 3, &Default::default()).with_window(Some(5));
-    let wave = Tensor::random([20 * 16], Distribution::Normal(0.0, 0.5), &Default::default());
+    let wave = testing::random([20 * 16]) * 0.5;
     let whole = encoder.forward(wave.clone()).into_data();
     let (mut state, mut first, mut parts) = (EncoderState::default(), 0, Vec::new());
     for frames in [1, 2, 1, 10, 6] {

@@ -408,12 +408,12 @@ fn a_filter_in_any_order_differs_by_rounding_only_and_not_by_where_a_sound_is_cu
     }
 }
 
-/// The reference pads one side in the type of its input.
+/// The reference pads one side in the type of its input. Whole numbers have exact sums in f16.
 #[test]
 fn the_reference_pads_one_side_in_f16() {
     at_every_level(|| {
         let (x, weight): (Tensor<Flex, 3>, Tensor<Flex, 3>) =
-            (random([1, 4, 20]), random([3, 4, 5]));
+            ((random([1, 4, 20]) * 3.0).round(), (random([3, 4, 5]) * 3.0).round());
         for padding in [[4, 0], [1, 3]] {
             let geometry = ConvGeometry { padding, ..Default::default() };
             let [narrow, wide] = [DType::F16, DType::F32].map(|dtype| {
@@ -421,7 +421,7 @@ fn the_reference_pads_one_side_in_f16() {
                 reference::conv1d(x, weight, None, geometry).cast(DType::F32)
             });
             assert_eq!(narrow.dims(), [1, 3, 20]);
-            assert_close::<3>(narrow, wide, 1e-2);
+            assert_eq!(narrow.into_data(), wide.into_data());
         }
     });
 }

@@ -8,11 +8,19 @@
 mod neon;
 #[cfg(target_arch = "x86_64")]
 mod pairs;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+mod rounded;
 
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 use std::any::TypeId;
 
+#[cfg(target_arch = "aarch64")]
+use neon as own;
+#[cfg(target_arch = "x86_64")]
+use pairs as own;
 use pulp::{Arch, Simd};
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+use rounded::Rounding;
 
 use super::{
     super::super::{
@@ -48,11 +56,11 @@ impl Weight for Group {
     fn arrange(arch: Arch, x: &[f32], width: usize, to: &mut [f32]) {
         #[cfg(target_arch = "x86_64")]
         if let Arch::V3(_) = arch {
-            return arch.dispatch(pairs::Rounding { x, width, to });
+            return arch.dispatch(Rounding { x, width, to });
         }
         #[cfg(target_arch = "aarch64")]
         if let Arch::Neon(_) = arch {
-            return arch.dispatch(neon::Rounding { x, width, to });
+            return arch.dispatch(Rounding { x, width, to });
         }
         let _ = arch;
         let rows = to.chunks_mut(Self::width(width)).zip(x.chunks(width));

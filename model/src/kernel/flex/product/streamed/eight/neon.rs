@@ -13,12 +13,9 @@
 mod digits;
 mod shorts;
 
-use pulp::{
-    Simd, WithSimd,
-    bytemuck::{Pod, cast, cast_ref},
-};
+use pulp::bytemuck::{Pod, cast, cast_ref};
 
-use super::Lines;
+use super::{Lines, rounded::rounded};
 use crate::kernel::flex::{
     eight::{BLOCK, BLOCKS, GROUP, Group, ZERO},
     level::{self, CpuLevel},
@@ -37,41 +34,20 @@ type Packed = [f32; GROUP];
 const FIRST: usize = GROUP / 2;
 const SCALES: usize = FIRST + BLOCKS;
 
-/// Rounds rows of `x`.
-pub(super) struct Rounding<'a> {
-    pub(super) x: &'a [f32],
-    pub(super) width: usize,
-    /// [`GROUP`] words for each group of each row.
-    pub(super) to: &'a mut [f32],
-}
-
-impl WithSimd for Rounding<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn with_simd<S: Simd>(self, _: S) {
-        let Self { x, width, to } = self;
-        let has_digits = has_digits();
-        let groups = width.div_ceil(GROUP);
-        let (to, _) = to.as_chunks_mut::<GROUP>();
-        for (x, to) in x.chunks(width).zip(to.chunks_mut(groups)) {
-            for (x, to) in x.chunks(GROUP).zip(to) {
-                let mut numbers = [0.0; GROUP];
-                numbers[..x.len()].copy_from_slice(x);
-                let most = if has_digits { digits::MOST } else { shorts::MOST };
-                let rounded = rounded(&numbers, most);
-                let (words, rest) = to.split_at_mut(FIRST);
-                words.copy_from_slice(&match has_digits {
-                    true => cast::<_, [f32; FIRST]>(digits::packed(&rounded.numbers)),
-                    false => cast(shorts::packed(&rounded.numbers)),
-                });
-                for (to, block) in rest.iter_mut().zip(&rounded.numbers) {
-                    *to = f32::from_bits(first(block));
-                }
-                rest[BLOCKS..][..BLOCKS].copy_from_slice(&rounded.scales);
-            }
-        }
+/// Rounds a group of `x`, see [`Packed`].
+#[inline(always)]
+pub(super) fn pack(x: &[f32; GROUP], to: &mut Packed) {
+    let has_digits = has_digits();
+    let rounded = rounded(x, if has_digits { digits::MOST } else { shorts::MOST });
+    let (words, rest) = to.split_at_mut(FIRST);
+    words.copy_from_slice(&match has_digits {
+        true => cast::<_, [f32; FIRST]>(digits::packed(&rounded.numbers)),
+        false => cast(shorts::packed(&rounded.numbers)),
+    });
+    for (to, block) in rest.iter_mut().zip(&rounded.numbers) {
+        *to = f32::from_bits(first(block));
     }
+    rest[BLOCKS..][..BLOCKS].copy_from_slice(&rounded.scales);
 }
 
 /// Returns minus the contribution of the 128 by which a byte exceeds its weight.
@@ -100,40 +76,6 @@ fn of_blocks<T: Pod>(x: &Packed, start: usize) -> &[T; BLOCKS] {
 #[inline(always)]
 fn has_digits() -> bool {
     level::has(CpuLevel::Dotprod)
-}
-
-/// A group of `x` as integers.
-struct Rounded {
-    /// [`BLOCK`] numbers of each block.
-    numbers: [[i16; BLOCK]; BLOCKS],
-    scales: [f32; BLOCKS],
-}
-
-/// Rounds a group. The largest of a block is `most` times its scale.
-#[inline(always)]
-fn rounded(x: &[f32; GROUP], most: f32) -> Rounded {
-    /// A float between 2^23 and 2^24 has no digits after the point: its lowest bits are the nearest
-    /// integer.
-    const MIDDLE: f32 = 12_582_912.0;
-    let mut rounded = Rounded { numbers: [[0; BLOCK]; BLOCKS], scales: [0.0; BLOCKS] };
-    for block in 0..BLOCKS {
-        let x = &x[block * BLOCK..][..BLOCK];
-        // Without the sign, floats are ordered like their bits.
-        let mut largest = 0u32;
-        for number in x {
-            largest = largest.max(number.abs().to_bits());
-        }
-        let largest = f32::from_bits(largest);
-        // NaN stays NaN, so that a broken network is detected.
-        let scale = if largest.is_finite() { largest / most } else { f32::NAN };
-        let is_normal = scale >= f32::MIN_POSITIVE;
-        let inverse = if is_normal { most / largest } else { 0.0 };
-        rounded.scales[block] = if is_normal || scale.is_nan() { scale } else { 0.0 };
-        for (to, x) in rounded.numbers[block].iter_mut().zip(x) {
-            *to = (x * inverse + MIDDLE).to_bits() as i16;
-        }
-    }
-    rounded
 }
 
 /// Multiplies `O` rows of the weights with `R` rows of rounded `x`: see [`super::Weight::tile`].

@@ -18,12 +18,13 @@
 
 use std::{arch::x86_64::*, array};
 
-use pulp::{Simd, WithSimd, bytemuck::cast_ref};
+use pulp::bytemuck::{cast, cast_ref};
 
 use super::super::{
     super::super::eight::{BLOCK, BLOCKS, GROUP, Group, ZERO, parts},
     Lines, ahead,
 };
+use super::rounded::{Rounded, rounded};
 
 /// Lanes of 32 bits.
 const LANES: usize = 8;
@@ -39,61 +40,11 @@ const MOST: f32 = 32767.0;
 const START: usize = GROUP / 2;
 const SCALES: usize = START + LANES;
 
-/// Rounds rows of `x`.
-pub(super) struct Rounding<'a> {
-    pub(super) x: &'a [f32],
-    pub(super) width: usize,
-    /// [`GROUP`] words for each group of each row.
-    pub(super) to: &'a mut [f32],
-}
-
-impl WithSimd for Rounding<'_> {
-    type Output = ();
-
-    // Plain loops: closures given to iterators would not be compiled for the dispatched CPU.
-    #[inline(always)]
-    fn with_simd<S: Simd>(self, _: S) {
-        let Self { x, width, to } = self;
-        let groups = width.div_ceil(GROUP);
-        let (to, _) = to.as_chunks_mut::<GROUP>();
-        for (x, to) in x.chunks(width).zip(to.chunks_mut(groups)) {
-            for (x, to) in x.chunks(GROUP).zip(to) {
-                let mut numbers = [0.0; GROUP];
-                numbers[..x.len()].copy_from_slice(x);
-                round(&numbers, to);
-            }
-        }
-    }
-}
-
+/// Rounds a group of `x`.
 #[inline(always)]
-fn round(x: &[f32; GROUP], to: &mut [f32; GROUP]) {
-    /// A float between 2^23 and 2^24 has no digits after the point: its lowest bits are the nearest
-    /// integer.
-    const MIDDLE: f32 = 12_582_912.0;
-    let mut pairs = [[0u32; BLOCK / 2]; BLOCKS];
-    let mut scales = [0.0; BLOCKS];
-    for block in 0..BLOCKS {
-        let x = &x[block * BLOCK..][..BLOCK];
-        // Without the sign, floats are ordered like their bits.
-        let mut most = 0u32;
-        for number in x {
-            most = most.max(number.abs().to_bits());
-        }
-        let most = f32::from_bits(most);
-        // NaN stays NaN, so that a broken network is detected.
-        let scale = if most.is_finite() { most / MOST } else { f32::NAN };
-        let is_normal = scale >= f32::MIN_POSITIVE;
-        let inverse = if is_normal { MOST / most } else { 0.0 };
-        scales[block] = if is_normal || scale.is_nan() { scale } else { 0.0 };
-        let mut nearest = [0u32; BLOCK];
-        for i in 0..BLOCK {
-            nearest[i] = (x[i] * inverse + MIDDLE).to_bits();
-        }
-        for i in 0..BLOCK / 2 {
-            pairs[block][i] = nearest[2 * i] & 0xffff | nearest[2 * i + 1] << 16;
-        }
-    }
+pub(super) fn pack(x: &[f32; GROUP], to: &mut [f32; GROUP]) {
+    let Rounded { numbers, scales } = rounded(x, MOST);
+    let pairs: [[u32; BLOCK / 2]; BLOCKS] = cast(numbers);
     let (numbers, rest) = to.split_at_mut(START);
     let mut start = [0i32; LANES];
     for (vector, numbers) in numbers.as_chunks_mut::<LANES>().0.iter_mut().enumerate() {

@@ -1,0 +1,67 @@
+//! Rows of `x` as integers: 32 neighbours share a scale.
+
+use pulp::{Simd, WithSimd};
+
+use super::own;
+use crate::kernel::flex::eight::{BLOCK, BLOCKS, GROUP};
+
+/// Rounds rows of `x`.
+pub(super) struct Rounding<'a> {
+    pub(super) x: &'a [f32],
+    pub(super) width: usize,
+    /// [`GROUP`] words for each group of each row.
+    pub(super) to: &'a mut [f32],
+}
+
+impl WithSimd for Rounding<'_> {
+    type Output = ();
+
+    // Plain loops: closures given to iterators would not be compiled for the dispatched CPU.
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        let Self { x, width, to } = self;
+        let groups = width.div_ceil(GROUP);
+        let (to, _) = to.as_chunks_mut::<GROUP>();
+        for (x, to) in x.chunks(width).zip(to.chunks_mut(groups)) {
+            for (x, to) in x.chunks(GROUP).zip(to) {
+                let mut numbers = [0.0; GROUP];
+                numbers[..x.len()].copy_from_slice(x);
+                own::pack(&numbers, to);
+            }
+        }
+    }
+}
+
+/// A group of `x` as integers.
+pub(super) struct Rounded {
+    /// [`BLOCK`] numbers of each block.
+    pub(super) numbers: [[i16; BLOCK]; BLOCKS],
+    pub(super) scales: [f32; BLOCKS],
+}
+
+/// Rounds a group. The largest of a block is `most` times its scale.
+#[inline(always)]
+pub(super) fn rounded(x: &[f32; GROUP], most: f32) -> Rounded {
+    /// A float between 2^23 and 2^24 has no digits after the point: its lowest bits are the nearest
+    /// integer.
+    const MIDDLE: f32 = 12_582_912.0;
+    let mut rounded = Rounded { numbers: [[0; BLOCK]; BLOCKS], scales: [0.0; BLOCKS] };
+    for block in 0..BLOCKS {
+        let x = &x[block * BLOCK..][..BLOCK];
+        // Without the sign, floats are ordered like their bits.
+        let mut largest = 0u32;
+        for number in x {
+            largest = largest.max(number.abs().to_bits());
+        }
+        let largest = f32::from_bits(largest);
+        // NaN stays NaN, so that a broken network is detected.
+        let scale = if largest.is_finite() { largest / most } else { f32::NAN };
+        let is_normal = scale >= f32::MIN_POSITIVE;
+        let inverse = if is_normal { most / largest } else { 0.0 };
+        rounded.scales[block] = if is_normal || scale.is_nan() { scale } else { 0.0 };
+        for (to, x) in rounded.numbers[block].iter_mut().zip(x) {
+            *to = (x * inverse + MIDDLE).to_bits() as i16;
+        }
+    }
+    rounded
+}

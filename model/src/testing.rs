@@ -1,0 +1,42 @@
+//! Random values for tests, the same in every run.
+
+use std::cell::RefCell;
+
+use burn::{
+    module::{Param, ParamId},
+    tensor::{Distribution, Shape, Tensor, TensorData},
+};
+use burn_flex::Flex;
+use rand::{SeedableRng, rngs::StdRng};
+
+use crate::Backend;
+
+thread_local! {
+    // Each test has a thread of its own. Burn's generator is one of all threads, begun with the
+    // system's randomness: a test that fails once in a hundred runs could not be repeated.
+    static RNG: RefCell<StdRng> = RefCell::new(StdRng::seed_from_u64(1));
+}
+
+/// Returns values of a normal distribution, mean 0 and standard deviation 1, in f32.
+pub(crate) fn random<const D: usize>(shape: [usize; D]) -> Tensor<Flex, D> {
+    Tensor::from_data(values(shape.into(), 1.0), &Default::default())
+}
+
+/// Returns a parameter with such values, allocated on first use.
+pub(crate) fn param<B: Backend, const D: usize>(
+    shape: [usize; D],
+    std: f64,
+    device: &B::Device,
+) -> Param<Tensor<B, D>> {
+    let init = move |device: &B::Device, requires_grad| {
+        let of = Tensor::from_data(values(shape.into(), std), device);
+        if requires_grad { of.require_grad() } else { of }
+    };
+    Param::uninitialized(ParamId::new(), init, device.clone(), true, shape.into())
+}
+
+fn values(shape: Shape, std: f64) -> TensorData {
+    RNG.with_borrow_mut(|rng| {
+        TensorData::random::<f32, _, _>(shape, Distribution::Normal(0.0, std), rng)
+    })
+}
