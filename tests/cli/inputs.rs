@@ -1,6 +1,11 @@
 //! Lyrics, codes, noise and conditioning from files.
 
-use crate::Place;
+use serde_json::{Value, json};
+
+use crate::{
+    Place,
+    serve::{Server, id},
+};
 
 #[test]
 fn lyrics_come_from_a_file_or_from_standard_input() {
@@ -108,6 +113,50 @@ fn dumped_conditioning_makes_the_same_song() {
     let run = place.tiny(&[&second[..], &["--dump-conditioning", "other"]].concat()).failed(2);
     run.says("conditioning files hold one condition");
     place.tiny(&["--conditioning", "nowhere"]).failed(1).says("cannot read");
+}
+
+#[test]
+fn a_server_gives_conditions_and_noise_and_takes_them() {
+    let place = Place::new();
+    let server = Server::start(&place, &[]);
+    let make = |more: Value| {
+        let mut request = json!({ "model": "tiny", "thinking": false, "audio_format": "wav32" });
+        request.as_object_mut().expect("an object").extend(more.as_object().expect("one").clone());
+        server.submit("?wait=500", &json!({ "request": request }))
+    };
+    let sound = |job: &Value| {
+        assert_eq!(job["state"], "done", "{job:#}");
+        place.write("x.wav", server.get(&format!("/v1/jobs/{}/outputs/1.wav", id(job))));
+        place.sound("x.wav")
+    };
+    let song = json!({ "caption": "rain", "seed": 7, "duration": 1, "dump_conditioning": true });
+    let first = make(song);
+    let whole = sound(&first);
+    let dump = format!("/v1/jobs/{}/outputs/conditioning.safetensors", id(&first));
+    let dump = server.get(&dump);
+    let sent = server.form("/v1/files", &[], ("dump", &dump));
+    let file = id(&sent);
+
+    let again = make(json!({ "conditioning": file, "duration": 1 }));
+    assert_eq!(sound(&again), whole);
+    let noise = make(json!({ "noise": file, "caption": "rain", "seed": 9, "duration": 1 }));
+    assert_eq!(sound(&noise), whole);
+    let said = noise["notices"].to_string();
+    assert!(said.contains("a seed has no effect"), "{said}");
+    // Its own length, and a place of the server is not told.
+    let noise = make(json!({ "noise": file, "caption": "rain" }));
+    sound(&noise);
+    let said = noise["notices"].to_string();
+    assert!(said.contains(&format!("as long as the noise of `{file}`")), "{said}");
+
+    let cut = id(&server.form("/v1/files", &[], ("cut", &dump[..1000])));
+    for (field, says) in [("conditioning", "cannot be used as conditioning"), ("noise", "shape")] {
+        let job = make(json!({ field: cut, "caption": "rain" }));
+        assert_eq!(job["state"], "failed", "{job:#}");
+        let message = job["error"]["message"].as_str().expect("a message");
+        assert!(message.contains(says) && message.contains(&cut), "{message}");
+        assert!(!message.contains(place.path("").to_str().expect("UTF-8")), "{message}");
+    }
 }
 
 #[test]

@@ -70,16 +70,17 @@ pub(crate) struct Sampling {
 
     /// File with the initial noise, in place of the seed's noise.
     ///
-    /// A .bin as --dump-conditioning writes it (three little-endian int32 of shape, then f32), or a
-    /// .safetensors with `initial_noise`. With --infer-method sde, the seed still determines the
+    /// A .bin as --dump-conditioning writes it (three little-endian int32 of shape, then f32), or
+    /// safetensors with `initial_noise`. With --infer-method sde, the seed still determines the
     /// noise of the steps.
     #[arg(long, value_name = "FILE")]
     pub(crate) noise: Option<PathBuf>,
 
-    /// Folder with the transformer's conditions, in place of caption and lyrics.
+    /// Transformer's conditions, in place of caption and lyrics.
     ///
-    /// The initial noise is also read from there.
-    #[arg(long, value_name = "DIR")]
+    /// A folder as --dump-conditioning writes it, or its conditioning.safetensors. The initial
+    /// noise is also read from there.
+    #[arg(long, value_name = "PATH")]
     pub(crate) conditioning: Option<PathBuf>,
 
     /// Write the transformer's conditions and the initial noise to the files of a folder.

@@ -76,6 +76,11 @@ pub(crate) fn run(args: &Work, global: &Global) -> Result<ExitCode> {
             DRAINING.store(true, Ordering::Relaxed);
         }
     };
+    // Threads of the queue were started above and keep theirs.
+    #[cfg(feature = "cpu")]
+    if !engine.device.is_gpu() {
+        acestep_engine::threads::lower_priority();
+    }
     let start = Start { warm: args.warm.as_deref(), ready: &ready };
     runner::run(&worker, runtime.handle(), &installed, engine, start)??;
     Ok(ExitCode::SUCCESS)

@@ -8,6 +8,10 @@ use std::num::NonZero;
 use rayon::{ThreadPoolBuildError, ThreadPoolBuilder};
 use sysinfo::System;
 
+/// The priority of threads that compute beside a server: a tenth of the usual share.
+#[cfg(target_os = "linux")]
+const LOW: i32 = 10;
+
 /// Returns the default number of threads: one for each core, but no more than the process may use at
 /// once. The system limits that by an affinity mask or by the CPU quota of a container (cgroups).
 pub fn default_threads() -> NonZero<usize> {
@@ -33,6 +37,21 @@ pub fn start_threads(wanted: NonZero<usize>) -> Result<(), ThreadPoolBuildError>
     }
 }
 
+/// Lowers the priority of this thread and of those that compute (nice 10), on Linux.
+///
+/// Threads that answer clients go first then: with every core busy, a server would keep a client
+/// waiting until a computing thread has used up its share. Threads that were started before keep
+/// their priority. A system that refuses changes nothing.
+pub fn lower_priority() {
+    #[cfg(target_os = "linux")]
+    {
+        // Without a process it is the priority of the thread that calls.
+        let lower = || rustix::process::setpriority_process(None, LOW).ok();
+        rayon::broadcast(|_| lower());
+        lower();
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -53,6 +72,23 @@ mod tests {
     fn this_machine_has_at_least_one_and_no_more_than_are_allowed() {
         let allowed = std::thread::available_parallelism().expect("known");
         assert!((NonZero::<usize>::MIN..=allowed).contains(&default_threads()));
+    }
+
+    /// A thread of the test's own: a priority cannot be raised again.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn threads_that_compute_go_behind_those_that_were_there_before() {
+        let priority = || rustix::process::getpriority_process(None).expect("a priority");
+        let before = priority();
+        let own = std::thread::spawn(move || {
+            lower_priority();
+            let later = std::thread::spawn(priority).join().expect("ends");
+            (priority(), rayon::broadcast(|_| priority()), later)
+        });
+        let (own, computing, later) = own.join().expect("ends");
+        let expected = before.max(LOW);
+        assert_eq!((own, later, priority()), (expected, expected, before));
+        assert!(computing.iter().all(|&other| other == expected), "{computing:?}");
     }
 
     /// Both numbers are tried in one test, because the threads of a process are started once.

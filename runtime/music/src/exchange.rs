@@ -127,10 +127,14 @@ impl Conditioning {
             bytes.extend(array.to_bytes());
             write_bytes(&path, &bytes, existing)?;
         }
-        write_bytes(&folder.join(SAFETENSORS), &self.to_safetensors(folder)?, existing)
+        write_bytes(&folder.join(SAFETENSORS), &self.to_safetensors()?, existing)
     }
 
-    fn to_safetensors(&self, folder: &Path) -> Result<Vec<u8>, Error> {
+    /// Returns the bytes of a file `conditioning.safetensors`.
+    ///
+    /// # Errors
+    /// [`SongError::Conditioning`] if the arrays are no file of safetensors.
+    pub fn to_safetensors(&self) -> Result<Vec<u8>, Error> {
         let buffers = self.arrays().map(Array3::to_bytes);
         let views: Result<Vec<_>, _> = NAMES
             .into_iter()
@@ -141,15 +145,21 @@ impl Conditioning {
             .collect();
         views
             .and_then(|views| safetensors::serialize(views, None::<HashMap<_, _>>))
-            .or_else(|e| bad(&folder.join(SAFETENSORS), e.to_string()))
+            .or_else(|e| bad(Path::new(SAFETENSORS), e.to_string()))
     }
 
-    /// Reads a folder that holds the three `.bin` files, `conditioning.safetensors`, or both.
+    /// Reads a folder that holds the three `.bin` files, `conditioning.safetensors`, or both; or such a
+    /// file itself.
     ///
     /// # Errors
     /// [`Error::File`] if a file is missing or unreadable; [`SongError::Conditioning`] if one does not
     /// have the expected format, or if the two forms differ.
     pub fn load(folder: &Path) -> Result<Self, Error> {
+        if folder.is_file() {
+            let conditioning = load_safetensors(folder)?;
+            conditioning.check(folder)?;
+            return Ok(conditioning);
+        }
         let any_bin = NAMES.iter().any(|name| folder.join(format!("{name}.bin")).exists());
         let path = folder.join(SAFETENSORS);
         let both = any_bin && path.exists();
@@ -168,16 +178,30 @@ const HEADER: usize = 12;
 /// Maximum file size: eight songs of ten minutes need a third of it.
 const MOST_BYTES: u64 = 1 << 30;
 
-/// Reads one array: a `.safetensors` by the tensor's `name`, any other file as a `.bin`.
+/// Reads one array: by the tensor's `name` from safetensors, any other file as a `.bin`. A file of
+/// safetensors may have another name.
 ///
 /// # Errors
 /// [`Error::File`]; [`SongError::Conditioning`] if the file does not have the expected format.
 pub fn load_array(path: &Path, name: &str) -> Result<Array3, Error> {
-    if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("safetensors")) {
+    let is_named = path.extension().is_some_and(|e| e.eq_ignore_ascii_case("safetensors"));
+    if is_named || begins_as_safetensors(path)? {
         from_safetensors(path, &read(path)?, name)
     } else {
         load_bin(path)
     }
+}
+
+/// True if a file begins with the length of a header that fits into it, and with that header. As a
+/// `.bin` that length is the number of songs and of frames, of which the second makes it too large.
+fn begins_as_safetensors(path: &Path) -> Result<bool, Error> {
+    let (file, size) = open(path)?;
+    let mut first = Vec::new();
+    file.take(9).read_to_end(&mut first).map_err(|e| file_error(Action::Read, path, e))?;
+    Ok(match first[..] {
+        [a, b, c, d, e, f, g, h, b'{'] => u64::from_le_bytes([a, b, c, d, e, f, g, h]) < size,
+        _ => false,
+    })
 }
 
 fn load_bins(folder: &Path) -> Result<Conditioning, Error> {

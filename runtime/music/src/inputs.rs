@@ -25,7 +25,7 @@ use crate::{
 pub struct Inputs {
     /// Initial noise `[B, T, C]`, and its file.
     pub noise: Option<(PathBuf, Array3)>,
-    /// The condition and initial noise of the sampling, and their folder.
+    /// The condition and initial noise of the sampling, and their folder or file.
     pub conditioning: Option<(PathBuf, Conditioning)>,
     /// The source and reference songs.
     pub sounds: Sounds,
@@ -93,9 +93,10 @@ impl Inputs {
             let text = format!("not used, the conditioning is there already: {unused}");
             notices.push(Notice(text));
         }
-        // The plan needs a caption; this one names the folder.
+        // The plan needs a caption; this one names the folder, without its place.
         *request = kept.with(|r| {
-            r.words.caption = Some(format!("conditioning of {}", folder.display()));
+            let name = folder.file_name().unwrap_or(folder.as_os_str());
+            r.words.caption = Some(format!("conditioning of {}", name.display()));
             // A language model would only decide the condition, which is already given.
             r.language.thinking = Some(false);
         });

@@ -13,7 +13,7 @@ import { html, useEffect, useState } from "./vendor/htm-preact.js";
 
 const CONTENTS = { audio: "sound", lrc: "times of the lines", words: "times of the words", score: "scores", codes: "audio codes", latents: "latents",
   request: "request", description: "description", peaks: "waveform", plot: "picture",
-  text: "answer of the language model" };
+  text: "answer of the language model", conditioning: "conditions and noise" };
 
 /** A name that every file system takes. @param {string} name */
 const fileName = (name) => name.replace(/[\\/:*?"<>|.\p{C}]+/gu, " ").trim();

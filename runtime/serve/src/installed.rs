@@ -4,7 +4,11 @@
 mod common;
 mod of_speech;
 
-use std::sync::{Arc, Mutex};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
 
 use acestep_engine::{Notice, nearest};
 use acestep_import::{Adapter, BUILT_IN_MODELS, DEMO, Layout, Presence, Release, acestep};
@@ -22,6 +26,10 @@ use crate::{
     },
 };
 
+/// Time that the facts about a music model are right. All of its headers are read for them, which
+/// takes milliseconds: a crowd of clients would wait for as many readings.
+const RECENT: Duration = Duration::from_secs(2);
+
 /// The models and voices of this machine.
 pub struct Installed {
     layout: Layout,
@@ -32,6 +40,8 @@ pub struct Installed {
     speech_model: String,
     /// Models of speech that were opened, by their names: their vocabularies are read once.
     opened: Mutex<Vec<(String, Arc<dyn SpeechModel>)>>,
+    /// Facts about music models, by their names, with the time of the reading.
+    infos: Mutex<HashMap<String, (Instant, ModelInfo)>>,
 }
 
 impl std::fmt::Debug for Installed {
@@ -63,7 +73,14 @@ impl Installed {
         let speech_model = speech_model
             .or_else(|| speech::releases().find(is_whole).map(name))
             .unwrap_or_else(|| speech::built_in().0.to_owned());
-        Self { layout, voices, model, speech_model, opened: Mutex::default() }
+        Self {
+            layout,
+            voices,
+            model,
+            speech_model,
+            opened: Mutex::default(),
+            infos: Mutex::default(),
+        }
     }
 
     /// The places of the models.
@@ -173,9 +190,7 @@ impl Installed {
         if kind == Kind::Generate {
             format(request.output.audio_format.as_deref())?;
         }
-        let folder = acestep_import::open(&name, &self.layout)
-            .map_err(|error| of(&acestep_engine::Error::checkpoint(error)))?;
-        let info = ModelInfo::new(folder.name(), folder.is_turbo(), folder.configs());
+        let info = self.info(&name).map_err(|error| of(&error))?;
         // Songs that follow a file are planned when it is read.
         if request.source.files().next().is_none() && kind == Kind::Generate {
             // The worker's plan has the notices: a language model may decide what is open here.
@@ -183,6 +198,20 @@ impl Installed {
         }
         let notices = notices.into_iter().map(|notice| notice.0).collect();
         Ok(Checked { model: Some(self.common_name(&name)), notices })
+    }
+
+    /// Returns the facts about a music model that a plan needs.
+    fn info(&self, name: &str) -> Result<ModelInfo, acestep_engine::Error> {
+        let mut infos = self.infos.lock().unwrap_or_else(PoisonError::into_inner);
+        infos.retain(|_, (read, _)| read.elapsed() < RECENT);
+        if let Some((_, info)) = infos.get(name) {
+            return Ok(info.clone());
+        }
+        let folder = acestep_import::open(name, &self.layout);
+        let folder = folder.map_err(acestep_engine::Error::checkpoint)?;
+        let info = ModelInfo::new(folder.name(), folder.is_turbo(), folder.configs());
+        infos.insert(name.to_owned(), (Instant::now(), info.clone()));
+        Ok(info)
     }
 
     /// Checks the model of a request that is about a sound.
@@ -302,8 +331,7 @@ fn missing(name: &str, names: &[(String, String)]) -> JobError {
 impl Installed {
     /// Returns the settings that a model takes where a request has none, by the request's keys.
     fn defaults(&self, model: &str) -> Value {
-        let Ok(folder) = acestep_import::open(model, &self.layout) else { return json!({}) };
-        let info = ModelInfo::new(folder.name(), folder.is_turbo(), folder.configs());
+        let Ok(info) = self.info(model) else { return json!({}) };
         let request = Request::default().with(|request| {
             request.words.caption = Some("-".to_owned());
         });

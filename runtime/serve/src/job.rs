@@ -296,6 +296,8 @@ pub enum Content {
     Plot,
     /// The answer of the language model, word for word.
     Text,
+    /// The transformer's conditions and the initial noise, as safetensors.
+    Conditioning,
 }
 
 /// A result: a file.

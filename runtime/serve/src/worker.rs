@@ -109,6 +109,22 @@ pub enum Stopped {
     TooLarge(JobError),
 }
 
+impl Stopped {
+    /// Returns the reason without places of `objects`.
+    fn without_places(self, objects: &Objects) -> Self {
+        let hidden = |error: JobError| JobError {
+            message: objects.without_places(&error.message),
+            hint: error.hint.map(|hint| objects.without_places(&hint)),
+            ..error
+        };
+        match self {
+            Self::Cancelled => Self::Cancelled,
+            Self::Failed(error) => Self::Failed(hidden(error)),
+            Self::TooLarge(error) => Self::TooLarge(hidden(error)),
+        }
+    }
+}
+
 /// A job, as its runner gets it.
 pub struct Task<'a> {
     /// The job.
@@ -263,7 +279,8 @@ impl Worker<'_> {
         let _entered = span.enter();
         tracing::info!(attempt = job.attempts, "begins");
         let past = stages::Times::read(self.objects.folder()).of(&job);
-        let watch = Arc::new(Watch::new(self.is_ending.clone(), Clock::new(past)));
+        let watch =
+            Arc::new(Watch::new(self.is_ending.clone(), Clock::new(past), self.objects.clone()));
         // The lease is kept until the end is stored.
         let _keeper = Keeper::new(runtime, self, &lease, &watch);
         let end = self.attempt(runner, &job, &lease, &watch, (trouble, refused));
@@ -333,6 +350,7 @@ impl Worker<'_> {
             let message = "a mistake in this program ended the job; see the worker's log";
             Err(Stopped::Failed(JobError::new("internal", message)))
         });
+        let result = result.map_err(|stopped| stopped.without_places(&self.objects));
         let outputs = match self.outputs(lease, &made) {
             Ok(outputs) => outputs,
             Err(error) => return self.troubled(lease, of_files(&error), trouble),

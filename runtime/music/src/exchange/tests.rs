@@ -82,7 +82,7 @@ fn forms_that_disagree_are_refused() {
     let folder = saved();
     let mut other = conditioning();
     other.initial_noise.data[1] += 1.0;
-    let bytes = other.to_safetensors(folder.path()).expect("bytes");
+    let bytes = other.to_safetensors().expect("bytes");
     std::fs::write(folder.path().join(SAFETENSORS), bytes).expect("written");
     let error = Conditioning::load(folder.path()).expect_err("disagreement").to_string();
     assert!(error.ends_with("it differs from the .bin files beside it: remove one form"));

@@ -36,8 +36,16 @@ use crate::{
 };
 
 /// Fields of requests about songs that take the id of a file.
-const OF_SONGS: [&str; 6] =
-    ["src_audio", "reference_audio", "src_latents", "ref_latents", "reference_latents", "audio"];
+const OF_SONGS: [&str; 8] = [
+    "src_audio",
+    "reference_audio",
+    "src_latents",
+    "ref_latents",
+    "reference_latents",
+    "audio",
+    "noise",
+    "conditioning",
+];
 
 /// Returns the fields of requests that take the id of a file.
 pub(super) fn fields() -> impl Iterator<Item = &'static str> {
@@ -294,8 +302,12 @@ fn named(
         let lists = lists
             .into_iter()
             .flat_map(|(name, list)| list.unwrap_or_default().into_iter().map(move |v| (name, v)));
-        let single =
-            [("src_audio", source.src_audio.clone()), ("src_latents", source.src_latents.clone())];
+        let single = [
+            ("src_audio", source.src_audio.clone()),
+            ("src_latents", source.src_latents.clone()),
+            ("noise", read.noise.clone()),
+            ("conditioning", read.conditioning.clone()),
+        ];
         let single = single.into_iter().filter_map(|(name, value)| Some((name, value?)));
         return Ok(single.chain(lists).collect());
     }

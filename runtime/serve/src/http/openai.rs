@@ -79,6 +79,18 @@ fn number(object: &mut Map<String, Value>, key: &str) -> Result<Option<f64>, Api
     read.map(Some).ok_or_else(|| wrong(key, "it must be a number"))
 }
 
+/// Gives fields of another program our names.
+fn rename(object: &mut Map<String, Value>, names: &[(&str, &str)]) -> Result<(), ApiError> {
+    for &(theirs, ours) in names {
+        let Some(value) = object.remove(theirs) else { continue };
+        if object.insert(ours.to_owned(), value).is_some() {
+            let message = format!("`{theirs}` and another field mean `{ours}`");
+            return Err(ApiError::bad("repeated_key", message).param(theirs));
+        }
+    }
+    Ok(())
+}
+
 fn wrong(key: &str, why: &str) -> ApiError {
     ApiError::bad("bad_value", format!("`{key}`: {why}")).param(key)
 }

@@ -25,6 +25,12 @@ impl Objects {
         self.root.join(format!("files/{id}"))
     }
 
+    /// Returns `text` without the folder of these files: a client knows them by their ids.
+    pub fn without_places(&self, text: &str) -> String {
+        let folder = self.root.join("files").join("");
+        text.replace(&*folder.to_string_lossy(), "")
+    }
+
     /// Removes a file that a client sent.
     ///
     /// # Errors

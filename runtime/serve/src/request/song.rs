@@ -31,11 +31,18 @@ pub struct SongRequest {
     pub score: bool,
     /// True if latents are wanted.
     pub latents: bool,
+    /// The id of a file with the initial noise.
+    pub noise: Option<String>,
+    /// The id of a file with the transformer's conditions.
+    pub conditioning: Option<String>,
+    /// True if the conditions are wanted.
+    pub dump_conditioning: bool,
 }
 
 impl SongRequest {
-    /// Reads a JSON object: the fields of a request for songs; the flags `lrc`, `vtt`, `plot`, `score`
-    /// and `latents` for more results; the list `genres`.
+    /// Reads a JSON object: the fields of a request for songs; the flags `lrc`, `vtt`, `plot`, `score`,
+    /// `latents` and `dump_conditioning` for more results; the files `noise` and `conditioning`; the list
+    /// `genres`.
     ///
     /// # Errors
     /// A field that does not exist or has another type.
@@ -45,9 +52,24 @@ impl SongRequest {
         let mut wants = |key| flag(&mut object, key).map(Option::unwrap_or_default);
         let (vtt, plot) = (wants("vtt")?, wants("plot")?);
         let (score, latents) = (wants("score")?, wants("latents")?);
+        let dump_conditioning = wants("dump_conditioning")?;
+        let (noise, conditioning) =
+            (text(&mut object, "noise")?, text(&mut object, "conditioning")?);
         let genres = genres(object.remove("genres"))?;
         let (request, notices) = Request::from_object(object).map_err(|error| of(&error))?;
-        Ok(Self { request, notices, genres, lrc, vtt, plot, score, latents })
+        Ok(Self {
+            request,
+            notices,
+            genres,
+            lrc,
+            vtt,
+            plot,
+            score,
+            latents,
+            noise,
+            conditioning,
+            dump_conditioning,
+        })
     }
 }
 

@@ -1,14 +1,16 @@
 //! Songs: a job becomes an order, the order a song.
 
-use std::sync::Arc;
+use std::{cell::RefCell, path::PathBuf, sync::Arc};
 
-use acestep_engine::{Error, Residency, audio::format::Encoding};
+use acestep_engine::{Error, Notice, Residency, audio::format::Encoding};
 use acestep_import::AceStep;
 use acestep_model::Backend;
-use acestep_music::{Rendered, Request, align::attention_maps, codes, latents, lyrics::is_sung};
+use acestep_music::{
+    Conditioning, Rendered, Request, align::attention_maps, codes, latents, lyrics::is_sung,
+};
 use acestep_session::{
     language::{Limits, compose_all_with},
-    song::{Found, Order, Resolved, Wants, adapters, score_with, songs_with},
+    song::{Found, Keep, Order, Resolved, Wants, adapters, score_with, songs_with},
 };
 use serde_json::{Value, json};
 
@@ -72,10 +74,17 @@ impl<B: Backend> Networked<'_, B> {
     /// Makes the songs of a request.
     pub(super) fn generate(&mut self, task: &mut Task<'_>) -> Result<(), Failed> {
         let object = task.job.request.as_object().cloned().unwrap_or_default();
-        let SongRequest { mut request, mut notices, genres, lrc, vtt, plot, score, latents } =
-            SongRequest::read(&object)?;
+        let asked = SongRequest::read(&object)?;
+        let SongRequest {
+            mut request, mut notices, genres, lrc, vtt, plot, score, latents, ..
+        } = asked;
         let sent = request.clone();
         with_places(&mut request, task.objects)?;
+        let file = |id: Option<&String>| -> Result<Option<PathBuf>, JobError> {
+            Ok(id.map(|id| place(task.objects, id)).transpose()?.map(PathBuf::from))
+        };
+        let noise = file(asked.noise.as_ref())?;
+        let conditioning = file(asked.conditioning.as_ref())?;
         let encoding = sinks::encoding(
             request.output.audio_format.as_deref(),
             request.output.encoding(),
@@ -92,8 +101,8 @@ impl<B: Backend> Networked<'_, B> {
             request,
             model,
             notices,
-            noise: None,
-            conditioning: None,
+            noise: noise.as_deref(),
+            conditioning: conditioning.as_deref(),
             limits: Limits::default(),
             genres,
             language_model: None,
@@ -101,11 +110,18 @@ impl<B: Backend> Networked<'_, B> {
             residency: Residency::Kept,
             layout: self.installed.layout(),
         };
-        let planned = order.plan(folder).map_err(|refusal| {
+        let mut planned = order.plan(folder).map_err(|refusal| {
             notify(task.observe, refusal.notices);
             refusal.error
         })?;
+        if planned.seeds().is_none() && sent.noise.seed.is_some() {
+            let text = "the noise is from a file: a seed has no effect";
+            planned.order.notices.push(Notice(text.into()));
+        }
         let mut resolved = planned.resolve(wants, false)?;
+        if asked.dump_conditioning {
+            resolved.plan.check_conditioning()?;
+        }
         notify(task.observe, resolved.notices.clone());
         self.with_room(|| resolved.check_memory())?;
         let key = (resolved.setup.model.clone(), adapters_key(&resolved.request));
@@ -121,7 +137,13 @@ impl<B: Backend> Networked<'_, B> {
         let rate = resolved.folder.configs().vae.sampling_rate;
         let hearing = Hearing::new(observe, task.folder, rate, resolved.plan.samples());
         let mut found = Err(Failed::from(internal()));
-        songs_with(&[(&resolved, &hearing)], None, &held.networks, &mut |_, rendered| {
+        let conditions = RefCell::new(None);
+        let keep = |found: Conditioning| {
+            *conditions.borrow_mut() = Some(found.to_safetensors()?);
+            Ok(())
+        };
+        let keep: Option<Keep<'_>> = if asked.dump_conditioning { Some(&keep) } else { None };
+        songs_with(&[(&resolved, &hearing)], keep, &held.networks, &mut |_, rendered| {
             found = rendered.map_err(Failed::from).and_then(|rendered| {
                 let songs = Results { task: &mut *task, resolved: &resolved, sent: &sent };
                 songs.write(rendered, &encoding, More { latents, vtt, plot })
@@ -129,6 +151,10 @@ impl<B: Backend> Networked<'_, B> {
             Ok(())
         })?;
         let mut found = found?;
+        if let Some(bytes) = conditions.take() {
+            let name = "conditioning.safetensors";
+            sinks::file(task, 1, Content::Conditioning, name, &bytes)?;
+        }
         if let Some((folder, _)) = resolved.judge() {
             let place = self.place.clone();
             let language = self.hold_language(folder.clone());

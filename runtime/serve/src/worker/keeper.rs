@@ -15,6 +15,7 @@ use tracing::Instrument;
 use super::{Times, Worker};
 use crate::{
     job::{Progress, State},
+    objects::Objects,
     stages::{Clock, LOADING, Spent},
     store::{Found, Held, Lease, News, Store, StoreError},
 };
@@ -97,11 +98,12 @@ pub(super) struct Watch {
     storing: tokio::sync::Mutex<()>,
     cancel: AtomicBool,
     ending: Arc<AtomicBool>,
+    objects: Objects,
 }
 
 impl Watch {
-    /// An observer that cancels when `ending` is true.
-    pub(super) fn new(ending: Arc<AtomicBool>, clock: Clock) -> Self {
+    /// An observer that cancels when `ending` is true. Notices do not tell the places of `objects`.
+    pub(super) fn new(ending: Arc<AtomicBool>, clock: Clock, objects: Objects) -> Self {
         Self {
             news: Mutex::default(),
             clock: Mutex::new(clock),
@@ -109,6 +111,7 @@ impl Watch {
             storing: tokio::sync::Mutex::default(),
             cancel: AtomicBool::default(),
             ending,
+            objects,
         }
     }
 
@@ -169,7 +172,10 @@ impl Observe for Watch {
                 total: total as u64,
                 eta_s: None,
             }),
-            Event::Noticed(notice) => self.news().notices.push(notice.0),
+            Event::Noticed(notice) => {
+                let text = self.objects.without_places(&notice.0);
+                self.news().notices.push(text);
+            }
             Event::Overflowed { who, dtype } => {
                 self.news().notices.push(acestep_engine::retry::notice(who, dtype).0);
             }

@@ -20,7 +20,7 @@ pub struct Order<'a> {
     pub notices: Vec<Notice>,
     /// A file of noise.
     pub noise: Option<&'a Path>,
-    /// A folder of conditions.
+    /// A folder of conditions, or a file of safetensors with them.
     pub conditioning: Option<&'a Path>,
     /// Limits of the language model.
     pub limits: Limits,

@@ -11,7 +11,7 @@ use axum::{
 };
 use serde_json::{Map, Value};
 
-use super::{flag, model, text};
+use super::{flag, model, rename, text};
 use crate::{
     http::{
         ApiError, Caller, Server, Submission, formats,
@@ -53,7 +53,7 @@ pub(super) async fn create(
         object.insert("model".to_owned(), name.into());
     }
     object.remove("user");
-    rename(&mut object)?;
+    rename(&mut object, &NAMES)?;
     for field in ["src_audio", "reference_audio"] {
         if let Some(Value::String(value)) = object.get(field) {
             let id = input::sound(&server, &caller, field, value).await?;
@@ -77,17 +77,6 @@ pub(super) async fn create(
     let kind = if is_raw { "audio/pcm" } else { formats::media_type(format) };
     let answer = pieces.map(|pieces| ([(header::CONTENT_TYPE, kind)], Body::from_stream(pieces)));
     Ok(results::with_id(answer, id))
-}
-
-fn rename(object: &mut Map<String, Value>) -> Result<(), ApiError> {
-    for (theirs, ours) in NAMES {
-        let Some(value) = object.remove(theirs) else { continue };
-        if object.insert(ours.to_owned(), value).is_some() {
-            let message = format!("`{theirs}` and `{ours}` mean the same");
-            return Err(ApiError::bad("repeated_key", message).param(theirs));
-        }
-    }
-    Ok(())
 }
 
 /// The number of songs that a request asks for.

@@ -8,10 +8,10 @@ use axum::{
     http::StatusCode,
     response::{IntoResponse, Response},
 };
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::model;
+use super::{model, rename};
 use crate::{
     http::{
         ApiError, Caller, Server, Submission,
@@ -47,7 +47,7 @@ pub(super) async fn make(
     if let Some(name) = model(&mut object)? {
         object.insert("model".to_owned(), name.into());
     }
-    rename(&mut object)?;
+    rename(&mut object, &NAMES)?;
     for field in ["reference", "speaker_1", "speaker_2"] {
         if let Some(Value::String(value)) = object.get(field) {
             let id = input::sound(&server, &caller, field, value).await?;
@@ -58,17 +58,6 @@ pub(super) async fn make(
     let id = server.submit(&caller, Kind::Voice, object, submission).await?.job.id;
     let answer = async move { kept(&server, &caller, id).await.into_response() };
     Ok(late::answer(id, StatusCode::OK, answer).await)
-}
-
-fn rename(object: &mut Map<String, Value>) -> Result<(), ApiError> {
-    for (theirs, ours) in NAMES {
-        let Some(value) = object.remove(theirs) else { continue };
-        if object.insert(ours.to_owned(), value).is_some() {
-            let message = format!("`{theirs}` and another field mean `{ours}`");
-            return Err(ApiError::bad("repeated_key", message).param(theirs));
-        }
-    }
-    Ok(())
 }
 
 /// Returns the voice that a job kept, when it has ended.
