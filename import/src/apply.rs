@@ -6,7 +6,10 @@
 
 use std::{cell::RefCell, collections::BTreeMap, rc::Rc, sync::Arc};
 
-use acestep_model::{Backend, kept_as, nn::quantizing};
+use acestep_model::{
+    Backend, kept_as,
+    nn::{quantizing, set_q8_words},
+};
 use burn::{
     module::{Module, ModuleVisitor, Param, ParamId},
     tensor::{DType, Shape, Tensor, TensorData},
@@ -14,7 +17,12 @@ use burn::{
 use burn_store::{ModuleSnapshot, TensorSnapshot, TensorSnapshotError};
 
 use crate::{
-    Error, Tensors, adapter::Shared, error::Names, fold::fold, names::TensorNames,
+    Error, Tensors,
+    adapter::Shared,
+    error::Names,
+    fold::fold,
+    names::TensorNames,
+    quantized::{Matrix, Quantized},
     safetensors::is_beyond_f16,
 };
 
@@ -285,6 +293,29 @@ fn shape_of(source: &Source, tensors: &Tensors) -> Result<Vec<usize>, Error> {
     Ok(source.name().map(|name| tensors.shape(name)).transpose()?.unwrap_or_default().to_vec())
 }
 
+/// Returns the matrices that `module`, the network with these `names`, holds in int8.
+///
+/// # Errors
+/// As [`compare`].
+pub(crate) fn matrices<'a, B: Backend, M: Module<B>>(
+    module: &M,
+    tensors: &'a Tensors,
+    names: &TensorNames,
+) -> Result<Vec<Matrix<'a>>, Error> {
+    let sources = sources(tensors, names)?;
+    let parameters = check(module, tensors, names, &sources)?;
+    let matrix = |(path, source): (String, Source)| {
+        let Parameter { shape, name, layer } = &parameters[&path];
+        let is_kept = kept_as::<B>(name, layer, DType::I8) == DType::I8;
+        let shape = <[usize; 2]>::try_from(&shape[..]).ok().filter(|_| is_kept)?;
+        let name = source.name()?.to_owned();
+        let dtype = source.read_type(tensors, DType::I8);
+        let read = Box::new(move || source.read(tensors, shape.to_vec(), dtype));
+        Some(Matrix { name, shape, read })
+    };
+    Ok(sources.into_iter().filter_map(matrix).collect())
+}
+
 /// Compares the names and shapes of `module`'s parameters with the tensors of the network with these `names`.
 ///
 /// # Errors
@@ -304,7 +335,7 @@ pub(crate) fn unused_tensors(tensors: &Tensors, part: &'static str, names: Vec<S
 }
 
 /// Fills `module` with the tensors of the network with these `names`, in a network of `dtype`,
-/// changed by `adapters`.
+/// changed by `adapters`. Matrices in int8 come from `quantized`, unless an adapter changes them.
 ///
 /// # Errors
 /// An error that names the tensors that are missing, unused, unreadable, or of another shape or
@@ -315,6 +346,7 @@ pub(crate) fn load<B: Backend, M: Module<B>>(
     names: &TensorNames,
     dtype: DType,
     adapters: Option<&Shared>,
+    quantized: Option<&Arc<Quantized>>,
 ) -> Result<M, Error> {
     let sources = sources(tensors, names)?;
     let parameters = check(&module, tensors, names, &sources)?;
@@ -337,11 +369,15 @@ pub(crate) fn load<B: Backend, M: Module<B>>(
         let stack = path.split('.').map(str::to_owned).collect();
         let adapters = adapters.filter(|adapters| adapters.change(&path)).cloned();
         let sources = Rc::clone(&sources);
+        let quantized = quantized.filter(|_| dtype == DType::I8 && !is_changed).cloned();
         let read = move || {
             let others = |path: &str| self::values(&sources[path], &tensors);
-            let values = match &adapters {
-                None => source.read(&tensors, shape.clone(), read_as),
-                Some(adapters) => source
+            let values = match (&adapters, &quantized) {
+                (None, None) => source.read(&tensors, shape.clone(), read_as),
+                (None, Some(quantized)) => {
+                    set_words::<B>(quantized, &source, &shape).map(|()| empty(&shape, read_as))
+                }
+                (Some(adapters), _) => source
                     .read(&tensors, shape.clone(), DType::F32)
                     .and_then(|weight| adapters.merge(&path, weight, dtype, &others)),
             };
@@ -376,6 +412,24 @@ pub(crate) fn load<B: Backend, M: Module<B>>(
         result.unused
     );
     Ok(module)
+}
+
+/// Gives the weight that is loaded now its words in int8.
+fn set_words<B: Backend>(
+    quantized: &Quantized,
+    source: &Source,
+    shape: &[usize],
+) -> Result<(), Error> {
+    // Only matrices are in int8.
+    let (&[rows, width], Some(name)) = (shape, source.name()) else { return Ok(()) };
+    let words = B::q8_words(width).unwrap_or_default();
+    quantized.words(name, [rows, words]).map(set_q8_words)
+}
+
+/// Returns a value that nobody reads. The system gives no memory for zeros before that.
+fn empty(shape: &[usize], dtype: DType) -> TensorData {
+    let bytes = vec![0; shape.iter().product::<usize>() * dtype.size()];
+    TensorData::from_bytes_vec(bytes, shape.to_vec(), dtype)
 }
 
 #[cfg(test)]

@@ -216,6 +216,24 @@ impl Dia2 {
         self.model.config().data.codebooks()
     }
 
+    /// Writes the matrices of backbone and depformer in int8 beside the weights, see
+    /// [`DitDir::quantize`](crate::DitDir::quantize).
+    ///
+    /// # Errors
+    /// [`Error::NoPlace`], [`Error::NotWritten`]; tensors that are missing or cannot be read.
+    pub fn quantize<B: Backend>(
+        &self,
+        device: &B::Device,
+        advanced: &dyn Fn(usize, usize) -> bool,
+    ) -> Result<Vec<PathBuf>, Error> {
+        let (config, model) = (self.model.config(), &self.model);
+        let backbone = Backbone::<B>::init(config, device);
+        let backbone = model.write_quantized(&backbone, &names::backbone(), device, advanced)?;
+        let depformer = Depformer::<B>::init(config, device);
+        let names = self.depformer_names();
+        Ok(vec![backbone, model.write_quantized(&depformer, &names, device, advanced)?])
+    }
+
     fn depformer_names(&self) -> TensorNames {
         names::depformer(self.model.config())
     }

@@ -135,6 +135,15 @@ pub enum Error {
         /// The change, as a predicate.
         how: String,
     },
+    /// A file of quantised matrices that are those of other weights.
+    #[error("`{}` does not belong to `{}`", path.display(), weights.display())]
+    OtherQuantized { path: PathBuf, weights: PathBuf },
+    /// A file could not be written.
+    #[error("cannot write `{}`", path.display())]
+    NotWritten { path: PathBuf, source: io::Error },
+    /// A model inside the program, which has no folder.
+    #[error("`{name}` is part of the program: no file can lie beside its weights")]
+    NoPlace { name: String },
     /// The file goes on after its last tensor.
     #[error("`{}` is too long: it has {found} bytes and its header speaks of {needed}", path.display())]
     TooLong { path: PathBuf, needed: u64, found: u64 },
@@ -272,6 +281,13 @@ impl Error {
             Self::Changed { .. } => {
                 "wait until it is whole and run this again; to replace a file while it is used, write the new one beside it and rename it over the old one, as downloaders do"
             }
+            Self::OtherQuantized { .. } => {
+                "the weights were replaced, or another version of the program wrote the file: remove it, or quantise the model again"
+            }
+            Self::NotWritten { .. } => {
+                "check that the disk has room and that you may write there; nothing was changed"
+            }
+            Self::NoPlace { .. } => "quantise a released model",
             Self::HugeHeader { .. } => {
                 "it is not a safetensors file, despite its name: fetch the right one"
             }

@@ -1,6 +1,9 @@
 //! The directory of a language model: weights, configuration, tokenizer.
 
-use std::{path::Path, sync::OnceLock};
+use std::{
+    path::{Path, PathBuf},
+    sync::OnceLock,
+};
 
 use acestep_model::{
     self as model, Backend, CheckpointError, LanguageCheckpoint, LanguageFiles, Place, qwen3,
@@ -101,6 +104,21 @@ impl LanguageModelDir {
     pub fn model<B: Backend>(&self, place: &Place<B>) -> Result<qwen3::Causal<B>, Error> {
         let module = qwen3::Causal::init(self.config(), &place.device);
         self.weights.load(module, Network::LanguageModel, place)
+    }
+
+    /// Writes the matrices of the network in int8 beside its weights, see [`DitDir::quantize`].
+    ///
+    /// # Errors
+    /// [`Error::NoPlace`], [`Error::NotWritten`]; as [`Self::model`].
+    ///
+    /// [`DitDir::quantize`]: crate::DitDir::quantize
+    pub fn quantize<B: Backend>(
+        &self,
+        device: &B::Device,
+        advanced: &dyn Fn(usize, usize) -> bool,
+    ) -> Result<PathBuf, Error> {
+        let module = qwen3::Causal::<B>::init(self.config(), device);
+        self.weights.write_quantized(&module, Network::LanguageModel, device, advanced)
     }
 
     /// Returns the tokenizer, whose ids all have a row in the embedding table. The first call reads

@@ -15,6 +15,7 @@
 //! | `families` | published models, as data: [`Release`], kinds, names of tensors |
 //! | `names` | the mapping between names of tensors and parameters |
 //! | `apply` | loads tensors into a module, all or nothing |
+//! | `quantized` | matrices in int8, in a file beside the weights |
 //! | `fold` | folds weight-norm pairs into plain weights |
 //! | `foreign` | other programs' files, as directories of the released layout |
 //! | `safetensors`, `header`, `convert`, `blocks` | files, headers, conversion of values |
@@ -64,6 +65,7 @@ mod origin;
 mod part;
 mod pickle;
 mod pointer;
+mod quantized;
 mod qwen3_tts;
 mod safetensors;
 mod silence;

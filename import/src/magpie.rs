@@ -177,6 +177,26 @@ impl Magpie {
         self.codec.compare::<B, _>(&codec, &self.codec_names())
     }
 
+    /// Writes the matrices of encoder, decoder and local transformer in int8 beside the weights, see
+    /// [`DitDir::quantize`](crate::DitDir::quantize).
+    ///
+    /// # Errors
+    /// [`Error::NoPlace`], [`Error::NotWritten`]; tensors that are missing or cannot be read.
+    pub fn quantize<B: Backend>(
+        &self,
+        device: &B::Device,
+        advanced: &dyn Fn(usize, usize) -> bool,
+    ) -> Result<Vec<PathBuf>, Error> {
+        let (config, sizes, model) = (self.model.config(), &self.sizes, &self.model);
+        let encoder = Encoder::<B>::init(config, sizes, device);
+        let encoder = model.write_quantized(&encoder, &names::encoder(), device, advanced)?;
+        let decoder = Decoder::<B>::init(config, sizes, device);
+        let decoder = model.write_quantized(&decoder, &names::decoder(), device, advanced)?;
+        let local = LocalTransformer::<B>::init(config, sizes, device);
+        let names = names::local_transformer();
+        Ok(vec![encoder, decoder, model.write_quantized(&local, &names, device, advanced)?])
+    }
+
     fn codec_names(&self) -> TensorNames {
         names::codec_decoder(&self.codec.config().audio_decoder, self.spelling)
     }

@@ -232,6 +232,21 @@ impl Qwen3Tts {
         self.language_tokenizer().map(drop)
     }
 
+    /// Writes the matrices of the talker in int8 beside the weights, see
+    /// [`DitDir::quantize`](crate::DitDir::quantize).
+    ///
+    /// # Errors
+    /// [`Error::NoPlace`], [`Error::NotWritten`]; tensors that are missing or cannot be read.
+    pub fn quantize<B: Backend>(
+        &self,
+        device: &B::Device,
+        advanced: &dyn Fn(usize, usize) -> bool,
+    ) -> Result<Vec<PathBuf>, Error> {
+        let module = Talker::<B>::init(self.model.config(), device);
+        let names = self.talker_names();
+        Ok(vec![self.model.write_quantized(&module, &names, device, advanced)?])
+    }
+
     fn language_tokenizer(&self) -> Result<&LanguageTokenizer, Error> {
         if let Some(tokenizer) = self.tokenizer.get() {
             return Ok(tokenizer);

@@ -227,14 +227,9 @@ impl Tensors {
             FileType::Bf16 => dtype == DType::BF16,
             FileType::Block(_) => false,
         };
-        let part = TensorBytes { bytes: Arc::clone(bytes), range };
         // Kernels read bf16 in pairs of 4 bytes.
-        let is_aligned = part.as_ref().as_ptr().addr().is_multiple_of(size_of::<u32>());
-        let fits = is_same && is_aligned && cfg!(target_endian = "little");
-        Ok(fits.then(|| {
-            let shared = bytes::Bytes::from_owner(part);
-            burn::tensor::Bytes::from_shared(shared, AllocationProperty::File)
-        }))
+        let fits = is_same && is_aligned(&bytes.all()[range.clone()]);
+        Ok((fits && cfg!(target_endian = "little")).then(|| shared(bytes, range)))
     }
 
     /// Adds the names, shapes and some bytes of every tensor to `hash`.
@@ -379,6 +374,21 @@ impl Tensors {
             found: dtype.clone(),
         })
     }
+}
+
+/// Returns a range of a file as the bytes of a tensor: in place, or as a copy if it is not aligned.
+pub(crate) fn shared(bytes: &Arc<Bytes>, range: Range<usize>) -> burn::tensor::Bytes {
+    if !is_aligned(&bytes.all()[range.clone()]) {
+        return burn::tensor::Bytes::from_bytes_vec(bytes.all()[range].to_vec());
+    }
+    let part = TensorBytes { bytes: Arc::clone(bytes), range };
+    let shared = bytes::Bytes::from_owner(part);
+    burn::tensor::Bytes::from_shared(shared, AllocationProperty::File)
+}
+
+/// True if kernels can read `bytes` as words of 4 bytes.
+fn is_aligned(bytes: &[u8]) -> bool {
+    bytes.as_ptr().addr().is_multiple_of(size_of::<u32>())
 }
 
 /// A range of a file that a tensor uses.

@@ -3,7 +3,10 @@
 //! Opening parses the configuration and the header, and checks everything that does not need the
 //! weights. Each network is read on request.
 
-use std::{path::Path, sync::Arc};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use acestep_model::{Backend, ConfigError, Place, acestep, oobleck};
 use burn::{
@@ -122,6 +125,18 @@ impl<C> NetworkDir<C> {
         self.weights.load(module, &tensor_names(network), place, adapters)
     }
 
+    /// See [`DitDir::quantize`].
+    pub(crate) fn write_quantized<B: Backend, M: Module<B>>(
+        &self,
+        module: &M,
+        network: Network,
+        device: &B::Device,
+        advanced: &dyn Fn(usize, usize) -> bool,
+    ) -> Result<PathBuf, Error> {
+        let names = tensor_names(network);
+        self.weights.write_quantized(module, &names, device, advanced)
+    }
+
     pub(crate) fn compare<B: Backend, M: Module<B>>(
         &self,
         module: &M,
@@ -180,6 +195,21 @@ impl DitDir {
     /// As [`Self::conditioner`].
     pub fn dit<B: Backend>(&self, place: &Place<B>) -> Result<acestep::Dit<B>, Error> {
         self.load(acestep::Dit::init(self.config(), &place.device), Network::Dit, place)
+    }
+
+    /// Writes the matrices of the diffusion transformer in int8 beside its weights, for networks of the
+    /// type `I8`. Returns the path. `advanced` gets the numbers of written and of all matrices; false
+    /// ends it.
+    ///
+    /// # Errors
+    /// [`Error::NoPlace`], [`Error::NotWritten`]; as [`Self::dit`].
+    pub fn quantize<B: Backend>(
+        &self,
+        device: &B::Device,
+        advanced: &dyn Fn(usize, usize) -> bool,
+    ) -> Result<PathBuf, Error> {
+        let module = acestep::Dit::<B>::init(self.config(), device);
+        self.write_quantized(&module, Network::Dit, device, advanced)
     }
 
     /// Applies `adapters`, each with its scale, to the diffusion transformer of `model`. They

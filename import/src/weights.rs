@@ -1,15 +1,19 @@
 //! A directory with a configuration and the weights of some networks.
 
-use std::{path::Path, sync::Arc};
+use std::{
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use acestep_model::{Backend, Place};
-use burn::module::Module;
+use burn::{module::Module, tensor::DType};
 
 use crate::{
     Directory, Error, Origin, PartSize, Tensors,
     adapter::Shared,
     apply::{self, unused_tensors},
     names::TensorNames,
+    quantized::{self, Quantized},
 };
 
 /// A directory, its parsed configuration and its mapped weights.
@@ -18,6 +22,8 @@ pub(crate) struct WeightsDir<C> {
     directory: Directory,
     config: C,
     tensors: Arc<Tensors>,
+    /// Files of quantised matrices that networks use.
+    quantized: Mutex<Vec<Arc<Quantized>>>,
 }
 
 impl<C> WeightsDir<C> {
@@ -57,7 +63,7 @@ impl<C> WeightsDir<C> {
             return Err(unused_tensors(&tensors, what, unknown));
         }
         networks.iter().try_for_each(|names| apply::sources(&tensors, names).map(drop))?;
-        Ok(Self { directory, config, tensors })
+        Ok(Self { directory, config, tensors, quantized: Mutex::default() })
     }
 
     /// Returns the parsed `config.json`.
@@ -87,6 +93,8 @@ impl<C> WeightsDir<C> {
 
     /// Checks that its files have not changed since they were opened: networks use them in place.
     pub(crate) fn unchanged(&self) -> Result<(), Error> {
+        let quantized = self.quantized.lock().unwrap_or_else(PoisonError::into_inner);
+        quantized.iter().try_for_each(|quantized| quantized.unchanged())?;
         self.tensors.unchanged()
     }
 
@@ -109,7 +117,42 @@ impl<C> WeightsDir<C> {
         place: &Place<B>,
         adapters: Option<&Shared>,
     ) -> Result<M, Error> {
-        apply::load(module, &self.tensors, names, place.dtype, adapters)
+        let quantized = match (place.dtype, &self.directory) {
+            (DType::I8, Directory::Disk(_) | Directory::Foreign(_)) => self.quantized(names)?,
+            _ => None,
+        };
+        apply::load(module, &self.tensors, names, place.dtype, adapters, quantized.as_ref())
+    }
+
+    /// Opens the file of the quantised matrices of the network with these `names`, if there is one.
+    fn quantized(&self, names: &TensorNames) -> Result<Option<Arc<Quantized>>, Error> {
+        let Some(opened) = Quantized::open(&self.tensors, names)? else { return Ok(None) };
+        let opened = Arc::new(opened);
+        let mut all = self.quantized.lock().unwrap_or_else(PoisonError::into_inner);
+        // Networks that were loaded before and are gone need no check.
+        all.retain(|quantized| quantized.is_in_use());
+        all.push(opened.clone());
+        Ok(Some(opened))
+    }
+
+    /// Writes the matrices of `module`, the network with these `names`, in int8 beside its weights.
+    /// Returns the path. `advanced` gets the numbers of written and of all matrices; false ends it.
+    ///
+    /// # Errors
+    /// [`Error::NoPlace`] for a model inside the program; [`Error::NotWritten`]; as [`Self::load`].
+    pub(crate) fn write_quantized<B: Backend, M: Module<B>>(
+        &self,
+        module: &M,
+        names: &TensorNames,
+        device: &B::Device,
+        advanced: &dyn Fn(usize, usize) -> bool,
+    ) -> Result<PathBuf, Error> {
+        if let Directory::Embedded(name, _) = &self.directory {
+            return Err(Error::NoPlace { name: (*name).to_owned() });
+        }
+        let matrices = apply::matrices(module, &self.tensors, names)?;
+        let advanced = |done| advanced(done, matrices.len());
+        quantized::write::<B>(&self.tensors, names, &matrices, device, &advanced)
     }
 
     /// Compares the headers with `module`, the network with these `names`.

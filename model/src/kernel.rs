@@ -52,7 +52,7 @@ pub use plain::{elu, gelu};
 pub use pointwise::{gelu_tanh, half_snake, layer_norm};
 pub use products::{gated_linear, linear_added};
 pub use residual::{Convolution, SnakeParams, UnitTensors, residual_units};
-pub use weight::{Packed, Packing, Weight, pack_filter, quantize_q8};
+pub use weight::{Packed, Packing, Weight, pack_filter, q8_from_words, quantize_q8};
 
 use burn::tensor::{Bool, DType, Int, Tensor, TensorPrimitive, ops::FloatTensor};
 

@@ -34,7 +34,7 @@ pub use snake::{HalfSnake, Snake, SnakeBeta};
 pub(crate) use stack::{Positions, forward_cached};
 pub(crate) use timestep::rounded;
 pub use timestep::{TimestepEmbedding, scaled_time, timestep_sinusoid};
-pub use weight::{WeightParam, quantizing};
+pub use weight::{WeightParam, quantizing, set_q8_words};
 
 use burn::{
     module::{Initializer, Param},

@@ -120,7 +120,7 @@ fn a_server_gives_conditions_and_noise_and_takes_them() {
     let place = Place::new();
     let server = Server::start(&place, &[]);
     let make = |more: Value| {
-        let mut request = json!({ "model": "tiny", "thinking": false, "audio_format": "wav32" });
+        let mut request = json!({ "model": "tiny", "thinking": false, "audio_format": "wav" });
         request.as_object_mut().expect("an object").extend(more.as_object().expect("one").clone());
         server.submit("?wait=500", &json!({ "request": request }))
     };

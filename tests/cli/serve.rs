@@ -178,6 +178,37 @@ fn a_song_of_the_server_is_the_song_of_the_command_line() {
 }
 
 /// Without a change of the loudness the finished song has the samples of its preview.
+/// With every setting of the command line. The tiles change the numbers, so they are obeyed.
+#[test]
+fn latents_of_the_server_are_those_of_the_command_line() {
+    let place = Place::new();
+    place.tiny(&["rain", "--seed", "7", "-o", "a.wav"]).succeeded();
+    let encode = ["codec", "encode", "a.wav", "--model", "tiny", "--sample", "--seed", "3"];
+    let tiles = ["--vae-chunk", "16", "--vae-overlap", "1"];
+    let to = ["--format", "nac8", "-o", "a.nac8"];
+    place.run(&[&encode[..], &tiles, &to].concat()).succeeded();
+    let decode = ["codec", "decode", "a.nac8", "--model", "tiny", "-o", "d.wav"];
+    place.run(&[&decode[..], &tiles].concat()).succeeded();
+    let server = Server::start(&place, &[]);
+    let send = |kind: &str, more: Value, name: &str| {
+        let mut request = json!({ "model": "tiny", "vae_chunk": 16, "vae_overlap": 1 });
+        request.as_object_mut().expect("an object").extend(more.as_object().expect("one").clone());
+        let job = server.submit("?wait=500", &json!({ "kind": kind, "request": request }));
+        assert_eq!(job["state"], "done", "{job:#}");
+        server.get(&format!("/v1/jobs/{}/outputs/{name}", id(&job)))
+    };
+    let file = |name: &str| id(&server.form("/v1/files", &[], (name, &place.read(name))));
+    let request = json!({ "audio": file("a.wav"), "sample": true, "seed": 3, "format": "nac8" });
+    assert!(send("encode", request, "1.nac8") == place.read("a.nac8"));
+    place.run(&["codec", "encode", "a.wav", "--model", "tiny", "-o", "b.vae"]).succeeded();
+    assert!(send("encode", json!({ "audio": file("a.wav") }), "1.vae") != place.read("b.vae"));
+
+    let request = json!({ "src_latents": file("a.nac8"), "audio_format": "wav" });
+    let sound = send("decode", request, "1.wav");
+    place.run(&["codec", "decode", "a.nac8", "--model", "tiny", "-o", "c.wav"]).succeeded();
+    assert!(sound == place.read("d.wav") && sound != place.read("c.wav"));
+}
+
 #[test]
 fn a_song_is_heard_tile_by_tile_and_replaced_by_its_file() {
     let place = Place::new();

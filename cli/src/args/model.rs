@@ -14,6 +14,8 @@ Examples:
       shows the parts of the model, their place, and their commit
   acestep model verify
       checks that every file is as it was published
+  acestep model quantize turbo lm-1.7b
+      writes the weights in int8 beside them, so that runs with --dtype q8 start at once
   acestep model remove base
       deletes the model, except files that another model needs
 
@@ -65,6 +67,16 @@ pub(crate) enum Command {
         /// Print one JSON object on standard output.
         #[arg(long)]
         json: bool,
+    },
+    /// Keep the weights of models in int8 on disk, for runs with --dtype q8.
+    ///
+    /// Writes a file NETWORK.q8 beside the weights of each large network, a little more than half as
+    /// large as weights in bf16. Such a run maps it and quantises nothing. The sound is the same.
+    /// Delete the file to have the space back.
+    Quantize {
+        /// Names as `acestep model list` shows them, or paths.
+        #[arg(value_name = "NAME|PATH", required = true)]
+        names: Vec<String>,
     },
     /// Delete models.
     Remove {

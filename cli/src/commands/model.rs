@@ -4,6 +4,7 @@ mod bar;
 mod list;
 mod offer;
 mod pull;
+mod quantize;
 mod remove;
 mod show;
 mod verify;
@@ -31,6 +32,7 @@ pub(crate) fn run(command: &Command, global: &Global) -> Result<ExitCode> {
         }
         Command::Show { name, json } => show::run(name, *json, &report),
         Command::Verify { names, json } => verify::run(names, *json, &report),
+        Command::Quantize { names } => quantize::run(names, &report),
         Command::Remove { names } => remove::run(names, &report),
     }
 }

@@ -1,7 +1,7 @@
 //! Burn's backend with the operations of the networks.
 
 use burn::tensor::{
-    DType, Tensor,
+    DType, Tensor, TensorData,
     ops::{FloatTensor, IntTensor},
 };
 
@@ -36,6 +36,20 @@ pub trait Backend: burn::tensor::backend::Backend {
     /// it, and the operations on packed matrices.
     fn quantize_q8(weight: FloatTensor<Self>) -> IntTensor<Self> {
         let _ = weight;
+        panic!("{} does not compute with int8 weights", std::any::type_name::<Self>())
+    }
+
+    /// Returns the number of words of a row of `width` weights in int8; `None` if this backend does not
+    /// compute with them.
+    fn q8_words(width: usize) -> Option<usize> {
+        let _ = width;
+        None
+    }
+
+    /// Returns the tensor of `words`, which [`Self::quantize_q8`] made and a file kept:
+    /// `[out, words]`, of the type `U32`. A backend with [`Self::q8_words`] implements it.
+    fn q8_from_words(words: TensorData, device: &Self::Device) -> IntTensor<Self> {
+        let _ = (words, device);
         panic!("{} does not compute with int8 weights", std::any::type_name::<Self>())
     }
 

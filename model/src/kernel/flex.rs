@@ -61,6 +61,14 @@ impl Backend for Flex {
         eight::quantize_q8(weight)
     }
 
+    fn q8_words(width: usize) -> Option<usize> {
+        Some(eight::words_of(width))
+    }
+
+    fn q8_from_words(words: TensorData, _: &Self::Device) -> IntTensor<Self> {
+        FlexTensor::from_data(words)
+    }
+
     fn pack_filter(weight: FloatTensor<Self>, packing: Packing) -> Option<IntTensor<Self>> {
         conv::pack_filter(weight, packing)
     }

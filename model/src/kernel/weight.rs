@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use burn::tensor::{DType, Int, Tensor};
+use burn::tensor::{DType, Int, Tensor, TensorData};
 
 use super::{Backend, primitive};
 
@@ -118,8 +118,8 @@ impl<B: Backend, const D: usize> Packed<B, D> {
         }
     }
 
-    /// Returns the words, for a comparison of their bytes.
-    pub(crate) fn words(&self) -> &Tensor<B, 2, Int> {
+    /// Returns the words: `[rows, words of a row]`.
+    pub fn words(&self) -> &Tensor<B, 2, Int> {
         &self.words
     }
 
@@ -152,6 +152,28 @@ pub fn quantize_q8<B: Backend, const D: usize>(weight: Tensor<B, D>) -> Weight<B
     let shape = weight.dims();
     assert!(D == 2, "{shape:?} is not the shape of a matrix");
     let words = Tensor::from_primitive(B::quantize_q8(primitive(weight)));
+    Weight::Packed(Packed { words, shape, form: Form::Q8 })
+}
+
+/// Returns weights of the shape `shape` whose words [`quantize_q8`] made before. Words that are mapped
+/// stay where they are.
+///
+/// # Panics
+/// If `B` does not compute with int8 weights, or the words are not those of such weights.
+///
+/// # Shapes
+/// - `words`: `[out, words]`, of the type `U32`, see [`Backend::q8_words`]
+/// - output: `[out, in]`
+pub fn q8_from_words<B: Backend, const D: usize>(
+    words: TensorData,
+    shape: [usize; D],
+    device: &B::Device,
+) -> Weight<B, D> {
+    assert!(D == 2, "{shape:?} is not the shape of a matrix");
+    let expected = [Some(shape[0]), B::q8_words(shape[1])];
+    let found: Vec<_> = words.shape.iter().copied().map(Some).collect();
+    assert!(words.dtype == DType::U32 && found == expected, "words of another matrix");
+    let words = Tensor::from_primitive(B::q8_from_words(words, device));
     Weight::Packed(Packed { words, shape, form: Form::Q8 })
 }
 

@@ -3,14 +3,14 @@
 //! Burn's visitors and mappers see a plain weight as the float parameter that it is. They see the
 //! words of a packed weight as integers, and cannot change them.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 
 use burn::{
     module::{
         AutodiffModule, Content, Devices, Module, ModuleDisplay, ModuleDisplayDefault,
         ModuleMapper, ModuleVisitor, Param, ParamId,
     },
-    tensor::{DType, Int, Tensor, backend::AutodiffBackend},
+    tensor::{DType, Int, Tensor, TensorData, backend::AutodiffBackend},
 };
 
 use crate::{
@@ -82,6 +82,14 @@ impl<B: Backend> WeightParam<B, 3> {
 thread_local! {
     /// True while [`quantizing`] runs.
     static QUANTIZES: Cell<bool> = const { Cell::new(false) };
+    /// The words of the weight that a mapper is giving a value.
+    static WORDS: RefCell<Option<TensorData>> = const { RefCell::new(None) };
+}
+
+/// Sets the words in int8 of the weight that a mapper is giving a value, within [`quantizing`]. The
+/// weight takes them and is not quantised, so the mapper may give it any value of its shape.
+pub fn set_q8_words(words: TensorData) {
+    WORDS.set(Some(words));
 }
 
 /// Runs `work`, which maps modules. Every matrix and table that a mapper gives a value is quantised
@@ -98,6 +106,7 @@ pub fn quantizing<R>(work: impl FnOnce() -> R) -> R {
     impl Drop for Ended {
         fn drop(&mut self) {
             QUANTIZES.set(self.0);
+            WORDS.take();
         }
     }
     let _ended = Ended(QUANTIZES.replace(true));
@@ -157,8 +166,12 @@ impl<B: Backend, const D: usize> Module<B> for WeightParam<B, D> {
         let param = mapper.map_float(param);
         // A parameter that is not initialised has got no value, because the mapper failed.
         let is_quantized = D == 2 && QUANTIZES.get() && param.is_initialized();
+        let words = WORDS.take();
         match is_quantized {
-            true => Self::Plain(param).packed(kernel::quantize_q8),
+            true => Self::Plain(param).packed(|weight| match words {
+                Some(words) => kernel::q8_from_words(words, weight.dims(), &weight.device()),
+                None => kernel::quantize_q8(weight),
+            }),
             false => Self::Plain(param),
         }
     }
@@ -288,6 +301,34 @@ mod tests {
         let failed = std::panic::catch_unwind(|| quantizing(|| panic!("a mapper fails")));
         assert!(failed.is_err());
         assert_eq!([kinds(&within), kinds(&init().map(&mut Multiply(1.0)))], [[0, 1], [1, 0]]);
+    }
+
+    /// The words that are set are taken once; another value of the mapper changes nothing.
+    #[test]
+    fn words_that_were_kept_are_taken_in_place_of_a_value() {
+        struct Kept(TensorData);
+        impl ModuleMapper<Flex> for Kept {
+            fn map_float<const D: usize>(
+                &mut self,
+                param: Param<Tensor<Flex, D>>,
+            ) -> Param<Tensor<Flex, D>> {
+                set_q8_words(self.0.clone());
+                param.map(|weight| weight * 0.0)
+            }
+        }
+        let plain = Linear::<Flex>::init(200, 9, &Default::default());
+        let Weight::Packed(packed) = kernel::quantize_q8(plain.weight().plain().expect("one"))
+        else {
+            panic!("int8")
+        };
+        let words = packed.words().clone().into_data();
+        assert_eq!((words.shape.to_vec(), words.dtype), (vec![9, 72], DType::U32));
+        let x = || Tensor::<Flex, 3>::ones([1, 2, 200], &Default::default());
+        let expected = values(cast(plain.clone(), DType::I8).forward(x()));
+        let kept = quantizing(|| plain.clone().map(&mut Kept(words)));
+        assert_eq!(values(kept.forward(x())), expected);
+        let later = quantizing(|| plain.map(&mut Multiply(1.0)));
+        assert_eq!(values(later.forward(x())), expected);
     }
 
     /// As after loading. It counts the weights of the checkpoint, not the words.

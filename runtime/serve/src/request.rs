@@ -6,9 +6,10 @@ mod voice;
 use std::sync::Arc;
 
 use acestep_engine::{Notice, audio::format::Format};
-use acestep_music::{Request, codes, lm::constrain::genres::GenreVocabulary};
-use acestep_session::speech::Fields;
+use acestep_music::{Request, codes, latents, lm::constrain::genres::GenreVocabulary};
+use acestep_session::{language::Limits, speech::Fields};
 use acestep_speech::TimesFormat;
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 pub use self::{
@@ -113,6 +114,8 @@ pub struct UnderstandRequest {
     pub heard: Heard,
     /// The settings of the language model.
     pub request: Request,
+    /// Limits of the language model.
+    pub limits: Limits,
     /// Genres that the language model may name.
     pub genres: Option<Arc<GenreVocabulary>>,
     /// Notices about the request's spelling.
@@ -142,8 +145,8 @@ impl UnderstandRequest {
                 return Err(JobError::new("conflict", message).param("audio"));
             }
         };
-        let SongRequest { request, genres, notices, .. } = SongRequest::read(&object)?;
-        Ok(Self { model, heard, request, genres, notices })
+        let SongRequest { request, genres, notices, limits, .. } = SongRequest::read(&object)?;
+        Ok(Self { model, heard, request, limits, genres, notices })
     }
 }
 
@@ -154,20 +157,38 @@ pub struct EncodeRequest {
     pub model: Option<String>,
     /// The file of the sound.
     pub audio: String,
+    /// The format of the file of latents.
+    pub format: latents::Format,
+    /// True if the latents are sampled from their distribution; otherwise they are its mean.
+    pub sample: bool,
+    /// The seed of sampled latents.
+    pub seed: Option<u64>,
+    /// Frames per tile, and their overlap.
+    pub tiles: (Option<i64>, Option<i64>),
 }
 
 impl EncodeRequest {
-    /// Reads a JSON object: `model` and `audio`.
+    /// Reads a JSON object: `model`, `audio`, `format`, `sample`, `seed`, `vae_chunk`, `vae_overlap`.
     ///
     /// # Errors
-    /// No sound; another field.
+    /// No sound; another field; a seed without `sample`.
     pub fn read(object: &Map<String, Value>) -> Result<Self, JobError> {
         let mut object = object.clone();
         let model = text(&mut object, "model")?;
         let audio = sound(&mut object)?
             .ok_or_else(|| JobError::new("missing", "send a sound as `audio`").param("audio"))?;
+        let format = text(&mut object, "format")?.map(|format| format.parse()).transpose();
+        let format = format.map_err(|error| of(&error))?.unwrap_or(latents::Format::Vae);
+        let sample = flag(&mut object, "sample")?.unwrap_or(false);
+        let seed = value(&mut object, "seed", "a whole number from 0")?;
+        if seed.is_some() && !sample {
+            let message = "a seed has an effect with `sample: true` only";
+            return Err(JobError::new("conflict", message).param("seed"));
+        }
+        let mut count = |key| value(&mut object, key, "a whole number");
+        let tiles = (count("vae_chunk")?, count("vae_overlap")?);
         match object.keys().next() {
-            None => Ok(Self { model, audio }),
+            None => Ok(Self { model, audio, format, sample, seed, tiles }),
             Some(key) => {
                 let message = format!("the request has an unknown key `{key}`");
                 Err(JobError::new("unknown_key", message).param(key.as_str()))
@@ -233,6 +254,22 @@ pub(crate) fn text(object: &mut Map<String, Value>, key: &str) -> Result<Option<
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(text)) => Ok(Some(text)),
         Some(_) => Err(JobError::new("bad_value", format!("`{key}` is not a text")).param(key)),
+    }
+}
+
+/// Takes a value out of a request; `what` names its type for an error.
+///
+/// # Errors
+/// A value of another type.
+fn value<T: DeserializeOwned>(
+    object: &mut Map<String, Value>,
+    key: &str,
+    what: &str,
+) -> Result<Option<T>, JobError> {
+    let bad = || JobError::new("bad_value", format!("`{key}` is not {what}")).param(key);
+    match object.remove(key) {
+        None | Some(Value::Null) => Ok(None),
+        Some(value) => serde_json::from_value(value).map(Some).map_err(|_| bad()),
     }
 }
 

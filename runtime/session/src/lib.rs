@@ -11,6 +11,7 @@
 //! | `understand` | a song to words |
 //! | `codec` | sound to latents and back |
 //! | `speech` | texts to speech; kept voices |
+//! | `quantize` | matrices in int8, kept beside the weights |
 //! | `outcome` | what is known of a run from its events |
 //! | `memory` | the check before loading |
 //! | `error` | errors that only tasks have |
@@ -20,6 +21,7 @@ mod error;
 pub mod language;
 pub mod memory;
 pub mod outcome;
+pub mod quantize;
 pub mod song;
 pub mod speech;
 pub mod understand;

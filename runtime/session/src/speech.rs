@@ -22,7 +22,7 @@ mod reason;
 mod recent;
 mod resident;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use acestep_engine::{Engine, Error, Notice, Observe, files::Existing};
 use acestep_import::{DIALOGUE_MODELS, Layout, MAGPIE_MODELS, Release, SPEECH_MODELS};
@@ -89,6 +89,12 @@ pub fn open_to_keep(
     }
 }
 
+/// Receives the numbers of written and of all matrices of a network; false ends the work.
+pub type Advanced<'a> = &'a dyn Fn(usize, usize) -> bool;
+
+/// Files of quantised matrices that were written.
+pub(crate) type Written = Result<Vec<PathBuf>, acestep_import::Error>;
+
 /// An opened model of speech.
 pub trait SpeechModel: Send + Sync {
     /// The name.
@@ -128,6 +134,12 @@ pub trait SpeechModel: Send + Sync {
 
     /// The number of texts that are spoken side by side by default.
     fn at_once(&self, engine: Engine) -> usize;
+
+    /// Writes the matrices of its networks in int8 beside its weights, see [`crate::quantize`].
+    ///
+    /// # Errors
+    /// [`Error::Checkpoint`].
+    fn quantize(&self, engine: Engine, advanced: Advanced<'_>) -> Result<Vec<PathBuf>, Error>;
 
     /// Checks a request as far as that is possible without its files, whose fields may have any value.
     ///

@@ -60,9 +60,8 @@ impl Q8 {
     pub(super) fn of(weight: Packed<Flex, 2>) -> Self {
         let Packed { words, shape: [_, width], form } = weight;
         let words = words.into_primitive();
-        let is_ours = form == Form::Q8
-            && words.shape()[1] == groups_of(width) * WORDS
-            && words.is_contiguous();
+        let is_ours =
+            form == Form::Q8 && words.shape()[1] == words_of(width) && words.is_contiguous();
         assert!(is_ours, "int8 weights have no other layout than their own");
         Self { words, width }
     }
@@ -104,6 +103,11 @@ pub(super) fn groups_of(width: usize) -> usize {
     width.div_ceil(GROUP)
 }
 
+/// Returns the number of words of a row of `width` numbers.
+pub(super) fn words_of(width: usize) -> usize {
+    groups_of(width) * WORDS
+}
+
 impl<'a> Q8Rows<'a> {
     /// Returns the groups of all rows.
     pub(super) fn groups(self) -> &'a [Group] {
@@ -134,7 +138,7 @@ pub(super) fn quantize_q8(weight: FlexTensor) -> FlexTensor {
         DType::BF16 => rounded::<bf16>(numbers(&weight, rows * width), width),
         other => panic!("weights of {other:?} cannot be quantised to int8"),
     };
-    let layout = Layout::contiguous(Shape::new([rows, groups_of(width) * WORDS]));
+    let layout = Layout::contiguous(Shape::new([rows, words_of(width)]));
     FlexTensor::new(Bytes::from_elems(words), layout, DType::U32)
 }
 
@@ -162,7 +166,7 @@ impl Number for bf16 {
 }
 
 fn rounded<N: Number>(numbers: &[N], width: usize) -> Vec<u32> {
-    let stride = groups_of(width) * WORDS;
+    let stride = words_of(width);
     let arch = level::arch();
     let mut words = vec![0; numbers.len() / width.max(1) * stride];
     let rows = words.par_chunks_mut(stride.max(1)).zip(numbers.par_chunks(width.max(1)));

@@ -7,9 +7,10 @@ use acestep_music::{
     Request,
     lm::{compose::Ask, constrain::genres::GenreVocabulary},
 };
+use acestep_session::language::Limits;
 use serde_json::{Map, Value};
 
-use super::{flag, text};
+use super::{flag, text, value};
 use crate::{error::of, job::JobError};
 
 /// A request for songs.
@@ -37,12 +38,18 @@ pub struct SongRequest {
     pub conditioning: Option<String>,
     /// True if the conditions are wanted.
     pub dump_conditioning: bool,
+    /// The difference in nats per token that counts as large in scores.
+    pub score_scale: Option<f64>,
+    /// Limits of the language model.
+    pub limits: Limits,
+    /// True if files of sound have tags.
+    pub tags: bool,
 }
 
 impl SongRequest {
     /// Reads a JSON object: the fields of a request for songs; the flags `lrc`, `vtt`, `plot`, `score`,
-    /// `latents` and `dump_conditioning` for more results; the files `noise` and `conditioning`; the list
-    /// `genres`.
+    /// `latents` and `dump_conditioning` for more results; `tags: false` for fewer; the files `noise` and
+    /// `conditioning`; the list `genres`; `score_scale`, `max_tokens`, `max_seq`.
     ///
     /// # Errors
     /// A field that does not exist or has another type.
@@ -56,6 +63,12 @@ impl SongRequest {
         let (noise, conditioning) =
             (text(&mut object, "noise")?, text(&mut object, "conditioning")?);
         let genres = genres(object.remove("genres"))?;
+        let tags = flag(&mut object, "tags")?.unwrap_or(true);
+        let score_scale = value(&mut object, "score_scale", "a number")?;
+        let limits = Limits {
+            max_tokens: value(&mut object, "max_tokens", "a whole number")?,
+            max_seq: value(&mut object, "max_seq", "a whole number")?,
+        };
         let (request, notices) = Request::from_object(object).map_err(|error| of(&error))?;
         Ok(Self {
             request,
@@ -69,6 +82,9 @@ impl SongRequest {
             noise,
             conditioning,
             dump_conditioning,
+            score_scale,
+            limits,
+            tags,
         })
     }
 }
@@ -165,6 +181,19 @@ mod tests {
         }
         let own = ComposeRequest::read(object(&json!({ "system": "sing", "user": "la" })));
         assert!(matches!(own.expect("read").ask, Ask::Custom { user, .. } if user == "la"));
+    }
+
+    #[test]
+    fn limits_and_scales_are_numbers() {
+        let request = json!({ "caption": "x", "max_tokens": 9, "score_scale": 0.5, "tags": false });
+        let read = SongRequest::read(object(&request)).expect("read");
+        let limits = Limits { max_tokens: Some(9), max_seq: None };
+        assert_eq!((read.limits, read.score_scale, read.tags), (limits, Some(0.5), false));
+        for key in ["max_tokens", "max_seq", "score_scale", "tags", "noise"] {
+            let wrong = json!({ "caption": "x", key: [1] });
+            let error = SongRequest::read(object(&wrong)).expect_err("a list");
+            assert_eq!(error.param.as_deref(), Some(key));
+        }
     }
 
     #[test]

@@ -5,13 +5,14 @@ use std::{path::Path, sync::Arc};
 use acestep_engine::{
     Error, Notice,
     audio::{fade::fade, read},
+    tiling::Tiling,
 };
 use acestep_import::{AceStep, Network};
 use acestep_model::Backend;
-use acestep_music::{Encode, latents, lm::compose};
+use acestep_music::{Encode, NoiseSource, latents, lm::compose, request::Language};
 use acestep_session::{
     codec::{self, decode_with, encode_with},
-    language::{Choice, Limits, compose_all_with, open},
+    language::{Choice, compose_all_with, open},
     understand::{self, Source, codes_with},
     writing::Writing,
 };
@@ -29,17 +30,19 @@ impl<B: Backend> Networked<'_, B> {
     /// Describes a song, or audio codes.
     pub(super) fn understand(&mut self, task: &mut Task<'_>) -> Result<(), Failed> {
         let object = task.job.request.as_object().cloned().unwrap_or_default();
-        let UnderstandRequest { model, heard, request: read, genres, mut notices } =
+        let UnderstandRequest { model, heard, request: read, limits, genres, mut notices } =
             UnderstandRequest::read(&object)?;
         let model = model.unwrap_or_else(|| self.installed.default_model().to_owned());
         let seed = read.noise.seed.as_ref().and_then(|seeds| seeds.first()).copied();
         let seed = seed.unwrap_or(0);
         let mut request = understand::request(seed);
-        let language = read.language;
-        request.language.lm_temperature =
-            language.lm_temperature.or(request.language.lm_temperature);
-        request.language.lm_top_p = language.lm_top_p.or(request.language.lm_top_p);
-        let settings = understand::settings(&request, Limits::default(), &mut notices)?;
+        let (language, usual) = (read.language, request.language);
+        request.language = Language {
+            lm_temperature: language.lm_temperature.or(usual.lm_temperature),
+            lm_top_p: language.lm_top_p.or(usual.lm_top_p),
+            ..language.clone()
+        };
+        let settings = understand::settings(&request, limits, &mut notices)?;
         let codes = match heard {
             Heard::Sound(id) => {
                 let path = songs::place(task.objects, &id)?;
@@ -105,13 +108,13 @@ impl<B: Backend> Networked<'_, B> {
     pub(super) fn compose(&mut self, task: &mut Task<'_>) -> Result<(), Failed> {
         let object = task.job.request.as_object().cloned().unwrap_or_default();
         let ComposeRequest { ask, codes, song } = ComposeRequest::read(&object)?;
-        let SongRequest { request, notices, genres, .. } = song;
+        let SongRequest { request, notices, genres, limits, .. } = song;
         let model = request.compute.model.clone();
         let model = model.unwrap_or_else(|| self.installed.default_model().to_owned());
         let choice = request.language.lm_model.clone();
         let choice = Choice { asked: choice.as_deref(), model: &model, configured: None };
         let folder = open(choice, self.installed.layout(), self.engine)?;
-        let mut writing = Writing::new(request, ask, codes, Limits::default(), notices)?;
+        let mut writing = Writing::new(request, ask, codes, limits, notices)?;
         let (said, engine) = (writing.notices.len(), self.engine);
         self.with_room(|| {
             // What a first check said is said again.
@@ -136,23 +139,30 @@ impl<B: Backend> Networked<'_, B> {
     /// Encodes a sound to latents.
     pub(super) fn encode(&mut self, task: &mut Task<'_>) -> Result<(), Failed> {
         let object = task.job.request.as_object().cloned().unwrap_or_default();
-        let EncodeRequest { model, audio } = EncodeRequest::read(&object)?;
+        let EncodeRequest { model, audio, format, sample, seed, tiles } =
+            EncodeRequest::read(&object)?;
         let model = model.unwrap_or_else(|| self.installed.default_model().to_owned());
         let path = songs::place(task.objects, &audio)?;
         let folder = self.opened(&model)?;
         let least = folder.configs().vae.frames_per_second().recip();
-        let (audio, notices) = read::song(Path::new(&path), least)?;
-        notify(task.observe, notices);
+        let (audio, mut notices) = read::song(Path::new(&path), least)?;
         let (_, frames) = codec::length(&audio, &folder)?;
+        let tiling = codec::tiling(tiles, Tiling::ENCODE, frames, &mut notices)?;
+        // Without a seed the job's id is one: the result tells it.
+        let seed = sample.then(|| seed.unwrap_or_else(|| task.job.id.as_u64_pair().1 >> 32));
+        if let Some(seed) = seed {
+            notices.push(Notice(format!("the latents are sampled with seed {seed}")));
+        }
+        notify(task.observe, notices);
         let engine = self.engine;
         self.with_room(|| codec::check_memory(&folder, true, frames, engine))?;
         let networks = self.networks(&model, &folder)?;
-        // The mean of the distribution: the same sound gives the same latents.
-        let how = Encode { tiling: None, draw: None };
+        let how = Encode { tiling, draw: seed.map(|seed| (NoiseSource::default(), seed)) };
         let encoded = encode_with::<B>(&audio, how, &folder, networks, task.observe)?;
         let rate = folder.configs().vae.frames_per_second();
-        let bytes = latents::to_bytes(&encoded, latents::Format::Vae, rate)?;
-        sinks::file(task, 1, Content::Latents, "1.vae", &bytes)?;
+        let bytes = latents::to_bytes(&encoded, format, rate)?;
+        let name = format!("1.{}", format.name());
+        sinks::file(task, 1, Content::Latents, &name, &bytes)?;
         Ok(())
     }
 
@@ -175,13 +185,15 @@ impl<B: Backend> Networked<'_, B> {
         songs::check_frames(frames)?;
         let engine = self.engine;
         self.with_room(|| codec::check_memory(&folder, false, frames, engine))?;
+        let tiles = (request.compute.vae_chunk, request.compute.vae_overlap);
+        let tiling = codec::tiling(tiles, Tiling::default(), frames, &mut notices)?;
         let changes = codec::changes(&mut request.output, &folder, frames, &mut notices)?;
         self.begin_preview(task.folder);
         let networks = self.networks(&model, &folder)?;
         let vae = &folder.configs().vae;
         let hearing =
             Hearing::new(task.observe, task.folder, vae.sampling_rate, frames * vae.hop());
-        let mut audio = decode_with::<B>(&read, None, &folder, networks, &hearing)?;
+        let mut audio = decode_with::<B>(&read, tiling, &folder, networks, &hearing)?;
         notices.extend(changes.loudness.apply(&mut audio));
         fade(&mut audio, changes.fades());
         notify(task.observe, notices);

@@ -9,7 +9,7 @@ use acestep_music::{
     Conditioning, Rendered, Request, align::attention_maps, codes, latents, lyrics::is_sung,
 };
 use acestep_session::{
-    language::{Limits, compose_all_with},
+    language::compose_all_with,
     song::{Found, Keep, Order, Resolved, Wants, adapters, score_with, songs_with},
 };
 use serde_json::{Value, json};
@@ -96,14 +96,14 @@ impl<B: Backend> Networked<'_, B> {
         let can_align = attention_maps::heads(&folder.configs().dit).is_ok();
         let has_words = request.words.lyrics.as_deref().is_some_and(is_sung);
         let lines = lrc.unwrap_or(can_align && has_words) || vtt;
-        let wants = Wants::new(lines, score, None)?;
+        let wants = Wants::new(lines, score, asked.score_scale)?;
         let order = Order {
             request,
             model,
             notices,
             noise: noise.as_deref(),
             conditioning: conditioning.as_deref(),
-            limits: Limits::default(),
+            limits: asked.limits,
             genres,
             language_model: None,
             engine: self.engine,
@@ -146,7 +146,7 @@ impl<B: Backend> Networked<'_, B> {
         songs_with(&[(&resolved, &hearing)], keep, &held.networks, &mut |_, rendered| {
             found = rendered.map_err(Failed::from).and_then(|rendered| {
                 let songs = Results { task: &mut *task, resolved: &resolved, sent: &sent };
-                songs.write(rendered, &encoding, More { latents, vtt, plot })
+                songs.write(rendered, &encoding, More { latents, vtt, plot, tags: asked.tags })
             });
             Ok(())
         })?;
@@ -220,6 +220,8 @@ struct More {
     latents: bool,
     vtt: bool,
     plot: bool,
+    /// Tags in the files of sound.
+    tags: bool,
 }
 
 /// The results of a job, to be written.
@@ -241,7 +243,8 @@ impl Results<'_, '_> {
             let mut tags = resolved.tags(index);
             // The file may be given to others: it names no place of this machine.
             tags.request.clear();
-            sinks::sound(task, track, &song.audio, encoding, Some(&tags), seed)?;
+            let tags = more.tags.then_some(&tags);
+            sinks::sound(task, track, &song.audio, encoding, tags, seed)?;
             if let (true, Some(latent)) = (more.latents, all.get(index)) {
                 let bytes = latents::to_bytes(latent, latents::Format::Vae, rate)?;
                 sinks::file(task, track, Content::Latents, &format!("{track}.vae"), &bytes)?;

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use acestep_engine::{Engine, Error, Notice, Observe};
+use acestep_engine::{Engine, Error, Notice, Observe, on_engine};
 use acestep_import::{DIALOGUE_MODELS, Dia2, Dia2Choice, Layout};
 use acestep_model::speech::dia2::Files;
 use acestep_speech::{
@@ -16,8 +16,8 @@ use serde_json::Value;
 
 use super::{
     super::{
-        Arriving, Fields, Prepared, PreparedVoice, Sink, SpeechModel, VoiceFile, Wanted,
-        check_fields, flag, of_line, read_kept, taken, text,
+        Advanced, Arriving, Fields, Prepared, PreparedVoice, Sink, SpeechModel, VoiceFile, Wanted,
+        Written, check_fields, flag, of_line, read_kept, taken, text,
     },
     Speaker, Task, Voices, Words, check_memory, keep, speak,
 };
@@ -195,6 +195,14 @@ impl SpeechModel for Dia2 {
 
     fn is_unchanged(&self) -> bool {
         self.unchanged().is_ok()
+    }
+
+    fn quantize(&self, engine: Engine, advanced: Advanced<'_>) -> Result<Vec<PathBuf>, Error> {
+        let model = self;
+        let written = on_engine!(engine,
+        for<'a>(model: &'a Dia2, advanced: Advanced<'a>) -> Written,
+        |place: B| { model.quantize::<B>(&place.device, advanced) })?;
+        written.map_err(Error::checkpoint)
     }
 
     fn sample_rate(&self) -> u32 {

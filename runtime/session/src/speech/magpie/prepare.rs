@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use acestep_engine::{Action, Engine, Error, Notice, Observe, texts};
+use acestep_engine::{Action, Engine, Error, Notice, Observe, on_engine, texts};
 use acestep_import::{Layout, MAGPIE_MODELS, Magpie};
 use acestep_model::speech::magpie::Files;
 use acestep_speech::{
@@ -17,8 +17,8 @@ use serde_json::Value;
 
 use super::{
     super::{
-        Arriving, Fields, Prepared, Sink, SpeechModel, Wanted, check_fields, is_content, no_more,
-        taken, text,
+        Advanced, Arriving, Fields, Prepared, Sink, SpeechModel, Wanted, Written, check_fields,
+        is_content, no_more, taken, text,
     },
     check_memory, speak,
 };
@@ -177,6 +177,14 @@ impl SpeechModel for Speaker {
 
     fn is_unchanged(&self) -> bool {
         self.model.unchanged().is_ok()
+    }
+
+    fn quantize(&self, engine: Engine, advanced: Advanced<'_>) -> Result<Vec<PathBuf>, Error> {
+        let model: &Magpie = &self.model;
+        let written = on_engine!(engine,
+        for<'a>(model: &'a Magpie, advanced: Advanced<'a>) -> Written,
+        |place: B| { model.quantize::<B>(&place.device, advanced) })?;
+        written.map_err(Error::checkpoint)
     }
 
     fn sample_rate(&self) -> u32 {

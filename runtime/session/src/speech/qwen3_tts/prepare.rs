@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use acestep_engine::{Audio, Engine, Error, Notice, Observe, audio::read as audio};
+use acestep_engine::{Audio, Engine, Error, Notice, Observe, audio::read as audio, on_engine};
 use acestep_import::{Layout, Qwen3Tts, TINY_SPEECH};
 use acestep_model::speech::qwen3_tts::{Files as _, ModelType};
 use acestep_speech::{
@@ -13,8 +13,8 @@ use serde_json::Value;
 
 use super::{
     super::{
-        Arriving, Fields, LEAST_SECONDS, Prepared, PreparedVoice, Sink, SpeechModel, VoiceFile,
-        Wanted, check_fields, flag, no_more, read_kept, taken, text,
+        Advanced, Arriving, Fields, LEAST_SECONDS, Prepared, PreparedVoice, Sink, SpeechModel,
+        VoiceFile, Wanted, Written, check_fields, flag, no_more, read_kept, taken, text,
     },
     Speech, Voice, at_once, check_memory, check_recording, find, keep, keep_request, positions,
     speak,
@@ -124,6 +124,14 @@ impl SpeechModel for Qwen3Tts {
 
     fn is_unchanged(&self) -> bool {
         self.unchanged().is_ok()
+    }
+
+    fn quantize(&self, engine: Engine, advanced: Advanced<'_>) -> Result<Vec<PathBuf>, Error> {
+        let model = self;
+        let written = on_engine!(engine,
+        for<'a>(model: &'a Qwen3Tts, advanced: Advanced<'a>) -> Written,
+        |place: B| { model.quantize::<B>(&place.device, advanced) })?;
+        written.map_err(Error::checkpoint)
     }
 
     fn sample_rate(&self) -> u32 {

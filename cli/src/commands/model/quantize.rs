@@ -1,0 +1,51 @@
+//! `acestep model quantize`.
+
+use std::process::ExitCode;
+
+use acestep_engine::{Error, error::size};
+use acestep_session::quantize::quantize;
+use anyhow::Result;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::{
+    interrupt,
+    report::{Report, Style},
+    settings,
+};
+
+/// Runs the command. Files of models before one that fails stay.
+pub(super) fn run(names: &[String], report: &Report) -> Result<ExitCode> {
+    let layout = settings::layout();
+    for name in names {
+        let bar = (report.progress_style() == Style::Moving).then(|| bar(name));
+        let advanced = |done: usize, all: usize| {
+            if let Some(bar) = &bar {
+                bar.set_length(all as u64);
+                bar.set_position(done as u64);
+            }
+            !interrupt::was_pressed()
+        };
+        let written = quantize(name, &layout, &advanced);
+        if let Some(bar) = &bar {
+            bar.finish_and_clear();
+        }
+        let files = match written {
+            Err(_) if interrupt::was_pressed() => return Err(Error::Cancelled.into()),
+            written => written?,
+        };
+        for path in files {
+            let bytes = path.metadata().map_or(0, |file| file.len());
+            report.output(&format!("{} · {}", path.display(), size(bytes)))?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn bar(name: &str) -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+    if let Ok(style) = ProgressStyle::with_template("{msg} {wide_bar} {pos}/{len} matrices") {
+        bar.set_style(style);
+    }
+    bar.set_message(name.to_owned());
+    bar
+}
