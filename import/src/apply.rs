@@ -15,10 +15,12 @@ use burn::{
     tensor::{DType, Shape, Tensor, TensorData},
 };
 use burn_store::{ModuleSnapshot, TensorSnapshot, TensorSnapshotError};
+use half::bf16;
 
 use crate::{
     Error, Tensors,
     adapter::Shared,
+    convert::Element as _,
     error::Names,
     fold::fold,
     names::TensorNames,
@@ -428,8 +430,11 @@ fn set_words<B: Backend>(
 
 /// Returns a value that nobody reads. The system gives no memory for zeros before that.
 fn empty(shape: &[usize], dtype: DType) -> TensorData {
-    let bytes = vec![0; shape.iter().product::<usize>() * dtype.size()];
-    TensorData::from_bytes_vec(bytes, shape.to_vec(), dtype)
+    let count = shape.iter().product();
+    match dtype {
+        DType::BF16 => TensorData::new(bf16::zeros(count), shape.to_vec()),
+        _ => TensorData::new(f32::zeros(count), shape.to_vec()),
+    }
 }
 
 #[cfg(test)]

@@ -150,11 +150,12 @@ fn a_server_gives_conditions_and_noise_and_takes_them() {
     assert!(said.contains(&format!("as long as the noise of `{file}`")), "{said}");
 
     let cut = id(&server.form("/v1/files", &[], ("cut", &dump[..1000])));
-    for (field, says) in [("conditioning", "cannot be used as conditioning"), ("noise", "shape")] {
+    for field in ["conditioning", "noise"] {
         let job = make(json!({ field: cut, "caption": "rain" }));
         assert_eq!(job["state"], "failed", "{job:#}");
         let message = job["error"]["message"].as_str().expect("a message");
-        assert!(message.contains(says) && message.contains(&cut), "{message}");
+        let said = format!("`{cut}` cannot be used as conditioning: ");
+        assert!(message.starts_with(&said), "{message}");
         assert!(!message.contains(place.path("").to_str().expect("UTF-8")), "{message}");
     }
 }

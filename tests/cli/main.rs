@@ -34,6 +34,7 @@ mod models;
 mod numbers;
 mod outputs;
 mod progress;
+mod quantize;
 mod requests;
 mod sampler;
 #[cfg(unix)]

@@ -178,7 +178,9 @@ impl Installed {
             Kind::Compose => ComposeRequest::read(object)?.song,
             _ => SongRequest::read(object)?,
         };
-        let SongRequest { request, notices, .. } = read;
+        let SongRequest { request, notices, noise, conditioning, .. } = read;
+        let mut files = request.source.files().chain(&noise).chain(&conditioning);
+        let follows_file = files.next().is_some();
         let name = request.compute.model.clone().unwrap_or_else(|| self.model.clone());
         self.require(Family::Music, "model", &name)?;
         if let Some(language) = &request.language.lm_model {
@@ -192,7 +194,7 @@ impl Installed {
         }
         let info = self.info(&name).map_err(|error| of(&error))?;
         // Songs that follow a file are planned when it is read.
-        if request.source.files().next().is_none() && kind == Kind::Generate {
+        if !follows_file && kind == Kind::Generate {
             // The worker's plan has the notices: a language model may decide what is open here.
             Plan::resolve(&request, &info).map_err(|error| of(&error))?;
         }

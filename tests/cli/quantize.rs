@@ -1,0 +1,125 @@
+//! `model quantize`: weights in int8 on disk, of every family.
+
+use std::{fs, path::Path};
+
+use crate::{Place, Run};
+
+/// Copies a directory of the goldens.
+fn copy(place: &Place, from: &str) {
+    let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/goldens").join(from);
+    let to = place.path(from.file_name().expect("a name").to_str().expect("UTF-8"));
+    fs::create_dir(&to).expect("a folder");
+    for name in crate::names(&from) {
+        fs::copy(from.join(&name), to.join(&name)).expect("a copy");
+    }
+}
+
+/// Makes a sound in int8 before its model is quantised, and after; and once more with a file that
+/// went wrong, which shows that it is read.
+fn check(place: &Place, model: &str, make: &[&str], files: &[&str]) {
+    let run = |output: &str| {
+        let more = ["--model", model, "--dtype", "q8", "--seed", "4", "-o", output];
+        place.run(&[make, &more].concat())
+    };
+    run("before.wav").succeeded();
+    let written = place.run(&["model", "quantize", model]).succeeded();
+    let file = |file: &&str| format!("{}/{file} · ", &model[1..]);
+    let expected: Vec<String> = files.iter().map(file).collect();
+    let lines: Vec<&str> = written.text().lines().collect();
+    let fits = |(line, part): (&&str, &String)| line.contains(part.as_str());
+    assert_eq!(lines.len(), files.len(), "{lines:?}");
+    assert!(lines.iter().zip(&expected).all(fits), "{lines:?}");
+    run("after.wav").succeeded();
+    assert!(place.read("after.wav") == place.read("before.wav"), "{model}");
+
+    let path = place.path(model).join(files[0]);
+    let whole = fs::read(&path).expect("a file");
+    let mut other = whole.clone();
+    let at = other.len() / 2;
+    other[at..].fill(0x11);
+    fs::write(&path, other).expect("changed");
+    let changed = run("changed.wav");
+    let is_heard = !place.path("changed.wav").exists()
+        || place.read("changed.wav") != place.read("before.wav");
+    assert!(is_heard, "{model}: {}", changed.stderr);
+    fs::write(&path, &whole[..whole.len() / 2]).expect("cut");
+    run("cut.wav").failed(1).says(files[0]).says("is cut");
+    assert!(!place.path("cut.wav").exists());
+    for made in ["before.wav", "after.wav", "changed.wav"] {
+        // The last one may not be there.
+        let _ = fs::remove_file(place.path(made));
+    }
+}
+
+#[test]
+fn songs_and_their_plans_are_the_same_from_quantised_files() {
+    let place = Place::new();
+    place.checkpoint();
+    let song = ["generate", "rain", "--duration", "1", "--no-tags"];
+    let files = ["model.diffusion-transformer.q8"];
+    check(&place, "./acestep-v15-turbo", &[&song[..], &["--no-thinking"]].concat(), &files);
+}
+
+#[test]
+fn a_plan_is_the_same_from_quantised_files() {
+    let place = Place::new();
+    place.language_model();
+    // The language model is that of `--lm-model`; the codes are what it makes.
+    let lm = "./acestep-5Hz-lm-0.6B";
+    let plan = |output: &str| {
+        let args = ["plan", "rain", "--model", "tiny", "--lm-model", lm, "--dtype", "q8"];
+        let more = ["--duration", "2", "--seed", "4", "--lm-seed", "4", "--json", "-o", output];
+        place.run(&[&args[..], &more].concat())
+    };
+    plan("before.json").succeeded();
+    place.run(&["model", "quantize", lm]).succeeded();
+    plan("after.json").succeeded();
+    assert!(place.read("after.json") == place.read("before.json"));
+    let path = place.path(lm).join("model.language-model.q8");
+    let whole = fs::read(&path).expect("a file");
+    fs::write(&path, &whole[..whole.len() / 2]).expect("cut");
+    plan("cut.json").failed(1).says("model.language-model.q8").says("is cut");
+}
+
+#[test]
+fn speech_is_the_same_from_quantised_files() {
+    let place = Place::new();
+    for model in ["Qwen3-TTS-12Hz-0.6B-CustomVoice", "Qwen3-TTS-Tokenizer-12Hz"] {
+        copy(&place, &format!("checkpoints_qwen3_tts/{model}"));
+    }
+    let qwen = "./Qwen3-TTS-12Hz-0.6B-CustomVoice";
+    let speak = ["speak", "Hello there."];
+    let short = ["--voice", "ryan", "--max-new-tokens", "8"];
+    check(&place, qwen, &[&speak[..], &short].concat(), &["model.talker.q8"]);
+
+    for model in ["Dia2-tiny-alt", "mimi"] {
+        copy(&place, &format!("checkpoints_dia2/{model}"));
+    }
+    let files = ["model.backbone.q8", "model.depformer.q8"];
+    check(&place, "./Dia2-tiny-alt", &[&speak[..], &["--max-steps", "40"]].concat(), &files);
+
+    let [magpie, codec] =
+        ["magpie_tts_multilingual_357m", "nemo-nano-codec-22khz-1.89kbps-21.5fps"];
+    for model in [magpie, codec] {
+        copy(&place, &format!("checkpoints_magpie/{model}"));
+    }
+    let short = ["--voice", "2", "--max-decoder-steps", "12"];
+    let file = |network: &str| format!("{magpie}.{network}.q8");
+    let files = ["text-encoder", "decoder", "local-transformer"].map(file);
+    let files = files.each_ref().map(String::as_str);
+    check(&place, &format!("./{magpie}"), &[&speak[..], &short].concat(), &files);
+}
+
+#[test]
+fn a_model_without_a_folder_or_a_name_is_refused() {
+    let place = Place::new();
+    let quantize = |name: &str| -> Run { place.run(&["model", "quantize", name]) };
+    for name in ["tiny", "tiny-speech", "demo"] {
+        quantize(name).failed(1).says("is part of the program");
+    }
+    quantize("turbo").failed(1).says("model pull turbo");
+    quantize("lm-0.6b").failed(1).says("model pull lm-0.6b");
+    quantize("turbot").failed(1).says("turbo");
+    place.run(&["model", "quantize"]).failed(2);
+    assert_eq!(place.files(), [""; 0]);
+}
