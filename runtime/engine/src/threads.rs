@@ -45,8 +45,11 @@ pub fn start_threads(wanted: NonZero<usize>) -> Result<(), ThreadPoolBuildError>
 pub fn lower_priority() {
     #[cfg(target_os = "linux")]
     {
-        // Without a process it is the priority of the thread that calls.
-        let lower = || rustix::process::setpriority_process(None, LOW).ok();
+        use rustix::process::{getpriority_process, setpriority_process};
+
+        // Without a process it is the priority of the thread that calls. A lower one stays.
+        let is_higher = || getpriority_process(None).is_ok_and(|own| own < LOW);
+        let lower = || is_higher().then(|| setpriority_process(None, LOW).ok());
         rayon::broadcast(|_| lower());
         lower();
     }
