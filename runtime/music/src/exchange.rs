@@ -192,8 +192,8 @@ pub fn load_array(path: &Path, name: &str) -> Result<Array3, Error> {
     }
 }
 
-/// True if a file begins with the length of a header that fits into it, and with that header. As a
-/// `.bin` that length is the number of songs and of frames, of which the second makes it too large.
+/// True if a file begins with the length of a header, which fits into the file, and with `{`. The first
+/// eight bytes of a `.bin` are the numbers of songs and frames. Read as one length, they exceed any file.
 fn begins_as_safetensors(path: &Path) -> Result<bool, Error> {
     let (file, size) = open(path)?;
     let mut first = Vec::new();
