@@ -424,8 +424,7 @@ fn set_words<B: Backend>(
 ) -> Result<(), Error> {
     // Only matrices are in int8.
     let (&[rows, width], Some(name)) = (shape, source.name()) else { return Ok(()) };
-    let words = B::q8_words(width).unwrap_or_default();
-    quantized.words(name, [rows, words]).map(set_q8_words)
+    quantized.words(name, [rows, B::q8_words(width)]).map(set_q8_words)
 }
 
 /// Returns a value that nobody reads. The system gives no memory for zeros before that.

@@ -174,7 +174,7 @@ pub(crate) fn write<B: Backend>(
     };
     let lazy = matrices.iter().map(|matrix| {
         let [rows, width] = matrix.shape;
-        let shape = [rows, B::q8_words(width).unwrap_or_default()];
+        let shape = [rows, B::q8_words(width)];
         (matrix.name.clone(), Lazy { matrix, shape, words: &words })
     });
     let metadata = HashMap::from([

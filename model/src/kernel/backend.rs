@@ -39,15 +39,15 @@ pub trait Backend: burn::tensor::backend::Backend {
         panic!("{} does not compute with int8 weights", std::any::type_name::<Self>())
     }
 
-    /// Returns the number of words of a row of `width` weights in int8; `None` if this backend does not
-    /// compute with them.
-    fn q8_words(width: usize) -> Option<usize> {
+    /// Returns the number of words of a row of `width` weights in int8. A backend with
+    /// [`Self::quantize_q8`] implements it.
+    fn q8_words(width: usize) -> usize {
         let _ = width;
-        None
+        panic!("{} does not compute with int8 weights", std::any::type_name::<Self>())
     }
 
     /// Returns the tensor of `words`, which [`Self::quantize_q8`] made and a file kept:
-    /// `[out, words]`, of the type `U32`. A backend with [`Self::q8_words`] implements it.
+    /// `[out, words]`, of the type `U32`. A backend with [`Self::quantize_q8`] implements it.
     fn q8_from_words(words: TensorData, device: &Self::Device) -> IntTensor<Self> {
         let _ = (words, device);
         panic!("{} does not compute with int8 weights", std::any::type_name::<Self>())

@@ -61,8 +61,8 @@ impl Backend for Flex {
         eight::quantize_q8(weight)
     }
 
-    fn q8_words(width: usize) -> Option<usize> {
-        Some(eight::words_of(width))
+    fn q8_words(width: usize) -> usize {
+        eight::words_of(width)
     }
 
     fn q8_from_words(words: TensorData, _: &Self::Device) -> IntTensor<Self> {

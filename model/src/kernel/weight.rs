@@ -170,8 +170,8 @@ pub fn q8_from_words<B: Backend, const D: usize>(
     device: &B::Device,
 ) -> Weight<B, D> {
     assert!(D == 2, "{shape:?} is not the shape of a matrix");
-    let expected = [Some(shape[0]), B::q8_words(shape[1])];
-    let found: Vec<_> = words.shape.iter().copied().map(Some).collect();
+    let expected = [shape[0], B::q8_words(shape[1])];
+    let found: Vec<_> = words.shape.iter().copied().collect();
     assert!(words.dtype == DType::U32 && found == expected, "words of another matrix");
     let words = Tensor::from_primitive(B::q8_from_words(words, device));
     Weight::Packed(Packed { words, shape, form: Form::Q8 })
