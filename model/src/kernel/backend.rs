@@ -53,7 +53,7 @@ pub trait Backend: burn::tensor::backend::Backend {
         panic!("{} does not compute with int8 weights", std::any::type_name::<Self>())
     }
 
-    /// Returns the words of a prepacked filter, `[rows, words]`, see
+    /// Returns the words of a prepacked filter, of two dimensions, see
     /// [`pack_filter`](super::pack_filter); `None` if the kernels of this backend read the filter as
     /// it is.
     fn pack_filter(weight: FloatTensor<Self>, packing: Packing) -> Option<IntTensor<Self>> {

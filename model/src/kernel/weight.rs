@@ -21,7 +21,7 @@ pub enum Weight<B: Backend, const D: usize> {
 /// Weights in a form of their backend.
 #[derive(Debug, Clone)]
 pub struct Packed<B: Backend, const D: usize> {
-    /// Words of 32 bits: `[rows, words of a row]`.
+    /// Words of 32 bits: `[rows, words of a row]`, or of a filter as its backend keeps them.
     pub(super) words: Tensor<B, 2, Int>,
     /// Shape of the weights in the checkpoint.
     pub(super) shape: [usize; D],
@@ -118,7 +118,7 @@ impl<B: Backend, const D: usize> Packed<B, D> {
         }
     }
 
-    /// Returns the words: `[rows, words of a row]`.
+    /// Returns the words: `[rows, words of a row]`, or of a filter as its backend keeps them.
     pub fn words(&self) -> &Tensor<B, 2, Int> {
         &self.words
     }

@@ -96,13 +96,13 @@ fn filter1d(weight: &Taps, geometry: ConvGeometry) -> (Filter<'_>, Reach) {
     (Filter::of(weight, &order), reach)
 }
 
-/// Kernel of [`super::super::Backend::pack_filter`]. Weights that would become f32 stay narrow.
+/// Kernel of [`super::super::Backend::pack_filter`].
 pub(super) fn pack_filter(weight: FlexTensor, packing: Packing) -> Option<FlexTensor> {
     let Packing { stride, is_transposed, in_any_order } = packing;
-    let is_wider = weight.dtype() == DType::BF16 && !pairs::is_here();
+    let is_narrow = weight.dtype() == DType::BF16 && !pairs::is_here();
     let shape = dims(&weight);
     let is_read = matches!(weight.dtype(), DType::F32 | DType::BF16);
-    if is_wider || !is_read || shape.contains(&0) {
+    if !is_read || shape.contains(&0) {
         return None;
     }
     let weight = contiguous(weight);
@@ -110,7 +110,7 @@ pub(super) fn pack_filter(weight: FlexTensor, packing: Packing) -> Option<FlexTe
         true => Filter::plain(&weight, &Phases { shape, stride }, in_any_order),
         false => Filter::plain(&weight, &Plain { shape, stride }, in_any_order),
     };
-    Some(filter.kept())
+    Some(filter.kept(is_narrow))
 }
 
 /// The order of a convolution; its lines are channels, or the phases of each channel.

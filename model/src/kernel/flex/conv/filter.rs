@@ -1,9 +1,10 @@
 //! Weights packed in the order in which tiles read them.
 
-use std::{borrow::Cow, ops::Range};
+use std::{borrow::Cow, cell::Cell, ops::Range};
 
-use burn::tensor::{Bytes, DType, Shape, Tensor, bf16};
+use burn::tensor::{Bytes, DType, Shape, Tensor, TensorMetadata, bf16};
 use burn_flex::{Flex, FlexTensor, Layout};
+use pulp::bytemuck;
 use rayon::prelude::*;
 
 use super::{
@@ -157,11 +158,39 @@ impl Unfilled<'_> {
 /// Words of weights that stay in a core's L2 cache while a window is processed.
 const HELD: usize = 1 << 16;
 
+thread_local! {
+    /// Weights of some panels as f32, of [`Words::Narrow`].
+    static WIDE: Cell<Vec<u32>> = const { Cell::new(Vec::new()) };
+}
+
+/// Weights, panel by panel, as [`Panel`] has them.
+#[derive(Debug)]
+enum Words<'a> {
+    /// In the [`Form`] of the filter.
+    Whole(Cow<'a, [u32]>),
+    /// bf16 that are multiplied as f32. They are converted a few panels at a time, so that the
+    /// filter takes half the memory and is packed only once.
+    Narrow(&'a [u16]),
+}
+
+impl Words<'_> {
+    /// Returns the words of a range of weights; `room` may hold them.
+    fn at<'b>(&'b self, weights: Range<usize>, room: &'b mut Vec<u32>) -> &'b [u32] {
+        match self {
+            Self::Whole(words) => &words[weights],
+            Self::Narrow(halves) => {
+                room.clear();
+                room.extend(halves[weights].iter().map(|&half| u32::from(half) << 16));
+                room
+            }
+        }
+    }
+}
+
 /// A filter, cut into panels of rows.
 #[derive(Debug)]
 pub(super) struct Filter<'a> {
-    /// Panel by panel, as [`Panel`] has them.
-    words: Cow<'a, [u32]>,
+    words: Words<'a>,
     pub(super) form: Form,
     /// Words per row.
     depth: usize,
@@ -176,8 +205,16 @@ pub(super) struct Taps {
     /// Shape in the checkpoint.
     pub(super) shape: [usize; 3],
     values: FlexTensor,
-    /// The form of prepacked words, and whether it may be that of any order.
-    packed: Option<(Form, bool)>,
+    packed: Option<Kept>,
+}
+
+/// The kind of prepacked words.
+#[derive(Debug, Clone, Copy)]
+struct Kept {
+    form: Form,
+    in_any_order: bool,
+    /// True for bf16 that are multiplied as f32: two weights per word.
+    is_narrow: bool,
 }
 
 impl Taps {
@@ -195,8 +232,10 @@ impl Taps {
                     kernel::weight::Form::Filter { dtype, packing }
                         if (packing.stride, packing.is_transposed) == (stride, is_transposed) =>
                     {
-                        let form = if dtype == DType::BF16 { Form::Pairs } else { Form::Single };
-                        (form, packing.in_any_order)
+                        let is_bf16 = dtype == DType::BF16;
+                        let form = if is_bf16 { bf16::form() } else { Form::Single };
+                        let is_narrow = is_bf16 && form == Form::Single;
+                        Kept { form, in_any_order: packing.in_any_order, is_narrow }
                     }
                     other => panic!("{other:?} for stride {stride}, transposed: {is_transposed}"),
                 };
@@ -235,15 +274,22 @@ impl Taps {
 impl<'a> Filter<'a> {
     /// Returns the filter of contiguous weights, or of prepacked ones.
     pub(super) fn of(weight: &'a Taps, order: &impl Order) -> Self {
-        let Some((form, in_any_order)) = weight.packed else {
+        let Some(Kept { form, in_any_order, is_narrow }) = weight.packed else {
             return Self::plain(&weight.values, order, false);
         };
         let [rows, lines, taps] = order.shape();
         let form = if in_any_order { form.in_any_order(lines) } else { form };
         let words = weight.values.storage::<u32>();
         let depth = form.lines(lines) * taps;
-        assert_eq!(words.len(), rows * depth, "the words of another filter");
-        Self { words: Cow::Borrowed(words), form, depth, rows, at_once: form.at_once() }
+        let (weights, per_word) = (rows * depth, if is_narrow { 2 } else { 1 });
+        let kept = [weight.values.shape()[0], words.len()];
+        let expected = [if is_narrow { 1 } else { rows }, weights.div_ceil(per_word)];
+        assert_eq!(kept, expected, "the words of another filter");
+        let words = match is_narrow {
+            true => Words::Narrow(&bytemuck::cast_slice(words)[..weights]),
+            false => Words::Whole(Cow::Borrowed(words)),
+        };
+        Self { words, form, depth, rows, at_once: form.at_once() }
     }
 
     /// Packs contiguous weights, if `in_any_order` for sums in the order that is fastest.
@@ -254,10 +300,27 @@ impl<'a> Filter<'a> {
         }
     }
 
-    /// Returns the words as a tensor, `[rows, words]`, which [`Self::of`] reads.
-    pub(super) fn kept(self) -> FlexTensor {
-        let layout = Layout::contiguous(Shape::new([self.rows, self.depth]));
-        FlexTensor::new(Bytes::from_elems(self.words.into_owned()), layout, DType::U32)
+    /// Returns the words as a tensor, which [`Self::of`] reads: `[rows, words]`, or `[1, words]` if
+    /// `is_narrow`: the weights are bf16, and the form has them as f32.
+    pub(super) fn kept(self, is_narrow: bool) -> FlexTensor {
+        let Self { words, depth, rows, .. } = self;
+        let words = match words {
+            Words::Whole(words) => words.into_owned(),
+            Words::Narrow(_) => unreachable!("a new filter has whole words"),
+        };
+        let (words, shape) = match is_narrow {
+            true => {
+                // The upper half of an f32 is its bf16.
+                let high = |word: Option<&u32>| word.map_or(0, |word| (word >> 16) as u16);
+                let pair = |pair: &[u32]| bytemuck::cast([high(pair.first()), high(pair.get(1))]);
+                let words: Vec<u32> = words.chunks(2).map(pair).collect();
+                let count = words.len();
+                (words, [1, count])
+            }
+            false => (words, [rows, depth]),
+        };
+        let layout = Layout::contiguous(Shape::new(shape));
+        FlexTensor::new(Bytes::from_elems(words), layout, DType::U32)
     }
 
     /// Packs weights, on all cores.
@@ -266,7 +329,8 @@ impl<'a> Filter<'a> {
         let form = if in_any_order { W::form().in_any_order(lines) } else { W::form() };
         let at_once = form.at_once();
         let depth = form.lines(lines) * taps;
-        let mut filter = Self { words: Cow::Borrowed(&[]), form, depth, rows, at_once };
+        let empty = Words::Whole(Cow::Borrowed(&[]));
+        let mut filter = Self { words: empty, form, depth, rows, at_once };
         let mut words = vec![0; rows * depth];
         let together = order.panels() * at_once;
         words.par_chunks_mut(together * depth).enumerate().for_each(|(index, mut words)| {
@@ -285,7 +349,7 @@ impl<'a> Filter<'a> {
                 panels.iter_mut().for_each(|panel| panel.fill(weights, order, form, line));
             }
         });
-        filter.words = Cow::Owned(words);
+        filter.words = Words::Whole(Cow::Owned(words));
         filter
     }
 
@@ -308,14 +372,16 @@ impl<'a> Filter<'a> {
     ) {
         let together = (HELD / self.depth / self.at_once).max(1) * self.at_once;
         let mut sums: Sums = [[0.0; SAMPLES]; MOST_ROWS];
+        let mut wide = WIDE.take();
         for first in rows.clone().step_by(together) {
             let last = (first + together).min(rows.end);
+            let words = self.words.at(first * self.depth..last * self.depth, &mut wide);
             for at in (0..samples).step_by(SAMPLES) {
                 let within = (at, SAMPLES.min(samples - at));
                 let mut row = first;
                 while row < last {
                     let count = self.panel_at(row);
-                    let words = &self.words[row * self.depth..(row + count) * self.depth];
+                    let words = &words[(row - first) * self.depth..][..count * self.depth];
                     let panel = Panel { rows: count, words };
                     match self.form {
                         Form::Single => tile::sums(panel, window, within, &mut sums),
@@ -327,5 +393,6 @@ impl<'a> Filter<'a> {
                 }
             }
         }
+        WIDE.set(wide);
     }
 }
