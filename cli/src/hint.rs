@@ -1,7 +1,7 @@
 //! Remedies as the command line says them: with its flags and commands.
 
 use acestep_engine::{Error, device::Fault, error::FamilyError, nearest};
-use acestep_import::{AdapterError, DIALOGUE_MODELS, MAGPIE_MODELS, Unknown, hub::HubError};
+use acestep_import::{AdapterError, Release, TINY_SPEECH, Unknown, hub::HubError};
 use acestep_music::SongError;
 use acestep_session::SessionError;
 use burn::tensor::DType;
@@ -137,11 +137,11 @@ pub(crate) fn of_model(error: &acestep_import::Error) -> Option<String> {
     if let Some(near) = unknown.as_deref().and_then(near) {
         hint = format!("did you mean `{near}`? {hint}");
     }
-    let speaks = [&acestep_import::SPEECH_MODELS[..], &DIALOGUE_MODELS, &MAGPIE_MODELS].concat();
-    let name = match known {
-        Some(model) if speaks.contains(model) => acestep_import::TINY_SPEECH,
-        _ => acestep_import::BUILT_IN_MODELS[0].name,
+    let speaks = match known {
+        Some(model) => Release::speech().any(|own| own == *model),
+        None => unknown.as_deref().is_some_and(|of| of.names.contains(&TINY_SPEECH)),
     };
+    let name = if speaks { TINY_SPEECH } else { acestep_import::BUILT_IN_MODELS[0].name };
     if !hint.contains(name) {
         hint += &format!("\n      to try the program without a download, pass `--model {name}`");
     }

@@ -17,6 +17,8 @@ use serde_json::Value;
 pub struct Release {
     /// Name for the fields `model` and `lm_model`, and for downloads.
     pub name: &'static str,
+    /// Another name; empty if there is none.
+    pub alias: &'static str,
     /// The network that it is searched as among other programs' files; `None` for a speech model.
     pub kind: Option<Kind>,
     /// Its directory in the models directory.
@@ -50,6 +52,7 @@ impl Release {
         let directory = repo.split_at(slash + 1).1;
         Self {
             name,
+            alias: "",
             kind: None,
             directory,
             repo,
@@ -64,6 +67,12 @@ impl Release {
     /// Returns it and all that it needs.
     pub fn with_needs(&'static self) -> impl Iterator<Item = &'static Self> {
         [self].into_iter().chain(self.needs)
+    }
+
+    /// True if it is called `name`: its short name, its other name or its directory.
+    pub fn is_called(&self, name: &str) -> bool {
+        let names = [self.name, self.alias, self.directory].into_iter();
+        names.filter(|own| !own.is_empty()).any(|own| own.eq_ignore_ascii_case(name))
     }
 
     /// Returns the name that `path`, a file of the repository, has in this directory. `None` for
@@ -96,6 +105,11 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Release> {
     let songs = MODELS.iter().chain(&LANGUAGE_MODELS).chain(&COMPANIONS);
     let speech = qwen3_tts::MODELS.iter().chain(&dia2::MODELS).chain(&dia2::COMPANIONS);
     songs.chain(speech).chain(&magpie::MODELS).chain(&magpie::CODECS)
+}
+
+/// Returns the speech models of every family, the default first.
+pub(crate) fn speech() -> impl Iterator<Item = &'static Release> {
+    qwen3_tts::MODELS.iter().chain(&dia2::MODELS).chain(&magpie::MODELS)
 }
 
 /// Returns the kind of a network of songs that a `config.json` declares, or a description of what it

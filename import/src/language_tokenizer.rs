@@ -37,7 +37,7 @@ impl LanguageTokenizer {
     ///
     /// # Errors
     /// As [`Self::open`], without audio codes.
-    pub(crate) fn open_of_talker(
+    pub fn open_of_talker(
         directory: &Directory,
         rows: usize,
         fix_mistral_regex: bool,

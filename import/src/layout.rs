@@ -18,6 +18,7 @@
 //! | `model` | a diffusion model and the networks that it needs |
 //! | `language` | a language model |
 //! | `speech` | a speech model |
+//! | `magpie` | the file of a Magpie TTS model, and that of its codec |
 //! | `files` | files that replace a missing directory |
 //! | `presence` | what of a released model is here |
 //!
@@ -35,6 +36,7 @@ use crate::{
 
 pub(crate) mod files;
 pub(crate) mod language;
+pub(crate) mod magpie;
 pub(crate) mod model;
 mod presence;
 mod speech;
@@ -84,6 +86,11 @@ impl Layout {
     pub fn own(&self, release: &Release) -> Option<PathBuf> {
         let mut places = self.models_dirs.iter().map(|dir| dir.join(release.directory));
         places.find(|place| is_whole(place))
+    }
+
+    /// Returns the place of a model that was not released: among the models, else the path `choice`.
+    pub fn place_called(&self, choice: &str) -> Option<PathBuf> {
+        self.candidates(choice, None, None).into_iter().find(|path| path.exists())
     }
 
     /// Returns the path of `name` in the first models directory that has it.
@@ -155,11 +162,15 @@ struct Instead {
 }
 
 impl Instead {
-    /// Returns the alternatives to `choice`, which `field` names: the `known` and the built-in
-    /// models.
+    /// Returns the alternatives to `choice`, which `field` names: the `known` models of songs and the
+    /// built-in ones.
     fn of(field: &str, choice: &str, known: &[Release]) -> Self {
         let built_in = built_in::BUILT_IN_MODELS.iter().map(|model| model.name);
-        let names: Vec<_> = known.iter().map(|model| model.name).chain(built_in).collect();
+        Self::among(field, choice, known.iter().map(|model| model.name).chain(built_in).collect())
+    }
+
+    /// Returns `names` as the alternatives to `choice`, which `field` names.
+    fn among(field: &str, choice: &str, names: Vec<&'static str>) -> Self {
         let all = names.join(", ");
         let remedy =
             format!("`{field}` takes a path, a directory among the models, or one of {all}");

@@ -23,7 +23,7 @@ use crate::{
     Directory, Error, Layout, Origin, PartSize,
     families::magpie::{self as names, Spelling},
     hub::checksum,
-    layout::files::stem,
+    layout::{self, files::stem},
     names::TensorNames,
     nemo::Texts,
     origin,
@@ -76,18 +76,16 @@ impl Magpie {
         codec: Option<&Path>,
         layout: &Layout,
     ) -> Result<Self, Error> {
-        let mut places = layout.dirs().to_owned();
-        places.extend(names::CODECS.iter().filter_map(|codec| layout.place(codec)));
-        Self::open_among(&layout.resolve_magpie(choice)?, codec, &places)
+        Self::open_among(&layout.resolve_magpie(choice)?, codec, &layout.codec_places())
     }
 
     /// True if a model of this family is at `path`.
     pub fn is_at(path: &Path) -> bool {
-        search::is_model(path)
+        layout::magpie::is_model(path)
     }
 
     fn open_among(path: &Path, codec: Option<&Path>, places: &[PathBuf]) -> Result<Self, Error> {
-        let file = search::model(path)?;
+        let file = layout::magpie::model(path)?;
         let Opened { model, texts, lengths, codec: own } = search::open(&file)?;
         let codec = match (codec, own) {
             (None, Some(own)) => own,

@@ -79,6 +79,27 @@ impl Mapped {
         Err(Error::Changed { path: path.to_owned(), how })
     }
 
+    /// Reads the bytes from `start` on, without the map.
+    #[cfg(unix)]
+    fn read_at(&self, start: u64, into: &mut [u8]) -> io::Result<()> {
+        std::os::unix::fs::FileExt::read_exact_at(&self.file, into, start)
+    }
+
+    /// Reads the bytes from `start` on, without the map.
+    #[cfg(windows)]
+    fn read_at(&self, mut start: u64, into: &mut [u8]) -> io::Result<()> {
+        let mut rest = into;
+        while !rest.is_empty() {
+            let read = std::os::windows::fs::FileExt::seek_read(&self.file, rest, start)?;
+            if read == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            rest = &mut rest[read..];
+            start += read as u64;
+        }
+        Ok(())
+    }
+
     /// Releases the pages of `range`. The system reads them from the file again if needed.
     ///
     /// Without this, a process that has read a file of 4.8 GB counts those pages as its own memory.
@@ -144,6 +165,27 @@ impl Bytes {
         match self {
             Self::Mapped(mapped) => mapped.check(path),
             Self::Static(_) | Self::Owned(_) => Ok(()),
+        }
+    }
+
+    /// Copies the bytes from `start` on, of the file at `path`, which is this one. No page of a map is
+    /// read or given back.
+    ///
+    /// # Errors
+    /// [`Error::Changed`] if the file is shorter now; [`Error::Io`].
+    ///
+    /// # Panics
+    /// If there are fewer bytes in memory.
+    pub(crate) fn read_at(&self, start: usize, into: &mut [u8], path: &Path) -> Result<(), Error> {
+        match self {
+            Self::Mapped(mapped) => mapped.read_at(start as u64, into).map_err(|source| {
+                let changed = mapped.check(path).err();
+                changed.unwrap_or_else(|| Error::Io { path: path.to_owned(), source })
+            }),
+            Self::Static(_) | Self::Owned(_) => {
+                into.copy_from_slice(&self.all()[start..start + into.len()]);
+                Ok(())
+            }
         }
     }
 

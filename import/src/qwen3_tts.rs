@@ -56,6 +56,7 @@ pub struct Qwen3Tts {
     generation: GenerationConfig,
     fix_mistral_regex: bool,
     tokenizer: OnceLock<LanguageTokenizer>,
+    fingerprint: OnceLock<String>,
 }
 
 impl Qwen3Tts {
@@ -143,8 +144,15 @@ impl Qwen3Tts {
         let networks = [spelling.decoder(&codec_config), spelling.encoder(&codec_config)];
         let unused = spelling.unused(&codec_config);
         let codec = WeightsDir::open(codec, codec_config, "speech tokenizer", &networks, &unused)?;
-        let (fix_mistral_regex, tokenizer) = (false, OnceLock::new());
-        Ok(Self { name, model, codec, generation, fix_mistral_regex, tokenizer })
+        Ok(Self {
+            name,
+            model,
+            codec,
+            generation,
+            fix_mistral_regex: false,
+            tokenizer: OnceLock::new(),
+            fingerprint: OnceLock::new(),
+        })
     }
 
     /// Splits texts before merging as upstream does for a local directory (`fix_mistral_regex`), and
@@ -323,11 +331,17 @@ impl Files for Qwen3Tts {
     }
 
     fn fingerprint(&self) -> Result<String, CheckpointError> {
+        // A server asks for it with every kept voice.
+        if let Some(fingerprint) = self.fingerprint.get() {
+            Files::unchanged(self)?;
+            return Ok(fingerprint.clone());
+        }
         let mut hash = Sha256::new();
         hash.update(format!("{:?} {:?}", self.model.config(), self.codec.config()));
         self.model.tensors().sample(&mut hash)?;
         self.codec.tensors().sample(&mut hash)?;
-        Ok(checksum::hex(hash.finalize()))
+        let fingerprint = checksum::hex(hash.finalize());
+        Ok(self.fingerprint.get_or_init(|| fingerprint).clone())
     }
 
     fn unchanged(&self) -> Result<(), CheckpointError> {

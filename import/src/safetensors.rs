@@ -232,7 +232,8 @@ impl Tensors {
         Ok((fits && cfg!(target_endian = "little")).then(|| shared(bytes, range)))
     }
 
-    /// Adds the names, shapes and some bytes of every tensor to `hash`.
+    /// Adds the names, shapes and some bytes of every tensor to `hash`. It reads them from the file: in the
+    /// map the system would take up to a megabyte for each, and networks may use these pages in place.
     ///
     /// # Errors
     /// [`Error::Changed`], [`Error::Io`].
@@ -242,13 +243,13 @@ impl Tensors {
         self.unchanged()?;
         for (name, (file, Entry { shape, range, .. })) in &self.entries {
             hash.update(format!("{name} {shape:?} {}\n", range.len()));
-            let bytes = &self.files[*file].1;
-            let all = &bytes.all()[range.clone()];
-            for start in [0, all.len() / 2] {
-                hash.update(&all[start..(start + BYTES).min(all.len())]);
+            let (path, bytes) = &self.files[*file];
+            for start in [0, range.len() / 2].map(|start| range.start + start) {
+                let mut part = [0; BYTES];
+                let part = &mut part[..(range.end - start).min(BYTES)];
+                bytes.read_at(start, part, path)?;
+                hash.update(part);
             }
-            // The system maps more than these bytes: up to a megabyte for each.
-            bytes.forget(range.clone());
         }
         Ok(())
     }

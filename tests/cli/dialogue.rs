@@ -39,7 +39,7 @@ fn a_script_is_spoken_and_its_words_have_times() {
 #[test]
 fn a_script_that_arrives_line_by_line_sounds_as_the_whole() {
     let place = Place::new();
-    let script = "[S1] hello there, my friend\n[S2] how are you today";
+    let script = "[S1] hello there, my friend\n[S2]\nhow are you today";
     place.write("talk.txt", script);
     dialogue(&place, &["@talk.txt", "-o", "a.wav"]).succeeded();
     let mut command = place.command(&[

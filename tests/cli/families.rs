@@ -39,7 +39,8 @@ fn run(place: &Place, args: &[&str]) {
     crate::Run::from(command.output().expect("it starts")).succeeded();
 }
 
-/// Row 11: the server is ready when the model was tried. Rows 1, 3, 5, 7: its files are opened before that.
+/// Row 11: the server is ready when the model was tried. Rows 1, 3, 5, 7 and 10: its files are opened before that. A
+/// voice that is damaged is named.
 #[test]
 fn row_11_a_warm_server_speaks_a_dialogue_as_the_command_line_does() {
     let place = place();
@@ -57,9 +58,17 @@ fn row_11_a_warm_server_speaks_a_dialogue_as_the_command_line_does() {
         "dia2-1b",
     ]);
     command.env("ACESTEP_MODELS_DIR", place.path("models"));
+    command.env("XDG_DATA_HOME", place.path("home"));
+    let voices = place.path("home").join("acestep/voices");
+    fs::create_dir_all(&voices).expect("a folder");
+    fs::write(voices.join("broken.safetensors"), "no voice").expect("written");
     let mut server = Server::run(command);
     let log = server.log_until(&["the model is warm", "dia2-1b"]);
     assert!(!log.contains("failed"), "{log}");
+    let named = log.lines().find(|line| line.contains("a kept voice cannot be read"));
+    assert!(named.is_some_and(|line| line.contains("broken")), "{log}");
+    let constants = ["delays [2, 3, 3, 4, 4, 4, 4, 5]", "12.5 frames per second", "bos 64, pad 65"];
+    assert!(constants.iter().all(|constant| log.contains(constant)), "{log}");
     let script = "[S1] hello there, [S2] my friend";
     let short = ["--max-steps", "40", "--seed", "4", "-o", "own.wav"];
     let speak = ["speak", script, "--model", "dia2-1b", "--timestamps", "own.srt"];
@@ -95,4 +104,30 @@ fn row_11_a_warm_server_speaks_a_dialogue_as_the_command_line_does() {
     let track = server.get(&format!("/v1/jobs/{}/tracks/1.wav", id(&job)));
     assert!(track == place.read("magpie.wav"), "{job:#}");
     assert_eq!(job["resolved"]["language"], "en");
+}
+
+/// Magpie TTS alone: without a choice, by the name of its family, and in a directory of another name.
+#[test]
+fn magpie_is_found_without_a_choice_by_its_family_and_in_an_own_directory() {
+    let place = place();
+    let models = place.path("models");
+    for other in ["Dia2-1B", "mimi"] {
+        fs::remove_dir_all(models.join(other)).expect("removed");
+    }
+    let speak = |model: &[&str], to: &str| {
+        let text = ["speak", "The old dog.", "--max-decoder-steps", "4", "--seed", "4", "-o", to];
+        run(&place, &[&text[..], model].concat());
+        place.read(to)
+    };
+    let named = speak(&["--model", "magpie-357m"], "named.wav");
+    assert!(named.len() > 44, "{}", named.len());
+    assert!(speak(&[], "first.wav") == named, "another model");
+    assert!(speak(&["--model", "Magpie"], "family.wav") == named, "another model");
+    let renamed = fs::rename(models.join("magpie_tts_multilingual_357m"), models.join("mine"));
+    renamed.expect("renamed");
+    assert!(speak(&["--model", "mine"], "mine.wav") == named, "another model");
+    let mut command = place.command(&["speak", "a", "--model", "magpie-357"]);
+    command.env("ACESTEP_MODELS_DIR", &models);
+    let unknown = crate::Run::from(command.output().expect("it starts")).failed(1);
+    unknown.says("did you mean `magpie-357m`?").says("dia2-2b").says("tiny-speech");
 }

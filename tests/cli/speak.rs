@@ -85,6 +85,61 @@ fn a_text_comes_from_a_file_or_standard_input() {
     assert_eq!(samples(&place.path("a.wav")), samples(&place.path("b.wav")));
 }
 
+/// A line break that ends a file is no part of its text; an earlier one, and one that is typed, are.
+#[test]
+fn a_text_of_a_program_is_the_text_that_is_typed() {
+    let place = Place::new();
+    let named = ["--model", "tiny-speech", "--max-new-tokens", "8", "--seed", "4", "--json"];
+    let spoken = |text: &str, stdin: &str, output: &str| {
+        let args = [&["speak", text, "--voice", "ryan", "-o", output], &named[..]].concat();
+        let run = place.run_with_stdin(&args, stdin.as_bytes()).succeeded();
+        (run.json()["codes"].clone(), samples(&place.path(output)))
+    };
+    let typed = spoken("Hello there.", "", "a.wav");
+    assert_eq!(spoken("-", "Hello there.\n", "b.wav"), typed);
+    assert_eq!(spoken("-", "Hello there.\r\n", "c.wav"), typed);
+    assert_eq!(spoken("-", "Hello there.", "d.wav"), typed);
+    place.write("text.txt", "Hello there.\n");
+    assert_eq!(spoken("@text.txt", "", "e.wav"), typed);
+    // Two of them are an empty line, which is another prompt.
+    assert_ne!(spoken("-", "Hello there.\n\n", "f.wav"), typed);
+    assert_eq!(spoken("-", "Hello there.\n\n", "g.wav"), spoken("Hello there.\n", "", "h.wav"));
+}
+
+/// The recording comes from a pipe, after 1.5 s: the line of figures counts them as the JSON does.
+#[test]
+#[cfg(unix)]
+fn the_line_of_figures_counts_from_the_same_time_as_the_json() {
+    let place = Place::new();
+    place.tiny(&["rain", "-o", "me.wav"]).succeeded();
+    let (sound, pipe) = (place.read("me.wav"), place.path("pipe.wav"));
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status().expect("a Unix");
+    assert!(made.success());
+    // It ends when the program reads the pipe.
+    std::thread::spawn(move || {
+        std::thread::sleep(std::time::Duration::from_millis(1500));
+        let _ = std::fs::write(pipe, sound);
+    });
+    let model = base();
+    let args = ["speak", "fine", "--model", &model, "--reference", "pipe.wav", "--json"];
+    let run = place.run(&[&args[..], &["--max-new-tokens", "4", "-o", "a.wav"]].concat());
+    let run = run.succeeded();
+    let elapsed = run.json()["elapsed"].clone();
+    let said = |after: &str| -> f64 {
+        let rest = run.stderr.split(after).nth(1).expect(after);
+        rest.split(" s").next().and_then(|number| number.parse().ok()).expect("a number")
+    };
+    for (said, own) in [
+        (said("s of speech in "), &elapsed["total"]),
+        (said("first sound after "), &elapsed["first_sound"]),
+    ] {
+        let own = own.as_f64().expect("a time");
+        assert!(own >= 0.5, "{own}");
+        // The line has two decimals, and is written after the file.
+        assert!(said >= own - 0.006 && said < own + 0.7, "{said} {own}");
+    }
+}
+
 #[test]
 fn wrong_values_are_named_by_their_flags() {
     let place = Place::new();

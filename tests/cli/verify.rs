@@ -6,7 +6,7 @@ use std::{
 };
 
 use safetensors::{SafeTensors, tensor::TensorView};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::Place;
 
@@ -57,7 +57,7 @@ fn every_computed_case_of_the_public_sets_equals_the_reference() {
     for (set, models, expected) in [
         ("a", "checkpoints_a", [301, 0, 335]),
         ("xl", "checkpoints_xl", [82, 0, 3]),
-        ("qwen3_tts", "checkpoints_qwen3_tts", [149, 0, 11]),
+        ("qwen3_tts", "checkpoints_qwen3_tts", [190, 0, 23]),
         ("dia2", "checkpoints_dia2", [66, 0, 8]),
     ] {
         let (report, code) = verify(&place, &goldens(set), &goldens(models));
@@ -310,6 +310,43 @@ fn the_full_goldens_are_computed_with_a_vocabulary_that_is_passed() {
     assert_eq!(outcomes(&cases, ".lm_"), [0, 0, 78]);
     let case = cases.iter().find(|case| case["case"] == "full.0.lm_ids").expect("a case");
     assert_eq!(case["skipped"], "the directory of `--tokenizer` has only the other tokenizer");
+}
+
+/// The tokens after the vocabulary begin at 151643: `<|im_start|>` is the second, `<tts_pad>` the 29th.
+#[test]
+fn prompts_of_speech_are_read_with_a_vocabulary_that_is_passed() {
+    let place = Place::new();
+    let set = place.path("set");
+    fs::create_dir_all(set.join("logic")).expect("a folder");
+    fs::copy(goldens("a").join("silence.safetensors"), set.join("silence.safetensors"))
+        .expect("a golden");
+    let full = json!([
+        { "text": "", "ids": [151_644, 151_645] },
+        { "text": "<tts_pad>", "ids": [151_644, 151_671, 151_645] },
+        { "text": "<tts_pad>", "ids": [151_644, 151_672, 151_645] },
+    ]);
+    let ids = json!({ "strings": { "text": "<|im_start|>{text}<|im_end|>" }, "full": full });
+    fs::write(set.join("logic/prompt_ids.json"), ids.to_string()).expect("a golden");
+    large_vocabulary(&place.path("both/Qwen3-Embedding-0.6B"));
+    let models = goldens("checkpoints_qwen3_tts").display().to_string();
+    let cases = |more: &[&str]| -> Vec<(String, Value)> {
+        let args = ["verify", "--goldens", "set", "--models", &models, "--json"];
+        let run = place.run(&[&args[..], more].concat());
+        let report = run.json();
+        let cases = report["cases"].as_array().expect("cases").iter();
+        let own = cases.filter(|case| case["file"] == "logic/prompt_ids.json");
+        own.map(|case| (case["case"].as_str().expect("a name").to_owned(), case["pass"].clone()))
+            .collect()
+    };
+    let named = |name: &str, pass: Value| (name.to_owned(), pass);
+    let skipped = ["full.0", "full.1", "full.2"].map(|name| named(name, Value::Null));
+    assert_eq!(cases(&[]), skipped);
+    let compared = [("full.0", true), ("full.1", true), ("full.2", false)];
+    let both = |(name, pass): (&str, bool)| {
+        [name.to_owned(), format!("{name}.local")].map(|name| named(&name, pass.into()))
+    };
+    let expected: Vec<_> = compared.into_iter().flat_map(both).collect();
+    assert_eq!(cases(&["--tokenizer", "both"]), expected);
 }
 
 #[test]

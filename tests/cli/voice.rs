@@ -58,6 +58,25 @@ fn a_kept_voice_speaks_as_its_recording() {
     other.succeeded().says("it was made for language auto");
 }
 
+/// The state of the voice is of that language too, so it is used.
+#[test]
+fn a_kept_voice_speaks_its_own_language_if_none_is_given() {
+    let place = place();
+    make(&place, "me", &["--transcript", "the rain", "--language", "French"]).succeeded();
+    let speak = |more: &[&str], output: &str| {
+        let run = speak(&place, &[more, &["-o", output]].concat()).succeeded();
+        (fs::read(place.path(output)).expect("a sound"), run.stderr.contains("read anew"))
+    };
+    let recording = ["--reference", "me.wav", "--transcript", "the rain", "--language"];
+    let of = |language: &'static str| [&recording[..], &[language]].concat();
+    let (french, auto) = (speak(&of("french"), "a.wav"), speak(&of("auto"), "b.wav"));
+    assert_ne!(french, auto);
+    assert_eq!(speak(&["--voice", "me"], "c.wav"), french);
+    // A language that is asked for is spoken, without the state.
+    let asked = speak(&["--voice", "me", "--language", "auto"], "d.wav");
+    assert_eq!(asked, (auto.0, true));
+}
+
 #[test]
 fn voices_are_listed_shown_and_removed() {
     let place = place();

@@ -404,6 +404,9 @@ def speech_has_the_fields_of_its_model(context, server):
     page = tab.page
     page.get_by_role("tab", name="Speech").click()
     expect(page.get_by_label("Manner")).to_be_visible()
+    # The language of a text without one is that of the model.
+    languages = page.get_by_role("combobox", name="Language", exact=True).locator("option")
+    expect(languages.first).to_have_text("english (default)")
     expect(page.get_by_label("Recording of speaker 1")).to_have_count(0)
     page.get_by_role("combobox", name="Model").select_option("tiny-talk")
     for label in ["Manner", "Voice", "Language", "Recording, a few seconds of one voice"]:

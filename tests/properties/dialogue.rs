@@ -8,7 +8,7 @@ use acestep_engine::{
 use acestep_import::{Dia2, Dia2Choice};
 use acestep_session::speech::dia2::{self as dialogue, Speaker, Task, Voices};
 use acestep_speech::{
-    Chunks,
+    Options,
     dia2::{Dialogue, KeptSnapshot, Networks, Request, Resampling},
 };
 use acestep_tests::{Cpu, place, root};
@@ -22,7 +22,7 @@ fn model() -> Dia2 {
 }
 
 fn task<'a>(request: &'a Request, voices: Voices<'a>) -> Task<'a> {
-    Task { request, voices, resampling: Resampling::Filtered, chunks: Chunks::default() }
+    Task { request, voices, resampling: Resampling::Filtered, options: Options::default() }
 }
 
 fn same(a: &Dialogue, b: &Dialogue) {

@@ -1,6 +1,10 @@
 //! Speech models of another program speak as those of the released layout.
 
-use std::path::{Path, PathBuf};
+use std::{
+    fs::{self, File},
+    io::{Seek as _, SeekFrom, Write as _},
+    path::{Path, PathBuf},
+};
 
 use acestep_engine::{Audio, Unobserved};
 use acestep_import::{Format, Layout, Qwen3Tts, Qwen3TtsNetwork};
@@ -174,6 +178,27 @@ fn gguf_files_in_any_type_speak_as_their_values_in_the_released_layout() {
             is_the_same(&Qwen3Tts::open(dir.path()).expect("a directory"), &rounded);
         }
     }
+}
+
+/// Every kept voice asks for it. A weight that changes unseen is noticed only when the files are opened
+/// again, which proves that the first result is kept.
+#[test]
+fn the_fingerprint_of_an_opened_model_is_made_once() {
+    let dir = temporary();
+    write_rounded_release(dir.path(), "CustomVoice", Weights::Bf16);
+    let open = || Qwen3Tts::open(dir.path()).expect("a directory");
+    let model = open();
+    let first = model.fingerprint().expect("a checksum");
+    let path = dir.path().join("model.safetensors");
+    let bytes = fs::read(&path).expect("weights");
+    let weights = 8 + u64::from_le_bytes(bytes[..8].try_into().expect("8 bytes"));
+    let mut file = File::options().write(true).open(&path).expect("a file");
+    let time = file.metadata().and_then(|file| file.modified()).expect("a time");
+    file.seek(SeekFrom::Start(weights)).expect("a place in it");
+    file.write_all(&[!bytes[weights as usize]]).expect("another weight");
+    file.set_modified(time).expect("the same time");
+    assert_eq!(model.fingerprint().expect("a checksum"), first);
+    assert_ne!(open().fingerprint().expect("a checksum"), first);
 }
 
 #[test]

@@ -17,7 +17,7 @@ use anyhow::{Context, Result};
 
 use super::{
     engine::{self, Started},
-    text::{Stdin, text_or_file},
+    text::{Stdin, spoken_or_file},
     voice::voices,
 };
 use crate::{
@@ -45,15 +45,17 @@ pub(crate) fn run(args: &Speak, global: &Global) -> Result<ExitCode> {
     let mut lines = args.follow.then(|| followed(args, &mut stdin)).transpose()?;
     let texts = match &mut lines {
         Some(lines) => vec![lines.first()?],
-        None => texts(text_or_file("TEXT", typed, &mut stdin)?, args.lines)?,
+        None => texts(spoken_or_file("TEXT", typed, &mut stdin)?, args.lines)?,
     };
     let mut read = |flag, text: &Option<String>| {
-        text.as_deref().map(|text| text_or_file(flag, text, &mut stdin)).transpose()
+        text.as_deref().map(|text| spoken_or_file(flag, text, &mut stdin)).transpose()
     };
     let instruct = read("--instruct", &args.voice.instruct)?;
     let transcript = read("--transcript", &args.voice.transcript)?;
     let phonemes = read("--phonemes", &args.phonemes)?;
     stdin.check()?;
+    // The time of a program that writes the text does not count.
+    let begin = Instant::now();
     let outputs = Outputs::of(args, texts.len())?;
     let Started { engine, kernels, mut notices } = engine::start(&args.place)?;
     let (voices, layout) = (voices(), settings::layout());
@@ -77,7 +79,7 @@ pub(crate) fn run(args: &Speak, global: &Global) -> Result<ExitCode> {
         return Err(CliError::usage(message).hint(hint).into());
     }
     let first_seed = args.drawing.seed.unwrap_or_else(|| u64::from(rand::random::<u32>()));
-    let options = options(args, model.at_once(engine), texts.len());
+    let options = options(args, model.at_once(engine), texts.len(), begin);
     let wanted = Wanted { texts, fields, seed: first_seed, voices, lines: args.lines };
     let speech = model.prepare(wanted, &mut notices)?;
     speech.check_memory(engine, options)?;
@@ -87,7 +89,7 @@ pub(crate) fn run(args: &Speak, global: &Global) -> Result<ExitCode> {
     report.line(&format!("{} on {engine} · seed {first_seed}", model.name()));
 
     let progress = Progress::new(report);
-    let mut output = Output::begin(&outputs, model.sample_rate(), &report)?;
+    let mut output = Output::begin(&outputs, model.sample_rate(), begin, &report)?;
     let more = lines.as_mut().map(|lines| lines as &mut dyn Arriving);
     let made = speech
         .speak(engine, options, more, &progress, &mut output)
@@ -126,11 +128,12 @@ fn texts(text: String, lines: bool) -> Result<Vec<String>, CliError> {
     Ok(texts)
 }
 
-fn options(args: &Speak, at_once: usize, texts: usize) -> Options {
+/// Returns the settings; the times count from `begin`.
+fn options(args: &Speak, at_once: usize, texts: usize, begin: Instant) -> Options {
     let usual = Options::default();
     let others = args.output.stream_chunk.map_or(usual.chunks.others, |frames| frames as usize);
     let rows = args.batch_size.map_or(at_once, |rows| rows as usize);
     // Lines are played one after the other.
     let batch_size = if args.output.play { 1 } else { rows.min(texts) };
-    Options { chunks: Chunks { others, ..usual.chunks }, batch_size, since: Some(Instant::now()) }
+    Options { chunks: Chunks { others, ..usual.chunks }, batch_size, since: Some(begin) }
 }

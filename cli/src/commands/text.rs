@@ -159,6 +159,18 @@ pub(crate) fn text_or_file(flag: &'static str, value: &str, stdin: &mut Stdin) -
     }
 }
 
+/// As [`text_or_file`], for speech: the line break that ends a file or standard input is not a part of the
+/// text. So `echo` gives the text that is typed.
+pub(crate) fn spoken_or_file(flag: &'static str, value: &str, stdin: &mut Stdin) -> Result<String> {
+    let text = text_or_file(flag, value, stdin)?;
+    let is_typed = !value.starts_with('@') || value.starts_with("@@");
+    // Lines end with one character after reading.
+    Ok(match text.strip_suffix('\n') {
+        Some(text) if !is_typed => text.to_owned(),
+        _ => text,
+    })
+}
+
 /// Maximum size of a text file; it also stops the reading of `/dev/zero`.
 const MOST_BYTES: u64 = 16 << 20;
 

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::{
     engine::{self, Started},
-    text::{Stdin, text_or_file},
+    text::{Stdin, spoken_or_file},
 };
 use crate::{
     args::{
@@ -53,7 +53,7 @@ fn make(args: &Make, report: &Report) -> Result<ExitCode> {
     let mut stdin = Stdin::default();
     let transcript = args.transcript.as_deref();
     let transcript =
-        transcript.map(|text| text_or_file("--transcript", text, &mut stdin)).transpose()?;
+        transcript.map(|text| spoken_or_file("--transcript", text, &mut stdin)).transpose()?;
     let fields = args.fields(transcript);
     let Started { engine, kernels, mut notices } = engine::start(&args.place)?;
     let model = speech::open_to_keep(args.model.as_deref(), &fields, &settings::layout())?;

@@ -13,7 +13,7 @@ use std::{
 
 use acestep_serve::{
     runner::{self, Start},
-    service::{self, READY},
+    service::{self, NOT_WARM, READY},
     worker::{self, Times, Worker},
 };
 use anyhow::{Context, Result};
@@ -68,10 +68,12 @@ pub(crate) fn run(args: &Work, global: &Global) -> Result<ExitCode> {
         // Orderly ends wait for the device, which may hang for ever.
         hangs: || std::process::abort(),
     };
-    let ready = || {
+    let ready = |not_warm: Option<&str>| {
+        // A line, whatever is in the reason.
+        let not_warm = not_warm.map(|why| format!("{NOT_WARM}{}", why.replace('\n', " ")));
         if !args.until_closed {
             report.always(&format!("worker {} on {engine} takes jobs; Ctrl-C ends\n", worker.name));
-        } else if report.output(READY).is_err() {
+        } else if report.output(not_warm.as_deref().unwrap_or(READY)).is_err() {
             // The server is gone.
             DRAINING.store(true, Ordering::Relaxed);
         }

@@ -5,7 +5,7 @@ use std::{io, path::Path};
 use super::Layout;
 use crate::{
     Error, Release,
-    families::{self, acestep::MODELS},
+    families::{self, acestep::MODELS, magpie},
     hub::State,
 };
 
@@ -27,14 +27,17 @@ impl Release {
         families::all()
     }
 
-    /// Returns the model that is called `name`: by its short name, its directory or its repository.
+    /// Returns the speech models of every family, the default first.
+    pub fn speech() -> impl Iterator<Item = &'static Self> {
+        families::speech()
+    }
+
+    /// Returns the model that is called `name`, as in [`Self::is_called`], or by its repository.
     pub fn named(name: &str) -> Option<&'static Self> {
         Self::all().find(|model| {
-            let size = model.name.strip_prefix("lm-");
-            [Some(model.name), size, Some(model.directory), Some(model.repo)]
-                .into_iter()
-                .flatten()
-                .any(|own| own.eq_ignore_ascii_case(name))
+            let others = [model.name.strip_prefix("lm-"), Some(model.repo)];
+            let mut others = others.into_iter().flatten();
+            model.is_called(name) || others.any(|own| own.eq_ignore_ascii_case(name))
         })
     }
 }
@@ -52,8 +55,14 @@ impl Layout {
             return if is_begun { Presence::Partial(vec![]) } else { Presence::Absent };
         }
         if !MODELS.contains(model) {
-            let lacked = model.needs.iter().filter(|need| !self.has(need));
-            let lacked: Vec<_> = lacked.map(|need| need.name.to_owned()).collect();
+            let lacked = match magpie::MODELS.contains(model) {
+                // Its codec may lie in its file or beside it.
+                true => self.lacked_by_magpie(model),
+                false => {
+                    let lacked = model.needs.iter().filter(|need| !self.has(need));
+                    lacked.map(|need| need.name.to_owned()).collect()
+                }
+            };
             return if lacked.is_empty() { Presence::Whole } else { Presence::Partial(lacked) };
         }
         // Resolve it the same way as a song does.

@@ -42,14 +42,11 @@ pub(super) fn model(path: &Path) -> Result<Opened, Error> {
     };
     let whole = |length: i64| usize::try_from(length).unwrap_or(usize::MAX);
     let lengths = lengths.map(|lengths| lengths.into_iter().map(whole).collect());
-    // Constants: the triangle of causal attention, and the sizes of the table of voices.
-    let constants = ["_baked_embedding_T", "_baked_embedding_D", LENGTHS];
-    let names: Vec<_> = tensors.names().map(str::to_owned).collect();
-    for name in names {
-        if constants.contains(&name.as_str()) || name.ends_with(".self_attention.causal_mask") {
-            tensors.leave_out(&name);
-        }
-    }
+    tensors.leave_out(LENGTHS);
+    // A constant, the triangle of causal attention.
+    let is_mask = |name: &&str| name.ends_with(".self_attention.causal_mask");
+    let masks: Vec<_> = tensors.names().filter(is_mask).map(str::to_owned).collect();
+    masks.iter().for_each(|name| tensors.leave_out(name));
     let model = Part {
         path: path.to_owned(),
         format: Format::Nemo,

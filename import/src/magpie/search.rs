@@ -1,62 +1,12 @@
-//! The search for the file of a model, and for that of its codec.
+//! The files of a model and of its codec, in any format.
 
 use std::path::{Path, PathBuf};
 
 use super::archive;
 use crate::{
-    Error,
-    error::Places,
-    families::magpie::{CODEC, CODECS},
-    foreign,
-    listing::files_in,
-    nemo,
+    Error, foreign, layout,
     part::{Codec, Opened},
 };
-
-/// Beginning of the names of the codec's archives.
-const CODEC_NAME: &str = "nemo-nano-codec";
-
-/// True if the archive at `path` has the name of a codec.
-fn is_codec_archive(path: &Path) -> bool {
-    path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(CODEC_NAME))
-}
-
-/// Returns the models in the directory `place`.
-fn models_in(place: &Path) -> Vec<PathBuf> {
-    let archives = files_in(place, "nemo").into_iter().filter(|path| !is_codec_archive(path));
-    let ggufs = files_in(place, "gguf").into_iter().filter(|path| foreign::is_magpie(path));
-    archives.chain(ggufs).collect()
-}
-
-/// True if a model of this family is at `path`.
-pub(super) fn is_model(path: &Path) -> bool {
-    match path.is_dir() {
-        true => !path.join("config.json").is_file() && !models_in(path).is_empty(),
-        false => foreign::is_magpie(path) || nemo::is_archive(path) && !is_codec_archive(path),
-    }
-}
-
-/// Returns the file of the model at `path`, a file or a directory with one.
-pub(super) fn model(path: &Path) -> Result<PathBuf, Error> {
-    if !path.is_dir() {
-        return Ok(path.to_owned());
-    }
-    match &models_in(path)[..] {
-        [only] => Ok(only.clone()),
-        [] => Err(Error::MissingPiece {
-            path: path.to_owned(),
-            piece: "model of Magpie TTS",
-            looked_for: Places(vec![path.join("*.nemo"), path.join("*.gguf")]),
-            tried: Vec::new(),
-            remedy: "fetch the model's archive into that directory".to_owned(),
-        }),
-        several => Err(Error::Ambiguous {
-            what: format!("the model in `{}`", path.display()),
-            found: several.to_vec(),
-            remedy: "pass the file itself as `model`".to_owned(),
-        }),
-    }
-}
 
 /// Opens the model in the file at `path`.
 pub(super) fn open(path: &Path) -> Result<Opened, Error> {
@@ -72,46 +22,9 @@ pub(super) fn codec(
     given: Option<&Path>,
     places: &[PathBuf],
 ) -> Result<Codec, Error> {
-    let mut looked_for = Vec::new();
-    if let Some(given) = given {
-        if !given.is_dir() {
-            return open_codec(given);
-        }
-        looked_for.push(given.to_owned());
-    } else {
-        // `Path::parent` of a bare name is empty, which is no directory.
-        let beside = model.parent().filter(|place| !place.as_os_str().is_empty());
-        let beside = beside.unwrap_or(Path::new("."));
-        let [published] = &CODECS;
-        let directory = published.directory;
-        looked_for.extend([
-            beside.to_owned(),
-            beside.join(directory),
-            beside.join("..").join(directory),
-        ]);
-        looked_for.extend(places.iter().flat_map(|place| [place.clone(), place.join(directory)]));
-    }
-    let is_codec = |path: &PathBuf| foreign::architecture(path).is_some_and(|own| own == CODEC);
-    for place in &looked_for {
-        let archives = files_in(place, "nemo").into_iter().filter(|path| is_codec_archive(path));
-        let ggufs = files_in(place, "gguf").into_iter().filter(is_codec);
-        if let Some(found) = archives.chain(ggufs).next() {
-            return open_codec(&found);
-        }
-    }
-    let looked_for = looked_for.iter().map(|place| place.join(format!("{CODEC_NAME}-*.nemo")));
-    Err(Error::MissingPiece {
-        path: model.to_owned(),
-        piece: "codec",
-        looked_for: Places(looked_for.collect()),
-        tried: Vec::new(),
-        remedy: "fetch `nanocodec` from the hub, or put its archive beside the model".to_owned(),
-    })
-}
-
-fn open_codec(path: &Path) -> Result<Codec, Error> {
-    match foreign::architecture(path).is_some() {
-        true => foreign::magpie_codec(path),
-        false => archive::codec(path),
+    let path = layout::magpie::codec(model, given, places)?;
+    match foreign::architecture(&path).is_some() {
+        true => foreign::magpie_codec(&path),
+        false => archive::codec(&path),
     }
 }

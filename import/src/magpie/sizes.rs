@@ -10,6 +10,8 @@ use crate::{Error, families::magpie::Spelling, part::Part};
 /// The tensor with the voices.
 const VOICES: &str = "baked_context_embedding.weight";
 const TEXT: &str = "text_embedding.weight";
+/// Scalars of an archive with the rows of a voice and their width.
+const TABLE: [&str; 2] = ["_baked_embedding_T", "_baked_embedding_D"];
 
 fn foreign(part: &Part, reason: String, remedy: &str) -> Error {
     Error::Foreign { path: part.path.clone(), reason, remedy: remedy.to_owned() }
@@ -68,6 +70,17 @@ pub(super) fn sizes_of(
     };
     model.tensors.reshape(VOICES, vec![voices, flat]);
     let context_rows = flat / width;
+    for (name, expected) in TABLE.into_iter().zip([context_rows, width]) {
+        if !model.tensors.has(name) {
+            continue;
+        }
+        let found = model.tensors.whole_numbers(name)?.unwrap_or_default();
+        if found != [expected as i64] {
+            let reason = format!("`{name}` is {found:?}, but its voices are {shape:?}");
+            return Err(foreign(model, reason, released));
+        }
+        model.tensors.leave_out(name);
+    }
     let context_lengths = lengths.unwrap_or_else(|| vec![context_rows; voices]);
     let fits = |length: &usize| (1..=context_rows).contains(length);
     if context_lengths.len() != voices || !context_lengths.iter().all(fits) {

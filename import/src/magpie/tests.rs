@@ -1,6 +1,8 @@
 //! Archives of a model and a codec with few weights, whole and damaged.
 
+mod gguf;
 mod networks;
+mod presence;
 mod written;
 
 use std::io::Write as _;
@@ -60,7 +62,7 @@ fn a_missing_a_foreign_and_a_misshaped_tensor_are_named() {
     const G: &str = "audio_decoder.pre_conv.conv.parametrizations.weight.original0";
     const V: &str = "audio_decoder.pre_conv.conv.parametrizations.weight.original1";
     type Change<'a> = &'a dyn Fn(&mut Stored, &mut Stored);
-    let cases: [(Change<'_>, &[&str]); 9] = [
+    let cases: [(Change<'_>, &[&str]); 11] = [
         (&|model, _| drop(model.remove("final_proj.bias")), &["has no tensor `final_proj.bias`"]),
         (
             &|model, _| floats(model, "context_encoder.x", &[1]),
@@ -77,6 +79,15 @@ fn a_missing_a_foreign_and_a_misshaped_tensor_are_named() {
             &|model, _| integers(model, "baked_context_embedding_len", &[3], &[2, 3, 2]),
             &["[2, 3, 2]"],
         ),
+        // The same number of values, in other rows.
+        (
+            &|model, _| integers(model, "_baked_embedding_T", &[], &[4]),
+            &["`_baked_embedding_T` is [4]", "[3, 8]"],
+        ),
+        (
+            &|model, _| integers(model, "_baked_embedding_D", &[], &[2]),
+            &["`_baked_embedding_D` is [2]", "[3, 8]"],
+        ),
         (&|_, codec| drop(codec.remove(G)), &[V, G]),
         (&|_, codec| floats(codec, G, &[2, 1, 1]), &[G, "[4, 1, 1]"]),
         (
@@ -91,6 +102,16 @@ fn a_missing_a_foreign_and_a_misshaped_tensor_are_named() {
         }
         assert!(error.contains(".nemo"), "{error}");
     }
+}
+
+#[test]
+fn a_model_of_another_layout_of_codes_than_its_codec_is_refused_by_its_key() {
+    let yaml = format!("{YAML}vector_quantizer: {{num_groups: 4}}\n");
+    let error = opened_with(&yaml, &model_tensors(), &codec_tensors()).map(drop);
+    let error = error.expect_err("another layout").to_string();
+    assert!(error.contains("magpie.nemo"), "{error}");
+    let null = format!("{YAML}vector_quantizer: null\n");
+    opened_with(&null, &model_tensors(), &codec_tensors()).expect("a model");
 }
 
 /// Values that a pickle would run, entries that would grow, and values that are cut.

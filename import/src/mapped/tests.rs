@@ -97,3 +97,22 @@ fn a_file_that_is_renamed_over_it_changes_nothing() {
         mapped.check(&path).expect("this one is as it was");
     }
 }
+
+#[test]
+fn bytes_are_read_without_the_map_and_a_file_that_was_cut_is_an_error() {
+    let (_folder, path, mapped) = written();
+    let bytes = Bytes::Mapped(mapped);
+    let read = |start: usize, count: usize| {
+        let mut into = vec![0; count];
+        bytes.read_at(start, &mut into, Path::new("weights")).map(|()| into)
+    };
+    for (start, end) in [(0, 7), (4_000, 4_200), (PAGE - 1, 3 * PAGE), (4 * PAGE, 4 * PAGE)] {
+        assert_eq!(read(start, end - start).expect("bytes"), &whole()[start..end]);
+    }
+    // Windows does not cut a file that is mapped.
+    if File::options().write(true).open(&path).is_ok_and(|file| file.set_len(9).is_ok()) {
+        let error = read(5, 5).expect_err("it is shorter").to_string();
+        let says = format!("`weights` was cut from {} bytes to 9 while it was in use", 4 * PAGE);
+        assert_eq!(error, says);
+    }
+}

@@ -148,3 +148,76 @@ fn what_is_of_the_wanted_type_and_aligned_stays_where_it_is() -> Result<(), Erro
     assert_eq!(place("a", DType::BF16)?, (true, first));
     Ok(())
 }
+
+/// Returns the kB of the map of the file at `path` that are in memory.
+#[cfg(target_os = "linux")]
+fn resident(path: &Path) -> u64 {
+    let path = path.display().to_string();
+    let maps = std::fs::read_to_string("/proc/self/smaps").expect("Linux has it");
+    let own = maps.lines().skip_while(|line| !line.ends_with(&path));
+    let size = own.filter_map(|line| line.strip_prefix("Rss:")).next().expect("a map");
+    size.trim().strip_suffix(" kB").and_then(|size| size.parse().ok()).expect("a number")
+}
+
+/// Weights that a network uses in place are not read from the file again, and others do not take memory.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_sample_neither_maps_pages_nor_gives_them_back() -> Result<(), Error> {
+    let count = 1 << 20;
+    let values = vec![1.0; count];
+    let tensors = ["a", "b", "c"].map(|name| (name, stored(F32, &[count], &values)));
+    let (temporary, directory) = directory(&[("model.safetensors", file(&tensors))]);
+    let path = temporary.path().join("model.safetensors");
+    let tensors = Tensors::open(&directory)?;
+    let opened = resident(&path);
+    assert!(opened < 4096, "{opened} kB of 12 MiB");
+    tensors.sample(&mut Sha256::new())?;
+    assert!(resident(&path) <= opened, "{} kB of 12 MiB", resident(&path));
+
+    let data = tensors.read("a", DType::F32)?;
+    assert_eq!(data.iter::<f32>().sum::<f32>(), count as f32);
+    let used = resident(&path);
+    assert!(used >= 4096, "{used} kB of 12 MiB");
+    tensors.sample(&mut Sha256::new())?;
+    assert_eq!(resident(&path), used);
+    Ok(())
+}
+
+/// Files that were written by an older version have the hash of the bytes in the map.
+#[test]
+fn a_sample_is_that_of_the_mapped_bytes() -> Result<(), Error> {
+    let values: Vec<f32> = (0..900).map(|i| i as f32 / 7.0).collect();
+    let of = |count: usize| stored(F32, &[count], &values[900 - count..]);
+    let shards = [
+        ("one.safetensors", file(&[("long", of(900)), ("single", of(1)), ("none", of(0))])),
+        ("two.safetensors", file(&[("short", of(33)), ("half", of(64))])),
+    ];
+    let names = ["long", "single", "none", "short", "half"];
+    let shard = |at: usize| shards[usize::from(at > 2)].0;
+    let pairs: Vec<_> = names.iter().enumerate().map(|(at, name)| (*name, shard(at))).collect();
+    let index = ("model.safetensors.index.json", index(&pairs));
+    let (_temporary, directory) = directory(&[shards[0].clone(), shards[1].clone(), index]);
+    let tensors = Tensors::open(&directory)?;
+    let mut expected = Sha256::new();
+    for (name, (file, Entry { shape, range, .. })) in &tensors.entries {
+        let all = &tensors.files[*file].1.all()[range.clone()];
+        expected.update(format!("{name} {shape:?} {}\n", all.len()));
+        for start in [0, all.len() / 2] {
+            expected.update(&all[start..all.len().min(start + 128)]);
+        }
+    }
+    let (mut hash, mut in_memory) = (Sha256::new(), Sha256::new());
+    tensors.sample(&mut hash)?;
+    let expected = expected.finalize();
+    assert_eq!(hash.finalize(), expected);
+
+    // The same in memory.
+    let files = tensors
+        .files
+        .iter()
+        .map(|(path, bytes)| (path.clone(), Arc::new(Bytes::Owned(bytes.all().to_vec()))));
+    let owned = Tensors { files: files.collect(), ..tensors.clone() };
+    owned.sample(&mut in_memory)?;
+    assert_eq!(in_memory.finalize(), expected);
+    Ok(())
+}

@@ -21,6 +21,11 @@ use crate::{
 /// the extra positions.
 pub(crate) const STEP: usize = 16;
 
+/// Number of tokens that [`Cache::keep_window`] drops together: a multiple of the keys that a kernel
+/// adds up together. So a key keeps its place among them, and the sums of a position do not depend
+/// on the number of positions that arrived with it.
+const DROPPED_TOGETHER: usize = 128;
+
 /// The keys and values of every layer, one row per sequence, with room for `capacity` positions.
 ///
 /// Rows may have different lengths; nothing is padded.
@@ -77,6 +82,12 @@ impl<B: Backend> Cache<B> {
         self.layers.first().map_or(0, |layer| layer.k.dims()[3])
     }
 
+    /// Returns the bytes of all keys and values, with those of positions that are not filled.
+    pub fn bytes(&self) -> u64 {
+        let of = |tensor: &Tensor<B, 4>| tensor.shape().num_elements() * tensor.dtype().size();
+        self.layers.iter().map(|layer| (of(&layer.k) + of(&layer.v)) as u64).sum()
+    }
+
     /// Returns the number of tokens in row `row`.
     pub fn length(&self, row: usize) -> usize {
         self.lengths[row]
@@ -102,6 +113,18 @@ impl<B: Backend> Cache<B> {
         let kept = |[k, v]: [Tensor<B, 4>; 2]| [k, v].map(|x| x.slice_dim(2, old..));
         let content = self.row(row).into_iter().map(kept).collect();
         self.set_row_from(row, content, self.dropped[row] + old);
+    }
+
+    /// Drops tokens of row `row` that no later token sees, if each sees `window` tokens, itself
+    /// included. Later tokens keep their positions.
+    pub fn keep_window(&mut self, row: usize, window: usize) {
+        let unseen = self.lengths[row].saturating_sub(window - 1);
+        self.keep_last(row, self.lengths[row] - unseen / DROPPED_TOGETHER * DROPPED_TOGETHER);
+    }
+
+    /// Returns the capacity that a row needs for `count` tokens after [`Self::keep_window`].
+    pub fn capacity_of_window(window: usize, count: usize) -> usize {
+        window - 1 + DROPPED_TOGETHER - 1 + count
     }
 
     /// Copies row `from` to row `to`.

@@ -64,6 +64,16 @@ impl<B: Backend> Conv1d<B> {
         Self { weight: self.weight.prepacked(packing), ..self }
     }
 
+    /// [`Self::prepacked`] for a plain convolution of one tap, with sums in the order of plain weights: the
+    /// result is equal to the bit.
+    pub(crate) fn prepacked_in_order(self) -> Self {
+        let ConvGeometry { stride, groups, .. } = self.geometry;
+        let [.., taps] = self.weight.dims();
+        assert_eq!((taps, stride, groups), (1, 1, 1), "a plain convolution of one tap");
+        let packing = Packing { stride, is_transposed: false, in_any_order: false };
+        Self { weight: self.weight.prepacked(packing), ..self }
+    }
+
     /// Returns the type of the weight.
     pub(crate) fn dtype(&self) -> DType {
         self.weight.dtype()

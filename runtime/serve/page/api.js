@@ -13,10 +13,11 @@
  *   tags: string[], deleted: number | null }} Job
  * @typedef {{ id: string, family: string, is_default: boolean, about: string, supports: string[],
  *   defaults: Record<string, any>, speech?: Talk }} Model
- * @typedef {{ sample_rate: number, fields: string[], has_word_times: boolean, can_append: boolean }} Talk
+ * @typedef {{ sample_rate: number, fields: string[], default_language?: string,
+ *   has_word_times: boolean, can_append: boolean }} Talk
  * @typedef {{ id: string, model: string, is_kept: boolean }} Voice
  * @typedef {{ text: string, command: string }} Missing
- * @typedef {{ version: string, ready: boolean, models: Model[], voices: Voice[],
+ * @typedef {{ version: string, ready: boolean, not_warm: string | null, models: Model[], voices: Voice[],
  *   adapters: string[], missing: Missing[], device: string | null,
  *   jobs: { queued: number, running: number, mean_seconds?: number | null },
  *   limits: { upload_bytes: number, audio_seconds: number } }} Properties

@@ -44,6 +44,7 @@ export function Speech() {
   const takes = (/** @type {string} */ field) => (model?.speech?.fields ?? []).includes(field);
   const voices = (server?.voices ?? []).filter((voice) => voice.model === model?.id);
   const languages = (model?.supports ?? []).filter((name) => name !== "auto");
+  const usual = model?.speech?.default_language;
   const recordings = RECORDINGS.filter(({ sound }) => takes(sound));
   const settings = SETTINGS.filter(({ key }) => takes(key));
   const tables = TABLES.filter(({ key }) => takes(key));
@@ -117,7 +118,7 @@ export function Speech() {
         <option value="">the model's own</option>
         ${voices.map((voice) => html`<option key=${voice.id} value=${voice.id}>${voice.id}${voice.is_kept ? " (kept)" : ""}</option>`)}</select></label>`}
       ${takes("language") && html`<label>Language<select name="language" value=${speech.language ?? ""} onChange=${input}>
-        <option value="">automatic</option>
+        <option value="">${usual ? `${usual} (default)` : "automatic"}</option>
         ${languages.map((name) => html`<option key=${name} value=${name}>${name}</option>`)}</select></label>`}
     </div>
     ${takes("voice") && voices.some((voice) => voice.is_kept && voice.id === speech.voice) && html`<${RemoveVoice} name=${speech.voice} />`}

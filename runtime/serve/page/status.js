@@ -15,6 +15,9 @@ export function Status() {
   const names = server.models.filter((model) => model.is_default).map((model) => model.id).join(", ");
   // The worker chooses the device that is called "auto", and does not tell.
   const place = server.device && server.device !== "auto" ? ` on ${server.device}` : "";
+  if (server.not_warm) {
+    return html`<p class="status bad"><span class="dot"></span>${capital(server.not_warm)}. Songs of other models may be sent.</p>`;
+  }
   return html`${server.ready
     ? html`<p class="status good"><span class="dot"></span>Ready · ${names}${place}</p>`
     : html`<p class="status"><span class="dot"></span>Warming up · ${names}${place}. Songs may be sent already.</p>`}

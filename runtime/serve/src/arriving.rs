@@ -22,6 +22,8 @@ const TEXT: &str = "text.jsonl";
 const LOOK: Duration = Duration::from_millis(5);
 /// Time after which a text that nobody goes on with ends.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// Time that a run waits for its text in all: the worker does nothing else meanwhile.
+const IN_ALL: Duration = Duration::from_secs(60);
 
 /// The last line.
 const END: &str = "null\n";
@@ -75,13 +77,16 @@ pub struct Incoming {
     rest: Vec<u8>,
     taken: u64,
     patience: Duration,
+    /// The rest of the time to wait.
+    left: Duration,
 }
 
 impl Incoming {
     /// The text of the attempt with this folder.
     pub fn of(folder: &Path) -> Self {
         let path = folder.join(TEXT);
-        Self { path, file: None, rest: Vec::new(), taken: 0, patience: PATIENCE }
+        let (patience, left) = (PATIENCE, IN_ALL);
+        Self { path, file: None, rest: Vec::new(), taken: 0, patience, left }
     }
 
     /// The number of pieces that were taken.
@@ -127,9 +132,10 @@ impl Arriving for Incoming {
                 let read = serde_json::from_slice::<Option<String>>(&line);
                 let text = read.map_err(|error| failed(&self.path, error.into()))?;
                 self.taken += u64::from(text.is_some());
+                self.left = self.left.saturating_sub(begin.elapsed());
                 return Ok(text);
             }
-            if begin.elapsed() >= self.patience {
+            if begin.elapsed() >= self.patience.min(self.left) {
                 return Ok(None);
             }
             thread::sleep(LOOK);
@@ -196,5 +202,27 @@ mod tests {
         fs::write(folder.path().join(TEXT), "\"hal").expect("written");
         assert_eq!(incoming.more(&Unobserved).expect("nothing"), None);
         assert!(matches!(incoming.more(&Stopped), Err(Error::Cancelled)));
+    }
+
+    #[test]
+    fn a_writer_who_is_slow_with_every_word_holds_the_worker_for_a_time_that_ends() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut incoming = Incoming::of(folder.path());
+        assert_eq!((incoming.patience.as_secs(), incoming.left.as_secs()), (10, 60));
+        let path = folder.path().to_owned();
+        let writer = thread::spawn(move || {
+            thread::sleep(Duration::from_millis(60));
+            send(&path, &part(0, &["one"], false)).expect("sent");
+        });
+        assert_eq!(incoming.more(&Unobserved).expect("read").as_deref(), Some("one"));
+        writer.join().expect("it wrote");
+        assert!(incoming.left <= Duration::from_secs(60) - LOOK, "{:?}", incoming.left);
+        // No time is left: what is there is taken, and nothing is waited for.
+        incoming.left = Duration::ZERO;
+        send(folder.path(), &part(1, &["two"], false)).expect("sent");
+        assert_eq!(incoming.more(&Unobserved).expect("read").as_deref(), Some("two"));
+        let begin = Instant::now();
+        assert_eq!(incoming.more(&Unobserved).expect("nothing"), None);
+        assert!(begin.elapsed() < PATIENCE, "{:?}", begin.elapsed());
     }
 }

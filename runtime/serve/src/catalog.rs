@@ -45,6 +45,9 @@ pub struct Speech {
     pub sample_rate: u32,
     /// Fields that its requests take, beside the text.
     pub fields: Vec<String>,
+    /// The language of a text whose request names none; absent if the model finds it out, or has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub default_language: Option<String>,
     /// True if results have the times of words.
     pub has_word_times: bool,
     /// True if text may arrive while it speaks.

@@ -51,7 +51,7 @@ mod wav;
 use std::{
     io,
     sync::{
-        Arc,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::{Duration, Instant},
@@ -108,8 +108,10 @@ pub struct Server {
     pub version: &'static str,
     /// The device that the worker was told to use; none if workers are started elsewhere.
     pub device: Option<String>,
-    /// True while a worker is ready.
+    /// True while a worker is ready: it takes jobs, and its model is warm if that was asked for.
     pub is_ready: Arc<AtomicBool>,
+    /// The reason why the model of a worker is not warm. The worker takes jobs all the same.
+    pub not_warm: Arc<Mutex<Option<String>>>,
     /// Becomes true when the server ends: long answers end then.
     pub ending: watch::Receiver<bool>,
     /// Listeners for changes of jobs.
@@ -157,6 +159,7 @@ impl Server {
             version: env!("CARGO_PKG_VERSION"),
             device: None,
             is_ready: Arc::default(),
+            not_warm: Arc::default(),
             ending,
             hub: hub::Hub::default(),
             growth: Growth::default(),
@@ -169,6 +172,16 @@ impl Server {
             requests: Default::default(),
             start: Instant::now(),
         }
+    }
+
+    /// Returns the reason why the model of a worker is not warm, if that was asked for.
+    fn not_warm(&self) -> Option<String> {
+        self.not_warm.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// True while a worker takes jobs.
+    fn takes_jobs(&self) -> bool {
+        self.is_ready.load(Ordering::Relaxed) || self.not_warm().is_some()
     }
 
     /// Waits until the server ends.

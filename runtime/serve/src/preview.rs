@@ -56,17 +56,25 @@ impl Preview {
     pub fn samples(&mut self, channels: &[&[f32]]) -> io::Result<()> {
         debug_assert_eq!(channels.len(), self.channels, "the channels of the format");
         let length = channels.first().map_or(0, |channel| channel.len());
-        let mut bytes = Vec::with_capacity(length * self.channels * 2);
+        let mut values = Vec::with_capacity(length * self.channels);
         for index in 0..length {
             for channel in channels {
                 // As in a WAV file.
                 let value = (f64::from(channel[index]) * 32768.0).round();
-                let value = value.clamp(-32768.0, 32767.0) as i16;
-                bytes.extend(value.to_le_bytes());
+                values.push(value.clamp(-32768.0, 32767.0) as i16);
             }
         }
+        self.integers(&values)
+    }
+
+    /// Appends samples that are integers already, those of all channels at a time one after the other.
+    ///
+    /// # Errors
+    /// If they cannot be written.
+    pub fn integers(&mut self, values: &[i16]) -> io::Result<()> {
+        let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
         self.file.write_all(&bytes)?;
-        self.written += length;
+        self.written += values.len() / self.channels;
         Ok(())
     }
 

@@ -39,6 +39,8 @@ pub struct SpeechRequest {
     pub append: bool,
     /// True if the voice is read and nothing is spoken.
     pub voice_only: bool,
+    /// True for a stream whose samples are cut toward zero, as clients of stream-dia2 get them.
+    pub truncate: bool,
 }
 
 /// The text of a request that speaks nothing.
@@ -48,7 +50,7 @@ const MOST_FRAMES: u64 = 1000;
 
 impl SpeechRequest {
     /// Reads a JSON object: `text`, `model`, `seed`, `audio_format`, `timestamps`, `chunk_frames`,
-    /// `append`, `voice_only`, and fields of the model's family, which it checks itself.
+    /// `append`, `voice_only`, `truncate`, and fields of the model's family, which it checks itself.
     ///
     /// # Errors
     /// A field of another type.
@@ -79,6 +81,7 @@ impl SpeechRequest {
         };
         let append = flag(&mut fields, "append")?.unwrap_or(false);
         let voice_only = flag(&mut fields, "voice_only")?.unwrap_or(false);
+        let truncate = flag(&mut fields, "truncate")?.unwrap_or(false);
         let text = text(&mut fields, "text")?;
         Ok(Self {
             text: if voice_only { NO_TEXT.to_owned() } else { text.unwrap_or_default() },
@@ -90,6 +93,7 @@ impl SpeechRequest {
             chunk_frames,
             append,
             voice_only,
+            truncate,
         })
     }
 }

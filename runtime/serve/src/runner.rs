@@ -43,8 +43,8 @@ const RECENT: Duration = Duration::from_secs(5);
 pub struct Start<'a> {
     /// The model that is loaded and tried before the first job.
     pub warm: Option<&'a str>,
-    /// Called when the worker takes jobs.
-    pub ready: &'a dyn Fn(),
+    /// Called when the worker takes jobs; with the reason, if its model could not be loaded and tried.
+    pub ready: &'a dyn Fn(Option<&str>),
 }
 
 impl std::fmt::Debug for Start<'_> {
@@ -73,10 +73,8 @@ pub fn run(
             installed, engine, place, models: None, song: None, language: None, speech: None,
             heard: None,
         };
-        if let Some(model) = start.warm {
-            runner.warm_up(model, worker);
-        }
-        (start.ready)();
+        let warmed = start.warm.map_or(Ok(()), |model| runner.warm_up(model, worker));
+        (start.ready)(warmed.err().as_deref());
         let result = worker.run(runtime, &mut runner);
         runner.forget_preview();
         result

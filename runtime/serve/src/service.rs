@@ -10,7 +10,7 @@ use std::{
     path::{Path, PathBuf},
     process::Stdio,
     sync::{
-        Arc,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -36,6 +36,9 @@ use crate::{
 
 /// The line that a worker writes when it takes jobs.
 pub const READY: &str = "ready";
+/// The beginning of the line that a worker writes in place of [`READY`] if its model is not warm: the reason
+/// follows.
+pub const NOT_WARM: &str = "not warm: ";
 /// Shortest and longest time before a worker that ended starts again.
 const AGAIN: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(30)];
 /// A worker that lived this long begins with the shortest time again.
@@ -208,7 +211,7 @@ impl Service {
             tokio::spawn(supervise(
                 command,
                 store.clone(),
-                server.is_ready.clone(),
+                Said { is_ready: server.is_ready.clone(), not_warm: server.not_warm.clone() },
                 ending.clone(),
                 self.drain,
             ))
@@ -237,11 +240,38 @@ fn notify(state: &[sd_notify::NotifyState<'_>]) {
     }
 }
 
+/// The state of a worker, as it said.
+struct Said {
+    is_ready: Arc<AtomicBool>,
+    not_warm: Arc<Mutex<Option<String>>>,
+}
+
+impl Said {
+    /// Takes a line of the worker.
+    fn line(&self, line: &str) {
+        if line == READY {
+            self.is_ready.store(true, Ordering::Relaxed);
+        } else if let Some(why) = line.strip_prefix(NOT_WARM) {
+            self.set_not_warm(Some(why.to_owned()));
+        }
+    }
+
+    /// Forgets all: the worker ended.
+    fn ended(&self) {
+        self.is_ready.store(false, Ordering::Relaxed);
+        self.set_not_warm(None);
+    }
+
+    fn set_not_warm(&self, why: Option<String>) {
+        *self.not_warm.lock().unwrap_or_else(PoisonError::into_inner) = why;
+    }
+}
+
 /// Keeps a worker running until `ending` is true.
 async fn supervise(
     command: Vec<std::ffi::OsString>,
     store: Arc<dyn Store>,
-    is_ready: Arc<AtomicBool>,
+    said: Said,
     mut ending: watch::Receiver<bool>,
     drain: Duration,
 ) {
@@ -252,8 +282,8 @@ async fn supervise(
         let name = worker::unique_name("server");
         match spawn(&command, &name) {
             Ok(mut child) => {
-                watch_worker(&mut child, &is_ready, &mut ending, drain).await;
-                is_ready.store(false, Ordering::Relaxed);
+                watch_worker(&mut child, &said, &mut ending, drain).await;
+                said.ended();
                 // A crash may be the fault of the job; the end of the server never is.
                 let is_loss = !*ending.borrow();
                 match store.abandon(name, is_loss).await {
@@ -293,7 +323,7 @@ fn spawn(command: &[std::ffi::OsString], name: &str) -> io::Result<Child> {
 /// Waits for the end of a worker, and asks for it when the server ends.
 async fn watch_worker(
     child: &mut Child,
-    is_ready: &AtomicBool,
+    said: &Said,
     ending: &mut watch::Receiver<bool>,
     drain: Duration,
 ) {
@@ -303,8 +333,7 @@ async fn watch_worker(
         loop {
             tokio::select! {
                 line = lines.next_line() => match line {
-                    Ok(Some(line)) if line == READY => is_ready.store(true, Ordering::Relaxed),
-                    Ok(Some(_)) => {}
+                    Ok(Some(line)) => said.line(&line),
                     Ok(None) | Err(_) => break,
                 },
                 _ = ending.changed() => break,
@@ -329,6 +358,23 @@ async fn watch_worker(
 mod tests {
     use super::*;
     use crate::http::Key;
+
+    #[test]
+    fn a_worker_whose_model_is_not_warm_is_not_ready_and_its_end_is_a_new_beginning() {
+        let said = Said { is_ready: Arc::default(), not_warm: Arc::default() };
+        let state = || {
+            let why = said.not_warm.lock().expect("no panic").clone();
+            (said.is_ready.load(Ordering::Relaxed), why)
+        };
+        said.line("not warm: the warm-up of `x` failed: no");
+        assert_eq!(state(), (false, Some("the warm-up of `x` failed: no".to_owned())));
+        said.ended();
+        assert_eq!(state(), (false, None));
+        said.line("ready or not");
+        assert_eq!(state(), (false, None));
+        said.line("ready");
+        assert_eq!(state(), (true, None));
+    }
 
     #[test]
     fn an_address_of_a_network_needs_a_key_or_a_server_that_is_open() {

@@ -25,7 +25,7 @@ mod resident;
 use std::path::{Path, PathBuf};
 
 use acestep_engine::{Engine, Error, Notice, Observe, files::Existing};
-use acestep_import::{DIALOGUE_MODELS, Layout, MAGPIE_MODELS, Release, SPEECH_MODELS};
+use acestep_import::{Layout, Release};
 use acestep_speech::{Options, Spoken, Voices};
 
 pub use fields::{FILES, Fields, is_content};
@@ -40,9 +40,9 @@ use crate::SessionError;
 /// The shortest recording that is read, in seconds; the networks may need more.
 pub const LEAST_SECONDS: f64 = 0.05;
 
-/// Returns the released models of all families.
+/// Returns the released models of all families, the default first.
 pub fn releases() -> impl Iterator<Item = &'static Release> {
-    SPEECH_MODELS.iter().chain(&DIALOGUE_MODELS).chain(&MAGPIE_MODELS)
+    Release::speech()
 }
 
 /// Returns name and description of the model inside the program.
@@ -51,7 +51,8 @@ pub fn built_in() -> (&'static str, &'static str) {
     (name, about)
 }
 
-/// Opens the model `choice`, else that of the kept voice in `fields`, else the first installed one.
+/// Opens the model `choice`, else that of the kept voice in `fields`, else the first of [`releases`] that
+/// is installed.
 ///
 /// # Errors
 /// [`Error::Checkpoint`].
@@ -62,7 +63,10 @@ pub fn open(
     layout: &Layout,
 ) -> Result<Box<dyn SpeechModel>, Error> {
     let kept = kept::model_of(choice, fields, voices);
-    let choice = choice.or(kept.as_deref());
+    // A voice that Qwen3-TTS keeps names its model there.
+    let is_open = kept.is_none() && !kept::is_kept(fields, voices);
+    let first = || layout.first_speech_model().filter(|_| is_open).map(|release| release.name);
+    let choice = choice.or(kept.as_deref()).or_else(first);
     if let Some(model) = dia2::find(choice, layout) {
         return Ok(Box::new(model?));
     }
@@ -122,6 +126,11 @@ pub trait SpeechModel: Send + Sync {
         Vec::new()
     }
 
+    /// The language of a text whose request names none; none if the model finds it out.
+    fn default_language(&self) -> Option<&'static str> {
+        None
+    }
+
     /// True if results have the times of words.
     fn has_word_times(&self) -> bool {
         false
@@ -146,6 +155,11 @@ pub trait SpeechModel: Send + Sync {
     /// # Errors
     /// An unusable field or voice; a text that cannot be spoken.
     fn check(&self, text: &str, fields: &Fields, voices: Option<&Voices>) -> Result<(), Error>;
+
+    /// Returns the numbers of its streams, for a log; none if the family has nothing to say.
+    fn constants(&self) -> Option<String> {
+        None
+    }
 
     /// Returns short requests that try all that a usual request needs: texts and fields. None if a request
     /// needs a file.

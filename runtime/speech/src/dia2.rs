@@ -6,7 +6,7 @@
 //!
 //! | module | content |
 //! |---|---|
-//! | `script`, `ids` | words and breaks of a script; special ids |
+//! | `script`, `reading`, `ids` | words and breaks of a script, whole or in pieces; special ids |
 //! | `machine` | which text tokens a step gets |
 //! | `grid` | codes, each codebook late by its delay |
 //! | `choose` | guidance and draws |
@@ -34,6 +34,7 @@ pub mod memory;
 mod networks;
 mod plan;
 mod prefix;
+mod reading;
 mod request;
 mod run;
 mod script;
@@ -61,12 +62,13 @@ pub use networks::{
     BACKBONE, CODEC_DECODER, CODEC_ENCODER, DEPFORMER, Networks, Pair, reader, streams,
 };
 pub use plan::{Plan, Speakers, Voice, check_request};
-pub use prefix::{Prefix, Recording};
+pub use prefix::{MOST_PREFIX, Prefix, Recording};
+pub use reading::Reading;
 pub use request::{FIELDS, Request};
 pub use run::{Ending, Run};
 pub use script::{Entry, Reader};
 pub use snapshot::Snapshot;
-pub use sound::{Decoding, SAMPLE_RATE, pcm16};
+pub use sound::{Decoding, SAMPLE_RATE};
 pub use speak::{Speaking, speak};
 pub use step::{Chooser, Read, RunState, Step, StepNetworks};
 pub use streams::Streams;

@@ -1,4 +1,4 @@
-//! Signs of a run that went wrong: silence, and a loop.
+//! Signs of a run that went wrong: silence, a loop, and a frame that is no sound.
 //!
 //! Language models over codes sometimes write the same code for ever, or codes of silence. Upstream
 //! goes on until its limit of eleven minutes.
@@ -25,6 +25,8 @@ pub enum Fault {
         /// The number of frames.
         frames: usize,
     },
+    /// A frame with the code of the end in some codebooks only, which no codec can decode.
+    HalfEnd,
 }
 
 impl std::fmt::Display for Fault {
@@ -34,6 +36,7 @@ impl std::fmt::Display for Fault {
                 write!(f, "the model repeated code {code} for {frames} frames")
             }
             Self::Silence { frames } => write!(f, "the last {frames} frames are silent"),
+            Self::HalfEnd => f.write_str("the model wrote its end in some codebooks only"),
         }
     }
 }
@@ -60,6 +63,16 @@ impl Guard {
     pub fn of_rate(frames_per_second: f64) -> Self {
         let frames = |seconds: f64| (seconds * frames_per_second).floor().max(1.0) as usize;
         Self { most_same: frames(4.0), most_silent: frames(5.0), ..Self::default() }
+    }
+
+    /// True if `pending`, frames after those that were added, end with a loop. So a loop is noticed before
+    /// its sound is decoded.
+    pub fn is_loop(&self, pending: &[Vec<u32>]) -> bool {
+        let Some(code) = pending.last().and_then(|frame| frame.first()) else { return false };
+        let is_same = |frame: &&Vec<u32>| frame.first() == Some(code);
+        let same = pending.iter().rev().take_while(is_same).count();
+        let goes_on = same == pending.len() && self.code == Some(*code);
+        same + if goes_on { self.same } else { 0 } >= self.most_same
     }
 
     /// Adds frames with their samples. Returns the first fault, and the number of frames up to it: what
@@ -119,6 +132,21 @@ mod tests {
             let found = Guard::of_rate(rate).add(&frames, &[0.0; 200]);
             assert_eq!(found, Some((silent, Fault::Silence { frames: silent })));
         }
+    }
+
+    /// 20 frames with sound and 30 without are a loop of 50, as are 50 without sound.
+    #[test]
+    fn a_loop_is_noticed_before_its_sound() {
+        let mut guard = Guard::default();
+        assert_eq!(guard.add(&vec![vec![7, 1]; 20], &[0.5; 20]), None);
+        let pending = |code: u32, count: usize| vec![vec![code, 2]; count];
+        assert!(!guard.is_loop(&pending(7, 29)));
+        assert!(guard.is_loop(&pending(7, 30)));
+        assert!(!guard.is_loop(&pending(8, 49)));
+        assert!(guard.is_loop(&pending(8, 50)));
+        // Another code between them.
+        assert!(!guard.is_loop(&[pending(8, 1), pending(7, 49)].concat()));
+        assert!(!guard.is_loop(&[]));
     }
 
     #[test]

@@ -97,17 +97,21 @@ impl KeptFile {
 
     /// Returns true if the file at `path` says that it has `format`. Only its header is read.
     pub(crate) fn has_format(format: &str, path: &Path) -> bool {
-        let header = || -> Option<Value> {
-            let mut file = File::open(path).ok()?;
-            let mut length = [0; 8];
-            file.read_exact(&mut length).ok()?;
-            let length =
-                Some(u64::from_le_bytes(length)).filter(|length| *length <= MOST_HEADER)?;
-            let mut header = Vec::new();
-            file.take(length).read_to_end(&mut header).ok()?;
-            serde_json::from_slice(&header).ok()
-        };
-        header().is_some_and(|header| header["__metadata__"]["format"] == format)
+        Self::metadata_at(format, path).is_some()
+    }
+
+    /// Returns the metadata of the file at `path` if it says that it has `format`. Only its header is read,
+    /// without a check of its checksum.
+    pub(crate) fn metadata_at(format: &str, path: &Path) -> Option<String> {
+        let mut file = File::open(path).ok()?;
+        let mut length = [0; 8];
+        file.read_exact(&mut length).ok()?;
+        let length = Some(u64::from_le_bytes(length)).filter(|length| *length <= MOST_HEADER)?;
+        let mut header = Vec::new();
+        file.take(length).read_to_end(&mut header).ok().filter(|read| *read as u64 == length)?;
+        let header: Value = serde_json::from_slice(&header).ok()?;
+        let said = &header["__metadata__"];
+        (said["format"] == format).then(|| said["voice"].as_str().unwrap_or_default().to_owned())
     }
 
     /// The tensor `name`.

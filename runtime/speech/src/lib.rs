@@ -19,6 +19,7 @@ mod error;
 mod guard;
 mod kept_file;
 pub mod magpie;
+mod pcm;
 pub mod qwen3_tts;
 mod segments;
 mod spoken;
@@ -27,6 +28,7 @@ mod voices;
 
 pub use error::SpeechError;
 pub use guard::{Fault, Guard};
+pub use pcm::pcm16;
 pub use spoken::{Chunks, Ended, Ending, Made, Options, Segment, Spoken, Times, Word};
 pub use timestamps::TimesFormat;
 pub use voices::Voices;

@@ -44,7 +44,7 @@ mod words;
 
 pub use error::{MagpieError, Tool};
 pub use networks::{CODEC_DECODER, DECODER, ENCODER, LOCAL_TRANSFORMER, Networks};
-pub use plan::{Plan, tokenizers};
+pub use plan::{Plan, USUAL_LANGUAGE, tokenizers};
 pub use request::{FIELDS, Request, Sampling};
 pub use sound::Decoding;
 pub use speak::{Speaking, speak};

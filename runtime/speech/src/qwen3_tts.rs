@@ -6,11 +6,12 @@
 //!
 //! | module | content |
 //! |---|---|
-//! | `request`, `plan` | the user's input; everything that the run will do |
+//! | `request`, `rules`, `plan` | the user's input; for a model; everything that the run will do |
 //! | `prompt` | the rows that the talker reads |
 //! | `voice`, `kept` | the voice of a recording; in a file |
 //! | `snapshot` | the state before a text, which a kept voice restores |
 //! | `frames`, `choose` | talker and code predictor, and their draws |
+//! | `trailing` | the text that is added to frames |
 //! | `sound` | frames to samples while they arrive |
 //! | `speak` | texts to speech |
 //! | `mel` | the spectrogram of a voice |
@@ -29,17 +30,19 @@ mod plan;
 #[doc(hidden)]
 pub mod prompt;
 mod request;
+mod rules;
 mod snapshot;
 mod sound;
 mod speak;
 pub mod stage;
+mod trailing;
 mod voice;
 
 pub use choose::{Filters, restrict};
 pub use frames::{Frames, Prefix, Step};
 pub use kept::KeptVoice;
 pub use networks::{CODEC_DECODER, CODEC_ENCODER, Networks, SPEAKER_ENCODER, TALKER};
-pub use plan::{Plan, check_request};
+pub use plan::{Following, Plan, check_request};
 pub use prompt::Prompt;
 pub use request::{FIELDS, Request, Sampling};
 pub use snapshot::Snapshot;

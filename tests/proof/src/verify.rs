@@ -176,6 +176,7 @@ impl Given<'_> {
             }
         };
         let checkpoints = Checkpoints { real, ..checkpoints };
+        let speech = speech.with_vocabulary(self.tokenizer);
         Ok(Files { set, checkpoints, speech, dialogue, magpie })
     }
 }

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use acestep_engine::error::size;
 use acestep_import::{
-    MAGPIE_MODELS, Presence, Release, SPEECH_MODELS,
+    MAGPIE_MODELS, Presence, Release,
     acestep::{COMPANIONS, LANGUAGE_MODELS, MODELS},
     hub::{Installed, State},
     model_files,
@@ -48,7 +48,7 @@ pub(super) fn run(name: &str, json: bool, report: &Report) -> Result<ExitCode> {
         report.output(&format!("{object:#}"))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let speaks = SPEECH_MODELS.contains(model) || MAGPIE_MODELS.contains(model);
+    let speaks = Release::speech().any(|own| own == model);
     let command = if speaks { "speak" } else { "generate" };
     // The codec of other models is no model of its own.
     let is_needed = MAGPIE_MODELS.iter().any(|own| own.needs.contains(model));

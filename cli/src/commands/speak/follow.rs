@@ -46,7 +46,8 @@ impl Arriving for Lines {
             check(observe)?;
             match self.0.recv_timeout(LOOK) {
                 Ok(Ok(line)) if line.trim().is_empty() => (),
-                Ok(Ok(line)) => return Ok(Some(line)),
+                // Pieces of a text follow each other without a gap.
+                Ok(Ok(line)) => return Ok(Some(line + "\n")),
                 Ok(Err(source)) => {
                     let (action, path) = (Action::Read, "standard input".into());
                     return Err(Error::File { action, path, source });

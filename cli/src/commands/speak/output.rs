@@ -152,10 +152,12 @@ pub(super) struct Output<'a> {
 }
 
 impl<'a> Output<'a> {
-    /// Opens the stream and the speakers, for sound of `sample_rate` samples per second.
+    /// Opens the stream and the speakers, for sound of `sample_rate` samples per second. The figures count
+    /// from `begin`.
     pub(super) fn begin(
         outputs: &'a Outputs,
         sample_rate: u32,
+        begin: Instant,
         report: &'a Report,
     ) -> Result<Self> {
         let stream = match outputs.place {
@@ -168,7 +170,7 @@ impl<'a> Output<'a> {
             Place::Stdout { .. } => 1,
         };
         let done = (0..texts).map(|_| None).collect();
-        let (begin, first_sound) = (Instant::now(), None);
+        let first_sound = None;
         Ok(Self { outputs, report, stream, speaker, done, begin, first_sound, sample_rate })
     }
 

@@ -12,6 +12,7 @@ pub(crate) const CODECS: [Release; 1] = [Release::whole(
 
 /// The models, the default first.
 pub const MODELS: [Release; 1] = [Release {
+    alias: "magpie",
     needs: &CODECS,
     ..Release::whole(
         "magpie-357m",

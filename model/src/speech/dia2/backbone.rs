@@ -96,6 +96,11 @@ impl<B: Backend> BackboneState<B> {
         self.cache.rows()
     }
 
+    /// Returns the bytes of all keys and values, with those of steps that are not filled.
+    pub fn bytes(&self) -> u64 {
+        self.cache.bytes()
+    }
+
     /// Drops the steps after the first `steps`, so that the run continues from there.
     pub fn truncate(&mut self, steps: usize) {
         (0..self.rows()).for_each(|row| self.cache.truncate(row, steps));

@@ -57,6 +57,8 @@ pub struct Config {
     use_bpe_char_tokenizer: bool,
     #[serde(default)]
     legacy_text_conditioning: bool,
+    #[serde(default)]
+    vector_quantizer: Value,
     forced_num_all_tokens_per_codebook: Option<usize>,
     forced_audio_bos_id: Option<usize>,
     forced_audio_eos_id: Option<usize>,
@@ -80,7 +82,8 @@ impl Config {
     /// # Errors
     /// [`ConfigError`] if a key is missing or asks for something that is not implemented.
     pub fn from_json(text: &str) -> Result<Self, ConfigError> {
-        let config: Self = parse(text)?;
+        let mut config: Self = parse(text)?;
+        let lookahead_key = config.inference_parameters.unify_names();
         let target = config.target.as_deref().unwrap_or("MagpieTTSModel");
         let is_other = target.rsplit('.').next() != Some("MagpieTTSModel");
         require(!is_other, "target", target, "only MagpieTTSModel; others are other networks")?;
@@ -92,6 +95,9 @@ impl Config {
         let (bpe, legacy) = (config.use_bpe_char_tokenizer, config.legacy_text_conditioning);
         require(!bpe, "use_bpe_char_tokenizer", bpe, "only false")?;
         require(!legacy, "legacy_text_conditioning", legacy, "only false")?;
+        let layout = &config.vector_quantizer;
+        let why = "only null: codes in another layout than the codec's are not converted";
+        require(layout.is_null(), "vector_quantizer", format_args!("{layout}"), why)?;
         let stacks = config.frame_stacking_factor;
         require((1..=8).contains(&stacks), "frame_stacking_factor", stacks, "only 1 to 8")?;
         config.encoder.check(config.embedding_dim)?;
@@ -119,7 +125,7 @@ impl Config {
         ])?;
         let lookahead = config.inference_parameters.attention_prior_lookahead_window;
         let why = "0 to 1000";
-        require(lookahead <= 1000, "attention_prior_lookahead_window", lookahead, why)?;
+        require(lookahead <= 1000, lookahead_key, lookahead, why)?;
         config.check_layers()?;
         Ok(config)
     }

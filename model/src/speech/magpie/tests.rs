@@ -161,12 +161,31 @@ fn settings_of_a_run_have_two_spellings_and_defaults() {
     let run = config(|_| ()).expect("a configuration").inference_parameters;
     assert_eq!((run.attention_prior_epsilon, run.attention_prior_lookahead_window), (0.2, 7));
     assert_eq!((run.topk, run.max_decoder_steps, run.min_generated_frames), (80, 500, 4));
+    // `from_dict` of the reference reads the old names last.
+    let both = config(|config| {
+        let run = &mut config["inference_parameters"];
+        run["attention_prior_epsilon"] = json!(0.3);
+        run["attention_prior_lookahead_window"] = json!(9);
+    });
+    let run = both.expect("both names").inference_parameters;
+    assert_eq!((run.attention_prior_epsilon, run.attention_prior_lookahead_window), (0.2, 7));
+    let new = config(|config| {
+        config["inference_parameters"] =
+            json!({ "attention_prior_epsilon": 0.3, "attention_prior_lookahead_window": 9 });
+    });
+    let run = new.expect("new names").inference_parameters;
+    assert_eq!((run.attention_prior_epsilon, run.attention_prior_lookahead_window), (0.3, 9));
+    for (key, value) in [("prior_epsilon", json!(null)), ("lookahead_window_size", json!(1001))] {
+        let error = config(|config| config["inference_parameters"][key] = value.clone());
+        let error = error.expect_err(key).to_string();
+        assert!(error.contains(if value.is_null() { "null" } else { key }), "{error}");
+    }
 }
 
 #[test]
 fn what_is_not_implemented_is_refused_by_its_key() {
     type Change = fn(&mut serde_json::Value);
-    let pieces: [(&str, Change); 9] = [
+    let pieces: [(&str, Change); 10] = [
         ("model_type", |config| config["model_type"] = json!("multi_encoder")),
         ("target", |config| config["target"] = json!("nemo.EasyMagpieTTSModel")),
         ("local_transformer_type", |config| {
@@ -174,6 +193,7 @@ fn what_is_not_implemented_is_refused_by_its_key() {
         }),
         ("is_causal", |config| config["encoder"]["is_causal"] = json!(false)),
         ("use_moe", |config| config["decoder"]["use_moe"] = json!(true)),
+        ("vector_quantizer", |config| config["vector_quantizer"] = json!({ "num_groups": 4 })),
         ("kernel_size", |config| config["decoder"]["kernel_size"] = json!(3)),
         ("sa_n_heads", |config| config["encoder"]["sa_n_heads"] = json!(3)),
         ("xa_d_memory", |config| config["decoder"]["xa_d_memory"] = json!(8)),

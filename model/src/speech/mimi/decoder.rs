@@ -71,7 +71,8 @@ impl<B: Backend> Decoder<B> {
     /// Returns the decoder with filters prepacked by
     /// [`kernel::pack_filter`](crate::kernel::pack_filter). The result cannot be cast or saved.
     pub fn prepacked(self) -> Self {
-        Self { decoder: self.decoder.prepacked(), ..self }
+        let (quantizer, decoder) = (self.quantizer.prepacked(), self.decoder.prepacked());
+        Self { quantizer, decoder, ..self }
     }
 
     /// Returns the number of samples of a frame.

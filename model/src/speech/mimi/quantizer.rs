@@ -118,6 +118,18 @@ impl<B: Backend> Dequantizer<B> {
         }
     }
 
+    /// Returns it with prepacked projections, whose results stay equal to the bit.
+    pub(super) fn prepacked(self) -> Self {
+        let of = |quantizer: ResidualDequantizer<B>| ResidualDequantizer {
+            output_proj: quantizer.output_proj.prepacked_in_order(),
+            ..quantizer
+        };
+        Self {
+            semantic_residual_vector_quantizer: of(self.semantic_residual_vector_quantizer),
+            acoustic_residual_vector_quantizer: of(self.acoustic_residual_vector_quantizer),
+        }
+    }
+
     /// Computes the vectors of codes. Without codes of the last codebooks the vectors are coarser.
     ///
     /// # Shapes
@@ -204,5 +216,10 @@ mod tests {
         let first = Tensor::clone(&codes).narrow(0, 0, 1);
         let semantic = all.semantic_residual_vector_quantizer.forward(first);
         assert_eq!(of(&all, 1), semantic.into_data().to_vec::<f32>().expect("f32"));
+        // Packed once for all chunks, they give the same vectors.
+        let packed = all.clone().prepacked();
+        let projection = &packed.acoustic_residual_vector_quantizer.output_proj;
+        assert!(matches!(projection.parts().0, crate::kernel::Weight::Packed(_)));
+        assert_eq!(of(&packed, 3), of(&all, 3));
     }
 }

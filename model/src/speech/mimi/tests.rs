@@ -56,6 +56,26 @@ fn frames_in_chunks_of_any_sizes_are_one_signal() {
     }
 }
 
+/// Equal to the bit with the released window, beyond the 128 keys that a kernel adds up together: 200
+/// frames are 400 positions.
+#[test]
+fn frames_in_chunks_of_any_size_are_one_signal_with_a_window_of_250() {
+    let decoder = Decoder::<Flex>::init(&config(), 3, &Default::default()).with_window(Some(250));
+    let codes = codes(200);
+    let whole = samples(decoder.forward(codes.clone(), &mut DecoderState::default()));
+    for size in [1, 3, 8] {
+        let (mut state, mut chunks) = (DecoderState::default(), Vec::new());
+        for first in (0..200).step_by(size) {
+            let chunk = codes.clone().narrow(1, first, size.min(200 - first));
+            chunks.extend(samples(decoder.forward(chunk, &mut state)));
+        }
+        assert_eq!(chunks.len(), whole.len());
+        let differs = chunks.iter().zip(&whole).position(|(chunk, whole)| chunk != whole);
+        let frame = differs.map(|sample| sample / decoder.samples_per_frame());
+        assert_eq!(frame, None, "chunks of {size}: the first frame that differs");
+    }
+}
+
 #[test]
 fn a_copy_of_the_past_continues_the_same_signal_also_from_the_host() {
     let decoder = Decoder::<Flex>::init(&config(), 3, &Default::default());

@@ -49,10 +49,11 @@ impl Settings {
         place: &Place<B>,
     ) -> &'a mut Cache<B> {
         let empty = |capacity| Cache::new(&self.shape, layers, 1, capacity, place);
-        let capacity = self.window.map_or(FIRST, |window| window - 1 + CHUNK);
+        let capacity =
+            self.window.map_or(FIRST, |window| Cache::<B>::capacity_of_window(window, CHUNK));
         let cache = past.get_or_insert_with(|| empty(capacity));
         match self.window {
-            Some(window) => cache.keep_last(0, window - 1),
+            Some(window) => cache.keep_window(0, window),
             None if cache.length(0) + count > cache.capacity() => {
                 let mut larger = empty(2 * cache.capacity());
                 larger.set_row(0, cache.row(0));

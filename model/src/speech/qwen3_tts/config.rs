@@ -65,6 +65,8 @@ pub struct TalkerConfig {
     pub text_hidden_size: usize,
     /// Codes of a frame.
     pub num_code_groups: usize,
+    /// Most rows of a prompt with its frames.
+    pub max_position_embeddings: usize,
     /// Codec id that stands for no code.
     pub codec_pad_id: u32,
     /// Codec id before the first frame.
@@ -203,7 +205,7 @@ const IGNORED_OF_LAYERS: &[(&str, &str)] = &[
     ("model_type", "checked by the layout"),
     ("attention_dropout", "training only"),
     ("initializer_range", "training only"),
-    ("max_position_embeddings", "positions are computed, not stored"),
+    ("max_position_embeddings", "a code predictor reads one position for each code"),
     ("max_window_layers", "no layer has a window"),
     ("use_sliding_window", "no layer has a window, see sliding_window"),
     ("use_cache", "a cache does not change the result"),
@@ -254,6 +256,7 @@ impl TalkerConfig {
             ("text_vocab_size", self.text_vocab_size),
             ("text_hidden_size", self.text_hidden_size),
             ("num_code_groups", self.num_code_groups),
+            ("max_position_embeddings", self.max_position_embeddings),
         ])?;
         let groups = self.num_code_groups;
         require((2..=64).contains(&groups), "num_code_groups", groups, "from 2 to 64")?;
@@ -292,6 +295,12 @@ impl TalkerConfig {
             require(is_known, "spk_is_dialect", (speaker, dialect), why)?;
         }
         Ok(())
+    }
+
+    /// Returns the languages that a request may name, with their ids. A dialect is that of a speaker.
+    pub fn languages(&self) -> impl Iterator<Item = (&str, u32)> {
+        let all = self.codec_language_id.iter().map(|(name, &id)| (&**name, id));
+        all.filter(|(name, _)| !name.ends_with("_dialect"))
     }
 
     /// Returns the dialect of the speaker called `name`, in lower case, if it speaks one.

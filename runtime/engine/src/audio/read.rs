@@ -16,11 +16,14 @@
 //! | more than one packet in twenty | error |
 //! | a FLAC whose samples do not match its checksum | notice: every packet has its own checksum |
 //! | an MP3 that changes between mono and stereo | notice; read as stereo |
-//! | one that changes its rate | error |
+//! | a recording of speech that changes to more channels | notice; read with all of them |
+//! | a file that changes its rate | error |
 //! | longer than [`MOST_SECONDS`] | notice; the rest is not read |
 //! | more samples than [`MOST_SAMPLES`] until there | error |
-//! | more than two channels | notice; the first two are read, as upstream does |
-//! | samples above full scale | notice: they are clipped, as upstream does |
+//! | more than two channels of a song | notice; the first two are read, as upstream does |
+//! | more than two channels of a recording of speech | notice; all are read |
+//! | samples of a song above full scale | notice: they are clipped, as upstream does |
+//! | samples of a recording above full scale | notice: they stay |
 //! | HE-AAC, ADPCM and other codecs | error that names them |
 //! | samples that are NaN or infinite | error |
 //!
@@ -45,9 +48,9 @@ use symphonia::core::{
     io::MediaSourceStream,
 };
 
-pub use self::song::SILENT;
-pub use self::song::song;
+pub use self::song::{SILENT, recording, song};
 use self::{
+    decoded::Decoded,
     decoding::Decoder,
     file_decoder::FileDecoder,
     source::{Bytes, Source},
@@ -63,22 +66,41 @@ pub const MOST_SECONDS: u32 = 600;
 /// in eight channels at 48 kHz. A small file may claim a rate or channels that fill any memory.
 pub const MOST_SAMPLES: usize = MOST_SECONDS as usize * 192_000 * 2;
 
+/// The use of a sound, which decides about its channels and samples above full scale.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Use {
+    /// A song: two channels, which are clipped later.
+    Song,
+    /// Speech: all channels, whose mean is taken later, as they are.
+    Recording,
+}
+
+impl Use {
+    /// The most channels that are kept.
+    fn most_channels(self) -> usize {
+        match self {
+            Self::Song => 2,
+            Self::Recording => usize::MAX,
+        }
+    }
+}
+
 /// Reads a sound file at its own rate: its first two channels, or its only one.
 ///
 /// # Errors
 /// [`Error::File`] if it cannot be read, [`Error::Unheard`] with the [`Problem`] if its content
 /// cannot be decoded.
 pub fn read(path: &Path) -> Result<(Audio, Vec<Notice>), Error> {
-    read_all(path).map(|(audio, notices, _)| (audio, notices))
+    read_all(path, Use::Song).map(|(audio, notices, _)| (audio, notices))
 }
 
 /// [`read()`], also with the number of channels in the file.
-fn read_all(path: &Path) -> Result<(Audio, Vec<Notice>, usize), Error> {
-    read_within(path, MOST_SAMPLES)
+fn read_all(path: &Path, used: Use) -> Result<(Audio, Vec<Notice>, usize), Error> {
+    read_within(path, used, MOST_SAMPLES)
 }
 
 /// [`read_all`], with at most `most` samples of all channels.
-fn read_within(path: &Path, most: usize) -> Result<(Audio, Vec<Notice>, usize), Error> {
+fn read_within(path: &Path, used: Use, most: usize) -> Result<(Audio, Vec<Notice>, usize), Error> {
     let file_error = |source| Error::File { action: Action::Read, path: path.to_owned(), source };
     let file = File::open(path).map_err(file_error)?;
     if file.metadata().map_err(file_error)?.is_dir() {
@@ -90,7 +112,7 @@ fn read_within(path: &Path, most: usize) -> Result<(Audio, Vec<Notice>, usize), 
     }
     let name = path.display().to_string();
     let bytes = Bytes::open(file).map_err(file_error)?;
-    decode(bytes, &hint, &name, most).map_err(|failure| match failure {
+    decode(bytes, &hint, &name, (used, most)).map_err(|failure| match failure {
         Failure::Io(source) => file_error(source),
         Failure::Problem(problem) => Error::Unheard { path: path.to_owned(), problem },
     })
@@ -119,7 +141,7 @@ fn decode(
     mut bytes: Bytes,
     hint: &Hint,
     name: &str,
-    most: usize,
+    (used, most): (Use, usize),
 ) -> Result<(Audio, Vec<Notice>, usize), Failure> {
     if bytes.length() == 0 {
         return Err(Problem::Empty.into());
@@ -135,7 +157,8 @@ fn decode(
     let track = format.default_track(TrackType::Audio).ok_or(Problem::Empty)?.clone();
     let decoder = Decoder::of(&track, format.format_info().format)?;
 
-    let mut file_decoder = FileDecoder::new(format, decoder, track, repaired.known, tail, most);
+    let decoded = Decoded::new(used.most_channels(), most);
+    let mut file_decoder = FileDecoder::new(format, decoder, track, repaired.known, tail, decoded);
     let ending = file_decoder.run()?;
     let mut notices = repaired.notices;
     notices.extend(file_decoder.decoded.check()?);
@@ -151,9 +174,11 @@ fn decode(
     }
     let above = audio.channels.iter().flatten().filter(|x| x.abs() > 1.0).count();
     if above > 0 {
-        notices.push(format!(
-            "has {above} samples above full scale: they are clipped, as upstream does"
-        ));
+        let then = match used {
+            Use::Song => ": they are clipped, as upstream does",
+            Use::Recording => "",
+        };
+        notices.push(format!("has {above} samples above full scale{then}"));
     }
     let note = |text: String| Notice(format!("`{name}` {text}"));
     Ok((audio, notices.into_iter().map(note).collect(), channels))

@@ -1,6 +1,8 @@
-//! Converts any sound to the VAE's input: two channels at its rate, within `[-1, 1]`.
+//! Converts any sound to the input of a network: for songs two channels at the VAE's rate, within
+//! `[-1, 1]`; for speech one channel.
 //!
-//! One channel is doubled; of more than two the first two are kept, as upstream does. The
+//! Two channels: one channel is doubled; of more than two the first two are kept, as upstream does. One
+//! channel: the mean of all, in any range, as speech models read their recordings. The
 //! resampling filter is torchaudio's with its defaults, because the networks were trained on its
 //! output. It is a sinc of six zero crossings on each side under a Hann window, with a cutoff at
 //! 0.99 of the lower rate's Nyquist frequency,
@@ -36,23 +38,9 @@ const ROLLOFF: f64 = 0.99;
 /// # Errors
 /// [`Error::Conflict`] if the audio has no channels, channels of different lengths, or a rate of 0.
 pub fn to_stereo(audio: &Audio, rate: u32) -> Result<Audio, Error> {
-    let problem = |why: &str| Error::Conflict(format!("this audio cannot be resampled: {why}"));
     let heard = &audio.channels[..audio.channels.len().min(2)];
-    if heard.is_empty() {
-        return Err(problem("it has no channels"));
-    }
-    if heard.iter().any(|channel| channel.len() != audio.samples()) {
-        return Err(problem("its channels have different lengths"));
-    }
-    if audio.sample_rate == 0 || rate == 0 {
-        return Err(problem("a rate of 0"));
-    }
-    let mut channels = if audio.sample_rate == rate {
-        heard.to_vec()
-    } else {
-        let filter = Filter::new(audio.sample_rate, rate);
-        heard.iter().map(|channel| filter.resampled(channel)).collect()
-    };
+    check(heard, [audio.sample_rate, rate])?;
+    let mut channels = at_rate(heard.to_vec(), [audio.sample_rate, rate]);
     for sample in channels.iter_mut().flatten() {
         *sample = sample.clamp(-1.0, 1.0);
     }
@@ -60,6 +48,43 @@ pub fn to_stereo(audio: &Audio, rate: u32) -> Result<Audio, Error> {
         channels = vec![only.clone(), only.clone()];
     }
     Ok(Audio { channels, sample_rate: rate })
+}
+
+/// Returns the mean of all channels of `audio` at `rate`. Samples beyond `[-1, 1]` stay.
+///
+/// The length is that of [`to_stereo`].
+///
+/// # Errors
+/// As [`to_stereo`].
+pub fn to_mono(audio: &Audio, rate: u32) -> Result<Vec<f32>, Error> {
+    check(&audio.channels, [audio.sample_rate, rate])?;
+    let count = audio.channels.len() as f32;
+    let mean = |i: usize| audio.channels.iter().map(|channel| channel[i]).sum::<f32>() / count;
+    let mean = (0..audio.samples()).map(mean).collect();
+    Ok(at_rate(vec![mean], [audio.sample_rate, rate]).swap_remove(0))
+}
+
+/// Checks channels, and the rates before and after.
+fn check(channels: &[Vec<f32>], rates: [u32; 2]) -> Result<(), Error> {
+    let problem =
+        |why: &str| Err(Error::Conflict(format!("this audio cannot be resampled: {why}")));
+    let Some(first) = channels.first() else { return problem("it has no channels") };
+    if channels.iter().any(|channel| channel.len() != first.len()) {
+        return problem("its channels have different lengths");
+    }
+    if rates.contains(&0) {
+        return problem("a rate of 0");
+    }
+    Ok(())
+}
+
+/// Resamples channels between two rates; at the same rate they stay.
+fn at_rate(channels: Vec<Vec<f32>>, [from, to]: [u32; 2]) -> Vec<Vec<f32>> {
+    if from == to {
+        return channels;
+    }
+    let filter = Filter::new(from, to);
+    channels.iter().map(|channel| filter.resampled(channel)).collect()
 }
 
 /// The filter, sampled at every phase of an output sample between two input samples.
@@ -218,6 +243,26 @@ mod tests {
         assert_eq!(audio.channels, [[0.1, -1.0, 1e-30], [1.0, 1.0, 0.0]]);
     }
 
+    /// Four channels whose first sample is beyond full scale: (1.5 + 2.5 + 1 + 3) / 4 = 2, and
+    /// (1 - 1 + 0.5 - 2.5) / 4 = -0.5. At another rate the mean of the resampled channels is the same.
+    #[test]
+    fn one_channel_is_the_mean_of_all_and_is_not_clipped() {
+        let channels = vec![vec![1.5, 1.0], vec![2.5, -1.0], vec![1.0, 0.5], vec![3.0, -2.5]];
+        let audio = Audio { channels, sample_rate: 24_000 };
+        assert_eq!(to_mono(&audio, 24_000).expect("sound"), [2.0, -0.5]);
+        assert_eq!(to_mono(&mono(24_000, vec![-1.25]), 24_000).expect("sound"), [-1.25]);
+
+        let channels: Vec<Vec<f32>> =
+            (1..=4).map(|k| noise(900).iter().map(|x| k as f32 * x).collect()).collect();
+        let audio = Audio { channels, sample_rate: 16_000 };
+        let ours = to_mono(&audio, 24_000).expect("sound");
+        // (1 + 2 + 3 + 4) / 4.
+        let times: Vec<f32> = noise(900).iter().map(|x| 2.5 * x).collect();
+        let exact = torchaudio(&times, 16_000, 24_000, |j, new| -(j as f64) / new as f64);
+        assert!(largest_difference(&ours, &exact) < 1e-6);
+        assert!(exact.iter().any(|x| x.abs() > 1.5), "the sound is beyond full scale");
+    }
+
     #[test]
     fn what_is_no_sound_is_an_error() {
         for (channels, rate) in
@@ -225,6 +270,7 @@ mod tests {
         {
             let audio = Audio { channels, sample_rate: rate };
             assert!(matches!(to_stereo(&audio, 48_000), Err(Error::Conflict(_))));
+            assert!(matches!(to_mono(&audio, 48_000), Err(Error::Conflict(_))));
         }
     }
 }

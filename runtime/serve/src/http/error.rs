@@ -62,6 +62,12 @@ impl ApiError {
         Self::new(status, "method_not_allowed", "this address does not take this method")
     }
 
+    /// The error of a request without a key, where one is needed.
+    pub fn no_key() -> Self {
+        Self::new(StatusCode::UNAUTHORIZED, "invalid_api_key", "a key is needed")
+            .hint("send the header `Authorization: Bearer KEY`")
+    }
+
     /// The error of a full queue.
     pub fn busy(waiting: u64, seconds: u64) -> Self {
         let message = format!("the queue is full: {waiting} jobs wait");

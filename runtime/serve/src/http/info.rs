@@ -42,12 +42,16 @@ pub(super) async fn alive() -> Json<Value> {
 #[utoipa::path(get, path = "/readyz", tag = "server",
     responses(
         (status = 200, description = "a worker is ready"),
-        (status = 503, description = "no worker is ready, or the queue cannot be used"),
+        (status = 503, description = "no worker is ready, its model is not warm, or the queue cannot be used"),
     ))]
 pub(super) async fn ready(State(server): State<Arc<Server>>) -> Result<Json<Value>, ApiError> {
     server.store.counts(None).await?;
     if server.is_ready.load(Ordering::Relaxed) {
         return Ok(Json(json!({ "status": "ready" })));
+    }
+    if let Some(why) = server.not_warm() {
+        let error = ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "not_warm", why);
+        return Err(error.hint("jobs are taken all the same; see the server's log"));
     }
     let message = "no worker is ready yet";
     Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "not_ready", message))
@@ -70,6 +74,7 @@ pub(super) async fn server(
     Ok(Json(json!({
         "version": server.version,
         "ready": server.is_ready.load(Ordering::Relaxed),
+        "not_warm": server.not_warm(),
         "models": models,
         "voices": voices,
         "adapters": adapters,

@@ -15,14 +15,20 @@
 use std::sync::{Arc, LazyLock};
 
 use axum::{
-    Router,
+    Extension, Router,
+    extract::State,
     http::{HeaderMap, HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
 use sha2::{Digest, Sha256};
 use tower_http::compression::CompressionLayer;
 
-use super::{ApiError, Server, extract::Path, read};
+use super::{
+    ApiError, Caller, Server,
+    extract::{Path, Query},
+    read,
+    realtime::{self, Choice, Upgrade},
+};
 use crate::objects::hex;
 
 /// Scripts, styles and sounds of this server alone; no frame around the page, no form that leaves it.
@@ -124,8 +130,20 @@ pub(super) fn routes() -> Router<Arc<Server>> {
         .layer(CompressionLayer::new())
 }
 
-async fn index(headers: HeaderMap) -> Response {
-    named("index.html", &headers)
+/// Answers with the page. Clients of stream-dia2 open their WebSocket at the same address.
+async fn index(
+    State(server): State<Arc<Server>>,
+    caller: Option<Extension<Caller>>,
+    choice: Result<Query<Choice>, ApiError>,
+    upgrade: Upgrade,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    if upgrade.is_err() {
+        return Ok(named("index.html", &headers));
+    }
+    // The page needs no key, and so the layer lets everyone pass here.
+    let caller = caller.ok_or_else(ApiError::no_key)?;
+    realtime::stream_tts(State(server), caller, choice?, upgrade).await
 }
 
 async fn file(Path(name): Path<String>, headers: HeaderMap) -> Response {

@@ -12,20 +12,17 @@
 //!
 //! Samples are binary messages: 16-bit integers, little endian, mono. An error is `{"event": "error",
 //! "error": {..}}`, and the connection stays open. A slow client is waited for: nothing piles up.
-//! `?model=` names the model of texts that name none. At `/ws/stream_tts` samples have a byte before them,
-//! as in stream-dia2: 0, and 1 in the last message of a text, which has no samples.
+//! `?model=` names the model of texts that name none. At `/ws/stream_tts`, and where a WebSocket is opened
+//! at `/`, the clients are those of stream-dia2: see `framed`.
 
+mod framed;
 mod messages;
 mod pieces;
 mod sentences;
 mod speak;
 mod voice;
 
-use std::{
-    collections::VecDeque,
-    sync::{Arc, atomic::Ordering},
-    time::Duration,
-};
+use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use axum::{
     Extension, Router,
@@ -62,13 +59,13 @@ pub(super) fn routes() -> Router<Arc<Server>> {
 
 /// The choice of a connection.
 #[derive(Debug, Deserialize)]
-struct Choice {
+pub(super) struct Choice {
     /// The model of texts that name none.
     #[serde(default)]
     model: Option<String>,
 }
 
-type Upgrade = Result<WebSocketUpgrade, WebSocketUpgradeRejection>;
+pub(super) type Upgrade = Result<WebSocketUpgrade, WebSocketUpgradeRejection>;
 
 /// Upgrades the connection.
 async fn realtime(
@@ -80,9 +77,8 @@ async fn realtime(
     upgraded(server, caller, choice, upgrade, false).await
 }
 
-/// Upgrades the connection of a client of stream-dia2, whose samples have a byte before them: 1 for the
-/// last message of a text.
-async fn stream_tts(
+/// Upgrades the connection of a client of stream-dia2.
+pub(super) async fn stream_tts(
     State(server): State<Arc<Server>>,
     Extension(caller): Extension<Caller>,
     Query(choice): Query<Choice>,
@@ -124,6 +120,7 @@ async fn upgraded(
             has_ended: false,
             open: None,
             is_framed,
+            notices: Vec::new(),
         };
         // The client is gone, or the server ends: both end the session.
         let _ = session.run(facts).await;
@@ -166,8 +163,10 @@ struct Session {
     has_ended: bool,
     /// The text of the present job, if it may grow.
     open: Option<Open>,
-    /// True for a byte before samples.
+    /// True for a client of stream-dia2.
     is_framed: bool,
+    /// Notices about the fields of the present text.
+    notices: Vec<String>,
 }
 
 /// The end of a connection.
@@ -181,9 +180,9 @@ impl From<axum::Error> for Gone {
 
 impl Session {
     async fn run(&mut self, facts: Option<(String, Speech)>) -> Result<(), Gone> {
-        if !self.server.is_ready.load(Ordering::Relaxed) {
+        if !self.server.takes_jobs() {
             self.send(json!({ "event": "warming" })).await?;
-            while !self.server.is_ready.load(Ordering::Relaxed) {
+            while !self.server.takes_jobs() {
                 self.check_end().await?;
                 tokio::select! {
                     message = self.socket.recv() => self.take_idle(message).await?,
@@ -195,6 +194,10 @@ impl Session {
         if let Some((model, speech)) = facts {
             ready["model"] = model.into();
             ready["sample_rate"] = speech.sample_rate.into();
+        }
+        if let Some(why) = self.server.not_warm() {
+            // Another model may be the one of this client.
+            ready["notices"] = json!([why]);
         }
         self.send(ready).await?;
         loop {
@@ -278,6 +281,8 @@ impl Session {
                 self.waiting.clear();
                 self.text.clear();
                 self.has_ended = false;
+                // Later text is not of the text that ends now.
+                self.open = None;
                 return Ok(true);
             }
         }

@@ -143,6 +143,7 @@ pub(super) fn facts(model: &dyn SpeechModel) -> Speech {
     Speech {
         sample_rate: model.sample_rate(),
         fields: fields.map(str::to_owned).collect(),
+        default_language: model.default_language().map(str::to_owned),
         has_word_times: model.has_word_times(),
         can_append: model.can_append(),
     }

@@ -7,7 +7,7 @@ use std::{io, path::Path, rc::Rc};
 use acestep_engine::{Encoding, Error, Notice, audio::encoding::EncodingOptions};
 use acestep_model::Backend;
 use acestep_session::speech::{Arriving, FILES, Fields, Ready, Sink, SpeechOn, Wanted, open_on};
-use acestep_speech::{Chunks, Options, Spoken, TimesFormat};
+use acestep_speech::{Chunks, Options, Spoken, TimesFormat, pcm16};
 use serde_json::Value;
 
 use super::{Failed, Networked, Speech, is_too_large, notify, sinks, songs};
@@ -29,6 +29,7 @@ struct Turn {
     timestamps: Option<TimesFormat>,
     append: bool,
     voice_only: bool,
+    truncate: bool,
 }
 
 impl<B: Backend> Networked<'_, B> {
@@ -54,6 +55,7 @@ impl<B: Backend> Networked<'_, B> {
             timestamps: read.timestamps,
             append: read.append,
             voice_only: read.voice_only,
+            truncate: read.truncate,
         };
         let voices = self.installed.kept_voices();
         let texts = vec![read.text];
@@ -129,7 +131,7 @@ fn spoken(
         (task.resolved)(resolved);
         return Ok(());
     }
-    let mut sink = Streaming::begin(task.folder, sample_rate)?;
+    let mut sink = Streaming::begin(task.folder, sample_rate, turn.truncate)?;
     let mut incoming = turn.append.then(|| Incoming::of(task.folder));
     let more = incoming.as_mut().map(|incoming| incoming as &mut dyn Arriving);
     let notices: Vec<Notice> = ready.speak(turn.options, more, task.observe, &mut sink)?;
@@ -162,19 +164,25 @@ fn spoken(
 /// Sound that clients follow while it is made.
 struct Streaming {
     preview: Preview,
+    /// True for samples that are cut toward zero.
+    truncate: bool,
     spoken: Option<Spoken>,
 }
 
 impl Streaming {
-    fn begin(folder: &Path, sample_rate: u32) -> io::Result<Self> {
+    fn begin(folder: &Path, sample_rate: u32, truncate: bool) -> io::Result<Self> {
         let format = PreviewFormat { sample_rate, channels: 1 };
-        Ok(Self { preview: Preview::begin(folder, format)?, spoken: None })
+        Ok(Self { preview: Preview::begin(folder, format)?, truncate, spoken: None })
     }
 }
 
 impl Sink for Streaming {
     fn samples(&mut self, samples: &[f32]) -> Result<(), Error> {
-        self.preview.samples(&[samples]).map_err(|source| Error::File {
+        let written = match self.truncate {
+            true => self.preview.integers(&pcm16(samples)),
+            false => self.preview.samples(&[samples]),
+        };
+        written.map_err(|source| Error::File {
             action: acestep_engine::Action::Write,
             path: "preview.pcm".into(),
             source,

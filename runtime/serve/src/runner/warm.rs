@@ -8,7 +8,8 @@ use std::{
 
 use acestep_engine::{Event, Observe};
 use acestep_model::Backend;
-use acestep_session::speech::Fields;
+use acestep_session::speech::{Fields, read_kept};
+use acestep_speech::Voices;
 use serde_json::{Value, json};
 
 use super::{Failed, Networked};
@@ -30,8 +31,11 @@ impl Observe for Until<'_> {
 }
 
 impl<B: Backend> Networked<'_, B> {
-    /// Loads and tries a model. If that fails, the log says why, and jobs are taken all the same.
-    pub(super) fn warm_up(&mut self, model: &str, worker: &Worker<'_>) {
+    /// Loads and tries a model.
+    ///
+    /// # Errors
+    /// The reason why it is not warm, in words, which the log has too.
+    pub(super) fn warm_up(&mut self, model: &str, worker: &Worker<'_>) -> Result<(), String> {
         let begin = Instant::now();
         let warmed = self.installed.family(model).map_err(Stopped::Failed).and_then(|family| {
             let jobs = match family {
@@ -44,13 +48,15 @@ impl<B: Backend> Networked<'_, B> {
             Ok(()) => {
                 let seconds = begin.elapsed().as_secs_f32();
                 tracing::info!(model, seconds, "the model is warm");
+                Ok(())
             }
-            Err(Stopped::Cancelled) => {}
+            Err(Stopped::Cancelled) => Ok(()),
             Err(
                 Stopped::Failed(JobError { code, message, .. })
                 | Stopped::TooLarge(JobError { code, message, .. }),
             ) => {
-                tracing::warn!(model, code, message, "the warm-up failed");
+                tracing::error!(model, code, message, "the warm-up failed");
+                Err(format!("the warm-up of `{model}` failed: {message}"))
             }
         }
     }
@@ -80,6 +86,10 @@ impl<B: Backend> Networked<'_, B> {
     /// with the jobs.
     fn speech_jobs(&mut self, model: &str) -> Result<Vec<(Kind, Value)>, Stopped> {
         let speech = self.speech_of(model).map_err(Failed::into_stopped)?;
+        if let Some(constants) = speech.model().constants() {
+            tracing::info!(model, constants, "the model's constants");
+        }
+        warn_of_damaged(self.installed.kept_voices());
         let trials = speech.model().trials(self.installed.kept_voices());
         if trials.is_empty() {
             self.hold_speech(model, &speech);
@@ -94,6 +104,16 @@ impl<B: Backend> Networked<'_, B> {
             (Kind::Speak, request)
         };
         Ok(trials.into_iter().map(job).collect())
+    }
+}
+
+/// Names the kept voices that cannot be read: no trial has them, and their texts will be refused.
+fn warn_of_damaged(voices: Option<&Voices>) {
+    let Some(voices) = voices else { return };
+    for voice in voices.names().unwrap_or_default() {
+        if let Err(error) = read_kept(voices, &voice) {
+            tracing::warn!(voice, %error, "a kept voice cannot be read");
+        }
     }
 }
 

@@ -7,6 +7,7 @@ mod catalog;
 mod cluster;
 mod contract;
 mod cpp;
+mod dialogue;
 mod families;
 mod file;
 mod killed;

@@ -95,7 +95,7 @@ async fn a_socket_of_another_site_of_another_name_or_without_a_key_is_refused() 
     let security = Security { keys: vec![Key::new("ann", "a-long-key")], ..Security::default() };
     let running = Running::start(folder.path(), security, 0).await;
     let own = running.url("");
-    for path in ["/v1/realtime", "/ws/stream_tts"] {
+    for path in ["/v1/realtime", "/ws/stream_tts", "/"] {
         let url = running.url(path).replacen("http", "ws", 1);
         let status = async |headers: &[(&'static str, &str)]| {
             let mut request = url.as_str().into_client_request().expect("an address");
@@ -158,6 +158,26 @@ async fn a_cancelled_text_that_waits_in_the_queue_is_no_error() {
     socket.until("job").await;
     running.stop().await;
     assert_eq!(socket.event().await.0, Value::Null);
+}
+
+/// A worker that hears nothing reads the voice.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_goes_away_while_its_voice_is_read_is_let_go_at_once() {
+    let (running, _folder) = start().await;
+    let mut socket = Socket::open(&running).await;
+    socket.until("ready").await;
+    socket.send(json!({ "type": "set_voice", "text": "hang" })).await;
+    let (warming, _) = socket.until("warming").await;
+    let url = running.url(&format!("/v1/jobs/{}", warming["id"].as_str().expect("an id")));
+    client(move || {
+        while body(get(&url))["state"] != "running" {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    })
+    .await;
+    socket.0.send(Message::Close(None)).await.expect("sent");
+    let over = async { while let Some(Ok(_)) = socket.0.next().await {} };
+    tokio::time::timeout(Duration::from_secs(60), over).await.expect("the server closes too");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -292,7 +292,14 @@ fn talk() -> Speech {
     let fields =
         ["speaker_1", "words_1", "speaker_2", "words_2", "pinyin", "cfg_scale", "timestamps"];
     let fields = fields.map(str::to_owned).into();
-    Speech { sample_rate: 24_000, fields, has_word_times: true, can_append: false }
+    let default_language = None;
+    Speech {
+        sample_rate: 24_000,
+        fields,
+        default_language,
+        has_word_times: true,
+        can_append: false,
+    }
 }
 
 /// A catalog of one model of each family, and two of speech.
@@ -312,6 +319,7 @@ impl Catalog for Two {
                 fields: ["voice", "language", "instruct", "reference", "transcript"]
                     .map(str::to_owned)
                     .into(),
+                default_language: Some("english".to_owned()),
                 has_word_times: false,
                 can_append: false,
             }),

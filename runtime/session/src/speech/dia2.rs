@@ -8,10 +8,11 @@ use acestep_engine::{
 use acestep_import::{Dia2, Dia2Network};
 use acestep_model::{Backend, speech::dia2::Files as _};
 use acestep_speech::{
-    Chunks, Word,
+    Options, Word,
     dia2::{
-        Dia2Error, Dialogue, KeptSnapshot, Made, Networks, Plan, Recording, Request, Resampling,
-        Snapshot, Speakers, Speaking, check_request, memory as needs, reader, words_of_json,
+        Dia2Error, Dialogue, KeptSnapshot, MOST_PREFIX, Networks, Plan, Recording, Request,
+        Resampling, Snapshot, Speakers, Streams, check_request, memory as needs, streams,
+        words_of_json,
     },
 };
 
@@ -20,9 +21,11 @@ use crate::{SessionError, memory};
 
 mod prepare;
 mod resident;
+mod run;
 
 pub(super) use prepare::{find, first};
 pub(super) use resident::Resident;
+use run::{Text, run};
 
 /// Returns the reason of an error of this family.
 pub(super) fn reason(error: &Error) -> Option<Reason> {
@@ -84,13 +87,13 @@ impl Speaker {
     /// Reads a sound file, and the file of its words.
     ///
     /// # Errors
-    /// The errors of [`read::song`] and of [`words_of_json`]; [`Error::File`].
+    /// The errors of [`read::recording`] and of [`words_of_json`]; [`Error::File`].
     pub fn read(sound: &Path, words: &Path, notices: &mut Vec<Notice>) -> Result<Self, Error> {
         Self::of(sound, Words::File(words.to_owned()), notices)
     }
 
     fn of(sound: &Path, words: Words, notices: &mut Vec<Notice>) -> Result<Self, Error> {
-        let (audio, more) = read::song(sound, LEAST_SECONDS)?;
+        let (audio, more) = read::recording(sound, LEAST_SECONDS)?;
         notices.extend(more);
         Ok(Self { sound: audio, words: words.read(sound)? })
     }
@@ -116,8 +119,8 @@ pub struct Task<'a> {
     pub voices: Voices<'a>,
     /// The resampling of recordings.
     pub resampling: Resampling,
-    /// Frames per chunk of sound.
-    pub chunks: Chunks,
+    /// Settings that change when sound comes.
+    pub options: Options,
 }
 
 /// Checks a request, and refuses a model that does not fit into memory.
@@ -126,11 +129,11 @@ pub struct Task<'a> {
 /// The errors of [`check_request`]; [`SessionError::SpeechTooLarge`]; [`Error::Checkpoint`].
 pub fn check(task: Task<'_>, model: &Dia2, engine: Engine) -> Result<(), Error> {
     check_request(task.request)?;
-    check_memory(model, engine, task.chunks)
+    check_memory(model, engine)
 }
 
 /// Refuses a model that does not fit into memory.
-fn check_memory(model: &Dia2, engine: Engine, chunks: Chunks) -> Result<(), Error> {
+fn check_memory(model: &Dia2, engine: Engine) -> Result<(), Error> {
     let size = |network| match model.size(network) {
         Ok(size) => Ok(size.parameters),
         Err(error) => Err(Error::checkpoint(error)),
@@ -139,7 +142,7 @@ fn check_memory(model: &Dia2, engine: Engine, chunks: Chunks) -> Result<(), Erro
     let decoder = size(Dia2Network::CodecDecoder)?;
     let needs = [
         needs::networks(model.config(), pair, 2, engine.widths()),
-        needs::codec_decoder(model.codec_config(), decoder, chunks.others),
+        needs::codec_decoder(model.codec_config(), decoder),
     ];
     memory::check(&needs, true, engine)
         .map_err(|error| SessionError::SpeechTooLarge(Box::new(error)).into())
@@ -149,7 +152,7 @@ fn check_memory(model: &Dia2, engine: Engine, chunks: Chunks) -> Result<(), Erro
 /// arrives meanwhile. Returns the notices of the plan, and the result.
 ///
 /// # Errors
-/// The errors of [`Speaking`], of the recordings, of `more` and of `sink`; [`Error::NoDevice`].
+/// The errors of [`acestep_speech::dia2::Speaking`], of the recordings, of `more` and of `sink`; [`Error::NoDevice`].
 pub fn speak(
     task: Task<'_>,
     more: Option<&mut dyn Arriving>,
@@ -173,7 +176,7 @@ pub fn speak(
 /// As [`speak`], with the caller's networks, which are those of `model` and were checked.
 ///
 /// # Errors
-/// The errors of [`Speaking`], of the recordings, of `more` and of `sink`.
+/// The errors of [`acestep_speech::dia2::Speaking`], of the recordings, of `more` and of `sink`.
 pub fn speak_with<B: Backend>(
     task: Task<'_>,
     more: Option<&mut dyn Arriving>,
@@ -182,17 +185,25 @@ pub fn speak_with<B: Backend>(
     observe: &dyn Observe,
     sink: &mut dyn FnMut(&[f32]) -> Result<(), Error>,
 ) -> Result<(Vec<Notice>, Dialogue), Error> {
-    let Task { request, voices, resampling, chunks } = task;
+    let Task { request, voices, resampling, options } = task;
+    let text = Text { first: &request.script, more };
     let of = |speakers: &[Speaker]| encoded(speakers, resampling, networks, observe);
     let (plan, snapshot) = match voices {
         Voices::Recorded(speakers) => {
-            let recordings = of(speakers)?;
+            let recordings = match request.max_prefix_duration {
+                Some(_) => {
+                    let streams = streams(model)?;
+                    of(&cut(speakers, most_prefix(request, &streams), &streams))?
+                }
+                None => of(speakers)?,
+            };
             (Plan::new(request, Speakers::Recorded(&recordings), 0, model)?, None)
         }
         Voices::Restored(speakers) => {
             let plan = Plan::new(request, Speakers::Kept, 0, model)?;
-            let rows = plan.guidance.rows();
-            (plan, Some(Snapshot::new(&of(speakers)?, rows, networks, observe)?))
+            let (rows, most) = (plan.guidance.rows(), most_prefix(request, &plan.streams));
+            let recordings = of(&cut(speakers, most, &plan.streams))?;
+            (plan, Some(Snapshot::within(most, &recordings, rows, networks, observe)?))
         }
         Voices::Kept(kept) => {
             let plan = Plan::new(request, Speakers::Kept, 0, model)?;
@@ -200,41 +211,25 @@ pub fn speak_with<B: Backend>(
             (plan, Some(snapshot))
         }
     };
-    run(plan, snapshot.as_ref(), networks, (chunks, more), observe, sink)
+    run(plan, snapshot.as_ref(), networks, (options, text), observe, sink)
 }
 
-/// Speaks a plan, and the text that arrives meanwhile.
-///
-/// A step is taken when as many words wait as the second stream reads ahead: so the sound is that of the
-/// whole text, however it arrives.
-fn run<B: Backend>(
-    plan: Plan,
-    snapshot: Option<&Snapshot<B>>,
-    networks: &Networks<'_, B>,
-    (chunks, mut more): (Chunks, Option<&mut dyn Arriving>),
-    observe: &dyn Observe,
-    sink: &mut dyn FnMut(&[f32]) -> Result<(), Error>,
-) -> Result<(Vec<Notice>, Dialogue), Error> {
-    let (notices, ahead) = (plan.notices.clone(), plan.streams.ahead);
-    let reader = reader(&plan.streams, networks.checkpoint())?;
-    let mut speaking = Speaking::begin(plan, snapshot, networks, chunks, observe)?;
-    loop {
-        match speaking.made() {
-            Some(Made::Samples(samples)) => sink(&samples)?,
-            Some(Made::Done(dialogue)) => return Ok((notices, dialogue)),
-            None => {
-                while let Some(arriving) = &mut more
-                    && speaking.words_left() <= ahead
-                {
-                    match arriving.more(observe)? {
-                        Some(text) => speaking.append(reader.more(&text)?),
-                        None => more = None,
-                    }
-                }
-                speaking.advance()?;
-            }
-        }
-    }
+/// Returns the most frames of recordings that are cut: those before a snapshot, or of a request that says where.
+fn most_prefix(request: &Request, streams: &Streams) -> usize {
+    request.most_prefix(streams).unwrap_or(MOST_PREFIX).min(streams.most_steps)
+}
+
+/// Cuts recordings a frame after the most that are used: a longer one would be encoded in vain.
+fn cut(speakers: &[Speaker], most: usize, streams: &Streams) -> Vec<Speaker> {
+    let of = |Speaker { sound, words }: &Speaker| {
+        let seconds = (most + 1) as f64 / streams.frame_rate;
+        let samples = (seconds * f64::from(sound.sample_rate)).ceil() as usize;
+        let cut = |channel: &Vec<f32>| channel.iter().take(samples).copied().collect();
+        let channels = sound.channels.iter().map(cut).collect();
+        let sound = Audio { channels, sample_rate: sound.sample_rate };
+        Speaker { sound, words: words.clone() }
+    };
+    speakers.iter().map(of).collect()
 }
 
 /// Keeps the voices of recordings.
@@ -268,7 +263,8 @@ pub fn keep_with<B: Backend>(
     networks: &Networks<'_, B>,
     observe: &dyn Observe,
 ) -> Result<KeptSnapshot, Error> {
-    KeptSnapshot::new(encoded(speakers, resampling, networks, observe)?, networks, observe)
+    let speakers = cut(speakers, MOST_PREFIX, &streams(networks.checkpoint())?);
+    KeptSnapshot::new(encoded(&speakers, resampling, networks, observe)?, networks, observe)
 }
 
 fn encoded<B: Backend>(

@@ -73,6 +73,12 @@ pub fn read_kept(voices: &Voices, name: &str) -> Result<KeptVoice, Error> {
     })
 }
 
+/// True if the `voice` in the fields is a kept one.
+pub(super) fn is_kept(fields: &Fields, voices: Option<&Voices>) -> bool {
+    let voice = fields.get("voice").and_then(Value::as_str).zip(voices);
+    voice.is_some_and(|(name, voices)| voices.existing(name).is_ok())
+}
+
 /// Returns the name of the model of the kept `voice` in the fields, if no model is chosen and the
 /// voice is one of a dialogue.
 pub(super) fn model_of(
@@ -81,7 +87,5 @@ pub(super) fn model_of(
     voices: Option<&Voices>,
 ) -> Option<String> {
     let name = fields.get("voice").and_then(Value::as_str).filter(|_| choice.is_none())?;
-    let path = voices?.existing(name).ok()?;
-    let kept = KeptSnapshot::is_at(&path).then(|| KeptSnapshot::read(&path).ok())??;
-    Some(kept.model().to_owned())
+    KeptSnapshot::model_at(&voices?.existing(name).ok()?)
 }

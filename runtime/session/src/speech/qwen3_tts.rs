@@ -32,7 +32,7 @@ pub fn at_once(engine: Engine) -> usize {
     if engine.device.is_gpu() { AT_ONCE_ON_GPU } else { Options::default().batch_size }
 }
 
-/// Checks a request, and returns the most prompt rows and frames of its run.
+/// Checks a request, and returns the most prompt rows and frames of a segment of its run.
 ///
 /// # Errors
 /// The errors of [`Plan::new`].
@@ -41,8 +41,7 @@ pub fn positions(request: &Request, voice: &Voice, model: &Qwen3Tts) -> Result<u
     if matches!(voice, Voice::Recording(..)) {
         return Ok(USUAL_POSITIONS);
     }
-    let plan = Plan::new(request, voice.kept(), 0, model)?;
-    Ok(plan.prompt.rows.len() + plan.most_frames)
+    Plan::new(request, voice.kept(), 0, model)?.most_positions(model)
 }
 
 /// Refuses a model that does not fit into memory, with as many runs as `options` have, of at most

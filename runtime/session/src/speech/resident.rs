@@ -92,7 +92,7 @@ pub trait Ready {
 
 /// Text that arrives while it is spoken.
 pub trait Arriving {
-    /// Waits for more text, which begins and ends with whole words; none after the last one.
+    /// Waits for more text, which follows the text before it without a gap; none after the last one.
     ///
     /// # Errors
     /// [`Error::Cancelled`]; text that cannot be read.

@@ -47,10 +47,17 @@ pub(super) fn fresh<B: Backend>(
 }
 
 /// The state at the beginning of a plan with a snapshot.
+///
+/// # Errors
+/// The errors of the device.
 pub(super) fn of_snapshot<B: Backend>(
     snapshot: &Snapshot<B>,
     plan: &Plan,
-) -> RunState<BackboneState<B>> {
+    pair: &Pair<B>,
+    networks: &Networks<'_, B>,
+) -> Result<RunState<BackboneState<B>>, Error> {
     let machine = plan.streams.machine(plan.entries.clone(), plan.initial_padding);
-    RunState { machine, ..snapshot.state.clone() }
+    networks.attempt(stage::SPEECH, || {
+        Ok(RunState { machine: machine.clone(), ..snapshot.restored(&plan.streams, pair) })
+    })
 }

@@ -3,7 +3,7 @@
 use acestep_model::Tokenizer;
 use serde::{Deserialize, Serialize};
 
-use super::script::TAGS;
+use super::reading::TAGS;
 
 /// Special ids of the streams of text and sound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -104,6 +104,14 @@ impl KeptSnapshot {
         KeptFile::has_format(FORMAT, path)
     }
 
+    /// Returns the name of the model that made the file at `path`, if it is one of these. Only the header
+    /// is read: the rest may be damaged.
+    pub fn model_at(path: &Path) -> Option<String> {
+        let metadata = KeptFile::metadata_at(FORMAT, path)?;
+        let metadata: Metadata = serde_json::from_str(&metadata).ok()?;
+        Some(metadata.made_by.model)
+    }
+
     /// Name of the model that made it.
     pub fn model(&self) -> &str {
         &self.made_by.model

@@ -90,9 +90,17 @@ impl Machine {
         self.entries.len()
     }
 
-    /// The words that were not begun.
-    pub fn words_left(&self) -> usize {
-        self.entries.iter().filter(|entry| !entry.is_break()).count()
+    /// True if the next step may take an entry, and that entry or a word that the second stream would
+    /// then spell is not there. Other steps do not depend on later entries.
+    pub fn wants_entries(&self) -> bool {
+        if !self.pending.is_empty() || self.forced > 0 {
+            return false;
+        }
+        let words = self.entries.iter().filter(|entry| !entry.is_break());
+        match self.entries.front() {
+            None => true,
+            Some(first) => !first.is_break() && words.take(self.ahead + 1).count() <= self.ahead,
+        }
     }
 
     /// The step that asked for a word when there was none left.
@@ -240,6 +248,35 @@ mod tests {
         assert_eq!((machine.end_step(), machine.left()), (None, 1));
         assert!(machine.step(20, 1, false).takes_entry);
         assert_eq!(machine.transcript()[1], Spoken { text: "two".into(), step: 20 });
+    }
+
+    /// With two words ahead: a word of three tokens, then one of a single token, a break, and no more.
+    #[test]
+    fn entries_are_wanted_only_when_a_step_may_take_one() {
+        let entry = |tokens: usize, padding| Entry {
+            tokens: vec![50; tokens],
+            text: "x".repeat(tokens),
+            padding,
+        };
+        let mut machine = Machine::new(vec![entry(3, 3)], 1, 2, &testing::IDS);
+        assert!(!machine.wants_entries(), "the first step is padding");
+        let _ = machine.step(0, 1, false);
+        assert!(machine.wants_entries(), "one word of three");
+        machine.append([entry(1, 1)]);
+        assert!(machine.wants_entries(), "two words of three");
+        machine.append([entry(0, 2), entry(1, 1)]);
+        assert!(!machine.wants_entries());
+        assert!(machine.step(1, 1, false).takes_entry);
+        for step in 2..5 {
+            assert!(!machine.wants_entries(), "the word's tokens and padding come first: {step}");
+            assert!(!machine.step(step, 1, false).takes_entry);
+        }
+        assert!(machine.wants_entries(), "two words of three are left");
+        machine.append([entry(1, 1)]);
+        assert!(machine.step(5, 1, false).takes_entry);
+        let _ = machine.step(6, 1, false);
+        assert!(!machine.wants_entries(), "a break needs no other entry");
+        assert!(machine.step(7, 1, false).takes_entry);
     }
 
     /// A break of three frames that is taken at step 2 covers the steps 2, 3 and 4.

@@ -8,8 +8,8 @@ use burn::tensor::DType;
 
 use super::stage;
 
-/// Frames of a recording that the codec decodes at once, with those of a snapshot.
-const RECORDING: usize = 256;
+/// The most frames that the codec decodes at once: recordings are long.
+pub(super) const MOST_DECODED: usize = 256;
 
 /// Computes the needs of backbone and depformer, which have `parameters` together, for a run with
 /// `rows` rows.
@@ -35,11 +35,11 @@ pub fn networks(config: &dia2::Config, parameters: u64, rows: usize, widths: Wid
     }
 }
 
-/// Computes the needs of the codec's decoder, which is in f32, for chunks of `frames`.
-pub fn codec_decoder(config: &mimi::Config, parameters: u64, frames: usize) -> MemoryNeed {
+/// Computes the needs of the codec's decoder, which is in f32, for chunks of any size.
+pub fn codec_decoder(config: &mimi::Config, parameters: u64) -> MemoryNeed {
     let widths = Widths::all(DType::F32);
     // The last stage is the widest: all its samples in a few channels, several times.
-    let samples = frames.max(RECORDING) * config.samples_per_frame();
+    let samples = MOST_DECODED * config.samples_per_frame();
     let widest = product(&[samples, config.num_filters]) * widths.number;
     MemoryNeed {
         stage: stage::CODEC_DECODER,

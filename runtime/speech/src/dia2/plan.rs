@@ -8,13 +8,17 @@ use super::{
     error::Dia2Error,
     networks::{reader, streams},
     prefix::{Prefix, Recording},
+    reading::is_space,
     request::Request,
-    script::{Entry, is_space},
+    script::Entry,
     streams::Streams,
 };
 
 /// Most steps that a request may ask for.
 const MOST_STEPS: u32 = 1_000_000;
+/// The shortest and longest recordings that a request may ask for, in seconds.
+const LEAST_PREFIX: f64 = 0.08;
+const MOST_SECONDS: f64 = 3600.0;
 /// Frames before the first word, as in upstream; after a snapshot there is a rest already.
 const PADDING: usize = 2;
 
@@ -87,21 +91,16 @@ impl Plan {
         let script = request.script.trim_matches(is_space).to_owned();
         let entries = reader.script(&script)?;
         let mut notices = Vec::new();
-        if entries.iter().all(Entry::is_break) {
-            notices.push(Notice("the script has no words".to_owned()));
-        }
         let voice = match speakers {
             Speakers::Recorded([]) => Voice::Own,
             Speakers::Recorded(recordings) => {
-                let prefix =
-                    Prefix::new(recordings, &reader, streams.most_steps.saturating_sub(1))?;
+                let most = streams.most_steps.saturating_sub(1);
+                let prefix = match request.most_prefix(&streams) {
+                    Some(asked) => Prefix::cut(recordings, &reader, asked.min(most)),
+                    None => Prefix::new(recordings, &reader, most)?,
+                };
                 check_codes(&prefix.frames, &streams)?;
-                if prefix.late > 0 {
-                    let late = prefix.late;
-                    notices.push(Notice(format!(
-                        "{late} words of the recordings are after their end, and are spoken"
-                    )));
-                }
+                notices.extend(prefix.notices("are spoken"));
                 Voice::Recorded(prefix)
             }
             Speakers::Kept if request.include_prefix == Some(true) => {
@@ -180,6 +179,9 @@ impl Rules {
         check::text("script", &request.script)?;
         if let Some(padding) = request.initial_padding {
             check::whole("initial_padding", padding.into(), 0, 1000)?;
+        }
+        if let Some(seconds) = request.max_prefix_duration {
+            check::real("max_prefix_duration", seconds, LEAST_PREFIX, MOST_SECONDS)?;
         }
         if let Some(steps) = request.max_steps {
             check::whole("max_steps", steps.into(), 1, MOST_STEPS)?;
@@ -265,6 +267,8 @@ mod tests {
         assert!(of(request).contains("`cfg_scale: 0`"));
         let request = Request { max_steps: Some(0), ..Request::default() };
         assert!(of(request).contains("`max_steps: 0`"));
+        let request = Request { max_prefix_duration: Some(0.0), ..Request::default() };
+        assert!(of(request).contains("`max_prefix_duration: 0`"));
     }
 
     #[test]

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeSet;
 
+use acestep_engine::Notice;
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -16,6 +17,9 @@ use crate::spoken::Word;
 /// Steps by which the words of speaker 1 are late. Those of speaker 2 are not.
 const FIRST_LATE: usize = 3;
 
+/// The most frames of recordings before a snapshot: 80 s, as in stream-dia2.
+pub const MOST_PREFIX: usize = 1000;
+
 /// A recording of a speaker.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Recording {
@@ -26,7 +30,7 @@ pub struct Recording {
 }
 
 /// The beginning of a run: what was said before, and how it sounded.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Prefix {
     /// The codes of all recordings.
     pub frames: Vec<Vec<u32>>,
@@ -36,6 +40,10 @@ pub struct Prefix {
     pub steps: BTreeSet<usize>,
     /// Words that would begin after the last frame, and so were not begun.
     pub late: usize,
+    /// Frames that were cut off.
+    pub cut_frames: usize,
+    /// Words that were cut off with them.
+    pub cut_words: usize,
 }
 
 impl Prefix {
@@ -49,21 +57,56 @@ impl Prefix {
         reader: &Reader<'_>,
         most: usize,
     ) -> Result<Self, Dia2Error> {
-        let mut prefix =
-            Self { frames: Vec::new(), entries: Vec::new(), steps: BTreeSet::new(), late: 0 };
+        let frames = recordings.iter().map(|recording| recording.frames.len()).sum();
+        match frames > most {
+            true => Err(Dia2Error::TooLong { frames, most }),
+            false => Ok(Self::cut(recordings, reader, most)),
+        }
+    }
+
+    /// As [`Self::new`], without the frames from `most` on, and without the words that begin there.
+    pub fn cut(recordings: &[Recording], reader: &Reader<'_>, most: usize) -> Self {
+        let mut prefix = Self::default();
+        let all: usize = recordings.iter().map(|recording| recording.frames.len()).sum();
+        // Late words of recordings that are not cut stay: upstream speaks them.
+        let end = if all > most { most } else { usize::MAX };
         for (speaker, Recording { frames, words }) in recordings.iter().enumerate() {
             let late = if speaker == 0 { FIRST_LATE } else { prefix.frames.len() };
             let Placed { entries, steps } = reader.placed(words, Some(speaker));
-            prefix.entries.extend(entries);
-            prefix.steps.extend(steps.into_iter().map(|step| step + late));
+            for (entry, step) in entries.into_iter().zip(steps.into_iter().map(|step| step + late))
+            {
+                if step < end {
+                    prefix.entries.push(entry);
+                    prefix.steps.insert(step);
+                } else {
+                    prefix.cut_words += 1;
+                }
+            }
             prefix.frames.extend_from_slice(frames);
         }
-        let frames = prefix.frames.len();
-        if frames > most {
-            return Err(Dia2Error::TooLong { frames, most });
+        prefix.frames.truncate(most);
+        prefix.cut_frames = all - prefix.frames.len();
+        prefix.late = prefix.steps.range(prefix.frames.len()..).count();
+        prefix
+    }
+
+    /// Returns notices about words that are not begun, and frames that are cut off. `late` tells what becomes
+    /// of late words.
+    pub(super) fn notices(&self, late: &str) -> Vec<Notice> {
+        let (mut notices, used) = (Vec::new(), self.frames.len());
+        if self.cut_frames > 0 {
+            let words = self.cut_words;
+            notices.push(Notice(format!(
+                "{used} frames of the recordings are used: the rest is left out, with {words} words"
+            )));
         }
-        prefix.late = prefix.steps.range(frames..).count();
-        Ok(prefix)
+        if self.late > 0 {
+            let words = self.late;
+            notices.push(Notice(format!(
+                "{words} words of the recordings are after their end, and {late}"
+            )));
+        }
+        notices
     }
 }
 
@@ -91,6 +134,27 @@ pub(super) mod tests {
         assert_eq!(prefix.steps, BTreeSet::from([3, 7, 14, 17, 21]));
         assert_eq!(prefix.frames.len(), 27);
         assert_eq!(prefix.late, 0);
+    }
+
+    /// Row 14. Of the words at the steps 3, 7, 14, 17 and 21, the last two begin at frame 17 or later.
+    #[test]
+    fn recordings_that_are_too_long_are_cut_with_the_words_that_begin_there() {
+        let tokenizer = testing::tokenizer();
+        let reader = testing::reader(&tokenizer);
+        let whole = Prefix::cut(&recordings(2), &reader, 27);
+        assert_eq!((whole.cut_frames, whole.cut_words, whole.notices("").len()), (0, 0, 0));
+        let cut = Prefix::cut(&recordings(2), &reader, 17);
+        assert_eq!(cut.steps, BTreeSet::from([3, 7, 14]));
+        assert_eq!((cut.frames.len(), cut.cut_frames, cut.cut_words, cut.late), (17, 10, 2, 0));
+        assert_eq!(cut.entries, whole.entries[..3]);
+        assert_eq!(
+            cut.notices("")[0].0,
+            "17 frames of the recordings are used: the rest is left out, with 2 words"
+        );
+        // A word at the last frame stays, the one after it does not.
+        let cut = Prefix::cut(&recordings(2), &reader, 22);
+        assert_eq!(cut.steps, BTreeSet::from([3, 7, 14, 17, 21]));
+        assert_eq!(Prefix::cut(&recordings(2), &reader, 21).steps, BTreeSet::from([3, 7, 14, 17]));
     }
 
     #[test]

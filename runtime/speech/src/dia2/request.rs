@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::streams::Streams;
+
 /// Names of the fields.
 pub const FIELDS: &[&str] = &[
     "script",
@@ -15,6 +17,7 @@ pub const FIELDS: &[&str] = &[
     "audio_top_k",
     "initial_padding",
     "include_prefix",
+    "max_prefix_duration",
     "early",
     "max_steps",
     "seed",
@@ -56,6 +59,9 @@ pub struct Request {
     /// True if the recordings of the speakers are heard before the script.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub include_prefix: Option<bool>,
+    /// Most seconds of the recordings of the speakers; the rest is cut off.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_prefix_duration: Option<f64>,
     /// True if the first frames are decoded before their last codebooks are known: the sound begins
     /// earlier, and its beginning differs.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -66,4 +72,12 @@ pub struct Request {
     /// The seed of the draws.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
+}
+
+impl Request {
+    /// Returns the most frames of recordings, if the request says so.
+    pub fn most_prefix(&self, streams: &Streams) -> Option<usize> {
+        let frames = |seconds: f64| (seconds * streams.frame_rate).round() as usize;
+        self.max_prefix_duration.map(frames)
+    }
 }

@@ -8,10 +8,7 @@
 use acestep_model::Tokenizer;
 use serde::{Deserialize, Serialize};
 
-use super::{error::Dia2Error, ids::Ids};
-
-/// The tags of the speakers.
-pub(super) const TAGS: [&str; 2] = ["[S1]", "[S2]"];
+use super::ids::Ids;
 
 /// A word or a break.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -49,139 +46,9 @@ impl std::fmt::Debug for Reader<'_> {
     }
 }
 
-impl Reader<'_> {
-    /// Returns the entries of a whole script, which is one line: speaker 1 begins, unless the first
-    /// word has another tag.
-    ///
-    /// # Errors
-    /// [`Dia2Error::BreakTime`].
-    pub fn script(&self, script: &str) -> Result<Vec<Entry>, Dia2Error> {
-        self.lines(&[script])
-    }
-
-    /// Returns the entries of lines whose speakers take turns.
-    ///
-    /// # Errors
-    /// [`Dia2Error::BreakTime`].
-    pub fn lines(&self, lines: &[&str]) -> Result<Vec<Entry>, Dia2Error> {
-        let (mut entries, mut last) = (Vec::new(), None);
-        for (index, line) in lines.iter().enumerate() {
-            let speaker = index % 2;
-            let tag = (last != Some(speaker)).then_some(self.ids.speakers[speaker]);
-            let of_line = self.line(line, tag)?;
-            if of_line.iter().any(|entry| !entry.is_break()) {
-                last = Some(speaker);
-            }
-            entries.extend(of_line);
-        }
-        Ok(entries)
-    }
-
-    /// Returns the entries of text that is added to a script that is being spoken: the speaker stays
-    /// the same until a tag comes.
-    ///
-    /// # Errors
-    /// [`Dia2Error::BreakTime`].
-    pub fn more(&self, text: &str) -> Result<Vec<Entry>, Dia2Error> {
-        self.line(text, None)
-    }
-
-    /// Returns the entries of a line. `tag` begins the first word, unless the word begins with it.
-    fn line(&self, line: &str, tag: Option<u32>) -> Result<Vec<Entry>, Dia2Error> {
-        let line = line.replace('\u{2019}', "'").replace(':', " ");
-        let (mut entries, mut tag, mut pending) = (Vec::new(), tag, None);
-        let mut rest = &*line;
-        while !rest.is_empty() {
-            let Cut { before: word, gap, after } = cut(rest)?;
-            rest = after;
-            if let Some(tag) = TAGS.iter().find(|&&tag| tag == word) {
-                pending = Some(tag);
-            } else if !word.is_empty() {
-                let mut tokens = match pending.take() {
-                    Some(tag) => self.tokenizer.encode(&format!("{tag} {word}")),
-                    None => self.tokenizer.encode(word),
-                };
-                if let Some(tag) = tag.take()
-                    && tokens.first() != Some(&tag)
-                {
-                    tokens.insert(0, tag);
-                }
-                let padding = tokens.len();
-                entries.push(Entry { tokens, text: word.to_owned(), padding });
-            }
-            if let Some(seconds) = gap {
-                // Halves go to the even number; a huge number is the largest one.
-                let padding = (seconds * self.frame_rate).round_ties_even() as usize;
-                if padding > 0 {
-                    entries.push(Entry { tokens: Vec::new(), text: String::new(), padding });
-                }
-            }
-        }
-        Ok(entries)
-    }
-}
-
-/// A text, cut at its first white space or break.
-struct Cut<'a> {
-    /// One word, or nothing.
-    before: &'a str,
-    /// Seconds, if it is cut at a break.
-    gap: Option<f64>,
-    after: &'a str,
-}
-
-fn cut(text: &str) -> Result<Cut<'_>, Dia2Error> {
-    for (at, letter) in text.char_indices() {
-        let (before, from) = text.split_at(at);
-        if is_space(letter) {
-            return Ok(Cut { before, gap: None, after: from.trim_start_matches(is_space) });
-        }
-        if let Some((number, after)) = a_break(from) {
-            let gap = number.parse().map_err(|_| {
-                let tag = from[..from.len() - after.len()].to_owned();
-                Dia2Error::BreakTime { tag }
-            })?;
-            return Ok(Cut { before, gap: Some(gap), after });
-        }
-    }
-    Ok(Cut { before: text, gap: None, after: "" })
-}
-
-/// Returns the number in the break that `text` begins with, and the text after it.
-///
-/// As in upstream, any character may stand for the decimal point.
-fn a_break(text: &str) -> Option<(&str, &str)> {
-    let rest = text.strip_prefix("<break")?;
-    let inside = rest.trim_start_matches(is_space);
-    if inside.len() == rest.len() {
-        return None;
-    }
-    let number = inside.strip_prefix("time=\"")?;
-    let digits =
-        |text: &str| text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
-    let whole = digits(number);
-    if whole == 0 {
-        return None;
-    }
-    let mut length = whole;
-    if !number[whole..].starts_with("s\"") {
-        let point = number[whole..].chars().next().filter(|&c| c != '\n')?;
-        length += point.len_utf8();
-        length += digits(&number[length..]);
-    }
-    let after = number[length..].strip_prefix("s\"")?.trim_start_matches(is_space);
-    let after = after.strip_prefix('/').unwrap_or(after).strip_prefix('>')?;
-    Some((&number[..length], after))
-}
-
-/// White space of Python, which counts four separators that Unicode does not.
-pub(super) fn is_space(letter: char) -> bool {
-    letter.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&letter)
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{super::testing, *};
+    use super::super::{error::Dia2Error, reading::is_space, testing};
 
     /// Golden: parse.json, nari-labs/dia2 at 8687268.
     #[test]
@@ -285,15 +152,5 @@ mod tests {
         let huge = format!("<break time=\"{}s\"/>", "9".repeat(400));
         let entries = testing::reader(&tokenizer).script(&huge).expect("a break");
         assert_eq!(entries[0].padding, usize::MAX);
-    }
-
-    #[test]
-    fn added_text_keeps_the_speaker() {
-        let tokenizer = testing::tokenizer();
-        let reader = testing::reader(&tokenizer);
-        let tokens = |entries: Vec<Entry>| entries[0].tokens.clone();
-        assert_eq!(tokens(reader.script("b").expect("a word")), [448, 82]);
-        assert_eq!(tokens(reader.more("b").expect("a word")), [82]);
-        assert_eq!(tokens(reader.more("[S2] b").expect("a word")), [449, 237, 82]);
     }
 }

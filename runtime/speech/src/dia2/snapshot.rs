@@ -7,7 +7,7 @@
 //!
 //! Source: the real-time server of stream-dia2 at 405d82f.
 
-use acestep_engine::{Error, Event, Notice, Observe, progress::check};
+use acestep_engine::{Error, Event, Observe, progress::check};
 use acestep_model::{Backend, speech::dia2::BackboneState};
 use burn::tensor::{DType, Tensor, TensorData};
 use serde::{Deserialize, Serialize};
@@ -15,19 +15,20 @@ use serde::{Deserialize, Serialize};
 use super::{
     error::Dia2Error,
     grid::Grid,
-    networks::{BACKBONE, CODEC_DECODER, Networks, reader, streams},
+    networks::{BACKBONE, CODEC_DECODER, Networks, Pair, reader, streams},
     plan::Plan,
-    prefix::{Prefix, Recording},
+    prefix::{MOST_PREFIX, Prefix, Recording},
     sound::Decoding,
     stage,
-    step::RunState,
+    step::{REST, RunState},
     streams::Streams,
 };
 
 /// The state before a script.
 #[derive(Debug, Clone)]
 pub struct Snapshot<B: Backend> {
-    pub(super) state: RunState<BackboneState<B>>,
+    /// Its keys and values have room for no further step, so a kept voice is as small as its recordings.
+    state: RunState<BackboneState<B>>,
     /// Frames of the recordings.
     pub(super) known: usize,
     /// Frames that the codec has decoded.
@@ -36,12 +37,26 @@ pub struct Snapshot<B: Backend> {
 }
 
 impl<B: Backend> Snapshot<B> {
-    /// Reads recordings of speaker 1 and, if there are two, of speaker 2. `rows` is the number of rows
-    /// of the runs: [`Guidance::rows`](super::Guidance::rows).
+    /// Reads recordings of speaker 1 and, if there are two, of speaker 2: [`MOST_PREFIX`] frames at most.
+    /// `rows` is the number of rows of the runs: [`Guidance::rows`](super::Guidance::rows).
     ///
     /// # Errors
-    /// [`Dia2Error::TooLong`]; the errors of loading and of the device; [`Error::Cancelled`].
+    /// The errors of loading and of the device; [`Error::Cancelled`].
     pub fn new(
+        recordings: &[Recording],
+        rows: usize,
+        networks: &Networks<'_, B>,
+        observe: &dyn Observe,
+    ) -> Result<Self, Error> {
+        Self::within(MOST_PREFIX, recordings, rows, networks, observe)
+    }
+
+    /// As [`Self::new`], with `most` frames of the recordings at most. A notice tells of longer ones.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn within(
+        most: usize,
         recordings: &[Recording],
         rows: usize,
         networks: &Networks<'_, B>,
@@ -49,12 +64,9 @@ impl<B: Backend> Snapshot<B> {
     ) -> Result<Self, Error> {
         let streams = streams(networks.checkpoint())?;
         let reader = reader(&streams, networks.checkpoint())?;
-        let prefix = Prefix::new(recordings, &reader, streams.most_steps.saturating_sub(REST + 1))?;
-        if prefix.late > 0 {
-            let late = prefix.late;
-            observe.event(Event::Noticed(Notice(format!(
-                "{late} words of the recordings are after their end, and are left out"
-            ))));
+        let prefix = Prefix::cut(recordings, &reader, most_frames(most, &streams));
+        for notice in prefix.notices("are left out") {
+            observe.event(Event::Noticed(notice));
         }
         check(observe)?;
         observe.event(Event::Loading(stage::VOICE));
@@ -78,6 +90,7 @@ impl<B: Backend> Snapshot<B> {
             let frames = state.frames();
             let fixed: Vec<_> = (0..frames).filter_map(|frame| state.grid.frame(frame)).collect();
             decoding.decode(&fixed)?;
+            let state = with_room(state, 0, &pair);
             Ok(Self { state, known: total, decoded: fixed.len(), decoding })
         })
     }
@@ -92,12 +105,18 @@ impl<B: Backend> Snapshot<B> {
         self.state.step
     }
 
-    /// Bytes of its keys and values, and about as many as its codec has.
+    /// Bytes of its keys and values, of the past of its codec, and of its codes.
     pub fn bytes(&self, networks: &Networks<'_, B>) -> u64 {
-        let decoder = &networks.checkpoint().config().model.decoder;
-        let keys = decoder.kv_heads * decoder.gqa_head_dim;
-        let numbers = self.state.rows * self.state.step * 2 * decoder.n_layer * keys;
-        (numbers * networks.place(BACKBONE).computes_in().size()) as u64 + CODEC_BYTES
+        let codec = self.decoding.to_data(&networks.place(CODEC_DECODER));
+        let codec: usize = codec.iter().map(|data| data.bytes.len()).sum();
+        let codes: usize = self.state.grid.columns().iter().map(Vec::len).sum();
+        self.state.networks.bytes() + (codec + codes * size_of::<u32>()) as u64
+    }
+
+    /// A state that a run goes on from, with room for all steps of the model.
+    pub(super) fn restored(&self, streams: &Streams, pair: &Pair<B>) -> RunState<BackboneState<B>> {
+        let room = (streams.most_steps + 1).saturating_sub(self.state.networks.steps());
+        with_room(self.state.clone(), room, pair)
     }
 
     /// The state before a script.
@@ -151,7 +170,7 @@ impl<B: Backend> Snapshot<B> {
             return Err(foreign("its keys and values have other sizes"));
         }
         let pair = networks.pair()?;
-        let mut state = pair.state(rows, streams.most_steps + 1);
+        let mut state = pair.state(rows, said.step.max(1));
         for (row, values) in keys_values.chunks(per_row).take(rows).enumerate() {
             let tensor = |data: &TensorData| -> Tensor<B, 4> {
                 Tensor::from_data(data.clone(), (&place.device, dtype))
@@ -173,10 +192,26 @@ impl<B: Backend> Snapshot<B> {
     }
 }
 
-/// Steps of the rest after recordings.
-const REST: usize = 6;
-/// The largest state of the released codec: nearly all of it keys and values of its window.
-const CODEC_BYTES: u64 = 9 << 20;
+/// Copies keys and values into a state with room for `room` more steps.
+fn with_room<B: Backend>(
+    state: RunState<BackboneState<B>>,
+    room: usize,
+    pair: &Pair<B>,
+) -> RunState<BackboneState<B>> {
+    let steps = state.networks.steps() + room;
+    let mut networks = pair.state(state.rows, steps.max(1));
+    // Before the first step there is nothing to copy.
+    let filled = if state.networks.steps() > 0 { state.rows } else { 0 };
+    for row in 0..filled {
+        networks.set_row(row, state.networks.row(row));
+    }
+    RunState { networks, ..state }
+}
+
+/// Returns the most frames of recordings that a snapshot reads: `most`, unless the model has fewer steps.
+fn most_frames(most: usize, streams: &Streams) -> usize {
+    most.min(streams.most_steps.saturating_sub(REST + 1))
+}
 
 /// The numbers of a snapshot.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

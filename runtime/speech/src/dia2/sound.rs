@@ -12,6 +12,7 @@ use burn::tensor::{Int, Tensor, TensorData};
 
 use super::{
     grid::sanitised,
+    memory::MOST_DECODED,
     networks::{CODEC_DECODER, Networks},
 };
 
@@ -54,7 +55,9 @@ impl<B: Backend> Decoding<B> {
     /// [`Error::NotFinite`].
     pub fn decode(&mut self, frames: &[Vec<u32>]) -> Result<Vec<f32>, Error> {
         let mut samples = Vec::new();
-        for frames in frames.chunk_by(|a, b| a.len() == b.len()) {
+        let equal = frames.chunk_by(|a, b| a.len() == b.len());
+        // Recordings come whole; the memory that a run needs is counted for so many frames.
+        for frames in equal.flat_map(|frames| frames.chunks(MOST_DECODED)) {
             samples.append(&mut self.decode_equal(frames)?);
         }
         Ok(samples)
@@ -99,21 +102,5 @@ impl<B: Backend> Decoding<B> {
         }
         let state = fresh.decoder.state_from_data(tensors, &networks.place(CODEC_DECODER));
         Ok(state.map(|state| Self { state, has_begun: true, ..fresh }))
-    }
-}
-
-/// Returns 16-bit samples as upstream writes them: cut to -1 to 1, times 32767, without the fraction.
-pub fn pcm16(samples: &[f32]) -> Vec<i16> {
-    samples.iter().map(|sample| (sample.clamp(-1.0, 1.0) * 32_767.0) as i16).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// 0.5 * 32767 is 16383.5.
-    #[test]
-    fn sixteen_bits_are_cut_toward_zero() {
-        assert_eq!(pcm16(&[0.5, -0.5, 1.5, -1.5, 0.0]), [16_383, -16_383, 32_767, -32_767, 0]);
     }
 }

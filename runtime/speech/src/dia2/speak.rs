@@ -127,7 +127,7 @@ impl<'a, 'n, B: Backend> Speaking<'a, 'n, B> {
         observe.event(Event::Loading(stage::SPEECH));
         let pair = networks.attempt(stage::SPEECH, || networks.pair())?;
         let (state, known) = match snapshot {
-            Some(snapshot) => (of_snapshot(snapshot, &plan), snapshot.known),
+            Some(snapshot) => (of_snapshot(snapshot, &plan, &pair, networks)?, snapshot.known),
             None => (fresh(&plan, &pair, networks, observe)?, 0),
         };
         let first = state.step;
@@ -183,6 +183,13 @@ impl<'a, 'n, B: Backend> Speaking<'a, 'n, B> {
         Ok(speaking)
     }
 
+    /// Counts the times from `since`, which is earlier.
+    pub fn since(mut self, since: Instant) -> Self {
+        self.start = since;
+        self.times.prompt = since.elapsed();
+        self
+    }
+
     /// The steps, for what is not in the result.
     pub fn run(&self) -> &Run<Pair<B>> {
         &self.run
@@ -193,9 +200,9 @@ impl<'a, 'n, B: Backend> Speaking<'a, 'n, B> {
         self.run.append(entries);
     }
 
-    /// Number of words of the script that were not begun.
-    pub fn words_left(&self) -> usize {
-        self.run.state().machine.words_left()
+    /// True if the next step may depend on entries that are not there: see [`super::Machine::wants_entries`].
+    pub fn wants_entries(&self) -> bool {
+        self.run.ending().is_none() && self.run.state().machine.wants_entries()
     }
 
     /// Takes the next result of the steps so far.
@@ -237,10 +244,8 @@ impl<'a, 'n, B: Backend> Speaking<'a, 'n, B> {
         self.advanced();
         let Chunks { first, others } = self.chunks;
         let size = if self.frames.is_empty() { first } else { others }.max(1);
-        let fault = match self.chunk.len() >= self.unheard + size || ending.is_some() {
-            true => self.decode()?,
-            false => None,
-        };
+        let is_due = self.chunk.len() >= self.unheard + size || ending.is_some() || self.is_loop();
+        let fault = if is_due { self.decode()? } else { None };
         match (fault, ending) {
             (Some(fault), _) => self.end(Ended::Fault(fault)),
             (None, Some(ending)) => self.end(Ended::Frames(ended(ending))),
@@ -289,18 +294,31 @@ impl<'a, 'n, B: Backend> Speaking<'a, 'n, B> {
         Ok(fault.map(|(_, fault)| fault))
     }
 
-    /// Looks for a fault in the frames of the chunk: its number of frames, the last one at fault. The
-    /// breaks of the script are not looked at.
-    fn watch(&mut self, sound: &[f32]) -> Option<(usize, Fault)> {
-        let first = self.first() + self.frames.len();
-        let per_frame = self.decoding.samples_per_frame();
-        // The user's own recordings may rest as long as they like.
+    /// True if the frames that have no sound yet end with a loop: it is noticed before a long chunk is
+    /// complete.
+    fn is_loop(&self) -> bool {
+        let heard = self.chunk.get(self.unheard..).unwrap_or_default();
+        let watched = heard.iter().enumerate().filter(|&(index, _)| self.is_watched(index));
+        let watched: Vec<Vec<u32>> = watched.map(|(_, frame)| frame.clone()).collect();
+        self.guard.is_loop(&watched)
+    }
+
+    /// True if a fault is looked for in a frame of the chunk, the first one that is heard being 0. Breaks of
+    /// the script, and the user's own recordings, may rest as long as they like.
+    fn is_watched(&self, index: usize) -> bool {
+        let frame = self.first() + self.frames.len() + index;
         let recorded = match &self.plan.voice {
             Voice::Recorded(prefix) => prefix.frames.len(),
             Voice::Own | Voice::Kept => 0,
         };
+        frame >= recorded && !self.run.state().machine.is_break(frame)
+    }
+
+    /// Looks for a fault in the frames of the chunk: its number of frames, the last one at fault.
+    fn watch(&mut self, sound: &[f32]) -> Option<(usize, Fault)> {
+        let per_frame = self.decoding.samples_per_frame();
         for (index, samples) in sound.chunks(per_frame).enumerate() {
-            if first + index < recorded || self.run.state().machine.is_break(first + index) {
+            if !self.is_watched(index) {
                 continue;
             }
             let frame = std::slice::from_ref(&self.chunk[index]);

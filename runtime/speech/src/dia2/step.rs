@@ -14,7 +14,7 @@ use super::{
 };
 
 /// Steps of rest after a recording: 480 ms.
-const REST: usize = 6;
+pub(super) const REST: usize = 6;
 
 /// The networks of a step, with logits on the host.
 pub trait StepNetworks {

@@ -1,5 +1,7 @@
 //! The constants of a model that a run needs: ids, delays and limits.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use super::{grid::Grid, ids::Ids, machine::Machine, script::Entry};
@@ -22,6 +24,19 @@ pub struct Streams {
     pub codebook_size: usize,
     /// Frames per second.
     pub frame_rate: f64,
+}
+
+/// All of them in one line, for a log.
+impl fmt::Display for Streams {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Ids { bos, zero, pad, new_word, speakers: [first, second], audio_bos, audio_pad } =
+            self.ids;
+        write!(f, "text ids: bos {bos}, zero {zero}, pad {pad}, new word {new_word}, ")?;
+        write!(f, "[S1] {first}, [S2] {second}; codes: bos {audio_bos}, pad {audio_pad}; ")?;
+        let (delays, ahead, steps, rate) =
+            (&self.delays, self.ahead, self.most_steps, self.frame_rate);
+        write!(f, "delays {delays:?}; {ahead} words ahead; {steps} steps; {rate} frames per second")
+    }
 }
 
 impl Streams {
@@ -55,5 +70,22 @@ impl Streams {
         let mut tokens = vec![self.ids.audio_pad; 2 + self.delays.len()];
         tokens[..2].copy_from_slice(&[self.ids.bos, self.ids.pad]);
         tokens
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::testing, *};
+
+    #[test]
+    fn row_05_the_constants_are_one_line() {
+        let delays = vec![8, 10];
+        let (ids, ahead, most_steps, codebook_size) = (testing::IDS, 2, 200, 64);
+        let streams = Streams { ids, delays, ahead, most_steps, codebook_size, frame_rate: 12.5 };
+        assert_eq!(
+            streams.to_string(),
+            "text ids: bos 1, zero 7, pad 3, new word 2, [S1] 448, [S2] 449; codes: bos 64, pad 65; \
+             delays [8, 10]; 2 words ahead; 200 steps; 12.5 frames per second"
+        );
     }
 }

@@ -2,7 +2,7 @@
 
 use acestep_engine::{
     Audio, Error, Observe,
-    audio::{loudness::require_finite, resample::to_stereo},
+    audio::{loudness::require_finite, resample::to_mono},
 };
 use acestep_model::Backend;
 use burn::tensor::Tensor;
@@ -69,10 +69,7 @@ fn mono(sound: &Audio, resampling: Resampling) -> Result<Vec<f32>, Error> {
         Resampling::Filtered => SAMPLE_RATE,
         Resampling::Linear => sound.sample_rate,
     };
-    let [left, right] =
-        <[Vec<f32>; 2]>::try_from(to_stereo(sound, rate)?.channels).expect("two channels");
-    let mean: Vec<f32> =
-        left.into_iter().zip(right).map(|(left, right)| (left + right) / 2.0).collect();
+    let mean = to_mono(sound, rate)?;
     Ok(match resampling {
         Resampling::Filtered => mean,
         Resampling::Linear => linear(&mean, sound.sample_rate, SAMPLE_RATE),

@@ -8,7 +8,8 @@ use serde_json::Value;
 
 use super::{
     error::Dia2Error,
-    script::{Entry, Reader, TAGS, is_space},
+    reading::{TAGS, is_space},
+    script::{Entry, Reader},
 };
 use crate::spoken::Word;
 

@@ -35,8 +35,10 @@ pub struct Settings {
     pub guidance: Option<f32>,
     /// Settings of the draws.
     pub sampling: Sampling,
-    /// The attention prior; `None` without it.
-    pub prior: Option<align::Settings>,
+    /// The attention prior.
+    pub prior: align::Settings,
+    /// False without the prior. Then a later chunk keeps the prior of its first step, as in the reference.
+    pub has_prior: bool,
     /// Steps of a chunk before the prior starts.
     pub start_prior_after: usize,
     /// True if the state of the text allows and forbids the end.
@@ -60,6 +62,8 @@ pub enum ChunkEnd {
     Spoken,
     /// The limit of frames was reached.
     Limit,
+    /// A frame has the code of the end, and the rule of the end does not see it. It has no sound.
+    HalfEnd,
 }
 
 /// A step of a run.
@@ -131,8 +135,7 @@ impl<N: Network> Frames<N> {
         settings: Settings,
         source: Source,
     ) -> Self {
-        let unused = align::Settings { lookahead: 0, epsilon: 1.0, wraps: false };
-        let align = Align::new(settings.prior.unwrap_or(unused), 0);
+        let align = Align::new(settings.prior, 0);
         let waiting = chunks.into();
         let (chunk, is_speaking, steps) = (None, false, 0);
         Self { network, settings, source, codes, align, waiting, chunk, is_speaking, steps }
@@ -179,7 +182,7 @@ impl<N: Network> Frames<N> {
             (_, None, _) => Vec::new(),
         };
         let mut decided = Decided { logits, ..Decided::default() };
-        if self.settings.prior.is_some() && chunk.step >= self.settings.start_prior_after {
+        if self.settings.has_prior && chunk.step >= self.settings.start_prior_after {
             decided.attended = Some(self.align.attend(&mean(&attention)));
             chunk.prior = Some(self.align.prior());
             decided.prior.clone_from(&chunk.prior);
@@ -208,7 +211,7 @@ impl<N: Network> Frames<N> {
                 let memory = self.network.spliced(&before.memory, memory, history);
                 let left = self.align.left() + before.window.len() - history;
                 let prior = self.align.begin_chunk(left, window.len(), own);
-                (window, memory, self.settings.prior.map(|_| prior))
+                (window, memory, Some(prior))
             }
         };
         self.network.begin(&memory)?;
@@ -269,6 +272,10 @@ impl<N: Network> Frames<N> {
         let mut frames: Vec<Vec<u32>> =
             decided.drawn.chunks(codebooks).map(<[u32]>::to_vec).collect();
         let last = self.settings.end.frame(&decided.drawn, &decided.likeliest, codebooks, end);
+        // An end in one codebook is no end by every rule, and the codec has no such code.
+        let is_sound = |frame: &Vec<u32>| frame.iter().all(|&code| (code as usize) < self.codes);
+        let half = frames.iter().position(|frame| !is_sound(frame));
+        let half = half.filter(|&half| last.is_none_or(|last| half < last));
         let is_last_chunk = self.waiting.is_empty();
         let mut ended = None;
         if let Some(chunk) = &mut self.chunk {
@@ -277,7 +284,10 @@ impl<N: Network> Frames<N> {
             let steps = self.settings.most_frames / frames.len().max(1);
             ended = (chunk.step >= steps).then_some(ChunkEnd::Limit);
         }
-        if let Some(frame) = last {
+        if let Some(frame) = half {
+            frames.truncate(frame);
+            ended = Some(ChunkEnd::HalfEnd);
+        } else if let Some(frame) = last {
             frames.truncate(frame);
             ended = Some(ChunkEnd::Finished);
         } else if !is_last_chunk && self.align.near().is_some_and(|steps| steps >= STEPS_NEAR_END) {

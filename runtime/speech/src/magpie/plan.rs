@@ -13,7 +13,7 @@ use super::{
 };
 
 /// The language of a request without one.
-const USUAL_LANGUAGE: &str = "en";
+pub const USUAL_LANGUAGE: &str = "en";
 /// The least temperature without local transformer: the reference always draws there.
 const LEAST_PARALLEL: f32 = 0.01;
 
@@ -176,7 +176,8 @@ fn settings(own: &Sampling, config: &Config) -> Result<Settings, Error> {
             temperature,
             top_k: own.topk.map_or(of_model.topk, |n| n as usize),
         },
-        prior: has_prior.then_some(prior),
+        prior,
+        has_prior,
         start_prior_after: of_model.start_prior_after_n_audio_steps,
         is_tracking: !ignores,
         end: of_model.eos_detection_method.into(),

@@ -132,23 +132,32 @@ impl<'a, 'n, B: Backend> Speaking<'a, 'n, B> {
     fn take(&mut self, stepped: Stepped) -> Result<(), Error> {
         self.chunk.extend(stepped.frames);
         if let Some(ended) = stepped.ended {
-            let before: usize = self.segments.iter().map(|segment| segment.frames).sum();
-            let ending = match ended {
-                ChunkEnd::Finished | ChunkEnd::Spoken => Ending::Finished,
-                ChunkEnd::Limit => Ending::Limit { field: LIMIT },
+            let ended = match ended {
+                ChunkEnd::Finished | ChunkEnd::Spoken => Ended::Frames(Ending::Finished),
+                ChunkEnd::Limit => Ended::Frames(Ending::Limit { field: LIMIT }),
+                ChunkEnd::HalfEnd => {
+                    // A fault in the frames before it comes first.
+                    self.decode()?;
+                    if self.unspoken.is_some() {
+                        return Ok(());
+                    }
+                    self.unspoken = Some(self.plan.texts.len() - self.segments.len() - 1);
+                    Ended::Fault(Fault::HalfEnd)
+                }
             };
+            let before: usize = self.segments.iter().map(|segment| segment.frames).sum();
             self.segments.push(Segment {
                 text: self.plan.texts[self.segments.len()].clone(),
                 seed: self.plan.seed,
                 frames: self.frames.len() + self.chunk.len() - before,
-                ended: Ended::Frames(ending),
+                ended,
             });
         }
         let size = match self.frames.is_empty() {
             true => self.options.chunks.first,
             false => self.options.chunks.others,
         };
-        if self.chunk.len() >= size.max(1) {
+        if self.chunk.len() >= size.max(1) || self.guard.is_loop(&self.chunk) {
             self.decode()?;
         }
         self.advanced();

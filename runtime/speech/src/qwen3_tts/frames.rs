@@ -21,6 +21,7 @@ use super::{
     networks::{Networks, TALKER},
     plan::Plan,
     prompt::{Codec, Row},
+    trailing::Trailing,
     voice::Voice,
 };
 use crate::{error::SpeechError, spoken::Ending};
@@ -56,8 +57,8 @@ struct Run<B: Backend> {
     most_frames: usize,
     /// The talker's last hidden state, `[1, 1, H]`.
     hidden: Tensor<B, 3>,
-    /// The text that is added to the frames, `[1, n, H]`.
-    trailing: Tensor<B, 3>,
+    /// The text that is added to the frames.
+    trailing: Trailing<B>,
     history: Vec<u32>,
     draws: Draws,
     /// A frame that the talker has not read yet.
@@ -116,13 +117,12 @@ impl<B: Backend> Frames<B> {
             None => {}
         }
         let hidden = state.read_prompt(talker, row, plan, known..plan.prompt.rows.len());
-        let trailing = talker.text(&plan.prompt.trailing, &state.place.device);
         state.runs.push(Run {
             id,
             sampling: plan.sampling.clone(),
             most_frames: plan.most_frames,
             hidden,
-            trailing,
+            trailing: Trailing::new(plan.prompt.trailing.clone()),
             history: Vec::new(),
             draws: Draws::new(plan.seed, state.config.talker_config.vocab_size),
             unread: None,
@@ -207,7 +207,11 @@ impl<B: Backend> State<B> {
                 continue;
             }
             let runs = &mut self.runs[rows.clone()];
-            let texts = runs.iter().map(|run| run.text(&self.no_text)).collect();
+            let texts = runs.iter_mut().map(|run| {
+                let text = run.trailing.at(run.frames - 1, talker, device);
+                text.unwrap_or_else(|| self.no_text.clone())
+            });
+            let texts = texts.collect();
             let frames: Vec<_> = runs.iter_mut().filter_map(|run| run.unread.take()).collect();
             let x = talker.frames(&frames, device).swap_dims(0, 1) + Tensor::cat(texts, 0);
             let hidden = talker.read(x, rows, &mut self.cache);
@@ -314,15 +318,6 @@ impl<B: Backend> Run<B> {
             _ if self.frames == self.most_frames => Some(Ending::Limit { field: "max_new_tokens" }),
             _ => None,
         })
-    }
-
-    /// Returns the text vector that is added to the last frame.
-    fn text(&self, none: &Tensor<B, 3>) -> Tensor<B, 3> {
-        let at = self.frames - 1;
-        match at < self.trailing.dims()[1] {
-            true => self.trailing.clone().narrow(1, at, 1),
-            false => none.clone(),
-        }
     }
 
     fn unusable(&self, why: ScoreError) -> Error {

@@ -121,6 +121,14 @@ impl KeptVoice {
         Self::read(&voices.existing(name)?)
     }
 
+    /// Returns the name of the model that made the voice at `path`, if it is a voice. Only the header is
+    /// read: the rest may be damaged.
+    pub fn model_at(path: &Path) -> Option<String> {
+        let metadata = KeptFile::metadata_at(FORMAT, path)?;
+        let metadata: Metadata = serde_json::from_str(&metadata).ok()?;
+        Some(metadata.model)
+    }
+
     /// Writes the voice into a folder under `name`, and returns the path of its file. The folder is
     /// created if it is missing.
     ///

@@ -1,27 +1,48 @@
 //! Everything that a run will do; nothing is optional.
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, ops::Deref, sync::Arc};
 
-use acestep_engine::{Error, Notice, check, nearest};
-use acestep_model::speech::qwen3_tts::{Files, GenerationConfig, ModelType};
+use acestep_engine::{Error, Notice};
+use acestep_model::speech::qwen3_tts::{Config, Files, GenerationConfig, ModelType};
 
 use super::{
-    prompt::{Parts, Prompt, SpeakerRow},
-    request::{Request, Sampling},
+    prompt::{Parts, Prompt, rows_of},
+    request::Request,
+    rules::Rules,
     voice::{Context, Voice},
 };
 use crate::{error::SpeechError, segments::segments};
 
-/// Most rows of a prompt, with its frames; upstream's `max_position_embeddings`.
-const MOST_POSITIONS: usize = 32_768;
-/// Fewest tokens that a segment may be limited to.
-const LEAST_SEGMENT: u32 = 10;
-
-/// Most tokens of a segment if the request has no limit: about two minutes of speech.
-const USUAL_SEGMENT: usize = 300;
-
 /// Most tokens of the segment that all others of a described voice continue: about 15 seconds.
 const DESCRIBED: usize = 40;
+
+/// The texts of the segments after one. A copy shares them: a long text has thousands.
+#[derive(Debug, Clone)]
+pub struct Following {
+    texts: Arc<[String]>,
+    /// The number of texts before the next one.
+    before: usize,
+}
+
+impl Following {
+    fn of(texts: impl IntoIterator<Item = String>) -> Self {
+        Self { texts: texts.into_iter().collect(), before: 0 }
+    }
+
+    /// Returns the next text, and those after it.
+    fn next(&self) -> Option<(String, Self)> {
+        let next = self.first()?.clone();
+        Some((next, Self { texts: self.texts.clone(), before: self.before + 1 }))
+    }
+}
+
+impl Deref for Following {
+    type Target = [String];
+
+    fn deref(&self) -> &[String] {
+        &self.texts[self.before..]
+    }
+}
 
 /// A planned run: the first segment of a text, and the texts that follow.
 #[derive(Debug, Clone)]
@@ -41,7 +62,7 @@ pub struct Plan {
     /// Notices for the user.
     pub notices: Vec<Notice>,
     /// The texts after this one.
-    pub following: VecDeque<String>,
+    pub following: Following,
     request: Request,
 }
 
@@ -85,6 +106,7 @@ impl Plan {
             rules.notices.push(Notice(text));
         }
         let text = texts.pop_front().unwrap_or_default();
+        let texts = Following::of(texts);
         let seed = request.seed.unwrap_or(seed);
         Self::segment(text, texts, voice, seed, (request, rules), model)
     }
@@ -98,8 +120,7 @@ impl Plan {
     /// # Errors
     /// As [`Self::new`].
     pub fn next(&self, frames: &[Vec<u32>], model: &dyn Files) -> Result<Option<Self>, Error> {
-        let mut following = self.following.clone();
-        let Some(text) = following.pop_front() else { return Ok(None) };
+        let Some((text, following)) = self.following.next() else { return Ok(None) };
         let is_described = model.config().tts_model_type == ModelType::VoiceDesign;
         let voice = match &self.voice {
             None if is_described && !frames.is_empty() => {
@@ -115,9 +136,35 @@ impl Plan {
         Self::segment(text, following, voice, seed, (request, rules), model).map(Some)
     }
 
+    /// Returns the most prompt rows and frames of this segment or of one after it.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn most_positions(&self, model: &dyn Files) -> Result<usize, Error> {
+        let config = model.config();
+        let tokenizer = model.tokenizer().map_err(Error::Checkpoint)?;
+        let positions = |plan: &Self| plan.prompt.rows.len() + plan.most_frames;
+        // The others may continue the sound of the first one, which is rarely longer than usual.
+        let frames = self.most_frames.min(usual_frames(DESCRIBED));
+        let frames = vec![vec![0; config.talker_config.num_code_groups]; frames];
+        let Some(next) = self.next(&frames, model)? else { return Ok(positions(self)) };
+        // Prompts after it differ only in the text. A plan for each of thousands is not needed.
+        let is_whole = is_before_frames(&next.request, config);
+        let rows = |text: &str| if is_whole { rows_of(text, tokenizer) } else { 0 };
+        let others = next.prompt.rows.len() - rows(&next.text);
+        let mut most = positions(self).max(positions(&next));
+        for text in next.following.iter() {
+            let rows = others + rows(text);
+            let tokens = tokenizer.encode(text).len();
+            let frames = most_frames(&next.request, &next.sampling, [tokens, rows], config)?;
+            most = most.max(rows + frames);
+        }
+        Ok(most)
+    }
+
     fn segment(
         text: String,
-        following: VecDeque<String>,
+        following: Following,
         voice: Option<Voice>,
         seed: u64,
         (request, rules): (&Request, Rules),
@@ -131,29 +178,19 @@ impl Plan {
             language: rules.language,
             speaker: rules.speaker,
             reference: context.map(|context| (&*context.transcript, context.frames.len())),
-            // Upstream's defaults: clones get streamed text.
-            non_streaming_mode: request
-                .non_streaming_mode
-                .unwrap_or(config.tts_model_type != ModelType::Base),
+            non_streaming_mode: is_before_frames(request, config),
         };
         let tokenizer = model.tokenizer().map_err(Error::Checkpoint)?;
         let prompt = Prompt::new(&parts, config, tokenizer);
-        let most = MOST_POSITIONS.saturating_sub(prompt.rows.len());
-        if most == 0 {
-            let (tokens, most) = (prompt.rows.len(), MOST_POSITIONS);
-            return Err(SpeechError::TooLong { tokens, most }.into());
-        }
-        // The last first code of the limit gets no frame.
-        let own = request.sampling.max_new_tokens.map(|tokens| tokens as usize - 1);
-        let usual = usual_frames(tokenizer.encode(&text).len());
-        let limit = own.unwrap_or_else(|| usual.min(rules.sampling.max_new_tokens - 1));
+        let sizes = [tokenizer.encode(&text).len(), prompt.rows.len()];
+        let most_frames = most_frames(request, &rules.sampling, sizes, config)?;
         Ok(Self {
             text,
             prompt,
             voice,
             sampling: rules.sampling,
             seed,
-            most_frames: limit.min(most),
+            most_frames,
             notices: rules.notices,
             following,
             request: Request { text: String::new(), ..request.clone() },
@@ -161,185 +198,34 @@ impl Plan {
     }
 }
 
-/// A request's settings for a model.
-struct Rules {
-    sampling: GenerationConfig,
-    speaker: SpeakerRow,
-    instruct: String,
-    language: Option<u32>,
-    /// Most tokens of a segment.
-    segment: usize,
-    notices: Vec<Notice>,
+/// True if the text stands before the first frame. Upstream's default: clones get streamed text.
+fn is_before_frames(request: &Request, config: &Config) -> bool {
+    request.non_streaming_mode.unwrap_or(config.tts_model_type != ModelType::Base)
 }
 
-impl Rules {
-    fn of(request: &Request, has_voice: bool, model: &dyn Files) -> Result<Self, Error> {
-        let mut notices = Vec::new();
-        check::text("text", &request.text)?;
-        let segment = match request.max_text_tokens_per_segment {
-            None => USUAL_SEGMENT,
-            Some(most) => {
-                let field = "max_text_tokens_per_segment";
-                check::whole(field, most.into(), LEAST_SEGMENT, MOST_POSITIONS as u32)? as usize
-            }
-        };
-        let sampling = sampling(&request.sampling, model.generation_config())?;
-        let speaker = speaker(request, has_voice, model, &mut notices)?;
-        let instruct = instruct(request, model, &mut notices)?;
-        check::text("instruct", &instruct)?;
-        let language = language(request, model)?;
-        Ok(Self { sampling, speaker, instruct, language, segment, notices })
+/// Returns the most frames of a text of `tokens`, after a prompt of `rows`.
+///
+/// # Errors
+/// [`SpeechError::TooLong`] if no position is left.
+fn most_frames(
+    request: &Request,
+    sampling: &GenerationConfig,
+    [tokens, rows]: [usize; 2],
+    config: &Config,
+) -> Result<usize, Error> {
+    let positions = config.talker_config.max_position_embeddings;
+    let most = positions.saturating_sub(rows);
+    if most == 0 {
+        return Err(SpeechError::TooLong { tokens: rows, most: positions }.into());
     }
+    // The last first code of the limit gets no frame.
+    let own = request.sampling.max_new_tokens.map(|tokens| tokens as usize - 1);
+    let limit = own.unwrap_or_else(|| usual_frames(tokens).min(sampling.max_new_tokens - 1));
+    Ok(limit.min(most))
 }
 
 /// Returns a generous number of frames for a text: the models sometimes do not end by themselves.
 /// Two seconds, and half a second for each token.
 fn usual_frames(tokens: usize) -> usize {
     (25 * (4 + tokens)).div_ceil(4)
-}
-
-fn sampling(own: &Sampling, checkpoint: &GenerationConfig) -> Result<GenerationConfig, Error> {
-    let mut sampling = checkpoint.clone();
-    for (to, field, from) in [
-        (&mut sampling.temperature, "temperature", own.temperature),
-        (&mut sampling.subtalker_temperature, "subtalker_temperature", own.subtalker_temperature),
-        (&mut sampling.repetition_penalty, "repetition_penalty", own.repetition_penalty),
-    ] {
-        if let Some(value) = from {
-            check::above(field, value.into(), 0.0, 100.0)?;
-            *to = value;
-        }
-    }
-    for (to, field, from) in [
-        (&mut sampling.top_p, "top_p", own.top_p),
-        (&mut sampling.subtalker_top_p, "subtalker_top_p", own.subtalker_top_p),
-    ] {
-        *to = from.map_or(Ok(*to), |p| mass(field, p))?;
-    }
-    if let Some(k) = own.top_k {
-        sampling.top_k = k as usize;
-    }
-    if let Some(k) = own.subtalker_top_k {
-        sampling.subtalker_top_k = k as usize;
-    }
-    sampling.do_sample = own.do_sample.unwrap_or(sampling.do_sample);
-    sampling.subtalker_dosample = own.subtalker_dosample.unwrap_or(sampling.subtalker_dosample);
-    if let Some(tokens) = own.max_new_tokens {
-        sampling.max_new_tokens =
-            check::whole("max_new_tokens", tokens.into(), 2, MOST_POSITIONS as u32)? as usize;
-    }
-    Ok(sampling)
-}
-
-/// Checks a probability mass. As in upstream, more than 1 is as 1.
-fn mass(field: &'static str, p: f32) -> Result<f32, Error> {
-    if p >= 0.0 {
-        return Ok(p.min(1.0));
-    }
-    let range = "from 0 to 1, or more for no limit".to_owned();
-    Err(Error::OutOfRange { field, value: p.to_string(), range })
-}
-
-/// Returns a noun phrase for messages.
-fn kind(model_type: ModelType) -> &'static str {
-    match model_type {
-        ModelType::Base => "a base model, which speaks with the voice of a recording",
-        ModelType::CustomVoice => "a model of named speakers",
-        ModelType::VoiceDesign => "a model whose voice is described in words",
-    }
-}
-
-fn not_for(field: &'static str, model: &dyn Files) -> Error {
-    let kind = kind(model.config().tts_model_type);
-    SpeechError::NotForThisModel { model: model.name().to_owned(), field, kind }.into()
-}
-
-fn speaker(
-    request: &Request,
-    has_voice: bool,
-    model: &dyn Files,
-    notices: &mut Vec<Notice>,
-) -> Result<SpeakerRow, Error> {
-    let talker = &model.config().talker_config;
-    match (model.config().tts_model_type, has_voice) {
-        (ModelType::Base, _) if request.voice.is_some() => Err(not_for("voice", model)),
-        (ModelType::Base, true) => Ok(SpeakerRow::Vector),
-        (ModelType::Base, false) => {
-            Err(SpeechError::NoVoice { model: model.name().to_owned() }.into())
-        }
-        (_, true) => Err(not_for("reference", model)),
-        (ModelType::VoiceDesign, false) => match &request.voice {
-            Some(_) => Err(not_for("voice", model)),
-            None => Ok(SpeakerRow::None),
-        },
-        (ModelType::CustomVoice, false) => match &request.voice {
-            // As upstream: an empty name leaves the row out.
-            Some(name) if name.is_empty() => Ok(SpeakerRow::None),
-            Some(name) => named(name, "voice", &talker.spk_id).map(SpeakerRow::Id),
-            None => {
-                let Some((name, &id)) = talker.spk_id.iter().next() else {
-                    return Ok(SpeakerRow::None);
-                };
-                notices.push(Notice(format!("no `voice` was given: {name} speaks")));
-                Ok(SpeakerRow::Id(id))
-            }
-        },
-    }
-}
-
-/// Returns the id of `name`, in any case.
-fn named(
-    name: &str,
-    field: &'static str,
-    ids: &std::collections::BTreeMap<String, u32>,
-) -> Result<u32, Error> {
-    let lower = name.to_lowercase();
-    ids.get(&lower).copied().ok_or_else(|| {
-        let names: Vec<&str> = ids.keys().map(String::as_str).collect();
-        Error::BadValue {
-            field,
-            value: name.to_owned(),
-            why: format!("use {}", check::one_of(&names)),
-            near: nearest(&lower, names.iter().copied()).map(str::to_owned),
-        }
-    })
-}
-
-fn instruct(
-    request: &Request,
-    model: &dyn Files,
-    notices: &mut Vec<Notice>,
-) -> Result<String, Error> {
-    let config = model.config();
-    let text = request.instruct.clone().unwrap_or_default();
-    match config.tts_model_type {
-        ModelType::Base if !text.is_empty() => Err(not_for("instruct", model)),
-        // Upstream drops it there, because this size was not trained with instructions.
-        ModelType::CustomVoice if !text.is_empty() && config.tts_model_size == "0b6" => {
-            let name = model.name();
-            notices.push(Notice(format!("`instruct` has no effect: `{name}` follows none")));
-            Ok(String::new())
-        }
-        _ => Ok(text),
-    }
-}
-
-/// Returns the codec id of the language. A speaker of a dialect speaks it in Chinese, and if no
-/// language is given.
-fn language(request: &Request, model: &dyn Files) -> Result<Option<u32>, Error> {
-    let talker = &model.config().talker_config;
-    let name = request.language.as_deref().unwrap_or("auto").to_lowercase();
-    let speaker = request.voice.as_deref().unwrap_or_default().to_lowercase();
-    if ["auto", "chinese"].contains(&&*name)
-        && let Some(dialect) = talker.dialect_of(&speaker)
-    {
-        return Ok(talker.codec_language_id.get(dialect).copied());
-    }
-    if name == "auto" {
-        return Ok(None);
-    }
-    let is_language = |name: &&String| !name.ends_with("_dialect");
-    let languages = talker.codec_language_id.iter().filter(|(name, _)| is_language(name));
-    let languages = languages.map(|(name, &id)| (name.clone(), id)).collect();
-    named(&name, "language", &languages).map(Some)
 }

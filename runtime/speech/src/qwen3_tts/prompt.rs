@@ -84,8 +84,7 @@ impl Prompt {
     pub fn new(parts: &Parts<'_>, config: &Config, tokenizer: &dyn Tokenizer) -> Self {
         let talker = &config.talker_config;
         let text = parts.text;
-        let ids = tokenizer
-            .encode(&format!("<|im_start|>assistant\n{text}<|im_end|>\n<|im_start|>assistant\n"));
+        let ids = encode(text, tokenizer);
         let body = inner(&ids, ROLE, AFTER_TEXT);
         let mut rows = Vec::new();
         if !parts.instruct.is_empty() {
@@ -146,6 +145,16 @@ impl Prompt {
         };
         Self { rows, trailing, shared }
     }
+}
+
+/// Returns the number of rows that `text` takes if it stands before the first frame.
+pub(super) fn rows_of(text: &str, tokenizer: &dyn Tokenizer) -> usize {
+    inner(&encode(text, tokenizer), ROLE, AFTER_TEXT).len()
+}
+
+/// Returns the tokens of `text` with its template.
+fn encode(text: &str, tokenizer: &dyn Tokenizer) -> Vec<u32> {
+    tokenizer.encode(&format!("<|im_start|>assistant\n{text}<|im_end|>\n<|im_start|>assistant\n"))
 }
 
 /// Returns the codec side from the language to the mark before the text.

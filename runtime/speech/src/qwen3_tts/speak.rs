@@ -190,7 +190,8 @@ impl<'a, 'n, B: Backend> Speaking<'a, 'n, B> {
             }
             Step::End(ending) => Some(ending),
         };
-        let fault = match ending.is_some() || run.chunk.len() >= size {
+        let is_due = run.chunk.len() >= size || run.guard.is_loop(&run.chunk);
+        let fault = match ending.is_some() || is_due {
             true => self.decode(index)?,
             false => None,
         };

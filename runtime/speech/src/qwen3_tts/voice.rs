@@ -4,7 +4,7 @@
 
 use acestep_engine::{
     Audio, Error, Observe,
-    audio::{loudness::require_finite, resample::to_stereo},
+    audio::{loudness::require_finite, resample::to_mono},
     host::to_host,
 };
 use acestep_model::{Backend, speech::qwen3_tts::codec};
@@ -109,12 +109,10 @@ impl Voice {
     }
 }
 
-/// Returns the mean of the channels at 24 kHz.
+/// Returns the mean of the channels at 24 kHz. As in upstream, nothing is clipped.
 fn mono(recording: &Audio) -> Result<Vec<f32>, Error> {
     recording.channels.iter().try_for_each(|channel| require_finite("the recording", channel))?;
-    let [left, right] = <[Vec<f32>; 2]>::try_from(to_stereo(recording, mel::SAMPLE_RATE)?.channels)
-        .expect("two channels");
-    Ok(left.into_iter().zip(right).map(|(left, right)| (left + right) / 2.0).collect())
+    to_mono(recording, mel::SAMPLE_RATE)
 }
 
 /// Encodes samples at 24 kHz to frames of codes.

@@ -5,7 +5,11 @@ use std::cell::Cell;
 use acestep_engine::{Error, Event, Observe, Unobserved};
 use acestep_speech::{
     Chunks, Ended, Ending, Fault, Options, Spoken,
-    magpie::{MagpieError, Networks, Plan, Request, Sampling, Speaking, Tools, speak, tokenizers},
+    magpie::{
+        MagpieError, Networks, Plan, Request, Sampling, Speaking, Tools,
+        end::{EndRule, Of},
+        speak, tokenizers,
+    },
 };
 use burn_flex::Flex;
 
@@ -227,6 +231,59 @@ fn one_code_ends_the_speech_by_name_at_the_same_frame_with_any_chunks() {
             assert!(said.contains(&format!("repeated code {code} for 86 frames")), "{said}");
         }
     }
+}
+
+/// A rule of all codebooks does not see an end in one of them, and the codec has no such code: 12 is the
+/// first that is none. The draws are a stream of their own in every sentence, so one of 50 frames has one.
+#[test]
+fn an_end_in_one_codebook_reaches_no_codec_with_any_chunks() {
+    let text = "We walk along the cold river. ".repeat(10);
+    for frames in [1, 2] {
+        let model = Tiny::new(frames);
+        let of = |first, others| {
+            let sampling = Sampling { max_decoder_steps: Some(50), ..Sampling::default() };
+            let mut plan = plan(&model, &Request { sampling, ..request(&text) }).expect("a plan");
+            plan.settings.end = EndRule { of: Of::All, with_drawn: true };
+            plan.settings.least_frames = 0;
+            let networks = Networks::<Flex>::new(&model, place());
+            let options = Options { chunks: Chunks { first, others }, ..Options::default() };
+            speak(plan, &networks, options, &Unobserved, &mut |_| Ok(())).expect("speech")
+        };
+        let whole = of(1000, 1000);
+        let last = whole.segments.last().map(|last| last.ended);
+        assert_eq!(last, Some(Ended::Fault(Fault::HalfEnd)), "{:?}", whole.segments);
+        assert!(whole.frames.iter().flatten().all(|&code| code < 12), "{:?}", whole.frames);
+        assert_eq!(whole.audio.samples(), whole.frames.len() * 32);
+        assert_eq!(whole.segments.len() + whole.unspoken, 10);
+        assert_eq!(whole.frames(), whole.frames.len());
+        let said = whole.notices().iter().map(|notice| notice.0.clone()).collect::<String>();
+        assert!(said.contains("wrote its end in some codebooks only: the speech ends"), "{said}");
+        for (first, others) in [(1, 8), (3, 1)] {
+            let streamed = of(first, others);
+            assert_eq!(
+                (streamed.frames, streamed.segments),
+                (whole.frames.clone(), whole.segments.clone())
+            );
+        }
+    }
+}
+
+/// The text embedding is that of another dictionary: 15 marks, the apostrophe, a letter, a phoneme and
+/// three more are 21.
+#[test]
+fn a_dictionary_that_is_not_that_of_the_weights_is_refused_by_its_tokenizer() {
+    let model = Tiny::new(1).with_dictionary("ipa_cmudict-0.7b_nv23.01.txt", "A ə\n");
+    let error = plan(&model, &request("A.")).expect_err("another dictionary");
+    let Some(MagpieError::Vocabulary { rows, ours, sizes }) = error.family() else {
+        panic!("{error}")
+    };
+    assert_eq!((*rows, *ours), (3039, 3039 - 79 + 21));
+    assert!(sizes.starts_with("english_phoneme 21, "), "{sizes}");
+    assert!(!error.is_usage() && error.to_string().contains("3039 rows"), "{error}");
+    // A line without a pronunciation.
+    let model = Tiny::new(1).with_dictionary("es_ES_nv230301.dict", "hola\n");
+    let error = plan(&model, &request("A.")).expect_err("a damaged dictionary").to_string();
+    assert!(error.contains("text_tokenizers.spanish_phoneme.phoneme_dict"), "{error}");
 }
 
 struct Cancelling(Cell<usize>);

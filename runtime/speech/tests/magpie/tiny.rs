@@ -116,6 +116,16 @@ impl Tiny {
     }
 }
 
+impl Tiny {
+    /// The model with another text in place of the dictionary whose name has this end.
+    pub(crate) fn with_dictionary(mut self, name: &str, text: &str) -> Self {
+        let artefacts = self.texts.0["artefacts"].as_object_mut().expect("files");
+        let own = artefacts.iter_mut().find(|(own, _)| own.ends_with(name));
+        *own.expect(name).1 = text.into();
+        self
+    }
+}
+
 /// Makes every parameter zero.
 struct Zeros;
 

@@ -1,23 +1,25 @@
 //! Properties of dialogues, with the random model of the goldens.
 
-use std::{cell::Cell, path::Path};
+use std::{cell::Cell, fs, path::Path};
 
 use acestep_engine::{Audio, Error, Observe, Unobserved, files::Existing};
 use acestep_import::{Dia2, Dia2Choice};
 use acestep_model::Place;
 use acestep_speech::{
-    Chunks, Ended, Ending, SpeechError, Spoken, TimesFormat, Word,
+    Chunks, Ended, Ending, Fault, SpeechError, Spoken, TimesFormat, Word,
     dia2::{
         Dialogue, KeptSnapshot, Made, Networks, Plan, Recording, Request, Resampling, Snapshot,
         Speakers, Speaking, StepNetworks as _, reader, speak, streams, words_of_json,
     },
 };
 use burn_flex::{Flex, FlexDevice};
+use safetensors::SafeTensors;
+
+const MODEL: &str =
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/goldens/checkpoints_dia2/Dia2-tiny-alt");
 
 fn model() -> Dia2 {
-    let path =
-        concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/goldens/checkpoints_dia2/Dia2-tiny-alt");
-    Dia2::open(Path::new(path), &Dia2Choice::default()).expect("the goldens are in the repository")
+    Dia2::open(Path::new(MODEL), &Dia2Choice::default()).expect("the goldens are in the repository")
 }
 
 fn networks(model: &Dia2) -> Networks<'_, Flex> {
@@ -87,6 +89,48 @@ fn chunks_of_any_size_are_the_same_sound() {
             same(&of(first, others), &whole);
         }
     }
+}
+
+/// A backbone whose logits of the first codebook are all equal writes the first code for ever. No step is
+/// taken after the 50 frames of a loop, however long a chunk is.
+#[test]
+fn a_loop_ends_the_run_before_a_chunk_is_full() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for file in fs::read_dir(MODEL).expect("the goldens are in the repository") {
+        let path = file.expect("a file").path();
+        fs::copy(&path, folder.path().join(path.file_name().expect("a name"))).expect("a copy");
+    }
+    let weights = folder.path().join("model.safetensors");
+    let mut bytes = fs::read(&weights).expect("weights");
+    let (header, tensors) = SafeTensors::read_metadata(&bytes).expect("a header");
+    let (from, to) = tensors.info("transformer.cb0_head.weight").expect("a head").data_offsets;
+    bytes[8 + header..][from..to].fill(0);
+    fs::write(&weights, bytes).expect("weights");
+    let mimi = Some(format!("{MODEL}/../mimi"));
+    let choice = Dia2Choice { mimi, ..Dia2Choice::default() };
+    let model = Dia2::open(folder.path(), &choice).expect("a model");
+    let networks = networks(&model);
+    let script = "[S1] ".to_owned() + &"hello there my friend ".repeat(20);
+    let request = Request { audio_temperature: Some(0.0), max_steps: None, ..request(&script) };
+    let plan = Plan::new(&request, Speakers::Recorded(&[]), 5, &model).expect("a good request");
+    let of = |others| {
+        let chunks = Chunks { first: 1, others };
+        let mut speaking =
+            Speaking::begin(plan.clone(), None, &networks, chunks, &Unobserved).expect("begun");
+        loop {
+            match speaking.made() {
+                Some(Made::Done(dialogue)) => break (speaking.run().state().step, dialogue),
+                Some(Made::Samples(_)) => (),
+                None => speaking.advance().expect("a step"),
+            }
+        }
+    };
+    let ((steps, ended), (with_long_chunks, other)) = (of(1), of(1000));
+    let fault = Ended::Fault(Fault::Loop { code: 0, frames: 50 });
+    assert_eq!((ended.spoken.frames.len(), ended.spoken.segments[0].ended), (50, fault));
+    same(&ended, &other);
+    assert_eq!(with_long_chunks, steps);
+    assert!(steps < plan.streams.most_steps, "{steps} steps");
 }
 
 /// The first codebook is known three steps before the last one. The codes are the same.
@@ -181,6 +225,62 @@ fn a_snapshot_that_is_restored_speaks_as_a_fresh_one() {
     // The words of the recording are not those of the dialogue.
     assert!(first.spoken.words.iter().all(|word| word.start >= 0.0));
     assert_eq!(first.spoken.words[0].text, "hello");
+}
+
+/// Row 19: a snapshot is as large as its recordings. Ten frames and six of rest are 16 steps, a multiple of the
+/// step of the cache, of two rows, two layers, keys and values, three heads of 10 numbers in f32.
+#[test]
+fn a_snapshot_has_room_for_its_own_steps_alone() {
+    let model = model();
+    let networks = networks(&model);
+    let recordings = [recording(&networks)];
+    let snapshot = Snapshot::new(&recordings, 2, &networks, &Unobserved).expect("a snapshot");
+    let state = snapshot.state();
+    assert_eq!((state.step, state.networks.steps(), state.networks.capacity()), (16, 16, 16));
+    assert_eq!(state.networks.bytes(), 2 * 2 * 2 * 3 * 16 * 10 * 4);
+    let column = 8 * 4;
+    let codes = state.grid.columns().len() as u64 * column;
+    let codec = snapshot.bytes(&networks) - state.networks.bytes() - codes;
+    // The codec has decoded frames, and keeps less than a second of sound has.
+    assert!((1_000..1 << 20).contains(&codec), "{codec}");
+    let one = Snapshot::new(&recordings, 1, &networks, &Unobserved).expect("a snapshot");
+    assert_eq!(snapshot.bytes(&networks) - one.bytes(&networks), 2 * 2 * 3 * 16 * 10 * 4);
+    let none = Snapshot::new(&[], 2, &networks, &Unobserved).expect("a snapshot");
+    assert_eq!((none.start(), none.state().networks.steps()), (0, 0));
+}
+
+/// Collects notices.
+struct Notices(std::cell::RefCell<Vec<String>>);
+
+impl Observe for Notices {
+    fn event(&self, event: acestep_engine::Event) {
+        if let acestep_engine::Event::Noticed(notice) = event {
+            self.0.borrow_mut().push(notice.0);
+        }
+    }
+}
+
+/// Row 14: five frames of ten. The rest of six steps follows them.
+#[test]
+fn row_14_a_snapshot_of_recordings_that_are_too_long_is_cut_with_a_notice() {
+    let model = model();
+    let networks = networks(&model);
+    let recordings = [recording(&networks)];
+    let notices = Notices(std::cell::RefCell::default());
+    let snapshot = Snapshot::within(5, &recordings, 1, &networks, &notices).expect("a snapshot");
+    assert_eq!(snapshot.start(), 5 + 6);
+    let notices = notices.0.into_inner();
+    assert!(notices[0].starts_with("5 frames of the recordings are used"), "{notices:?}");
+    // The same as of a recording that ends there.
+    let mut short = recordings[0].clone();
+    short.frames.truncate(5);
+    short.words.truncate(1);
+    let plan =
+        Plan::new(&Request { cfg_scale: Some(1.0), ..request(SCRIPT) }, Speakers::Kept, 5, &model);
+    let plan = plan.expect("a good request");
+    let own = Snapshot::new(&[short], 1, &networks, &Unobserved).expect("a snapshot");
+    let of = |snapshot| spoken(&plan, Some(snapshot), &networks, Chunks::default());
+    same(&of(&snapshot), &of(&own));
 }
 
 #[test]
@@ -306,15 +406,63 @@ fn text_that_is_added_while_it_speaks_is_spoken() {
     let networks = networks(&model);
     let streams = streams(&model).expect("a model");
     let reader = reader(&streams, &model).expect("a tokenizer");
+    let mut reading = reader.reading();
+    assert_eq!(reading.more("[S1] no ").expect("words").len(), 1);
     let request = Request { max_steps: None, ..request("[S1] no") };
     let plan = Plan::new(&request, Speakers::Recorded(&[]), 1, &model).expect("a script");
     let chunks = Chunks { first: 1, others: 1 };
     let mut speaking = Speaking::begin(plan, None, &networks, chunks, &Unobserved).expect("begun");
     assert!(matches!(speaking.next(), Some(Ok(Made::Samples(_)))));
-    speaking.append(reader.more("not really").expect("words"));
+    speaking.append(reading.more("not really ").expect("words"));
     let Some(Ok(Made::Done(dialogue))) = speaking.last() else { panic!("it ends") };
     let texts: Vec<&str> = dialogue.spoken.words.iter().map(|word| &*word.text).collect();
     assert_eq!(texts, ["no", "not", "really"]);
+}
+
+/// Words come one by one, each when it is wanted: the sound is that of the whole script. Steps that cannot take a
+/// word do not ask for one.
+#[test]
+fn words_that_come_when_they_are_wanted_are_spoken_as_the_whole() {
+    let model = model();
+    let networks = networks(&model);
+    let streams = streams(&model).expect("a model");
+    let reader = reader(&streams, &model).expect("a tokenizer");
+    let request = Request { max_steps: None, ..request("[S1] hello there, [S2] my friend") };
+    let plan = Plan::new(&request, Speakers::Recorded(&[]), 5, &model).expect("a script");
+    let whole = spoken(&plan, None, &networks, Chunks::default());
+    let mut reading = reader.reading();
+    let mut pieces = request.script.split_inclusive(' ');
+    let mut plan = plan;
+    plan.entries = reading.more(pieces.next().expect("a piece")).expect("words");
+    let (mut has_ended, mut asked, mut steps, mut without) = (false, 0, 0, 0);
+    let chunks = Chunks::default();
+    let mut speaking = Speaking::begin(plan, None, &networks, chunks, &Unobserved).expect("begun");
+    let dialogue = loop {
+        match speaking.made() {
+            Some(Made::Done(dialogue)) => break dialogue,
+            Some(Made::Samples(_)) => {}
+            None => {
+                while !has_ended && speaking.wants_entries() {
+                    asked += 1;
+                    let entries = match pieces.next() {
+                        Some(piece) => reading.more(piece).expect("words"),
+                        None => {
+                            has_ended = true;
+                            reading.end().expect("words")
+                        }
+                    };
+                    speaking.append(entries);
+                }
+                without += usize::from(speaking.run().state().machine.left() == 0 && !has_ended);
+                speaking.advance().expect("a step");
+                steps += 1;
+            }
+        }
+    };
+    same(&dialogue, &whole);
+    // Five pieces after the first, and the end.
+    assert_eq!((asked, has_ended), (6, true), "of {steps} steps");
+    assert!(without > 8, "{without} steps did not wait, with no word there");
 }
 
 /// Cancels after some events.

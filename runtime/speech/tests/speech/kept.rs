@@ -93,6 +93,23 @@ fn a_snapshot_of_another_type_is_not_used() {
     assert!(kept.snapshot(&narrow).expect("no error").is_none());
 }
 
+/// The header names the model, also if the tensors are not there.
+#[test]
+fn the_header_names_the_model() {
+    let model = base();
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("a");
+    let kept = keep(&model, None, &path);
+    let bytes = fs::read(&path).expect("the file");
+    let header = 8 + u64::from_le_bytes(bytes[..8].try_into().expect("8 bytes")) as usize;
+    fs::write(&path, &bytes[..header]).expect("a file");
+    assert_eq!(KeptVoice::model_at(&path).as_deref(), Some("Qwen3-TTS-12Hz-0.6B-Base"));
+    assert_eq!(kept.model, "Qwen3-TTS-12Hz-0.6B-Base");
+    assert!(KeptVoice::read(&path).is_err());
+    fs::write(&path, &bytes[..header - 1]).expect("a file");
+    assert_eq!(KeptVoice::model_at(&path), None);
+}
+
 #[test]
 fn a_damaged_or_foreign_file_is_refused() {
     let model = base();

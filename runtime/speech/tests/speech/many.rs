@@ -1,12 +1,18 @@
 //! Several runs side by side, and texts of several segments.
 
-use std::{fs, path::Path};
-
-use acestep_engine::{Error, Unobserved};
-use acestep_speech::{
-    Chunks, Ended, Fault, Made, Options, Spoken,
-    qwen3_tts::{Plan, Request, Sampling, Speaking},
+use std::{
+    fs,
+    path::Path,
+    sync::atomic::{AtomicUsize, Ordering::Relaxed},
 };
+
+use acestep_engine::{Error, Event, Observe, Unobserved};
+use acestep_model::speech::qwen3_tts::Files as _;
+use acestep_speech::{
+    Chunks, Ended, Fault, Made, Options, SpeechError, Spoken,
+    qwen3_tts::{Plan, Request, Sampling, Speaking, speak},
+};
+use serde_json::Value;
 
 use super::{base, model, networks, recording, request, spoken};
 use acestep_import::Qwen3Tts;
@@ -145,21 +151,26 @@ fn a_described_voice_is_carried_from_its_first_segment() {
     assert_eq!(third.voice, next.voice);
 }
 
-/// A talker whose logits are all equal writes the first code for ever. The kept part of its speech does
-/// not depend on the chunks.
-#[test]
-fn a_loop_ends_after_the_same_frame_for_all_chunks() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = described(folder.path()).path().join("model.safetensors");
+/// A talker whose logits are all equal writes the first code for ever, and its request.
+fn looping(folder: &Path) -> (Qwen3Tts, Request) {
+    let path = described(folder).path().join("model.safetensors");
     let mut bytes = fs::read(&path).expect("weights");
     let (header, tensors) = SafeTensors::read_metadata(&bytes).expect("a header");
     let (from, to) = tensors.info("talker.codec_head.weight").expect("a head").data_offsets;
     bytes[8 + header..][from..to].fill(0);
     fs::write(&path, bytes).expect("weights");
     let model = Qwen3Tts::open(path.parent().expect("a folder")).expect("a model");
-    let sampling = Sampling { do_sample: Some(false), ..Sampling::default() };
+    let sampling =
+        Sampling { do_sample: Some(false), max_new_tokens: Some(200), ..Sampling::default() };
     let request = Request { text: "Hello there.".into(), sampling, ..Request::default() };
-    let request = Request { instruct: Some("Loud.".into()), ..request };
+    (model, Request { instruct: Some("Loud.".into()), ..request })
+}
+
+/// The kept part of the speech does not depend on the chunks.
+#[test]
+fn a_loop_ends_after_the_same_frame_for_all_chunks() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (model, request) = looping(folder.path());
     let of = |others| spoken(&model, &request, 0, Chunks { first: 1, others });
     let first = of(1);
     assert_eq!(first.frames.len(), 50);
@@ -170,6 +181,150 @@ fn a_loop_ends_after_the_same_frame_for_all_chunks() {
         assert_eq!((&other.frames, &other.segments), (&first.frames, &first.segments));
         assert_eq!(other.audio, first.audio);
     }
+}
+
+/// A chunk is 80 s here, and a loop 4 s: no frame is written after its 50.
+#[test]
+fn a_loop_ends_the_run_before_a_chunk_is_full() {
+    struct Most(AtomicUsize);
+    impl Observe for Most {
+        fn event(&self, event: Event) {
+            if let Event::Advanced { done, .. } = event {
+                self.0.fetch_max(done, Relaxed);
+            }
+        }
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let (model, request) = looping(folder.path());
+    let plan = Plan::new(&request, None, 0, &model).expect("a plan");
+    assert_eq!(plan.most_frames, 199);
+    let (chunks, frames) = (Chunks { first: 1, others: 1000 }, Most(AtomicUsize::new(0)));
+    let mut sink = |_: &[f32]| Ok(());
+    let spoken = speak(&plan, None, &networks(&model), chunks, &frames, &mut sink);
+    assert_eq!(spoken.expect("speech").frames.len(), 50);
+    assert_eq!(frames.0.into_inner(), 50);
+}
+
+/// The second sentence is longer than the first one, so it needs more rows and frames.
+#[test]
+fn the_longest_segment_decides_about_the_memory() {
+    let model = model();
+    let long = "The sea is calm tonight and the tide is full.";
+    let tokens = model.tokenizer().expect("a vocabulary").encode(long).len();
+    let max_text_tokens_per_segment = Some(tokens as u32);
+    let request = request(&format!("Yes. {long}"));
+    let request = Request { max_text_tokens_per_segment, ..request };
+    let request = Request { sampling: Sampling::default(), ..request };
+    let plan = Plan::new(&request, None, 0, &model).expect("a plan");
+    let mut segments = vec![plan.clone()];
+    while let Some(next) = segments.last().expect("one").next(&[], &model).expect("a plan") {
+        segments.push(next);
+    }
+    let positions: Vec<usize> =
+        segments.iter().map(|plan| plan.prompt.rows.len() + plan.most_frames).collect();
+    let longest = *positions.iter().max().expect("one");
+    assert!(segments.len() > 1 && longest > positions[0], "{positions:?}");
+    assert_eq!(plan.most_positions(&model).expect("plans"), longest);
+
+    // A described voice is a recording of the first segment in the prompt of the others.
+    let folder = tempfile::tempdir().expect("a folder");
+    let model = described(folder.path());
+    let plan = Plan::new(&Request { voice: None, ..request }, None, 0, &model).expect("a plan");
+    let frames = vec![vec![0; 16]; plan.most_frames];
+    let next = plan.next(&frames, &model).expect("a plan").expect("a second segment");
+    let least = next.prompt.rows.len() + next.most_frames;
+    assert!(next.prompt.rows.len() > plan.most_frames);
+    assert!(plan.most_positions(&model).expect("plans") >= least);
+}
+
+/// The most positions are those of the plans of all segments, also with a voice and streamed text.
+#[test]
+fn the_most_positions_are_those_of_the_longest_plan() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (named, base, described) = (model(), base(), described(folder.path()));
+    let networks = networks(&base);
+    let words = Some("Il fait beau.");
+    let voice = Voice::of_recording(&recording(9_700), words, &networks, &Unobserved);
+    let voice = voice.expect("a voice");
+    let lone = Voice { context: None, ..voice.clone() };
+    let name = || Some("ryan".to_owned());
+    let cases = [
+        (&named, name(), None),
+        (&base, None, Some(voice)),
+        (&base, None, Some(lone)),
+        (&described, None, None),
+    ];
+    let (short, long) =
+        ("The sea is calm tonight and full.", "The sea is calm tonight and the tide is full.");
+    for (model, name, voice) in cases {
+        let tokens = model.tokenizer().expect("a vocabulary").encode(long).len();
+        for (mode, limit) in [(true, None), (false, None), (true, Some(20)), (false, Some(20))] {
+            let request = Request {
+                voice: name.clone(),
+                non_streaming_mode: Some(mode),
+                sampling: Sampling { max_new_tokens: limit, ..Sampling::default() },
+                max_text_tokens_per_segment: Some(tokens as u32),
+                ..request(&[short, short, long, short].join(" "))
+            };
+            let plan = Plan::new(&request, voice.clone(), 0, model).expect("a plan");
+            // Those of a described voice continue its first segment.
+            let mut frames = vec![vec![0; 16]; plan.most_frames];
+            let (mut plans, mut own) = (Vec::new(), Some(plan.clone()));
+            while let Some(plan) = own {
+                own = plan.next(&std::mem::take(&mut frames), model).expect("a plan");
+                plans.push(plan);
+            }
+            let positions = plans.iter().map(|plan| plan.prompt.rows.len() + plan.most_frames);
+            let positions: Vec<_> = positions.collect();
+            assert_eq!(positions.len(), 4, "{positions:?}");
+            assert!(!mode || positions[2] > positions[0].max(positions[1]), "{positions:?}");
+            let found = plan.most_positions(model).expect("plans");
+            assert_eq!(Some(&found), positions.iter().max(), "{positions:?}");
+        }
+    }
+}
+
+/// With a copy of all texts for each segment, the time would grow with the square of the length.
+#[test]
+fn a_text_of_thousands_of_segments_is_planned_in_one_pass() {
+    let model = model();
+    let sentence = "The sea is calm tonight. ";
+    let tokens = model.tokenizer().expect("a vocabulary").encode(sentence.trim()).len();
+    let max_text_tokens_per_segment = Some(tokens.max(10) as u32);
+    let request = request(&sentence.repeat(4_000));
+    let request = Request { max_text_tokens_per_segment, ..request };
+    let plan = Plan::new(&request, None, 0, &model).expect("a plan");
+    assert!(plan.following.len() >= 1_999, "{}", plan.following.len());
+    // The sentences are equal, and so are the segments.
+    assert_eq!(plan.following[0], plan.text);
+    let positions = plan.prompt.rows.len() + plan.most_frames;
+    assert_eq!(plan.most_positions(&model).expect("plans"), positions);
+    let next = plan.next(&[], &model).expect("a plan").expect("a second segment");
+    assert_eq!(next.following.len(), plan.following.len() - 1);
+    assert_eq!(next.following.as_ptr(), plan.following[1..].as_ptr());
+}
+
+/// A checkpoint of 100 positions has room for a prompt and the rest in frames.
+#[test]
+fn the_checkpoint_says_how_many_positions_it_has() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = described(folder.path()).path().join("config.json");
+    let config = fs::read_to_string(&path).expect("a configuration");
+    let mut config: Value = serde_json::from_str(&config).expect("JSON");
+    config["talker_config"]["max_position_embeddings"] = 100.into();
+    fs::write(&path, config.to_string()).expect("a configuration");
+    let model = Qwen3Tts::open(path.parent().expect("a folder")).expect("a model");
+    let of = |text: &str, max_new_tokens| {
+        let sampling = Sampling { max_new_tokens, ..Sampling::default() };
+        let request = Request { voice: None, sampling, ..request(text) };
+        Plan::new(&request, None, 0, &model)
+    };
+    let plan = of("fine", Some(100)).expect("a plan");
+    assert_eq!(plan.prompt.rows.len() + plan.most_frames, 100);
+    let error = of("fine", Some(101)).expect_err("too many");
+    assert!(matches!(error, Error::OutOfRange { field: "max_new_tokens", .. }), "{error}");
+    let error = of(&"🎉".repeat(50), None).expect_err("its prompt is too long");
+    assert!(matches!(error.family(), Some(SpeechError::TooLong { most: 100, .. })), "{error}");
 }
 
 #[test]

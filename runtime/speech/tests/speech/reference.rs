@@ -12,8 +12,9 @@ use acestep_speech::{
     Chunks, Word,
     dia2::{
         Drawing, Made, Networks, Plan, Recording, Request, Resampling, Snapshot, Speakers,
-        Speaking, Uniforms, pcm16,
+        Speaking, Uniforms,
     },
+    pcm16,
 };
 use burn_flex::{Flex, FlexDevice};
 use safetensors::SafeTensors;

@@ -3,15 +3,21 @@
 pub(super) mod agreement;
 mod codec;
 mod language;
+mod layout;
+mod odd_input;
 mod runs;
 pub(crate) mod speed;
 pub(super) mod stress;
 mod texts;
+mod vocabulary;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use acestep_import::Qwen3Tts;
-use acestep_model::{Backend, speech::qwen3_tts::Files};
+use acestep_model::{
+    Backend,
+    speech::qwen3_tts::{Files, ModelType},
+};
 use anyhow::{Context, Result};
 
 use super::{Preset, Tensors, Texts, Work};
@@ -130,8 +136,16 @@ pub(super) fn texts<B: Backend>() -> Vec<Texts<B>> {
             component: "prompts",
             compare: |page, content, of, _| texts::rows(page, content, of),
         },
-        Texts::none("full_layout.json"),
-        Texts::none("bad_input.json"),
+        Texts {
+            file: "full_layout.json",
+            component: "layout",
+            compare: |page, content, of, place| layout::compare(page, content, of.speech, place),
+        },
+        Texts {
+            file: "bad_input.json",
+            component: "speech",
+            compare: |page, content, of, place| odd_input::compare(page, content, of.speech, place),
+        },
     ]
 }
 
@@ -144,7 +158,11 @@ fn is_speech(config: &Path) -> bool {
 
 /// The available speech models.
 #[derive(Debug, Default)]
-pub(crate) struct SpeechModels(Vec<Qwen3Tts>);
+pub(crate) struct SpeechModels {
+    models: Vec<Qwen3Tts>,
+    /// The directory of the released vocabulary.
+    vocabulary: Option<PathBuf>,
+}
 
 impl SpeechModels {
     /// Opens the speech models in `models`.
@@ -160,23 +178,37 @@ impl SpeechModels {
                 .all(|file| path.join(file).is_file())
                 && is_speech(&path.join("config.json"))
         });
-        Ok(Self(paths.iter().map(|path| Qwen3Tts::open(path)).collect::<Result<_, _>>()?))
+        let models = paths.iter().map(|path| Qwen3Tts::open(path)).collect::<Result<_, _>>()?;
+        Ok(Self { models, vocabulary: None })
+    }
+
+    /// Sets the directory of the released vocabulary, or of the folders that have it.
+    pub(crate) fn with_vocabulary(self, directory: Option<&Path>) -> Self {
+        Self { vocabulary: directory.map(Path::to_owned), ..self }
     }
 
     /// Any model; all have the same codec.
     fn any(&self) -> Result<&Qwen3Tts, Lacks> {
-        self.0.first().ok_or(Lacks("speech model"))
+        self.models.first().ok_or(Lacks("speech model"))
     }
 
     /// A model with a speaker encoder.
     fn base(&self) -> Result<&Qwen3Tts, Lacks> {
-        let mut all = self.0.iter();
+        let mut all = self.models.iter();
         all.find(|model| model.config().speaker_encoder_config.is_some())
             .ok_or(Lacks("speech model with a speaker encoder"))
     }
 
     /// The model whose name ends with `name`.
     fn named(&self, name: &str) -> Result<&Qwen3Tts, Lacks> {
-        self.0.iter().find(|model| model.name().ends_with(name)).ok_or(Lacks("such speech model"))
+        let mut all = self.models.iter();
+        all.find(|model| model.name().ends_with(name)).ok_or(Lacks("such speech model"))
+    }
+
+    /// The first model of a kind.
+    fn of_type(&self, model_type: ModelType) -> Result<&Qwen3Tts, Lacks> {
+        let mut all = self.models.iter();
+        let found = all.find(|model| model.config().tts_model_type == model_type);
+        found.ok_or(Lacks("such speech model"))
     }
 }

@@ -14,6 +14,9 @@ use crate::foreign::gguf::{Value, values::Values};
 /// The class of the tokenizers of bytes. Their tokens are not texts: one is the end of a line.
 const BYTES: &str = "AutoTokenizer";
 
+/// The class of the tokenizer of Mandarin, without its module.
+const MANDARIN: &str = "ChinesePhonemesTokenizer";
+
 /// The name under which the tokens of a tokenizer are found.
 fn vocabulary(tokenizer: &str) -> String {
     format!("{tokenizer}.tokens")
@@ -106,6 +109,10 @@ pub(super) fn tokenizers(values: &Values<'_>) -> Found<Map<String, Json>> {
         g2p.extend(
             own.iter().filter_map(|key| Some(((*key).to_owned(), get(&format!("g2p.{key}"))?))),
         );
+        if class.ends_with(MANDARIN) {
+            // Not in the file. The release has it.
+            put(&mut g2p, "word_segmenter", "jieba");
+        }
         if let Some(class) = get("g2p.class") {
             put(&mut g2p, "_target_", class);
         }

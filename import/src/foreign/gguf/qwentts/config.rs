@@ -41,6 +41,7 @@ pub(super) fn of_talker(
         ("vocab_size", "talker.vocab_size"),
         ("text_vocab_size", "talker.text_vocab_size"),
         ("text_hidden_size", "talker.text_hidden_size"),
+        ("max_position_embeddings", "talker.context_length"),
         ("codec_pad_id", "codec.pad_id"),
         ("codec_bos_id", "codec.bos_id"),
         ("codec_eos_token_id", "codec.eos_id"),

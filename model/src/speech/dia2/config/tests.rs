@@ -58,7 +58,8 @@ fn numbers_of_a_schedule_are_names_and_not_indices() {
     assert_eq!(config.weight_ids(), [0, 5]);
 }
 
-/// The first path is the key in the file, the second one the key of the message.
+/// The first path is the key in the file, the second one the key of the message. Row 6 of the server's table: a
+/// mark that is no code is refused.
 #[test]
 fn values_that_cannot_be_right_are_refused_by_their_key() {
     for (path, value, key) in [

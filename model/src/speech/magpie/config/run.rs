@@ -1,6 +1,6 @@
 //! Settings of a run, by their keys.
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 
 /// Settings of a run, with the defaults of the reference.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -17,10 +17,8 @@ pub struct InferenceParameters {
     /// True if a prior steers cross attention.
     pub apply_attention_prior: bool,
     /// The prior of other positions.
-    #[serde(alias = "prior_epsilon")]
     pub attention_prior_epsilon: f64,
     /// Positions that attention may move ahead.
-    #[serde(alias = "lookahead_window_size")]
     pub attention_prior_lookahead_window: usize,
     /// Layers whose attention shows the position in the text; `None` for all.
     pub estimate_alignment_from_layers: Option<Vec<usize>>,
@@ -34,6 +32,32 @@ pub struct InferenceParameters {
     pub eos_detection_method: EosDetection,
     /// Frames before the end may come.
     pub min_generated_frames: usize,
+    #[serde(deserialize_with = "given")]
+    prior_epsilon: Option<f64>,
+    #[serde(deserialize_with = "given")]
+    lookahead_window_size: Option<usize>,
+}
+
+/// Reads a value that is not null.
+fn given<'de, T: Deserialize<'de>, D: Deserializer<'de>>(from: D) -> Result<Option<T>, D::Error> {
+    T::deserialize(from).map(Some)
+}
+
+impl InferenceParameters {
+    /// Moves the values of old names, which win in the reference, to the new ones. Returns the name of the
+    /// lookahead in the file.
+    pub(super) fn unify_names(&mut self) -> &'static str {
+        if let Some(epsilon) = self.prior_epsilon.take() {
+            self.attention_prior_epsilon = epsilon;
+        }
+        match self.lookahead_window_size.take() {
+            Some(window) => {
+                self.attention_prior_lookahead_window = window;
+                "lookahead_window_size"
+            }
+            None => "attention_prior_lookahead_window",
+        }
+    }
 }
 
 /// The codebooks and draws in which the code of the end ends the speech.
@@ -65,6 +89,8 @@ impl Default for InferenceParameters {
             ignore_finished_sentence_tracking: true,
             eos_detection_method: EosDetection::ArgmaxOrMultinomialAny,
             min_generated_frames: 4,
+            prior_epsilon: None,
+            lookahead_window_size: None,
         }
     }
 }

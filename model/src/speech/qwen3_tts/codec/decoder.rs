@@ -75,6 +75,7 @@ impl<B: Backend> Decoder<B> {
     /// [`kernel::pack_filter`](crate::kernel::pack_filter). The result cannot be cast or saved.
     pub fn prepacked(self) -> Self {
         Self {
+            quantizer: self.quantizer.prepacked(),
             pre_conv: self.pre_conv.prepacked(),
             upsample: self.upsample.into_iter().map(Upsample::prepacked).collect(),
             conv_in: self.conv_in.prepacked(),

@@ -46,6 +46,15 @@ impl<B: Backend> Quantizer<B> {
         Self { rvq_first: codebooks(1), rvq_rest: codebooks(config.num_quantizers - 1) }
     }
 
+    /// Returns it with prepacked projections, whose results stay equal to the bit.
+    pub(super) fn prepacked(self) -> Self {
+        let of = |codebooks: Codebooks<B>| Codebooks {
+            output_proj: codebooks.output_proj.prepacked_in_order(),
+            ..codebooks
+        };
+        Self { rvq_first: of(self.rvq_first), rvq_rest: of(self.rvq_rest) }
+    }
+
     /// Returns the vectors of frames.
     ///
     /// # Shapes
@@ -90,5 +99,40 @@ impl<B: Backend> Codebook<B> {
         let sums = self.embedding_sum.val().select(0, codes.clone()).cast(DType::F32);
         let usage = self.cluster_usage.val().select(0, codes).cast(DType::F32);
         sums / usage.clamp_min(LEAST_USAGE).unsqueeze_dim(1)
+    }
+}
+
+#[cfg(all(test, feature = "cpu"))]
+mod tests {
+    use std::{fs, path::Path};
+
+    use burn_flex::Flex;
+
+    use super::*;
+    use crate::{cast, kernel::Weight, speech::qwen3_tts::codec};
+
+    fn config() -> codec::Config {
+        let goldens = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/goldens");
+        let codec = "checkpoints_qwen3_tts/Qwen3-TTS-Tokenizer-12Hz/config.json";
+        let text = fs::read_to_string(goldens.join(codec)).expect("a golden");
+        codec::Config::from_json(&text).expect("valid")
+    }
+
+    /// Once for all chunks, without a change of the samples.
+    #[test]
+    fn packed_projections_give_the_same_vectors() {
+        let (config, device) = (config().decoder_config, Default::default());
+        let groups = config.num_quantizers;
+        let codes = Tensor::<Flex, 1, Int>::arange(0..3 * groups as i64, &device) * 5 % 64;
+        let codes = codes.reshape([groups, 3]);
+        for dtype in [DType::F32, DType::BF16] {
+            let plain = cast(Quantizer::<Flex>::init(&config, &device), dtype);
+            let packed = plain.clone().prepacked();
+            for codebooks in [&packed.rvq_first, &packed.rvq_rest] {
+                assert!(matches!(codebooks.output_proj.parts().0, Weight::Packed(_)), "{dtype:?}");
+            }
+            let of = |quantizer: &Quantizer<Flex>| quantizer.forward(codes.clone()).into_data();
+            assert_eq!(of(&packed), of(&plain), "{dtype:?}");
+        }
     }
 }

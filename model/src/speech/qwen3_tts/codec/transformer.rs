@@ -60,7 +60,7 @@ impl<B: Backend> Transformer<B> {
         let chunks = (0..frames).step_by(CHUNK).map(|first| {
             let chunk = x.clone().narrow(1, first, CHUNK.min(frames - first));
             let chunk = self.input_proj.forward(chunk);
-            cache.keep_last(0, self.window - 1);
+            cache.keep_window(0, self.window);
             let positions =
                 Positions { rope_theta: Some(self.rope_theta), window: Some(self.window) };
             let slots = cache.next(0..1);
@@ -81,7 +81,7 @@ impl<B: Backend> Transformer<B> {
     }
 
     fn cache(&self, place: &Place<B>) -> Cache<B> {
-        let capacity = self.window - 1 + CHUNK;
+        let capacity = Cache::<B>::capacity_of_window(self.window, CHUNK);
         Cache::new(&self.shape, self.layers.len(), 1, capacity, place)
     }
 }

@@ -136,7 +136,7 @@ fn a_tag_behind_a_flac_is_no_sound_of_it() {
 #[test]
 fn what_is_said_counts_the_damaged() {
     let decoded = |packets, damaged| {
-        let mut decoded = Decoded::new(super::MOST_SAMPLES);
+        let mut decoded = Decoded::new(2, super::MOST_SAMPLES);
         (decoded.packets, decoded.damaged) = (packets, damaged);
         decoded.check()
     };

@@ -15,15 +15,17 @@ const DAMAGE: usize = 20;
 #[derive(Debug)]
 pub(super) struct Decoded {
     pub(super) audio: Audio,
-    /// Channels of the file; at most two are kept.
+    /// Channels of the file.
     pub(super) channels: usize,
+    /// The most channels that are kept.
+    most_channels: usize,
     /// The channels of one packet.
     scratch: Vec<Vec<f32>>,
     pub(super) packets: usize,
     pub(super) damaged: usize,
     /// Samples of damaged packets before the first intact one.
     silence_before: usize,
-    /// Positions of changes between mono and stereo, in samples.
+    /// Positions of changes of the number of channels, in samples.
     changed: Vec<usize>,
     /// Kept channels of the last packet.
     planes: usize,
@@ -32,12 +34,13 @@ pub(super) struct Decoded {
 }
 
 impl Decoded {
-    /// Nothing yet, and later at most `most` samples of all channels.
-    pub(super) fn new(most: usize) -> Self {
+    /// Nothing yet, and later at most `most_channels` of the channels, and `most` samples of all.
+    pub(super) fn new(most_channels: usize, most: usize) -> Self {
         let audio = Audio { channels: Vec::new(), sample_rate: 0 };
         Self {
             audio,
             channels: 0,
+            most_channels,
             scratch: Vec::new(),
             packets: 0,
             damaged: 0,
@@ -49,7 +52,7 @@ impl Decoded {
     }
 
     pub(super) fn push(&mut self, sound: &GenericAudioBufferRef<'_>) -> Result<(), Problem> {
-        let (rate, planes) = (sound.spec().rate(), sound.num_planes().min(2));
+        let (rate, planes) = (sound.spec().rate(), sound.num_planes().min(self.most_channels));
         if self.audio.channels.is_empty() {
             if !RATES.contains(&rate) {
                 return Err(Problem::Damaged(format!(
@@ -71,11 +74,12 @@ impl Decoded {
             self.changed.push(samples);
         }
         self.planes = planes;
-        // Mono sound so far is copied to both channels.
-        if planes > self.audio.channels.len()
-            && let Some(mono) = self.audio.channels.first().cloned()
+        // The first channel so far is copied to the new ones: of mono sound it is all.
+        if let Some(first) =
+            self.audio.channels.first().filter(|_| planes > self.audio.channels.len())
         {
-            self.audio.channels.push(mono);
+            let first = first.clone();
+            self.audio.channels.resize(planes, first);
         }
         self.channels = self.channels.max(sound.num_planes());
         sound.copy_to_vecs_planar(&mut self.scratch);
@@ -102,9 +106,16 @@ impl Decoded {
         }
     }
 
-    /// A notice about changes between mono and stereo.
+    /// A notice about changes of the number of channels.
     pub(super) fn changes(&self) -> Option<String> {
         let first = *self.changed.first()? as f64 / f64::from(self.audio.sample_rate.max(1));
+        let channels = self.audio.channels.len();
+        if channels > 2 {
+            return Some(format!(
+                "changes its number of channels, first after {first:.2} s: it is read with {channels}, \
+                 and where one is missing, the first one takes its place"
+            ));
+        }
         let [before, after] = match (self.planes == 1) == self.changed.len().is_multiple_of(2) {
             true => ["mono", "stereo"],
             false => ["stereo", "mono"],
@@ -199,5 +210,51 @@ impl Decoded {
                 "has {damaged} packets of {packets} that cannot be decoded: they are silent"
             )],
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use symphonia::core::audio::{AudioBuffer, AudioSpec, Channels};
+
+    use super::*;
+
+    /// Half a second of each of `packets`, which has a value for each channel.
+    fn decoded(most_channels: usize, packets: &[&[f32]]) -> Decoded {
+        let mut decoded = Decoded::new(most_channels, 1 << 20);
+        for packet in packets {
+            let spec = AudioSpec::new(8_000, Channels::Discrete(packet.len() as u16));
+            let mut sound = AudioBuffer::<f32>::new(spec, 4_000);
+            sound.render(Some(4_000), packet);
+            decoded.push(&GenericAudioBufferRef::F32(&sound)).expect("a sound");
+        }
+        decoded
+    }
+
+    /// Returns the first value of each packet in each channel.
+    fn values(decoded: &Decoded) -> Vec<Vec<f32>> {
+        let channels = decoded.audio.channels.iter();
+        channels.map(|channel| channel.iter().copied().step_by(4_000).collect()).collect()
+    }
+
+    #[test]
+    fn a_change_of_the_channels_is_said_as_it_is_read() {
+        let mono = decoded(2, &[&[1.0], &[2.0, 3.0]]);
+        assert_eq!(values(&mono), [[1.0, 2.0], [1.0, 3.0]]);
+        let text = "is mono for 0.50 s and stereo after that: it is read as stereo";
+        assert_eq!(mono.changes().as_deref(), Some(text));
+
+        let packets: [&[f32]; 3] = [&[1.0, 2.0], &[3.0, 4.0, 5.0, 6.0], &[7.0, 8.0]];
+        let recording = decoded(usize::MAX, &packets);
+        let expected = [[1.0, 3.0, 7.0], [2.0, 4.0, 8.0], [1.0, 5.0, 7.0], [1.0, 6.0, 7.0]];
+        assert_eq!(values(&recording), expected);
+        let text = "changes its number of channels, first after 0.50 s: it is read with 4, and where \
+                    one is missing, the first one takes its place";
+        assert_eq!(recording.changes().as_deref(), Some(text));
+
+        // A song has the first two of them, which do not change.
+        let song = decoded(2, &packets);
+        assert_eq!(values(&song), [[1.0, 3.0, 7.0], [2.0, 4.0, 8.0]]);
+        assert_eq!(song.changes(), None);
     }
 }

@@ -65,9 +65,8 @@ impl<'a> FileDecoder<'a> {
         track: Track,
         known: Known,
         tail: Vec<u8>,
-        most: usize,
+        decoded: Decoded,
     ) -> Self {
-        let decoded = Decoded::new(most);
         Self {
             format,
             decoder,
@@ -149,7 +148,11 @@ impl<'a> FileDecoder<'a> {
             ));
         }
         if channels > 2 {
-            notices.push(format!("has {channels} channels: the first two are read"));
+            let read = match self.decoded.audio.channels.len() {
+                2 => "the first two are read",
+                _ => "their mean is read",
+            };
+            notices.push(format!("has {channels} channels: {read}"));
         }
         if is_aac(&self.track) && self.track.delay.is_none() {
             notices.push(

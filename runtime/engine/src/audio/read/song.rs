@@ -1,9 +1,9 @@
 //! Reads sound for a network: a source, a reference, or a song to describe, encode or train on. The
-//! same rules apply to all of them.
+//! same rules apply to all of them. Recordings of speech have other ones: see [`recording`].
 
 use std::path::Path;
 
-use super::{Problem, read_all};
+use super::{Problem, Use, read_all};
 use crate::{
     Error, Notice,
     audio::{Audio, loudness::peak},
@@ -31,29 +31,48 @@ const CLIPPED: f64 = 1e-3;
 /// The errors of [`read`](super::read()); [`Error::Unheard`] with [`Problem::Silent`] or
 /// [`Problem::TooShort`].
 pub fn song(path: &Path, least: f64) -> Result<(Audio, Vec<Notice>), Error> {
-    let (audio, mut notices, channels) = read_all(path)?;
-    let unheard = |problem| Error::Unheard { path: path.to_owned(), problem };
-    let peak = peak(&audio);
-    if peak < SILENT {
-        return Err(unheard(Problem::Silent { channels }));
+    let (audio, mut notices, channels) = read_all(path, Use::Song)?;
+    if peak(&audio) < SILENT {
+        let problem = Problem::Silent { channels };
+        return Err(Error::Unheard { path: path.to_owned(), problem });
     }
-    let seconds = audio.seconds();
+    notices.extend(check(&audio, path, least)?);
+    Ok((audio, notices))
+}
+
+/// Reads a recording of speech, which must last at least `least` seconds: all its channels, also beyond
+/// full scale. Silence is a notice, because models of speech have an answer to it.
+///
+/// # Errors
+/// The errors of [`read`](super::read()); [`Error::Unheard`] with [`Problem::TooShort`].
+pub fn recording(path: &Path, least: f64) -> Result<(Audio, Vec<Notice>), Error> {
+    let (audio, mut notices, _) = read_all(path, Use::Recording)?;
+    notices.extend(check(&audio, path, least)?);
+    Ok((audio, notices))
+}
+
+/// Refuses sound of less than `least` seconds. Returns notices about its level.
+fn check(audio: &Audio, path: &Path, least: f64) -> Result<Vec<Notice>, Error> {
+    let (seconds, peak) = (audio.seconds(), peak(audio));
     if seconds < least {
-        return Err(unheard(Problem::TooShort { seconds, least }));
+        let problem = Problem::TooShort { seconds, least };
+        return Err(Error::Unheard { path: path.to_owned(), problem });
     }
-    if peak < QUIET {
+    let (path, mut notices) = (path.display(), Vec::new());
+    if peak < SILENT {
+        notices.push(Notice(format!("`{path}` is silent: check that it is the right file")));
+    } else if peak < QUIET {
         let decibels = 20.0 * peak.log10();
-        let path = path.display();
         notices.push(Notice(format!("`{path}` is very quiet: its peak is at {decibels:.0} dB")));
     }
-    let clipped = clipped(&audio);
-    // For samples above full scale there is already a notice that they will be clipped.
+    let clipped = clipped(audio);
+    // For samples above full scale there is already a notice.
     if clipped > CLIPPED && peak <= 1.0 {
-        let (path, share) = (path.display(), 100.0 * clipped);
+        let share = 100.0 * clipped;
         let text = format!("`{path}` is clipped: {share:.1} % of its samples lie at full scale");
         notices.push(Notice(text));
     }
-    Ok((audio, notices))
+    Ok(notices)
 }
 
 /// The share of clipped samples.
@@ -72,14 +91,22 @@ mod tests {
     use super::*;
     use crate::audio::wav::{WavFormat, to_bytes};
 
+    type Reader = fn(&Path, f64) -> Result<(Audio, Vec<Notice>), Error>;
+
     fn decoded(channels: Vec<Vec<f32>>) -> Result<Vec<String>, Problem> {
+        read_with(song, channels).map(|(_, notices)| notices)
+    }
+
+    fn read_with(reader: Reader, channels: Vec<Vec<f32>>) -> Result<(Audio, Vec<String>), Problem> {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("a.wav");
         let audio = Audio { channels, sample_rate: 1_000 };
         let bytes = to_bytes(&audio, WavFormat::Float32).expect("a WAV");
         std::fs::write(&path, bytes).expect("written");
-        match song(&path, 0.04) {
-            Ok((_, notices)) => Ok(notices.into_iter().map(|notice| notice.0).collect()),
+        match reader(&path, 0.04) {
+            Ok((audio, notices)) => {
+                Ok((audio, notices.into_iter().map(|notice| notice.0).collect()))
+            }
             Err(Error::Unheard { problem, path: named }) => {
                 assert_eq!(named, path);
                 Err(problem)
@@ -115,9 +142,31 @@ mod tests {
     }
 
     #[test]
+    fn a_silent_recording_of_speech_is_said_and_not_refused() {
+        let silent = vec![vec![0.0; 100]; 2];
+        let (audio, said) = read_with(recording, silent.clone()).expect("a sound");
+        assert_eq!(audio.channels, silent);
+        let text = "is silent: check that it is the right file";
+        assert!(said.len() == 1 && said[0].ends_with(text), "{said:?}");
+    }
+
+    #[test]
+    fn a_recording_of_speech_keeps_all_channels_and_what_is_above_full_scale() {
+        let channels: Vec<_> = (1..=4).map(|k| square(0.5 * k as f32, 100)).collect();
+        let (audio, said) = read_with(recording, channels.clone()).expect("a sound");
+        assert_eq!(audio.channels, channels);
+        let [of_channels, above] = &said[..] else { panic!("{said:?}") };
+        assert!(of_channels.ends_with("has 4 channels: their mean is read"), "{of_channels}");
+        // Two of the four channels, 1.5 and 2.
+        assert!(above.ends_with("has 200 samples above full scale"), "{above}");
+    }
+
+    #[test]
     fn less_than_a_frame_is_refused() {
-        let problem = decoded(vec![square(0.5, 39)]).expect_err("short");
-        assert_eq!(problem, Problem::TooShort { seconds: 0.039, least: 0.04 });
+        let short = |reader: Reader| read_with(reader, vec![square(0.5, 39)]).expect_err("short");
+        for problem in [short(song), short(recording)] {
+            assert_eq!(problem, Problem::TooShort { seconds: 0.039, least: 0.04 });
+        }
         assert_eq!(decoded(vec![square(0.5, 40)]), Ok(vec![]));
     }
 

@@ -119,7 +119,7 @@ fn a_sound_of_too_many_samples_is_refused_by_its_rate_and_its_channels() {
         let audio = Audio { channels: vec![vec![0.25; 6000]; channels], sample_rate };
         let bytes = wav::to_bytes(&audio, WavFormat::Int16).expect("a WAV");
         let (_folder, path) = file("a.wav", &bytes);
-        match read_within(&path, most) {
+        match read_within(&path, Use::Song, most) {
             Ok((audio, ..)) => Ok(audio.samples()),
             Err(Error::Unheard { problem, .. }) => Err(problem.to_string()),
             Err(other) => panic!("{other}"),
@@ -134,7 +134,7 @@ fn a_sound_of_too_many_samples_is_refused_by_its_rate_and_its_channels() {
     // What is behind ten minutes is not read, so it does not count.
     let long = Audio { channels: vec![vec![0.25; 600_100]], sample_rate: 1000 };
     let (_folder, path) = file("a.wav", &wav::to_bytes(&long, WavFormat::Int16).expect("a WAV"));
-    assert_eq!(read_within(&path, 600_000).expect("a sound").0.samples(), 600_000);
+    assert_eq!(read_within(&path, Use::Song, 600_000).expect("a sound").0.samples(), 600_000);
 }
 
 #[test]

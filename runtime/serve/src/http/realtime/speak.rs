@@ -3,7 +3,11 @@
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use super::{Gone, Message, Session, facts, pieces};
+use super::{
+    Gone, Message, Session, facts,
+    framed::{self, Marked},
+    pieces,
+};
 use crate::{
     arriving::Part,
     http::{
@@ -47,22 +51,33 @@ impl Session {
     }
 
     /// Speaks one text, and takes messages meanwhile.
-    pub(super) async fn speak(&mut self, request: Map<String, Value>) -> Result<(), Gone> {
+    pub(super) async fn speak(&mut self, mut request: Map<String, Value>) -> Result<(), Gone> {
         let may_grow = request.get("append") == Some(&Value::Bool(true));
         let name = request.get("model").and_then(Value::as_str).map(str::to_owned);
+        let facts = facts(&self.server, name).await.map(|(_, speech)| speech);
+        self.notices.clear();
+        if let Some(speech) = &facts {
+            if self.is_framed {
+                self.notices = framed::fit(&mut request, &speech.fields);
+            }
+            if speech.can_append {
+                // Such a model is as late as its frames: each is sent when it is there.
+                request.entry("chunk_frames").or_insert_with(|| 1.into());
+            }
+        }
+        let frames = request.get("chunk_frames").and_then(Value::as_u64).unwrap_or(1);
         let id = match self.submit(Kind::Speak, request).await {
             Ok(id) => id,
             Err(error) => return self.error(error).await,
         };
-        let facts = facts(&self.server, name).await;
-        let rate = facts.map(|(_, speech)| speech.sample_rate);
+        let rate = facts.map(|speech| speech.sample_rate);
         self.send(json!({ "event": "job", "id": id, "sample_rate": rate })).await?;
         self.open = may_grow.then(Open::default);
         if let Some(open) = self.open.as_mut().filter(|_| self.has_ended) {
             self.has_ended = false;
             open.end(&mut self.text);
         }
-        let result = self.follow(id).await;
+        let result = self.follow(id, frames as usize).await;
         self.open = None;
         if result.is_err() {
             // The client is gone: nobody hears the rest.
@@ -103,7 +118,8 @@ impl Session {
         self.has_ended = open.is_ended && !self.text.trim().is_empty();
     }
 
-    async fn follow(&mut self, id: Uuid) -> Result<(), Gone> {
+    /// Sends the samples of a job, whose chunks have `frames` frames.
+    async fn follow(&mut self, id: Uuid, frames: usize) -> Result<(), Gone> {
         // Later texts do not undo a wish to stop.
         let mut is_stopped = false;
         let following = stream::follow(self.server.clone(), self.caller.clone(), id);
@@ -124,6 +140,7 @@ impl Session {
         };
         drop(following);
         let mut chunks = 0u64;
+        let mut marked = self.is_framed.then(|| Marked::new(sound.format, frames));
         loop {
             if let Err(error) = self.grow(&sound).await {
                 return self.without_sound(id, is_stopped, error).await;
@@ -142,8 +159,14 @@ impl Session {
             };
             match next {
                 Ok(Some(bytes)) if !is_stopped => {
-                    chunks += 1;
-                    self.samples(&bytes, false).await?;
+                    let messages = match &mut marked {
+                        Some(marked) => marked.add(&bytes),
+                        None => vec![bytes.to_vec()],
+                    };
+                    for message in messages {
+                        chunks += 1;
+                        self.samples(message).await?;
+                    }
                 }
                 Ok(Some(_)) => {}
                 Ok(None) => break,
@@ -166,12 +189,13 @@ impl Session {
             Ok(_) if is_stopped => self.cancelled(id).await,
             Ok(job) if job.state == JobState::Cancelled => self.cancelled(id).await,
             Ok(job) => {
-                if self.is_framed {
+                if let Some(marked) = marked {
                     chunks += 1;
-                    self.samples(&[], true).await?;
+                    self.samples(marked.last()).await?;
                 }
+                let notices = [std::mem::take(&mut self.notices), job.notices].concat();
                 let mut done = json!({
-                    "event": "done", "id": id, "chunks": chunks, "notices": job.notices,
+                    "event": "done", "id": id, "chunks": chunks, "notices": notices,
                 });
                 for field in ["seed", "frames", "reason"] {
                     done[field] =
@@ -184,11 +208,7 @@ impl Session {
     }
 
     /// Sends samples.
-    async fn samples(&mut self, bytes: &[u8], is_last: bool) -> Result<(), Gone> {
-        let message = match self.is_framed {
-            true => [&[u8::from(is_last)], bytes].concat(),
-            false => bytes.to_vec(),
-        };
+    async fn samples(&mut self, message: Vec<u8>) -> Result<(), Gone> {
         Ok(self.socket.send(Message::Binary(message.into())).await?)
     }
 

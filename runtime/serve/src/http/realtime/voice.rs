@@ -6,7 +6,7 @@ use acestep_session::speech::FILES;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use super::{Gone, Session, facts};
+use super::{Gone, Session, facts, framed};
 use crate::{
     http::{ApiError, input},
     job::{Kind, State as JobState},
@@ -28,6 +28,10 @@ impl Session {
         let name = voice.get("model").and_then(Value::as_str).map(str::to_owned);
         let facts = facts(&self.server, name.or(self.model.clone())).await;
         let fields = facts.map(|(_, speech)| speech.fields).unwrap_or_default();
+        let mut notices = match self.is_framed {
+            true => framed::known_alone(&mut voice, &fields),
+            false => Vec::new(),
+        };
         let is_file = |field: &str| FILES.contains(&field);
         if fields.iter().any(|field| field == SNAPSHOT) && voice.keys().any(|field| is_file(field))
         {
@@ -37,11 +41,15 @@ impl Session {
         if !voice.is_empty() {
             let mut request = self.with_model(voice.clone());
             request.insert("voice_only".into(), true.into());
-            if !self.read_voice(request).await? {
-                return Ok(());
+            match self.read_voice(request).await? {
+                Some(more) => notices.extend(more),
+                None => return Ok(()),
             }
         }
         let mut ready = json!({ "event": "voice_ready" });
+        if !notices.is_empty() {
+            ready["notices"] = notices.into();
+        }
         for field in fields.iter().filter(|field| is_file(field) || *field == "voice") {
             ready[field] = voice.contains_key(field).into();
         }
@@ -74,14 +82,18 @@ impl Session {
         Ok(stored)
     }
 
-    /// Brings a voice into the memory of a worker. True if it is there.
-    async fn read_voice(&mut self, request: Map<String, Value>) -> Result<bool, Gone> {
+    /// Brings a voice into the memory of a worker. Returns the notices about it, or `None` if it is not
+    /// there.
+    async fn read_voice(
+        &mut self,
+        request: Map<String, Value>,
+    ) -> Result<Option<Vec<String>>, Gone> {
         let submitted = self.submit(Kind::Speak, request).await;
         let id = match submitted {
             Ok(id) => id,
             Err(error) => {
                 self.error(error).await?;
-                return Ok(false);
+                return Ok(None);
             }
         };
         self.send(json!({ "event": "warming", "message": "the voice is read", "id": id })).await?;
@@ -92,10 +104,17 @@ impl Session {
             let job = tokio::select! {
                 job = server.wait(&caller, id, LOOK) => job,
                 message = self.socket.recv() => {
-                    let taken = self.take(message).await;
-                    if taken.is_err() || taken.is_ok_and(|is_stopped| is_stopped) {
-                        is_stopped = true;
-                        self.stop(id).await;
+                    match self.take(message).await {
+                        Ok(false) => {}
+                        Ok(true) => {
+                            is_stopped = true;
+                            self.stop(id).await;
+                        }
+                        // Nobody waits for the voice, and nothing more will come.
+                        Err(Gone) => {
+                            self.stop(id).await;
+                            return Err(Gone);
+                        }
                     }
                     continue;
                 }
@@ -105,15 +124,15 @@ impl Session {
                 Ok(_) => continue,
                 Err(error) => {
                     self.error(error).await?;
-                    return Ok(false);
+                    return Ok(None);
                 }
             };
             match (job.state, job.error) {
-                (JobState::Done, _) if !is_stopped => return Ok(true),
+                (JobState::Done, _) if !is_stopped => return Ok(Some(job.notices)),
                 (JobState::Failed, Some(error)) => self.error(error.into()).await?,
                 _ => self.cancelled(id).await?,
             }
-            return Ok(false);
+            return Ok(None);
         }
     }
 }

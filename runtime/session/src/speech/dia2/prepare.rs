@@ -1,6 +1,6 @@
 //! Dia2 as a model of speech.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use acestep_engine::{Engine, Error, Notice, Observe, on_engine};
 use acestep_import::{DIALOGUE_MODELS, Dia2, Dia2Choice, Layout};
@@ -47,10 +47,8 @@ pub(in super::super) fn first(layout: &Layout) -> Result<Box<dyn SpeechModel>, E
 /// [`Error::Checkpoint`].
 pub(in super::super) fn find(choice: Option<&str>, layout: &Layout) -> Option<Result<Dia2, Error>> {
     let choice = choice?;
-    let is_name = |name: &str| name.eq_ignore_ascii_case(choice);
-    let mut models = DIALOGUE_MODELS.iter();
-    let is_one = models.any(|model| is_name(model.name) || is_name(model.directory))
-        || Dia2::is_at(Path::new(choice));
+    let is_one = DIALOGUE_MODELS.iter().any(|model| model.is_called(choice))
+        || layout.place_called(choice).is_some_and(|place| Dia2::is_at(&place));
     let find = || Dia2::find(Some(choice), &Dia2Choice::default(), layout);
     is_one.then(|| find().map_err(Error::checkpoint))
 }
@@ -125,11 +123,13 @@ pub(super) fn read(mut fields: Fields, model: &Dia2) -> Result<Read, Error> {
     let first: Request = serde_json::from_value(Value::Object(fields))
         .map_err(|error| SessionError::SpeechFields { why: error.to_string() })?;
     if speakers.is_empty() {
-        for (field, is_given) in
-            [("include_prefix", first.include_prefix == Some(true)), ("snapshot", snapshot)]
-        {
+        for (field, is_given) in [
+            ("include_prefix", first.include_prefix == Some(true)),
+            ("max_prefix_duration", first.max_prefix_duration.is_some()),
+            ("snapshot", snapshot),
+        ] {
             if is_given {
-                let why = format!("`{field}` keeps recordings, and there is no `speaker_1`");
+                let why = format!("`{field}` is about recordings, and there is no `speaker_1`");
                 return Err(Error::Conflict(why));
             }
         }
@@ -241,21 +241,30 @@ impl SpeechModel for Dia2 {
         check_scripts(&requests(&first, vec![text.to_owned()], 0), &streams(self)?, self)
     }
 
+    fn constants(&self) -> Option<String> {
+        streams(self).ok().map(|streams| streams.to_string())
+    }
+
     fn trials(&self, voices: Option<&Kept>) -> Vec<(String, Fields)> {
-        // The first frame is complete after the delays: then the codec is tried too.
-        let steps = self.config().data.delay_pattern.iter().max().map_or(2, |most| most + 2);
-        let trial = |voice: Option<String>| {
+        // The first frame is complete after the delays. The first chunk of sound has one frame, and a usual
+        // one comes after it.
+        let delay = self.config().data.delay_pattern.iter().max().copied().unwrap_or_default();
+        let Chunks { first, others } = Chunks::default();
+        let steps = delay + first + others;
+        let trial = |own: (&str, Value)| {
             let mut fields = Fields::new();
             fields.insert("max_steps".to_owned(), steps.into());
-            fields.extend(voice.map(|name| ("voice".to_owned(), name.into())));
+            fields.insert(own.0.to_owned(), own.1);
             (ANY_SCRIPT.to_owned(), fields)
         };
+        // Without guidance the networks work on one row.
+        let scales = [2.0, 1.0].map(|scale| trial(("cfg_scale", scale.into())));
         let names = voices.map_or_else(Vec::new, |voices| voices.names().unwrap_or_default());
         let own = names.into_iter().filter(|name| {
             let kept = voices.and_then(|voices| read_kept(voices, name).ok());
             kept.is_some_and(|kept| kept.model == SpeechModel::name(self))
         });
-        std::iter::once(None).chain(own.map(Some)).map(trial).collect()
+        scales.into_iter().chain(own.map(|name| trial(("voice", name.into())))).collect()
     }
 
     fn prepare(
@@ -273,7 +282,9 @@ impl SpeechModel for Dia2 {
             }
             None => {
                 let speakers = read_all(speakers, notices)?;
-                check_length(&speakers, &streams)?;
+                if !snapshot {
+                    check_length(&first, &speakers, &streams)?;
+                }
                 Source::Recorded { speakers, snapshot }
             }
         };
@@ -294,8 +305,7 @@ impl SpeechModel for Dia2 {
             let why = "a voice of this model is made of `speaker_1`, and there is none";
             return Err(Error::Conflict(why.to_owned()));
         }
-        check_length(&speakers, &streams(self)?)?;
-        check_memory(self, engine, Chunks::default())?;
+        check_memory(self, engine)?;
         Ok(Box::new(Recordings { model: self, speakers }))
     }
 }
@@ -313,8 +323,16 @@ impl PreparedVoice for Recordings<'_> {
     }
 }
 
-/// Refuses recordings that leave no room, before they are encoded.
-pub(super) fn check_length(speakers: &[Speaker], streams: &Streams) -> Result<(), Error> {
+/// Refuses recordings that leave no room, before they are encoded. Those of a request that says where to cut
+/// are not refused, nor are those before a snapshot: both are cut before they are encoded.
+pub(super) fn check_length(
+    request: &Request,
+    speakers: &[Speaker],
+    streams: &Streams,
+) -> Result<(), Error> {
+    if request.max_prefix_duration.is_some() {
+        return Ok(());
+    }
     let seconds: f64 = speakers.iter().map(|speaker| speaker.sound.seconds()).sum();
     let frames = (seconds * streams.frame_rate) as usize;
     let most = streams.most_steps.saturating_sub(1);
@@ -345,13 +363,13 @@ impl Scripts<'_> {
             Source::Recorded { speakers, snapshot: false } => Voices::Recorded(speakers),
             Source::Kept(kept) => Voices::Kept(kept),
         };
-        Task { request, voices, resampling: Resampling::default(), chunks: options.chunks }
+        Task { request, voices, resampling: Resampling::default(), options }
     }
 }
 
 impl Prepared for Scripts<'_> {
-    fn check_memory(&self, engine: Engine, options: Options) -> Result<(), Error> {
-        check_memory(self.model, engine, options.chunks)
+    fn check_memory(&self, engine: Engine, _: Options) -> Result<(), Error> {
+        check_memory(self.model, engine)
     }
 
     fn speak(
@@ -364,6 +382,7 @@ impl Prepared for Scripts<'_> {
     ) -> Result<Vec<Notice>, Error> {
         let mut all = Vec::new();
         for (index, request) in self.requests.iter().enumerate() {
+            let options = Options { since: options.since.filter(|_| index == 0), ..options };
             let task = self.task(request, options);
             let mut samples = |samples: &[f32]| sink.samples(samples);
             // Text arrives for the first script only.

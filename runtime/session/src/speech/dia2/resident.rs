@@ -1,8 +1,10 @@
 //! Dia2 with networks and voices that stay in memory.
 
+mod noting;
+
 use std::{cell::RefCell, rc::Rc, sync::Arc};
 
-use acestep_engine::{Engine, Error, Lent, Notice, Observe};
+use acestep_engine::{Engine, Error, Event, Lent, Notice, Observe};
 use acestep_import::Dia2;
 use acestep_model::{Backend, Place, speech::dia2::Checkpoint};
 use acestep_speech::{
@@ -21,17 +23,32 @@ use super::{
         recent::Recent,
         resident::{Arriving, Ready, SpeechOn, VOICES},
     },
-    Speaker, Words, check_memory, encoded,
+    Speaker, Words, check_memory, cut, encoded, most_prefix,
     prepare::{self, Given, Read},
-    run,
+    run::{Text, run},
 };
 use crate::SessionError;
+use noting::Noting;
 
-/// Recordings by their files and words, and for a snapshot the number of rows of its runs.
+/// The most files whose SHA-256 is remembered.
+const SUMS: usize = 64;
+
+/// A state of voices.
 #[derive(Debug, Clone, PartialEq)]
 struct Key {
-    speakers: Vec<(Seen, Vec<Word>)>,
+    voices: Voices,
+    /// For a snapshot, the number of rows of its runs.
     rows: Option<usize>,
+}
+
+/// The source of a state.
+#[derive(Debug, Clone, PartialEq)]
+enum Voices {
+    /// The file of a kept voice.
+    Kept(Seen),
+    /// The SHA-256 and the words of each recording, and the most frames of them, if they are cut. The same
+    /// recording may be sent again, as another file.
+    Recorded(Vec<([u8; 32], Vec<Word>)>, Option<usize>),
 }
 
 /// The state of a voice.
@@ -43,11 +60,20 @@ enum Heard<B: Backend> {
     Snapshot(Rc<Snapshot<B>>),
 }
 
+/// The state of a voice, and the notices of its making, which are about each text that it speaks.
+#[derive(Clone)]
+struct Known<B: Backend> {
+    heard: Heard<B>,
+    notices: Vec<Notice>,
+}
+
 /// A model with its networks.
 pub(in super::super) struct Resident<B: Backend> {
     model: Arc<Dia2>,
     networks: Networks<'static, B>,
-    voices: RefCell<Recent<Key, Heard<B>>>,
+    voices: RefCell<Recent<Key, Known<B>>>,
+    /// The SHA-256 of files.
+    sums: RefCell<Recent<Seen, [u8; 32]>>,
 }
 
 impl<B: Backend> Resident<B> {
@@ -60,7 +86,84 @@ impl<B: Backend> Resident<B> {
         let model = Arc::new(model);
         let checkpoint = model.clone() as Arc<dyn Checkpoint<B>>;
         let networks = Networks::of(Lent::Shared(checkpoint), place);
-        Ok(Self { model, networks, voices: RefCell::new(Recent::new(VOICES.0, VOICES.1)) })
+        let voices = RefCell::new(Recent::new(VOICES.0, VOICES.1));
+        let sums = RefCell::new(Recent::new(SUMS, u64::MAX));
+        Ok(Self { model, networks, voices, sums })
+    }
+
+    /// Returns the SHA-256 of a file, which is not read again if it is as it was.
+    fn sum(&self, seen: Seen) -> Result<[u8; 32], Error> {
+        let known = self.sums.borrow_mut().get(&seen);
+        if let Some(sum) = known {
+            return Ok(sum);
+        }
+        let sum = seen.sum()?;
+        self.sums.borrow_mut().put(seen, 0, sum);
+        Ok(sum)
+    }
+
+    /// Reads the files of a request, and checks it.
+    fn turn(&self, wanted: Wanted<'_>, notices: &mut Vec<Notice>) -> Result<Turn<'_, B>, Error> {
+        let Wanted { texts, fields, seed, voices, lines } = wanted;
+        let Read { first, speakers: given, snapshot, voice } = prepare::read(fields, &self.model)?;
+        let streams = streams(&*self.model)?;
+        let requests = prepare::requests(&first, texts, seed);
+        prepare::check_scripts(&requests, &streams, &self.model)?;
+        let mut turn = Turn {
+            on: self,
+            requests,
+            name: voice.clone(),
+            source: Source::Recorded(Vec::new()),
+            key: None,
+            is_kept: true,
+            notices: Vec::new(),
+            most: most_prefix(&first, &streams),
+            lines,
+        };
+        let Some(request) = turn.requests.first() else { return Ok(turn) };
+        let rows = match snapshot || voice.is_some() {
+            true => Some(Plan::new(request, Speakers::Kept, 0, &*self.model)?.guidance.rows()),
+            false => None,
+        };
+        if let Some(name) = voice {
+            let path = voices.ok_or(SessionError::NoVoices)?.existing(&name)?;
+            // Looked at before it is read: a file that is written meanwhile is another one.
+            turn.key = Some(Key { voices: Voices::Kept(Seen::of(&path)?), rows });
+            if turn.known().is_none() {
+                turn.source = Source::Kept(Box::new(KeptSnapshot::read(&path)?));
+            }
+            return Ok(turn);
+        }
+        if given.is_empty() {
+            return Ok(turn);
+        }
+        let (mut files, mut recorded) = (Vec::new(), Vec::new());
+        for Given { sound, words } in given {
+            let seen = Seen::of(&sound)?;
+            let sum = self.sum(seen.clone())?;
+            let words = words.read(&sound)?;
+            recorded.push((sum, words.clone()));
+            files.push((sound, seen, words));
+        }
+        let is_cut = rows.is_some() || first.max_prefix_duration.is_some();
+        let voices = Voices::Recorded(recorded, is_cut.then_some(turn.most));
+        turn.key = Some(Key { voices, rows });
+        if turn.known().is_none() {
+            let mut speakers = Vec::new();
+            for (sound, seen, words) in files {
+                speakers.push(Speaker::of(&sound, Words::List(words), &mut turn.notices)?);
+                // The file was looked at before its sum was taken. If it is still the same, the sum is that of
+                // this sound.
+                turn.is_kept &= seen.is_unchanged()?;
+            }
+            notices.extend_from_slice(&turn.notices);
+            match is_cut {
+                true => speakers = cut(&speakers, turn.most, &streams),
+                false => prepare::check_length(&first, &speakers, &streams)?,
+            }
+            turn.source = Source::Recorded(speakers);
+        }
+        Ok(turn)
     }
 }
 
@@ -79,50 +182,7 @@ impl<B: Backend> SpeechOn<B> for Resident<B> {
         wanted: Wanted<'_>,
         notices: &mut Vec<Notice>,
     ) -> Result<Box<dyn Ready + '_>, Error> {
-        let Wanted { texts, fields, seed, voices, lines } = wanted;
-        let Read { first, speakers: given, snapshot, voice } = prepare::read(fields, &self.model)?;
-        let streams = streams(&*self.model)?;
-        let requests = prepare::requests(&first, texts, seed);
-        prepare::check_scripts(&requests, &streams, &self.model)?;
-        let source = Source::Recorded(Vec::new());
-        let name = voice.clone();
-        let mut turn = Turn { on: self, requests, name, source, key: None, lines };
-        let Some(request) = turn.requests.first() else { return Ok(Box::new(turn)) };
-        let rows = match snapshot || voice.is_some() {
-            true => Some(Plan::new(request, Speakers::Kept, 0, &*self.model)?.guidance.rows()),
-            false => None,
-        };
-        if let Some(name) = voice {
-            let path = voices.ok_or(SessionError::NoVoices)?.existing(&name)?;
-            // Looked at before it is read: a file that is written meanwhile is another one.
-            turn.key = Some(Key { speakers: vec![(Seen::of(&path)?, Vec::new())], rows });
-            if turn.known().is_none() {
-                turn.source = Source::Kept(Box::new(KeptSnapshot::read(&path)?));
-            }
-            return Ok(Box::new(turn));
-        }
-        if given.is_empty() {
-            return Ok(Box::new(turn));
-        }
-        let mut files = Vec::new();
-        let mut key = Key { speakers: Vec::new(), rows };
-        for Given { sound, words } in given {
-            // Looked at before it is read: a file that is written meanwhile is another one.
-            let seen = Seen::of(&sound)?;
-            let words = words.read(&sound)?;
-            key.speakers.push((seen, words.clone()));
-            files.push((sound, words));
-        }
-        turn.key = Some(key);
-        if turn.known().is_none() {
-            let mut speakers = Vec::new();
-            for (sound, words) in files {
-                speakers.push(Speaker::of(&sound, Words::List(words), notices)?);
-            }
-            prepare::check_length(&speakers, &streams)?;
-            turn.source = Source::Recorded(speakers);
-        }
-        Ok(Box::new(turn))
+        Ok(Box::new(self.turn(wanted, notices)?))
     }
 }
 
@@ -142,21 +202,30 @@ struct Turn<'a, B: Backend> {
     source: Source,
     /// The files of the voices; none for voices of the model.
     key: Option<Key>,
+    /// False if a file changed while it was read: its state does not belong to the key.
+    is_kept: bool,
+    /// The notices of reading the files.
+    notices: Vec<Notice>,
+    /// The most frames of recordings, if they are cut.
+    most: usize,
     lines: bool,
 }
 
 impl<B: Backend> Turn<'_, B> {
-    fn known(&self) -> Option<Heard<B>> {
+    fn known(&self) -> Option<Known<B>> {
         self.on.voices.borrow_mut().get(self.key.as_ref()?)
     }
 
     /// Returns the state of the voices; none for voices of the model.
     fn heard(&self, observe: &dyn Observe) -> Result<Option<Heard<B>>, Error> {
         let Some(key) = &self.key else { return Ok(None) };
-        if let Some(heard) = self.known() {
+        if let Some(Known { heard, notices }) = self.known() {
+            notices.into_iter().for_each(|notice| observe.event(Event::Noticed(notice)));
             return Ok(Some(heard));
         }
         let networks = &self.on.networks;
+        let noting = Noting::after(self.notices.clone(), observe);
+        let observe = &noting;
         let (bytes, heard) = match (&self.source, key.rows) {
             (Source::Kept(kept), Some(rows)) => {
                 let snapshot = kept.snapshot(rows, networks, observe)?;
@@ -164,7 +233,7 @@ impl<B: Backend> Turn<'_, B> {
             }
             (Source::Recorded(speakers), Some(rows)) => {
                 let recordings = encoded(speakers, Resampling::default(), networks, observe)?;
-                let snapshot = Snapshot::new(&recordings, rows, networks, observe)?;
+                let snapshot = Snapshot::within(self.most, &recordings, rows, networks, observe)?;
                 (snapshot.bytes(networks), Heard::Snapshot(Rc::new(snapshot)))
             }
             (Source::Recorded(speakers), None) => {
@@ -175,14 +244,17 @@ impl<B: Backend> Turn<'_, B> {
             }
             (Source::Kept(_), None) => unreachable!("a kept voice has a state"),
         };
-        self.on.voices.borrow_mut().put(key.clone(), bytes, heard.clone());
+        if self.is_kept {
+            let known = Known { heard: heard.clone(), notices: noting.notices() };
+            self.on.voices.borrow_mut().put(key.clone(), bytes, known);
+        }
         Ok(Some(heard))
     }
 }
 
 impl<B: Backend> Ready for Turn<'_, B> {
-    fn check_memory(&self, engine: Engine, options: Options) -> Result<(), Error> {
-        check_memory(&self.on.model, engine, options.chunks)
+    fn check_memory(&self, engine: Engine, _: Options) -> Result<(), Error> {
+        check_memory(&self.on.model, engine)
     }
 
     fn decided(&self) -> Fields {
@@ -224,10 +296,11 @@ impl<B: Backend> Ready for Turn<'_, B> {
                 Some(Heard::Snapshot(snapshot)) => (Speakers::Kept, Some(&**snapshot)),
             };
             let plan = Plan::new(request, speakers, 0, model)?;
-            let chunks = (options.chunks, more.take());
+            let text = Text { first: &request.script, more: more.take() };
             let mut samples = |samples: &[f32]| sink.samples(samples);
+            let options = Options { since: options.since.filter(|_| index == 0), ..options };
             let (mut notices, dialogue) =
-                run(plan, snapshot, networks, chunks, observe, &mut samples)?;
+                run(plan, snapshot, networks, (options, text), observe, &mut samples)?;
             notices.extend(dialogue.left());
             all.extend(notices.iter().map(|notice| of_line(notice, index, self.lines)));
             sink.done(index, dialogue.spoken)?;
@@ -235,3 +308,6 @@ impl<B: Backend> Ready for Turn<'_, B> {
         Ok(all)
     }
 }
+
+#[cfg(test)]
+mod tests;

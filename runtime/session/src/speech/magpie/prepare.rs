@@ -11,7 +11,10 @@ use acestep_import::{Layout, MAGPIE_MODELS, Magpie};
 use acestep_model::speech::magpie::Files;
 use acestep_speech::{
     Options, Voices,
-    magpie::{FIELDS, OpenJTalk, Pinyin, Plan, Request, Tokenizers, Tools, Word, tokenizers},
+    magpie::{
+        FIELDS, OpenJTalk, Pinyin, Plan, Request, Tokenizers, Tools, USUAL_LANGUAGE, Word,
+        tokenizers,
+    },
 };
 use serde_json::Value;
 
@@ -38,10 +41,8 @@ pub(in super::super) fn find(
     layout: &Layout,
 ) -> Option<Result<Speaker, Error>> {
     let choice = choice?;
-    let is_name = |name: &str| name.eq_ignore_ascii_case(choice);
-    let mut models = MAGPIE_MODELS.iter();
-    let is_one = models.any(|model| is_name(model.name) || is_name(model.directory))
-        || Magpie::is_at(Path::new(choice));
+    let is_one = MAGPIE_MODELS.iter().any(|model| model.is_called(choice))
+        || layout.place_called(choice).is_some_and(|place| Magpie::is_at(&place));
     is_one.then(|| {
         let codec = text(fields, "codec")?;
         let given = text(fields, "open_jtalk_dict")?.map(PathBuf::from);
@@ -207,6 +208,10 @@ impl SpeechModel for Speaker {
 
     fn languages(&self) -> Vec<String> {
         self.tokenizers().map(Tokenizers::languages).unwrap_or_default()
+    }
+
+    fn default_language(&self) -> Option<&'static str> {
+        Some(USUAL_LANGUAGE)
     }
 
     fn at_once(&self, _engine: Engine) -> usize {

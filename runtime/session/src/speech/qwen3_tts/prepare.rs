@@ -69,17 +69,27 @@ pub(super) fn read(mut fields: Fields, model: &Qwen3Tts) -> Result<Read, Error> 
     Ok(Read { first, recording })
 }
 
-/// Returns a request for each text; `voice` is a voice of the model itself.
+/// Returns a request for each text. A kept voice speaks its own language if the request names none.
 pub(super) fn requests(
     first: &Request,
-    voice: Option<String>,
+    voice: &Voice,
     texts: Vec<String>,
     seed: u64,
+    model: &Qwen3Tts,
 ) -> Vec<Request> {
+    // Only a voice of the model itself has a name there.
+    let name = first.voice.clone().filter(|_| !voice.is_recording());
+    // A model without the language speaks without the state of the voice, which is said.
+    let is_known = |language: &&str| {
+        model.config().talker_config.languages().any(|(own, _)| own == language.to_lowercase())
+    };
+    let own = voice.language().filter(is_known).map(str::to_owned);
+    let language = first.language.clone().or(own);
     let request = |(text, index): (String, u64)| Request {
         text,
         seed: Some(seed.wrapping_add(index)),
-        voice: voice.clone(),
+        voice: name.clone(),
+        language: language.clone(),
         ..first.clone()
     };
     texts.into_iter().zip(0..).map(request).collect()
@@ -154,8 +164,8 @@ impl SpeechModel for Qwen3Tts {
     }
 
     fn languages(&self) -> Vec<String> {
-        let ids = self.config().talker_config.codec_language_id.keys();
-        std::iter::once("auto".to_owned()).chain(ids.cloned()).collect()
+        let own = self.config().talker_config.languages().map(|(name, _)| name.to_owned());
+        std::iter::once("auto".to_owned()).chain(own).collect()
     }
 
     fn at_once(&self, engine: Engine) -> usize {
@@ -222,8 +232,7 @@ impl SpeechModel for Qwen3Tts {
                 (None, None) => Voice::Model,
             })
         })?;
-        let own = first.voice.clone().filter(|_| !voice.is_recording());
-        let requests = requests(&first, own, texts, seed);
+        let requests = requests(&first, &voice, texts, seed, self);
         let positions = most_positions(&requests, &voice, self)?;
         Ok(Box::new(Speaker { model: self, requests, voice, positions, lines }))
     }
@@ -245,7 +254,7 @@ impl SpeechModel for Qwen3Tts {
             let why = "a voice of this model is made of a `reference`, and there is none";
             return Err(Error::Conflict(why.to_owned()));
         };
-        let (recording, more) = audio::song(Path::new(&reference), LEAST_SECONDS)?;
+        let (recording, more) = audio::recording(Path::new(&reference), LEAST_SECONDS)?;
         notices.extend(more);
         check_recording(&recording)?;
         Ok(Box::new(Recording { model: self, request, recording, transcript }))
@@ -296,3 +305,6 @@ impl Prepared for Speaker<'_> {
         speak(speech, model, engine, observe, sink)
     }
 }
+
+#[cfg(test)]
+mod tests;

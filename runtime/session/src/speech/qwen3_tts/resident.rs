@@ -98,8 +98,7 @@ impl<B: Backend> SpeechOn<B> for Resident<B> {
         let Read { first, recording } = prepare::read(fields, &self.model)?;
         let (voice, key) = self.voice(recording, first.voice.as_deref(), voices, notices)?;
         let name = first.voice.clone();
-        let own = name.clone().filter(|_| !voice.is_recording());
-        let requests = prepare::requests(&first, own, texts, seed);
+        let requests = prepare::requests(&first, &voice, texts, seed, &self.model);
         let positions = prepare::most_positions(&requests, &voice, &self.model)?;
         Ok(Box::new(Turn { on: self, requests, name, voice, key, positions, lines }))
     }

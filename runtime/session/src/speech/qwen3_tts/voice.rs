@@ -38,8 +38,8 @@ pub fn find(
     layout: &Layout,
 ) -> Result<Qwen3Tts, Error> {
     let kept = voice.filter(|_| choice.is_none()).and_then(|name| {
-        let kept = KeptVoice::of(voices?, name).ok()?;
-        Qwen3Tts::find(Some(&kept.model), layout).ok()
+        let model = KeptVoice::model_at(&voices?.existing(name).ok()?)?;
+        Qwen3Tts::find(Some(&model), layout).ok()
     });
     match kept {
         Some(model) => Ok(model),
@@ -58,13 +58,13 @@ impl Voice {
     /// Reads the recording at `path`.
     ///
     /// # Errors
-    /// The errors of [`read::song`].
+    /// The errors of [`read::recording`].
     pub fn recording(
         path: &Path,
         transcript: Option<String>,
         notices: &mut Vec<Notice>,
     ) -> Result<Self, Error> {
-        let (audio, more) = read::song(path, LEAST_SECONDS)?;
+        let (audio, more) = read::recording(path, LEAST_SECONDS)?;
         notices.extend(more);
         Ok(Self::Recording(audio, transcript))
     }
@@ -90,6 +90,14 @@ impl Voice {
     /// True for the voice of a recording.
     pub fn is_recording(&self) -> bool {
         !matches!(self, Self::Model)
+    }
+
+    /// Returns the language of the state of a kept voice.
+    pub(super) fn language(&self) -> Option<&str> {
+        match self {
+            Self::Kept(kept) => Some(&kept.language),
+            Self::Model | Self::Recording(..) => None,
+        }
     }
 
     /// Returns the kept voice, if it is one.

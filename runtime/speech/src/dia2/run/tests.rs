@@ -227,7 +227,8 @@ fn a_recording_gives_the_text_of_the_reference() {
     }
 }
 
-/// Golden: runs.json, `server`: a voice, a rest of six steps, and two requests from one state.
+/// Golden: runs.json, `server`: a voice, a rest of six steps, and two requests from one state. Rows 12, 15 to 18
+/// and 24 to 29 of the server's table.
 #[test]
 fn requests_from_a_kept_state_take_the_steps_of_the_server() {
     let golden = &testing::json("runs.json")["server"];
@@ -240,6 +241,14 @@ fn requests_from_a_kept_state_take_the_steps_of_the_server() {
     let grid = streams.grid(streams.ids.audio_bos);
     let mut kept = RunState::fresh(0, 1, grid, machine, &streams);
     kept.read(&prefix, &streams, &quiet, &|_| Ok(())).expect("a voice");
+    // Row 16: the columns of 17 frames with delays of 8 and 10 have the delayed codes, and pad beside them.
+    let columns = kept.grid.columns();
+    assert_eq!((columns.len(), columns[7][0], columns[8][0], columns[9][1]), (27, 65, 0, 65));
+    assert_eq!((columns[24][0], columns[25][0], columns[26][1]), (16, 65, 16));
+    // Row 12: columns that are not written are read as bos.
+    assert_eq!((kept.grid.kept(3, 27), kept.grid.inputs(27, 64)), (64, vec![64; 8]));
+    // Row 15: the machine has begun the recording's words; requests have another one.
+    assert_eq!((kept.machine.transcript().len(), kept.machine.left()), (3, 0));
     kept.rest(&streams, &quiet).expect("a rest");
     assert_eq!(kept.step, count(&golden["snapshot_start_step"]));
     assert_eq!(kept.networks, count(&golden["kv_length"]));
@@ -253,6 +262,8 @@ fn requests_from_a_kept_state_take_the_steps_of_the_server() {
         let mut run =
             Run::new(state, (frames, usize::MAX), chooser(1.0), streams.clone(), &networks);
         let chunks = request["chunks"].as_array().expect("chunks");
+        // Row 25: the first step is that of the state; row 24: the first word comes with it, without padding.
+        assert_eq!(run.start(), 23);
         let (mut next, mut sent) = (run.start(), Vec::new());
         for expected in request["steps"].as_array().expect("steps") {
             let Step { step, text, .. } = run.advance().expect("no error").expect("a step");

@@ -15,6 +15,8 @@ const END: u32 = CODES as u32 + 1;
 #[derive(Default)]
 struct Fake {
     stacks: VecDeque<[u32; 4]>,
+    /// The stacks of the local transformer, if they are others.
+    drawn: VecDeque<[u32; 4]>,
     /// The position with the most attention in each step.
     attention: VecDeque<usize>,
     length: usize,
@@ -67,6 +69,7 @@ impl Network for Fake {
         let at = self.attention.pop_front().unwrap_or(1);
         attention[at] = 1.0;
         let logits = self.stack.iter().flat_map(|&code| one_hot(code)).collect();
+        self.stack = self.drawn.pop_front().unwrap_or(self.stack);
         Ok(Step { logits: vec![logits], attention: vec![attention] })
     }
 
@@ -80,7 +83,8 @@ fn settings() -> Settings {
     Settings {
         guidance: None,
         sampling: Sampling { temperature: 0.0, top_k: 3 },
-        prior: Some(align::Settings { lookahead: 5, epsilon: 0.1, wraps: false }),
+        prior: align::Settings { lookahead: 5, epsilon: 0.1, wraps: false },
+        has_prior: true,
         start_prior_after: 0,
         is_tracking: false,
         end: EndRule { of: Of::Any, with_drawn: true },
@@ -168,6 +172,50 @@ fn tracking_forbids_the_end_while_text_is_left() {
     let tracked = Settings { is_tracking: true, most_frames: 4, ..settings() };
     let (steps, _) = run(Fake { stacks, ..Fake::default() }, &[30], tracked);
     assert_eq!(kept(&steps), [[0; 2]; 4]);
+}
+
+/// The end in one of two codebooks ends nothing in these rules, and the codec has no such code.
+#[test]
+fn a_frame_with_an_end_that_the_rule_does_not_see_is_cut_and_said() {
+    let rule = |of, with_drawn| Settings { end: EndRule { of, with_drawn }, ..settings() };
+    for (stacks, rule, frames) in [
+        ([[0, 1, 2, 3], [3, 2, END, 0]], rule(Of::All, true), 3),
+        ([[0, 1, 2, 3], [3, END, 1, 0]], rule(Of::First, true), 2),
+        // The second frame is an end, and the first one is half an end.
+        ([[0, 1, 2, 3], [END, 2, END, END]], rule(Of::All, true), 2),
+    ] {
+        let network = Fake { stacks: stacks.into(), ..Fake::default() };
+        let (steps, _) = run(network, &[9], rule);
+        assert_eq!((kept(&steps).len(), steps[1].ended), (frames, Some(ChunkEnd::HalfEnd)));
+        assert!(kept(&steps).iter().flatten().all(|&code| code < CODES as u32));
+    }
+    // A whole end before half an end is an end.
+    let stacks = [[END, END, END, 1]].into();
+    let (steps, _) = run(Fake { stacks, ..Fake::default() }, &[9], rule(Of::All, true));
+    assert_eq!((kept(&steps).len(), steps[0].ended), (0, Some(ChunkEnd::Finished)));
+}
+
+/// The likeliest codes say nothing, and the drawn ones do not count.
+#[test]
+fn an_end_that_was_only_drawn_is_cut_if_drawn_codes_do_not_count() {
+    let own = Settings { end: EndRule { of: Of::Any, with_drawn: false }, ..settings() };
+    let drawn = [[0, 1, 2, 3], [1, END, 0, 0]].into();
+    let (steps, _) = run(Fake { stacks: [[0; 4]; 2].into(), drawn, ..Fake::default() }, &[9], own);
+    assert_eq!(kept(&steps), [[0, 1], [2, 3]]);
+    assert_eq!(steps[1].ended, Some(ChunkEnd::HalfEnd));
+}
+
+/// The reference makes the prior of a later chunk with or without the flag, and replaces it only with it.
+#[test]
+fn without_a_prior_a_later_chunk_keeps_that_of_its_first_step() {
+    let stacks = [[END; 4], [0; 4], [1; 4], [END; 4]].into();
+    let without = Settings { has_prior: false, most_frames: 40, ..settings() };
+    let (_, frames) = run(Fake { stacks, ..Fake::default() }, &[30, 25], without);
+    let priors = &frames.network().priors;
+    assert_eq!((priors.len(), &priors[0]), (4, &None));
+    let first = priors[1].as_ref().expect("a prior");
+    assert!((first[0] - 0.01).abs() < 1e-6 && first[20..22] == [0.5, 1.0], "{first:?}");
+    assert!(priors[2..].iter().all(|prior| *prior == priors[1]));
 }
 
 #[test]

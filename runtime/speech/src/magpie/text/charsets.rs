@@ -36,20 +36,32 @@ pub(super) fn tokens(config: &TokenizerConfig) -> Result<Vec<String>, MagpieErro
         Some(2) => [COMMON, own_marks],
         version => return bad("punct_version", version),
     };
-    let apostrophe = if config.apostrophe { "'" } else { "" };
+    let apostrophe = if config.has_apostrophe() { "'" } else { "" };
     let marks = if config.punct { marks } else { ["", ""] };
     let all = [" "].into_iter().chain(latin).chain([apostrophe]).chain(marks);
     let end = ["<pad>", "<oov>"];
     Ok(all.flat_map(symbols).chain(end).map(str::to_owned).collect())
 }
 
-/// Returns the tokens of Japanese kana with pitch; the space is the first one.
-pub(super) fn kana(config: &TokenizerConfig, marks: &[&str]) -> Vec<String> {
+/// Returns the tokens of Japanese kana with pitch; the space is the first one. The prefix of letters
+/// changes nothing in the reference.
+///
+/// # Errors
+/// [`MagpieError::Setting`] for letters that are not in upper case: `JapaneseKatakanaAccentG2p` has those
+/// of lower case by default.
+pub(super) fn kana(config: &TokenizerConfig, marks: &[&str]) -> Result<Vec<String>, MagpieError> {
+    let bad = |key: &str, why: String| Err(MagpieError::bad_setting(key.to_owned(), why));
+    let Some(g2p) = &config.g2p else { return bad("g2p", "there is none".to_owned()) };
+    g2p.check_class("JapaneseKatakanaAccentG2p")?;
+    let case = g2p.ascii_letter_case.as_deref().unwrap_or("lower");
+    if case != "upper" {
+        return bad("g2p.ascii_letter_case", format!("it is `{case}`, only `upper` is supported"));
+    }
     let kana = ('ァ'..='ヶ').filter(|c| !matches!(c, 'ヰ' | 'ヱ')).map(String::from);
-    let apostrophe = if config.apostrophe { "'" } else { "" };
+    let apostrophe = if config.has_apostrophe() { "'" } else { "" };
     let first = [" ", "01"].into_iter().flat_map(symbols).map(str::to_owned);
     let letters = ["ー", UPPER, apostrophe].into_iter().flat_map(symbols);
     let marks = marks.iter().copied().filter(|_| config.punct);
     let rest = letters.chain(marks).chain(["<pad>", "<oov>"]).map(str::to_owned);
-    first.chain(kana).chain(rest).collect()
+    Ok(first.chain(kana).chain(rest).collect())
 }

@@ -25,11 +25,11 @@ pub(super) struct TokenizerConfig {
     pub target: String,
     #[serde(default = "yes")]
     pub punct: bool,
-    #[serde(default = "yes")]
-    pub apostrophe: bool,
+    /// `None` if the file leaves it to the class.
+    pub apostrophe: Option<bool>,
     #[serde(default)]
     pub pad_with_space: bool,
-    pub add_blank_at: Option<Value>,
+    #[serde(default = "english")]
     pub locale: Option<String>,
     pub locale_specific_punct: Option<bool>,
     pub charset_version: Option<u32>,
@@ -41,15 +41,29 @@ pub(super) struct TokenizerConfig {
     pub vocabulary: Option<String>,
     /// Number of ids of a tokenizer that the file does not have: see [`ABSENT`].
     pub size: Option<u32>,
+    #[serde(flatten)]
+    others: Map<String, Value>,
 }
+
+/// Keys that change the tokens or the text, and that no released file has.
+const UNSUPPORTED: [&str; 6] = [
+    "add_blank_at",
+    "chars",
+    "fixed_vocab",
+    "non_default_punct_list",
+    "silence",
+    "text_preprocessing_func",
+];
 
 /// The class of a tokenizer of which a file has only the number of ids.
 pub(super) const ABSENT: &str = "absent";
 
-/// Settings of the conversion from letters to phonemes.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
+/// Settings of the conversion from letters to phonemes. A key that classes have different defaults for is
+/// `None` if it is absent.
+#[derive(Debug, Clone, Deserialize)]
 pub(super) struct G2pConfig {
+    #[serde(rename = "_target_")]
+    target: Option<String>,
     pub phoneme_dict: Option<String>,
     /// File of the dictionary after the reference read it: `word TAB symbol symbol`, with the case of
     /// the words changed and one pronunciation each. GGUF files have it in place of `phoneme_dict`.
@@ -58,18 +72,24 @@ pub(super) struct G2pConfig {
     /// `None` is a null in the file, which the reference takes for false.
     #[serde(default = "some_yes")]
     pub ignore_ambiguous_words: Option<bool>,
+    #[serde(default)]
     pub use_chars: bool,
     #[serde(default = "some_yes")]
     pub use_stresses: Option<bool>,
     pub phoneme_probability: Option<f64>,
     pub grapheme_case: Option<String>,
+    #[serde(default)]
     pub grapheme_prefix: String,
+    #[serde(default = "english")]
     pub locale: Option<String>,
-    pub phoneme_prefix: String,
+    #[serde(default = "mark")]
+    phoneme_prefix: Option<String>,
     pub phoneme_case: Option<String>,
-    pub tone_prefix: Option<String>,
-    pub ascii_letter_prefix: String,
+    #[serde(default = "mark")]
+    tone_prefix: Option<String>,
+    ascii_letter_prefix: Option<String>,
     pub ascii_letter_case: Option<String>,
+    pub word_segmenter: Option<String>,
 }
 
 fn yes() -> bool {
@@ -80,10 +100,48 @@ fn some_yes() -> Option<bool> {
     Some(true)
 }
 
+/// The locale of a file that names none. A null is no locale.
+fn english() -> Option<String> {
+    Some("en-US".to_owned())
+}
+
+/// The prefix of phonemes and tones of a file that names none. A null is an empty one.
+fn mark() -> Option<String> {
+    Some("#".to_owned())
+}
+
 impl G2pConfig {
     /// True if letters are symbols too. A probability of phonemes alone implies it.
     pub(super) fn has_letters(&self) -> bool {
         self.use_chars || self.phoneme_probability.is_some()
+    }
+
+    /// The prefix of phonemes. Those of a dictionary that was read before have it already.
+    pub(super) fn phoneme_prefix(&self) -> &str {
+        let own = self.phoneme_prefix.as_deref().unwrap_or_default();
+        if self.parsed_phoneme_dict.is_some() { "" } else { own }
+    }
+
+    /// The prefix of tones.
+    pub(super) fn tone_prefix(&self) -> &str {
+        self.tone_prefix.as_deref().unwrap_or_default()
+    }
+
+    /// The prefix of Latin letters.
+    pub(super) fn ascii_letter_prefix(&self) -> &str {
+        self.ascii_letter_prefix.as_deref().unwrap_or_default()
+    }
+
+    /// Checks that the class of the conversion is `expected`, if the file names one.
+    pub(super) fn check_class(&self, expected: &str) -> Result<(), MagpieError> {
+        let own = self.target.as_deref().and_then(|target| target.rsplit('.').next());
+        match own.filter(|own| *own != expected) {
+            None => Ok(()),
+            Some(other) => {
+                let why = format!("the class `{other}` is not supported, only `{expected}`");
+                Err(MagpieError::bad_setting("g2p._target_".to_owned(), why))
+            }
+        }
     }
 }
 
@@ -92,8 +150,9 @@ impl TokenizerConfig {
     pub(super) fn read(name: &str, value: &Value, version: &Version) -> Result<Self, MagpieError> {
         let bad = |why: String| MagpieError::bad_setting(format!("text_tokenizers.{name}"), why);
         let mut config = Self::deserialize(value).map_err(|error| bad(error.to_string()))?;
-        if config.add_blank_at.as_ref().is_some_and(|value| !value.is_null()) {
-            return Err(bad("`add_blank_at` is not supported".to_owned()));
+        let is_set = |key: &&&str| config.others.get(**key).is_some_and(|value| !value.is_null());
+        if let Some(key) = UNSUPPORTED.iter().find(is_set) {
+            return Err(bad(format!("`{key}` is not supported")));
         }
         match config.class() {
             "ArabicCharsTokenizer" | "HindiCharsTokenizer" => {
@@ -106,6 +165,11 @@ impl TokenizerConfig {
             _ => {}
         }
         Ok(config)
+    }
+
+    /// True if the apostrophe is a token. `IPATokenizer` alone has none by default.
+    pub(super) fn has_apostrophe(&self) -> bool {
+        self.apostrophe.unwrap_or(self.class() != "IPATokenizer")
     }
 
     /// The class of the reference, without its module.

@@ -21,14 +21,15 @@ pub(super) enum Case {
 }
 
 impl Case {
-    pub(super) fn read(name: Option<&str>) -> Result<Self, MagpieError> {
+    /// Reads the value `name` of the setting `key`.
+    pub(super) fn read(key: &str, name: &str) -> Result<Self, MagpieError> {
         match name {
-            None | Some("upper") => Ok(Self::Upper),
-            Some("lower") => Ok(Self::Lower),
-            Some("mixed") => Ok(Self::Mixed),
-            Some(other) => {
+            "upper" => Ok(Self::Upper),
+            "lower" => Ok(Self::Lower),
+            "mixed" => Ok(Self::Mixed),
+            other => {
                 let why = format!("`{other}` is not `upper`, `lower` or `mixed`");
-                Err(MagpieError::bad_setting("grapheme_case".to_owned(), why))
+                Err(MagpieError::bad_setting(key.to_owned(), why))
             }
         }
     }

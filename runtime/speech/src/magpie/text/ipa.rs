@@ -42,14 +42,22 @@ impl Ipa {
             MagpieError::bad_setting("g2p".to_owned(), why)
         };
         let g2p = config.g2p.as_ref().ok_or_else(absent)?;
+        g2p.check_class("IpaG2p")?;
+        if g2p.locale != config.locale {
+            let [own, other] =
+                [&g2p.locale, &config.locale].map(|locale| locale.as_deref().unwrap_or("null"));
+            let why = format!("it is `{own}`, but `locale` is `{other}`");
+            return Err(MagpieError::bad_setting("g2p.locale".to_owned(), why));
+        }
         let file = g2p.parsed_phoneme_dict.as_ref().or(g2p.phoneme_dict.as_ref());
-        let case = Case::read(g2p.grapheme_case.as_deref())?;
+        let case = g2p.grapheme_case.as_deref().unwrap_or("upper");
+        let case = Case::read("g2p.grapheme_case", case)?;
         let heteronyms = match &g2p.heteronyms {
             Some(file) => dictionary::heteronyms(&artefact(file)?, case),
             None => HashSet::new(),
         };
         Ok(Self {
-            is_english: g2p.locale.as_deref().unwrap_or("en-US") == "en-US",
+            is_english: g2p.locale.as_deref() == Some("en-US"),
             reading: Reading { case, has_stresses: g2p.use_stresses.unwrap_or(false) },
             prefix: g2p.grapheme_prefix.clone(),
             skips_ambiguous: g2p.ignore_ambiguous_words.unwrap_or(false),
@@ -65,11 +73,11 @@ impl Ipa {
         let has_letters = config.g2p.as_ref().is_some_and(G2pConfig::has_letters);
         let prefix = has_letters.then_some(&*self.prefix);
         let mut set = dictionary::symbols(&self.source, self.reading, prefix)?;
-        set.extend(config.apostrophe.then(|| "'".to_owned()));
+        set.extend(config.has_apostrophe().then(|| "'".to_owned()));
         if config.punct {
             let own = config.locale_specific_punct.unwrap_or(true);
-            let locale = config.locale.as_deref().unwrap_or("en-US");
-            set.extend(punctuation(own.then_some(locale))?.into_iter().map(str::to_owned));
+            let locale = config.locale.as_deref().filter(|_| own);
+            set.extend(punctuation(locale)?.into_iter().map(str::to_owned));
         }
         Ok(set.into_iter().chain([" ", "<pad>", "<oov>"].map(str::to_owned)).collect())
     }

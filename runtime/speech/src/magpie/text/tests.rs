@@ -1,5 +1,7 @@
 //! Goldens of `tests/goldens/magpie/logic`: NeMo's own tokenizers on tiny dictionaries.
 
+mod defaults;
+
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
@@ -379,7 +381,10 @@ fn a_vocabulary_in_the_file_counts_and_not_the_dictionary() {
         let config = serde_json::json!({
             "text_tokenizers": { "mandarin_phoneme": {
                 "_target_": "ChinesePhonemesTokenizer", "vocabulary": "v",
-                "g2p": { "parsed_phoneme_dict": "d", "tone_prefix": "#" },
+                "g2p": {
+                    "parsed_phoneme_dict": "d", "tone_prefix": "#", "ascii_letter_case": "upper",
+                    "word_segmenter": "jieba",
+                },
             } },
         });
         let own = written(config, &[("v", &tokens), ("d", dictionary)]).expect("tokenizers");

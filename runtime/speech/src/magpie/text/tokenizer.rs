@@ -78,7 +78,7 @@ impl Tokenizer {
                 (Kind::Mandarin(mandarin), tokens)
             }
             "JapanesePhonemeTokenizer" => {
-                (Kind::Japanese, charsets::kana(config, &punctuation(Some("ja-JP"))?))
+                (Kind::Japanese, charsets::kana(config, &punctuation(Some("ja-JP"))?)?)
             }
             other => {
                 let why = format!("tokenizers of the class `{other}` are not supported");

@@ -4,7 +4,8 @@ use acestep_engine::{Audio, Unobserved};
 use acestep_model::Backend;
 use acestep_speech::{
     Word,
-    dia2::{Networks, Recording, Resampling, SAMPLE_RATE, pcm16},
+    dia2::{Networks, Recording, Resampling, SAMPLE_RATE},
+    pcm16,
 };
 use anyhow::Result;
 

@@ -7,8 +7,9 @@ use acestep_speech::{
     Chunks,
     dia2::{
         Chooser, Guidance, Made, Networks, Plan, Prefix, Request, Run, RunState, Sampling,
-        Snapshot, Speakers, Speaking, pcm16, reader, sanitised, streams,
+        Snapshot, Speakers, Speaking, reader, sanitised, streams,
     },
+    pcm16,
 };
 use anyhow::Result;
 

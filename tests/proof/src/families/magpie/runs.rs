@@ -70,7 +70,7 @@ pub(super) fn plan(note: &Value, ids: Option<Vec<u32>>, model: &Magpie) -> Resul
     }
     request.ids = ids;
     let mut plan = Plan::new(&request, 0, model, &tokenizers(model)?, Tools::default())?;
-    plan.settings.prior.iter_mut().for_each(|prior| prior.wraps = true);
+    plan.settings.prior.wraps = true;
     Ok(plan)
 }
 

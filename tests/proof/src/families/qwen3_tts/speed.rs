@@ -192,7 +192,8 @@ impl Sizes {
         Config::from_json(&config).context("the released configuration cannot be read")
     }
 
-    fn values(self) -> Value {
+    /// [`Self::config`] as JSON.
+    pub(super) fn values(self) -> Value {
         let (wide, inner, size) = match self {
             Self::B06 => (1024, 3072, "0b6"),
             Self::B17 => (2048, 6144, "1b7"),
@@ -216,6 +217,7 @@ impl Sizes {
             layers(wide, inner, 28),
             json!({
                 "vocab_size": 3072, "text_vocab_size": 151_936, "text_hidden_size": 2048,
+                "max_position_embeddings": 32_768,
                 "codec_pad_id": 2148, "codec_bos_id": 2149, "codec_eos_token_id": 2150,
                 "codec_think_id": 2154, "codec_nothink_id": 2155, "codec_think_bos_id": 2156,
                 "codec_think_eos_id": 2157, "codec_language_id": {}, "spk_id": {},
@@ -232,7 +234,13 @@ impl Sizes {
 
 /// Returns the released configuration of the codec.
 pub(super) fn codec_config() -> Result<codec::Config> {
-    let config = json!({
+    codec::Config::from_json(&codec_values().to_string())
+        .context("the released configuration cannot be read")
+}
+
+/// [`codec_config`] as JSON.
+pub(super) fn codec_values() -> Value {
+    json!({
         "encoder_valid_num_quantizers": 16, "input_sample_rate": 24_000,
         "output_sample_rate": 24_000, "encode_downsample_rate": 1920,
         "decode_upsample_rate": 1920,
@@ -255,9 +263,7 @@ pub(super) fn codec_config() -> Result<codec::Config> {
             "hidden_act": "gelu", "attention_bias": false,
             "vector_quantization_hidden_dimension": 256,
         },
-    });
-    codec::Config::from_json(&config.to_string())
-        .context("the released configuration cannot be read")
+    })
 }
 
 #[cfg(test)]

@@ -16,13 +16,16 @@ use acestep_model::{
 use anyhow::Result;
 use burn::tensor::{Int, Tensor, TensorData};
 use serde::Serialize;
-use sysinfo::{Pid, ProcessRefreshKind, ProcessesToUpdate, System};
 
 use super::{
     agreement::likeliest,
     speed::{BEFORE, FRAMES_PER_SECOND, Sizes, codec_config},
 };
 use crate::Host;
+
+mod memory;
+
+use memory::{Memory, Moments, memory};
 
 /// Frames of one speech: 20 s.
 const LENGTH: usize = 250;
@@ -65,30 +68,13 @@ pub struct Distribution {
     pub max: f64,
 }
 
-/// Resident memory of the process in bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Memory {
-    /// After the first chunk, with all weights.
-    pub model: u64,
-    /// The most after a chunk.
-    pub peak: u64,
-    /// After the last chunk.
-    pub last: u64,
-}
-
 impl Stress {
     /// Returns a few lines for the terminal.
     pub fn text(&self) -> String {
         let Self { preset, dtype, elapsed, frames, frames_per_second, real_time_factor, memory } =
             self;
         let Distribution { mean, p50, p95, p99, max } = real_time_factor;
-        let gigabytes = |bytes: u64| bytes as f64 / 1e9;
-        let memory = memory.map_or(String::new(), |Memory { model, peak, last }| {
-            let (model, peak, last) = (gigabytes(model), gigabytes(peak), gigabytes(last));
-            format!(
-                "memory {model:.2} GB with the weights, at most {peak:.2}, {last:.2} at the end\n"
-            )
-        });
+        let memory = memory.as_ref().map_or(String::new(), Memory::text);
         format!(
             "{preset} in {dtype}: {frames} frames in {elapsed:.0} s, {frames_per_second:.2} a second\n\
              real-time factor mean {mean:.2}, median {p50:.2}, 95 % {p95:.2}, 99 % {p99:.2}, \
@@ -130,6 +116,7 @@ impl BackendWork for Work<'_> {
         let model = memory();
         let (start, mut told) = (Instant::now(), Instant::now());
         let (mut factors, mut peak, mut last) = (Vec::new(), model, model);
+        let mut moments = Moments::new(length);
         while start.elapsed() < length {
             if host.is_cancelled() {
                 // What was measured until then is a result too.
@@ -141,6 +128,7 @@ impl BackendWork for Work<'_> {
             factors.push(begin.elapsed().as_secs_f64() * FRAMES_PER_SECOND / CHUNK as f64);
             last = memory();
             peak = peak.max(last);
+            moments.add(start.elapsed(), last);
             if told.elapsed() >= LINE {
                 told = Instant::now();
                 let (seconds, factor) = (start.elapsed().as_secs(), distribution(&factors).p50);
@@ -149,7 +137,11 @@ impl BackendWork for Work<'_> {
             }
         }
         let (elapsed, frames) = (start.elapsed().as_secs_f64(), factors.len() * CHUNK);
-        let of = |model, peak, last| Some(Memory { model: model?, peak: peak?, last: last? });
+        let over_time = moments.kept;
+        let memory = match (model, peak, last) {
+            (Some(model), Some(peak), Some(last)) => Some(Memory { model, peak, last, over_time }),
+            _ => None,
+        };
         Ok(Stress {
             preset,
             dtype: dtype::name(place.dtype).to_owned(),
@@ -157,7 +149,7 @@ impl BackendWork for Work<'_> {
             frames,
             frames_per_second: frames as f64 / elapsed,
             real_time_factor: distribution(&factors),
-            memory: of(model, peak, last),
+            memory,
         })
     }
 }
@@ -238,15 +230,6 @@ impl<B: Backend> Speaker<B> {
     }
 }
 
-/// Returns the resident memory of this process.
-fn memory() -> Option<u64> {
-    let pid = Pid::from_u32(std::process::id());
-    let mut system = System::new();
-    let only = ProcessesToUpdate::Some(&[pid]);
-    system.refresh_processes_specifics(only, false, ProcessRefreshKind::nothing().with_memory());
-    Some(system.process(pid)?.memory())
-}
-
 /// Returns the distribution of `values`; zeros if there are none.
 fn distribution(values: &[f64]) -> Distribution {
     let mut sorted = values.to_vec();
@@ -271,10 +254,5 @@ mod tests {
         assert_eq!((mean, p50, p95, p99, max), (50.5, 50.0, 95.0, 99.0, 100.0));
         assert_eq!(distribution(&[3.0]).p99, 3.0);
         assert_eq!(distribution(&[]).max, 0.0);
-    }
-
-    #[test]
-    fn this_process_has_memory() {
-        assert!(memory().is_none_or(|bytes| bytes > 1 << 20));
     }
 }

@@ -1,7 +1,9 @@
 //! Prompts as token ids and as rows.
+//!
+//! Ids of the released vocabulary need its files, which a user passes.
 
 use acestep_import::Qwen3Tts;
-use acestep_model::speech::qwen3_tts::Files;
+use acestep_model::{Tokenizer, speech::qwen3_tts::Files};
 use acestep_speech::qwen3_tts::{
     Plan, Request,
     prompt::{Codec, Row},
@@ -9,10 +11,10 @@ use acestep_speech::qwen3_tts::{
 use anyhow::Result;
 use serde_json::{Value, json};
 
-use super::{SpeechModels, runs};
+use super::{SpeechModels, runs, vocabulary};
 use crate::{families::Of, golden::page::Page};
 
-/// Texts in their templates as ids of the tiny vocabulary.
+/// Texts in their templates as ids of the tiny vocabulary, and of the released one.
 pub(super) fn ids(page: Page<'_>, content: &Value, models: &SpeechModels) -> Result<()> {
     let model = match models.any() {
         Ok(model) => model,
@@ -24,25 +26,39 @@ pub(super) fn ids(page: Page<'_>, content: &Value, models: &SpeechModels) -> Res
     let tokenizer = model.tokenizer().map_err(acestep_engine::Error::Checkpoint)?;
     let local = Qwen3Tts::open(model.path())?.with_fix_mistral_regex(true);
     let fixed = local.tokenizer().map_err(acestep_engine::Error::Checkpoint)?;
-    let entries = |section: &str| content[section].as_array().cloned().unwrap_or_default();
-    for (index, entry) in entries("tiny").iter().enumerate() {
+    section(page, content, "tiny", [tokenizer, fixed]);
+    let full = content["full"].as_array().map_or(0, Vec::len);
+    if full == 0 {
+        return Ok(());
+    }
+    match vocabulary::released(models, model)? {
+        Ok([own, fixed]) => section(page, content, "full", [&own, &fixed]),
+        Err(why) => (0..full).for_each(|index| page.skip(format!("full.{index}"), why)),
+    }
+    Ok(())
+}
+
+/// The texts of a section as ids: of Qwen's own way to split texts, and of upstream's other one.
+fn section(page: Page<'_>, content: &Value, name: &str, [own, fixed]: [&dyn Tokenizer; 2]) {
+    for (index, entry) in content[name].as_array().into_iter().flatten().enumerate() {
+        let case = format!("{name}.{index}");
         let kind = entry["kind"].as_str().unwrap_or("text");
         let (Some(template), Some(text)) =
             (content["strings"][kind].as_str(), entry["text"].as_str())
         else {
-            page.unknown(format!("tiny.{index}"));
+            page.unknown(case);
             continue;
         };
         let text = template.replace(&format!("{{{kind}}}"), text);
-        page.equal(format!("tiny.{index}"), &json!(tokenizer.encode(&text)), &entry["ids"]);
-        // Stored only where it differs.
-        let local = entry.get("local").unwrap_or(&entry["ids"]);
-        page.equal(format!("tiny.{index}.local"), &json!(fixed.encode(&text)), local);
+        page.equal(case.clone(), &json!(own.encode(&text)), &entry["ids"]);
+        // Stored only where it differs, and of the released vocabulary only for plain texts.
+        let local = match entry.get("local") {
+            None if name == "full" && entry.get("kind").is_some() => continue,
+            None => &entry["ids"],
+            Some(local) => local,
+        };
+        page.equal(format!("{case}.local"), &json!(fixed.encode(&text)), local);
     }
-    for index in 0..entries("full").len() {
-        page.skip(format!("full.{index}"), "it needs the released vocabulary");
-    }
-    Ok(())
 }
 
 /// The rows of every stored run.

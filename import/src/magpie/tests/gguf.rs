@@ -1,0 +1,421 @@
+//! The tiny model of `written` as GGUF files of both ports, whole and damaged.
+
+use std::{fs, path::Path};
+
+use acestep_model::{
+    Place,
+    speech::{
+        magpie::{Checkpoint as _, Files as _},
+        nanocodec,
+    },
+};
+use burn::tensor::{Int, Tensor, TensorData};
+use burn_flex::Flex;
+
+use super::{Error, Magpie, Stored, codec_tensors, model_tensors, opened};
+use crate::families::magpie::Spelling;
+
+/// The types of tensors.
+const F32: u32 = 0;
+const I8: u32 = 24;
+
+/// (Name, shape, type, bytes).
+type Tensors = Vec<(String, Vec<usize>, u32, Vec<u8>)>;
+
+/// The values of a header, by their keys.
+#[derive(Default, Clone)]
+struct Header(Vec<(String, Vec<u8>)>);
+
+fn text(text: &str) -> Vec<u8> {
+    [&(text.len() as u64).to_le_bytes(), text.as_bytes()].concat()
+}
+
+impl Header {
+    fn add(&mut self, key: &str, kind: u32, value: &[u8]) {
+        self.0.push((key.to_owned(), [&kind.to_le_bytes(), value].concat()));
+    }
+
+    fn numbers(&mut self, values: &[(&str, u32)]) {
+        values.iter().for_each(|(key, number)| self.add(key, 4, &number.to_le_bytes()));
+    }
+
+    fn floats(&mut self, values: &[(&str, f32)]) {
+        values.iter().for_each(|(key, number)| self.add(key, 6, &number.to_le_bytes()));
+    }
+
+    fn flags(&mut self, values: &[(&str, bool)]) {
+        values.iter().for_each(|&(key, flag)| self.add(key, 7, &[u8::from(flag)]));
+    }
+
+    fn texts(&mut self, values: &[(&str, &str)]) {
+        values.iter().for_each(|(key, value)| self.add(key, 8, &text(value)));
+    }
+
+    fn lists(&mut self, values: &[(&str, &[u32])]) {
+        for (key, list) in values {
+            let numbers: Vec<u8> = list.iter().flat_map(|number| number.to_le_bytes()).collect();
+            self.list(key, 4, list.len(), &numbers);
+        }
+    }
+
+    fn lists_of_texts(&mut self, values: &[(&str, &[&str])]) {
+        for (key, list) in values {
+            let texts: Vec<u8> = list.iter().flat_map(|one| text(one)).collect();
+            self.list(key, 8, list.len(), &texts);
+        }
+    }
+
+    fn list(&mut self, key: &str, kind: u32, count: usize, items: &[u8]) {
+        let count = (count as u64).to_le_bytes();
+        self.add(key, 9, &[&kind.to_le_bytes()[..], &count, items].concat());
+    }
+
+    /// The bytes of a file with this header.
+    fn file(&self, tensors: &Tensors) -> Vec<u8> {
+        let mut bytes = b"GGUF\x03\0\0\0".to_vec();
+        bytes.extend((tensors.len() as u64).to_le_bytes());
+        bytes.extend((self.0.len() as u64).to_le_bytes());
+        self.0.iter().for_each(|(key, value)| bytes.extend([text(key), value.clone()].concat()));
+        let mut data = Vec::new();
+        for (name, shape, kind, own) in tensors {
+            bytes.extend(text(name));
+            bytes.extend((shape.len() as u32).to_le_bytes());
+            shape.iter().rev().for_each(|&size| bytes.extend((size as u64).to_le_bytes()));
+            bytes.extend(kind.to_le_bytes());
+            bytes.extend((data.len() as u64).to_le_bytes());
+            data.extend(own);
+            data.resize(data.len().next_multiple_of(32), 0);
+        }
+        bytes.resize(bytes.len().next_multiple_of(32), 0);
+        bytes.extend(data);
+        bytes
+    }
+}
+
+/// The tensors of the model that a converter keeps.
+fn of_model() -> Tensors {
+    let is_kept = |name: &String| {
+        let constants = ["_baked_embedding_T", "_baked_embedding_D", "baked_context_embedding_len"];
+        !constants.contains(&name.as_str()) && !name.ends_with("causal_mask")
+    };
+    let all = model_tensors().into_iter().filter(|(name, _)| is_kept(name));
+    all.map(|(name, (shape, bytes, _))| (name, shape, F32, bytes)).collect()
+}
+
+fn values(bytes: &[u8]) -> Vec<f32> {
+    bytes.as_chunks().0.iter().map(|&of| f32::from_le_bytes(of)).collect()
+}
+
+/// The tensors of the codec without weight norm: `g v / |v|`.
+fn of_codec(spelling: Spelling) -> Tensors {
+    let stored: Stored = codec_tensors();
+    let mut all = Tensors::new();
+    for (name, (shape, bytes, _)) in &stored {
+        if !name.starts_with("audio_decoder.") {
+            continue;
+        }
+        let conv = name.strip_suffix(".parametrizations.weight.original0");
+        if let Some(conv) = conv {
+            let (shape, of_v, _) = &stored[&format!("{conv}.parametrizations.weight.original1")];
+            let (g, v) = (values(bytes), values(of_v));
+            let rows = v.chunks(v.len() / shape[0]).zip(g);
+            let folded = rows.flat_map(|(row, g)| {
+                let norm = row.iter().map(|x| x * x).sum::<f32>().sqrt();
+                row.iter().flat_map(move |x| (g * x / norm).to_le_bytes()).collect::<Vec<_>>()
+            });
+            let name = spelling.of(&format!("{conv}.weight"));
+            all.push((name, shape.clone(), F32, folded.collect()));
+        } else if !name.ends_with("original1") {
+            all.push((spelling.of(name), shape.clone(), F32, bytes.clone()));
+        }
+    }
+    all
+}
+
+/// The model and the codec in two files.
+pub(super) fn pair() -> [Vec<u8>; 2] {
+    let mut header = Header::default();
+    header.texts(&[
+        ("general.architecture", "magpie"),
+        ("magpie.tokenizer.vocab", "a\nb\n \n<pad>\n<oov>"),
+        ("magpie.tokenizer.dict", "b\ta"),
+    ]);
+    header.numbers(&[
+        ("magpie.encoder_heads", 2),
+        ("magpie.decoder_sa_heads", 2),
+        ("magpie.decoder_xa_heads", 1),
+        ("magpie.num_codebooks", 2),
+        ("magpie.vocab_size_per_codebook", 13),
+        ("magpie.audio_bos_id", 5),
+        ("magpie.audio_eos_id", 6),
+        ("magpie.text_eos_id", 8),
+    ]);
+    let mut codec = Header::default();
+    codec.texts(&[("general.architecture", "nano-codec")]);
+    codec.numbers(&[
+        ("codec.sample_rate", 22_050),
+        ("codec.num_codebooks", 2),
+        ("codec.codebook_size", 5),
+        ("codec.hop_length", 2),
+    ]);
+    let mut tensors = of_codec(Spelling::Short);
+    for group in 0..2 {
+        for (list, value) in [("num_levels", 5.0_f32), ("dim_base_index", 1.0)] {
+            let name = format!("vq.fsqs.{group}.{list}");
+            tensors.push((name, vec![1, 1, 1], F32, value.to_le_bytes().into()));
+        }
+    }
+    [header.file(&of_model()), codec.file(&tensors)]
+}
+
+/// The header of a file with everything.
+fn header_of_whole() -> Header {
+    let mut header = Header::default();
+    let class = "nemo.collections.common.tokenizers.text_to_speech.tts_tokenizers.IPATokenizer";
+    header.texts(&[
+        ("general.architecture", "magpie-tts"),
+        ("magpie.model_type", "decoder_ce"),
+        ("magpie.activation", "gelu_tanh"),
+        ("magpie.sampling.eos_detection_method", "argmax_or_multinomial_any"),
+        ("magpie.codec.name", "codec"),
+        ("magpie.codec.dec.activation", "half_snake"),
+        ("magpie.codec.dec.output_activation", "clamp"),
+        ("magpie.codec.dec.pad_mode", "zeros"),
+        ("magpie.tokenizer.english_phoneme.target", class),
+    ]);
+    for stack in ["encoder", "decoder"] {
+        let key = |key: &str| format!("magpie.{stack}.{key}");
+        let kernel = if stack == "encoder" { 3 } else { 1 };
+        for (name, number) in [
+            ("n_layers", 1),
+            ("d_ffn", 6),
+            ("n_heads", 2),
+            ("kernel_size", kernel),
+            ("max_positions", 8),
+        ] {
+            header.numbers(&[(key(name).as_str(), number)]);
+        }
+        for name in ["is_causal", "apply_norm_out", "learnable_pos_emb"] {
+            header.flags(&[(key(name).as_str(), true)]);
+        }
+    }
+    header.numbers(&[
+        ("magpie.d_model", 4),
+        ("magpie.local_transformer.kernel_size", 1),
+        ("magpie.local_transformer.n_layers", 1),
+        ("magpie.local_transformer.n_heads", 1),
+        ("magpie.local_transformer.d_head", 2),
+        ("magpie.local_transformer.d_ffn", 8),
+        ("magpie.prior.sink_skip_threshold", 8),
+        ("magpie.prior.sink_penalty_threshold", 10),
+        ("magpie.prior.lookahead_window", 5),
+        ("magpie.prior.start_after_n_audio_steps", 0),
+        ("magpie.decoder.xattn.n_heads", 1),
+        ("magpie.decoder.xattn.d_head", 3),
+        ("magpie.decoder.xattn.d_memory", 4),
+        ("magpie.audio.frame_stacking_factor", 1),
+        ("magpie.audio.tokens_per_codebook", 13),
+        ("magpie.audio.bos_id", 5),
+        ("magpie.audio.eos_id", 6),
+        ("magpie.sampling.max_decoder_steps", 6),
+        ("magpie.sampling.topk", 5),
+        ("magpie.sampling.min_generated_frames", 0),
+        ("magpie.text.vocab_size", 9),
+        ("magpie.codec.sample_rate", 22_050),
+        ("magpie.codec.samples_per_frame", 2),
+        ("magpie.codec.latent_dim", 2),
+        ("magpie.codec.fsq.num_groups", 2),
+        ("magpie.codec.dec.base_channels", 4),
+        ("magpie.codec.dec.in_kernel_size", 7),
+        ("magpie.codec.dec.out_kernel_size", 3),
+        ("magpie.tokenizer.g2p.english_phoneme.entries", 1),
+    ]);
+    header.floats(&[
+        ("magpie.norm_eps", 1e-5),
+        ("magpie.sampling.argmax_temperature", 0.01),
+        ("magpie.sampling.temperature", 0.6),
+        ("magpie.sampling.cfg_scale", 2.5),
+        ("magpie.prior.epsilon", 0.1),
+        ("magpie.codec.dec.snake_eps", 1e-9),
+        ("magpie.codec.dec.lrelu_slope", 0.01),
+    ]);
+    header.flags(&[
+        ("magpie.local_transformer.apply_norm_out", false),
+        ("magpie.decoder.xattn.apply_norm_to_cond", true),
+        ("magpie.sampling.ignore_finished_sentence_tracking", true),
+        ("magpie.prior.apply", true),
+        ("magpie.codec.dec.causal", true),
+        ("magpie.codec.dec.grouped_upsample", true),
+    ]);
+    header.lists(&[
+        ("magpie.prior.apply_to_layers", &[0]),
+        ("magpie.prior.estimate_from_layers", &[0]),
+        ("magpie.speaker.indices", &[2, 0, 1]),
+        ("magpie.baked_context.lengths", &[2, 1, 2]),
+        ("magpie.tokenizer.sizes", &[7]),
+        ("magpie.tokenizer.offsets", &[0]),
+        ("magpie.codec.fsq.num_levels", &[5]),
+        ("magpie.codec.fsq.dim_base_index", &[1]),
+        ("magpie.codec.dec.up_sample_rates", &[2]),
+        ("magpie.codec.dec.up_kernel_sizes", &[4]),
+        ("magpie.codec.dec.resblock_kernel_sizes", &[3, 7, 11]),
+        ("magpie.codec.dec.resblock_dilation_sizes", &[1, 3, 5]),
+    ]);
+    header.lists_of_texts(&[
+        ("magpie.speaker.names", &["Cy", "Ann", "Bob"]),
+        ("magpie.tokenizer.names", &["english_phoneme"]),
+        ("magpie.tokenizer.tokens", &["!", "'", "a", "b", " ", "<pad>", "<oov>"]),
+        ("magpie.tokenizer.language_map.keys", &["en"]),
+        ("magpie.tokenizer.language_map.values", &["english_phoneme"]),
+    ]);
+    header
+}
+
+/// Model, codec and texts in one file.
+pub(super) fn whole() -> Vec<u8> {
+    let mut tensors = of_model();
+    for (name, shape, ..) in &mut tensors {
+        if name == "baked_context_embedding.weight" {
+            *shape = vec![3, 2, 4];
+        }
+    }
+    tensors.extend(of_codec(Spelling::Whole));
+    tensors.push(("g2p.english_phoneme.dict".to_owned(), vec![4], I8, b"b\ta\n".to_vec()));
+    header_of_whole().file(&tensors)
+}
+
+/// Opens and checks the model at `path`.
+fn checked(path: &Path) -> Result<Magpie, Error> {
+    let magpie = Magpie::open(path, None)?;
+    magpie.check::<Flex>(&Default::default())?;
+    Ok(magpie)
+}
+
+fn floats<const D: usize>(x: Tensor<Flex, D>) -> Vec<f32> {
+    x.into_data().to_vec().expect("f32")
+}
+
+/// The memory of a text, the rows of a voice and the sound of some codes.
+fn results(magpie: &Magpie) -> [Vec<f32>; 3] {
+    let place = Place::<Flex>::f32(Default::default());
+    let ints = |values: Vec<i32>, shape: [usize; 2]| {
+        Tensor::<Flex, 2, Int>::from_data(TensorData::new(values, shape), &place.device)
+    };
+    let encoder = magpie.encoder(&place).expect("an encoder");
+    let memory = encoder.forward(ints(vec![3, 0, 8], [1, 3]));
+    let voice = magpie.decoder(&place).expect("a decoder").context(2, &place.device);
+    magpie.local_transformer(&place).expect("a local transformer");
+    let codec = magpie.codec_decoder(&place).expect("a codec");
+    let mut state = nanocodec::DecoderState::default();
+    let sound = codec.forward(ints(vec![0, 3, 4, 1, 2, 2], [2, 3]), &mut state);
+    [floats(memory), floats(voice), floats(sound)]
+}
+
+#[test]
+fn the_files_of_both_ports_hold_the_model_of_the_archive() {
+    let archive = opened(&model_tensors(), &codec_tensors()).expect("an archive");
+    let [memory, voice, sound] = results(&archive);
+    let folder = tempfile::tempdir().expect("a folder");
+    let whole_file = folder.path().join("whole.gguf");
+    fs::write(&whole_file, whole()).expect("a file");
+    let pair_folder = folder.path().join("pair");
+    fs::create_dir(&pair_folder).expect("a folder");
+    for (name, bytes) in ["magpie-F32.gguf", "codec.gguf"].into_iter().zip(pair()) {
+        fs::write(pair_folder.join(name), bytes).expect("a file");
+    }
+    let found = [(whole_file, "whole"), (pair_folder, "magpie")].map(|(path, name)| {
+        let magpie = checked(&path).expect(name);
+        assert_eq!(magpie.name(), name);
+        magpie
+    });
+    let [whole, pair] = &found;
+    for magpie in &found {
+        let [own_memory, own_voice, own_sound] = results(magpie);
+        assert_eq!((&own_memory, &own_voice), (&memory, &voice), "{}", magpie.name());
+        assert_eq!(own_sound.len(), sound.len());
+        let pairs = own_sound.iter().zip(&sound);
+        assert!(pairs.into_iter().all(|(a, b)| (a - b).abs() < 1e-5), "{own_sound:?} {sound:?}");
+    }
+    assert!(sound.iter().any(|x| x.abs() > 1e-3), "{sound:?}");
+    let speakers = whole.texts().speakers().expect("names");
+    let names = ["Ann", "Bob", "Cy"].map(str::to_owned).into_iter().zip(0..);
+    assert_eq!(speakers, names.collect::<Vec<_>>());
+    assert_eq!(whole.texts().artefact("g2p.english_phoneme.dict").expect("a text"), b"b\ta\n");
+    assert_eq!(whole.sizes().context_lengths, [2, 1, 2]);
+    // The other port does not say that the second voice is shorter.
+    assert_eq!(pair.sizes().context_lengths, [2, 2, 2]);
+}
+
+/// Replaces the only `from` in a file by `to`, which is as long.
+fn damaged(file: &[u8], from: &str, to: &str) -> Vec<u8> {
+    let places = file.windows(from.len()).enumerate();
+    let places: Vec<_> = places.filter(|(_, own)| *own == from.as_bytes()).collect();
+    let [(at, _)] = places[..] else { panic!("{} of `{from}`", places.len()) };
+    assert_eq!(from.len(), to.len());
+    [&file[..at], to.as_bytes(), &file[at + to.len()..]].concat()
+}
+
+#[test]
+fn a_damaged_file_is_refused_by_name() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("magpie.gguf");
+    let whole = whole();
+    let refused = |bytes: &[u8], says: &[&str]| {
+        fs::write(&path, bytes).expect("a file");
+        let error = checked(&path).map(drop).expect_err("a damaged file").to_string();
+        assert!(error.contains("magpie.gguf"), "{error}");
+        says.iter().for_each(|part| assert!(error.contains(part), "{part}: {error}"));
+    };
+    for cut in [0, 3, 20, 100, whole.len() / 4, whole.len() / 2, whole.len() - 40] {
+        refused(&whole[..cut], &[]);
+    }
+    const CONV: &str = "codec.audio_decoder.post_conv.conv";
+    for (from, to, says) in [
+        ("final_proj.bias", "final_proj.bims", "`final_proj.bi"),
+        (&format!("{CONV}.bias"), &format!("{CONV}.bims"), &format!("`{CONV}.bi")),
+        ("magpie.audio.bos_id", "magpie.audio.bos_ix", "whole number `magpie.audio.bos_id`"),
+        ("magpie.prior.apply\u{7}", "magpie.prior.appli\u{7}", "flag `magpie.prior.apply`"),
+        ("half_snake", "halv_snake", ""),
+        ("magpie-tts", "magpie-txs", "architecture is `magpie-txs`"),
+    ] {
+        refused(&damaged(&whole, from, to), &[says]);
+    }
+    let changed = |change: &dyn Fn(&mut Header)| {
+        let mut header = header_of_whole();
+        change(&mut header);
+        header.file(&of_model())
+    };
+    let replaced = |key: &str, number: u32| {
+        changed(&|header: &mut Header| {
+            header.0.retain(|(own, _)| own != key);
+            header.numbers(&[(key, number)]);
+        })
+    };
+    refused(&replaced("magpie.text.vocab_size", 10), &["10 rows", "7 ids", "english_phoneme 7"]);
+    refused(&replaced("magpie.prior.sink_skip_threshold", 7), &["`magpie.prior.sink_skip_thr"]);
+    // The codec is missing.
+    refused(&changed(&|_| ()), &["codec.audio_decoder."]);
+}
+
+#[test]
+fn a_damaged_file_of_a_pair_is_refused_by_name() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let [model, codec] = pair();
+    let refused = |name: &str, bytes: &[u8], says: &str| {
+        for (own, bytes) in [("model.gguf", &model[..]), ("codec.gguf", &codec), (name, bytes)] {
+            fs::write(folder.path().join(own), bytes).expect("a file");
+        }
+        let error = checked(&folder.path().join("model.gguf")).map(drop);
+        let error = error.expect_err("a damaged file").to_string();
+        assert!(error.contains(name) && error.contains(says), "{says}: {error}");
+    };
+    refused("model.gguf", &model[..model.len() / 2], "");
+    refused("codec.gguf", &codec[..codec.len() / 2], "");
+    // The length of a name ends with a zero.
+    let renamed = damaged(&model, "\0text_embedding.weight", "\0text_embedding.weighs");
+    refused("model.gguf", &renamed, "no tensor `text_embedding.weight`");
+    let renamed = damaged(&codec, "dec.post.bias", "dec.post.bims");
+    refused("codec.gguf", &renamed, "`dec.post.bi");
+    let renamed = damaged(&model, "magpie.text_eos_id", "magpie.text_eos_ix");
+    refused("model.gguf", &renamed, "`magpie.text_eos_id`");
+}

@@ -1,0 +1,190 @@
+//! Voices that stay in memory, with the random model of the goldens.
+
+use std::{collections::VecDeque, path::Path};
+
+use acestep_engine::{
+    Audio, Device, Encoding, Existing, Format, Unobserved, on_engine, save_audio,
+};
+use acestep_import::Dia2Choice;
+use acestep_speech::Spoken;
+use burn::tensor::DType;
+
+use super::*;
+
+const ENGINE: Engine = Engine { device: Device::Cpu, dtype: DType::F32 };
+const MODEL: &str =
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/goldens/checkpoints_dia2/Dia2-tiny-alt");
+/// A rest of two frames, and no word.
+const BREAK: &str = "<break time=\"0.16s\"/> ";
+
+fn resident<B: Backend>(place: Place<B>) -> Resident<B> {
+    let model = Dia2::open(Path::new(MODEL), &Dia2Choice::default());
+    Resident::new(model.expect("the goldens are in the repository"), place).expect("its networks")
+}
+
+/// Writes a recording of so many frames of 80 ms.
+fn write(path: &Path, frames: usize) {
+    let sample = |i: usize| 0.4 * (i as f32 / 24_000.0 * 900.0).sin();
+    let samples = (0..frames * 1920).map(sample).collect();
+    let audio = Audio { channels: vec![samples], sample_rate: 24_000 };
+    save_audio(path, &audio, &Encoding::new(Format::Wav16), None, Existing::Replace)
+        .expect("a file");
+}
+
+/// A request with the recording at `path`.
+fn with(path: &Path, more: &Value) -> Wanted<'static> {
+    let mut fields = json!({
+        "speaker_1": path, "words_1": [{ "text": "hello", "start": 0.05, "end": 0.2 }],
+    });
+    for (field, value) in more.as_object().expect("an object") {
+        fields[field] = value.clone();
+    }
+    wanted("[S1] no", &fields)
+}
+
+fn wanted(text: &str, fields: &Value) -> Wanted<'static> {
+    let fields = fields.as_object().expect("an object").clone();
+    Wanted { texts: vec![text.to_owned()], fields, seed: 4, voices: None, lines: false }
+}
+
+/// Five frames are 0.4 s, and one more is encoded. The model has 64 steps.
+#[test]
+fn recordings_without_a_snapshot_are_cut_before_they_are_encoded() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let [short, long] = ["short.wav", "long.wav"].map(|name| folder.path().join(name));
+    write(&short, 10);
+    write(&long, 100);
+    let (short, long) = (&*short, &*long);
+    let frames = on_engine!(ENGINE,
+    for<'a>(short: &'a Path, long: &'a Path) -> Vec<usize>,
+    |place: B| {
+        let on = resident::<B>(place);
+        let refused = on.turn(with(long, &json!({})), &mut Vec::new()).err();
+        let refused = refused.expect("it is longer than the model").to_string();
+        assert!(refused.contains("100"), "{refused}");
+        let of = |(path, more): (&Path, Value)| {
+            let turn = on.turn(with(path, &more), &mut Vec::new()).expect("a good request");
+            let heard = turn.heard(&Unobserved).expect("a voice");
+            let Some(Heard::Recordings(recordings)) = heard else { panic!("recordings") };
+            recordings[0].frames.len()
+        };
+        let cut = |seconds: f64| json!({ "max_prefix_duration": seconds });
+        let all = [
+            (short, cut(0.4)),
+            (short, json!({})),
+            (short, cut(0.4)),
+            (short, cut(3600.0)),
+            (long, cut(3600.0)),
+        ];
+        all.into_iter().map(of).collect()
+    });
+    assert_eq!(frames.expect("a device"), [6, 10, 6, 10, 65]);
+}
+
+/// Collects notices.
+#[derive(Default)]
+struct Notices(RefCell<Vec<String>>);
+
+impl Observe for Notices {
+    fn event(&self, event: Event) {
+        if let Event::Noticed(notice) = event {
+            self.0.borrow_mut().push(notice.0);
+        }
+    }
+}
+
+#[test]
+fn row_14_each_text_of_a_voice_in_memory_has_the_notices_of_its_making() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("a.wav");
+    write(&path, 10);
+    let path = &*path;
+    let all = on_engine!(ENGINE,
+    for<'a>(path: &'a Path) -> Vec<(bool, Vec<String>)>,
+    |place: B| {
+        let on = resident::<B>(place);
+        let of = |()| {
+            let more = json!({ "snapshot": true, "max_prefix_duration": 0.4 });
+            let turn = on.turn(with(path, &more), &mut Vec::new()).expect("a good request");
+            let (was_known, notices) = (turn.has_voice(), Notices::default());
+            turn.load_voice(&notices).expect("a voice");
+            (was_known, notices.0.into_inner())
+        };
+        [(); 3].into_iter().map(of).collect()
+    });
+    let notice = "5 frames of the recordings are used: the rest is left out, with 0 words";
+    let notices = || vec![notice.to_owned()];
+    let expected = [(false, notices()), (true, notices()), (true, notices())];
+    assert_eq!(all.expect("a device"), expected);
+}
+
+#[test]
+fn the_state_of_a_file_that_changed_while_it_was_read_is_not_kept() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("a.wav");
+    write(&path, 10);
+    let path = &*path;
+    let known = on_engine!(ENGINE,
+    for<'a>(path: &'a Path) -> Vec<bool>,
+    |place: B| {
+        let on = resident::<B>(place);
+        let of = |is_kept: bool| {
+            let turn = on.turn(with(path, &json!({})), &mut Vec::new()).expect("a good request");
+            assert!(turn.is_kept, "nobody writes the file");
+            let turn = Turn { is_kept, ..turn };
+            let was_known = turn.has_voice();
+            assert!(turn.heard(&Unobserved).expect("a voice").is_some());
+            was_known
+        };
+        [false, false, true, true].into_iter().map(of).collect()
+    });
+    assert_eq!(known.expect("a device"), [false, false, false, true]);
+}
+
+struct Pieces(VecDeque<&'static str>);
+
+impl Arriving for Pieces {
+    fn more(&mut self, _: &dyn Observe) -> Result<Option<String>, Error> {
+        Ok(self.0.pop_front().map(str::to_owned))
+    }
+}
+
+struct Unheard;
+
+impl Sink for Unheard {
+    fn samples(&mut self, _: &[f32]) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn done(&mut self, _: usize, _: Spoken) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+/// With one step the run ends before it asks for the second piece.
+#[test]
+fn a_text_in_pieces_has_no_words_only_if_none_came_before_its_end() {
+    let all: &[(Option<&[&'static str]>, u32)] = &[
+        (Some(&["hello ", "there"]), 30),
+        (Some(&[" ", "hello"]), 30),
+        (Some(&["hello"]), 1),
+        (Some(&[]), 30),
+        (None, 30),
+    ];
+    let said = on_engine!(ENGINE,
+    for<'a>(all: &'a [(Option<&'a [&'static str]>, u32)]) -> Vec<bool>,
+    |place: B| {
+        let on = resident::<B>(place);
+        let of = |&(more, steps): &(Option<&[&'static str]>, u32)| {
+            let wanted = wanted(BREAK, &json!({ "max_steps": steps }));
+            let turn = on.turn(wanted, &mut Vec::new()).expect("a good request");
+            let mut pieces = more.map(|pieces| Pieces(pieces.iter().copied().collect()));
+            let more = pieces.as_mut().map(|pieces| pieces as &mut dyn Arriving);
+            let spoken = turn.speak(Options::default(), more, &Unobserved, &mut Unheard);
+            let notices = spoken.expect("speech");
+            notices.iter().any(|notice| notice.0 == "the script has no words")
+        };
+        all.iter().map(of).collect()
+    });
+    assert_eq!(said.expect("a device"), [false, false, false, true, true]);
+}

@@ -1,0 +1,142 @@
+//! Settings that a file leaves out, with the defaults of NeMo 3.0.0's classes: `IPATokenizer`, `IpaG2p`,
+//! `ChinesePhonemesTokenizer`, `ChineseG2p`, `JapanesePhonemeTokenizer`, `JapaneseKatakanaAccentG2p`.
+
+use serde_json::{Value, json};
+
+use super::*;
+
+/// The tokens of the only tokenizer, whose dictionary is `d`; or the error.
+fn tokens(tokenizer: Value, d: &str) -> Result<Vec<String>, MagpieError> {
+    let own = written(json!({ "text_tokenizers": { "own": tokenizer } }), &[("d", d)])?;
+    let (_, _, tokens) = own.tokens().next().expect("a tokenizer");
+    Ok(tokens.expect("a list").to_vec())
+}
+
+/// Asserts that a tokenizer is refused, and that the error names the setting.
+#[track_caller]
+fn assert_refused(tokenizer: Value, setting: &str, value: &str) {
+    let error = tokens(tokenizer, "a\tb\n").expect_err(setting);
+    let MagpieError::Setting { field, why } = &error else { panic!("{error}") };
+    assert_eq!(field, &format!("text_tokenizers.own.{setting}"));
+    assert!(why.contains(value), "{why}");
+}
+
+/// The tokenizer of Mandarin with these settings of its conversion, without marks.
+fn mandarin(g2p: Value) -> Value {
+    let mut own = json!({
+        "_target_": "ChinesePhonemesTokenizer", "punct": false,
+        "g2p": { "phoneme_dict": "d", "word_segmenter": "jieba" },
+    });
+    for (key, value) in g2p.as_object().expect("settings") {
+        own["g2p"][key] = value.clone();
+    }
+    own
+}
+
+#[test]
+fn mandarin_has_phonemes_in_upper_case_behind_a_mark_and_letters_in_lower_case() {
+    let of = |g2p: Value| tokens(mandarin(g2p), "Ni\tn i3x\n").expect("tokens").join("");
+    let letters: String = ('a'..='z').collect();
+    let upper: String = ('A'..='Z').collect();
+    let tones = "#1#2#3#4#5";
+    assert_eq!(of(json!({})), format!(" #I3X#N{tones}{letters}'<pad><oov>"));
+    let set = json!({ "phoneme_case": "lower", "phoneme_prefix": "+", "tone_prefix": "/" });
+    assert_eq!(of(set), format!(" +i3x+n/1/2/3/4/5{letters}'<pad><oov>"));
+    // A null is an empty prefix.
+    let empty = json!({
+        "phoneme_case": "mixed", "phoneme_prefix": null, "tone_prefix": null,
+        "ascii_letter_prefix": "_", "ascii_letter_case": "mixed",
+    });
+    let marked: String = format!("{upper}{letters}").chars().map(|c| format!("_{c}")).collect();
+    assert_eq!(of(empty), format!(" i3xn12345{marked}'<pad><oov>"));
+    assert_eq!(
+        of(json!({ "ascii_letter_case": "upper" })),
+        format!(" #I3X#N{tones}{upper}'<pad><oov>")
+    );
+}
+
+#[test]
+fn a_chinese_text_has_the_case_of_the_letters() {
+    let pinyin = Pinyin::read("你: nǐ").expect("a table");
+    for (case, symbols) in [("lower", "#N #3 a b"), ("upper", "#N #3 A B"), ("mixed", "#N #3 a B")]
+    {
+        let own = json!({ "text_tokenizers": {
+            "mandarin_phoneme": mandarin(json!({ "ascii_letter_case": case })),
+        } });
+        let own = written(own, &[("d", "ni\tn\n")]).expect("tokenizers");
+        let (_, _, tokens) = own.tokens().next().expect("a tokenizer");
+        let tokens = tokens.expect("a list");
+        let made = own.encode("zh", "你aB", with(&pinyin)).expect("ids");
+        let made: Vec<_> = made.ids.iter().map(|&id| &*tokens[id as usize]).collect();
+        assert_eq!(made.join(" "), symbols, "{case}");
+    }
+}
+
+#[test]
+fn settings_of_mandarin_that_are_not_supported_are_refused_by_their_keys() {
+    for (key, value, says) in [
+        ("word_segmenter", json!("pkuseg"), "pkuseg"),
+        ("word_segmenter", json!(null), "null"),
+        ("phoneme_case", json!("title"), "title"),
+        ("ascii_letter_case", json!("title"), "title"),
+        ("_target_", json!("nemo.JapaneseG2p"), "JapaneseG2p"),
+    ] {
+        assert_refused(mandarin(json!({ key: value })), &format!("g2p.{key}"), says);
+    }
+    let mut absent = mandarin(json!({}));
+    absent["g2p"].as_object_mut().expect("settings").remove("word_segmenter");
+    assert_refused(absent, "g2p.word_segmenter", "null");
+}
+
+/// Letters of lower case have as many tokens as those of upper case: the number of ids shows nothing.
+#[test]
+fn japanese_letters_that_are_not_in_upper_case_are_refused() {
+    let of = |g2p: Value| json!({ "_target_": "JapanesePhonemeTokenizer", "g2p": g2p });
+    for (g2p, says) in [
+        (json!({}), "lower"),
+        (json!({ "ascii_letter_case": "lower" }), "lower"),
+        (json!({ "ascii_letter_case": "mixed" }), "mixed"),
+    ] {
+        assert_refused(of(g2p), "g2p.ascii_letter_case", says);
+    }
+    let upper = json!({ "ascii_letter_case": "upper" });
+    let mut other = upper.clone();
+    other["_target_"] = json!("nemo.collections.tts.g2p.models.ja_jp_ipa.JapaneseG2p");
+    assert_refused(of(other), "g2p._target_", "`JapaneseG2p`");
+    assert_refused(json!({ "_target_": "JapanesePhonemeTokenizer" }), "g2p", "none");
+    // The tokens of the reference have no prefix, whatever the setting.
+    let mut marked = upper.clone();
+    marked["ascii_letter_prefix"] = json!("#");
+    let own = tokens(of(upper), "").expect("tokens");
+    assert_eq!(tokens(of(marked), "").expect("tokens"), own);
+    assert!(own.contains(&"A".to_owned()) && own.contains(&"'".to_owned()));
+}
+
+#[test]
+fn phonemes_of_words_have_an_apostrophe_only_if_the_file_says_so() {
+    let of = |more: Value| {
+        let mut own = json!({
+            "_target_": "IPATokenizer", "punct": false, "g2p": { "phoneme_dict": "d" },
+        });
+        own.as_object_mut().expect("settings").extend(more.as_object().cloned().expect("more"));
+        own
+    };
+    let own = |more| tokens(of(more), "a b\n").expect("tokens");
+    assert_eq!(own(json!({})), ["b", " ", "<pad>", "<oov>"]);
+    assert_eq!(own(json!({ "apostrophe": true })), ["'", "b", " ", "<pad>", "<oov>"]);
+    let arabic = json!({ "_target_": "ArabicCharsTokenizer", "punct": false });
+    assert!(tokens(arabic, "").expect("tokens").contains(&"'".to_owned()));
+    assert_refused(of(json!({ "locale": "es-ES" })), "g2p.locale", "`en-US`, but `locale`");
+    assert_refused(of(json!({ "locale": null })), "g2p.locale", "`null`");
+}
+
+/// Keys that would change the tokens, and that no released file has.
+#[test]
+fn other_vocabularies_are_refused() {
+    for key in ["chars", "fixed_vocab", "non_default_punct_list", "silence", "add_blank_at"] {
+        let own = |value: Value| json!({ "_target_": "ArabicCharsTokenizer", key: value });
+        let error = tokens(own(json!("x")), "").expect_err(key).to_string();
+        assert!(error.contains(&format!("`{key}` is not supported")), "{error}");
+        assert!(tokens(own(Value::Null), "").is_ok());
+    }
+}
