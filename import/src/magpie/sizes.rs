@@ -74,9 +74,10 @@ pub(super) fn sizes_of(
         if !model.tensors.has(name) {
             continue;
         }
-        let found = model.tensors.whole_numbers(name)?.unwrap_or_default();
-        if found != [expected as i64] {
-            let reason = format!("`{name}` is {found:?}, but its voices are {shape:?}");
+        let found = model.tensors.whole_numbers(name)?;
+        if found.as_deref() != Some(&[expected as i64]) {
+            let found = found.map_or("no whole number".to_owned(), |found| format!("{found:?}"));
+            let reason = format!("`{name}` is {found}, but its voices are {shape:?}");
             return Err(foreign(model, reason, released));
         }
         model.tensors.leave_out(name);

@@ -67,12 +67,20 @@ impl Guard {
 
     /// True if `pending`, frames after those that were added, end with a loop. So a loop is noticed before
     /// its sound is decoded.
-    pub fn is_loop(&self, pending: &[Vec<u32>]) -> bool {
-        let Some(code) = pending.last().and_then(|frame| frame.first()) else { return false };
-        let is_same = |frame: &&Vec<u32>| frame.first() == Some(code);
-        let same = pending.iter().rev().take_while(is_same).count();
-        let goes_on = same == pending.len() && self.code == Some(*code);
-        same + if goes_on { self.same } else { 0 } >= self.most_same
+    pub fn is_loop<'a>(
+        &self,
+        pending: impl IntoIterator<Item = &'a Vec<u32>, IntoIter: DoubleEndedIterator>,
+    ) -> bool {
+        let mut codes = pending.into_iter().rev().map(|frame| frame.first());
+        let Some(Some(code)) = codes.next() else { return false };
+        let mut same = 1;
+        for other in codes {
+            if other != Some(code) {
+                return same >= self.most_same;
+            }
+            same += 1;
+        }
+        same + if self.code == Some(*code) { self.same } else { 0 } >= self.most_same
     }
 
     /// Adds frames with their samples. Returns the first fault, and the number of frames up to it: what

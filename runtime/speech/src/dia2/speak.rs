@@ -299,8 +299,7 @@ impl<'a, 'n, B: Backend> Speaking<'a, 'n, B> {
     fn is_loop(&self) -> bool {
         let heard = self.chunk.get(self.unheard..).unwrap_or_default();
         let watched = heard.iter().enumerate().filter(|&(index, _)| self.is_watched(index));
-        let watched: Vec<Vec<u32>> = watched.map(|(_, frame)| frame.clone()).collect();
-        self.guard.is_loop(&watched)
+        self.guard.is_loop(watched.map(|(_, frame)| frame))
     }
 
     /// True if a fault is looked for in a frame of the chunk, the first one that is heard being 0. Breaks of
