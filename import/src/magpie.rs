@@ -12,6 +12,7 @@ use std::{
 
 use acestep_model::{
     Backend, CheckpointError, ConfigError, Place,
+    kernel::Precision,
     speech::{
         magpie::{Checkpoint, Config, Decoder, Encoder, Files, LocalTransformer, Sizes, TextFiles},
         nanocodec,
@@ -256,9 +257,13 @@ impl<B: Backend> Checkpoint<B> for Magpie {
         Ok(self.model.load(module, &names::local_transformer(), place, None)?)
     }
 
-    fn codec_decoder(&self, place: &Place<B>) -> Result<nanocodec::Decoder<B>, CheckpointError> {
+    fn codec_decoder(
+        &self,
+        place: &Place<B>,
+        precision: Precision,
+    ) -> Result<nanocodec::Decoder<B>, CheckpointError> {
         let module = nanocodec::Decoder::init(self.codec.config(), &place.device);
-        Ok(self.codec.load(module, &self.codec_names(), place, None)?.prepacked())
+        Ok(self.codec.load(module, &self.codec_names(), place, None)?.prepacked(precision))
     }
 }
 

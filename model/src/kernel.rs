@@ -27,6 +27,7 @@ mod cube;
 pub(crate) mod exact;
 #[cfg(feature = "cpu")]
 mod flex;
+mod fused_conv;
 mod geometry;
 mod gradient;
 mod layers;
@@ -46,13 +47,14 @@ pub use codes::{Map, code_tokens};
 pub use cube::variants;
 #[cfg(feature = "cpu")]
 pub use flex::level::{CpuLevel, NoSuchLevel, cpu_level, lower_cpu_level};
+pub use fused_conv::{Activation, FusedLayers, fused_conv1d};
 pub use geometry::ConvGeometry;
 pub use layers::{CachedLayer, CachingLayer, LayerWeights, NewTokens, cached_layers};
 pub use plain::{elu, gelu};
 pub use pointwise::{gelu_tanh, half_snake, layer_norm};
 pub use products::{gated_linear, linear_added};
 pub use residual::{Convolution, SnakeParams, UnitTensors, residual_units};
-pub use weight::{Packed, Packing, Weight, pack_filter, q8_from_words, quantize_q8};
+pub use weight::{Packed, Packing, Precision, Weight, pack_filter, q8_from_words, quantize_q8};
 
 use burn::tensor::{Bool, DType, Int, Tensor, TensorPrimitive, ops::FloatTensor};
 

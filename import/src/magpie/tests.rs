@@ -7,7 +7,7 @@ mod written;
 
 use std::io::Write as _;
 
-use acestep_model::speech::magpie::Files as _;
+use acestep_model::{kernel::Precision, speech::magpie::Files as _};
 use burn_flex::Flex;
 use zip::{CompressionMethod, ZipWriter, write::SimpleFileOptions};
 
@@ -48,7 +48,7 @@ fn a_model_and_its_codec_in_one_folder_are_read_in_place() {
     assert_eq!(voice, expected);
     magpie.encoder(&place).expect("an encoder");
     magpie.local_transformer(&place).expect("a local transformer");
-    magpie.codec_decoder(&place).expect("a codec");
+    magpie.codec_decoder(&place, Precision::Highest).expect("a codec");
 }
 
 #[test]

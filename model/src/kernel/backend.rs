@@ -6,8 +6,8 @@ use burn::tensor::{
 };
 
 use super::{
-    CachedLayer, ConvGeometry, Mask, NewTokens, Packed, Packing, Slot, SnakeParams, UnitTensors,
-    Visibility, primitive, reference, tensor,
+    CachedLayer, ConvGeometry, Convolution, FusedLayers, Mask, NewTokens, Packed, Packing, Slot,
+    SnakeParams, UnitTensors, Visibility, primitive, reference, tensor,
 };
 
 /// Burn's backend with this project's own operations.
@@ -99,6 +99,15 @@ pub trait Backend: burn::tensor::backend::Backend {
     fn rounded_as(x: FloatTensor<Self>, weights: DType) -> FloatTensor<Self> {
         let _ = weights;
         x
+    }
+
+    /// See [`fused_conv1d`](super::fused_conv1d).
+    fn fused_conv1d(
+        x: Tensor<Self, 3>,
+        conv: Convolution<Self>,
+        layers: FusedLayers<Self>,
+    ) -> Tensor<Self, 3> {
+        reference::fused_conv1d(x, conv, layers)
     }
 
     /// See [`residual_units`](super::residual_units).

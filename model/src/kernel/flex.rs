@@ -1,5 +1,6 @@
 //! CPU kernels on Flex, for operations that its generic implementation does slowly.
 
+mod activation;
 #[cfg(target_arch = "x86_64")]
 mod amx;
 mod attention;
@@ -33,7 +34,8 @@ use burn::tensor::{
 use burn_flex::{Flex, FlexTensor};
 
 use super::{
-    Backend, CachedLayer, ConvGeometry, NewTokens, Packed, Packing, Slot, Visibility,
+    Backend, CachedLayer, ConvGeometry, Convolution, FusedLayers, NewTokens, Packed, Packing, Slot,
+    Visibility,
     residual::{SnakeParams, UnitTensors},
 };
 use eight::Q8;
@@ -101,6 +103,14 @@ impl Backend for Flex {
 
     fn rounded_as(x: FloatTensor<Self>, weights: DType) -> FloatTensor<Self> {
         attention::rounded_as(x, weights)
+    }
+
+    fn fused_conv1d(
+        x: Tensor<Self, 3>,
+        conv: Convolution<Self>,
+        layers: FusedLayers<Self>,
+    ) -> Tensor<Self, 3> {
+        conv::fused_conv1d(x, conv, layers)
     }
 
     fn residual_units(

@@ -13,6 +13,7 @@ pub use super::{
     attention::reference as attention,
     cache::reference as cache_write,
     codes::reference as code_tokens,
+    fused_conv::reference as fused_conv1d,
     gradient::{
         ada_norm_gradients, add_gated_gradients, attention_gradients, filter_gradient,
         product_gradients, rms_norm_gradients, snake_gradients, swiglu_gradients,

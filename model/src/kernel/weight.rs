@@ -48,8 +48,28 @@ pub struct Packing {
     pub stride: usize,
     /// True for a transposed convolution.
     pub is_transposed: bool,
-    /// True if sums may have another order than with plain weights, which is faster on some CPUs.
-    pub in_any_order: bool,
+    /// The precision of the products and their sums.
+    pub precision: Precision,
+}
+
+/// The precision of a convolution with a packed filter, in the words of PyTorch's
+/// `set_float32_matmul_precision`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Precision {
+    /// The same as with plain weights, to the bit.
+    InOrder,
+    /// Sums may have another order than with plain weights, which is faster on some CPUs.
+    Highest,
+    /// A weight in f32, and its input, may also be the sum of two bf16, where that is faster. Of their 24 bits
+    /// this keeps 16.
+    High,
+}
+
+impl Precision {
+    /// Returns the precision of a network in f32 beside networks of this type.
+    pub fn beside(dtype: DType) -> Self {
+        if dtype == DType::F32 { Self::Highest } else { Self::High }
+    }
 }
 
 impl<B: Backend, const D: usize> From<Tensor<B, D>> for Weight<B, D> {

@@ -16,7 +16,7 @@ use burn::{
 use super::{WeightParam, random, random_weight};
 use crate::{
     Backend,
-    kernel::{self, ConvGeometry, Packing},
+    kernel::{self, ConvGeometry, Packing, Precision},
 };
 
 /// Convolution `[B, in, S] -> [B, out, S']`.
@@ -55,12 +55,17 @@ impl<B: Backend> Conv1d<B> {
     /// Returns it with prepacked weights, with sums in the order that is fastest, see
     /// [`kernel::pack_filter`].
     pub(crate) fn prepacked(self) -> Self {
+        self.prepacked_for(Precision::Highest)
+    }
+
+    /// [`Self::prepacked`] for this precision.
+    pub(crate) fn prepacked_for(self, precision: Precision) -> Self {
         let ConvGeometry { stride, dilation, groups, .. } = self.geometry;
         // The reference computes these, and it cannot read packed weights.
         if groups > 1 || stride > 1 && dilation > 1 {
             return self;
         }
-        let packing = Packing { stride, is_transposed: false, in_any_order: true };
+        let packing = Packing { stride, is_transposed: false, precision };
         Self { weight: self.weight.prepacked(packing), ..self }
     }
 
@@ -70,7 +75,7 @@ impl<B: Backend> Conv1d<B> {
         let ConvGeometry { stride, groups, .. } = self.geometry;
         let [.., taps] = self.weight.dims();
         assert_eq!((taps, stride, groups), (1, 1, 1), "a plain convolution of one tap");
-        let packing = Packing { stride, is_transposed: false, in_any_order: false };
+        let packing = Packing { stride, is_transposed: false, precision: Precision::InOrder };
         Self { weight: self.weight.prepacked(packing), ..self }
     }
 
@@ -155,7 +160,7 @@ impl<B: Backend> ConvTranspose1d<B> {
         if groups > 1 || dilation > 1 {
             return self;
         }
-        let packing = Packing { stride, is_transposed: true, in_any_order: true };
+        let packing = Packing { stride, is_transposed: true, precision: Precision::Highest };
         Self { weight: self.weight.prepacked(packing), ..self }
     }
 

@@ -62,13 +62,9 @@ impl<B: Backend> SnakeBeta<B> {
         kernel::snake(x, alpha, beta)
     }
 
-    /// [`kernel::add_snake`].
-    ///
-    /// # Shapes
-    /// - `x`, `y`, outputs: `[B, channels, S]`
-    pub fn forward_sum(&self, x: Tensor<B, 3>, y: Tensor<B, 3>) -> [Tensor<B, 3>; 2] {
-        let [alpha, beta] = self.parts();
-        kernel::add_snake(x, y, alpha, beta)
+    /// Returns it for a kernel that fuses several layers.
+    pub(crate) fn fused(&self) -> kernel::Activation<B> {
+        kernel::Activation::Snake(self.parts())
     }
 
     /// Returns `alpha` and `beta`, `[1, channels, 1]` each.
@@ -101,6 +97,11 @@ impl<B: Backend> HalfSnake<B> {
     /// - `x`, output: `[B, channels, S]`
     pub fn forward(&self, x: Tensor<B, 3>) -> Tensor<B, 3> {
         kernel::half_snake(x, self.alpha.val())
+    }
+
+    /// Returns it for a kernel that fuses several layers.
+    pub(crate) fn fused(&self) -> kernel::Activation<B> {
+        kernel::Activation::HalfSnake(self.alpha.val())
     }
 }
 

@@ -4,6 +4,7 @@ use std::{fs, path::Path};
 
 use acestep_model::{
     Place,
+    kernel::Precision,
     speech::{
         magpie::{Checkpoint as _, Files as _},
         nanocodec,
@@ -305,7 +306,7 @@ fn results(magpie: &Magpie) -> [Vec<f32>; 3] {
     let memory = encoder.forward(ints(vec![3, 0, 8], [1, 3]));
     let voice = magpie.decoder(&place).expect("a decoder").context(2, &place.device);
     magpie.local_transformer(&place).expect("a local transformer");
-    let codec = magpie.codec_decoder(&place).expect("a codec");
+    let codec = magpie.codec_decoder(&place, Precision::Highest).expect("a codec");
     let mut state = nanocodec::DecoderState::default();
     let sound = codec.forward(ints(vec![0, 3, 4, 1, 2, 2], [2, 3]), &mut state);
     [floats(memory), floats(voice), floats(sound)]

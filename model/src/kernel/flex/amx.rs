@@ -51,7 +51,7 @@ fn is_permitted() -> bool {
     false
 }
 
-/// Bytes of a line of a tile.
+/// Maximum bytes of a line of a tile.
 pub(super) const LINE: usize = 64;
 
 /// Shapes of the eight tile registers, as the processor reads them.
@@ -59,13 +59,13 @@ pub(super) const LINE: usize = 64;
 pub(super) struct Shapes([u8; 64]);
 
 impl Shapes {
-    /// Registers with these numbers of lines, of [`LINE`] bytes each.
-    pub(super) const fn of(lines: [u8; 8]) -> Self {
+    /// Registers with these numbers of lines, of so many bytes each.
+    pub(super) const fn of(lines: [u8; 8], bytes: [u8; 8]) -> Self {
         let mut shapes = [0; 64];
         shapes[0] = 1; // the only palette
         let mut tile = 0;
         while tile < 8 {
-            shapes[16 + 2 * tile] = LINE as u8;
+            shapes[16 + 2 * tile] = bytes[tile];
             shapes[48 + tile] = lines[tile];
             tile += 1;
         }

@@ -23,16 +23,21 @@ mod share;
 mod sound;
 mod tile;
 
-use burn::tensor::{DType, TensorMetadata};
+use burn::tensor::{DType, Tensor, TensorMetadata};
 use burn_flex::{Flex, FlexTensor};
 
+use crate::kernel;
+
 use super::{
-    super::{ConvGeometry, Packing, Weight, primitive, reference, tensor},
+    super::{
+        ConvGeometry, Convolution, FusedLayers, Packing, Weight, primitive, reference, tensor,
+    },
+    activation::Activation,
     contiguous, from_values,
 };
 use filter::{Filter, Form, Order, Taps};
 use finish::Finish;
-use share::{cut, share};
+use share::{cut, share, together};
 use sound::{Reach, Sound, with_rooms};
 use tile::SAMPLES;
 
@@ -49,42 +54,101 @@ pub(super) fn conv1d<W: Into<Weight<Flex, 3>>>(
     bias: Option<FlexTensor>,
     geometry: ConvGeometry,
 ) -> FlexTensor {
+    let layers = FusedLayers { past: None, activation: None, residual: None };
+    primitive(fused_conv1d(tensor(x), (weight.into(), bias.map(tensor), geometry), layers))
+}
+
+/// Kernel of [`super::super::Backend::fused_conv1d`], for f32 and for weights of bf16.
+pub(super) fn fused_conv1d(
+    x: Tensor<Flex, 3>,
+    (weight, bias, geometry): Convolution<Flex>,
+    layers: FusedLayers<Flex>,
+) -> Tensor<Flex, 3> {
     let ConvGeometry { stride, dilation, groups, .. } = geometry;
-    let weight = Taps::of(weight.into(), stride, false);
-    let ([batch, channels, samples], [outputs, _, taps]) = (dims(&x), weight.shape);
-    let length = geometry.outputs(samples, taps);
+    let taps = Taps::of(weight.clone(), stride, false);
+    let ([batch, channels, samples], [outputs, _, count]) = (x.dims(), taps.shape);
+    let known = layers.past.as_ref().map_or(0, |past| past.dims()[2]);
+    let length = geometry.outputs(known + samples, count);
     let is_plain = groups == 1 && (stride == 1 || dilation == 1);
-    if weight.is_packed() && (length == 0 || batch == 0) {
-        return from_values(vec![], [batch, outputs, length]);
+    if taps.is_packed() && (length == 0 || batch == 0) {
+        return tensor(from_values(vec![], [batch, outputs, length]));
     }
-    if !is_ours(&x, &weight, &bias) || !is_plain || length == 0 {
-        let bias = bias.map(tensor);
-        return primitive(reference::conv1d::<Flex>(tensor(x), weight.plain(), bias, geometry));
+    let of = |x: &Tensor<Flex, 3>| primitive(x.clone());
+    let others = [&layers.past, &layers.residual].into_iter().flatten();
+    let is_f32 = others.chain(parameters(&layers)).all(|of| of.dtype() == DType::F32);
+    let given = bias.clone().map(primitive);
+    if !is_ours(&of(&x), &taps, &given) || !is_f32 || !is_plain || length == 0 {
+        return match layers {
+            FusedLayers { past: None, activation: None, residual: None } => {
+                reference::conv1d(x, taps.plain(), bias, geometry)
+            }
+            layers => reference::fused_conv1d(x, (weight, bias, geometry), layers),
+        };
     }
-    let (x, weight) = (contiguous(x), weight.contiguous());
-    let bias = bias.map(contiguous);
+    let FusedLayers { past, activation, residual } = layers;
+    let activations = activation.map(|activation| match activation {
+        kernel::Activation::Snake(parts) => {
+            let [alpha, beta] = parts.map(primitive);
+            Activation::snakes(alpha, beta)
+        }
+        kernel::Activation::HalfSnake(alpha) => Activation::half_snakes(primitive(alpha), channels),
+    });
+    let contiguous = |x: Tensor<Flex, 3>| contiguous(primitive(x));
+    let (x, past, residual) = (contiguous(x), past.map(contiguous), residual.map(contiguous));
+    let weight = taps.contiguous();
+    let bias = given.map(super::contiguous);
     let bias = bias.as_ref().map(FlexTensor::storage::<f32>);
-    let (filter, reach) = filter1d(&weight, geometry);
-    let sound = Sound { values: x.storage::<f32>(), channels, samples, curves: None };
+    let residual = residual.as_ref().map(FlexTensor::storage::<f32>);
+    let (filter, mut reach) = filter1d(&weight, geometry);
+    reach.first -= known as isize;
+    let sound = Sound {
+        past: (past.as_ref().map_or(&[], FlexTensor::storage::<f32>), known),
+        activations: activations.as_deref(),
+        ..Sound::plain(x.storage::<f32>(), channels, samples)
+    };
 
     let part = part(&sound, &reach, filter.form);
     let parts = length.div_ceil(part);
     let mut out = vec![0.0; batch * outputs * length];
     let stretches = cut(&mut out, outputs, length, parts, |_| part);
+    // The window of several work items is packed once.
+    let is_shared = together(stretches.len(), outputs, filter.at_once) < outputs;
+    let windows = is_shared.then(|| sound.windows((batch, parts), part, &reach, filter.form));
     share(stretches, filter.at_once, |index, first, rows| {
         let (item, start) = (index / parts, index % parts * part);
         let count = part.min(length - start);
         with_rooms(|[room, _]| {
-            let window = sound.window(item, (start, count), &reach, filter.form, room);
+            let window = match &windows {
+                Some(windows) => windows.at(index),
+                None => sound.window(item, (start, count), &reach, filter.form, room),
+            };
             filter.run(first..first + rows.len(), window, count, |row, at, sums| {
                 Finish { first: row, bias, curves: None }.apply(sums);
-                for (to, sums) in rows[row - first..].iter_mut().zip(sums) {
-                    to[at..].iter_mut().zip(sums).for_each(|(to, sum)| *to = *sum);
+                for ((row, to), sums) in (row..).zip(&mut rows[row - first..]).zip(sums) {
+                    if let Some(residual) = residual {
+                        let of = &residual[(item * outputs + row) * length + start + at..];
+                        let of = &of[..SAMPLES.min(count - at)];
+                        sums.iter_mut().zip(of).for_each(|(sum, x)| *sum += x);
+                    }
+                    match to[at..].first_chunk_mut() {
+                        Some(to) => *to = *sums,
+                        None => to[at..].copy_from_slice(&sums[..count - at]),
+                    }
                 }
             });
         });
     });
-    from_values(out, [batch, outputs, length])
+    tensor(from_values(out, [batch, outputs, length]))
+}
+
+/// Returns the parameters of the activation.
+fn parameters(layers: &FusedLayers<Flex>) -> impl Iterator<Item = &Tensor<Flex, 3>> {
+    let parameters: &[_] = match &layers.activation {
+        Some(kernel::Activation::Snake(parameters)) => parameters,
+        Some(kernel::Activation::HalfSnake(alpha)) => std::slice::from_ref(alpha),
+        None => &[],
+    };
+    parameters.iter()
 }
 
 /// Returns the filter of a convolution, and its reach; the weight is contiguous.
@@ -98,8 +162,7 @@ fn filter1d(weight: &Taps, geometry: ConvGeometry) -> (Filter<'_>, Reach) {
 
 /// Kernel of [`super::super::Backend::pack_filter`].
 pub(super) fn pack_filter(weight: FlexTensor, packing: Packing) -> Option<FlexTensor> {
-    let Packing { stride, is_transposed, in_any_order } = packing;
-    let is_narrow = weight.dtype() == DType::BF16 && !pairs::is_here();
+    let Packing { stride, is_transposed, precision } = packing;
     let shape = dims(&weight);
     let is_read = matches!(weight.dtype(), DType::F32 | DType::BF16);
     if !is_read || shape.contains(&0) {
@@ -107,9 +170,10 @@ pub(super) fn pack_filter(weight: FlexTensor, packing: Packing) -> Option<FlexTe
     }
     let weight = contiguous(weight);
     let filter = match is_transposed {
-        true => Filter::plain(&weight, &Phases { shape, stride }, in_any_order),
-        false => Filter::plain(&weight, &Plain { shape, stride }, in_any_order),
+        true => Filter::plain(&weight, &Phases { shape, stride }, precision),
+        false => Filter::plain(&weight, &Plain { shape, stride }, precision),
     };
+    let is_narrow = weight.dtype() == DType::BF16 && filter.form == Form::Single;
     Some(filter.kept(is_narrow))
 }
 
@@ -178,20 +242,26 @@ pub(super) fn conv_transpose1d<W: Into<Weight<Flex, 3>>>(
     let lead = padding - first * stride;
     let first = first as isize - (reached as isize - 1);
     let reach = Reach { first, stride: 1, step: 1, taps: reached };
-    let sound = Sound { values: x.storage::<f32>(), channels, samples, curves: None };
+    let sound = Sound::plain(x.storage::<f32>(), channels, samples);
 
     let part = part(&sound, &reach, filter.form);
     let parts = moments.div_ceil(part);
     let mut out = vec![0.0; batch * outputs * length];
     let before = |index: usize| if index == 0 { lead } else { 0 };
     let stretches = cut(&mut out, outputs, length, parts, |index| part * stride - before(index));
+    // The window of several work items is packed once.
+    let is_shared = together(stretches.len(), outputs, filter.at_once) < outputs;
+    let windows = is_shared.then(|| sound.windows((batch, parts), part, &reach, filter.form));
     share(stretches, filter.at_once, |index, output, rows| {
         let (item, index) = (index / parts, index % parts);
         let start = index * part;
         let count = part.min(moments - start);
         let range = output * stride..(output + rows.len()) * stride;
         with_rooms(|[room, _]| {
-            let window = sound.window(item, (start, count), &reach, filter.form, room);
+            let window = match &windows {
+                Some(windows) => windows.at(index),
+                None => sound.window(item, (start, count), &reach, filter.form, room),
+            };
             filter.run(range, window, count, |row, at, sums| {
                 let mut spread = 0;
                 if before(index) == 0 && row % stride == 0 {

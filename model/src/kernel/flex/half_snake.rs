@@ -6,8 +6,9 @@ use rayon::prelude::*;
 
 use super::{
     super::{primitive, reference, tensor},
-    WORTH_SHARING, contiguous, from_values,
-    snake::Curve,
+    WORTH_SHARING,
+    activation::Activation,
+    contiguous, from_values,
 };
 
 /// Kernel of [`super::super::Backend::half_snake`], for f32.
@@ -15,18 +16,14 @@ pub(super) fn half_snake(x: FlexTensor, alpha: FlexTensor) -> FlexTensor {
     if [&x, &alpha].iter().any(|of| of.dtype() != DType::F32) {
         return primitive(reference::half_snake::<Flex>(tensor(x), tensor(alpha)));
     }
-    let alpha = contiguous(alpha);
-    let frequencies = alpha.storage::<f32>();
     let shape = [x.shape()[0], x.shape()[1], x.shape()[2]];
     let samples = shape[2].max(1);
     let mut x = contiguous(x);
-    let bend = |(row, values): (usize, &mut [f32])| match frequencies.get(row % shape[1]) {
-        Some(&frequency) => Curve::of(frequency, (frequency + 1e-9).recip()).bend(values),
-        None => values.iter_mut().for_each(|x| *x = if *x < 0.0 { 0.01 * *x } else { *x }),
-    };
+    let activations = Activation::half_snakes(alpha, shape[1]);
+    let apply = |(row, values): (usize, &mut [f32])| activations[row % shape[1]].apply(values);
     let least = (WORTH_SHARING / samples).max(1);
     if let Some(values) = x.try_storage_mut::<f32>() {
-        values.par_chunks_mut(samples).enumerate().with_min_len(least).for_each(bend);
+        values.par_chunks_mut(samples).enumerate().with_min_len(least).for_each(apply);
         return x;
     }
     let from = x.storage::<f32>();
@@ -34,7 +31,7 @@ pub(super) fn half_snake(x: FlexTensor, alpha: FlexTensor) -> FlexTensor {
     let rows = from.par_chunks(samples).zip(values.par_chunks_mut(samples)).enumerate();
     rows.with_min_len(least).for_each(|(row, (x, y))| {
         y.copy_from_slice(x);
-        bend((row, y));
+        apply((row, y));
     });
     from_values(values, shape)
 }

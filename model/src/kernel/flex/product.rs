@@ -25,7 +25,7 @@ pub(super) mod streamed;
 #[cfg(target_arch = "x86_64")]
 mod tiles;
 #[cfg(target_arch = "x86_64")]
-mod transpose;
+pub(super) mod transpose;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 mod work_items;
 

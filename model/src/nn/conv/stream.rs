@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     Backend,
-    kernel::{self, ConvGeometry},
+    kernel::{self, Activation, ConvGeometry, FusedLayers},
 };
 
 /// The past of a signal, for [`Conv1d::forward_next`] or [`ConvTranspose1d::forward_next`].
@@ -101,6 +101,56 @@ impl<B: Backend> Conv1d<B> {
             return nothing(&known, channels);
         }
         kernel::conv1d(known, weight, bias, geometry)
+    }
+}
+
+impl<B: Backend> Conv1d<B> {
+    /// [`Self::forward_next`] of the activated input, plus `residual`.
+    ///
+    /// # Panics
+    /// If the convolution is not causal, or its stride is not 1.
+    ///
+    /// # Shapes
+    /// - `x`: `[B, in, S]`; `S` may be 0
+    /// - `residual`, output: `[B, out, S]`
+    pub fn forward_next_fused(
+        &self,
+        x: Tensor<B, 3>,
+        activation: Activation<B>,
+        residual: Option<Tensor<B, 3>>,
+        state: &mut ConvState<B>,
+    ) -> Tensor<B, 3> {
+        let (weight, bias, geometry) = self.parts();
+        let [channels, _, taps] = weight.dims();
+        let before = geometry.reach(taps) - 1;
+        let is_causal = geometry.padding == [before, 0] && geometry.stride == 1;
+        assert!(is_causal, "a convolution with {geometry:?} is not causal");
+        let [batch, inputs, samples] = x.dims();
+        if samples == 0 {
+            return nothing(&x, channels);
+        }
+        // Zeros before the first sample are padding.
+        let past = state.past.take();
+        let geometry = match state.has_begun {
+            true => ConvGeometry { padding: [0; 2], ..geometry },
+            false => geometry,
+        };
+        state.has_begun = true;
+        if before > 0 {
+            let count = samples.min(before);
+            let last = x.clone().narrow(2, samples - count, count);
+            let last = activation.clone().forward(last);
+            state.past = Some(match before - count {
+                0 => last,
+                missing => {
+                    let zeros = || Tensor::zeros([batch, inputs, before], (&x.device(), x.dtype()));
+                    let known = past.clone().unwrap_or_else(zeros);
+                    Tensor::cat(vec![known.narrow(2, before - missing, missing), last], 2)
+                }
+            });
+        }
+        let layers = FusedLayers { past, activation: Some(activation), residual };
+        kernel::fused_conv1d(x, (weight, bias, geometry), layers)
     }
 }
 

@@ -4,7 +4,11 @@ use burn::tensor::DType;
 use burn_flex::Flex;
 
 use super::*;
-use crate::{kernel::exact, nn::rng::Rng, testing::random as signal};
+use crate::{
+    kernel::exact,
+    nn::{SnakeBeta, rng::Rng},
+    testing::random as signal,
+};
 
 fn values(x: Tensor<Flex, 3>) -> Vec<f32> {
     x.cast(DType::F32).into_data().to_vec().expect("f32")
@@ -116,6 +120,35 @@ fn chunks_of_any_sizes_are_one_signal() {
         let ours = in_chunks(&x, &mut rng, |chunk| conv.forward_next(chunk, &mut state));
         let whole = conv.forward(x);
         assert_eq!(ours.into_data(), whole.into_data(), "{round} {taps} {geometry:?}");
+    }
+}
+
+/// Behind an activation, beside a residual, and both: equal to the bit, and near the layers alone.
+#[test]
+fn chunks_of_a_fused_convolution_are_one_signal() {
+    let mut rng = Rng(5);
+    for round in 0..30 {
+        let channels = rng.of(&[1, 2, 5]);
+        let (taps, dilation) = (rng.of(&[1, 3, 7]), rng.of(&[1, 3, 9]));
+        let geometry =
+            ConvGeometry { padding: [dilation * (taps - 1), 0], dilation, ..Default::default() };
+        let conv =
+            Conv1d::<Flex>::init_with_bias([channels; 2], taps, geometry, &Default::default());
+        let conv = if round % 2 == 0 { conv } else { conv.prepacked() };
+        let snake = SnakeBeta::init(channels, &Default::default());
+        let x = signal([2, channels, 60]);
+        let residual = |x: &Tensor<Flex, 3>| (round % 3 == 0).then(|| x.clone());
+        let of = |x: Tensor<Flex, 3>, state: &mut ConvState<Flex>| {
+            conv.forward_next_fused(x.clone(), snake.fused(), residual(&x), state)
+        };
+        let mut state = ConvState::default();
+        let ours = in_chunks(&x, &mut rng, |chunk| of(chunk, &mut state));
+        let whole = of(x.clone(), &mut ConvState::default());
+        assert_eq!(ours.into_data(), whole.clone().into_data(), "{round} {taps} {geometry:?}");
+        let alone = conv.forward(snake.forward(x.clone()));
+        let alone = residual(&x).map_or(alone.clone(), |x| x + alone);
+        let apart = (whole - alone).abs().max().into_scalar();
+        assert!(apart < 1e-5, "{apart}");
     }
 }
 

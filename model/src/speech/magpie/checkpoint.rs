@@ -1,7 +1,7 @@
 //! The interface between the networks and the code that loads their weights.
 
 use super::{Config, Decoder, Encoder, LocalTransformer, Sizes};
-use crate::{Backend, CheckpointError, Place, speech::nanocodec};
+use crate::{Backend, CheckpointError, Place, kernel::Precision, speech::nanocodec};
 
 /// The part of a checkpoint that needs no device.
 pub trait Files {
@@ -68,9 +68,13 @@ pub trait Checkpoint<B: Backend>: Files {
     /// If weights are missing, malformed or have another shape.
     fn local_transformer(&self, place: &Place<B>) -> Result<LocalTransformer<B>, CheckpointError>;
 
-    /// Returns the decoder of the codec.
+    /// Returns the decoder of the codec, for this precision.
     ///
     /// # Errors
     /// If weights are missing, malformed or have another shape.
-    fn codec_decoder(&self, place: &Place<B>) -> Result<nanocodec::Decoder<B>, CheckpointError>;
+    fn codec_decoder(
+        &self,
+        place: &Place<B>,
+        precision: Precision,
+    ) -> Result<nanocodec::Decoder<B>, CheckpointError>;
 }

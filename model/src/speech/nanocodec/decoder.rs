@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     Backend, NoTap, Tap,
-    kernel::{self, ConvGeometry},
+    kernel::{self, ConvGeometry, Precision},
     nn::{Conv1d, ConvState, ConvTranspose1d, HalfSnake},
 };
 
@@ -72,12 +72,14 @@ impl<B: Backend> Decoder<B> {
     }
 
     /// Returns the decoder with filters prepacked by
-    /// [`kernel::pack_filter`](crate::kernel::pack_filter). The result cannot be cast or saved.
-    pub fn prepacked(self) -> Self {
+    /// [`kernel::pack_filter`](crate::kernel::pack_filter) for this precision. The result cannot be cast or
+    /// saved.
+    pub fn prepacked(self, precision: Precision) -> Self {
+        let chains = |chains: Chains<B>| chains.prepacked(precision);
         Self {
-            pre_conv: self.pre_conv.prepacked(),
-            res_layers: self.res_layers.into_iter().map(Chains::prepacked).collect(),
-            post_conv: self.post_conv.prepacked(),
+            pre_conv: self.pre_conv.prepacked_for(precision),
+            res_layers: self.res_layers.into_iter().map(chains).collect(),
+            post_conv: self.post_conv.prepacked_for(precision),
             ..self
         }
     }

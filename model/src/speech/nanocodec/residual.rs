@@ -10,7 +10,7 @@ use burn::{module::Module, tensor::Tensor};
 use super::DecoderConfig;
 use crate::{
     Backend, Tap,
-    kernel::ConvGeometry,
+    kernel::{ConvGeometry, Precision},
     nn::{Conv1d, ConvState, HalfSnake},
 };
 
@@ -66,10 +66,10 @@ impl<B: Backend> Chains<B> {
     }
 
     /// Returns it with prepacked filters.
-    pub(super) fn prepacked(self) -> Self {
+    pub(super) fn prepacked(self, precision: Precision) -> Self {
         let block = |block: Block<B>| Block {
-            input_conv: block.input_conv.prepacked(),
-            skip_conv: block.skip_conv.prepacked(),
+            input_conv: block.input_conv.prepacked_for(precision),
+            skip_conv: block.skip_conv.prepacked_for(precision),
             ..block
         };
         let chain = |chain: Chain<B>| Chain {
@@ -99,11 +99,11 @@ impl<B: Backend> Chains<B> {
             for ((d, block), [input, skip]) in
                 chain.res_blocks.iter().enumerate().zip(states.by_ref())
             {
-                let active = block.input_activation.forward(y.clone());
-                let inner = block.input_conv.forward_next(active, input);
+                let activation = block.input_activation.fused();
+                let inner = block.input_conv.forward_next_fused(y.clone(), activation, None, input);
                 tap.tap(format_args!("{name}.chain{k}.block{d}.input_conv"), &inner);
-                let active = block.skip_activation.forward(inner);
-                y = y + block.skip_conv.forward_next(active, skip);
+                let activation = block.skip_activation.fused();
+                y = block.skip_conv.forward_next_fused(inner, activation, Some(y), skip);
                 tap.tap(format_args!("{name}.chain{k}.block{d}"), &y);
             }
             tap.tap(format_args!("{name}.chain{k}"), &y);

@@ -5,6 +5,7 @@ use burn_flex::Flex;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::kernel::Precision;
 
 fn config(change: impl FnOnce(&mut Value)) -> Result<Config, crate::ConfigError> {
     let mut config = json!({
@@ -45,7 +46,7 @@ fn frames_in_parts_give_the_samples_of_the_whole() {
         let worst = whole.iter().zip(&streamed).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
         assert!(worst < 2e-6, "{parts:?}: {worst}");
     }
-    let packed = samples(&decoder.prepacked(), &codes, &[11]);
+    let packed = samples(&decoder.prepacked(Precision::Highest), &codes, &[11]);
     let worst = whole.iter().zip(&packed).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
     assert!(worst < 2e-6, "packed: {worst}");
 }

@@ -8,6 +8,7 @@ use acestep_engine::{
 };
 use acestep_model::{
     Backend, Place,
+    kernel::Precision,
     speech::{
         magpie::{Checkpoint, Decoder, Encoder, LocalTransformer},
         nanocodec,
@@ -93,12 +94,14 @@ impl<'a, B: Backend> Networks<'a, B> {
         self.load(LOCAL_TRANSFORMER, |place| read(place).map_err(Error::Checkpoint))
     }
 
-    /// Returns the decoder of the codec.
+    /// Returns the decoder of the codec. It computes in f32, with a precision that depends on the type of the
+    /// decoder.
     ///
     /// # Errors
     /// [`Error::Checkpoint`].
     pub fn codec_decoder(&self) -> Result<Rc<nanocodec::Decoder<B>>, Error> {
-        let read = |place: &Place<B>| self.checkpoint.codec_decoder(place);
+        let precision = Precision::beside(self.place(DECODER).dtype);
+        let read = |place: &Place<B>| self.checkpoint.codec_decoder(place, precision);
         self.load(CODEC_DECODER, |place| read(place).map_err(Error::Checkpoint))
     }
 }

@@ -2,6 +2,7 @@
 
 use acestep_model::{
     CheckpointError, Place,
+    kernel::Precision,
     speech::{
         magpie::{Checkpoint, Config, Decoder, Encoder, Files, LocalTransformer, Sizes, TextFiles},
         nanocodec,
@@ -206,7 +207,11 @@ impl Checkpoint<Flex> for Tiny {
         Ok(self.local.clone())
     }
 
-    fn codec_decoder(&self, _: &Place<Flex>) -> Result<nanocodec::Decoder<Flex>, CheckpointError> {
+    fn codec_decoder(
+        &self,
+        _: &Place<Flex>,
+        _: Precision,
+    ) -> Result<nanocodec::Decoder<Flex>, CheckpointError> {
         Ok(self.codec.clone())
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, cell::Cell, ops::Range};
 
-use burn::tensor::{Bytes, DType, Shape, Tensor, TensorMetadata, bf16};
+use burn::tensor::{Bytes, DType, Shape, Tensor, bf16};
 use burn_flex::{Flex, FlexTensor, Layout};
 use pulp::bytemuck;
 use rayon::prelude::*;
@@ -13,7 +13,7 @@ use super::{
     pairs,
     tile::{self, MOST_ROWS, Panel, SAMPLES, Sums, Window, rows_at_once},
 };
-use crate::kernel::{self, primitive, tensor};
+use crate::kernel::{self, Precision, primitive, tensor};
 
 /// Format of windows and weights, in words of 32 bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,8 +22,10 @@ pub(super) enum Form {
     Single,
     /// One bf16 of each of two lines per word: see [`pairs`].
     Pairs,
-    /// The same words, with weights in blocks of lines: see [`amx`].
+    /// The same words, a whole number of blocks of lines, sample by sample: see [`amx`].
     Blocks,
+    /// The same of f32, each the sum of two bf16.
+    Halves,
 }
 
 impl Form {
@@ -31,21 +33,35 @@ impl Form {
     pub(super) fn lines(self, lines: usize) -> usize {
         match self {
             Self::Single => lines,
-            Self::Pairs | Self::Blocks => lines.div_ceil(2),
+            Self::Pairs => lines.div_ceil(2),
+            Self::Blocks | Self::Halves => lines.div_ceil(2 * LINES) * LINES,
         }
     }
 
-    /// Returns the fastest form of such words for a filter of `lines` lines of numbers.
-    fn in_any_order(self, lines: usize) -> Self {
-        let fits = lines.is_multiple_of(2 * amx::LINES);
-        if self == Self::Pairs && fits && amx::is_here() { Self::Blocks } else { self }
+    /// Returns the number of words that a number or pair of numbers takes.
+    pub(super) fn parts(self) -> usize {
+        if self == Self::Halves { 2 } else { 1 }
+    }
+
+    /// Returns the fastest form for weights of this type.
+    pub(super) fn of(dtype: DType, precision: Precision) -> Self {
+        // If the CPU cannot multiply pairs, weights and inputs are f32.
+        let is_pairs = dtype == DType::BF16 && pairs::is_here();
+        let in_order = if is_pairs { Self::Pairs } else { Self::Single };
+        match (in_order, precision) {
+            (Self::Pairs, Precision::Highest | Precision::High) if amx::is_here() => Self::Blocks,
+            (Self::Single, Precision::High) if dtype == DType::F32 && amx::is_here() => {
+                Self::Halves
+            }
+            _ => in_order,
+        }
     }
 
     /// Returns the rows of a panel.
     fn at_once(self) -> usize {
         match self {
             Self::Single | Self::Pairs => rows_at_once(),
-            Self::Blocks => MOST_ROWS,
+            Self::Blocks | Self::Halves => MOST_ROWS,
         }
     }
 }
@@ -53,18 +69,12 @@ impl Form {
 /// A filter weight in the checkpoint's type.
 pub(super) trait Weight: Copy + Sync {
     const ZERO: Self;
-    /// Returns the form in which it is multiplied.
-    fn form() -> Form;
     fn wide(self) -> f32;
     fn narrow(self) -> bf16;
 }
 
 impl Weight for f32 {
     const ZERO: Self = 0.0;
-
-    fn form() -> Form {
-        Form::Single
-    }
 
     fn wide(self) -> f32 {
         self
@@ -77,11 +87,6 @@ impl Weight for f32 {
 
 impl Weight for bf16 {
     const ZERO: Self = Self::ZERO;
-
-    /// If the CPU cannot multiply pairs, weights and inputs are f32.
-    fn form() -> Form {
-        if pairs::is_here() { Form::Pairs } else { Form::Single }
-    }
 
     fn wide(self) -> f32 {
         self.to_f32()
@@ -127,29 +132,45 @@ impl Unfilled<'_> {
         let [_, lines, taps] = order.shape();
         let size = taps * self.count;
         let line = if form == Form::Single { index } else { 2 * index };
+        if line >= lines {
+            return; // The words are zeros.
+        }
         let low = order.line(line);
         let high = (line + 1 < lines).then(|| order.line(line + 1));
-        // In blocks the lines of a row are neighbours.
+        // Words between two taps: in blocks each tap has all lines of the block.
         let (first, apart) = match form {
-            Form::Single | Form::Pairs => (index * size, 1),
-            Form::Blocks => (index / LINES * LINES * size + index % LINES, LINES),
+            Form::Single | Form::Pairs => (index * size, self.count),
+            Form::Blocks | Form::Halves => {
+                let (within, parts) = (index % LINES, form.parts());
+                let first = (index - within) * size * parts + within * self.count;
+                (first, LINES * self.count * parts)
+            }
         };
         for tap in 0..taps {
-            let to = self.words[first + tap * self.count * apart..].iter_mut().step_by(apart);
+            let (to, rests) = self.words[first + tap * apart..].split_at_mut(self.count);
+            let rests =
+                if form == Form::Halves { &mut rests[(LINES - 1) * self.count..] } else { &mut [] };
             let tap = order.tap(tap);
             let weight = |row: [usize; 2], line: [usize; 2]| {
                 let place = row[1] + line[1] + tap;
                 if place < order.taps() { weights[row[0] + line[0] + place] } else { W::ZERO }
             };
-            for (to, &row) in to.zip(&self.rows[..self.count]) {
+            let pair = |row: [usize; 2]| {
+                [weight(row, low), high.map_or(W::ZERO, |high| weight(row, high))]
+            };
+            let word = |pair: [bf16; 2]| {
+                let [low, high] = pair.map(|of| u32::from(of.to_bits()));
+                low | high << 16
+            };
+            for (to, &row) in to.iter_mut().zip(&self.rows) {
                 *to = match form {
                     Form::Single => weight(row, low).wide().to_bits(),
-                    Form::Pairs | Form::Blocks => {
-                        let high = high.map_or(W::ZERO, |high| weight(row, high));
-                        let [low, high] = [weight(row, low), high].map(|of| of.narrow().to_bits());
-                        u32::from(low) | u32::from(high) << 16
-                    }
+                    Form::Pairs | Form::Blocks | Form::Halves => word(pair(row).map(W::narrow)),
                 };
+            }
+            for (to, &row) in rests.iter_mut().zip(&self.rows[..self.count]) {
+                let rest = |of: W| bf16::from_f32(of.wide() - of.narrow().to_f32());
+                *to = word(pair(row).map(rest));
             }
         }
     }
@@ -212,7 +233,6 @@ pub(super) struct Taps {
 #[derive(Debug, Clone, Copy)]
 struct Kept {
     form: Form,
-    in_any_order: bool,
     /// True for bf16 that are multiplied as f32: two weights per word.
     is_narrow: bool,
 }
@@ -232,10 +252,8 @@ impl Taps {
                     kernel::weight::Form::Filter { dtype, packing }
                         if (packing.stride, packing.is_transposed) == (stride, is_transposed) =>
                     {
-                        let is_bf16 = dtype == DType::BF16;
-                        let form = if is_bf16 { bf16::form() } else { Form::Single };
-                        let is_narrow = is_bf16 && form == Form::Single;
-                        Kept { form, in_any_order: packing.in_any_order, is_narrow }
+                        let form = Form::of(dtype, packing.precision);
+                        Kept { form, is_narrow: dtype == DType::BF16 && form == Form::Single }
                     }
                     other => panic!("{other:?} for stride {stride}, transposed: {is_transposed}"),
                 };
@@ -251,6 +269,11 @@ impl Taps {
 
     pub(super) fn is_packed(&self) -> bool {
         self.packed.is_some()
+    }
+
+    /// True if each weight is the sum of two.
+    pub(super) fn is_in_halves(&self) -> bool {
+        self.packed.is_some_and(|kept| kept.form == Form::Halves)
     }
 
     /// Returns the weights as a tensor, for the reference.
@@ -274,17 +297,16 @@ impl Taps {
 impl<'a> Filter<'a> {
     /// Returns the filter of contiguous weights, or of prepacked ones.
     pub(super) fn of(weight: &'a Taps, order: &impl Order) -> Self {
-        let Some(Kept { form, in_any_order, is_narrow }) = weight.packed else {
-            return Self::plain(&weight.values, order, false);
+        let Some(Kept { form, is_narrow }) = weight.packed else {
+            return Self::plain(&weight.values, order, Precision::InOrder);
         };
         let [rows, lines, taps] = order.shape();
-        let form = if in_any_order { form.in_any_order(lines) } else { form };
         let words = weight.values.storage::<u32>();
-        let depth = form.lines(lines) * taps;
+        let depth = form.lines(lines) * form.parts() * taps;
         let (weights, per_word) = (rows * depth, if is_narrow { 2 } else { 1 });
-        let kept = [weight.values.shape()[0], words.len()];
-        let expected = [if is_narrow { 1 } else { rows }, weights.div_ceil(per_word)];
-        assert_eq!(kept, expected, "the words of another filter");
+        let expected = weights.div_ceil(per_word);
+        let lead = words.len().checked_sub(expected).filter(|&lead| lead < LINES);
+        let words = &words[lead.expect("the words of another filter")..];
         let words = match is_narrow {
             true => Words::Narrow(&bytemuck::cast_slice(words)[..weights]),
             false => Words::Whole(Cow::Borrowed(words)),
@@ -292,43 +314,46 @@ impl<'a> Filter<'a> {
         Self { words, form, depth, rows, at_once: form.at_once() }
     }
 
-    /// Packs contiguous weights, if `in_any_order` for sums in the order that is fastest.
-    pub(super) fn plain(weight: &FlexTensor, order: &impl Order, in_any_order: bool) -> Self {
+    /// Packs contiguous weights.
+    pub(super) fn plain(weight: &FlexTensor, order: &impl Order, precision: Precision) -> Self {
+        let form = Form::of(weight.dtype(), precision);
         match weight.dtype() {
-            DType::BF16 => Self::new(weight.storage::<bf16>(), order, in_any_order),
-            _ => Self::new(weight.storage::<f32>(), order, in_any_order),
+            DType::BF16 => Self::new(weight.storage::<bf16>(), order, form),
+            _ => Self::new(weight.storage::<f32>(), order, form),
         }
     }
 
-    /// Returns the words as a tensor, which [`Self::of`] reads: `[rows, words]`, or `[1, words]` if
-    /// `is_narrow`: the weights are bf16, and the form has them as f32.
+    /// Returns the words as a tensor, which [`Self::of`] reads: `[1, words]`. If `is_narrow`, the weights are
+    /// bf16, and the form has them as f32.
+    ///
+    /// Before them are as many words as it takes for them to begin with a line of the cache.
     pub(super) fn kept(self, is_narrow: bool) -> FlexTensor {
-        let Self { words, depth, rows, .. } = self;
-        let words = match words {
-            Words::Whole(words) => words.into_owned(),
+        let words = match self.words {
+            Words::Whole(words) => words,
             Words::Narrow(_) => unreachable!("a new filter has whole words"),
         };
-        let (words, shape) = match is_narrow {
+        let mut kept: Vec<u32> = Vec::with_capacity(words.len() + LINES);
+        kept.resize(kept.as_ptr().align_offset(LINES * size_of::<u32>()), 0);
+        match is_narrow {
             true => {
                 // The upper half of an f32 is its bf16.
                 let high = |word: Option<&u32>| word.map_or(0, |word| (word >> 16) as u16);
-                let pair = |pair: &[u32]| bytemuck::cast([high(pair.first()), high(pair.get(1))]);
-                let words: Vec<u32> = words.chunks(2).map(pair).collect();
-                let count = words.len();
-                (words, [1, count])
+                let pair = |pair: &[u32]| {
+                    bytemuck::cast::<_, u32>([high(pair.first()), high(pair.get(1))])
+                };
+                kept.extend(words.chunks(2).map(pair));
             }
-            false => (words, [rows, depth]),
-        };
-        let layout = Layout::contiguous(Shape::new(shape));
-        FlexTensor::new(Bytes::from_elems(words), layout, DType::U32)
+            false => kept.extend_from_slice(&words),
+        }
+        let layout = Layout::contiguous(Shape::new([1, kept.len()]));
+        FlexTensor::new(Bytes::from_elems(kept), layout, DType::U32)
     }
 
     /// Packs weights, on all cores.
-    fn new<W: Weight>(weights: &[W], order: &impl Order, in_any_order: bool) -> Self {
+    fn new<W: Weight>(weights: &[W], order: &impl Order, form: Form) -> Self {
         let [rows, lines, taps] = order.shape();
-        let form = if in_any_order { W::form().in_any_order(lines) } else { W::form() };
         let at_once = form.at_once();
-        let depth = form.lines(lines) * taps;
+        let depth = form.lines(lines) * form.parts() * taps;
         let empty = Words::Whole(Cow::Borrowed(&[]));
         let mut filter = Self { words: empty, form, depth, rows, at_once };
         let mut words = vec![0; rows * depth];
@@ -356,8 +381,12 @@ impl<'a> Filter<'a> {
     /// Returns the number of rows of the panel that begins at row `first`.
     fn panel_at(&self, first: usize) -> usize {
         let left = self.rows - first;
-        // Otherwise the largest power of two.
-        if left >= self.at_once { self.at_once } else { 1 << left.ilog2() }
+        match self.form {
+            Form::Blocks | Form::Halves => left.min(self.at_once),
+            _ if left >= self.at_once => self.at_once,
+            // The largest power of two.
+            _ => 1 << left.ilog2(),
+        }
     }
 
     /// Computes the sums of `rows`, whole panels, for the first `samples` samples of a window.
@@ -372,6 +401,7 @@ impl<'a> Filter<'a> {
     ) {
         let together = (HELD / self.depth / self.at_once).max(1) * self.at_once;
         let mut sums: Sums = [[0.0; SAMPLES]; MOST_ROWS];
+        let mut tiles = amx::Tiles::default();
         let mut wide = WIDE.take();
         for first in rows.clone().step_by(together) {
             let last = (first + together).min(rows.end);
@@ -386,7 +416,8 @@ impl<'a> Filter<'a> {
                     match self.form {
                         Form::Single => tile::sums(panel, window, within, &mut sums),
                         Form::Pairs => pairs::sums(panel, window, at, &mut sums),
-                        Form::Blocks => amx::sums(panel, window, at, &mut sums),
+                        Form::Blocks => tiles.sums(panel, window, at, &mut sums),
+                        Form::Halves => tiles.sums_of_halves(panel, window, at, &mut sums),
                     }
                     store(row, at, &mut sums[..count]);
                     row += count;

@@ -56,7 +56,7 @@ pub(in super::super) fn filter_gradient(
     // As in the convolution, every phase of the input is a line of its own.
     let steps = taps.div_ceil(stride);
     let reach = Reach { first, stride, step: dilation, taps: steps };
-    let sound = Sound { values: x.storage::<f32>(), channels, samples, curves: None };
+    let sound = Sound::plain(x.storage::<f32>(), channels, samples);
 
     let parts = length.div_ceil(STRETCH);
     let work = batch * parts;

@@ -4,7 +4,7 @@
 //! instruction adds both products to an f32, so a tile takes half the steps of [`super::tile`].
 
 #[cfg(target_arch = "x86_64")]
-pub(super) use x86::{is_here, pack, sums};
+pub(super) use x86::{is_here, pack, pairs_of, sums, whole};
 
 #[cfg(target_arch = "x86_64")]
 #[expect(unsafe_code, reason = "the instructions are only in the processors that have them")]
@@ -84,6 +84,13 @@ mod x86 {
         unsafe { pack_lines(low, high, to) }
     }
 
+    /// Returns words of neighbouring numbers of two lines, each rounded to the nearest.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bf16")]
+    pub(in super::super) fn pairs_of(low: &[f32; LANES], high: &[f32; LANES]) -> __m512i {
+        _mm512_or_si512(whole(low), _mm512_slli_epi32::<16>(whole(high)))
+    }
+
     /// Returns the first numbers of a line, padded with zeros, as bf16 in the lower half of words.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bf16")]
@@ -93,8 +100,15 @@ mod x86 {
             Some(whole) => part = *whole,
             None => part[..line.len()].copy_from_slice(line),
         }
+        whole(&part)
+    }
+
+    /// Returns numbers as bf16 in the lower half of words.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bf16")]
+    pub(in super::super) fn whole(part: &[f32; LANES]) -> __m512i {
         // SAFETY: both types are 64 bytes, and any bit pattern is valid.
-        let part = unsafe { transmute::<[f32; LANES], __m512>(part) };
+        let part = unsafe { transmute::<[f32; LANES], __m512>(*part) };
         // SAFETY: both types are 32 bytes, and any bit pattern is valid.
         let part = unsafe { transmute::<__m256bh, __m256i>(_mm512_cvtneps_pbh(part)) };
         _mm512_cvtepu16_epi32(part)

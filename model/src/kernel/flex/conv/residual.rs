@@ -17,16 +17,18 @@ use super::{
             residual::{self, Convolution, SnakeParams, UnitTensors},
             tensor,
         },
+        activation::Activation,
         contiguous, from_values,
         snake::{self, Curve},
     },
+    amx::{self, LINES},
     dims,
     filter::{Form, Taps},
     filter1d,
     finish::Finish,
     is_ours, pairs,
     share::{cut, pieces, share_whole},
-    sound::{Scratch, Sound, with_rooms},
+    sound::{Scratch, Sound, aligned, with_rooms},
     tile::{SAMPLES, Window},
 };
 
@@ -76,6 +78,7 @@ pub(super) fn keeps_shape(x: &Tensor<Flex, 3>, unit: &UnitTensors<Flex>) -> bool
         let bias = bias.as_ref().map(|bias| primitive(bias.clone()));
         [outputs, inputs] == [channels; 2]
             && (stride, groups) == (1, 1)
+            && !weight.is_in_halves()
             && left + right + 1 == geometry.reach(taps)
             && is_ours(&x, &weight, &bias)
     };
@@ -104,7 +107,9 @@ fn residual_unit(x: &FlexTensor, unit: UnitTensors<Flex>, out: &mut [f32]) {
     let bias2 = bias2.as_ref().map(FlexTensor::storage::<f32>);
     let form = filter1.form;
     let values = x.storage::<f32>();
-    let sound = Sound { values, channels, samples, curves: Some(&curves1) };
+    let activations: Vec<_> = curves1.into_iter().map(Activation::Snake).collect();
+    let activations = Some(&activations[..]);
+    let sound = Sound { activations, ..Sound::plain(values, channels, samples) };
 
     let part = part(form.lines(channels), reach.span(), batch * samples);
     let parts = samples.div_ceil(part);
@@ -147,20 +152,42 @@ struct Second<'a> {
 
 impl<'a> Second<'a> {
     fn new(channels: usize, count: usize, form: Form, room: &'a mut Scratch) -> Self {
-        let width = count.next_multiple_of(SAMPLES);
-        room.words.resize(form.lines(channels) * width, 0);
-        Self { words: &mut room.words, width, form }
+        let (samples, lines) = (count.next_multiple_of(SAMPLES), form.lines(channels));
+        let (words, width) = match form {
+            Form::Single | Form::Pairs => (aligned(&mut room.words, lines * samples), samples),
+            Form::Blocks | Form::Halves => {
+                let width = amx::width(lines);
+                let words = aligned(&mut room.words, samples * width);
+                if lines > channels.div_ceil(2) {
+                    words.fill(0);
+                }
+                (words, width)
+            }
+        };
+        Self { words, width, form }
     }
 
-    /// Stores the sums of rows from `row` on; `row` is even or the last.
+    /// Stores the sums of rows from `row` on, whole panels.
     fn put(&mut self, row: usize, at: usize, sums: &[[f32; SAMPLES]]) {
+        if self.form == Form::Blocks {
+            let to = &mut self.words[at * self.width..][..SAMPLES * self.width];
+            let mut all = [[0.0; SAMPLES]; LINES];
+            let sums = match sums.len() {
+                LINES => sums,
+                rows => {
+                    all[..rows].copy_from_slice(sums);
+                    &all
+                }
+            };
+            return amx::pack::<SAMPLES, { LINES / 2 }>(sums, to, self.width, row / 2);
+        }
         let lines = self.words.chunks_exact_mut(self.width).skip(self.form.lines(row));
         let places = lines.map(|line| &mut line[at..at + SAMPLES]);
         match self.form {
             Form::Single => places.zip(sums).for_each(|(to, sums)| {
                 to.copy_from_slice(bytemuck::cast_slice(sums));
             }),
-            Form::Pairs | Form::Blocks => places.zip(sums.chunks(2)).for_each(|(to, sums)| {
+            _ => places.zip(sums.chunks(2)).for_each(|(to, sums)| {
                 let high: &[f32] = sums.get(1).map_or(&[], |high| high);
                 pairs::pack(&sums[0], high, to);
             }),

@@ -43,9 +43,7 @@ pub(super) fn share(
     work: impl Fn(usize, usize, &mut [&mut [f32]]) + Sync,
 ) {
     let rows = stretches.first().map_or(0, Vec::len);
-    let groups = pieces().div_ceil(stretches.len().max(1));
-    // Whole panels.
-    let together = rows.div_ceil(groups).next_multiple_of(at_once);
+    let together = together(stretches.len(), rows, at_once);
     let work = &work;
     let each = |(index, rows): (usize, &mut Stretch<'_>)| {
         rows.par_chunks_mut(together).enumerate().for_each(|(group, rows)| {
@@ -53,6 +51,12 @@ pub(super) fn share(
         });
     };
     stretches.par_iter_mut().enumerate().for_each(each);
+}
+
+/// Returns the number of rows of a work item: whole panels.
+pub(super) fn together(stretches: usize, rows: usize, at_once: usize) -> usize {
+    let groups = pieces().div_ceil(stretches.max(1));
+    rows.div_ceil(groups).next_multiple_of(at_once)
 }
 
 /// Runs `work(stretch, rows)` for all stretches, on all cores.

@@ -3,9 +3,11 @@
 use std::cell::RefCell;
 
 use pulp::bytemuck;
+use rayon::prelude::*;
 
 use super::{
-    super::snake::Curve,
+    super::activation::Activation,
+    amx::{self, LINES},
     filter::Form,
     pairs,
     tile::{SAMPLES, Window},
@@ -38,11 +40,72 @@ pub(super) struct Sound<'a> {
     pub(super) values: &'a [f32],
     pub(super) channels: usize,
     pub(super) samples: usize,
-    /// Snakes that are applied to the channels while they are read.
-    pub(super) curves: Option<&'a [Curve]>,
+    /// Samples before the first, `[batch, channels, count]`, and their count.
+    pub(super) past: (&'a [f32], usize),
+    /// Activations of the channels, applied while they are read, but not to the past.
+    pub(super) activations: Option<&'a [Activation]>,
+}
+
+impl<'a> Sound<'a> {
+    /// Returns the input without past or activations.
+    pub(super) fn plain(values: &'a [f32], channels: usize, samples: usize) -> Self {
+        Self { values, channels, samples, past: (&[], 0), activations: None }
+    }
+}
+
+/// The windows of all parts of an output, for several cores: each part needs its window for many rows.
+pub(super) struct Windows {
+    words: Vec<u32>,
+    /// The index of the first word that begins with a line of the cache.
+    first: usize,
+    sizes: Sizes,
+    reach: Reach,
+}
+
+impl Windows {
+    /// Returns the window of a part.
+    pub(super) fn at(&self, part: usize) -> Window<'_> {
+        let Sizes { lines, samples, width, .. } = self.sizes;
+        let size = self.sizes.words();
+        let words = &self.words[self.first + part * size..][..size];
+        let width = if width == 0 { samples } else { width };
+        debug_assert!(size == width * if width == samples { lines } else { samples });
+        Window { words, width, taps: self.reach.taps, step: self.reach.step }
+    }
+}
+
+/// The sizes of a window.
+#[derive(Debug, Clone, Copy)]
+struct Sizes {
+    form: Form,
+    lines: usize,
+    samples: usize,
+    /// Words of a sample in blocks; otherwise 0.
+    width: usize,
+}
+
+impl Sizes {
+    fn words(&self) -> usize {
+        self.samples * if self.width == 0 { self.lines } else { self.width }
+    }
+
+    /// Words of the pieces that are packed one after the other: a line, or some samples.
+    fn piece(&self) -> usize {
+        if self.width == 0 { self.samples } else { CHUNK * self.width }
+    }
 }
 
 impl Sound<'_> {
+    fn sizes(&self, count: usize, reach: &Reach, form: Form) -> Sizes {
+        let lines = form.lines(self.channels * reach.stride);
+        let samples = count.next_multiple_of(SAMPLES) + reach.span();
+        let width = match form {
+            Form::Single | Form::Pairs => 0,
+            Form::Blocks | Form::Halves => amx::width(lines * form.parts()),
+        };
+        Sizes { form, lines, samples, width }
+    }
+
     /// Returns the input window for `count` outputs from `start` on of `item`, padded with zeros.
     pub(super) fn window<'a>(
         &self,
@@ -52,49 +115,111 @@ impl Sound<'_> {
         form: Form,
         into: &'a mut Scratch,
     ) -> Window<'a> {
-        let width = count.next_multiple_of(SAMPLES) + reach.span();
-        let lines = self.channels * reach.stride;
-        let Scratch { words, low, high } = into;
-        words.resize(form.lines(lines) * width, 0);
-        for (index, to) in words.chunks_exact_mut(width).enumerate() {
-            match form {
-                Form::Single => self.line(item, index, start, reach, bytemuck::cast_slice_mut(to)),
-                Form::Pairs | Form::Blocks => {
-                    low.resize(width, 0.0);
-                    self.line(item, 2 * index, start, reach, low);
-                    high.clear();
-                    if 2 * index + 1 < lines {
-                        high.resize(width, 0.0);
-                        self.line(item, 2 * index + 1, start, reach, high);
-                    }
-                    pairs::pack(low, high, to);
-                }
-            }
+        let sizes = self.sizes(count, reach, form);
+        let Scratch { words, lines } = into;
+        let words = aligned(words, sizes.words());
+        for (piece, to) in words.chunks_mut(sizes.piece()).enumerate() {
+            self.piece((item, start), (piece, sizes), reach, lines, to);
         }
+        let width = if sizes.width == 0 { sizes.samples } else { sizes.width };
         Window { words, width, taps: reach.taps, step: reach.step }
     }
 
-    /// Copies the part of one line that outputs from `start` on need.
+    /// Returns the windows of parts of `part` outputs, `parts` of each item, packed on all cores.
+    pub(super) fn windows(
+        &self,
+        (items, parts): (usize, usize),
+        part: usize,
+        reach: &Reach,
+        form: Form,
+    ) -> Windows {
+        let sizes = self.sizes(part, reach, form);
+        let mut words = Vec::new();
+        let count = items * parts * sizes.words();
+        let first = aligned(&mut words, count).as_ptr().addr();
+        let first = (first - words.as_ptr().addr()) / size_of::<u32>();
+        let windows = words[first..][..count].par_chunks_mut(sizes.words()).enumerate();
+        windows.for_each(|(index, to)| {
+            let (item, start) = (index / parts, index % parts * part);
+            let pieces = to.par_chunks_mut(sizes.piece()).enumerate();
+            pieces.for_each(|(piece, to)| {
+                with_rooms(|[room, _]| {
+                    self.piece((item, start), (piece, sizes), reach, &mut room.lines, to);
+                });
+            });
+        });
+        Windows { words, first, sizes, reach: *reach }
+    }
+
+    /// Packs a piece of a window.
+    fn piece(
+        &self,
+        (item, start): (usize, usize),
+        (piece, sizes): (usize, Sizes),
+        reach: &Reach,
+        lines: &mut Vec<f32>,
+        to: &mut [u32],
+    ) {
+        match sizes.form {
+            Form::Single => self.line(item, piece, start, reach, bytemuck::cast_slice_mut(to)),
+            Form::Pairs => {
+                grow(lines, 2 * to.len());
+                let (low, high) = lines[..2 * to.len()].split_at_mut(to.len());
+                self.line(item, 2 * piece, start, reach, low);
+                self.line(item, 2 * piece + 1, start, reach, high);
+                pairs::pack(low, high, to);
+            }
+            Form::Blocks | Form::Halves => {
+                grow(lines, 2 * LINES * CHUNK);
+                let lines = lines.as_chunks_mut::<CHUNK>().0;
+                let (start, count) = (start + piece * CHUNK, to.len() / sizes.width);
+                for first in (0..sizes.lines).step_by(LINES) {
+                    for (line, to) in (2 * first..).zip(&mut lines[..2 * LINES]) {
+                        self.line(item, line, start, reach, &mut to[..count]);
+                    }
+                    let lines = &mut lines[..2 * LINES];
+                    amx::pack::<CHUNK, LINES>(lines, to, sizes.width, first);
+                    if sizes.form == Form::Halves {
+                        amx::keep_rests(lines);
+                        amx::pack::<CHUNK, LINES>(lines, to, sizes.width, sizes.lines + first);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Copies the part of one line that outputs from `start` on need; a line that does not exist is zeros.
     fn line(&self, item: usize, line: usize, start: usize, reach: &Reach, to: &mut [f32]) {
         let stride = reach.stride;
         let (channel, phase) = (line / stride, line % stride);
-        let from = &self.values[(item * self.channels + channel) * self.samples..][..self.samples];
-        let first = (start * stride + phase) as isize + reach.first;
-        // The range of the line in which the channel has samples.
-        let before = first.min(0).unsigned_abs().div_ceil(stride).min(to.len());
-        let first = (first + (before * stride) as isize).max(0) as usize;
-        let there = self.samples.saturating_sub(first).div_ceil(stride).min(to.len() - before);
-        to[..before].fill(0.0);
-        to[before + there..].fill(0.0);
-        let to = &mut to[before..before + there];
-        if stride == 1 {
-            to.copy_from_slice(&from[first.min(self.samples)..][..there]);
-        } else {
-            let from = from.get(first..).unwrap_or_default().iter().step_by(stride);
-            to.iter_mut().zip(from).for_each(|(to, from)| *to = *from);
+        if channel >= self.channels {
+            return to.fill(0.0);
         }
-        if let Some(curves) = self.curves {
-            curves[channel].bend(to);
+        let row = item * self.channels + channel;
+        let (past, known) = self.past;
+        let from =
+            [&past[row * known..][..known], &self.values[row * self.samples..][..self.samples]];
+        let first = (start * stride + phase) as isize + reach.first;
+        // The first sample of the line that is at least at `place` of the channel.
+        let at = |place: isize| ((place - first).max(0) as usize).div_ceil(stride).min(to.len());
+        let places = [-(known as isize), 0];
+        let [begin, middle, end] = [at(places[0]), at(0), at(self.samples as isize)];
+        to[..begin].fill(0.0);
+        to[end..].fill(0.0);
+        let stretches = [begin..middle, middle..end];
+        for ((stretch, from), place) in stretches.into_iter().zip(from).zip(places) {
+            let to = &mut to[stretch.clone()];
+            if to.is_empty() {
+                continue;
+            }
+            let from = &from[(first + (stretch.start * stride) as isize - place) as usize..];
+            match stride {
+                1 => to.copy_from_slice(&from[..to.len()]),
+                _ => to.iter_mut().zip(from.iter().step_by(stride)).for_each(|(to, x)| *to = *x),
+            }
+        }
+        if let Some(activations) = self.activations {
+            activations[channel].apply(&mut to[middle..end]);
         }
     }
 }
@@ -103,8 +228,25 @@ impl Sound<'_> {
 #[derive(Debug, Default)]
 pub(super) struct Scratch {
     pub(super) words: Vec<u32>,
-    low: Vec<f32>,
-    high: Vec<f32>,
+    /// The lines of a pair or of a block.
+    lines: Vec<f32>,
+}
+
+/// Samples of a block that are packed at once: with its lines they stay in a core's L1 cache.
+const CHUNK: usize = 12 * LINES;
+
+/// Returns so many words of a buffer, from a line of the cache on. They may be anything.
+pub(super) fn aligned(words: &mut Vec<u32>, count: usize) -> &mut [u32] {
+    grow(words, count + LINES - 1);
+    let first = words.as_ptr().align_offset(LINES * size_of::<u32>());
+    &mut words[first..][..count]
+}
+
+/// Makes the buffer as long as it must be. It never shrinks, so that it is not filled with zeros again.
+fn grow<T: Default + Clone>(buffer: &mut Vec<T>, length: usize) {
+    if buffer.len() < length {
+        buffer.resize(length, T::default());
+    }
 }
 
 thread_local! {

@@ -1,5 +1,7 @@
 //! Tests of filters against sums in f64, and of fused operations against the reference.
 
+mod fused;
+
 use crate::kernel::flex::level::tests::at_every_level;
 use burn::tensor::{Tensor, bf16};
 
@@ -8,17 +10,16 @@ use super::{
         super::{
             exact,
             residual::{self, Convolution, UnitTensors},
-            weight::{Packing, pack_filter},
+            weight::{Packing, Precision, pack_filter},
         },
         tests::{assert_close, random},
     },
-    filter::Weight as _,
     residual::keeps_shape,
     *,
 };
 
 fn packing(stride: usize, is_transposed: bool) -> Packing {
-    Packing { stride, is_transposed, in_any_order: false }
+    Packing { stride, is_transposed, precision: Precision::InOrder }
 }
 
 /// Compares a kernel with exact sums over the inputs as it rounds them.
@@ -95,7 +96,7 @@ fn assert_sums(ours: Tensor<Flex, 3>, exact: Tensor<Flex, 3>, terms: usize) {
 ///
 /// Flex's own cast takes some numbers just above the midpoint of two bf16 for the midpoint.
 fn rounded(x: Tensor<Flex, 3>) -> Tensor<Flex, 3> {
-    if bf16::form() == Form::Single {
+    if Form::of(DType::BF16, Precision::InOrder) == Form::Single {
         return x;
     }
     let shape = x.dims();
@@ -374,7 +375,7 @@ fn packed_filters_give_the_same_to_the_bit() {
 }
 
 #[test]
-#[should_panic(expected = "is_transposed: false, in_any_order: false } } for stride 4")]
+#[should_panic(expected = "is_transposed: false, precision: InOrder } } for stride 4")]
 fn a_filter_packed_for_another_convolution_is_refused() {
     let packed = pack_filter(random([8, 4, 8]), packing(2, false));
     let geometry = ConvGeometry { stride: 4, padding: [2; 2], ..Default::default() };
@@ -401,19 +402,24 @@ fn a_filter_in_any_order_differs_by_rounding_only_and_not_by_where_a_sound_is_cu
             false => conv1d::<Weight<Flex, 3>>,
         };
         let (x, weight) = (random([1, inputs, 200]), random(shape).cast(DType::BF16));
-        let packed = |in_any_order: bool| {
-            let packing = Packing { stride, is_transposed, in_any_order };
+        let packed = |precision: Precision| {
+            let packing = Packing { stride, is_transposed, precision };
             pack_filter(weight.clone(), packing)
         };
-        let of = |x: Tensor<Flex, 3>, in_any_order: bool| {
-            tensor::<Flex, 3>(kernel(primitive(x), packed(in_any_order), None, geometry))
+        let of = |x: Tensor<Flex, 3>, precision: Precision| {
+            tensor::<Flex, 3>(kernel(primitive(x), packed(precision), None, geometry))
         };
-        let whole = of(x.clone(), true);
-        assert_close(whole.clone(), of(x.clone(), false), 1e-4 * (inputs * taps) as f32);
+        let whole = of(x.clone(), Precision::Highest);
+        assert_close(
+            whole.clone(),
+            of(x.clone(), Precision::InOrder),
+            1e-4 * (inputs * taps) as f32,
+        );
         let length = whole.dims()[2];
         // Past what the missing inputs change.
         let (start, lost) = (if is_transposed { 70 * stride } else { 70 }, taps);
-        let part = of(x.narrow(2, 70, 130), true).narrow(2, lost, length - start - lost);
+        let part =
+            of(x.narrow(2, 70, 130), Precision::Highest).narrow(2, lost, length - start - lost);
         let expected = whole.narrow(2, start + lost, length - start - lost);
         assert_eq!(part.into_data(), expected.into_data(), "{shape:?}");
     }

@@ -54,7 +54,8 @@ pub(super) struct Panel<'a> {
 /// The lines of the input that a stretch of output needs.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Window<'a> {
-    /// `[lines, width]`, in the [`Form`](super::Form) of the filter.
+    /// `[lines, width]`, in the [`Form`](super::Form) of the filter; for [`super::amx`]
+    /// `[samples, width]`.
     pub(super) words: &'a [u32],
     pub(super) width: usize,
     pub(super) taps: usize,

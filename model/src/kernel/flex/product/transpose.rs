@@ -8,7 +8,7 @@ pub(in crate::kernel::flex) const LANES: usize = 16;
 /// Transposes the block.
 #[target_feature(enable = "avx512f")]
 #[inline]
-pub(super) fn transpose(block: &mut [__m512i; LANES]) {
+pub(in crate::kernel::flex) fn transpose(block: &mut [__m512i; LANES]) {
     swap::<1>(block);
     swap::<2>(block);
     swap::<4>(block);

@@ -7,7 +7,8 @@ use burn::{module::Module, tensor::Tensor};
 
 use super::causal::{causal, causal_transposed};
 use crate::{
-    Backend, kernel,
+    Backend,
+    kernel::{self, FusedLayers},
     nn::{Archive, Conv1d, ConvState, ConvTranspose1d, ForeignState, SnakeBeta},
 };
 
@@ -94,14 +95,14 @@ impl<B: Backend> Block<B> {
         state: &mut BlockState<B>,
     ) -> [Tensor<B, 3>; 2] {
         let x = self.conv.forward_next(x, &mut state.conv);
-        let first = self.units.first().map_or(next, |unit| &unit.act1);
-        let after = self.units.iter().skip(1).map(|unit| &unit.act1).chain([next]);
-        let active = first.forward(x.clone());
-        let units = self.units.iter().zip(after).zip(&mut state.units);
-        units.fold([x, active], |[x, active], ((unit, next), state)| {
-            let y = unit.act2.forward(unit.conv1.forward_next(active, state));
-            let (weight, bias, geometry) = unit.conv2.parts();
-            next.forward_sum(x, kernel::conv1d(y, weight, bias, geometry))
-        })
+        let units = self.units.iter().zip(&mut state.units);
+        let x = units.fold(x, |x, (unit, state)| {
+            let y = unit.conv1.forward_next_fused(x.clone(), unit.act1.fused(), None, state);
+            let layers =
+                FusedLayers { past: None, activation: Some(unit.act2.fused()), residual: Some(x) };
+            kernel::fused_conv1d(y, unit.conv2.parts(), layers)
+        });
+        let active = next.forward(x.clone());
+        [x, active]
     }
 }

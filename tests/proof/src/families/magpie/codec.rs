@@ -4,6 +4,7 @@ use acestep_engine::host::to_host;
 use acestep_import::Magpie;
 use acestep_model::{
     Backend, Place,
+    kernel::Precision,
     speech::{
         magpie::{Checkpoint, Files},
         nanocodec::{Decoder, DecoderState, ScalarQuantizer},
@@ -45,7 +46,8 @@ pub(super) fn decode<B: Backend>(
     place: &Place<B>,
 ) -> Result<()> {
     let device = &place.device;
-    let decoder = loaded(Checkpoint::<B>::codec_decoder(model, place))?;
+    let decoder =
+        loaded(Checkpoint::<B>::codec_decoder(model, place, Precision::beside(place.dtype)))?;
     let per_frame = model.codec_config().samples_per_frame;
     sheet.inputs(|name| name.ends_with(".codes") && !name.starts_with("encode"));
     sheet.skip_all("the program has no encoder of this codec", |name| name.starts_with("encode."));

@@ -3,6 +3,7 @@
 use acestep_engine::host::to_host;
 use acestep_model::{
     Backend, Place, cast,
+    kernel::Precision,
     speech::{
         magpie::{Config, Decoder, Encoder, LocalTransformer, Sizes, Start},
         nanocodec,
@@ -165,7 +166,8 @@ fn codec<B: Backend>(frames: usize, place: &Place<B>) -> Result<Run> {
     let config = codec_config()?;
     let device = &place.device;
     // In f32 with every type, as in a run.
-    let decoder = cast(nanocodec::Decoder::<B>::init(&config, device), DType::F32).prepacked();
+    let decoder = cast(nanocodec::Decoder::<B>::init(&config, device), DType::F32)
+        .prepacked(Precision::beside(place.dtype));
     let groups = config.codebooks();
     let codes: Vec<i32> = (0..groups * frames).map(|i| (i * 37 % 2016) as i32).collect();
     let codes = Tensor::<B, 2, Int>::from_data(TensorData::new(codes, [groups, frames]), device);

@@ -13,7 +13,7 @@ use super::{
 };
 
 /// All registers are full: sixteen lines of 64 bytes.
-static SHAPES: Shapes = Shapes::of([LANES as u8; 8]);
+static SHAPES: Shapes = Shapes::of([LANES as u8; 8], [LINE as u8; 8]);
 
 /// Sums of a panel of weights with two times sixteen rows of `x`:
 /// `[half of the rows of x][half of the panel][row of weights][row of x]`.
