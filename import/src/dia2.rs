@@ -12,6 +12,7 @@ use std::{
 
 use acestep_model::{
     Backend, CheckpointError, Place, Tokenizer,
+    kernel::Precision,
     speech::{
         dia2::{Assets, Backbone, Checkpoint, Config, Depformer, Files},
         mimi,
@@ -378,10 +379,14 @@ impl<B: Backend> Checkpoint<B> for Dia2 {
         Ok(self.model.load(module, &self.depformer_names(), place, None)?)
     }
 
-    fn codec_decoder(&self, place: &Place<B>) -> Result<mimi::Decoder<B>, CheckpointError> {
+    fn codec_decoder(
+        &self,
+        place: &Place<B>,
+        precision: Precision,
+    ) -> Result<mimi::Decoder<B>, CheckpointError> {
         let module = self.empty_decoder(&place.device);
         let decoder = self.codec.load(module, &self.decoder_names(), place, None)?;
-        Ok(decoder.prepacked())
+        Ok(decoder.prepacked(precision))
     }
 
     fn codec_encoder(&self, place: &Place<B>) -> Result<mimi::Encoder<B>, CheckpointError> {

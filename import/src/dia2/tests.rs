@@ -266,7 +266,8 @@ fn fuse(tensors: &mut Vec<(String, Stored)>) {
 fn a_codec_with_the_names_of_moshi_is_the_same_codec() {
     let copy = Copy::new();
     let decoded = |model: &Dia2| {
-        let decoder = Checkpoint::<B>::codec_decoder(model, &place()).expect("a decoder");
+        let decoder =
+            Checkpoint::<B>::codec_decoder(model, &place(), Precision::Highest).expect("a decoder");
         let codes = Tensor::<B, 1, Int>::arange(0..40, &place().device).reshape([8, 5]);
         decoder.forward(codes, &mut DecoderState::default()).into_data()
     };

@@ -7,6 +7,7 @@ mod attention;
 mod cache;
 mod conv;
 mod eight;
+mod elu;
 mod embedding;
 mod exp;
 mod gelu;
@@ -139,6 +140,7 @@ impl Backend for Flex {
     kernel! { rotate = rotate::rotate }
     kernel! { swiglu = swiglu::swiglu }
     kernel! { gelu_tanh = gelu::gelu_tanh }
+    kernel! { elu = elu::elu }
     kernel! { attention = attention::attention }
     kernel! { cache_write = cache::cache_write }
     kernel! { snake = snake::snake }

@@ -2,7 +2,7 @@
 
 use burn::tensor::Tensor;
 
-use super::{Backend, Convolution, SnakeParams, conv1d, half_snake, snake};
+use super::{Backend, Convolution, SnakeParams, conv1d, elu, half_snake, snake};
 
 /// The activation of the input of a convolution.
 #[derive(Debug, Clone)]
@@ -11,6 +11,8 @@ pub enum Activation<B: Backend> {
     Snake(SnakeParams<B>),
     /// [`half_snake`], with its `alpha`.
     HalfSnake(Tensor<B, 3>),
+    /// [`elu`].
+    Elu,
 }
 
 impl<B: Backend> Activation<B> {
@@ -20,6 +22,7 @@ impl<B: Backend> Activation<B> {
         match self {
             Self::Snake([alpha, beta]) => snake(x, alpha, beta),
             Self::HalfSnake(alpha) => half_snake(x, alpha),
+            Self::Elu => elu(x),
         }
     }
 }
@@ -31,7 +34,7 @@ pub struct FusedLayers<B: Backend> {
     pub past: Option<Tensor<B, 3>>,
     /// The activation of the input.
     pub activation: Option<Activation<B>>,
-    /// A number to add to each output, `[B, out, S']`.
+    /// Added to the output, `[B, out, S']`.
     pub residual: Option<Tensor<B, 3>>,
 }
 

@@ -115,6 +115,14 @@ macro_rules! operations {
             primitive(reference::gelu_tanh::<Self, 2>(x))
         }
 
+        /// [`elu`](super::elu) of rows.
+        ///
+        /// # Shapes
+        /// - `x`, output: `[rows, H]`
+        fn elu(x: Float) -> Float {
+            primitive(reference::elu::<Self, 2>(x))
+        }
+
         // Attention and its cache.
 
         /// See [`attention`](super::attention); `keys` is [`Mask::keys`].

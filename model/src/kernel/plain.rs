@@ -11,14 +11,6 @@ pub fn gelu<B: Backend, const D: usize>(x: Tensor<B, D>) -> Tensor<B, D> {
     activation::gelu(x)
 }
 
-/// ELU: `x` above zero, else `exp(x) - 1`, for any shape.
-///
-/// Source: Clevert et al. 2015, arXiv:1511.07289.
-pub fn elu<B: Backend, const D: usize>(x: Tensor<B, D>) -> Tensor<B, D> {
-    // The exponential of a large value is infinite, so only that of the negative part is taken.
-    x.clone().clamp_min(0.0) + x.clamp_max(0.0).exp().sub_scalar(1.0)
-}
-
 #[cfg(all(test, feature = "cpu"))]
 mod tests {
     use burn_flex::Flex;

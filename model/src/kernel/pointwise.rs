@@ -1,4 +1,4 @@
-//! Layer norm, GELU with tanh, and half snake.
+//! Layer norm, GELU with tanh, ELU, and half snake.
 
 use burn::tensor::Tensor;
 
@@ -30,7 +30,21 @@ pub fn layer_norm<B: Backend, const D: usize>(
 /// Source: Hendrycks & Gimpel 2016, arXiv:1606.08415.
 pub fn gelu_tanh<B: Backend, const D: usize>(x: Tensor<B, D>) -> Tensor<B, D> {
     let shape = x.dims();
+    if shape.contains(&0) {
+        return x; // In a new shape, Burn takes 0 for the old size.
+    }
     tensor::<B, 2>(B::gelu_tanh(primitive(rows(x)))).reshape(shape)
+}
+
+/// ELU: `x` above zero, else `exp(x) - 1`, for any shape.
+///
+/// Source: Clevert et al. 2015, arXiv:1511.07289.
+pub fn elu<B: Backend, const D: usize>(x: Tensor<B, D>) -> Tensor<B, D> {
+    let shape = x.dims();
+    if shape.contains(&0) {
+        return x; // As above.
+    }
+    tensor::<B, 2>(B::elu(primitive(rows(x)))).reshape(shape)
 }
 
 /// `x + sin^2(a x) / (a + 1e-9)` in the channels that `alpha` has a value of, which come first, and a
@@ -83,6 +97,22 @@ mod tests {
         assert_close(plain, &[-2.0 * one, -one, 0.0, 6.0 * one]);
         let biased = layer_norm(x, weight, Some(bias), 0.5);
         assert_close(biased, &[-2.0 * one, 0.5 - one, 0.0, 1.0 + 6.0 * one]);
+    }
+
+    #[test]
+    fn activations_of_nothing_are_nothing() {
+        for shape in [[1, 64, 0], [0, 2, 3], [2, 0, 3]] {
+            let x = Tensor::<Flex, 3>::zeros(shape, &Default::default());
+            assert_eq!(elu(x.clone()).dims(), shape);
+            assert_eq!(gelu_tanh(x).dims(), shape);
+        }
+    }
+
+    /// `exp(-2) - 1` and `exp(-0.5) - 1` in f64.
+    #[test]
+    fn elu_has_its_values() {
+        let x = Tensor::<Flex, 2>::from_data([[-2.0f32, -0.5, 0.0, 1.5]], &Default::default());
+        assert_close(elu(x), &[-0.864_664_7, -0.393_469_3, 0.0, 1.5]);
     }
 
     /// Values of the formula in f64.

@@ -196,6 +196,12 @@ pub fn gelu_tanh<B: Backend, const D: usize>(x: Tensor<B, D>) -> Tensor<B, D> {
     x * (inner.tanh() + 1.0) * 0.5
 }
 
+/// Reference of [`super::elu`], with the same shapes.
+pub fn elu<B: Backend, const D: usize>(x: Tensor<B, D>) -> Tensor<B, D> {
+    // The exponential of a large value is infinite, so only that of the negative part is taken.
+    x.clone().clamp_min(0.0) + x.clamp_max(0.0).exp().sub_scalar(1.0)
+}
+
 /// Reference of [`super::half_snake`], with the same shapes.
 pub fn half_snake<B: Backend>(x: Tensor<B, 3>, alpha: Tensor<B, 3>) -> Tensor<B, 3> {
     let (channels, all) = (alpha.dims()[1], x.dims()[1]);

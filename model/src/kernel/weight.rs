@@ -198,7 +198,7 @@ pub fn q8_from_words<B: Backend, const D: usize>(
 }
 
 /// Prepacks the filter of a convolution, once and not in every call, if the backend's kernel reads
-/// packed filters. [`super::conv1d`] and [`super::residual_units`] read the result, or
+/// packed filters. [`super::conv1d`], [`super::fused_conv1d`] and [`super::residual_units`] read the result, or
 /// [`super::conv_transpose1d`] if it is transposed.
 ///
 /// # Shapes

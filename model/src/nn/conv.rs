@@ -155,12 +155,17 @@ impl<B: Backend> ConvTranspose1d<B> {
     /// Returns it with prepacked weights, with sums in the order that is fastest, see
     /// [`kernel::pack_filter`].
     pub(crate) fn prepacked(self) -> Self {
+        self.prepacked_for(Precision::Highest)
+    }
+
+    /// [`Self::prepacked`] for this precision.
+    pub(crate) fn prepacked_for(self, precision: Precision) -> Self {
         let ConvGeometry { stride, dilation, groups, .. } = self.geometry;
         // The reference computes these, and it cannot read packed weights.
         if groups > 1 || dilation > 1 {
             return self;
         }
-        let packing = Packing { stride, is_transposed: true, precision: Precision::Highest };
+        let packing = Packing { stride, is_transposed: true, precision };
         Self { weight: self.weight.prepacked(packing), ..self }
     }
 

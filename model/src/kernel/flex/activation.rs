@@ -3,7 +3,7 @@
 use burn_flex::FlexTensor;
 use pulp::{Simd, WithSimd};
 
-use super::{contiguous, snake::Curve};
+use super::{contiguous, exp::exp, snake::Curve};
 use crate::kernel::flex::level;
 
 /// Factor of negative numbers, PyTorch's default.
@@ -14,6 +14,7 @@ const NEGATIVE_SLOPE: f32 = 0.01;
 pub(super) enum Activation {
     Snake(Curve),
     LeakyRelu,
+    Elu,
 }
 
 impl Activation {
@@ -36,6 +37,7 @@ impl Activation {
         match self {
             Self::Snake(curve) => curve.bend(x),
             Self::LeakyRelu => level::arch().dispatch(LeakyRelu(x)),
+            Self::Elu => level::arch().dispatch(Elu(x)),
         }
     }
 }
@@ -57,4 +59,27 @@ impl WithSimd for LeakyRelu<'_> {
             *x = if *x < 0.0 { NEGATIVE_SLOPE * *x } else { *x };
         }
     }
+}
+
+struct Elu<'a>(&'a mut [f32]);
+
+impl WithSimd for Elu<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let (vectors, rest) = S::as_mut_simd_f32s(self.0);
+        for x in vectors {
+            *x = elu(simd, *x);
+        }
+        let last = elu(simd, simd.partial_load_f32s(rest));
+        simd.partial_store_f32s(rest, last);
+    }
+}
+
+#[inline(always)]
+fn elu<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
+    let low = simd.sub_f32s(exp(simd, x), simd.splat_f32s(1.0));
+    // NaN is not above zero, and stays NaN.
+    simd.select_f32s(simd.greater_than_f32s(x, simd.splat_f32s(0.0)), x, low)
 }

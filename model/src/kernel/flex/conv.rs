@@ -69,6 +69,12 @@ pub(super) fn fused_conv1d(
     let ([batch, channels, samples], [outputs, _, count]) = (x.dims(), taps.shape);
     let known = layers.past.as_ref().map_or(0, |past| past.dims()[2]);
     let length = geometry.outputs(known + samples, count);
+    if let Some(past) = &layers.past {
+        assert_eq!(past.dims(), [batch, channels, known], "the past of another signal");
+    }
+    if let Some(residual) = &layers.residual {
+        assert_eq!(residual.dims(), [batch, outputs, length], "the residual of another signal");
+    }
     let is_plain = groups == 1 && (stride == 1 || dilation == 1);
     if taps.is_packed() && (length == 0 || batch == 0) {
         return tensor(from_values(vec![], [batch, outputs, length]));
@@ -92,6 +98,7 @@ pub(super) fn fused_conv1d(
             Activation::snakes(alpha, beta)
         }
         kernel::Activation::HalfSnake(alpha) => Activation::half_snakes(primitive(alpha), channels),
+        kernel::Activation::Elu => vec![Activation::Elu; channels],
     });
     let contiguous = |x: Tensor<Flex, 3>| contiguous(primitive(x));
     let (x, past, residual) = (contiguous(x), past.map(contiguous), residual.map(contiguous));
@@ -107,7 +114,7 @@ pub(super) fn fused_conv1d(
         ..Sound::plain(x.storage::<f32>(), channels, samples)
     };
 
-    let part = part(&sound, &reach, filter.form);
+    let part = part(&sound, &reach, filter.form).min(length.next_multiple_of(SAMPLES));
     let parts = length.div_ceil(part);
     let mut out = vec![0.0; batch * outputs * length];
     let stretches = cut(&mut out, outputs, length, parts, |_| part);
@@ -146,7 +153,7 @@ fn parameters(layers: &FusedLayers<Flex>) -> impl Iterator<Item = &Tensor<Flex, 
     let parameters: &[_] = match &layers.activation {
         Some(kernel::Activation::Snake(parameters)) => parameters,
         Some(kernel::Activation::HalfSnake(alpha)) => std::slice::from_ref(alpha),
-        None => &[],
+        Some(kernel::Activation::Elu) | None => &[],
     };
     parameters.iter()
 }
@@ -244,7 +251,7 @@ pub(super) fn conv_transpose1d<W: Into<Weight<Flex, 3>>>(
     let reach = Reach { first, stride: 1, step: 1, taps: reached };
     let sound = Sound::plain(x.storage::<f32>(), channels, samples);
 
-    let part = part(&sound, &reach, filter.form);
+    let part = part(&sound, &reach, filter.form).min(moments.next_multiple_of(SAMPLES));
     let parts = moments.div_ceil(part);
     let mut out = vec![0.0; batch * outputs * length];
     let before = |index: usize| if index == 0 { lead } else { 0 };
@@ -252,14 +259,14 @@ pub(super) fn conv_transpose1d<W: Into<Weight<Flex, 3>>>(
     // The window of several work items is packed once.
     let is_shared = together(stretches.len(), outputs, filter.at_once) < outputs;
     let windows = is_shared.then(|| sound.windows((batch, parts), part, &reach, filter.form));
-    share(stretches, filter.at_once, |index, output, rows| {
-        let (item, index) = (index / parts, index % parts);
+    share(stretches, filter.at_once, |stretch, output, rows| {
+        let (item, index) = (stretch / parts, stretch % parts);
         let start = index * part;
         let count = part.min(moments - start);
         let range = output * stride..(output + rows.len()) * stride;
         with_rooms(|[room, _]| {
             let window = match &windows {
-                Some(windows) => windows.at(index),
+                Some(windows) => windows.at(stretch),
                 None => sound.window(item, (start, count), &reach, filter.form, room),
             };
             filter.run(range, window, count, |row, at, sums| {
@@ -361,7 +368,7 @@ fn is_ours(x: &FlexTensor, weight: &Taps, bias: &Option<FlexTensor>) -> bool {
 
 /// Returns the number of outputs per window.
 fn part(sound: &Sound<'_>, reach: &Reach, form: Form) -> usize {
-    let lines = form.lines(sound.channels * reach.stride);
+    let lines = form.lines(sound.channels * reach.stride) * form.parts();
     let most = (WINDOW / lines).saturating_sub(reach.span());
     (most / SAMPLES).max(1) * SAMPLES
 }

@@ -108,7 +108,7 @@ impl<B: Backend> Conv1d<B> {
     /// [`Self::forward_next`] of the activated input, plus `residual`.
     ///
     /// # Panics
-    /// If the convolution is not causal, or its stride is not 1.
+    /// If the convolution does not pad all that its taps reach on the left, or its stride is not 1.
     ///
     /// # Shapes
     /// - `x`: `[B, in, S]`; `S` may be 0

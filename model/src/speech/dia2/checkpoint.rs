@@ -1,7 +1,7 @@
 //! The interface between the networks and the code that loads their weights.
 
 use super::{Backbone, Config, Depformer};
-use crate::{Backend, CheckpointError, Place, Tokenizer, speech::mimi};
+use crate::{Backend, CheckpointError, Place, Tokenizer, kernel::Precision, speech::mimi};
 
 /// The part of a checkpoint that needs no device.
 pub trait Files {
@@ -57,11 +57,15 @@ pub trait Checkpoint<B: Backend>: Files {
     /// If its weights are missing, malformed or have another shape.
     fn depformer(&self, place: &Place<B>) -> Result<Depformer<B>, CheckpointError>;
 
-    /// Returns the decoder of the codec, for as many codebooks as the model has.
+    /// Returns the decoder of the codec, for as many codebooks as the model has, and for this precision.
     ///
     /// # Errors
     /// If its weights are missing, malformed or have another shape.
-    fn codec_decoder(&self, place: &Place<B>) -> Result<mimi::Decoder<B>, CheckpointError>;
+    fn codec_decoder(
+        &self,
+        place: &Place<B>,
+        precision: Precision,
+    ) -> Result<mimi::Decoder<B>, CheckpointError>;
 
     /// Returns the encoder of the codec, for as many codebooks as the model has.
     ///

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     Backend, NoTap, Place, Tap,
-    kernel::ConvGeometry,
+    kernel::{ConvGeometry, Precision},
     nn::{Archive, Cache, ConvState, ConvTranspose1d, ForeignState, Layer},
 };
 
@@ -69,9 +69,10 @@ impl<B: Backend> Decoder<B> {
     }
 
     /// Returns the decoder with filters prepacked by
-    /// [`kernel::pack_filter`](crate::kernel::pack_filter). The result cannot be cast or saved.
-    pub fn prepacked(self) -> Self {
-        let (quantizer, decoder) = (self.quantizer.prepacked(), self.decoder.prepacked());
+    /// [`kernel::pack_filter`](crate::kernel::pack_filter) for this precision. The result cannot be cast or
+    /// saved.
+    pub fn prepacked(self, precision: Precision) -> Self {
+        let (quantizer, decoder) = (self.quantizer.prepacked(), self.decoder.prepacked(precision));
         Self { quantizer, decoder, ..self }
     }
 

@@ -8,7 +8,7 @@ use burn::{module::Module, tensor::Tensor};
 use super::Config;
 use crate::{
     Backend, Tap,
-    kernel::{self, ConvGeometry},
+    kernel::{self, Activation, ConvGeometry, FusedLayers, Precision},
     nn::{Archive, Conv1d, ConvState, ConvTranspose1d, ForeignState},
 };
 
@@ -70,16 +70,17 @@ impl<B: Backend> SeaNetDecoder<B> {
         }
     }
 
-    /// Returns it with prepacked filters.
-    pub(super) fn prepacked(self) -> Self {
+    /// Returns it with filters that are prepacked for this precision.
+    pub(super) fn prepacked(self, precision: Precision) -> Self {
+        let conv = |conv: Conv1d<B>| conv.prepacked_for(precision);
         let stage = |stage: Stage<B>| Stage {
-            conv: stage.conv.prepacked(),
-            unit: stage.unit.map(Conv1d::prepacked),
+            conv: stage.conv.prepacked_for(precision),
+            unit: stage.unit.map(conv),
         };
         Self {
-            conv_in: self.conv_in.prepacked(),
+            conv_in: conv(self.conv_in),
             stages: self.stages.into_iter().map(stage).collect(),
-            conv_out: self.conv_out.prepacked(),
+            conv_out: conv(self.conv_out),
         }
     }
 
@@ -105,8 +106,10 @@ impl<B: Backend> SeaNetDecoder<B> {
             x = stage.conv.forward_next(x, of_conv);
             tap.tap(format_args!("seanet{}", first + 1), &x);
             let [wide, narrow] = &stage.unit;
-            let y = wide.forward_next(kernel::elu(x.clone()), of_unit);
-            x = x + narrow.forward(kernel::elu(y));
+            let y = wide.forward_next_fused(x.clone(), Activation::Elu, None, of_unit);
+            let layers =
+                FusedLayers { past: None, activation: Some(Activation::Elu), residual: Some(x) };
+            x = kernel::fused_conv1d(y, narrow.parts(), layers);
             tap.tap(format_args!("seanet{}", first + 2), &x);
         }
         let last = 3 * self.stages.len() + 1;

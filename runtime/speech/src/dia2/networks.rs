@@ -9,6 +9,7 @@ use acestep_engine::{
 };
 use acestep_model::{
     Backend, Place,
+    kernel::Precision,
     speech::{
         dia2::{Backbone, BackboneState, Checkpoint, Depformer, DepformerState, Files},
         mimi,
@@ -129,12 +130,14 @@ impl<'a, B: Backend> Networks<'a, B> {
         Ok(Pair { backbone, depformer, places })
     }
 
-    /// Returns the decoder of the codec.
+    /// Returns the decoder of the codec. It computes in f32, with a precision that depends on the type of the
+    /// backbone.
     ///
     /// # Errors
     /// [`Error::Checkpoint`].
     pub fn codec_decoder(&self) -> Result<Rc<mimi::Decoder<B>>, Error> {
-        let read = |place: &Place<B>| self.checkpoint.codec_decoder(place);
+        let precision = Precision::beside(self.place(BACKBONE).dtype);
+        let read = |place: &Place<B>| self.checkpoint.codec_decoder(place, precision);
         self.load(CODEC_DECODER, |place| read(place).map_err(Error::Checkpoint))
     }
 

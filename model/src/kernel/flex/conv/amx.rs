@@ -2,8 +2,8 @@
 //!
 //! One instruction multiplies 16 samples by 16 lines of words with those lines by 16 rows of the filter. A word
 //! has the numbers of [`super::pairs`]. A tile is 16 lines of 64 bytes: the words of a sample are neighbours in a
-//! window, and those of a line are neighbours in a filter, so a tile never crosses a line of the cache,
-//! whatever the tap. Loads across two lines take twice as long.
+//! window, and those of a line are neighbours in a filter, so a line of a tile is one of the cache, whatever the tap,
+//! but for the weights of a last panel of fewer than 16 rows. Loads across two lines take twice as long.
 //!
 //! Sums have another order than those of [`super::pairs`]. It depends neither on the window nor on
 //! the place in it.
@@ -119,11 +119,12 @@ mod x86 {
             &mut self,
             panel: Panel<'_>,
             window: Window<'_>,
-            start: usize,
+            (start, count): (usize, usize),
             to: &mut Sums,
         ) {
             let Window { words, width, taps, step } = window;
             let (rows, blocks) = (panel.rows, self.blocks(panel, window, start, 1));
+            let tile = to_next(width, count);
             let mut by_sample = BySample([[0.0; LINES]; SAMPLES]);
             // SAFETY: `blocks` set the shapes, and checked that the CPU has the instructions and that words and
             // weights are as many as are read; `by_sample` has as many lines as are written.
@@ -142,14 +143,17 @@ mod x86 {
                     "prefetcht0 [{weights} + {ahead} + 512 + \\line]",
                     ".endr",
                     "tileloadd tmm3, [{weights} + {row}]",
-                    "lea {next}, [{x} + {tile}]",
                     "tileloadd tmm4, [{x} + {width}]",
+                    "test {tile}, {tile}",
+                    "jz 4f",
+                    "lea {next}, [{x} + {tile}]",
                     "tileloadd tmm5, [{next} + {width}]",
                     "add {next}, {tile}",
                     "tileloadd tmm6, [{next} + {width}]",
-                    "tdpbf16ps tmm0, tmm4, tmm3",
                     "tdpbf16ps tmm1, tmm5, tmm3",
                     "tdpbf16ps tmm2, tmm6, tmm3",
+                    "4:",
+                    "tdpbf16ps tmm0, tmm4, tmm3",
                     // 16 lines of weights.
                     "lea {weights}, [{weights} + 8 * {row}]",
                     "lea {weights}, [{weights} + 8 * {row}]",
@@ -171,7 +175,7 @@ mod x86 {
                     x = out(reg) _,
                     next = out(reg) _,
                     width = in(reg) width * 4,
-                    tile = in(reg) width * 4 * LINES,
+                    tile = in(reg) tile,
                     step = in(reg) step * width * 4,
                     blocks = inout(reg) blocks => _,
                     to = in(reg) &raw mut by_sample,
@@ -192,11 +196,12 @@ mod x86 {
             &mut self,
             panel: Panel<'_>,
             window: Window<'_>,
-            start: usize,
+            (start, count): (usize, usize),
             to: &mut Sums,
         ) {
             let Window { words, width, taps, step } = window;
             let (rows, blocks) = (panel.rows, self.blocks(panel, window, start, 2));
+            let tile = to_next(width, count);
             let mut by_sample = BySample([[0.0; LINES]; SAMPLES]);
             // SAFETY: `blocks` set the shapes, and checked that the CPU has the instructions and that words and
             // weights are as many as are read; `by_sample` has as many lines as are written.
@@ -216,31 +221,35 @@ mod x86 {
                     "prefetcht0 [{weights} + {ahead} + 1536 + \\line]",
                     ".endr",
                     "tileloadd tmm3, [{weights} + {row}]",
-                    "lea {next}, [{x} + {tile}]",
-                    "tileloadd tmm4, [{x} + {width}]",
-                    "tileloadd tmm5, [{next} + {width}]",
-                    "add {next}, {tile}",
-                    "tileloadd tmm6, [{next} + {width}]",
                     "lea {weights}, [{weights} + 8 * {row}]",
                     "lea {weights}, [{weights} + 8 * {row}]",
-                    "tdpbf16ps tmm0, tmm4, tmm3",
-                    "tdpbf16ps tmm1, tmm5, tmm3",
-                    "tdpbf16ps tmm2, tmm6, tmm3",
                     "tileloadd tmm7, [{weights} + {row}]",
                     "lea {weights}, [{weights} + 8 * {row}]",
                     "lea {weights}, [{weights} + 8 * {row}]",
-                    "tdpbf16ps tmm0, tmm4, tmm7",
+                    "tileloadd tmm4, [{x} + {width}]",
+                    "tdpbf16ps tmm0, tmm4, tmm3",
+                    "test {tile}, {tile}",
+                    "jz 4f",
+                    "lea {next}, [{x} + {tile}]",
+                    "tileloadd tmm5, [{next} + {width}]",
+                    "add {next}, {tile}",
+                    "tileloadd tmm6, [{next} + {width}]",
+                    "tdpbf16ps tmm1, tmm5, tmm3",
+                    "tdpbf16ps tmm2, tmm6, tmm3",
                     "tdpbf16ps tmm1, tmm5, tmm7",
                     "tdpbf16ps tmm2, tmm6, tmm7",
                     "lea {next}, [{x} + {rest}]",
-                    "tileloadd tmm4, [{next} + {width}]",
                     "add {next}, {tile}",
                     "tileloadd tmm5, [{next} + {width}]",
                     "add {next}, {tile}",
                     "tileloadd tmm6, [{next} + {width}]",
-                    "tdpbf16ps tmm0, tmm4, tmm3",
                     "tdpbf16ps tmm1, tmm5, tmm3",
                     "tdpbf16ps tmm2, tmm6, tmm3",
+                    "4:",
+                    "lea {next}, [{x} + {rest}]",
+                    "tdpbf16ps tmm0, tmm4, tmm7",
+                    "tileloadd tmm4, [{next} + {width}]",
+                    "tdpbf16ps tmm0, tmm4, tmm3",
                     "add {x}, {step}",
                     "dec {tap}",
                     "jnz 3b",
@@ -255,7 +264,7 @@ mod x86 {
                     x = out(reg) _,
                     next = out(reg) _,
                     width = in(reg) width * 4,
-                    tile = in(reg) width * 4 * LINES,
+                    tile = in(reg) tile,
                     step = in(reg) step * width * 4,
                     rest = in(reg) blocks * LINES * 4,
                     blocks = inout(reg) blocks => _,
@@ -273,6 +282,11 @@ mod x86 {
                 by_row(&by_sample, &mut to[..rows]);
             }
         }
+    }
+
+    /// Returns the bytes from a tile of samples to the next; 0 if the first has all `count` samples.
+    fn to_next(width: usize, count: usize) -> usize {
+        if count <= LINES { 0 } else { width * size_of::<u32>() * LINES }
     }
 
     impl Drop for Tiles {
@@ -361,14 +375,14 @@ mod nowhere {
     use super::super::tile::{Panel, Sums, Window};
 
     #[derive(Debug, Default)]
-    pub(in super::super) struct Tiles;
+    pub(in super::super) struct Tiles(());
 
     impl Tiles {
         pub(in super::super) fn sums(
             &mut self,
             _: Panel<'_>,
             _: Window<'_>,
-            _: usize,
+            _: (usize, usize),
             _: &mut Sums,
         ) {
             unreachable!("blocks are made only where they can be multiplied");
@@ -378,7 +392,7 @@ mod nowhere {
             &mut self,
             _: Panel<'_>,
             _: Window<'_>,
-            _: usize,
+            _: (usize, usize),
             _: &mut Sums,
         ) {
             unreachable!("blocks are made only where they can be multiplied");

@@ -271,9 +271,12 @@ impl Taps {
         self.packed.is_some()
     }
 
-    /// True if each weight is the sum of two.
-    pub(super) fn is_in_halves(&self) -> bool {
-        self.packed.is_some_and(|kept| kept.form == Form::Halves)
+    /// Returns the form in which the weights are multiplied.
+    pub(super) fn form(&self) -> Form {
+        match self.packed {
+            Some(kept) => kept.form,
+            None => Form::of(self.values.dtype(), Precision::InOrder),
+        }
     }
 
     /// Returns the weights as a tensor, for the reference.
@@ -416,8 +419,8 @@ impl<'a> Filter<'a> {
                     match self.form {
                         Form::Single => tile::sums(panel, window, within, &mut sums),
                         Form::Pairs => pairs::sums(panel, window, at, &mut sums),
-                        Form::Blocks => tiles.sums(panel, window, at, &mut sums),
-                        Form::Halves => tiles.sums_of_halves(panel, window, at, &mut sums),
+                        Form::Blocks => tiles.sums(panel, window, within, &mut sums),
+                        Form::Halves => tiles.sums_of_halves(panel, window, within, &mut sums),
                     }
                     store(row, at, &mut sums[..count]);
                     row += count;

@@ -35,7 +35,7 @@ use super::{
 /// Words of both windows.
 const WINDOWS: usize = 1 << 17;
 
-/// Minimum samples of a window, so that new_tokens all the weights pays off.
+/// Minimum samples of a window, so that reading all the weights pays off.
 const LEAST: usize = 2 * SAMPLES;
 
 /// Kernel of [`super::super::super::Backend::residual_units`], for f32 and for weights of bf16.
@@ -78,12 +78,14 @@ pub(super) fn keeps_shape(x: &Tensor<Flex, 3>, unit: &UnitTensors<Flex>) -> bool
         let bias = bias.as_ref().map(|bias| primitive(bias.clone()));
         [outputs, inputs] == [channels; 2]
             && (stride, groups) == (1, 1)
-            && !weight.is_in_halves()
             && left + right + 1 == geometry.reach(taps)
             && is_ours(&x, &weight, &bias)
     };
     let waves = unit.snake1.iter().chain(&unit.snake2);
-    let same = unit.conv1.0.dtype() == unit.conv2.0.dtype();
+    // Both windows have the form of the filters.
+    let [form1, form2] = [&unit.conv1, &unit.conv2]
+        .map(|conv| Taps::of(conv.0.clone(), conv.2.stride, false).form());
+    let same = form1 == form2 && form1 != Form::Halves;
     let is_mixing = unit.conv2.0.dims()[2] == 1;
     let mut f32s = waves.map(Tensor::dtype);
     f32s.all(|of| of == DType::F32) && fits(&unit.conv1) && fits(&unit.conv2) && same && is_mixing
@@ -187,7 +189,8 @@ impl<'a> Second<'a> {
             Form::Single => places.zip(sums).for_each(|(to, sums)| {
                 to.copy_from_slice(bytemuck::cast_slice(sums));
             }),
-            _ => places.zip(sums.chunks(2)).for_each(|(to, sums)| {
+            Form::Blocks | Form::Halves => unreachable!("blocks are above"),
+            Form::Pairs => places.zip(sums.chunks(2)).for_each(|(to, sums)| {
                 let high: &[f32] = sums.get(1).map_or(&[], |high| high);
                 pairs::pack(&sums[0], high, to);
             }),

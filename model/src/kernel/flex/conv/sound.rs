@@ -65,12 +65,9 @@ pub(super) struct Windows {
 impl Windows {
     /// Returns the window of a part.
     pub(super) fn at(&self, part: usize) -> Window<'_> {
-        let Sizes { lines, samples, width, .. } = self.sizes;
         let size = self.sizes.words();
         let words = &self.words[self.first + part * size..][..size];
-        let width = if width == 0 { samples } else { width };
-        debug_assert!(size == width * if width == samples { lines } else { samples });
-        Window { words, width, taps: self.reach.taps, step: self.reach.step }
+        self.sizes.window(words, &self.reach)
     }
 }
 
@@ -80,18 +77,29 @@ struct Sizes {
     form: Form,
     lines: usize,
     samples: usize,
-    /// Words of a sample in blocks; otherwise 0.
-    width: usize,
 }
 
 impl Sizes {
+    fn is_by_sample(&self) -> bool {
+        matches!(self.form, Form::Blocks | Form::Halves)
+    }
+
+    /// Words of a line, or of a sample in blocks.
+    fn width(&self) -> usize {
+        if self.is_by_sample() { amx::width(self.lines * self.form.parts()) } else { self.samples }
+    }
+
     fn words(&self) -> usize {
-        self.samples * if self.width == 0 { self.lines } else { self.width }
+        self.width() * if self.is_by_sample() { self.samples } else { self.lines }
     }
 
     /// Words of the pieces that are packed one after the other: a line, or some samples.
     fn piece(&self) -> usize {
-        if self.width == 0 { self.samples } else { CHUNK * self.width }
+        self.width() * if self.is_by_sample() { CHUNK } else { 1 }
+    }
+
+    fn window<'a>(&self, words: &'a [u32], reach: &Reach) -> Window<'a> {
+        Window { words, width: self.width(), taps: reach.taps, step: reach.step }
     }
 }
 
@@ -99,11 +107,7 @@ impl Sound<'_> {
     fn sizes(&self, count: usize, reach: &Reach, form: Form) -> Sizes {
         let lines = form.lines(self.channels * reach.stride);
         let samples = count.next_multiple_of(SAMPLES) + reach.span();
-        let width = match form {
-            Form::Single | Form::Pairs => 0,
-            Form::Blocks | Form::Halves => amx::width(lines * form.parts()),
-        };
-        Sizes { form, lines, samples, width }
+        Sizes { form, lines, samples }
     }
 
     /// Returns the input window for `count` outputs from `start` on of `item`, padded with zeros.
@@ -121,8 +125,7 @@ impl Sound<'_> {
         for (piece, to) in words.chunks_mut(sizes.piece()).enumerate() {
             self.piece((item, start), (piece, sizes), reach, lines, to);
         }
-        let width = if sizes.width == 0 { sizes.samples } else { sizes.width };
-        Window { words, width, taps: reach.taps, step: reach.step }
+        sizes.window(words, reach)
     }
 
     /// Returns the windows of parts of `part` outputs, `parts` of each item, packed on all cores.
@@ -172,16 +175,16 @@ impl Sound<'_> {
             Form::Blocks | Form::Halves => {
                 grow(lines, 2 * LINES * CHUNK);
                 let lines = lines.as_chunks_mut::<CHUNK>().0;
-                let (start, count) = (start + piece * CHUNK, to.len() / sizes.width);
+                let (start, count) = (start + piece * CHUNK, to.len() / sizes.width());
                 for first in (0..sizes.lines).step_by(LINES) {
                     for (line, to) in (2 * first..).zip(&mut lines[..2 * LINES]) {
                         self.line(item, line, start, reach, &mut to[..count]);
                     }
                     let lines = &mut lines[..2 * LINES];
-                    amx::pack::<CHUNK, LINES>(lines, to, sizes.width, first);
+                    amx::pack::<CHUNK, LINES>(lines, to, sizes.width(), first);
                     if sizes.form == Form::Halves {
                         amx::keep_rests(lines);
-                        amx::pack::<CHUNK, LINES>(lines, to, sizes.width, sizes.lines + first);
+                        amx::pack::<CHUNK, LINES>(lines, to, sizes.width(), sizes.lines + first);
                     }
                 }
             }
@@ -235,7 +238,7 @@ pub(super) struct Scratch {
 /// Samples of a block that are packed at once: with its lines they stay in a core's L1 cache.
 const CHUNK: usize = 12 * LINES;
 
-/// Returns so many words of a buffer, from a line of the cache on. They may be anything.
+/// Returns `count` words of a buffer, from a line of the cache on. They may be anything.
 pub(super) fn aligned(words: &mut Vec<u32>, count: usize) -> &mut [u32] {
     grow(words, count + LINES - 1);
     let first = words.as_ptr().align_offset(LINES * size_of::<u32>());

@@ -291,6 +291,8 @@ fn transposed_filters_are_the_reference() {
             ([1, 3, 2], 9, 2, 3, 1),
             ([1, 2, 9], 2, 7, 2, 3),
             ([2, 1500, 4], 50, 4, 2, 2),
+            // Several items share their windows among several work items.
+            ([2, 20, 70], 90, 4, 2, 1),
         ] {
             let x = random([batch, inputs, samples]);
             let (weight, bias) = (random([inputs, outputs, taps]), random([outputs]));

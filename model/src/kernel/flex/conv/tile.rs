@@ -42,10 +42,10 @@ impl WithSimd for TileRows {
     }
 }
 
-/// TileRows of a filter in the order in which the loop reads them.
+/// Rows of a filter in the order in which the loop reads them.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Panel<'a> {
-    /// 1, 2, 4, 6, 8, or 16 for [`super::amx`].
+    /// 1, 2, 4, 6 or 8; 1 to 16 for [`super::amx`].
     pub(super) rows: usize,
     /// `[lines, taps, rows]`, or as [`super::amx`] reads them, in the [`Form`](super::Form) of the filter.
     pub(super) words: &'a [u32],

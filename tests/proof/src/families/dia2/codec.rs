@@ -6,6 +6,7 @@ use acestep_engine::host::to_host;
 use acestep_import::Dia2;
 use acestep_model::{
     Backend, Place, Tap,
+    kernel::Precision,
     speech::{
         dia2::{Checkpoint, Files},
         mimi::{DecoderState, EncoderState},
@@ -94,7 +95,8 @@ pub(super) fn decode<B: Backend>(
     model: &Dia2,
     place: &Place<B>,
 ) -> Result<()> {
-    let decoder = loaded(Checkpoint::<B>::codec_decoder(model, place))?;
+    let decoder =
+        loaded(Checkpoint::<B>::codec_decoder(model, place, Precision::beside(place.dtype)))?;
     sheet.inputs(|name| name.contains(".in."));
     for case in sheet.golden.tags(".in.codes") {
         let codes = codes_of(sheet, &format!("{case}.in.codes"), place)?;
@@ -140,7 +142,8 @@ pub(super) fn stream<B: Backend>(
     let why = "this program keeps the inputs of a transposed convolution in place of its outputs";
     sheet.skip_all(why, |name| name.ends_with(".partial"));
     sheet.attempt("", |sheet| {
-        let decoder = loaded(Checkpoint::<B>::codec_decoder(model, place))?;
+        let decoder =
+            loaded(Checkpoint::<B>::codec_decoder(model, place, Precision::beside(place.dtype)))?;
         let codes = codes_of(sheet, "in.codes", place)?;
         let mut state = DecoderState::default();
         let mut parts = Vec::new();

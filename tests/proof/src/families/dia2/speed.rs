@@ -3,6 +3,7 @@
 use acestep_engine::host::to_host;
 use acestep_model::{
     Backend, Place, cast,
+    kernel::Precision,
     speech::{
         dia2::{Backbone, Config, DecoderConfig, Depformer},
         mimi,
@@ -139,7 +140,7 @@ fn codec<B: Backend>(frames: usize, place: &Place<B>) -> Result<Run> {
     let codebooks = config.num_quantizers;
     // In f32 with every type, as in a run.
     let decoder = mimi::Decoder::<B>::init(&config, codebooks, device);
-    let decoder = cast(decoder, DType::F32).prepacked();
+    let decoder = cast(decoder, DType::F32).prepacked(Precision::beside(place.dtype));
     let codes: Vec<i32> = (0..codebooks * frames).map(|i| (i * 37 % 2048) as i32).collect();
     let codes = TensorData::new(codes, [codebooks, frames]);
     let codes = Tensor::<B, 2, Int>::from_data(codes, device);

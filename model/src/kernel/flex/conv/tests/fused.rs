@@ -3,10 +3,10 @@
 use super::*;
 use crate::kernel::{Activation as Layer, fused_conv};
 
-fn activations(channels: usize) -> [Option<Layer<Flex>>; 3] {
+fn activations(channels: usize) -> [Option<Layer<Flex>>; 4] {
     let of = |channels: usize| random([1, channels, 1]) * 0.3;
     let snake = Layer::Snake([of(channels), of(channels)]);
-    [None, Some(snake), Some(Layer::HalfSnake(of(channels / 2) + 2.0))]
+    [None, Some(snake), Some(Layer::HalfSnake(of(channels / 2) + 2.0)), Some(Layer::Elu)]
 }
 
 fn layers(
@@ -115,5 +115,21 @@ fn two_halves_of_a_number_keep_16_bits() {
             let (ours, of_bf16) = (apart(ours), apart(of_bf16));
             assert!(ours * 100.0 < of_bf16, "{ours} beside {of_bf16}");
         }
+    });
+}
+
+/// A unit whose filters have two forms, of which only one is packed.
+#[test]
+fn units_of_two_forms_are_the_reference() {
+    at_every_level(|| {
+        let of = unit(24, 7, 3, DType::BF16);
+        let mut mixed = of.clone();
+        let weight = of.conv2.0.clone().plain().expect("not packed");
+        let packing = Packing { stride: 1, is_transposed: false, precision: Precision::Highest };
+        mixed.conv2.0 = pack_filter(weight, packing);
+        let (x, next) = (random([1, 24, 300]), unit(24, 1, 1, DType::F32).snake1);
+        let [ours, plain] = [mixed, of]
+            .map(|unit| residual_units(x.clone(), vec![unit], next.clone(), &mut |_, _| {}));
+        assert_close(ours, plain, 0.05);
     });
 }
