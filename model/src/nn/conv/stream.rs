@@ -102,9 +102,7 @@ impl<B: Backend> Conv1d<B> {
         }
         kernel::conv1d(known, weight, bias, geometry)
     }
-}
 
-impl<B: Backend> Conv1d<B> {
     /// [`Self::forward_next`] of the activated input, plus `residual`.
     ///
     /// # Panics

@@ -67,8 +67,8 @@ mod x86 {
         level::has(CpuLevel::Amx)
     }
 
-    /// The tile registers of a thread, with shapes for panels of some rows. To set them takes as long as five
-    /// products.
+    /// The tile registers of a thread, with shapes for panels of some rows. They are kept from panel to panel: setting
+    /// them for each takes a tenth to a fifth of the time with 128 channels.
     #[derive(Debug, Default)]
     pub(in super::super) struct Tiles {
         /// The rows of a panel; 0 before the first.
@@ -105,9 +105,10 @@ mod x86 {
         ) -> usize {
             let Window { words, width, taps, step } = window;
             self.set(panel.rows);
+            assert!(taps > 0 && parts > 0);
             let block = taps * panel.rows * LINES * parts;
-            let blocks = panel.words.len().checked_div(block).unwrap_or_default();
-            let last = start + (taps.max(1) - 1) * step + SAMPLES - 1;
+            let blocks = panel.words.len() / block;
+            let last = start + (taps - 1) * step + SAMPLES - 1;
             assert!(blocks > 0 && panel.words.len() == blocks * block);
             assert!(last * width + blocks * LINES * parts <= words.len());
             blocks
