@@ -20,7 +20,7 @@ use half::bf16;
 use crate::{
     Error, Tensors,
     adapter::Shared,
-    convert::Element as _,
+    convert::{self, Element as _},
     error::Names,
     fold::fold,
     names::TensorNames,
@@ -94,8 +94,11 @@ impl Source {
                 if dtype == DType::F16 && weight.iter().copied().any(is_beyond_f16) {
                     return Err(tensors.beyond_f16(v));
                 }
-                let data = TensorData::new(weight, shape);
-                Ok(if dtype == DType::F32 { data } else { data.convert_dtype(dtype) })
+                Ok(match dtype {
+                    DType::BF16 => TensorData::new(convert::narrowed(&weight), shape),
+                    DType::F32 => TensorData::new(weight, shape),
+                    other => TensorData::new(weight, shape).convert_dtype(other),
+                })
             }
             Self::Ones => Ok(TensorData::ones::<f32, _>(shape).convert_dtype(dtype)),
         }

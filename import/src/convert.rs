@@ -6,6 +6,8 @@
 use acestep_model::narrow_to_bf16;
 use half::{bf16, f16, slice::HalfFloatSliceExt as _, vec::HalfBitsVecExt as _};
 
+use rayon::prelude::*;
+
 use crate::blocks::{Block, LONGEST};
 
 /// Supported types of weights; files are little-endian.
@@ -120,6 +122,19 @@ impl Element for bf16 {
     }
 }
 
+/// Rounds `values` to bf16, on all cores.
+pub(crate) fn narrowed(values: &[f32]) -> Vec<bf16> {
+    const PIECE: usize = 1 << 16;
+    let mut narrow = bf16::zeros(values.len());
+    let pieces = narrow.par_chunks_mut(PIECE).zip(values.par_chunks(PIECE));
+    pieces.for_each(|(narrow, values)| {
+        for (narrow, &value) in narrow.iter_mut().zip(values) {
+            *narrow = bf16::from_f32(value);
+        }
+    });
+    narrow
+}
+
 /// Converts all values that `bytes` stores as `from`. The bytes need no alignment.
 pub(crate) fn convert<T: Element>(bytes: &[u8], from: FileType, values: &mut [T]) {
     match from {
@@ -192,6 +207,7 @@ mod tests {
         let bytes = [1.0 + step, 1.0 + 3.0 * step].map(f32::to_le_bytes).concat();
         let narrow = converted::<bf16>(&bytes, FileType::F32);
         assert_eq!(narrow, [1.0, 1.0 + 4.0 * step].map(bf16::from_f32));
+        assert_eq!(narrowed(&[1.0 + step, 1.0 + 3.0 * step]), narrow);
     }
 
     /// Every upper half, with the lower halves around the middle.

@@ -6,6 +6,11 @@
 //! Source: Salimans and Kingma 2016, arXiv:1602.07868; PyTorch `torch.nn.utils.weight_norm(dim=0)`.
 //! Checkpoint: `X.weight_g` `[d, 1, 1]` and `X.weight_v` `[d, ..]` become `X.weight` `[d, ..]`.
 
+use rayon::prelude::*;
+
+/// The fewest values that are worth a second core.
+const SHARED: usize = 1 << 15;
+
 /// Scales `v` in place to the folded weight; `g` has one value per row.
 ///
 /// Sums and quotients are in double precision, so that the folded weight is rounded once.
@@ -15,17 +20,17 @@ pub(crate) fn fold(g: &[f32], v: &mut [f32]) -> bool {
     if g.is_empty() {
         return v.is_empty();
     }
-    let columns = v.len() / g.len();
-    let mut finite = true;
+    let columns = (v.len() / g.len()).max(1);
     // ANCHOR: fold
-    for (&g, row) in g.iter().zip(v.chunks_exact_mut(columns.max(1))) {
+    let of_row = |(&g, row): (&f32, &mut [f32])| {
         let norm = row.iter().map(|&x| f64::from(x) * f64::from(x)).sum::<f64>().sqrt();
         let scale = f64::from(g) / norm;
-        for x in row {
+        for x in &mut *row {
             *x = (f64::from(*x) * scale) as f32;
-            finite &= x.is_finite();
         }
-    }
+        row.iter().all(|x| x.is_finite())
+    };
     // ANCHOR_END: fold
-    finite
+    let rows = g.par_iter().zip(v.par_chunks_exact_mut(columns));
+    rows.with_min_len(SHARED.div_ceil(columns)).map(of_row).reduce(|| true, |all, row| all & row)
 }

@@ -139,6 +139,7 @@ impl Backend for Flex {
     kernel! { norm_rotate = norm_rotate::norm_rotate }
     kernel! { rotate = rotate::rotate }
     kernel! { swiglu = swiglu::swiglu }
+    kernel! { gelu = gelu::gelu }
     kernel! { gelu_tanh = gelu::gelu_tanh }
     kernel! { elu = elu::elu }
     kernel! { attention = attention::attention }

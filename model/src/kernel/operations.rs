@@ -107,6 +107,14 @@ macro_rules! operations {
             primitive(reference::swiglu::<Self, 2>(gate, up))
         } as [like(&gate)]
 
+        /// [`gelu`](super::gelu) of rows.
+        ///
+        /// # Shapes
+        /// - `x`, output: `[rows, H]`
+        fn gelu(x: Float) -> Float {
+            primitive(reference::gelu::<Self, 2>(x))
+        }
+
         /// [`gelu_tanh`](super::gelu_tanh) of rows.
         ///
         /// # Shapes

@@ -24,14 +24,25 @@ pub fn layer_norm<B: Backend, const D: usize>(
     tensor::<B, 2>(<B as Backend>::layer_norm(x, weight, bias, epsilon)).reshape(shape)
 }
 
-/// The approximation of [`gelu`](super::gelu) by `x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2`,
+/// GELU, `x Phi(x)` with the normal distribution function `Phi`, for any shape.
+///
+/// Source: Hendrycks & Gimpel 2016, arXiv:1606.08415.
+pub fn gelu<B: Backend, const D: usize>(x: Tensor<B, D>) -> Tensor<B, D> {
+    let shape = x.dims();
+    if shape.contains(&0) {
+        return x; // In a new shape, Burn takes 0 for the old size.
+    }
+    tensor::<B, 2>(<B as Backend>::gelu(primitive(rows(x)))).reshape(shape)
+}
+
+/// The approximation of [`gelu`] by `x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2`,
 /// for any shape.
 ///
 /// Source: Hendrycks & Gimpel 2016, arXiv:1606.08415.
 pub fn gelu_tanh<B: Backend, const D: usize>(x: Tensor<B, D>) -> Tensor<B, D> {
     let shape = x.dims();
     if shape.contains(&0) {
-        return x; // In a new shape, Burn takes 0 for the old size.
+        return x; // As above.
     }
     tensor::<B, 2>(B::gelu_tanh(primitive(rows(x)))).reshape(shape)
 }
@@ -104,6 +115,7 @@ mod tests {
         for shape in [[1, 64, 0], [0, 2, 3], [2, 0, 3]] {
             let x = Tensor::<Flex, 3>::zeros(shape, &Default::default());
             assert_eq!(elu(x.clone()).dims(), shape);
+            assert_eq!(gelu(x.clone()).dims(), shape);
             assert_eq!(gelu_tanh(x).dims(), shape);
         }
     }
@@ -113,6 +125,13 @@ mod tests {
     fn elu_has_its_values() {
         let x = Tensor::<Flex, 2>::from_data([[-2.0f32, -0.5, 0.0, 1.5]], &Default::default());
         assert_close(elu(x), &[-0.864_664_7, -0.393_469_3, 0.0, 1.5]);
+    }
+
+    /// Values of SciPy's `x * norm.cdf(x)`.
+    #[test]
+    fn gelu_has_its_values() {
+        let x = Tensor::<Flex, 2>::from_data([[-2.0f32, -0.5, 0.0, 1.0]], &Default::default());
+        assert_close(gelu(x), &[-0.045_500_26, -0.154_268_77, 0.0, 0.841_344_8]);
     }
 
     /// Values of the formula in f64.

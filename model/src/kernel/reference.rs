@@ -188,6 +188,11 @@ pub fn swiglu<B: Backend, const D: usize>(gate: Tensor<B, D>, up: Tensor<B, D>) 
     activation::silu(gate) * up
 }
 
+/// Reference of [`super::gelu`], with the same shapes.
+pub fn gelu<B: Backend, const D: usize>(x: Tensor<B, D>) -> Tensor<B, D> {
+    activation::gelu(x)
+}
+
 /// Reference of [`super::gelu_tanh`], with the same shapes.
 pub fn gelu_tanh<B: Backend, const D: usize>(x: Tensor<B, D>) -> Tensor<B, D> {
     // Not as a power: some GPUs return NaN for one of a negative number.

@@ -132,7 +132,8 @@ impl BackendWork for Bench<'_> {
             go_on()?;
             host.line(&format!("{}: making weights, then measuring", stage.name));
             let work = || work.run(duration_s, &place);
-            let one = measured::measure(stage, place.dtype, peaks.used, work)?;
+            let (dtype, ceilings) = peaks.of_stage(stage, place.dtype);
+            let one = measured::measure(stage, dtype, ceilings, work)?;
             // The table comes at the end. A run that is stopped before it has said this.
             host.line(&format!("{}: {:.4} s", stage.name, one.time.wall_s));
             measured.push(one);

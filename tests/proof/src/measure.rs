@@ -24,6 +24,8 @@ pub struct Stage {
     /// True if its network is kept in the requested type even if that is narrow: see
     /// [`acestep_engine::device::dtype::of_others`].
     pub is_kept_as_asked: bool,
+    /// True if its network is in f32, whatever the type of the run.
+    pub is_in_f32: bool,
     /// True if every preset with this stage has the same network for it.
     pub is_shared: bool,
     /// True if it takes longer for a longer sound.
@@ -36,11 +38,22 @@ pub(crate) static LOAD: Stage = Stage::new("load", "Loading of a network from fi
 impl Stage {
     /// A stage with a network of each preset's size, which is kept in f32 or bf16.
     pub(crate) const fn new(name: &'static str, about: &'static str) -> Self {
-        Self { name, about, is_kept_as_asked: false, is_shared: false, has_length: false }
+        Self {
+            name,
+            about,
+            is_kept_as_asked: false,
+            is_in_f32: false,
+            is_shared: false,
+            has_length: false,
+        }
     }
 
     pub(crate) const fn kept_as_asked(self) -> Self {
         Self { is_kept_as_asked: true, ..self }
+    }
+
+    pub(crate) const fn in_f32(self) -> Self {
+        Self { is_in_f32: true, ..self }
     }
 
     pub(crate) const fn shared(self) -> Self {

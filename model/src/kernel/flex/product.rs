@@ -191,7 +191,9 @@ fn values<E: Element + Pod>(x: &FlexTensor, count: usize) -> &[E] {
 
 #[cfg(test)]
 mod tests {
-    use crate::kernel::flex::level::tests::at_every_level;
+    use std::sync::Mutex;
+
+    use crate::kernel::flex::level::tests::{at_every_level, at_every_level_on};
     use burn::tensor::{Tensor, TensorData};
 
     use super::{super::tests::random, *};
@@ -212,6 +214,28 @@ mod tests {
         for (a, b) in values(ours.clone()).into_iter().zip(values(expected)) {
             assert!((a - b).abs() < allowed, "{:?}: {a} {b}", ours.dims());
         }
+    }
+
+    /// With 64 threads the rows are divided too.
+    #[test]
+    fn products_do_not_depend_on_the_number_of_cores() {
+        let weight = random([1056, 96]);
+        let weights = [
+            Weight::from(weight.clone()),
+            weight.clone().cast(DType::BF16).into(),
+            kernel::quantize_q8(weight),
+        ];
+        let inputs = [random([1100, 96]), random([2, 96])];
+        let results = |threads| {
+            let all = Mutex::new(Vec::new());
+            at_every_level_on(threads, || {
+                for (x, weight) in inputs.iter().flat_map(|x| weights.iter().map(move |w| (x, w))) {
+                    all.lock().expect("no panic").push(values(ours(x, weight)));
+                }
+            });
+            all.into_inner().expect("no panic")
+        };
+        assert!(results(2) == results(64));
     }
 
     /// Returns the matrix in int8, and the values that this represents.

@@ -4,7 +4,10 @@ use super::{Measured, peers::Peer, results::Results};
 use crate::{
     families::Preset,
     markdown::{gigabytes, operations, ratio, seconds, table},
-    measure::ceilings::{Arithmetic, Ceilings, Registers},
+    measure::{
+        Stage,
+        ceilings::{Arithmetic, Ceilings, Registers},
+    },
 };
 
 /// Returns the name of a machine's section; runs with the same name share one.
@@ -36,9 +39,8 @@ pub(crate) fn markdown(runs: &[Results], peers: &[Peer]) -> String {
         let of_song = |run: &&Results| (run.preset, run.duration_s) == (preset, duration_s);
         let of_song = runs.iter().filter(of_song);
         let rows = of_song.flat_map(|run| {
-            let ceilings = limits.of_run(run);
-            let stages = run.stages.iter();
-            stages.map(move |stage| row(run, &stage.against(ceilings), peers))
+            let of_stage = |of: &Measured| of.against(limits.of_stage(run, of.stage));
+            run.stages.iter().map(of_stage).map(|of| row(run, &of, peers)).collect::<Vec<_>>()
         });
         text += &format!("### {}, {duration_s} s\n\n", preset.name);
         text += &table(&heads(peers), 3, rows.collect());
@@ -80,14 +82,15 @@ impl Limits {
         limits
     }
 
-    /// Returns the ceilings that a run is compared with.
-    fn of_run(&self, run: &Results) -> Ceilings {
+    /// Returns the ceilings that a stage of a run is compared with.
+    fn of_stage(&self, run: &Results, stage: &Stage) -> Ceilings {
         let own = run.ceilings.used.flop_per_s;
         let registers = self.registers.and_then(|registers| match run.ceilings.arithmetic {
+            Arithmetic::Product => None,
+            beside if stage.is_in_f32 => Some(registers.peak_of_f32(beside)),
             Arithmetic::F32 => Some(registers.f32_flop_per_s),
             Arithmetic::Bf16 => registers.bf16_flop_per_s,
             Arithmetic::Int8 => registers.int8_op_per_s,
-            Arithmetic::Product => None,
         });
         let product = self.products.iter().find(|(dtype, _)| *dtype == run.dtype);
         let flop_per_s = match run.ceilings.arithmetic {

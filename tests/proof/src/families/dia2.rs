@@ -29,9 +29,9 @@ static BACKBONE: Stage =
     Stage::new("backbone", "Backbone of Dia2: one step with guidance").kept_as_asked();
 static DEPFORMER: Stage =
     Stage::new("depformer", "Depformer: the other 31 codes of a frame").kept_as_asked();
-static MIMI: Stage = Stage::new("mimi", "Mimi: 8 frames to samples").shared();
+static MIMI: Stage = Stage::new("mimi", "Mimi: 8 frames to samples").in_f32().shared();
 static MIMI_ONE: Stage =
-    Stage::new("mimi-first", "Mimi: 1 frame to samples, as the first chunk").shared();
+    Stage::new("mimi-first", "Mimi: 1 frame to samples, as the first chunk").in_f32().shared();
 
 /// All stages of the presets, in the order of the pipeline.
 pub(super) static STAGES: &[&Stage] = &[&BACKBONE, &DEPFORMER, &MIMI, &MIMI_ONE];

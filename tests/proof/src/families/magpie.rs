@@ -28,9 +28,12 @@ static DECODER: Stage =
     Stage::new("speech-decoder", "Decoder of Magpie TTS: one step with guidance").kept_as_asked();
 static LOCAL: Stage =
     Stage::new("local-transformer", "Local transformer: the codes of a step").kept_as_asked();
-static NANOCODEC: Stage = Stage::new("nanocodec", "NanoCodec: 8 frames to samples").shared();
+static NANOCODEC: Stage =
+    Stage::new("nanocodec", "NanoCodec: 8 frames to samples").in_f32().shared();
 static NANOCODEC_ONE: Stage =
-    Stage::new("nanocodec-first", "NanoCodec: 1 frame to samples, as the first chunk").shared();
+    Stage::new("nanocodec-first", "NanoCodec: 1 frame to samples, as the first chunk")
+        .in_f32()
+        .shared();
 
 /// All stages of the presets, in the order of the pipeline.
 pub(super) static STAGES: &[&Stage] = &[&ENCODER, &DECODER, &LOCAL, &NANOCODEC, &NANOCODEC_ONE];

@@ -14,9 +14,9 @@ use acestep_model::{Backend, Place};
 use burn::tensor::DType;
 use serde::{Deserialize, Serialize};
 
-use super::clock;
 #[cfg(feature = "cpu")]
 use super::silicon;
+use super::{Stage, clock};
 
 /// Rates that a stage is compared with.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -135,6 +135,13 @@ impl Registers {
         narrow.unwrap_or((Arithmetic::F32, self.f32_flop_per_s))
     }
 
+    /// Returns the peak for f32 beside weights that are multiplied as `arithmetic`. Beside narrow weights, an f32 may be the sum
+    /// of two bf16, whose products are three.
+    pub(crate) fn peak_of_f32(self, beside: Arithmetic) -> f64 {
+        let sums = self.bf16_flop_per_s.filter(|_| beside != Arithmetic::F32);
+        self.f32_flop_per_s.max(sums.unwrap_or(0.0) / 3.0)
+    }
+
     /// Returns the better of two measurements of one CPU.
     pub(crate) fn best(self, other: Self) -> Self {
         let most = |a: Option<f64>, b: Option<f64>| match (a, b) {
@@ -182,6 +189,19 @@ impl Peaks {
         let used = clock::ceilings(place);
         let product_flop_per_s = used.flop_per_s;
         Self { used, arithmetic: Arithmetic::Product, product_flop_per_s, registers: None }
+    }
+
+    /// Returns the type of a stage's weights in a run in `dtype`, and the ceilings of the stage. On a GPU they are those of
+    /// the run, which are at least as high as those of f32.
+    pub(crate) fn of_stage(self, stage: &Stage, dtype: DType) -> (DType, Ceilings) {
+        match (stage.is_in_f32, self.registers) {
+            (false, _) => (dtype, self.used),
+            (true, None) => (DType::F32, self.used),
+            (true, Some(registers)) => {
+                let flop_per_s = registers.peak_of_f32(self.arithmetic);
+                (DType::F32, Ceilings { flop_per_s, ..self.used })
+            }
+        }
     }
 
     /// Returns the ceilings of a CPU, for `weights`.
@@ -262,6 +282,29 @@ mod tests {
         }
         assert_eq!(ZEN.peak(Weights::Bf16), (Arithmetic::Bf16, 935e9));
         assert_eq!(ZEN.peak(Weights::Q8), (Arithmetic::Int8, 1917e9));
+    }
+
+    /// AMX multiplies bf16 sixteen times as fast as FMA multiplies f32, Zen 5 not twice as fast.
+    #[test]
+    fn a_stage_in_f32_is_compared_with_f32_or_with_three_products_of_bf16() {
+        static CODEC: Stage = Stage::new("codec", "A codec").in_f32();
+        let amx = Registers {
+            f32_flop_per_s: 340e9,
+            bf16_flop_per_s: Some(5400e9),
+            int8_op_per_s: Some(1300e9),
+        };
+        for (registers, weights, rate) in [
+            (amx, Weights::Bf16, 1800e9),
+            (amx, Weights::Q8, 1800e9),
+            (amx, Weights::F32, 340e9),
+            (ZEN, Weights::Bf16, 511e9),
+        ] {
+            let peaks = Peaks::of_processor(registers, 40e9, 300e9, weights);
+            let expected = Ceilings { flop_per_s: rate, bytes_per_s: 40e9 };
+            assert_eq!(peaks.of_stage(&CODEC, DType::BF16), (DType::F32, expected), "{weights:?}");
+            static MODEL: Stage = Stage::new("model", "A model");
+            assert_eq!(peaks.of_stage(&MODEL, DType::BF16), (DType::BF16, peaks.used));
+        }
     }
 
     #[test]

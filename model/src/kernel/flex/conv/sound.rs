@@ -137,8 +137,9 @@ impl Sound<'_> {
         form: Form,
     ) -> Windows {
         let sizes = self.sizes(part, reach, form);
-        let mut words = Vec::new();
         let count = items * parts * sizes.words();
+        // Zeros of the system: the cores that fill the windows touch them first.
+        let mut words = vec![0; count + LINES - 1];
         let first = aligned(&mut words, count).as_ptr().addr();
         let first = (first - words.as_ptr().addr()) / size_of::<u32>();
         let windows = words[first..][..count].par_chunks_mut(sizes.words()).enumerate();

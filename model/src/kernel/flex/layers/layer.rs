@@ -10,7 +10,7 @@ use super::{
         matrix::Matrix,
         product::{
             WORTH_SHARING,
-            streamed::{CHUNK, Lines, Weight, WorkItem, transpose},
+            streamed::{CHUNK, Lines, Weight, WorkItem, chunk, transpose},
         },
         rms_norm::NormRows,
         rotate, swiglu,
@@ -206,8 +206,9 @@ fn arrange<W: Weight>(x: &[f32], rows: usize, arranged: &mut Vec<f32>) -> Lines 
 fn products<W: Weight>(maps: &[&[W]], x: &[f32], lines: Lines, sums: &mut [f32]) {
     let Lines { words, rows, .. } = lines;
     let arch = level::arch();
+    let chunk = chunk(sums.len() / rows);
     let item = |(index, sums): (usize, &mut [f32])| {
-        let mut first = index * CHUNK * words;
+        let mut first = index * chunk * words;
         for map in maps {
             if first < map.len() {
                 let weights = &map[first..][..sums.len() / rows * words];
@@ -216,13 +217,9 @@ fn products<W: Weight>(maps: &[&[W]], x: &[f32], lines: Lines, sums: &mut [f32])
             first -= map.len();
         }
     };
-    shared(sums, lines, item);
-}
-
-/// Fills `[out, rows]` chunk by chunk, on all cores if that pays.
-fn shared(sums: &mut [f32], lines: Lines, item: impl Fn((usize, &mut [f32])) + Send + Sync) {
-    let size = CHUNK * lines.rows;
-    if sums.len() / lines.rows * lines.width < WORTH_SHARING {
+    let size = chunk * rows;
+    // On all cores if that pays.
+    if sums.len() / rows * lines.width < WORTH_SHARING {
         sums.chunks_mut(size).enumerate().for_each(item);
     } else {
         sums.par_chunks_mut(size).enumerate().for_each(item);

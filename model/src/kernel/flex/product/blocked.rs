@@ -21,7 +21,10 @@ use pulp::bytemuck::cast_slice;
 use rayon::prelude::*;
 
 pub(in crate::kernel::flex) use super::transpose::LANES;
-use super::{super::from_values, work_items::work_items};
+use super::{
+    super::from_values,
+    work_items::{WorkItem, work_items},
+};
 use dot::Part;
 pub(in crate::kernel::flex) use dot::{Dot, OfBf16, OfF32, Panel, filled, of_bf16};
 use pack::Group;
@@ -50,7 +53,9 @@ pub(super) fn product<D: Dot>(
     let groups = Group::all(rows);
     let packed = packed(dot, x, &groups, [rows, width]);
     let mut values = vec![0.0; rows * out];
-    work_items(&mut values, out, COLUMNS).into_par_iter().for_each(|(first, mut to)| {
+    // A group may have any number of rows, so rows are not divided.
+    let items = work_items(&mut values, out, COLUMNS, rows).into_par_iter();
+    items.for_each(|WorkItem { column: first, mut to, .. }| {
         // Parts of equal size.
         let part = groups.len().div_ceil(groups.len().div_ceil(PART));
         for groups in groups.chunks(part) {

@@ -23,13 +23,16 @@ use super::{
         eight::{self, Q8Rows},
         from_values,
     },
-    work_items::work_items,
+    work_items::{WorkItem, work_items},
 };
 pub(super) use dot::Dot;
 use dot::{COLUMNS, PanelBlock, ROWS, TileBlock};
 
 /// Groups of a stretch: its panel stays in a core's L2 cache, its tile of `x` in the L1 cache.
 const STRETCH: usize = 16;
+
+/// Tiles of rows of a work item, at least, so that transposing the weights pays.
+const PART: usize = 32;
 
 /// Computes `x W^T`.
 ///
@@ -51,10 +54,11 @@ pub(super) fn product(
     });
 
     let mut values = vec![0.0; rows * out];
-    let items = work_items(&mut values, out, COLUMNS).into_par_iter();
+    let items = work_items(&mut values, out, COLUMNS, PART * ROWS).into_par_iter();
     let panel = || vec![PanelBlock::ZERO; stretch_of(groups) * eight::BLOCKS];
-    items.for_each_init(panel, |panel, (first, mut to)| {
-        of_item(dot, &packed, weights, [groups, first, out], panel, &mut to);
+    items.for_each_init(panel, |panel, WorkItem { row, column, mut to }| {
+        let packed = &packed[row / ROWS * blocks..][..to.len().div_ceil(ROWS) * blocks];
+        of_item(dot, packed, weights, [groups, column, out], panel, &mut to);
     });
     from_values(values, [rows, out])
 }

@@ -28,7 +28,10 @@ use std::ops::Range;
 use burn_flex::FlexTensor;
 use rayon::prelude::*;
 
-use super::{super::from_values, work_items::work_items};
+use super::{
+    super::from_values,
+    work_items::{WorkItem, work_items},
+};
 use crate::kernel::flex::eight::BLOCK;
 
 /// Rows of `x` in a group.
@@ -93,10 +96,10 @@ pub(super) fn product<A: Arithmetic>(
     groups.for_each(|(to, x)| arithmetic.pack(x, width, to));
 
     let mut values = vec![0.0; rows * out];
-    let items = work_items(&mut values, out, COLUMNS).into_par_iter();
+    let items = work_items(&mut values, out, COLUMNS, PART * SIDE).into_par_iter();
     let panels = || vec![A::empty().1; PANELS * A::CHUNK];
-    items.for_each_init(panels, |panels, (first, mut to)| {
-        of_item(arithmetic, &packed, [first, depth, out], &mut to, panels);
+    items.for_each_init(panels, |panels, WorkItem { row, column, mut to }| {
+        of_item(arithmetic, &packed[row / SIDE * depth..], [column, depth, out], &mut to, panels);
     });
     from_values(values, [rows, out])
 }

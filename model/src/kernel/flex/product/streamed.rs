@@ -18,8 +18,23 @@ use super::{
 };
 use crate::kernel::flex::level;
 
-/// Outputs per work item.
+/// Maximum outputs per work item.
 pub(in super::super) const CHUNK: usize = 32;
+
+/// Minimum outputs per work item.
+const LEAST: usize = 8;
+
+/// Returns the outputs per work item, of `out` in all: fewer if there are more cores than work items. It divides
+/// [`CHUNK`].
+pub(in super::super) fn chunk(out: usize) -> usize {
+    let is_short =
+        |chunk: usize| chunk > LEAST && out.div_ceil(chunk) < rayon::current_num_threads();
+    let mut chunk = CHUNK;
+    while is_short(chunk) {
+        chunk /= 2;
+    }
+    chunk
+}
 
 /// Computes `x W^T`.
 ///
@@ -42,7 +57,8 @@ pub(super) fn product<W: Weight>(
     if out * width < WORTH_SHARING {
         fill((weights, &mut sums));
     } else {
-        let items = weights.par_chunks(CHUNK * lines.words).zip(sums.par_chunks_mut(CHUNK * rows));
+        let chunk = chunk(out);
+        let items = weights.par_chunks(chunk * lines.words).zip(sums.par_chunks_mut(chunk * rows));
         items.for_each(fill);
     }
     if rows == 1 {

@@ -26,7 +26,7 @@ use super::{
     },
     blocked::{Dot as _, OfBf16, Vector},
     transpose::LANES,
-    work_items::work_items,
+    work_items::{WorkItem, work_items},
 };
 use multiply::{Ahead, Sums, add, put};
 pub(super) use panel::Bf16;
@@ -77,9 +77,9 @@ pub(super) fn product(
     let stretch = all.div_ceil(all.div_ceil(STRETCH));
     let mut values = vec![0.0; rows * out];
     let room = || (vec![Vector::ZERO; stretch * COLUMNS], vec![Sums::ZERO; part]);
-    let items = work_items(&mut values, out, COLUMNS).into_par_iter();
-    items.for_each_init(room, |(panel, sums), (first, mut to)| {
-        let columns = to[0].len();
+    let items = work_items(&mut values, out, COLUMNS, part * 2 * LANES).into_par_iter();
+    items.for_each_init(room, |(panel, sums), WorkItem { row, column: first, mut to }| {
+        let (pairs, columns) = (&pairs[row / (2 * LANES)..], to[0].len());
         for (pairs, to) in pairs.chunks(part).zip(to.chunks_mut(part * 2 * LANES)) {
             for start in (0..columns).step_by(COLUMNS) {
                 let count = COLUMNS.min(columns - start);
