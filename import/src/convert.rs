@@ -5,7 +5,6 @@
 
 use acestep_model::narrow_to_bf16;
 use half::{bf16, f16, slice::HalfFloatSliceExt as _, vec::HalfBitsVecExt as _};
-
 use rayon::prelude::*;
 
 use crate::blocks::{Block, LONGEST};
@@ -128,9 +127,7 @@ pub(crate) fn narrowed(values: &[f32]) -> Vec<bf16> {
     let mut narrow = bf16::zeros(values.len());
     let pieces = narrow.par_chunks_mut(PIECE).zip(values.par_chunks(PIECE));
     pieces.for_each(|(narrow, values)| {
-        for (narrow, &value) in narrow.iter_mut().zip(values) {
-            *narrow = bf16::from_f32(value);
-        }
+        narrow.iter_mut().zip(values).for_each(|(narrow, &value)| *narrow = bf16::from_f32(value));
     });
     narrow
 }

@@ -1,4 +1,4 @@
-//! Layer norm, GELU with tanh, ELU, and half snake.
+//! Layer norm, both forms of GELU, ELU, and half snake.
 
 use burn::tensor::Tensor;
 

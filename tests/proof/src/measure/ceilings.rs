@@ -8,6 +8,7 @@
 //! | f32, f16 | f32 FMA | | a large product in that type |
 //! | bf16 | bf16 dot | f32 FMA | the same |
 //! | q8 | int8 dot | f32 FMA | the same |
+//! | f32 beside bf16 or q8, in a stage that stays in f32 | f32 FMA, or a third of the bf16 dot | f32 FMA | as the run |
 
 use acestep_engine::Device;
 use acestep_model::{Backend, Place};

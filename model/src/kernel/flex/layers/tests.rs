@@ -7,7 +7,7 @@ use super::{
     },
     *,
 };
-use crate::kernel::flex::level::tests::at_every_level;
+use crate::kernel::flex::level::tests::{at_every_level, at_every_level_on};
 use crate::nn;
 
 const D: usize = 16;
@@ -106,6 +106,17 @@ fn tokens_are_taken_as_by_one_operation_after_the_other() {
                     assert_same(widths, rows, &layers);
                 }
             }
+        }
+    });
+}
+
+/// A work item is then a part of a chunk.
+#[test]
+fn tokens_are_the_same_on_many_cores() {
+    at_every_level_on(64, || {
+        for dtype in [DType::F32, DType::BF16, DType::I8] {
+            let widths = [320, 192, 96, 512];
+            assert_same(widths, 2, &[dtype; 2].map(|dtype| weights(widths, dtype)));
         }
     });
 }

@@ -31,7 +31,7 @@ use dot::{COLUMNS, PanelBlock, ROWS, TileBlock};
 /// Groups of a stretch: its panel stays in a core's L2 cache, its tile of `x` in the L1 cache.
 const STRETCH: usize = 16;
 
-/// Tiles of rows of a work item, at least, so that transposing the weights pays.
+/// Tiles of rows of a work item that is not the last, at least, so that transposing the weights pays.
 const PART: usize = 32;
 
 /// Computes `x W^T`.

@@ -3,7 +3,7 @@
 /// Work items per core, so that no core waits long for the last one.
 const SHARES: usize = 12;
 
-/// Work items per core from which on rows are not divided: every part of them converts all weights again.
+/// Work items per core from which on rows are not divided: every part of them may convert all weights again.
 const ENOUGH: usize = 4;
 
 /// Maximum number of row parts over all work items. With many rows there are fewer work items,
@@ -21,7 +21,7 @@ pub(super) struct WorkItem<'a> {
 }
 
 /// Cuts `values`, `[rows, out]`, into work items of whole panels of `columns`, and of all rows; of `together` rows or a multiple
-/// of it if there are more cores than panels.
+/// of it if there would be fewer than [`ENOUGH`] for each core.
 pub(super) fn work_items(
     values: &mut [f32],
     out: usize,
