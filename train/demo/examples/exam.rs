@@ -4,6 +4,7 @@
 //!
 //! The folder is the output folder of training, or `built-in` for the model inside the program.
 //! A request as JSON, such as `{"guidance_scale": 3}`, applies to all songs; so does an adapter.
+//! `ACESTEP_CPU` lowers the level of the CPU's vector instructions, as for the program.
 //!
 //! | part | sound that the listener measures |
 //! |---|---|
@@ -25,12 +26,16 @@ use acestep_demo::{
     exam::{self, Answer, LESSONS, Marks, Student, Times, composed, heard, question, question_in},
 };
 use acestep_import::Adapter;
+use acestep_model::kernel::lower_cpu_level;
 use acestep_music::Request;
 
 /// Answers the question with the given index.
 type Player = Box<dyn FnMut(u64) -> Answer>;
 
 fn main() {
+    if let Ok(level) = std::env::var("ACESTEP_CPU") {
+        lower_cpu_level(level.parse().expect("a level of this CPU"));
+    }
     let mut arguments = std::env::args().skip(1);
     let part = arguments.next().unwrap_or_else(|| "songs".to_owned());
     let count: u64 = arguments.next().map_or(100, |count| count.parse().expect("a number"));
