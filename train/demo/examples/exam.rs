@@ -32,6 +32,7 @@ use acestep_music::Request;
 /// Answers the question with the given index.
 type Player = Box<dyn FnMut(u64) -> Answer>;
 
+#[expect(clippy::disallowed_methods, reason = "an example has no settings")]
 fn main() {
     if let Ok(level) = std::env::var("ACESTEP_CPU") {
         lower_cpu_level(level.parse().expect("a level of this CPU"));

@@ -153,7 +153,7 @@ mod tests {
         at_every_level(|| {
             let x = [-5.0f32, -4.0, -3.0, -1.0, 1e-3];
             let expected =
-                [-1.433_258e-6, -1.266_849_7e-4, -4.049_694e-3, -0.158_655_25, 5.003_989_4e-4];
+                [-1.433_258e-6, -1.266_849_7e-4, -4.049_694e-3, -0.158_655_25, 5.003_989e-4];
             let x = Tensor::<Flex, 2>::from_data([x], &Default::default());
             let y = tensor::<Flex, 2>(gelu(primitive(x))).into_data().to_vec::<f32>().expect("f32");
             for (y, expected) in y.iter().zip(expected) {

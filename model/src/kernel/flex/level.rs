@@ -219,12 +219,12 @@ pub(super) mod tests {
     }
 
     /// Runs a test at every level of this CPU, each with threads of its own.
-    #[expect(clippy::print_stdout, reason = "shown if the test fails")]
     pub(in super::super) fn at_every_level(test: impl Fn() + Sync) {
         at_every_level_on(2, test);
     }
 
     /// The same on so many threads.
+    #[expect(clippy::print_stdout, reason = "shown if the test fails")]
     pub(in super::super) fn at_every_level_on(threads: usize, test: impl Fn() + Sync) {
         for level in CpuLevel::here() {
             let set = move |_| TESTED.set(Some((level, level.arch())));
