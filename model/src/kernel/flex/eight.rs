@@ -43,6 +43,10 @@ pub(super) type Group = [u32; WORDS];
 /// The byte for zero.
 pub(super) const ZERO: u32 = 128;
 
+/// 1.5 times 2^23. Between 2^23 and 2^24 neighbours in f32 are one apart: so a number of at most 2^22 plus this is
+/// rounded to a whole number, ties to even, and stands in the lower bits of the sum as an integer.
+pub(super) const WHOLE: f32 = 12_582_912.0;
+
 /// A matrix in int8.
 #[derive(Debug, Clone)]
 pub(super) struct Q8 {
@@ -193,44 +197,60 @@ struct Rounding<'a, N> {
 impl<N: Number> WithSimd for Rounding<'_, N> {
     type Output = ();
 
-    // Plain loops: closures given to iterators would not be compiled for the dispatched CPU.
+    // Plain loops over arrays: closures given to iterators would not be compiled for the dispatched CPU, and
+    // what may overlap is not computed in vectors.
     #[inline(always)]
     fn with_simd<S: Simd>(self, _: S) {
         let groups = self.words.as_chunks_mut::<WORDS>().0;
         for (group, numbers) in groups.iter_mut().zip(self.numbers.chunks(GROUP)) {
-            let (words, scales) = group.split_at_mut(BLOCK);
-            for block in 0..BLOCKS {
-                let mut wide = [0.0f32; BLOCK];
-                let rest = &numbers[(block * BLOCK).min(numbers.len())..];
-                match rest.first_chunk::<BLOCK>() {
-                    Some(numbers) => {
-                        for i in 0..BLOCK {
-                            wide[i] = numbers[i].wide();
-                        }
-                    }
-                    None => {
-                        for i in 0..rest.len() {
-                            wide[i] = rest[i].wide();
-                        }
+            let mut wide = [0.0f32; GROUP];
+            match numbers.first_chunk::<GROUP>() {
+                Some(numbers) => {
+                    for i in 0..GROUP {
+                        wide[i] = numbers[i].wide();
                     }
                 }
-                // Without the sign, floats are ordered like their bits.
-                let mut most = 0u32;
-                for number in wide {
-                    most = most.max(number.abs().to_bits());
+                None => {
+                    for i in 0..numbers.len() {
+                        wide[i] = numbers[i].wide();
+                    }
                 }
-                let most = f32::from_bits(most);
+            }
+            let (mut words, mut scales) = ([0; BLOCK], [0; BLOCKS]);
+            for (block, wide) in wide.as_chunks::<BLOCK>().0.iter().enumerate() {
                 // NaN stays NaN, so that a broken network is detected.
+                let most = largest(wide);
                 let scale = if most.is_finite() { most / 127.0 } else { f32::NAN };
                 scales[block] = scale.to_bits();
                 let step = if scale > 0.0 { scale } else { 1.0 };
                 for i in 0..BLOCK {
-                    let q = (wide[i] / step).round_ties_even() as i32;
-                    words[i] |= ((q as u32).wrapping_add(ZERO) & 0xff) << (8 * block);
+                    let q = (wide[i] / step + WHOLE).to_bits();
+                    words[i] |= (q.wrapping_add(ZERO) & 0xff) << (8 * block);
                 }
             }
+            group[..BLOCK].copy_from_slice(&words);
+            group[BLOCK..].copy_from_slice(&scales);
         }
     }
+}
+
+/// Returns the largest size of a number of a block, NaN if one is NaN. Without the sign, floats are ordered like
+/// their bits.
+#[inline(always)]
+fn largest(numbers: &[f32; BLOCK]) -> f32 {
+    /// Numbers compared at a time.
+    const LANES: usize = 8;
+    let mut most = [0; LANES];
+    for numbers in numbers.as_chunks::<LANES>().0 {
+        for lane in 0..LANES {
+            most[lane] = most[lane].max(numbers[lane].abs().to_bits());
+        }
+    }
+    let mut largest = 0;
+    for most in most {
+        largest = largest.max(most);
+    }
+    f32::from_bits(largest)
 }
 
 /// Converts groups to f32, up to the length of `to`.

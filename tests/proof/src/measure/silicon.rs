@@ -229,8 +229,8 @@ mod dots {
     /// `vpmaddwd` and `vpaddd`: two products per lane of 32 bits.
     fn pairs() -> Option<f64> {
         const LANES: usize = 8;
-        /// Sums of eight lanes; the products need registers too.
-        const SUMS: usize = 8;
+        /// Sums of eight lanes: so many that no addition waits for the last one, and that the products find registers.
+        const SUMS: usize = 12;
 
         #[target_feature(enable = "avx2")]
         fn dots(rounds: usize) -> f64 {

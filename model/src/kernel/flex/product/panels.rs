@@ -150,11 +150,12 @@ fn of_item<A: Arithmetic>(
             }
         }
         for (group, rows) in to.chunks_mut(SIDE).enumerate() {
-            for (panel, sums) in sums[group..].iter().step_by(PART).enumerate() {
-                let columns = panel * ROWS..((panel + 1) * ROWS).min(columns);
-                for (row, to) in rows.iter_mut().enumerate() {
-                    let to = to[columns.clone()].iter_mut().zip(sums);
-                    to.for_each(|(to, sums)| *to = sums[row]);
+            // Row by row: the same columns of several rows may be at places that a core's L1 cache cannot hold together.
+            for (row, to) in rows.iter_mut().enumerate() {
+                for (to, sums) in to.chunks_mut(ROWS).zip(sums[group..].iter().step_by(PART)) {
+                    for column in 0..to.len() {
+                        to[column] = sums[column][row];
+                    }
                 }
             }
         }

@@ -14,7 +14,7 @@ use std::ops::Range;
 use pulp::bytemuck::cast_slice;
 
 use super::{Arithmetic, ROWS, SIDE, Sums};
-use crate::kernel::flex::eight::{self, BLOCKS, Q8Rows};
+use crate::kernel::flex::eight::{self, BLOCKS, Q8Rows, WHOLE};
 
 /// Lanes of 32 bits.
 const LANES: usize = 8;
@@ -55,7 +55,8 @@ impl<'a, const WORDS: usize, K: Words<WORDS>> Integers<'a, WORDS, K> {
 pub(in super::super) struct Group<const WORDS: usize> {
     words: [[i32; SIDE]; WORDS],
     scales: [f32; SIDE],
-    /// Initial values of the sums.
+    /// Initial values of the sums, with the bits of [`WHOLE`] added: so a sum of small integers is f32 too, and
+    /// becomes its number by a subtraction. The instruction that converts would wait for the multiplications.
     starts: [i32; SIDE],
 }
 
@@ -75,7 +76,7 @@ impl<const WORDS: usize, K: Words<WORDS>> Arithmetic for Integers<'_, WORDS, K> 
 
     fn empty() -> (Group<WORDS>, Panel<WORDS>) {
         let words = [[0; SIDE]; WORDS];
-        let group = Group { words, scales: [0.0; SIDE], starts: [0; SIDE] };
+        let group = Group { words, scales: [0.0; SIDE], starts: [WHOLE.to_bits() as i32; SIDE] };
         (group, Panel { words: [[0; WORDS]; ROWS], scales: [0.0; ROWS] })
     }
 
@@ -116,7 +117,7 @@ fn pack<const WORDS: usize, K: Words<WORDS>>(
         let (words, (_, scales)) = (K::of_x(group), eight::parts(group));
         for (block, to) in to.iter_mut().enumerate() {
             to.scales[row] = scales[block];
-            to.starts[row] = K::start(&words[block]);
+            to.starts[row] = K::start(&words[block]) + WHOLE.to_bits() as i32;
             for (to, word) in to.words.iter_mut().zip(words[block]) {
                 to[row] = word;
             }
@@ -148,6 +149,7 @@ macro_rules! tile {
         fn add<const V: usize>(x: &[Group<WORDS>], weights: &[Panel<WORDS>], to: &mut Sums) {
             // ANCHOR: integers
             let mut sums = [[_mm256_setzero_ps(); V]; ROWS];
+            let start = _mm256_set1_ps(WHOLE);
             for (x, weights) in x.iter().zip(weights) {
                 let starts = x.starts.as_chunks().0;
                 let mut whole = [[_mm256_setzero_si256(); V]; ROWS];
@@ -171,7 +173,7 @@ macro_rules! tile {
                     let weight = _mm256_set1_ps(weights.scales[row]);
                     for vector in 0..V {
                         let scale = _mm256_mul_ps(weight, floats(&scales[vector]));
-                        let number = _mm256_cvtepi32_ps(whole[row][vector]);
+                        let number = _mm256_sub_ps(_mm256_castsi256_ps(whole[row][vector]), start);
                         sums[row][vector] = _mm256_fmadd_ps(number, scale, sums[row][vector]);
                     }
                 }

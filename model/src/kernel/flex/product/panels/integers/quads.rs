@@ -10,7 +10,7 @@ use std::arch::x86_64::*;
 
 use super::{Group, Panel, ROWS, Sums, floats, keep, load};
 use crate::kernel::flex::{
-    eight::{self, BLOCK, BLOCKS, ZERO},
+    eight::{self, BLOCK, BLOCKS, WHOLE, ZERO},
     level::{self, CpuLevel},
 };
 
