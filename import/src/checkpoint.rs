@@ -147,8 +147,8 @@ impl AceStep {
     }
 
     /// Compares the headers of all files with the networks of `networks`, so that errors are found
-    /// before the first network is read or run. It reads the tokenizer and the latent of silence,
-    /// but does not read or initialise weights.
+    /// before the first network is read or run. It reads the latent of silence, but does not read or
+    /// initialise weights. The tokenizer is not read: see [`Self::check_tokenizer`].
     ///
     /// # Errors
     /// Names the missing, unused or mismatched tensors, or the missing network.
@@ -156,6 +156,14 @@ impl AceStep {
         self.text_encoder.check::<B>(device, networks)?;
         self.dit.check::<B>(device, networks)?;
         self.vae.check::<B>(device, networks)
+    }
+
+    /// Reads the tokenizer of prompts, if it was not read yet.
+    ///
+    /// # Errors
+    /// The errors of [`TextEncoderDir::tokenizer`].
+    pub fn check_tokenizer(&self) -> Result<(), Error> {
+        self.text_encoder.tokenizer().map(drop)
     }
 
     /// Applies `adapters`, each with its scale, to the diffusion transformer whenever it is read.

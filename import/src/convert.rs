@@ -3,7 +3,7 @@
 //! bf16 is the upper half of an f32, so widening it is a shift. Narrowing rounds to nearest even,
 //! as PyTorch does.
 
-use acestep_model::narrow_to_bf16;
+use acestep_model::{narrow_to_bf16, round_to_bf16};
 use half::{bf16, f16, slice::HalfFloatSliceExt as _, vec::HalfBitsVecExt as _};
 use rayon::prelude::*;
 
@@ -126,9 +126,7 @@ pub(crate) fn narrowed(values: &[f32]) -> Vec<bf16> {
     const PIECE: usize = 1 << 16;
     let mut narrow = bf16::zeros(values.len());
     let pieces = narrow.par_chunks_mut(PIECE).zip(values.par_chunks(PIECE));
-    pieces.for_each(|(narrow, values)| {
-        narrow.iter_mut().zip(values).for_each(|(narrow, &value)| *narrow = bf16::from_f32(value));
-    });
+    pieces.for_each(|(narrow, values)| round_to_bf16(values, narrow.reinterpret_cast_mut()));
     narrow
 }
 

@@ -41,17 +41,16 @@ impl TextEncoderDir {
         self.weights.load(module, Network::TextEncoder, place)
     }
 
-    /// Like [`crate::DitDir::check`]; also reads the tokenizer.
+    /// Like [`crate::DitDir::check`]. The tokenizer is not read.
     ///
     /// # Errors
-    /// An error that names the tensors, or the searched places of the tokenizer.
+    /// An error that names the tensors.
     pub fn check<B: Backend>(&self, device: &B::Device, networks: &[Network]) -> Result<(), Error> {
         if !networks.contains(&Network::TextEncoder) {
             return Ok(());
         }
         let module = qwen3::Model::init(self.weights.config(), device);
-        self.weights.compare::<B, _>(&module, Network::TextEncoder)?;
-        self.tokenizer().map(drop)
+        self.weights.compare::<B, _>(&module, Network::TextEncoder)
     }
 
     /// Returns the ids of `text`, truncated to `max_tokens` with the appended special token last.
@@ -72,10 +71,11 @@ impl TextEncoderDir {
         self.tokenizer()?.text_of(ids).map_err(bad)
     }
 
-    /// Returns the tokenizer; all its ids have a row in the embedding table.
+    /// Returns the tokenizer; all its ids have a row in the embedding table. The first call reads it, which takes
+    /// a quarter of a second for a released one.
     ///
     /// # Errors
-    /// [`Error::BadTokenizer`].
+    /// [`Error::MissingFile`], [`Error::BadTokenizer`].
     pub fn tokenizer(&self) -> Result<&TextTokenizer, Error> {
         if let Some(tokenizer) = self.tokenizer.get() {
             return Ok(tokenizer);

@@ -36,13 +36,25 @@ pub fn kept_as<B: Backend>(name: &str, layer: &str, weights: DType) -> DType {
 /// hundreds of megabytes before the first sound.
 pub fn narrow_to_bf16(bytes: &[u8], values: &mut [u16]) {
     for (value, word) in values.iter_mut().zip(bytes.as_chunks().0) {
-        let bits = u32::from_le_bytes(*word);
-        let upper = bits >> 16;
-        let rounded = bits.wrapping_add(0x7FFF + (upper & 1)) >> 16;
-        let is_nan = bits & 0x7FFF_FFFF > 0x7F80_0000;
-        // The bit keeps it a NaN if only lower bits said so.
-        *value = if is_nan { upper | 0x40 } else { rounded } as u16;
+        *value = bits_of_bf16(u32::from_le_bytes(*word));
     }
+}
+
+/// Rounds values to the bits of bf16, as [`narrow_to_bf16`] does; `to` has the same length.
+pub fn round_to_bf16(values: &[f32], to: &mut [u16]) {
+    for (to, value) in to.iter_mut().zip(values) {
+        *to = bits_of_bf16(value.to_bits());
+    }
+}
+
+/// Rounds the bits of an f32.
+#[inline(always)]
+fn bits_of_bf16(bits: u32) -> u16 {
+    let upper = bits >> 16;
+    let rounded = bits.wrapping_add(0x7FFF + (upper & 1)) >> 16;
+    let is_nan = bits & 0x7FFF_FFFF > 0x7F80_0000;
+    // The bit keeps it a NaN if only lower bits said so.
+    (if is_nan { upper | 0x40 } else { rounded }) as u16
 }
 
 /// Converts the float weights of `module` to `dtype`, each by the rule of [`kept_as`]; `I8` is

@@ -60,7 +60,7 @@ mod tap;
 #[cfg(all(test, feature = "cpu"))]
 mod testing;
 
-pub use cast::{cast, kept_as, narrow_to_bf16};
+pub use cast::{cast, kept_as, narrow_to_bf16, round_to_bf16};
 pub use checkpoint::{
     Checkpoint, CheckpointError, Configs, LanguageCheckpoint, LanguageFiles, ModelFiles, Tokenizer,
 };

@@ -255,7 +255,8 @@ fn what_a_file_does_not_hold_is_named_with_what_to_do_before_anything_is_read() 
     write_comfy_checkpoint(dir.path());
     let check = || {
         let model = open("tiny_turbo_aio.safetensors", &layout(dir.path())).expect("a model");
-        let error = model.check::<Cpu>(&DEVICE, &PARTS).err()?;
+        let checked = model.check::<Cpu>(&DEVICE, &PARTS).and_then(|()| model.check_tokenizer());
+        let error = checked.err()?;
         Some(format!("{error}\n{}", error.hint().unwrap_or_default()))
     };
     assert_eq!(check(), None);
@@ -337,7 +338,7 @@ fn a_gguf_file_without_pieces_finds_those_beside_it() {
     without("Qwen3-Embedding-0.6B", "acestep-text-enc");
     std::fs::remove_file(dir.path().join("acestep-5Hz-lm-0.6B-F32.gguf")).expect("removed");
     let open = || open("turbo", &layout(dir.path())).expect("a model");
-    let error = open().check::<Cpu>(&DEVICE, &PARTS).expect_err("no tokenizer");
+    let error = open().check_tokenizer().expect_err("no tokenizer");
     assert!(error.to_string().contains("holds no tokenizer"), "{error}");
     let hint = error.hint().expect("a hint");
     assert!(hint.contains(&format!("into `{}`", dir.path().display())), "{hint}");

@@ -4,11 +4,13 @@
 //! |---|---|
 //! | [`clock`] | clocks, memory, rates of a backend |
 //! | [`ceilings`], `silicon` | ceilings of a machine, and the floor that follows from them |
+//! | [`weights`] | random weights |
 
 pub(crate) mod ceilings;
 pub(crate) mod clock;
 #[cfg(feature = "cpu")]
 pub(crate) mod silicon;
+pub(crate) mod weights;
 
 use serde::{Deserialize, Serialize, Serializer};
 

@@ -141,6 +141,7 @@ pub fn learn<B: Backend>(
     let device = place.device.clone();
     let needed = [Network::VaeEncoder, Network::TextEncoder, Network::Conditioner, Network::Dit];
     folder.check::<B>(&device, &needed)?;
+    folder.check_tokenizer()?;
     let (songs, common) = prepare(entries, *longest, folder, place, observe)?;
 
     let stage = LEARNING;

@@ -43,8 +43,8 @@ pub(super) type Group = [u32; WORDS];
 /// The byte for zero.
 pub(super) const ZERO: u32 = 128;
 
-/// 1.5 times 2^23. Between 2^23 and 2^24 neighbours in f32 are one apart: so a number of at most 2^22 plus this is
-/// rounded to a whole number, ties to even, and stands in the lower bits of the sum as an integer.
+/// 1.5 times 2^23. Adding it to a number of at most 2^22 in size rounds the number to an integer, ties to even. The bits of
+/// the sum are the bits of this plus that integer, because floats between 2^23 and 2^24 are one apart.
 pub(super) const WHOLE: f32 = 12_582_912.0;
 
 /// A matrix in int8.
@@ -197,8 +197,8 @@ struct Rounding<'a, N> {
 impl<N: Number> WithSimd for Rounding<'_, N> {
     type Output = ();
 
-    // Plain loops over arrays: closures given to iterators would not be compiled for the dispatched CPU, and
-    // what may overlap is not computed in vectors.
+    // Plain loops: closures given to iterators would not be compiled for the dispatched CPU. The compiler uses no
+    // vectors if input and output may overlap, so both are arrays on the stack.
     #[inline(always)]
     fn with_simd<S: Simd>(self, _: S) {
         let groups = self.words.as_chunks_mut::<WORDS>().0;
@@ -234,10 +234,10 @@ impl<N: Number> WithSimd for Rounding<'_, N> {
     }
 }
 
-/// Returns the largest size of a number of a block, NaN if one is NaN. Without the sign, floats are ordered like
+/// Returns the largest absolute value of a block, NaN if one is NaN. Without the sign, floats are ordered like
 /// their bits.
 #[inline(always)]
-fn largest(numbers: &[f32; BLOCK]) -> f32 {
+pub(super) fn largest(numbers: &[f32; BLOCK]) -> f32 {
     /// Numbers compared at a time.
     const LANES: usize = 8;
     let mut most = [0; LANES];

@@ -78,8 +78,25 @@ impl<'a> Order<'a> {
     /// Plans the song with the model in `folder`, which has the adapters of the request.
     ///
     /// # Errors
-    /// A value that cannot be used; a file that cannot be read; a network that is missing.
-    pub fn plan(mut self, folder: Arc<AceStep>) -> Result<Planned<'a>, Refusal> {
+    /// A value that cannot be used; a file that cannot be read; a network that is missing; then, the tokenizer of
+    /// prompts.
+    pub fn plan(self, folder: Arc<AceStep>) -> Result<Planned<'a>, Refusal> {
+        let model = &*folder;
+        // One core reads a vocabulary: that of prompts is read beside that of the language model.
+        let (planned, tokenizer) = std::thread::scope(|scope| {
+            let tokenizer = scope.spawn(|| model.check_tokenizer().map_err(Error::checkpoint));
+            (self.decided(folder.clone()), tokenizer.join())
+        });
+        let tokenizer = tokenizer.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let planned = planned?;
+        match tokenizer {
+            Ok(()) => Ok(planned),
+            Err(error) => Err(Refusal { error, notices: planned.order.notices }),
+        }
+    }
+
+    /// [`Self::plan`], without the tokenizer of prompts.
+    fn decided(mut self, folder: Arc<AceStep>) -> Result<Planned<'a>, Refusal> {
         let (engine, residency) = (self.engine, self.residency);
         let info = make::model_info(&folder, engine)?;
         let Self { request, notices, noise, conditioning, .. } = &mut self;

@@ -229,7 +229,8 @@ mod dots {
     /// `vpmaddwd` and `vpaddd`: two products per lane of 32 bits.
     fn pairs() -> Option<f64> {
         const LANES: usize = 8;
-        /// Sums of eight lanes: so many that no addition waits for the last one, and that the products find registers.
+        /// Sums of eight lanes: so many that no addition waits for the previous one, and few enough to leave registers
+        /// for the products.
         const SUMS: usize = 12;
 
         #[target_feature(enable = "avx2")]

@@ -2,7 +2,7 @@
 
 use acestep_engine::host::to_host;
 use acestep_model::{
-    Backend, Place, cast,
+    Backend, Place,
     kernel::Precision,
     speech::{
         dia2::{Backbone, Config, DecoderConfig, Depformer},
@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use crate::measure::{
     Cost, Rate, Run,
     clock::{self, wait},
+    weights::random_weights,
 };
 
 /// The work of a stage.
@@ -69,7 +70,7 @@ fn frame(unit: String, one_row: Cost, time: clock::Time) -> Run {
 
 fn backbone<B: Backend>(config: &Config, place: &Place<B>) -> Result<Run> {
     let device = &place.device;
-    let backbone = cast(Backbone::<B>::init(config, device), place.dtype);
+    let backbone = random_weights(Backbone::<B>::init(config, device), place.dtype);
     let tokens = |step: usize| {
         let of_row = |row: usize| {
             let codes = (0..config.data.codebooks()).map(|book| (book * 37 + step + row) % 2048);
@@ -103,7 +104,7 @@ fn backbone<B: Backend>(config: &Config, place: &Place<B>) -> Result<Run> {
 
 fn depformer<B: Backend>(config: &Config, place: &Place<B>) -> Result<Run> {
     let device = &place.device;
-    let depformer = cast(Depformer::<B>::init(config, device), place.dtype);
+    let depformer = random_weights(Depformer::<B>::init(config, device), place.dtype);
     let width = config.model.decoder.n_embd;
     let values: Vec<f32> =
         (0..ROWS * width).map(|i| ((i * 37 % 101) as f32 - 50.0) / 50.0).collect();
@@ -140,7 +141,7 @@ fn codec<B: Backend>(frames: usize, place: &Place<B>) -> Result<Run> {
     let codebooks = config.num_quantizers;
     // In f32 with every type, as in a run.
     let decoder = mimi::Decoder::<B>::init(&config, codebooks, device);
-    let decoder = cast(decoder, DType::F32).prepacked(Precision::beside(place.dtype));
+    let decoder = random_weights(decoder, DType::F32).prepacked(Precision::beside(place.dtype));
     let codes: Vec<i32> = (0..codebooks * frames).map(|i| (i * 37 % 2048) as i32).collect();
     let codes = TensorData::new(codes, [codebooks, frames]);
     let codes = Tensor::<B, 2, Int>::from_data(codes, device);

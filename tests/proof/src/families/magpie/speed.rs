@@ -2,7 +2,7 @@
 
 use acestep_engine::host::to_host;
 use acestep_model::{
-    Backend, Place, cast,
+    Backend, Place,
     kernel::Precision,
     speech::{
         magpie::{Config, Decoder, Encoder, LocalTransformer, Sizes, Start},
@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use crate::measure::{
     Cost, Rate, Run,
     clock::{self, wait},
+    weights::random_weights,
 };
 
 /// The work of a stage.
@@ -67,7 +68,7 @@ impl Work {
 fn encoder<B: Backend>(place: &Place<B>) -> Result<Run> {
     let (config, sizes) = Geometry::V2607.sizes()?;
     let device = &place.device;
-    let encoder = cast(Encoder::<B>::init(&config, &sizes, device), place.dtype);
+    let encoder = random_weights(Encoder::<B>::init(&config, &sizes, device), place.dtype);
     let ids: Vec<i32> = (0..TEXT).map(|id| (id * 37 % 3000) as i32).collect();
     let ids = Tensor::<B, 2, Int>::from_data(TensorData::new(ids, [1, TEXT]), device);
     let work = || B::on_pool(|| drop(to_host(encoder.forward(ids.clone()))));
@@ -90,7 +91,7 @@ fn step(geometry: Geometry, unit: String, cost: Cost, time: clock::Time) -> Run 
 fn decoder<B: Backend>(geometry: Geometry, place: &Place<B>) -> Result<Run> {
     let (config, sizes) = geometry.sizes()?;
     let device = &place.device;
-    let decoder = cast(Decoder::<B>::init(&config, &sizes, device), place.dtype);
+    let decoder = random_weights(Decoder::<B>::init(&config, &sizes, device), place.dtype);
     let width = config.embedding_dim;
     let memory = random::<B, 3>([1, TEXT, width], place);
     let prior = Tensor::<B, 1>::full([TEXT], 0.1, device);
@@ -134,7 +135,7 @@ fn decoder<B: Backend>(geometry: Geometry, place: &Place<B>) -> Result<Run> {
 fn local<B: Backend>(geometry: Geometry, place: &Place<B>) -> Result<Run> {
     let (config, sizes) = geometry.sizes()?;
     let device = &place.device;
-    let local = cast(LocalTransformer::<B>::init(&config, &sizes, device), place.dtype);
+    let local = random_weights(LocalTransformer::<B>::init(&config, &sizes, device), place.dtype);
     let width = config.embedding_dim;
     let inputs = [0, 1].map(|_| random::<B, 2>([ROWS, width], place));
     let mut state = local.start(ROWS, place);
@@ -166,7 +167,7 @@ fn codec<B: Backend>(frames: usize, place: &Place<B>) -> Result<Run> {
     let config = codec_config()?;
     let device = &place.device;
     // In f32 with every type, as in a run.
-    let decoder = cast(nanocodec::Decoder::<B>::init(&config, device), DType::F32)
+    let decoder = random_weights(nanocodec::Decoder::<B>::init(&config, device), DType::F32)
         .prepacked(Precision::beside(place.dtype));
     let groups = config.codebooks();
     let codes: Vec<i32> = (0..groups * frames).map(|i| (i * 37 % 2016) as i32).collect();

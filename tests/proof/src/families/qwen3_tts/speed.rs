@@ -2,7 +2,7 @@
 
 use acestep_engine::host::to_host;
 use acestep_model::{
-    Backend, Place, cast,
+    Backend, Place,
     speech::qwen3_tts::{
         CodePredictor, Config, LayersConfig, Talker,
         codec::{self, Decoder, DecoderState},
@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use crate::measure::{
     Cost, Rate, Run,
     clock::{self, wait},
+    weights::random_weights,
 };
 
 /// The work of a stage.
@@ -70,7 +71,7 @@ fn frame(unit: String, cost: Cost, time: clock::Time) -> Run {
 
 fn talker<B: Backend>(config: &Config, place: &Place<B>) -> Result<Run> {
     let device = &place.device;
-    let talker = cast(Talker::<B>::init(config, device), place.dtype);
+    let talker = random_weights(Talker::<B>::init(config, device), place.dtype);
     let mut cache = Talker::cache(config, 1, BEFORE + 1, place);
     let _ = talker.read(talker.codec(&[7; BEFORE], device), 0..1, &mut cache);
     let codes = vec![vec![5; config.talker_config.num_code_groups]];
@@ -90,7 +91,7 @@ fn talker<B: Backend>(config: &Config, place: &Place<B>) -> Result<Run> {
 
 fn predictor<B: Backend>(config: &Config, place: &Place<B>) -> Result<Run> {
     let device = &place.device;
-    let talker = cast(Talker::<B>::init(config, device), place.dtype);
+    let talker = random_weights(Talker::<B>::init(config, device), place.dtype);
     let predictor = talker.code_predictor();
     let mut cache = CodePredictor::cache(&config.talker_config, 1, place);
     let work = || {
@@ -116,7 +117,8 @@ fn predictor<B: Backend>(config: &Config, place: &Place<B>) -> Result<Run> {
 fn decode<B: Backend>(frames: usize, place: &Place<B>) -> Result<Run> {
     let config = codec_config()?;
     let device = &place.device;
-    let decoder = cast(Decoder::<B>::init(&config.decoder_config, device), place.dtype).prepacked();
+    let decoder =
+        random_weights(Decoder::<B>::init(&config.decoder_config, device), place.dtype).prepacked();
     let groups = config.decoder_config.num_quantizers;
     let codes: Vec<i32> = (0..groups * frames).map(|i| (i * 37 % 2048) as i32).collect();
     let codes = Tensor::<B, 2, Int>::from_data(TensorData::new(codes, [groups, frames]), device);

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use acestep_engine::{BackendWork, Engine, device::dtype, host::to_host};
 use acestep_model::{
-    Backend, Place, cast,
+    Backend, Place,
     speech::qwen3_tts::{
         CodePredictor, Talker,
         codec::{Decoder, DecoderState},
@@ -21,7 +21,7 @@ use super::{
     agreement::likeliest,
     speed::{BEFORE, FRAMES_PER_SECOND, Sizes, codec_config},
 };
-use crate::Host;
+use crate::{Host, measure::weights::random_weights};
 
 mod memory;
 
@@ -170,10 +170,10 @@ struct Speaker<B: Backend> {
 impl<B: Backend> Speaker<B> {
     fn new(sizes: Sizes, place: &Place<B>) -> Result<Self> {
         let (config, device) = (sizes.config()?, &place.device);
-        let talker = cast(Talker::<B>::init(&config, device), place.dtype);
+        let talker = random_weights(Talker::<B>::init(&config, device), place.dtype);
         let codec = Place::<B> { dtype: dtype::of_others(place.dtype), device: device.clone() };
         let decoder = Decoder::<B>::init(&codec_config()?.decoder_config, device);
-        let decoder = cast(decoder, codec.dtype).prepacked();
+        let decoder = random_weights(decoder, codec.dtype).prepacked();
         Ok(Self {
             cache: Talker::cache(&config, 1, BEFORE + LENGTH, place),
             of_frame: CodePredictor::cache(&config.talker_config, 1, place),

@@ -55,8 +55,8 @@ impl<'a, const WORDS: usize, K: Words<WORDS>> Integers<'a, WORDS, K> {
 pub(in super::super) struct Group<const WORDS: usize> {
     words: [[i32; SIDE]; WORDS],
     scales: [f32; SIDE],
-    /// Initial values of the sums, with the bits of [`WHOLE`] added: so a sum of small integers is f32 too, and
-    /// becomes its number by a subtraction. The instruction that converts would wait for the multiplications.
+    /// Initial values of the sums, with the bits of [`WHOLE`] added: so the bits of a sum are those of an f32 too, and
+    /// a subtraction gives the sum. A conversion would compete with the multiplications for ports of Intel's CPUs.
     starts: [i32; SIDE],
 }
 
@@ -149,7 +149,7 @@ macro_rules! tile {
         fn add<const V: usize>(x: &[Group<WORDS>], weights: &[Panel<WORDS>], to: &mut Sums) {
             // ANCHOR: integers
             let mut sums = [[_mm256_setzero_ps(); V]; ROWS];
-            let start = _mm256_set1_ps(WHOLE);
+            let offset = _mm256_set1_ps(WHOLE);
             for (x, weights) in x.iter().zip(weights) {
                 let starts = x.starts.as_chunks().0;
                 let mut whole = [[_mm256_setzero_si256(); V]; ROWS];
@@ -173,7 +173,7 @@ macro_rules! tile {
                     let weight = _mm256_set1_ps(weights.scales[row]);
                     for vector in 0..V {
                         let scale = _mm256_mul_ps(weight, floats(&scales[vector]));
-                        let number = _mm256_sub_ps(_mm256_castsi256_ps(whole[row][vector]), start);
+                        let number = _mm256_sub_ps(_mm256_castsi256_ps(whole[row][vector]), offset);
                         sums[row][vector] = _mm256_fmadd_ps(number, scale, sums[row][vector]);
                     }
                 }

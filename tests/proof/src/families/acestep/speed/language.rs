@@ -1,6 +1,6 @@
 //! The language model: prefill of a prompt, and decoding of audio codes with and without guidance.
 
-use acestep_model::{Backend, Place, cast, qwen3};
+use acestep_model::{Backend, Place, qwen3};
 use anyhow::Result;
 use burn::tensor::Tensor;
 
@@ -8,6 +8,7 @@ use super::{cost, sizes::LanguageSizes};
 use crate::measure::{
     Rate, Run,
     clock::{self, wait},
+    weights::random_weights,
 };
 
 /// Tokens of a typical prompt with lyrics and a plan.
@@ -22,7 +23,7 @@ pub(crate) const CODES: std::ops::Range<usize> = 151_669..215_669;
 /// Measures a prompt of [`PROMPT`] tokens.
 pub(crate) fn prefill<B: Backend>(sizes: LanguageSizes, place: &Place<B>) -> Result<Run> {
     let (config, device) = (sizes.config()?, &place.device);
-    let model = cast(qwen3::Causal::<B>::init(&config, device), place.dtype);
+    let model = random_weights(qwen3::Causal::<B>::init(&config, device), place.dtype);
     let mut cache = config.cache(1, PROMPT, place);
     let work = || {
         cache.truncate(0, 0);
@@ -46,7 +47,7 @@ pub(crate) fn decode<B: Backend>(
     place: &Place<B>,
 ) -> Result<Run> {
     let (config, device) = (sizes.config()?, &place.device);
-    let model = cast(qwen3::Causal::<B>::init(&config, device), place.dtype);
+    let model = random_weights(qwen3::Causal::<B>::init(&config, device), place.dtype);
     let before = middle(seconds);
     let mut cache = config.cache(rows, before + 1, place);
     for row in 0..rows {

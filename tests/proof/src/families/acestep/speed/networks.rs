@@ -3,7 +3,7 @@
 use acestep_model::{
     Backend, Place,
     acestep::{AudioCodec, ConditionInputs, Conditioner, Dit, Packed},
-    cast, qwen3,
+    qwen3,
 };
 use anyhow::Result;
 use burn::tensor::{Distribution, Int, Tensor};
@@ -15,6 +15,7 @@ use super::{
 use crate::measure::{
     Rate, Run,
     clock::{self, wait},
+    weights::random_weights,
 };
 
 /// Tokens of a typical caption prompt and lyric prompt (from a published request).
@@ -28,7 +29,7 @@ pub(crate) fn noise<B: Backend>(shape: [usize; 3], device: &B::Device) -> Tensor
 /// Measures the text encoder: caption tokens to hidden states.
 pub(crate) fn text_encoder<B: Backend>(place: &Place<B>) -> Result<Run> {
     let (config, device) = (text_encoder_config()?, &place.device);
-    let model = cast(qwen3::Model::<B>::init(&config, device), place.dtype);
+    let model = random_weights(qwen3::Model::<B>::init(&config, device), place.dtype);
     let ids = Tensor::<B, 2, Int>::zeros([1, CAPTION_TOKENS], device);
     let time = clock::time(|| model.forward(ids.clone()), || wait::<B>(device));
     Ok(Run {
@@ -42,7 +43,7 @@ pub(crate) fn text_encoder<B: Backend>(place: &Place<B>) -> Result<Run> {
 /// Measures the condition encoder: lyrics, timbre and caption to one condition.
 pub(crate) fn condition<B: Backend>(sizes: Sizes, place: &Place<B>) -> Result<Run> {
     let (config, device) = (sizes.config()?, &place.device);
-    let model = cast(Conditioner::<B>::init(&config, device), place.dtype);
+    let model = random_weights(Conditioner::<B>::init(&config, device), place.dtype);
     let text = |length| Packed::whole(noise([1, length, config.text_hidden_dim], device));
     let inputs = ConditionInputs {
         text: text(CAPTION_TOKENS),
@@ -62,7 +63,7 @@ pub(crate) fn condition<B: Backend>(sizes: Sizes, place: &Place<B>) -> Result<Ru
 /// Measures audio codes to latent hints.
 pub(crate) fn codes<B: Backend>(sizes: Sizes, frames: usize, place: &Place<B>) -> Result<Run> {
     let (config, device) = (sizes.config()?, &place.device);
-    let model = cast(AudioCodec::<B>::init(&config, device), place.dtype);
+    let model = random_weights(AudioCodec::<B>::init(&config, device), place.dtype);
     let count = frames.div_ceil(config.pool_window_size);
     let codes: Vec<u32> = (0..count as u32).map(|i| i * 7919 % model.fsq().codes()).collect();
     let batch = [codes];
@@ -78,7 +79,7 @@ pub(crate) fn codes<B: Backend>(sizes: Sizes, frames: usize, place: &Place<B>) -
 /// Measures one step of the diffusion transformer.
 pub(crate) fn dit<B: Backend>(sizes: Sizes, frames: usize, place: &Place<B>) -> Result<Run> {
     let (config, device) = (sizes.config()?, &place.device);
-    let model = cast(Dit::<B>::init(&config, device), place.dtype);
+    let model = random_weights(Dit::<B>::init(&config, device), place.dtype);
     let channels = config.audio_acoustic_hidden_dim;
     let batch = sizes.rows();
     let heard = CAPTION_TOKENS + LYRIC_TOKENS + 1;

@@ -2,7 +2,7 @@
 //! whole long song would not fit into memory.
 
 use acestep_engine::{Unobserved, tiling::Tiling};
-use acestep_model::{Backend, LATENT_HZ, Place, cast, oobleck};
+use acestep_model::{Backend, LATENT_HZ, Place, oobleck};
 use acestep_music::vae;
 use anyhow::Result;
 
@@ -10,12 +10,14 @@ use super::{cost, networks::noise, sizes::vae_config};
 use crate::measure::{
     Cost, Rate, Run,
     clock::{self, Time, wait},
+    weights::random_weights,
 };
 
 /// Measures the decoding of latents to sound.
 pub(crate) fn decode<B: Backend>(frames: usize, place: &Place<B>) -> Result<Run> {
     let (config, device) = (vae_config()?, &place.device);
-    let model = cast(oobleck::Decoder::<B>::init(&config, device), place.dtype).prepacked();
+    let model =
+        random_weights(oobleck::Decoder::<B>::init(&config, device), place.dtype).prepacked();
     let latents = noise([1, frames, config.decoder_input_channels], device);
     let work =
         || vae::decode(&model, latents.clone(), config.hop(), Tiling::default(), &Unobserved);
@@ -26,7 +28,8 @@ pub(crate) fn decode<B: Backend>(frames: usize, place: &Place<B>) -> Result<Run>
 /// Measures the encoding of sound to the mean of its latents.
 pub(crate) fn encode<B: Backend>(frames: usize, place: &Place<B>) -> Result<Run> {
     let (config, device) = (vae_config()?, &place.device);
-    let model = cast(oobleck::Encoder::<B>::init(&config, device), place.dtype).prepacked();
+    let model =
+        random_weights(oobleck::Encoder::<B>::init(&config, device), place.dtype).prepacked();
     let sound = noise([1, config.audio_channels, frames * config.hop()], device);
     let work = || vae::encode(&model, sound.clone(), config.hop(), Tiling::ENCODE, &Unobserved);
     let time = clock::time(work, || wait::<B>(device));

@@ -3,7 +3,7 @@
 use pulp::{Simd, WithSimd};
 
 use super::own;
-use crate::kernel::flex::eight::{BLOCK, BLOCKS, GROUP};
+use crate::kernel::flex::eight::{BLOCK, BLOCKS, GROUP, WHOLE, largest};
 
 /// Rounds rows of `x`.
 pub(super) struct Rounding<'a> {
@@ -42,25 +42,16 @@ pub(super) struct Rounded {
 /// Rounds a group. The largest of a block is `most` times its scale.
 #[inline(always)]
 pub(super) fn rounded(x: &[f32; GROUP], most: f32) -> Rounded {
-    /// A float between 2^23 and 2^24 has no digits after the point: its lowest bits are the nearest
-    /// integer.
-    const MIDDLE: f32 = 12_582_912.0;
     let mut rounded = Rounded { numbers: [[0; BLOCK]; BLOCKS], scales: [0.0; BLOCKS] };
-    for block in 0..BLOCKS {
-        let x = &x[block * BLOCK..][..BLOCK];
-        // Without the sign, floats are ordered like their bits.
-        let mut largest = 0u32;
-        for number in x {
-            largest = largest.max(number.abs().to_bits());
-        }
-        let largest = f32::from_bits(largest);
+    for (block, x) in x.as_chunks::<BLOCK>().0.iter().enumerate() {
+        let largest = largest(x);
         // NaN stays NaN, so that a broken network is detected.
         let scale = if largest.is_finite() { largest / most } else { f32::NAN };
         let is_normal = scale >= f32::MIN_POSITIVE;
         let inverse = if is_normal { most / largest } else { 0.0 };
         rounded.scales[block] = if is_normal || scale.is_nan() { scale } else { 0.0 };
         for (to, x) in rounded.numbers[block].iter_mut().zip(x) {
-            *to = (x * inverse + MIDDLE).to_bits() as i16;
+            *to = (x * inverse + WHOLE).to_bits() as i16;
         }
     }
     rounded
