@@ -44,9 +44,9 @@ fn fold_rows<const R: usize>(g: &[f32; R], v: &mut [f32], columns: usize) -> boo
     let rows: [&[f32]; R] = std::array::from_fn(|row| &v[row * columns..][..columns]);
     let mut sums = [0.0; R];
     for column in 0..columns {
-        for row in 0..R {
-            let x = f64::from(rows[row][column]);
-            sums[row] += x * x;
+        for (sum, row) in sums.iter_mut().zip(rows) {
+            let x = f64::from(row[column]);
+            *sum += x * x;
         }
     }
     let mut is_finite = true;
