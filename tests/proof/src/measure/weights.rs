@@ -9,8 +9,8 @@ use half::bf16;
 use rand::{RngExt as _, SeedableRng as _, rngs::SmallRng};
 use rayon::prelude::*;
 
-/// Parameters of at least so many values are made on all cores: Burn makes them on one, which takes a minute for a large
-/// network.
+/// Parameters of at least so many values are made on all cores: Burn makes them on one, which takes half a minute for
+/// a large network.
 const LARGE: usize = 1 << 18;
 
 /// Values that a core makes at a time.
@@ -27,7 +27,7 @@ struct Random {
     dtype: DType,
     /// Names and types of the layers on the path to the parameter.
     path: Vec<[String; 2]>,
-    /// The number of parameters so far, so that each has values of its own.
+    /// The number of large parameters so far, so that each has values of its own.
     made: u64,
 }
 
