@@ -4,7 +4,8 @@
 //!
 //! The folder is the output folder of training, or `built-in` for the model inside the program.
 //! A request as JSON, such as `{"guidance_scale": 3}`, applies to all songs; so does an adapter.
-//! `ACESTEP_CPU` lowers the level of the CPU's vector instructions, as for the program.
+//! `ACESTEP_CPU` lowers the level of the CPU's vector instructions, as for the program. `ACESTEP_DTYPE` is the type of
+//! the weights: `f32`, `bf16` or `q8`.
 //!
 //! | part | sound that the listener measures |
 //! |---|---|
@@ -28,6 +29,7 @@ use acestep_demo::{
 use acestep_import::Adapter;
 use acestep_model::kernel::lower_cpu_level;
 use acestep_music::Request;
+use burn::tensor::DType;
 
 /// Answers the question with the given index.
 type Player = Box<dyn FnMut(u64) -> Answer>;
@@ -37,6 +39,12 @@ fn main() {
     if let Ok(level) = std::env::var("ACESTEP_CPU") {
         lower_cpu_level(level.parse().expect("a level of this CPU"));
     }
+    let dtype = match std::env::var("ACESTEP_DTYPE").as_deref() {
+        Err(_) | Ok("f32") => DType::F32,
+        Ok("bf16") => DType::BF16,
+        Ok("q8") => DType::I8,
+        Ok(other) => panic!("there is no type `{other}`"),
+    };
     let mut arguments = std::env::args().skip(1);
     let part = arguments.next().unwrap_or_else(|| "songs".to_owned());
     let count: u64 = arguments.next().map_or(100, |count| count.parse().expect("a number"));
@@ -49,6 +57,7 @@ fn main() {
             "built-in" => Student { how: how.clone(), ..Student::built_in() },
             folder => Student::of(Path::new(folder), how.clone()),
         };
+        student.dtype = dtype;
         if let Some(adapter) = &adapter {
             let adapter = Adapter::open(Path::new(adapter)).expect("an adapter");
             student.model.adapt(vec![(adapter, 1.0)]).expect("one that fits");

@@ -17,7 +17,7 @@ use acestep_music::{
     sounds::{Sound as SourceSound, Sounds},
     tokenize::codes_of,
 };
-use burn::tensor::{Tensor, TensorData};
+use burn::tensor::{DType, Tensor, TensorData};
 use burn_flex::{Flex, FlexDevice};
 
 use crate::{
@@ -30,11 +30,6 @@ type Cpu = Flex;
 
 /// The only device of [`Cpu`].
 const DEVICE: FlexDevice = FlexDevice;
-
-/// Returns the device and dtype (f32) of networks.
-fn place() -> Place<Cpu> {
-    Place::f32(DEVICE)
-}
 
 /// Returns the properties of `model` that a plan needs.
 fn info(model: &AceStep) -> ModelInfo {
@@ -70,6 +65,8 @@ pub struct Student {
     pub language_model: Option<LanguageModelDir>,
     /// Request fields that do not depend on the piece: steps, guidance, ..
     pub how: Request,
+    /// The type of the weights: f32, bf16, or `I8` for int8.
+    pub dtype: DType,
 }
 
 /// A request and its result.
@@ -105,8 +102,8 @@ pub fn vae(folder: &Path) -> VaeDir {
 
 /// Encodes and decodes a piece with the autoencoder.
 pub fn after_vae(vae: &VaeDir, piece: &Piece) -> Stereo {
-    let encoder = vae.encoder::<Cpu>(&place()).expect("an encoder");
-    let decoder = vae.decoder::<Cpu>(&place()).expect("a decoder");
+    let encoder = vae.encoder::<Cpu>(&Place::f32(DEVICE)).expect("an encoder");
+    let decoder = vae.decoder::<Cpu>(&Place::f32(DEVICE)).expect("a decoder");
     let sound = TensorData::new(piece.render().concat(), [1, 2, piece.samples()]);
     let latents = encoder.forward(Tensor::from_data(sound, &DEVICE)).mean;
     let mut left: Vec<f32> = decoder.forward(latents).into_data().to_vec().expect("f32");
@@ -122,6 +119,7 @@ impl Student {
             model: model.open().expect("a model"),
             language_model: Some(model.open_language_model().expect("a language model")),
             how: Request::default(),
+            dtype: DType::F32,
         }
     }
 
@@ -144,7 +142,12 @@ impl Student {
             model: AceStep::open(&paths).expect("a model"),
             language_model: language_model.map(open),
             how,
+            dtype: DType::F32,
         }
+    }
+
+    fn place(&self) -> Place<Cpu> {
+        Place { device: DEVICE, dtype: self.dtype }
     }
 
     fn language_model(&self) -> &LanguageModelDir {
@@ -197,7 +200,9 @@ impl Student {
             settings: &settings,
             genres: None,
         };
-        compose::<Cpu>(&asked, self.language_model(), &place(), &Unobserved).expect("codes").request
+        compose::<Cpu>(&asked, self.language_model(), &self.place(), &Unobserved)
+            .expect("codes")
+            .request
     }
 
     /// Makes a cover of a piece with the caption of another piece, whose style suits the tempo.
@@ -258,7 +263,7 @@ impl Student {
     }
 
     fn made(&self, plan: &Plan) -> Stereo {
-        let networks = Networks::new(&self.model, place(), Residency::WhileUsed);
+        let networks = Networks::new(&self.model, self.place(), Residency::WhileUsed);
         let mut songs = generate(plan, &networks, &Unobserved).expect("a song");
         songs.swap_remove(0).audio.channels.try_into().expect("two channels")
     }
@@ -266,7 +271,7 @@ impl Student {
     /// Returns the language model's description of a piece.
     pub fn understood(&self, piece: &Piece, seed: u64) -> Metadata {
         let audio = Audio { channels: piece.render().into(), sample_rate: 48_000 };
-        let networks = Networks::<Cpu>::new(&self.model, place(), Residency::WhileUsed);
+        let networks = Networks::<Cpu>::new(&self.model, self.place(), Residency::WhileUsed);
         let codes = codes_of(&audio, &networks, &Unobserved).expect("codes");
         // The same settings as the command `understand`.
         let request = Request::default().with(|r| {
@@ -276,7 +281,7 @@ impl Student {
         let settings =
             request.language.plan(&request.words, &[seed], &mut vec![]).expect("settings");
         let language = self.language_model();
-        understand::<Cpu>(&codes, &settings, None, language, &place(), &Unobserved)
+        understand::<Cpu>(&codes, &settings, None, language, &self.place(), &Unobserved)
             .expect("an answer")
             .metadata
     }

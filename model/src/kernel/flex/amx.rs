@@ -72,3 +72,6 @@ impl Shapes {
         Self(shapes)
     }
 }
+
+/// All registers are full: sixteen lines of 64 bytes.
+pub(super) static FULL: Shapes = Shapes::of([16; 8], [LINE as u8; 8]);

@@ -1,4 +1,4 @@
-//! Attention that reads keys and values in place and never stores its score matrix.
+//! Attention that never stores its score matrix.
 //!
 //! ```text
 //! keys in blocks -> scores -> e^(score - largest so far) -> weighted sums of the values
@@ -9,13 +9,16 @@
 //! and hidden keys have weight exactly 0. So the sums of a query depend neither on other queries
 //! nor on the number of hidden keys.
 //!
-//! Keys and values in bf16, from [`rounded_as`], are multiplied in pairs.
+//! Keys and values in bf16, from [`rounded_as`], are multiplied in pairs, or by tiles of Intel AMX.
 //!
 //! On two busy cores: 375 positions with a window of 128 take 9 ms (reference: 33 ms). One token
-//! for each of two songs after 4096 tokens takes 4.3 ms (reference: 10 ms).
+//! for each of two songs after 4096 tokens takes 4.3 ms (reference: 10 ms). 3,000 positions of the diffusion
+//! transformer on two cores of an Emerald Rapids: 0.70 s at level `avx2`, 0.14 s at `amx`.
 //!
 //! Source: Milakov & Gimelshein 2018, arXiv:1805.02867; Dao et al. 2022, arXiv:2205.14135.
 
+#[cfg(target_arch = "x86_64")]
+mod amx;
 #[cfg(target_arch = "x86_64")]
 mod dots;
 pub(super) mod few;
@@ -27,6 +30,8 @@ mod rounded;
 mod tests;
 mod tile;
 
+#[cfg(target_arch = "x86_64")]
+use amx::Tiled;
 #[cfg(target_arch = "x86_64")]
 use dots::{Dots, Pairs};
 pub(super) use gradient::attention_gradients;
@@ -79,14 +84,14 @@ pub(super) fn attention(
         if queries <= FEW_QUERIES {
             few::attend(&problem, &mut mixed);
         } else {
-            many::attend(&Plain(problem), &mut mixed);
+            many::attend(&Plain::of(problem), &mut mixed);
         }
     }
     let mixed: Tensor<Flex, 4> = tensor(from_values(mixed, [batch, queries, heads, width]));
     primitive(mixed.swap_dims(1, 2))
 }
 
-/// Fills `mixed` and returns true, if keys and values are bf16 and the CPU multiplies bf16 pairs.
+/// Fills `mixed` and returns true, if keys and values are bf16 and the CPU multiplies bf16.
 #[cfg(target_arch = "x86_64")]
 fn in_pairs(
     inputs: [&FlexTensor; 3],
@@ -98,8 +103,11 @@ fn in_pairs(
     let Some(dots) = Dots::new(k.shape()[3]).filter(|_| k.dtype() == DType::BF16) else {
         return false;
     };
-    let problem = Problem::of(inputs, real, visibility);
-    many::attend(&Pairs::of(dots, problem, k.shape()[0]), mixed);
+    let (problem, items) = (Problem::of(inputs, real, visibility), k.shape()[0]);
+    match Tiled::proof(k.shape()[3]) {
+        Some(proof) => many::attend(&Tiled::of(proof, problem, items), mixed),
+        None => many::attend(&Pairs::of(dots, problem, items), mixed),
+    }
     true
 }
 

@@ -10,7 +10,7 @@
 //! | `avx512` | AVX-512 F, BW, CD, DQ, VL | vectors of 16 numbers |
 //! | `avx512-vnni` | AVX512-VNNI too | products of int8 |
 //! | `avx512-bf16` | AVX512-BF16 too | products, attention, convolutions of bf16 |
-//! | `amx` | AMX-BF16 too, on Linux | products of many rows and convolutions of bf16 |
+//! | `amx` | AMX-BF16 too, on Linux | products of many rows, attention and convolutions of bf16; many rows with int8 |
 //! | `neon` | those of every 64-bit ARM CPU | vectors of 4 numbers; few rows with int8 in int16 |
 //! | `dotprod` | dot products of bytes too | products of int8 |
 //! | `bf16` | matrix products of bf16 too | many rows with bf16 |

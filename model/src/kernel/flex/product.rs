@@ -3,14 +3,14 @@
 //! Up to [`MOST_ROWS`] rows, as in decoding, every weight is read once, at memory speed:
 //! [`streamed`]. The sums of a row do not depend on the number of rows, so a batch gives the same
 //! bits as its items alone. More rows, as of a prompt or a song, share panels of weights. They use
-//! `tiles` for bf16 at level `amx`, otherwise `blocked`, or `bytes` for int8, if the CPU has the
+//! `tiles` for bf16 and int8 at level `amx`, otherwise `blocked`, or `bytes` for int8, if the CPU has the
 //! AVX-512 instruction for the type. At levels `avx2` and `avx2-vnni`, and where ARM has an instruction for
 //! the type, they use `panels`. Otherwise they use Burn's own product ([`shared`]).
 //!
 //! bf16 weights have half the bytes of f32, int8 weights little more than a quarter. The other
 //! operand is f32, and stays f32 for few rows, but with int8 weights at levels `avx2` and `avx2-vnni` and on
 //! ARM: there it is rounded to int16. If the level has an instruction for the weights' type,
-//! many rows are rounded to that type first. So a row among more than
+//! many rows are rounded to that type first, to bf16 at level `amx`. So a row among more than
 //! [`MOST_ROWS`] differs by this rounding from the same row among few. Sums are always f32.
 
 #[cfg(target_arch = "x86_64")]
@@ -23,7 +23,7 @@ mod panels;
 mod shared;
 pub(super) mod streamed;
 #[cfg(target_arch = "x86_64")]
-mod tiles;
+pub(super) mod tiles;
 #[cfg(target_arch = "x86_64")]
 pub(super) mod transpose;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
@@ -160,6 +160,10 @@ fn of_q8(x: FlexTensor, weight: Q8, sizes: [usize; 3]) -> FlexTensor {
         return streamed::product(inputs, weight.rows().groups(), sizes);
     }
     #[cfg(target_arch = "x86_64")]
+    if let Some(tiles) = tiles::Tiles::new() {
+        return tiles::product(tiles, inputs, &weight.rows(), sizes);
+    }
+    #[cfg(target_arch = "x86_64")]
     if let Some(dot) = bytes::Dot::new() {
         return bytes::product(dot, inputs, weight.rows(), sizes);
     }
@@ -247,10 +251,12 @@ mod tests {
     }
 
     /// Returns the effective operands of int8 weights with the values `wide`. Many rows are rounded like the
-    /// weights if the CPU multiplies bytes, few rows to int16 at level `avx2` and on ARM.
+    /// weights if the CPU multiplies bytes, few rows to int16 at level `avx2` and on ARM. At level `amx` both are
+    /// rounded to bf16 for many rows; here they are not.
     fn beside_eight(x: Tensor<Flex, 2>, wide: Tensor<Flex, 2>) -> [Tensor<Flex, 2>; 2] {
         #[cfg(target_arch = "x86_64")]
         match x.dims()[0] <= MOST_ROWS {
+            false if tiles::Tiles::new().is_some() => {}
             false if bytes::Dot::new().is_some() || is_avx2() => return [eight(x).1, wide],
             true if is_avx2() => return [in_int16(x), wide],
             _ => {}
@@ -262,6 +268,13 @@ mod tests {
             _ => {}
         }
         [x, wide]
+    }
+
+    fn is_amx() -> bool {
+        #[cfg(target_arch = "x86_64")]
+        return tiles::Tiles::new().is_some();
+        #[cfg(not(target_arch = "x86_64"))]
+        false
     }
 
     /// Returns the steps that the largest of a block becomes, where few rows are rounded.
@@ -312,7 +325,13 @@ mod tests {
 
                 let (q8, wide) = eight(weight.clone());
                 let [rounded, wide] = beside_eight(x.clone(), wide);
-                assert_near(ours(&x, &q8), matmul(&rounded, &wide), allowed);
+                let of_amx = rows > MOST_ROWS && is_amx();
+                // Both factors, each by at most 2^-8.
+                let rounding = if of_amx { 1.0 / 128.0 } else { 0.0 };
+                let sizes =
+                    matmul(&rounded.clone().abs(), &wide.clone().abs()) * rounding + allowed;
+                let share = (ours(&x, &q8) - matmul(&rounded, &wide)) / sizes;
+                assert_near(share.clone(), share.zeros_like(), 1.0);
 
                 let narrow = weight.cast(DType::BF16);
                 let wide = narrow.clone().cast(DType::F32);

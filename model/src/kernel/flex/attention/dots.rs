@@ -103,30 +103,28 @@ impl<'a> Pairs<'a> {
     }
 }
 
-/// Scratch memory of a core besides the scores.
-#[derive(Default)]
-pub(super) struct Scratch {
-    /// Words of two columns: `[D / 2, V]`.
-    queries: Vec<Vector>,
-    /// Words of two keys: `[keys / 2, V]`.
-    weights: Vec<Vector>,
-}
-
 #[expect(unsafe_code, reason = "`Dots` is the proof that the processor has these instructions")]
 impl<'a> DotProducts<'a> for Pairs<'a> {
     type Number = bf16;
-    type Scratch = Scratch;
-    const STEP: usize = 2;
+    /// Words of two columns: `[D / 2, V]`.
+    type Queries = Vec<Vector>;
+    /// Words of two weights: `[keys / 2, V]`.
+    type Scratch = Vec<Vector>;
+    const BLOCK: usize = 64;
 
     fn problem(&self) -> &Problem<'a, bf16> {
         &self.problem
     }
 
+    fn step(&self) -> usize {
+        2
+    }
+
     #[inline(always)]
-    fn lay_out(&self, queries: &[&[f32]], lanes: usize, room: &mut Scratch) {
+    fn pack(&self, queries: &[&[f32]], lanes: usize, to: &mut Vec<Vector>) {
         let (vectors, width) = (lanes / LANES, self.problem.k.width);
-        room.queries.clear();
-        room.queries.resize(width / 2 * vectors, Vector::ZERO);
+        to.clear();
+        to.resize(width / 2 * vectors, Vector::ZERO);
         for (index, queries) in queries.chunks(LANES).enumerate() {
             for start in (0..width).step_by(2 * LANES) {
                 let mut parts = [&[][..]; LANES];
@@ -134,18 +132,21 @@ impl<'a> DotProducts<'a> for Pairs<'a> {
                     *part = &query[start..(start + 2 * LANES).min(width)];
                 }
                 let words = self.dots.0.pack(&parts[..queries.len()]);
-                let to = room.queries[start / 2 * vectors + index..].iter_mut().step_by(vectors);
+                let to = to[start / 2 * vectors + index..].iter_mut().step_by(vectors);
                 to.zip(words).for_each(|(to, word)| *to = word);
             }
         }
     }
+
+    fn load(&self, _: &Block, _: usize, _: &mut Vec<Vector>) {}
 
     #[inline(always)]
     fn scores<S: Simd, const V: usize>(
         &self,
         _: S,
         block: &Block,
-        room: &Scratch,
+        queries: &Vec<Vector>,
+        _: &mut Vec<Vector>,
         scores: &mut [f32],
     ) {
         let &Problem { k, scale, .. } = &self.problem;
@@ -158,7 +159,7 @@ impl<'a> DotProducts<'a> for Pairs<'a> {
                 cast_slice::<u16, u8>(row.reinterpret_cast())
             }));
             // SAFETY: see above.
-            unsafe { scores_of(room.queries.as_chunks::<V>().0, &panel, scale, scores) };
+            unsafe { scores_of(queries.as_chunks::<V>().0, &panel, scale, scores) };
         }
     }
 
@@ -169,7 +170,7 @@ impl<'a> DotProducts<'a> for Pairs<'a> {
         block: &Block,
         weights: &[S::f32s],
         shrink: [S::f32s; V],
-        room: &mut Scratch,
+        pairs: &mut Vec<Vector>,
         mixed: &mut [S::f32s],
     ) {
         let &Problem { kv_heads, keys, ref v, .. } = &self.problem;
@@ -178,8 +179,8 @@ impl<'a> DotProducts<'a> for Pairs<'a> {
         let shrink: &[f32] = cast_slice(&shrink);
         let mixed: &mut [f32] = cast_slice_mut(mixed);
         let weights = weights.as_chunks::<LANES>().0.as_chunks::<V>().0;
-        room.weights.resize(weights.len().div_ceil(2) * V, Vector::ZERO);
-        let pairs = room.weights.as_chunks_mut::<V>().0;
+        pairs.resize(weights.len().div_ceil(2) * V, Vector::ZERO);
+        let pairs = pairs.as_chunks_mut::<V>().0;
         // SAFETY: see above.
         unsafe { pair(weights, pairs) };
 
@@ -187,7 +188,7 @@ impl<'a> DotProducts<'a> for Pairs<'a> {
         let first = head * keys.div_ceil(2) + block.keys.start / 2;
         let values = &self.values[first * width..][..pairs.len() * width];
         let shrink = &shrink.as_chunks::<LANES>().0.as_chunks::<V>().0[0];
-        let mixed = mixed.as_chunks_mut::<LANES>().0.as_chunks_mut::<V>().0;
+        let mixed = &mut mixed.as_chunks_mut::<LANES>().0.as_chunks_mut::<V>().0[..width];
         for (index, mixed) in mixed.as_chunks_mut::<TOGETHER>().0.iter_mut().enumerate() {
             // SAFETY: see above.
             unsafe { mix(pairs, &values[index * TOGETHER..], width, shrink, mixed) };
@@ -211,15 +212,21 @@ fn scores_of<const V: usize>(
     }
 }
 
-/// Packs weights in words of two keys; an odd last key is paired with zero.
-#[target_feature(enable = "avx512f,avx512bw,avx512bf16")]
-fn pair<const V: usize>(weights: &[[[f32; LANES]; V]], pairs: &mut [[Vector; V]]) {
-    // Interleaves the first sixteen numbers with the last sixteen.
+/// Interleaves the first sixteen numbers of a vector with the last sixteen.
+#[target_feature(enable = "avx512f")]
+#[inline]
+pub(super) fn word_order() -> __m512i {
     let mut order = [0; 2 * LANES];
     for (index, order) in order.iter_mut().enumerate() {
         *order = (index / 2 + index % 2 * LANES) as u16;
     }
-    let order = shorts(&order);
+    shorts(&order)
+}
+
+/// Packs weights in words of two keys; an odd last key is paired with zero.
+#[target_feature(enable = "avx512f,avx512bw,avx512bf16")]
+fn pair<const V: usize>(weights: &[[[f32; LANES]; V]], pairs: &mut [[Vector; V]]) {
+    let order = word_order();
     for (two, pair) in weights.chunks(2).zip(pairs) {
         for v in 0..V {
             let low = vector(&two[0][v]);

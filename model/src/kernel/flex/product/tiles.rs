@@ -1,8 +1,8 @@
-//! The product of many rows by Intel AMX, with weights in bf16.
+//! The product of many rows by Intel AMX, with weights in bf16 or int8.
 //!
 //! ```text
 //! x, rounded to bf16 -> words of sixteen rows, side by side        \
-//! weights, as stored -> panels of 32 rows, sixteen words at a time   -> sums in tiles -> out
+//! weights, as bf16   -> panels of 32 rows, sixteen words at a time   -> sums in tiles -> out
 //! ```
 //!
 //! A tile is sixteen lines of 64 bytes, each in a register of its own: 16 rows of weights times 16 rows
@@ -10,6 +10,9 @@
 //!
 //! A panel is copied, because its rows lie pages apart in the checkpoint, where they would share few places of
 //! the cache.
+//!
+//! int8 has no product of tiles here: its sums of 32 numbers would have to be scaled one by one. Rounded to bf16, each
+//! weight is off by at most a factor of 2^-8, and `x` keeps more digits than in int8.
 //!
 //! Source: Intel, "Optimization Reference Manual", chapter 20.
 
@@ -30,7 +33,7 @@ use super::{
 };
 use multiply::{Ahead, Sums, add, put};
 pub(super) use panel::Bf16;
-use panel::Stretch;
+use panel::{EVEN, Stretch, Weights};
 
 /// Rows of the weights in a panel: two tiles.
 const COLUMNS: usize = 2 * LANES;
@@ -38,23 +41,35 @@ const COLUMNS: usize = 2 * LANES;
 /// Numbers of a line of a tile.
 const BLOCK: usize = 2 * LANES;
 
-/// Blocks of a stretch of the sums: its panel stays in a core's L2 cache.
+/// Maximum number of pairs of vectors of `x` in a part, 32 rows each.
+const PART: usize = 16;
+
+/// Maximum number of blocks of a stretch of the sums: its panel stays in a core's L2 cache, 128 KiB.
 const STRETCH: usize = 64;
 
-/// Pairs of vectors of `x` in a part, 32 rows each: most of it stays in a core's L2 cache.
-const PART: usize = 16;
+/// Panels that a stretch of `x` is multiplied with before the next one: their sums stay there too.
+const PANELS: usize = 16;
+
+/// Maximum number of blocks of a stretch, times the pairs of a part: so much of `x` stays in a core's
+/// L2 cache, 768 KiB, and all panels of a work item are multiplied with it.
+const BLOCKS: usize = 384;
 
 /// Proof that the CPU has AMX and that the system permits it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Tiles {
+pub(in super::super) struct Tiles {
     /// The proof that `x` can be rounded.
     bf16: OfBf16,
 }
 
 impl Tiles {
     /// Returns the proof if this CPU has the instructions.
-    pub(super) fn new() -> Option<Self> {
+    pub(in super::super) fn new() -> Option<Self> {
         level::has(CpuLevel::Amx).then(OfBf16::new).flatten().map(|bf16| Self { bf16 })
+    }
+
+    /// Packs sixteen words of up to sixteen rows, rounded to bf16, word by word; padded with zeros.
+    pub(in super::super) fn pack(self, rows: &[&[f32]]) -> [Vector; LANES] {
+        self.bf16.pack(rows)
     }
 }
 
@@ -65,31 +80,44 @@ impl Tiles {
 pub(super) fn product(
     tiles: Tiles,
     x: &[f32],
-    weights: &Bf16<'_>,
+    weights: &impl Weights,
     [rows, width, out]: [usize; 3],
 ) -> FlexTensor {
     let all = width.div_ceil(BLOCK);
     let packed = packed(tiles, x, [rows, width]);
     let pairs: Vec<[&[Vector]; 2]> =
         packed.chunks(2 * all * LANES).map(|pair| pair.split_at(all * LANES).into()).collect();
-    // Parts and stretches of equal size.
+    // Parts and stretches of about equal size.
     let part = pairs.len().div_ceil(pairs.len().div_ceil(PART));
-    let stretch = all.div_ceil(all.div_ceil(STRETCH));
+    let most = (BLOCKS / part).min(STRETCH) / EVEN * EVEN;
+    let stretch = all.div_ceil(all.div_ceil(most)).next_multiple_of(EVEN);
     let mut values = vec![0.0; rows * out];
-    let room = || (vec![Vector::ZERO; stretch * COLUMNS], vec![Sums::ZERO; part]);
     let items = work_items(&mut values, out, COLUMNS, part * 2 * LANES).into_par_iter();
+    let room = || (vec![Vector::ZERO; stretch * COLUMNS], vec![Sums::ZERO; PANELS * part]);
     items.for_each_init(room, |(panel, sums), WorkItem { row, column: first, mut to }| {
         let (pairs, columns) = (&pairs[row / (2 * LANES)..], to[0].len());
-        for (pairs, to) in pairs.chunks(part).zip(to.chunks_mut(part * 2 * LANES)) {
-            for start in (0..columns).step_by(COLUMNS) {
-                let count = COLUMNS.min(columns - start);
+        for start in (0..columns).step_by(PANELS * COLUMNS) {
+            let end = (start + PANELS * COLUMNS).min(columns);
+            let mut parts = to.chunks_mut(part * 2 * LANES).zip(pairs.chunks(part)).peekable();
+            while let Some((to, pairs)) = parts.next() {
+                // The first row of the weights after these.
+                let after = first + if parts.peek().is_some() { start } else { end };
                 for block in (0..all).step_by(stretch) {
                     let blocks = block..(block + stretch).min(all);
-                    let chosen = Stretch { first: first + start, count, blocks };
-                    of_stretch(tiles, weights, (&chosen, all), pairs, (&mut *panel, &mut *sums));
+                    for (column, sums) in (start..end).step_by(COLUMNS).zip(sums.chunks_mut(part)) {
+                        let count = COLUMNS.min(end - column);
+                        let chosen =
+                            Stretch { first: first + column, count, blocks: blocks.clone() };
+                        let next = chosen.next(first + start..first + end, after, all);
+                        of_stretch(tiles, weights, [&chosen, &next], pairs, (&mut *panel, sums));
+                    }
                 }
-                for (sums, to) in sums.iter().zip(to.chunks_mut(2 * LANES)) {
-                    put(tiles, sums, to, start);
+                // Row by row: the rows of the output lie pages apart.
+                for (pair, to) in to.chunks_mut(2 * LANES).enumerate() {
+                    let sums = sums[pair..].iter().step_by(part);
+                    for (column, sums) in (start..end).step_by(COLUMNS).zip(sums) {
+                        put(tiles, sums, to, column);
+                    }
                 }
             }
         }
@@ -97,26 +125,27 @@ pub(super) fn product(
     from_values(values, [rows, out])
 }
 
-/// Adds the products of a stretch, of `all` blocks a row, with all `pairs` to their sums; those of the
-/// first stretch replace the sums.
+/// Adds the products of a stretch with all `pairs` to their sums; those of the first blocks replace the
+/// sums. Asks for the weights of the next stretch.
 fn of_stretch(
     tiles: Tiles,
-    weights: &Bf16<'_>,
-    (stretch, all): (&Stretch, usize),
+    weights: &impl Weights,
+    [stretch, next]: [&Stretch; 2],
     pairs: &[[&[Vector]; 2]],
     (panel, sums): (&mut [Vector], &mut [Sums]),
 ) {
     let Stretch { blocks, .. } = stretch;
     let panel = &mut panel[..blocks.len() * COLUMNS];
-    stretch.fill(weights, panel);
+    stretch.fill(tiles, weights, panel);
     let words = blocks.start * LANES..blocks.end * LANES;
     // Each pair asks for some rows of the next stretch.
-    let (next, rows) = (stretch.next(all), COLUMNS.div_ceil(pairs.len()));
+    let rows = COLUMNS.div_ceil(pairs.len());
     for (index, ([x, other], sums)) in pairs.iter().zip(sums).enumerate() {
         let x = [&x[words.clone()], &other[words.clone()]];
         let row = next.first + (index * rows).min(COLUMNS - rows);
         let (from, stride) = weights.place(row, next.blocks.start);
-        add(tiles, panel, x, sums, (blocks.start == 0, Ahead { from, stride, rows }));
+        let ahead = Ahead { from, step: weights.bytes(), stride, rows };
+        add(tiles, panel, x, sums, (blocks.start == 0, ahead));
     }
 }
 
@@ -133,7 +162,7 @@ fn packed(tiles: Tiles, x: &[f32], [rows, width]: [usize; 2]) -> Vec<Vector> {
             let mut parts = [&[][..]; LANES];
             let rows = x.chunks(width).zip(&mut parts);
             let count = rows.map(|(x, part)| *part = &x[numbers.clone()]).count();
-            *to = tiles.bf16.pack(&parts[..count]);
+            *to = tiles.pack(&parts[..count]);
         }
     });
     packed

@@ -28,6 +28,13 @@ pub(in crate::kernel::flex) fn shorts(from: &[u16; 2 * LANES]) -> __m512i {
 
 #[target_feature(enable = "avx512f")]
 #[inline]
+pub(in crate::kernel::flex) fn words(from: &[u32; LANES]) -> __m512i {
+    // SAFETY: the array has as many bytes as are read.
+    unsafe { _mm512_loadu_si512(from.as_ptr().cast()) }
+}
+
+#[target_feature(enable = "avx512f")]
+#[inline]
 pub(in crate::kernel::flex) fn load(from: &Vector) -> __m512i {
     // SAFETY: the array has as many bytes as are read.
     unsafe { _mm512_loadu_si512(from.0.as_ptr().cast()) }

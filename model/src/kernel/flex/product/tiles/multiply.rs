@@ -5,15 +5,12 @@ use std::arch::{asm, x86_64::*};
 
 use super::{
     super::{
-        super::amx::{LINE, Shapes},
+        super::amx::{FULL, LINE},
         blocked::memory::{floats, vector},
         transpose::{LANES, transpose},
     },
     COLUMNS, Tiles, Vector,
 };
-
-/// All registers are full: sixteen lines of 64 bytes.
-static SHAPES: Shapes = Shapes::of([LANES as u8; 8], [LINE as u8; 8]);
 
 /// Sums of a panel of weights with two times sixteen rows of `x`:
 /// `[half of the rows of x][half of the panel][row of weights][row of x]`.
@@ -31,6 +28,8 @@ impl Sums {
 pub(super) struct Ahead {
     /// The first line of the first row.
     pub(super) from: *const u8,
+    /// Bytes of a row for each block.
+    pub(super) step: usize,
     /// Bytes between two rows.
     pub(super) stride: usize,
     /// The number of rows, at least 1.
@@ -82,7 +81,7 @@ pub(super) fn add(
             "tdpbf16ps tmm1, tmm5, tmm6",
             "tdpbf16ps tmm2, tmm4, tmm7",
             "tdpbf16ps tmm3, tmm5, tmm7",
-            "add {ahead}, {line}",
+            "add {ahead}, {step}",
             "add {weights}, 2048",
             "add {x}, 1024",
             "add {other}, 1024",
@@ -94,7 +93,7 @@ pub(super) fn add(
             "tilestored [{to} + {line:r} + 3072], tmm3",
             "tilerelease",
             // The shapes, then a counter.
-            rest = inout(reg) &raw const SHAPES => _,
+            rest = inout(reg) &raw const FULL => _,
             // The question for the first stretch, then an address.
             next = inout(reg) usize::from(is_first) => _,
             line = in(reg) LINE,
@@ -104,6 +103,7 @@ pub(super) fn add(
             other = inout(reg) x[1].as_ptr() => _,
             blocks = inout(reg) blocks => _,
             ahead = inout(reg) ahead.from => _,
+            step = in(reg) ahead.step,
             stride = in(reg) ahead.stride,
             rows = in(reg) ahead.rows,
             options(nostack),
