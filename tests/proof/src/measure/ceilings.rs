@@ -7,7 +7,7 @@
 //! |---|---|---|---|
 //! | f32, f16 | f32 FMA | | a large product in that type |
 //! | bf16 | bf16 dot | f32 FMA | the same |
-//! | q8 | int8 dot | f32 FMA | the same |
+//! | q8 | int8 dot, or bf16 dot where it is faster: AMX | f32 FMA | the same |
 //! | f32 beside bf16 or q8, in a stage that stays in f32 | f32 FMA, or a third of the bf16 dot | f32 FMA | as the run |
 
 use acestep_engine::Device;
@@ -131,7 +131,11 @@ impl Registers {
         let narrow = match weights {
             Weights::F32 | Weights::F16 => None,
             Weights::Bf16 => self.bf16_flop_per_s.map(|peak| (Arithmetic::Bf16, peak)),
-            Weights::Q8 => self.int8_op_per_s.map(|peak| (Arithmetic::Int8, peak)),
+            Weights::Q8 => {
+                let bf16 = self.bf16_flop_per_s.map(|peak| (Arithmetic::Bf16, peak));
+                let int8 = self.int8_op_per_s.map(|peak| (Arithmetic::Int8, peak));
+                int8.filter(|(_, peak)| bf16.is_none_or(|(_, other)| *peak >= other)).or(bf16)
+            }
         };
         narrow.unwrap_or((Arithmetic::F32, self.f32_flop_per_s))
     }
@@ -294,6 +298,7 @@ mod tests {
             bf16_flop_per_s: Some(5400e9),
             int8_op_per_s: Some(1300e9),
         };
+        assert_eq!(amx.peak(Weights::Q8), (Arithmetic::Bf16, 5400e9));
         for (registers, weights, rate) in [
             (amx, Weights::Bf16, 1800e9),
             (amx, Weights::Q8, 1800e9),
