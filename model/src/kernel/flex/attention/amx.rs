@@ -5,7 +5,7 @@
 //! values, numbers of 32 keys x weights, rounded -> words of two keys    -> mixed
 //! ```
 //!
-//! Rounding is that of [`super::dots`]. Sums are f32, in another order. Half of the time goes to `e^x`.
+//! Rounding is that of [`super::dots`]. Sums are f32, in another order.
 
 mod multiply;
 
@@ -89,7 +89,7 @@ impl<'a> Tiled<'a> {
 pub(super) struct Scratch {
     /// The first key of the block.
     first: usize,
-    /// Tiles of keys, `[key / 16][D / 32][key][number]`; keys that do not exist have any values.
+    /// Tiles of keys, `[key / 16][D / 32][key][number]`; lines after the last key keep what they had.
     keys: Vec<Vector>,
     /// Tiles of weights, `[key / 32][query / 16][pair of keys][query]`.
     weights: Vec<Vector>,

@@ -15,8 +15,8 @@ const VECTORS: usize = 3;
 /// Queries, times heads of a group, that are packed together: one tile for the widest vectors.
 const TILE: usize = VECTORS * 16;
 
-/// Maximum number of [`TILE`]s in a work item, or of queries whose group is larger. They read a block of keys one after
-/// the other, while it is in a core's cache.
+/// Maximum number of [`TILE`]s in a work item. They read a block of keys one after the other, while it is in a core's
+/// cache. If the heads of one query are more than a tile, it is the maximum number of queries.
 const TILES: usize = 8;
 
 /// Columns of `mixed` after the last: several are summed at once, also at the end.

@@ -20,7 +20,7 @@ const TOGETHER: usize = 8;
 /// The same with 16 registers.
 const TOGETHER_IN_16: usize = 6;
 
-const _: () = assert!(TOGETHER <= MORE + 1, "sums of columns that `mixed` has not");
+const _: () = assert!(TOGETHER <= MORE + 1, "`mixed` has too few columns");
 
 /// Groups of such columns that lie side by side in memory.
 const SIDE: usize = 4;
@@ -44,8 +44,6 @@ pub(super) struct Packed {
     keys: Rows,
     /// `[D / columns, BLOCK, columns]`; columns that do not exist are zeros.
     values: Vec<f32>,
-    /// The first key.
-    first: usize,
 }
 
 /// Some rows of a head in a core's cache. In memory they may lie pages apart, where they would share few places of the
@@ -121,7 +119,6 @@ impl<'a> DotProducts<'a> for Plain<'a> {
     fn load(&self, block: &Block, tiles: usize, packed: &mut Packed) {
         let &Self { ref problem, columns } = self;
         let [keys, values] = [&problem.k, &problem.v].map(|x| x.head(block.item, block.head));
-        packed.first = block.keys.start;
         packed.keys.load(keys, &block.keys, tiles);
         let size = Self::BLOCK * columns;
         packed.values.resize(values.width.div_ceil(columns) * size, 0.0);
@@ -163,7 +160,7 @@ impl<'a> DotProducts<'a> for Plain<'a> {
         mixed: &mut [S::f32s],
     ) {
         let &Self { ref problem, columns } = self;
-        let first = (block.keys.start - packed.first) * columns;
+        let first = (block.keys.start - packed.keys.first) * columns;
         let parts = packed.values.chunks_exact(Self::BLOCK * columns);
         for (part, values) in parts.enumerate() {
             let values = &values[first..][..block.keys.len() * columns];
