@@ -206,6 +206,11 @@ impl Preset {
         Some(qwen3_tts::stress::stress(self.name, sizes, length, engine, host))
     }
 
+    /// True if the work depends on the length of a song. A frame of speech has its own length.
+    pub(crate) fn has_length(&self) -> bool {
+        self.stages.iter().any(|(_, work)| matches!(work, Work::Song(_)))
+    }
+
     /// Returns the work of a stage, if the preset has it.
     pub(crate) fn work(&self, stage: &Stage) -> Option<Work> {
         self.stages.iter().find(|(own, _)| *own == stage).map(|&(_, work)| work)

@@ -42,7 +42,8 @@ pub(crate) fn markdown(runs: &[Results], peers: &[Peer]) -> String {
             let of_stage = |of: &Measured| of.against(limits.of_stage(run, of.stage));
             run.stages.iter().map(of_stage).map(|of| row(run, &of, peers)).collect::<Vec<_>>()
         });
-        text += &format!("### {}, {duration_s} s\n\n", preset.name);
+        let length = if preset.has_length() { format!(", {duration_s} s") } else { String::new() };
+        text += &format!("### {}{length}\n\n", preset.name);
         text += &table(&heads(peers), 3, rows.collect());
     }
     for peer in peers {

@@ -61,6 +61,16 @@ fn the_section_is_this() {
     insta::assert_snapshot!(markdown(&runs, &[torch()]));
 }
 
+/// A frame of speech does not depend on `--duration`.
+#[test]
+fn only_music_has_a_length() {
+    let mut speech = run("bf16", "dia2-1b", 0.1);
+    speech["stages"][0]["stage"] = json!("backbone");
+    let text = markdown(&read(&[run("bf16", "turbo", 0.1), speech]), &[]);
+    assert!(text.contains("### turbo, 10 s\n"), "{text}");
+    assert!(text.contains("### dia2-1b\n"), "{text}");
+}
+
 /// Ceilings of another, quieter run of the same machine lower the floor and change the limit: 380e9
 /// / 1000e9 s of arithmetic against 6e9 / 12e9 s of memory.
 #[test]

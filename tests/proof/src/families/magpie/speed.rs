@@ -1,6 +1,6 @@
 //! Each part of a step alone, at the released sizes, with random weights.
 
-use acestep_engine::host::to_host;
+use acestep_engine::{error::counted, host::to_host};
 use acestep_model::{
     Backend, Place,
     kernel::Precision,
@@ -180,7 +180,7 @@ fn codec<B: Backend>(frames: usize, place: &Place<B>) -> Result<Run> {
     let time = clock::time(work, || wait::<B>(device));
     let seconds = frames as f64 / FRAMES_PER_SECOND;
     Ok(Run {
-        unit: format!("{frames} frames in f32"),
+        unit: format!("{} in f32", counted(frames, "frame")),
         cost: codec_cost(&config.audio_decoder, frames),
         time,
         rate: Rate::new(time.wall_s / seconds, "s per second of speech"),

@@ -1,6 +1,6 @@
 //! Each part of a frame alone, at full size, with random weights.
 
-use acestep_engine::host::to_host;
+use acestep_engine::{error::counted, host::to_host};
 use acestep_model::{
     Backend, Place,
     speech::qwen3_tts::{
@@ -134,7 +134,7 @@ fn decode<B: Backend>(frames: usize, place: &Place<B>) -> Result<Run> {
     let time = clock::time(work, || wait::<B>(device));
     let seconds = frames as f64 / FRAMES_PER_SECOND;
     Ok(Run {
-        unit: format!("{frames} frames"),
+        unit: counted(frames, "frame"),
         cost: codec_cost(&config.decoder_config, frames),
         time,
         rate: Rate::new(time.wall_s / seconds, "s per second of speech"),
