@@ -83,8 +83,8 @@ pub(super) struct Block {
 }
 
 /// Fills `mixed`, `[B, queries, heads, D]`.
-pub(super) fn attend<'a, M: DotProducts<'a>>(meeting: &M, mixed: &mut [f32]) {
-    let problem = meeting.problem();
+pub(super) fn attend<'a, M: DotProducts<'a>>(products: &M, mixed: &mut [f32]) {
+    let problem = products.problem();
     let &Problem { kv_heads, group, queries, .. } = problem;
     let width = problem.k.width;
     let items = mixed.len() / (queries * kv_heads * group * width);
@@ -106,7 +106,7 @@ pub(super) fn attend<'a, M: DotProducts<'a>>(meeting: &M, mixed: &mut [f32]) {
     let work = |memory: &mut Memory<'a, M>, (index, places): (usize, Vec<&mut [f32]>)| {
         let (head, first) = (index / pieces, index % pieces * count);
         let (item, head) = (head / kv_heads, head % kv_heads);
-        arch.dispatch(WorkItem { problem, meeting, item, head, first, places, memory });
+        arch.dispatch(WorkItem { problem, products, item, head, first, places, memory });
     };
     let empty = || Memory { tiles: Vec::new(), scores: Vec::new(), scratch: Default::default() };
     if problem.products(items * kv_heads) < WORTH_SHARING {
@@ -142,7 +142,7 @@ struct Tile<Q> {
 /// Neighbouring queries of one group of heads.
 struct WorkItem<'a, 'b, 'c, M: DotProducts<'a>> {
     problem: &'c Problem<'a, M::Number>,
-    meeting: &'c M,
+    products: &'c M,
     item: usize,
     /// Index of the key head.
     head: usize,
@@ -167,14 +167,14 @@ impl<'a, M: DotProducts<'a>> WithSimd for WorkItem<'a, '_, '_, M> {
         }
         let firsts = self.problem.seen(self.first);
         let lasts = self.problem.seen(self.first + self.places.len() - 1);
-        let step = self.meeting.step();
+        let step = self.products.step();
         for keys in blocks(firsts.start / step * step..lasts.end, M::BLOCK) {
             let real = self.problem.real(self.item);
             if real.is_some_and(|real| real[keys.clone()].iter().all(|&real| real == 0)) {
                 continue;
             }
             let block = Block { item: self.item, head: self.head, keys: keys.clone() };
-            self.meeting.load(&block, count, &mut self.memory.scratch);
+            self.products.load(&block, count, &mut self.memory.scratch);
             for index in 0..count {
                 match self.memory.tiles[index].largest.len() / S::F32_LANES {
                     1 => self.add::<S, 1>(simd, index, keys.clone()),
@@ -211,16 +211,16 @@ impl<'a, M: DotProducts<'a>> WorkItem<'a, '_, '_, M> {
             let head = q.head(self.item, self.head * group + row % group);
             *query = head.row(self.first + row / group);
         }
-        self.meeting.pack(&queries[..tile.rows.len()], lanes, &mut tile.queries);
+        self.products.pack(&queries[..tile.rows.len()], lanes, &mut tile.queries);
     }
 
     /// Adds the keys of a block that a tile of `V` vectors sees.
     #[inline(always)]
     fn add<S: Simd, const V: usize>(&mut self, simd: S, index: usize, keys: Range<usize>) {
-        let Self { problem, meeting, item, head, first, ref mut memory, .. } = *self;
+        let Self { problem, products, item, head, first, ref mut memory, .. } = *self;
         let Memory { tiles, scores, scratch } = &mut **memory;
         let Tile { rows, queries, largest, sums, mixed } = &mut tiles[index];
-        let (group, lanes, step) = (problem.group, V * S::F32_LANES, meeting.step());
+        let (group, lanes, step) = (problem.group, V * S::F32_LANES, products.step());
         let firsts = problem.seen(first + rows.start / group);
         let lasts = problem.seen(first + (rows.end - 1) / group);
         let keys = keys.start.max(firsts.start / step * step)..keys.end.min(lasts.end);
@@ -233,7 +233,7 @@ impl<'a, M: DotProducts<'a>> WorkItem<'a, '_, '_, M> {
         scores.resize(M::BLOCK * TILE, 0.0);
         let scores = &mut scores[..keys.len() * lanes];
         let block = Block { item, head, keys: keys.clone() };
-        meeting.scores::<S, V>(simd, &block, queries, scratch, scores);
+        products.scores::<S, V>(simd, &block, queries, scratch, scores);
         let sees_all = firsts.end >= keys.end && lasts.start <= keys.start;
         if real.is_some() || !sees_all {
             for (j, scores) in keys.zip(scores.chunks_exact_mut(lanes)) {
@@ -253,7 +253,7 @@ impl<'a, M: DotProducts<'a>> WorkItem<'a, '_, '_, M> {
         let [scores, largest, sums, mixed] =
             [scores, largest, sums, mixed].map(|values| S::as_mut_simd_f32s(values).0);
         let shrink = soften::<S, V>(simd, scores, largest, sums);
-        meeting.mix::<S, V>(simd, &block, scores, shrink, scratch, mixed);
+        products.mix::<S, V>(simd, &block, scores, shrink, scratch, mixed);
     }
 
     /// Writes the result of a tile.

@@ -146,7 +146,7 @@ impl<W: Weight> WithSimd for WorkItem<'_, W> {
         let Lines { words, width, rows } = lines;
         let blocks = weights.chunks(TOGETHER * words).zip(sums.chunks_mut(TOGETHER * rows));
         for (weights, sums) in blocks {
-            // The first two rows of `x` stream the weights row by row, because new_tokens several rows
+            // The first two rows of `x` stream the weights row by row, because reading several rows
             // from memory at a time is much slower. The other rows of `x` find them in the cache.
             for (weights, sums) in weights.chunks(words).zip(sums.chunks_mut(rows)) {
                 match rows {
