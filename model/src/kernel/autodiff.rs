@@ -35,6 +35,8 @@ use burn_autodiff::{
 use super::{Backend, ConvGeometry, Visibility};
 
 impl<B: Backend, C: CheckpointStrategy> Backend for Autodiff<B, C> {
+    const MOST_SEPARATE_ROWS: usize = B::MOST_SEPARATE_ROWS;
+
     fn computes_in(weights: DType) -> DType {
         B::computes_in(weights)
     }

@@ -16,6 +16,10 @@ use super::{
 /// and its default body is the reference. Most methods are rows of the table in
 /// `kernel/operations.rs`.
 pub trait Backend: burn::tensor::backend::Backend {
+    /// Maximum number of rows of a product, and of queries of attention, that kernels compute each alone.
+    /// Then the result of a row does not depend on the number of rows.
+    const MOST_SEPARATE_ROWS: usize = 4;
+
     /// Returns the computing type of a network with these weights. It is the type of the weights,
     /// unless the backend has kernels that read weights in a narrower type than their input.
     ///

@@ -1,6 +1,7 @@
 //! CPU kernels on Flex, for operations that its generic implementation does slowly.
 
 mod activation;
+mod ahead;
 #[cfg(target_arch = "x86_64")]
 mod amx;
 mod attention;
@@ -45,6 +46,8 @@ use eight::Q8;
 const WORTH_SHARING: usize = 1 << 14;
 
 impl Backend for Flex {
+    const MOST_SEPARATE_ROWS: usize = product::MOST_ROWS;
+
     /// Weights may be bf16 or int8. Only their products use the narrow type; everything else is
     /// f32.
     fn computes_in(weights: DType) -> DType {

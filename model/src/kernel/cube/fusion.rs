@@ -271,6 +271,8 @@ impl<B: FusionBackend + Decodes + matrix::Products> Decodes for Fusion<B> {
 }
 
 impl<B: FusionBackend + Decodes + matrix::Products> Backend for Fusion<B> {
+    const MOST_SEPARATE_ROWS: usize = B::MOST_SEPARATE_ROWS;
+
     // ANCHOR: record
     kernel! { record rms_norm }
     kernel! { record ada_norm }

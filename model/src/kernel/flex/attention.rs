@@ -46,11 +46,14 @@ use pulp::bytemuck::Pod;
 
 use super::{
     super::{Mask, Visibility, primitive, reference, tensor},
-    from_values, readable,
+    from_values,
+    product::MOST_ROWS,
+    readable,
 };
 
-/// Maximum number of queries for which each query reads the keys on its own.
-const FEW_QUERIES: usize = 4;
+/// Maximum number of queries for which each query reads the keys on its own, so that its result does not
+/// depend on the number of queries.
+const FEW_QUERIES: usize = MOST_ROWS;
 
 /// Number of multiplications below which one core finishes before another wakes up.
 const WORTH_SHARING: usize = 1 << 18;

@@ -47,6 +47,10 @@ pub(super) use residual::residual_units;
 /// Words of a window: with the weights of a tile they stay in a core's L2 cache.
 const WINDOW: usize = 1 << 16;
 
+/// Minimum samples of a window, even if it becomes larger than the cache: all weights are read again for each
+/// window.
+const LEAST: usize = 2 * SAMPLES;
+
 /// Kernel of [`super::super::Backend::conv1d`], for f32 and for weights of bf16.
 pub(super) fn conv1d<W: Into<Weight<Flex, 3>>>(
     x: FlexTensor,
@@ -370,7 +374,7 @@ fn is_ours(x: &FlexTensor, weight: &Taps, bias: &Option<FlexTensor>) -> bool {
 fn part(sound: &Sound<'_>, reach: &Reach, form: Form) -> usize {
     let lines = form.lines(sound.channels * reach.stride) * form.parts();
     let most = (WINDOW / lines).saturating_sub(reach.span());
-    (most / SAMPLES).max(1) * SAMPLES
+    (most / SAMPLES * SAMPLES).max(LEAST)
 }
 
 #[cfg(test)]

@@ -38,7 +38,7 @@ fn it_is_the_reference_for_every_rule_and_odd_sizes() {
         let sizes = [(1, 1, 1, 1), (2, 1, 2, 3), (1, 2, 4, 17), (1, 3, 3, 40), (1, 1, 20, 5)];
         for (batch, kv_heads, group, width) in sizes.into_iter().chain([(2, 2, 2, 128)]) {
             for (queries, keys) in
-                [(1, 1), (1, 300), (2, 65), (4, 130), (5, 5), (70, 70), (131, 200)]
+                [(1, 1), (1, 300), (2, 65), (16, 130), (5, 5), (17, 17), (70, 70), (131, 200)]
             {
                 let q = random([batch, kv_heads * group, queries, width]);
                 let (k, v) = (
@@ -77,7 +77,7 @@ fn keys_and_values_in_bf16_are_the_reference_for_every_rule_and_odd_sizes() {
         for (batch, kv_heads, group, width) in
             [(1, 1, 1, 8), (2, 3, 2, 40), (1, 2, 20, 16), (1, 1, 60, 32), (2, 2, 2, 128)]
         {
-            for (queries, keys) in [(1, 7), (4, 130), (5, 5), (70, 71), (131, 200)] {
+            for (queries, keys) in [(1, 7), (16, 130), (17, 17), (70, 71), (131, 200)] {
                 let q = narrow(random([batch, kv_heads * group, queries, width])).cast(DType::F32);
                 let [k, v] =
                     [0, 1].map(|_| narrow(random([batch, keys, kv_heads, width])).swap_dims(1, 2));
@@ -161,11 +161,11 @@ fn rounding_keeps_how_numbers_lie() {
 #[test]
 fn large_scores_and_keys_that_grow_stay_exact() {
     at_every_level(|| {
-        let (q, v) = (random([1, 2, 9, 8]), random([1, 1, 300, 8]));
+        let (q, v) = (random([1, 2, 20, 8]), random([1, 1, 300, 8]));
         let growing: Vec<f32> = (0..300 * 8).map(|i| (i / 8) as f32 / 10.0 - 12.0).collect();
         let data = burn::tensor::TensorData::new(growing, [1, 1, 300, 8]);
         let k = Tensor::from_data(data, &Default::default());
-        for queries in [1, 9] {
+        for queries in [1, 9, 20] {
             let q = q.clone().narrow(2, 0, queries);
             check(&q, &k, &v, &Mask::by_position(Visibility::Full));
             // With scores in the hundreds, their own rounding makes the difference.
@@ -238,6 +238,16 @@ fn a_query_does_not_depend_on_its_company_or_on_what_it_does_not_see() {
                     assert_eq!(values(alone), values(together.clone().narrow(0, item, 1)));
                 }
             }
+        }
+        // This many queries or fewer: each is computed alone, as in the codecs of speech.
+        let q = random([1, 4, FEW_QUERIES, 32]);
+        let (k, v) = (random([1, 2, 300, 32]), random([1, 2, 300, 32]));
+        let mask = |first| Mask::by_position(Visibility::CausalWindow { first, width: 100 });
+        let first = 300 - FEW_QUERIES;
+        let together = ours(&q, &k, &v, &mask(first));
+        for i in 0..FEW_QUERIES {
+            let alone = ours(&q.clone().narrow(2, i, 1), &k, &v, &mask(first + i));
+            assert_eq!(values(alone), values(together.clone().narrow(2, i, 1)), "query {i}");
         }
         // A query does not depend on its neighbours either.
         let (q, k, v) = (random([1, 2, 100, 32]), random([1, 1, 130, 32]), random([1, 1, 130, 32]));

@@ -4,7 +4,7 @@ use std::{borrow::Cow, cell::Cell, ops::Range};
 
 use burn::tensor::{Bytes, DType, Shape, Tensor, bf16};
 use burn_flex::{Flex, FlexTensor, Layout};
-use pulp::bytemuck;
+use pulp::{Simd, WithSimd, bytemuck};
 use rayon::prelude::*;
 
 use super::{
@@ -13,7 +13,7 @@ use super::{
     pairs,
     tile::{self, MOST_ROWS, Panel, SAMPLES, Sums, Window, rows_at_once},
 };
-use crate::kernel::{self, Precision, primitive, tensor};
+use crate::kernel::{self, Precision, flex::level, primitive, tensor};
 
 /// Format of windows and weights, in words of 32 bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -200,10 +200,30 @@ impl Words<'_> {
         match self {
             Self::Whole(words) => &words[weights],
             Self::Narrow(halves) => {
-                room.clear();
-                room.extend(halves[weights].iter().map(|&half| u32::from(half) << 16));
-                room
+                let halves = &halves[weights];
+                room.resize(room.len().max(halves.len()), 0);
+                let words = &mut room[..halves.len()];
+                level::arch().dispatch(Widening { halves, words });
+                words
             }
+        }
+    }
+}
+
+/// Conversion of bf16 to f32.
+struct Widening<'a> {
+    halves: &'a [u16],
+    words: &'a mut [u32],
+}
+
+impl WithSimd for Widening<'_> {
+    type Output = ();
+
+    // A loop: a closure given to an iterator would not be compiled for these instructions.
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        for (word, &half) in self.words.iter_mut().zip(self.halves) {
+            *word = u32::from(half) << 16;
         }
     }
 }

@@ -21,6 +21,7 @@ use super::{
         contiguous, from_values,
         snake::{self, Curve},
     },
+    LEAST,
     amx::{self, LINES},
     dims,
     filter::{Form, Taps},
@@ -34,9 +35,6 @@ use super::{
 
 /// Words of both windows.
 const WINDOWS: usize = 1 << 17;
-
-/// Minimum samples of a window, so that reading all the weights pays off.
-const LEAST: usize = 2 * SAMPLES;
 
 /// Kernel of [`super::super::super::Backend::residual_units`], for f32 and for weights of bf16.
 pub(in super::super) fn residual_units(

@@ -2,8 +2,12 @@
 //!
 //! With 32 registers these are eight rows and three vectors, with 16 six rows and two: there, four rows
 //! and three vectors need one register too many, and take more than twice as long.
+//!
+//! A core decodes few instructions in a cycle, and fewer while another program uses its second thread. With 16
+//! registers, most instructions must be products and loads. So the loop has no bounds checks, and a turn takes
+//! two taps.
 
-use crate::kernel::flex::level;
+use crate::kernel::flex::{ahead, level};
 use pulp::{Simd, WithSimd, bytemuck};
 
 /// Maximum number of vectors of samples that are summed together.
@@ -131,27 +135,76 @@ fn keep<S: Simd, const R: usize, const V: usize>(
 
 /// Computes `R` rows for `V` vectors of samples.
 #[inline(always)]
+#[expect(unsafe_code, reason = "bounds checks take up to a third of the time with 16 registers")]
 fn tile<S: Simd, const R: usize, const V: usize>(
     simd: S,
     (weights, window, start): (&[u32], Window<'_>, usize),
 ) -> [[S::f32s; V]; R] {
     let Window { words, width, taps, step } = window;
-    let weights: &[f32] = bytemuck::cast_slice(weights);
-    let values: &[f32] = bytemuck::cast_slice(words);
-    // ANCHOR: tile
+    let samples = V * S::F32_LANES;
+    let lines = words.len() / width;
+    // Checked, because memory is read by it.
+    let span = taps.checked_sub(1).and_then(|taps| taps.checked_mul(step));
+    let end = span.and_then(|span| span.checked_add(start)?.checked_add(samples));
+    assert!(end.is_some_and(|end| end <= width), "the window is too short");
+    assert_eq!(weights.len(), lines * taps * R, "the weights of another window");
+    // A loop over one tap costs more than the tap, so such lines are read as the taps of one line.
+    let (lines, taps, step) = if taps == 1 { (1, lines, width) } else { (lines, taps, step) };
+    let reached = (taps - 1) * step + samples - 1;
+    let mut weights: *const f32 = weights.as_ptr().cast();
+    let mut line: *const f32 = words.as_ptr().wrapping_add(start).cast();
     let mut sums = [[simd.splat_f32s(0.0); V]; R];
-    let lines = values.chunks_exact(width).zip(weights.chunks_exact(taps * R));
-    for (line, weights) in lines {
-        for (tap, weights) in weights.chunks_exact(R).enumerate() {
-            let (x, _) = S::as_simd_f32s(&line[start + tap * step..][..V * S::F32_LANES]);
-            for (sums, &weight) in sums.iter_mut().zip(weights) {
-                let weight = simd.splat_f32s(weight);
-                for (sum, &x) in sums.iter_mut().zip(x) {
-                    *sum = simd.mul_add_e_f32s(weight, x, *sum);
-                }
+    for _ in 0..lines {
+        if lines > 1 {
+            // Lines are too far apart for the CPU to request them by itself.
+            let after_next = line.wrapping_add(2 * width);
+            ahead::request_at(after_next);
+            ahead::request_at(after_next.wrapping_add(reached));
+        }
+        let (mut x, end) = (line, weights.wrapping_add(taps / 2 * 2 * R));
+        while weights != end {
+            if V == 1 {
+                // Few samples: it takes longer to read the weights than to multiply them.
+                ahead::request_at(weights.wrapping_byte_add(ahead::DISTANCE));
             }
+            // SAFETY: by the assertions, the line has samples and weights for each of its taps.
+            unsafe {
+                add(simd, x, weights, &mut sums);
+                add(simd, x.add(step), weights.add(R), &mut sums);
+            }
+            (x, weights) = (x.wrapping_add(2 * step), weights.wrapping_add(2 * R));
+        }
+        if taps % 2 == 1 {
+            // SAFETY: see above.
+            unsafe { add(simd, x, weights, &mut sums) };
+            weights = weights.wrapping_add(R);
+        }
+        line = line.wrapping_add(width);
+    }
+    sums
+}
+
+/// Adds the products of a tap.
+///
+/// # Safety
+/// There must be `V` vectors of samples at `x` and `R` weights at `weights`.
+#[inline(always)]
+#[expect(unsafe_code, reason = "see `tile`")]
+unsafe fn add<S: Simd, const R: usize, const V: usize>(
+    simd: S,
+    x: *const f32,
+    weights: *const f32,
+    sums: &mut [[S::f32s; V]; R],
+) {
+    // SAFETY: the caller promises the memory; a vector is only numbers, so any bits are valid.
+    let (x, weights) =
+        unsafe { (x.cast::<[S::f32s; V]>().read_unaligned(), *weights.cast::<[f32; R]>()) };
+    // ANCHOR: tile
+    for (sums, weight) in sums.iter_mut().zip(weights) {
+        let weight = simd.splat_f32s(weight);
+        for (sum, x) in sums.iter_mut().zip(x) {
+            *sum = simd.mul_add_e_f32s(weight, x, *sum);
         }
     }
     // ANCHOR_END: tile
-    sums
 }

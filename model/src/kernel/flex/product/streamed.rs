@@ -4,7 +4,6 @@
 //! [`plain`], [`eight`]. With int8 weights some levels multiply integers. The CPU alone does not ask for
 //! weights early enough: [`ahead`].
 
-mod ahead;
 mod eight;
 mod plain;
 
@@ -13,7 +12,7 @@ use pulp::{Arch, Simd, WithSimd};
 use rayon::prelude::*;
 
 use super::{
-    super::{from_values, matrix::Matrix},
+    super::{ahead, from_values, matrix::Matrix},
     WORTH_SHARING,
 };
 use crate::kernel::flex::level;

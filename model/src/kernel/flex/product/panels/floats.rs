@@ -13,6 +13,11 @@ use pulp::{
 use super::{Arithmetic, ROWS, SIDE, Sums};
 use crate::kernel::flex::{eight::BLOCK, level};
 
+/// Numbers of a turn of the loop: it has few instructions besides products and loads.
+const AT_ONCE: usize = 4;
+
+const _: () = assert!(BLOCK.is_multiple_of(AT_ONCE), "a turn would leave numbers out");
+
 /// Rows of weights of one width, f32 or the bits of bf16.
 pub(in super::super) struct Floats<'a, T> {
     pub(in super::super) weights: &'a [T],
@@ -172,13 +177,15 @@ fn tile<S: Simd, const V: usize>(
     // ANCHOR: tile
     let mut sums = [[simd.splat_f32s(0.0); V]; ROWS];
     for (Group(x), Panel(weights)) in x.iter().zip(weights) {
-        for number in 0..BLOCK {
-            let x = &S::as_simd_f32s(&x[number]).0[first..][..V];
-            for row in 0..ROWS {
-                let weight = simd.splat_f32s(weights[row][number]);
-                for vector in 0..V {
-                    let sum = &mut sums[row][vector];
-                    *sum = simd.mul_add_e_f32s(weight, x[vector], *sum);
+        for turn in 0..BLOCK / AT_ONCE {
+            for number in turn * AT_ONCE..(turn + 1) * AT_ONCE {
+                let x = &S::as_simd_f32s(&x[number]).0[first..][..V];
+                for row in 0..ROWS {
+                    let weight = simd.splat_f32s(weights[row][number]);
+                    for vector in 0..V {
+                        let sum = &mut sums[row][vector];
+                        *sum = simd.mul_add_e_f32s(weight, x[vector], *sum);
+                    }
                 }
             }
         }
