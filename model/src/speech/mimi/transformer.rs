@@ -16,9 +16,6 @@ use crate::{
     },
 };
 
-/// Positions that are computed at once: as many as kernels compute each for itself, so that the
-/// result of a position does not depend on the number of positions that arrived with it.
-const CHUNK: usize = 4;
 /// Positions of the first cache without a window.
 const FIRST: usize = 256;
 
@@ -49,8 +46,9 @@ impl Settings {
         place: &Place<B>,
     ) -> &'a mut Cache<B> {
         let empty = |capacity| Cache::new(&self.shape, layers, 1, capacity, place);
-        let capacity =
-            self.window.map_or(FIRST, |window| Cache::<B>::capacity_of_window(window, CHUNK));
+        let capacity = self
+            .window
+            .map_or(FIRST, |window| Cache::<B>::capacity_of_window(window, B::MOST_SEPARATE_ROWS));
         let cache = past.get_or_insert_with(|| empty(capacity));
         match self.window {
             Some(window) => cache.keep_window(0, window),
@@ -124,8 +122,9 @@ pub(super) fn forward_next<B: Backend>(
     let (length, place) = (x.dims()[1], place_of(&x));
     let Settings { rope_theta, window, .. } = *settings;
     let positions = Positions { rope_theta: Some(rope_theta), window };
-    let chunks = (0..length).step_by(CHUNK).map(|first| {
-        let count = CHUNK.min(length - first);
+    // The result of a position must not depend on the number of positions that arrived with it.
+    let chunks = (0..length).step_by(B::MOST_SEPARATE_ROWS).map(|first| {
+        let count = B::MOST_SEPARATE_ROWS.min(length - first);
         let cache = settings.room(past, (layers.len(), count), &place);
         let slots = cache.next(0..1);
         let chunk = x.clone().narrow(1, first, count);

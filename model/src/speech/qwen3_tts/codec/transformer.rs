@@ -14,10 +14,6 @@ use crate::{
     },
 };
 
-/// Frames that are computed at once: as many as kernels compute each for itself, so that the result
-/// of a frame does not depend on the number of frames that arrived with it.
-const CHUNK: usize = 4;
-
 /// The transformer.
 #[derive(Module, Debug)]
 pub(super) struct Transformer<B: Backend> {
@@ -57,8 +53,9 @@ impl<B: Backend> Transformer<B> {
         let frames = x.dims()[2];
         let cache = past.get_or_insert_with(|| self.cache(&place_of(&x)));
         let x = x.swap_dims(1, 2);
-        let chunks = (0..frames).step_by(CHUNK).map(|first| {
-            let chunk = x.clone().narrow(1, first, CHUNK.min(frames - first));
+        // The result of a frame must not depend on the number of frames that arrived with it.
+        let chunks = (0..frames).step_by(B::MOST_SEPARATE_ROWS).map(|first| {
+            let chunk = x.clone().narrow(1, first, B::MOST_SEPARATE_ROWS.min(frames - first));
             let chunk = self.input_proj.forward(chunk);
             cache.keep_window(0, self.window);
             let positions =
@@ -81,7 +78,7 @@ impl<B: Backend> Transformer<B> {
     }
 
     fn cache(&self, place: &Place<B>) -> Cache<B> {
-        let capacity = Cache::<B>::capacity_of_window(self.window, CHUNK);
+        let capacity = Cache::<B>::capacity_of_window(self.window, B::MOST_SEPARATE_ROWS);
         Cache::new(&self.shape, self.layers.len(), 1, capacity, place)
     }
 }
