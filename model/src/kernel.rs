@@ -38,8 +38,8 @@ mod weight;
 
 pub use attention::{Mask, Visibility, attention, attention_weights, rounded_as};
 pub use backend::Backend;
-pub(crate) use cache::cache_read;
 pub use cache::{Slot, cache_write};
+pub(crate) use cache::{cache_read, empty_cache};
 pub use codes::{Map, code_tokens};
 #[cfg(feature = "testing")]
 #[doc(hidden)]

@@ -35,6 +35,11 @@ pub trait Backend: burn::tensor::backend::Backend {
         work()
     }
 
+    /// See [`empty_cache`](super::empty_cache).
+    fn empty_cache(size: [usize; 4], device: &Self::Device, dtype: DType) -> FloatTensor<Self> {
+        primitive(Tensor::<Self, 4>::zeros(size, (device, dtype)))
+    }
+
     /// Returns the words of a matrix in int8, `[out, words]`, see
     /// [`quantize_q8`](super::quantize_q8). Only backends that compute with int8 weights implement
     /// it, and the operations on packed matrices.

@@ -2,7 +2,7 @@
 //!
 //! Source: `torch.Tensor.index_copy_`, one slot per row; for the cache itself see [`crate::nn`].
 
-use burn::tensor::Tensor;
+use burn::tensor::{DType, Tensor};
 
 use super::{Backend, assert_same_dtype, primitive, tensor};
 
@@ -13,6 +13,17 @@ pub struct Slot {
     pub row: usize,
     /// Position of the first new key.
     pub start: usize,
+}
+
+/// Returns an empty cache of zeros, `[rows, kv_heads, capacity, D]`.
+///
+/// On the CPU a position takes no memory until something is written there.
+pub(crate) fn empty_cache<B: Backend>(
+    size: [usize; 4],
+    device: &B::Device,
+    dtype: DType,
+) -> Tensor<B, 4> {
+    tensor(B::empty_cache(size, device, dtype))
 }
 
 /// Writes item `i` of `new` to `t` positions of row `slots[i].row`, from `slots[i].start` on.

@@ -63,6 +63,10 @@ impl Backend for Flex {
         rayon::scope(|_| work())
     }
 
+    fn empty_cache(size: [usize; 4], _: &Self::Device, dtype: DType) -> FloatTensor<Self> {
+        cache::empty_cache(size, dtype)
+    }
+
     fn quantize_q8(weight: FloatTensor<Self>) -> IntTensor<Self> {
         eight::quantize_q8(weight)
     }

@@ -52,7 +52,7 @@ impl<B: Backend> Cache<B> {
         place: &Place<B>,
     ) -> Self {
         let size = [rows, shape.kv_heads, capacity.next_multiple_of(STEP), shape.head_dim];
-        let zeros = || Tensor::zeros(size, (&place.device, place.computes_in()));
+        let zeros = || kernel::empty_cache(size, &place.device, place.computes_in());
         let layer = |_| KeysValues { k: zeros(), v: zeros() };
         let layers = (0..layers).map(layer).collect();
         Self { layers, lengths: vec![0; rows], dropped: vec![0; rows], capacity }
