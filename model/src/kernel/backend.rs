@@ -35,7 +35,7 @@ pub trait Backend: burn::tensor::backend::Backend {
         work()
     }
 
-    /// See [`empty_cache`](super::empty_cache).
+    /// Returns an empty cache of zeros, `[rows, kv_heads, capacity, D]`.
     fn empty_cache(size: [usize; 4], device: &Self::Device, dtype: DType) -> FloatTensor<Self> {
         primitive(Tensor::<Self, 4>::zeros(size, (device, dtype)))
     }
