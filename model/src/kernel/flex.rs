@@ -1,7 +1,6 @@
 //! CPU kernels on Flex, for operations that its generic implementation does slowly.
 
 mod activation;
-mod ahead;
 #[cfg(target_arch = "x86_64")]
 mod amx;
 mod attention;
@@ -22,6 +21,7 @@ mod modulate;
 #[cfg(target_arch = "aarch64")]
 mod neon;
 mod norm_rotate;
+mod prefetch;
 mod product;
 mod rms_norm;
 mod rotate;

@@ -29,13 +29,15 @@ pub(in super::super) fn attend(problem: &Problem<'_>, mixed: &mut [f32]) {
             arch.dispatch(Group { problem, item, head, i, mixed });
         }
     };
-    let is_shared = problem.products(mixed.len() / (queries * size)) >= WORTH_SHARING;
-    let mut groups: Vec<_> = mixed.chunks_exact_mut(size).enumerate().collect();
-    // The queries of a head follow each other, so that they find its keys in the cache.
-    groups.sort_by_key(|(index, _)| (index / (kv_heads * queries), index % kv_heads));
-    match is_shared {
-        true => groups.into_par_iter().for_each(work),
-        false => groups.into_iter().for_each(work),
+    if problem.products(mixed.len() / (queries * size)) < WORTH_SHARING {
+        mixed.chunks_exact_mut(size).enumerate().for_each(work);
+    } else if queries == 1 {
+        mixed.par_chunks_exact_mut(size).enumerate().for_each(work);
+    } else {
+        // The queries of a head follow each other, so that they find its keys in the cache.
+        let mut groups: Vec<_> = mixed.chunks_exact_mut(size).enumerate().collect();
+        groups.sort_by_key(|(index, _)| (index / (kv_heads * queries), index % kv_heads));
+        groups.into_par_iter().for_each(work);
     }
 }
 

@@ -7,7 +7,7 @@
 //! registers, most instructions must be products and loads. So the loop has no bounds checks, and a turn takes
 //! two taps.
 
-use crate::kernel::flex::{ahead, level};
+use crate::kernel::flex::{level, prefetch};
 use pulp::{Simd, WithSimd, bytemuck};
 
 /// Maximum number of vectors of samples that are summed together.
@@ -143,7 +143,7 @@ fn tile<S: Simd, const R: usize, const V: usize>(
     let Window { words, width, taps, step } = window;
     let samples = V * S::F32_LANES;
     let lines = words.len() / width;
-    // Checked, because memory is read by it.
+    // Checked arithmetic, because the pointers below rely on it.
     let span = taps.checked_sub(1).and_then(|taps| taps.checked_mul(step));
     let end = span.and_then(|span| span.checked_add(start)?.checked_add(samples));
     assert!(end.is_some_and(|end| end <= width), "the window is too short");
@@ -156,16 +156,16 @@ fn tile<S: Simd, const R: usize, const V: usize>(
     let mut sums = [[simd.splat_f32s(0.0); V]; R];
     for _ in 0..lines {
         if lines > 1 {
-            // Lines are too far apart for the CPU to request them by itself.
+            // Lines are too far apart for the CPU to prefetch them by itself.
             let after_next = line.wrapping_add(2 * width);
-            ahead::request_at(after_next);
-            ahead::request_at(after_next.wrapping_add(reached));
+            prefetch::line_at(after_next);
+            prefetch::line_at(after_next.wrapping_add(reached));
         }
         let (mut x, end) = (line, weights.wrapping_add(taps / 2 * 2 * R));
         while weights != end {
             if V == 1 {
                 // Few samples: it takes longer to read the weights than to multiply them.
-                ahead::request_at(weights.wrapping_byte_add(ahead::DISTANCE));
+                prefetch::line_at(weights.wrapping_byte_add(prefetch::DISTANCE));
             }
             // SAFETY: by the assertions, the line has samples and weights for each of its taps.
             unsafe {

@@ -1,8 +1,8 @@
 //! Products of few rows, with weights read in memory order.
 //!
 //! Weights are read once and converted to f32 in registers, which is exact; `x` stays f32:
-//! [`plain`], [`eight`]. With int8 weights some levels multiply integers. The CPU alone does not ask for
-//! weights early enough: [`ahead`].
+//! [`plain`], [`eight`]. With int8 weights some levels multiply integers. The CPU alone does not fetch
+//! weights early enough: [`prefetch`].
 
 mod eight;
 mod plain;
@@ -12,7 +12,7 @@ use pulp::{Arch, Simd, WithSimd};
 use rayon::prelude::*;
 
 use super::{
-    super::{ahead, from_values, matrix::Matrix},
+    super::{from_values, matrix::Matrix, prefetch},
     WORTH_SHARING,
 };
 use crate::kernel::flex::level;

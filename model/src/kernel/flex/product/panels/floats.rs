@@ -13,7 +13,7 @@ use pulp::{
 use super::{Arithmetic, ROWS, SIDE, Sums};
 use crate::kernel::flex::{eight::BLOCK, level};
 
-/// Numbers of a turn of the loop: it has few instructions besides products and loads.
+/// Numbers that a turn of the loop takes, so that most instructions are products and loads.
 const AT_ONCE: usize = 4;
 
 const _: () = assert!(BLOCK.is_multiple_of(AT_ONCE), "a turn would leave numbers out");

@@ -27,7 +27,7 @@ use super::{
         eight::{BLOCK, BLOCKS, GROUP, Group, groups_of, parts},
         matrix::Matrix,
     },
-    Lines, Weight, ahead,
+    Lines, Weight, prefetch,
 };
 
 /// The bits of 2^23.
@@ -99,7 +99,7 @@ impl Weight for Group {
             let mut partial = [[simd.splat_f32s(0.0); BLOCKS]; R];
             for (index, group) in row.iter().enumerate() {
                 if O == 1 {
-                    ahead::request(group);
+                    prefetch::after(group);
                 }
                 let (words, scales) = parts(group);
                 let scales = scales.map(|scale| simd.splat_f32s(scale));

@@ -8,7 +8,7 @@ use pulp::{Arch, Simd, WithSimd, bytemuck};
 
 use super::{
     super::{super::matrix::Matrix, values},
-    Lines, Weight, ahead,
+    Lines, Weight, prefetch,
 };
 
 /// A word of one or two weights, without scales.
@@ -193,7 +193,7 @@ fn tile<S: Simd, W: Plain, const O: usize, const R: usize, const C: usize>(
             for (partial, weights) in partial.iter_mut().zip(&weights) {
                 let weights = &weights.0.0[i][chain];
                 if O == 1 {
-                    ahead::request(weights);
+                    prefetch::after(weights);
                 }
                 let weights = W::widened(simd, *weights);
                 for (partial, input) in partial.iter_mut().zip(&inputs) {

@@ -22,7 +22,7 @@ use pulp::bytemuck::{cast, cast_ref};
 
 use super::super::{
     super::super::eight::{BLOCK, BLOCKS, GROUP, Group, ZERO, parts},
-    Lines, ahead,
+    Lines, prefetch,
 };
 use super::rounded::{Rounded, rounded};
 
@@ -76,7 +76,7 @@ pub(super) fn tile<const O: usize, const R: usize>(
         let mut all = [_mm256_setzero_ps(); R];
         for (index, group) in weights[o * words..][..words].iter().enumerate() {
             if O == 1 {
-                ahead::request(group);
+                prefetch::after(group);
             }
             let (bytes, scales) = parts(group);
             // ANCHOR: pairs
