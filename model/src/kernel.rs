@@ -46,7 +46,7 @@ pub use codes::{Map, code_tokens};
 pub use cube::variants;
 #[cfg(feature = "cpu")]
 pub use flex::level::{CpuLevel, NoSuchLevel, cpu_level, lower_cpu_level};
-pub use fused_conv::{Activation, FusedLayers, fused_conv1d};
+pub use fused_conv::{ConvActivation, FusedLayers, fused_conv1d};
 pub use geometry::ConvGeometry;
 pub use layers::{CachedLayer, CachingLayer, LayerWeights, NewTokens, cached_layers};
 pub use pointwise::{elu, gelu, gelu_tanh, half_snake, layer_norm};

@@ -1,6 +1,7 @@
 //! Speech models of another program speak as those of the released layout.
 
 use std::{
+    error::Error,
     fs::{self, File},
     io::{Seek as _, SeekFrom, Write as _},
     path::{Path, PathBuf},
@@ -367,6 +368,20 @@ fn tensors_are_neither_left_over_nor_missing_nor_of_another_shape() {
         text.contains("has no tensor `tok_dec.vq_rest.3.codebook`, which the codec decoder"),
         "{text}"
     );
+}
+
+/// The acoustic codebooks are the rest of those that count: their names would have no end.
+#[test]
+fn a_codec_whose_semantic_codebooks_are_all_that_count_is_refused() {
+    let dir = temporary();
+    write_qwentts_talker(dir.path(), "Base", Weights::F32);
+    let (mut values, tensors) = qwentts_codec();
+    let key = "qwen3-tts-tokenizer.encoder.num_semantic_quantizers";
+    values.iter_mut().find(|(own, _)| own == key).expect("a value").1 = value_number(17);
+    write_qwentts(&dir.path().join("codec.gguf"), &values, &tensors, Weights::F32);
+    let error = Qwen3Tts::open(dir.path()).expect_err("refused");
+    let text = Error::source(&error).expect("a cause").to_string();
+    assert!(text.starts_with("key `num_semantic_quantizers` is 17: must be less than"), "{text}");
 }
 
 #[test]

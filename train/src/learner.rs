@@ -22,7 +22,7 @@ mod tests;
 mod walks;
 
 pub use walks::awake;
-use walks::{Cast, Length, Mean, Shorten, Weights};
+use walks::{CastLinears, Length, Mean, Shorten, Weights};
 
 /// Optimizer configuration.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -141,7 +141,7 @@ where
         let of_one = |item: T, weights: M::InnerModule| {
             // A graph of its own, because backward passes on a shared one would wait for each
             // other.
-            let model: M = awake(weights.map(&mut Cast { dtype, path: vec![] }));
+            let model: M = awake(weights.map(&mut CastLinears { dtype, path: vec![] }));
             let (loss, rest) = loss(item, &model);
             (GradientsParams::from_grads((loss * share).backward(), &model), rest)
         };

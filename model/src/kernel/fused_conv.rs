@@ -6,7 +6,7 @@ use super::{Backend, Convolution, SnakeParams, conv1d, elu, half_snake, snake};
 
 /// The activation of the input of a convolution.
 #[derive(Debug, Clone)]
-pub enum Activation<B: Backend> {
+pub enum ConvActivation<B: Backend> {
     /// [`snake`].
     Snake(SnakeParams<B>),
     /// [`half_snake`], with its `alpha`.
@@ -15,7 +15,7 @@ pub enum Activation<B: Backend> {
     Elu,
 }
 
-impl<B: Backend> Activation<B> {
+impl<B: Backend> ConvActivation<B> {
     /// # Shapes
     /// - `x`, output: `[B, channels, S]`
     pub fn forward(self, x: Tensor<B, 3>) -> Tensor<B, 3> {
@@ -33,7 +33,7 @@ pub struct FusedLayers<B: Backend> {
     /// Activated inputs before the first, `[B, in, P]`.
     pub past: Option<Tensor<B, 3>>,
     /// The activation of the input.
-    pub activation: Option<Activation<B>>,
+    pub activation: Option<ConvActivation<B>>,
     /// Added to the output, `[B, out, S']`.
     pub residual: Option<Tensor<B, 3>>,
 }

@@ -63,8 +63,8 @@ impl<B: Backend> SnakeBeta<B> {
     }
 
     /// Returns it for a kernel that fuses several layers.
-    pub(crate) fn fused(&self) -> kernel::Activation<B> {
-        kernel::Activation::Snake(self.parts())
+    pub(crate) fn fused(&self) -> kernel::ConvActivation<B> {
+        kernel::ConvActivation::Snake(self.parts())
     }
 
     /// Returns `alpha` and `beta`, `[1, channels, 1]` each.
@@ -100,8 +100,8 @@ impl<B: Backend> HalfSnake<B> {
     }
 
     /// Returns it for a kernel that fuses several layers.
-    pub(crate) fn fused(&self) -> kernel::Activation<B> {
-        kernel::Activation::HalfSnake(self.alpha.val())
+    pub(crate) fn fused(&self) -> kernel::ConvActivation<B> {
+        kernel::ConvActivation::HalfSnake(self.alpha.val())
     }
 }
 

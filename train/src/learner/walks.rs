@@ -19,13 +19,13 @@ pub fn awake<B: AutodiffBackend, M: AutodiffModule<B>>(network: M::InnerModule) 
 
 /// Casts the matrices of linear layers, except those of the timestep embedding. The type of these
 /// sets the rounding of timesteps, and training on rounded timesteps covers no others.
-pub(super) struct Cast {
+pub(super) struct CastLinears {
     pub(super) dtype: DType,
     /// Types of the modules on the path to the parameter.
     pub(super) path: Vec<String>,
 }
 
-impl<B: Backend> ModuleMapper<B> for Cast {
+impl<B: Backend> ModuleMapper<B> for CastLinears {
     fn enter_module(&mut self, _name: &str, layer: &str) {
         self.path.push(layer.to_owned());
     }

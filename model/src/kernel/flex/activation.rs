@@ -11,13 +11,13 @@ const NEGATIVE_SLOPE: f32 = 0.01;
 
 /// The activation of one channel.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Activation {
+pub(super) enum ChannelActivation {
     Snake(Curve),
     LeakyRelu,
     Elu,
 }
 
-impl Activation {
+impl ChannelActivation {
     /// Returns the snake of every channel; both inputs are f32, `[1, channels, 1]`.
     pub(super) fn snakes(alpha: FlexTensor, beta: FlexTensor) -> Vec<Self> {
         Curve::of_channels(alpha, beta).into_iter().map(Self::Snake).collect()

@@ -32,7 +32,7 @@ use super::{
     super::{
         ConvGeometry, Convolution, FusedLayers, Packing, Weight, primitive, reference, tensor,
     },
-    activation::Activation,
+    activation::ChannelActivation,
     contiguous, from_values,
 };
 use filter::{Filter, Form, Order, Taps};
@@ -97,12 +97,14 @@ pub(super) fn fused_conv1d(
     }
     let FusedLayers { past, activation, residual } = layers;
     let activations = activation.map(|activation| match activation {
-        kernel::Activation::Snake(parts) => {
+        kernel::ConvActivation::Snake(parts) => {
             let [alpha, beta] = parts.map(primitive);
-            Activation::snakes(alpha, beta)
+            ChannelActivation::snakes(alpha, beta)
         }
-        kernel::Activation::HalfSnake(alpha) => Activation::half_snakes(primitive(alpha), channels),
-        kernel::Activation::Elu => vec![Activation::Elu; channels],
+        kernel::ConvActivation::HalfSnake(alpha) => {
+            ChannelActivation::half_snakes(primitive(alpha), channels)
+        }
+        kernel::ConvActivation::Elu => vec![ChannelActivation::Elu; channels],
     });
     let contiguous = |x: Tensor<Flex, 3>| contiguous(primitive(x));
     let (x, past, residual) = (contiguous(x), past.map(contiguous), residual.map(contiguous));
@@ -155,9 +157,9 @@ pub(super) fn fused_conv1d(
 /// Returns the parameters of the activation.
 fn parameters(layers: &FusedLayers<Flex>) -> impl Iterator<Item = &Tensor<Flex, 3>> {
     let parameters: &[_] = match &layers.activation {
-        Some(kernel::Activation::Snake(parameters)) => parameters,
-        Some(kernel::Activation::HalfSnake(alpha)) => std::slice::from_ref(alpha),
-        Some(kernel::Activation::Elu) | None => &[],
+        Some(kernel::ConvActivation::Snake(parameters)) => parameters,
+        Some(kernel::ConvActivation::HalfSnake(alpha)) => std::slice::from_ref(alpha),
+        Some(kernel::ConvActivation::Elu) | None => &[],
     };
     parameters.iter()
 }

@@ -7,7 +7,7 @@ use rayon::prelude::*;
 use super::{
     super::{primitive, reference, tensor},
     WORTH_SHARING,
-    activation::Activation,
+    activation::ChannelActivation,
     contiguous,
 };
 
@@ -18,7 +18,7 @@ pub(super) fn elu(x: FlexTensor) -> FlexTensor {
     }
     let mut x = contiguous(x);
     let values = x.storage_mut::<f32>();
-    values.par_chunks_mut(WORTH_SHARING).for_each(|x| Activation::Elu.apply(x));
+    values.par_chunks_mut(WORTH_SHARING).for_each(|x| ChannelActivation::Elu.apply(x));
     x
 }
 

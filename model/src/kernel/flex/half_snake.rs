@@ -7,7 +7,7 @@ use rayon::prelude::*;
 use super::{
     super::{primitive, reference, tensor},
     WORTH_SHARING,
-    activation::Activation,
+    activation::ChannelActivation,
     contiguous, from_values,
 };
 
@@ -19,7 +19,7 @@ pub(super) fn half_snake(x: FlexTensor, alpha: FlexTensor) -> FlexTensor {
     let shape = [x.shape()[0], x.shape()[1], x.shape()[2]];
     let samples = shape[2].max(1);
     let mut x = contiguous(x);
-    let activations = Activation::half_snakes(alpha, shape[1]);
+    let activations = ChannelActivation::half_snakes(alpha, shape[1]);
     let apply = |(row, values): (usize, &mut [f32])| activations[row % shape[1]].apply(values);
     let least = (WORTH_SHARING / samples).max(1);
     if let Some(values) = x.try_storage_mut::<f32>() {

@@ -8,7 +8,6 @@
 pub(super) const DISTANCE: usize = 2048;
 
 /// Bytes of a line of the cache.
-#[cfg(target_arch = "x86_64")]
 const LINE: usize = 64;
 
 /// Prefetches the memory [`DISTANCE`] after `read`, as many lines as `read` touches.
@@ -31,6 +30,32 @@ pub(super) fn line_at<T>(address: *const T) {
     // SAFETY: a prefetch is only a hint and has no other effect.
     unsafe {
         _mm_prefetch::<_MM_HINT_T0>(address.cast());
+    }
+}
+
+/// Prefetches all of `row`.
+#[cfg(target_arch = "x86_64")]
+pub(super) fn row<T>(row: &[T]) {
+    let bytes = size_of_val(row);
+    (0..bytes).step_by(LINE).for_each(|line| line_at(row.as_ptr().wrapping_byte_add(line)));
+}
+
+/// Prefetches all of `memory` into the L2 cache: it is read after more than the L1 cache holds.
+#[expect(unsafe_code, reason = "the instruction takes a pointer")]
+pub(super) fn into_l2(memory: &[u8]) {
+    for line in memory.chunks(LINE) {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: a prefetch is only a hint and has no other effect.
+        unsafe {
+            use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
+
+            _mm_prefetch::<_MM_HINT_T1>(line.as_ptr().cast());
+        }
+        #[cfg(target_arch = "aarch64")]
+        // SAFETY: see above.
+        unsafe {
+            std::arch::asm!("prfm pldl2keep, [{}]", in(reg) line.as_ptr(), options(nostack, preserves_flags, readonly));
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     Backend,
-    kernel::{self, Activation, ConvGeometry, FusedLayers},
+    kernel::{self, ConvActivation, ConvGeometry, FusedLayers},
 };
 
 /// The past of a signal, for [`Conv1d::forward_next`] or [`ConvTranspose1d::forward_next`].
@@ -114,7 +114,7 @@ impl<B: Backend> Conv1d<B> {
     pub fn forward_next_fused(
         &self,
         x: Tensor<B, 3>,
-        activation: Activation<B>,
+        activation: ConvActivation<B>,
         residual: Option<Tensor<B, 3>>,
         state: &mut ConvState<B>,
     ) -> Tensor<B, 3> {

@@ -8,7 +8,7 @@ use burn::{module::Module, tensor::Tensor};
 use super::Config;
 use crate::{
     Backend, Tap,
-    kernel::{self, Activation, ConvGeometry, FusedLayers, Precision},
+    kernel::{self, ConvActivation, ConvGeometry, FusedLayers, Precision},
     nn::{Archive, Conv1d, ConvState, ConvTranspose1d, ForeignState},
 };
 
@@ -106,9 +106,12 @@ impl<B: Backend> SeaNetDecoder<B> {
             x = stage.conv.forward_next(x, of_conv);
             tap.tap(format_args!("seanet{}", first + 1), &x);
             let [wide, narrow] = &stage.unit;
-            let y = wide.forward_next_fused(x.clone(), Activation::Elu, None, of_unit);
-            let layers =
-                FusedLayers { past: None, activation: Some(Activation::Elu), residual: Some(x) };
+            let y = wide.forward_next_fused(x.clone(), ConvActivation::Elu, None, of_unit);
+            let layers = FusedLayers {
+                past: None,
+                activation: Some(ConvActivation::Elu),
+                residual: Some(x),
+            };
             x = kernel::fused_conv1d(y, narrow.parts(), layers);
             tap.tap(format_args!("seanet{}", first + 2), &x);
         }

@@ -10,6 +10,9 @@ use crate::{
     limits::sizes,
 };
 
+/// More entries than any list of the decoder has.
+const MOST_ENTRIES: usize = 16;
+
 /// The configuration of the codec.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Config {
@@ -126,7 +129,10 @@ impl Config {
             ("resblock_dilation_sizes", resblock_dilation_sizes),
             ("up_sample_rates", up_sample_rates),
         ] {
-            let usable = !sizes.is_empty() && sizes.iter().all(|size| (1..=64).contains(size));
+            // The names of the tensors grow with the product of the lengths.
+            let length = sizes.len();
+            require((1..=MOST_ENTRIES).contains(&length), key, length, "1 to 16 entries")?;
+            let usable = sizes.iter().all(|size| (1..=64).contains(size));
             require(usable, key, sizes, "numbers from 1 to 64")?;
         }
         for (key, taps) in
@@ -173,5 +179,38 @@ impl Config {
     /// Returns the number of frames of a second.
     pub fn frames_per_second(&self) -> f64 {
         self.sample_rate as f64 / self.samples_per_frame as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn lists_that_would_give_names_without_end_are_refused_by_their_length() {
+        let with = |key: &str, list: Vec<usize>| {
+            let mut config = json!({
+                "sample_rate": 22050, "samples_per_frame": 6,
+                "audio_decoder": {
+                    "up_sample_rates": [3, 2], "input_dim": 6, "base_channels": 12,
+                    "activation": "half_snake", "output_activation": "clamp",
+                    "pad_mode": "zeros", "n_groups_equal_to_out_channels": true,
+                },
+                "vector_quantizer": { "num_groups": 3, "num_levels_per_group": [4, 3] },
+            });
+            config["audio_decoder"][key] = json!(list);
+            Config::from_json(&config.to_string())
+        };
+        for key in ["resblock_kernel_sizes", "resblock_dilation_sizes"] {
+            with(key, vec![3; 16]).expect("16 entries");
+        }
+        for key in ["resblock_kernel_sizes", "resblock_dilation_sizes", "up_sample_rates"] {
+            for length in [0, 17, 3000] {
+                let error = with(key, vec![3; length]).expect_err(key).to_string();
+                assert_eq!(error, format!("key `{key}` is {length}: 1 to 16 entries"));
+            }
+        }
     }
 }

@@ -19,11 +19,11 @@ const PIECE: usize = 1 << 14;
 /// Initialises `module` in `dtype`, by the rule of [`kept_as`]. Large parameters get random values, the others
 /// Burn's initial ones. At most one parameter is in memory in a wider type.
 pub(crate) fn random_weights<B: Backend, M: Module<B>>(module: M, dtype: DType) -> M {
-    let random = || module.map(&mut Random { dtype, path: Vec::new(), made: 0 });
+    let random = || module.map(&mut RandomWeights { dtype, path: Vec::new(), made: 0 });
     if dtype == DType::I8 { quantizing(random) } else { random() }
 }
 
-struct Random {
+struct RandomWeights {
     dtype: DType,
     /// Names and types of the layers on the path to the parameter.
     path: Vec<[String; 2]>,
@@ -31,7 +31,7 @@ struct Random {
     made: u64,
 }
 
-impl<B: Backend> ModuleMapper<B> for Random {
+impl<B: Backend> ModuleMapper<B> for RandomWeights {
     fn map_float<const D: usize>(&mut self, param: Param<Tensor<B, D>>) -> Param<Tensor<B, D>> {
         let [name, layer] = self.path.last().cloned().unwrap_or_default();
         let kept = kept_as::<B>(&name, &layer, self.dtype);

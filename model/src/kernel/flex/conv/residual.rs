@@ -17,7 +17,7 @@ use super::{
             residual::{self, Convolution, SnakeParams, UnitTensors},
             tensor,
         },
-        activation::Activation,
+        activation::ChannelActivation,
         contiguous, from_values,
         snake::{self, Curve},
     },
@@ -107,7 +107,7 @@ fn residual_unit(x: &FlexTensor, unit: UnitTensors<Flex>, out: &mut [f32]) {
     let bias2 = bias2.as_ref().map(FlexTensor::storage::<f32>);
     let form = filter1.form;
     let values = x.storage::<f32>();
-    let activations: Vec<_> = curves1.into_iter().map(Activation::Snake).collect();
+    let activations: Vec<_> = curves1.into_iter().map(ChannelActivation::Snake).collect();
     let activations = Some(&activations[..]);
     let sound = Sound { activations, ..Sound::plain(values, channels, samples) };
 

@@ -6,7 +6,7 @@ use pulp::bytemuck;
 use rayon::prelude::*;
 
 use super::{
-    super::activation::Activation,
+    super::activation::ChannelActivation,
     amx::{self, LINES},
     filter::Form,
     pairs,
@@ -43,7 +43,7 @@ pub(super) struct Sound<'a> {
     /// Samples before the first, `[batch, channels, count]`, and their count.
     pub(super) past: (&'a [f32], usize),
     /// Activations of the channels, applied while they are read, but not to the past.
-    pub(super) activations: Option<&'a [Activation]>,
+    pub(super) activations: Option<&'a [ChannelActivation]>,
 }
 
 impl<'a> Sound<'a> {

@@ -21,7 +21,7 @@ use rayon::prelude::*;
 use super::{
     super::{
         eight::{self, Q8Rows},
-        from_values,
+        from_values, prefetch,
     },
     work_items::{WorkItem, work_items},
 };
@@ -95,7 +95,7 @@ fn of_item(
         let next = order.peek().copied().unwrap_or((last, 0));
         let mut ahead = chosen(next, out);
         for (x, to) in x.chunks(blocks).zip(to.chunks_mut(ROWS)) {
-            ahead.by_ref().take(each).for_each(|row| dot.send_for(row));
+            ahead.by_ref().take(each).for_each(prefetch::row);
             let sums = dot.run(&x[group * eight::BLOCKS..], panel);
             for (to, sums) in to.iter_mut().zip(&sums) {
                 let to = &mut to[start - first..(start + COLUMNS).min(last) - first];

@@ -32,7 +32,7 @@ use super::{
     super::from_values,
     work_items::{WorkItem, work_items},
 };
-use crate::kernel::flex::eight::BLOCK;
+use crate::kernel::flex::{eight::BLOCK, prefetch};
 
 /// Rows of `x` in a group.
 const SIDE: usize = 16;
@@ -128,7 +128,7 @@ fn of_item<A: Arithmetic>(
                 let panel = &mut panels[column / ROWS * A::CHUNK..][..here];
                 arithmetic.convert(first + start + column, blocks(chunk), column % ROWS, panel);
             }
-            // Sends for the weights of the next step: at the end, of this core's likely next item.
+            // Prefetches the weights of the next step: at the end, of this core's likely next item.
             let (chunk_after, start_after) = order.peek().copied().unwrap_or((0, columns));
             let rows_after = (first + start_after..out).take(COLUMNS);
             let tiles = to.len().div_ceil(SIDE) * count.div_ceil(ROWS);
@@ -140,7 +140,7 @@ fn of_item<A: Arithmetic>(
                     let tile = group * count.div_ceil(ROWS) + panel + 1;
                     let end = COLUMNS * tile / tiles;
                     for row in rows_after.clone().take(end).skip(sent) {
-                        send_for(arithmetic.memory(row, blocks(chunk_after)));
+                        prefetch::into_l2(arithmetic.memory(row, blocks(chunk_after)));
                     }
                     sent = end;
                     let weights = &panels[panel * A::CHUNK..][..here];
@@ -158,27 +158,6 @@ fn of_item<A: Arithmetic>(
                     }
                 }
             }
-        }
-    }
-}
-
-/// Bytes of a line of the cache.
-const LINE: usize = 64;
-
-/// Asks for memory that will be read soon.
-#[expect(unsafe_code, reason = "the instruction takes a pointer")]
-fn send_for(memory: &[u8]) {
-    for line in memory.chunks(LINE) {
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: a prefetch is only a hint and has no other effect.
-        unsafe {
-            use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
-            _mm_prefetch::<_MM_HINT_T1>(line.as_ptr().cast());
-        }
-        #[cfg(target_arch = "aarch64")]
-        // SAFETY: see above.
-        unsafe {
-            std::arch::asm!("prfm pldl2keep, [{}]", in(reg) line.as_ptr(), options(nostack, preserves_flags, readonly));
         }
     }
 }

@@ -113,6 +113,9 @@ impl Config {
         let count = config.encoder_valid_num_quantizers;
         let why = "must be the decoder's num_quantizers";
         require(count == decoder.num_quantizers, "encoder_valid_num_quantizers", count, why)?;
+        let semantic = config.encoder_config.num_semantic_quantizers;
+        let why = "must be less than encoder_valid_num_quantizers";
+        require(semantic < count, "num_semantic_quantizers", semantic, why)?;
         let all = config.encoder_config.num_quantizers;
         let why = "must be at least encoder_valid_num_quantizers";
         require(all >= count, "num_quantizers", all, why)?;
@@ -174,6 +177,35 @@ impl DecoderConfig {
             kv_heads: self.num_key_value_heads,
             head_dim: self.head_dim,
             epsilon: self.rms_norm_eps,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// The acoustic codebooks are the rest of the codebooks that count.
+    #[test]
+    fn the_semantic_codebooks_leave_at_least_one_acoustic_codebook_that_counts() {
+        let text = include_str!(
+            "../../../../../tests/goldens/checkpoints_qwen3_tts/Qwen3-TTS-Tokenizer-12Hz/config.json"
+        );
+        let with = |semantic: usize| {
+            let mut config: Value = serde_json::from_str(text).expect("JSON");
+            config["encoder_config"]["num_semantic_quantizers"] = json!(semantic);
+            Config::from_json(&config.to_string())
+        };
+        assert_eq!(with(15).expect("one is left").encoder_valid_num_quantizers, 16);
+        for semantic in [16, 17, 19] {
+            let error = with(semantic).expect_err("none is left").to_string();
+            let expected = format!(
+                "key `num_semantic_quantizers` is {semantic}: must be less than \
+                 encoder_valid_num_quantizers"
+            );
+            assert_eq!(error, expected);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Tests of convolutions with the layers around them, and of numbers in two halves.
 
 use super::*;
-use crate::kernel::{Activation as Layer, fused_conv};
+use crate::kernel::{ConvActivation as Layer, fused_conv};
 
 fn activations(channels: usize) -> [Option<Layer<Flex>>; 4] {
     let of = |channels: usize| random([1, channels, 1]) * 0.3;

@@ -71,12 +71,6 @@ impl Dot {
         unsafe { round(x, row, to) }
     }
 
-    /// Prefetches a row that will be packed next.
-    pub(super) fn send_for(self, row: &[Group]) {
-        let words = row.as_flattened();
-        words.chunks(LANES).for_each(memory::send_for);
-    }
-
     /// Packs rows of weights side by side, at most [`COLUMNS`] of one length.
     pub(super) fn transpose<'a>(
         self,
@@ -226,11 +220,6 @@ mod memory {
     pub(super) fn keep(vector: __m512, to: &mut [f32; LANES]) {
         // SAFETY: the array has as many bytes as are written.
         unsafe { _mm512_storeu_ps(to.as_mut_ptr(), vector) }
-    }
-
-    pub(super) fn send_for(line: &[u32]) {
-        // SAFETY: a prefetch is only a hint and has no other effect.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(line.as_ptr().cast()) }
     }
 
     #[target_feature(enable = "avx512f")]
