@@ -89,6 +89,12 @@ pub(crate) fn no_voice(name: &str) -> JobError {
     error.param("voice").hint("GET /v1/audio/voices lists them")
 }
 
+/// The error of a voice whose name is taken.
+pub(crate) fn voice_exists(name: &str) -> JobError {
+    let error = JobError::new("voice_exists", format!("a voice is called `{name}` already"));
+    error.param("name").hint("choose another name, or remove that voice first")
+}
+
 /// The models and voices of a machine.
 pub trait Catalog: Send + Sync + 'static {
     /// Returns the models that are here.

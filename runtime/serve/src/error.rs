@@ -2,11 +2,15 @@
 
 use acestep_engine::Error;
 
-use crate::job::JobError;
+use crate::{
+    job::JobError,
+    worker::{DISK_FULL, is_full},
+};
 
 /// Converts an error of a run.
 pub fn of(error: &Error) -> JobError {
     let (code, param) = match error {
+        error if is_disk_full(error) => (DISK_FULL, None),
         Error::OutOfRange { field, .. } => ("out_of_range", Some((*field).to_owned())),
         Error::BadValue { field, .. } => ("bad_value", Some((*field).to_owned())),
         Error::Conflict(_) => ("conflict", None),
@@ -35,12 +39,56 @@ pub fn of(error: &Error) -> JobError {
     let mut message = match error {
         Error::Unheard { problem, .. } => format!("cannot listen to the file: {problem}"),
         Error::File { action, .. } => format!("cannot {action} a file of the server"),
+        Error::Elsewhere { .. } => "cannot write a file of the server".to_owned(),
         other => other.to_string(),
     };
-    let mut source = std::error::Error::source(error);
+    let mut source = match error {
+        Error::Elsewhere { cause, .. } => std::error::Error::source(&**cause),
+        other => std::error::Error::source(other),
+    };
     while let Some(cause) = source {
         message += &format!(": {cause}");
         source = cause.source();
     }
     JobError { code: code.to_owned(), message, param, hint: error.hint() }
+}
+
+/// True if a file could not be written because the disk was full. Such a job runs again later.
+fn is_disk_full(error: &Error) -> bool {
+    match error {
+        Error::File { source, .. } => is_full(source),
+        Error::Elsewhere { cause, .. } => is_disk_full(cause),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::ErrorKind;
+
+    use acestep_engine::Action;
+
+    use super::*;
+
+    fn file(kind: ErrorKind) -> Error {
+        Error::File { action: Action::Write, path: "/secret/1.wav".into(), source: kind.into() }
+    }
+
+    #[test]
+    fn a_full_disk_has_a_code_of_its_own_wherever_the_engine_meets_it() {
+        let elsewhere =
+            |kind| Error::Elsewhere { kept: "/secret/2.wav".into(), cause: Box::new(file(kind)) };
+        for (error, code) in [
+            (file(ErrorKind::StorageFull), "disk_full"),
+            (file(ErrorKind::QuotaExceeded), "disk_full"),
+            (file(ErrorKind::PermissionDenied), "failed"),
+            (elsewhere(ErrorKind::StorageFull), "disk_full"),
+            (elsewhere(ErrorKind::PermissionDenied), "failed"),
+        ] {
+            let JobError { code: given, message, .. } = of(&error);
+            assert_eq!(given, code, "{error}");
+            assert!(message.starts_with("cannot write a file of the server: "), "{message}");
+            assert!(!message.contains("/secret"), "{message}");
+        }
+    }
 }

@@ -13,6 +13,7 @@
 //! | `hub` | listeners for changes of jobs |
 //! | `relay` | sound that another machine makes |
 //! | `submit` | the way of a request into the queue |
+//! | `connections` | connections, and the time for a request's header |
 //! | `limits` | limits of the clients |
 //! | `quota` | room for files that clients send, and for jobs that wait |
 //! | `sent` | files of a request on its way |
@@ -20,6 +21,7 @@
 //! | `unread` | the rest of a body that nobody reads |
 //! | `error` | errors as JSON |
 
+mod connections;
 mod cpp;
 mod described;
 mod error;
@@ -323,9 +325,9 @@ async fn count(
 /// If the listener fails.
 pub async fn serve(listener: TcpListener, server: Arc<Server>) -> io::Result<()> {
     let (stopped, over) = (server.over(), server.over());
-    let serving = axum::serve(listener, router(server)).with_graceful_shutdown(stopped);
+    let limit = server.limits.headers;
     tokio::select! {
-        result = serving.into_future() => result,
+        () = connections::answer(listener, router(server), limit, stopped) => Ok(()),
         () = async { over.await; time::sleep(LAST).await } => {
             tracing::warn!("answers on their way are cut");
             Ok(())

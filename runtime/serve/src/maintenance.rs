@@ -2,7 +2,7 @@
 
 mod left;
 
-use std::{collections::HashSet, sync::Arc, time::Duration};
+use std::{collections::HashSet, io, sync::Arc, time::Duration};
 
 use serde_json::Value;
 use tokio::{sync::watch, time};
@@ -92,20 +92,31 @@ pub async fn clean(
 ) -> Result<(), StoreError> {
     let Retention { age, bytes, deleted } = retention;
     for job in store.expired(ago(age), ago(deleted), bytes).await? {
-        match objects.remove(job.id, job.attempts) {
+        let (id, attempts) = (job.id, job.attempts);
+        match beside(objects, move |objects| objects.remove(id, attempts)).await {
             Ok(()) => {
-                store.forget(job.id).await?;
+                store.forget(id).await?;
             }
-            Err(error) => tracing::error!(job = %job.id, %error, "its results cannot be removed"),
+            Err(error) => tracing::error!(job = %id, %error, "its results cannot be removed"),
         }
     }
     // A job that waits may need a file that is older than the age.
     let old = store.old_files(ago(age)).await?;
     remove_files(store, objects, old).await?;
-    if let Err(error) = objects.remove_parts(DEAD) {
+    if let Err(error) = beside(objects, |objects| objects.remove_parts(DEAD)).await {
         tracing::error!(%error, "parts of uploads cannot be removed");
     }
     Ok(())
+}
+
+/// Runs work that blocks on another thread. Files of many machines are asked for over the runtime, so a
+/// thread of it that waits for them may wait for ever.
+async fn beside(
+    objects: &Objects,
+    work: impl FnOnce(Objects) -> io::Result<()> + Send + 'static,
+) -> io::Result<()> {
+    let objects = objects.clone();
+    tokio::task::spawn_blocking(move || work(objects)).await.map_err(io::Error::other)?
 }
 
 /// Removes files of clients, but for those that waiting and running jobs need, whose ids are returned.
@@ -155,7 +166,11 @@ async fn needed(store: &dyn Store) -> Result<HashSet<Uuid>, StoreError> {
     let states = vec![State::Queued, State::Running, State::Cancelling];
     let selection = Selection { states, limit: u32::MAX, ..Selection::default() };
     let mut needed = HashSet::new();
-    store.list(selection).await?.iter().for_each(|job| ids(&job.request, &mut needed));
+    // A job that was put away may wait too. Those first: a retry takes one back, never the reverse.
+    for deleted in [true, false] {
+        let selection = Selection { deleted, ..selection.clone() };
+        store.list(selection).await?.iter().for_each(|job| ids(&job.request, &mut needed));
+    }
     Ok(needed)
 }
 

@@ -280,7 +280,8 @@ pub trait Store: Send + Sync + 'static {
     /// Asks for the end of a job; returns the new state, `None` for an unknown id.
     fn cancel(&self, id: Uuid) -> Answer<'_, Option<State>>;
     // ANCHOR_END: store
-    /// Puts a job that failed or was cancelled back into the queue; false if it is in another state.
+    /// Puts a job that failed or was cancelled back into the queue, also one that was put away; false if it
+    /// is in another state.
     fn retry(&self, id: Uuid) -> Answer<'_, bool>;
     /// Returns a job.
     fn get(&self, id: Uuid) -> Answer<'_, Found>;

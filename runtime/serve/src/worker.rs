@@ -22,10 +22,11 @@ use serde_json::Value;
 use tokio::{runtime::Handle, time};
 
 pub use self::trouble::of_files;
+pub(crate) use self::trouble::{DISK_FULL, is_full, of_upload, reason};
 use self::{
     keeper::{Keeper, Watch},
     refused::Refused,
-    trouble::{DISK_FULL, Trouble},
+    trouble::Trouble,
 };
 use crate::{
     job::{Content, Job, JobError, Kind, Output},

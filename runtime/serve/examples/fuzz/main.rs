@@ -37,7 +37,7 @@ use tower::ServiceExt;
 
 use self::{
     corpus::Sample,
-    mutate::{Known, Random},
+    mutate::{Known, SplitMix64},
 };
 
 /// Time in which each answer must begin.
@@ -112,7 +112,7 @@ impl Bench {
     }
 
     /// Sends one request into a router, and judges the answer.
-    async fn send(&mut self, sample: &Sample, random: &mut Random) {
+    async fn send(&mut self, sample: &Sample, random: &mut SplitMix64) {
         let Some(request) = sample.request() else { return };
         let folder = self.queue.objects.incoming();
         let before = files(&folder);
@@ -173,7 +173,7 @@ impl Bench {
     }
 
     /// Speaks over a WebSocket with mutated messages.
-    async fn talk(&mut self, random: &mut Random) {
+    async fn talk(&mut self, random: &mut SplitMix64) {
         let sample = Sample::get("/v1/realtime");
         let url = format!("ws://{}/v1/realtime", self.address);
         let Ok((mut socket, _)) = connect_async(url).await else {
@@ -256,9 +256,9 @@ async fn main() -> io::Result<()> {
     let corpus = corpus::all();
     for sample in &corpus {
         // Without a change each request must pass the verdict too.
-        bench.send(sample, &mut Random::new(1)).await;
+        bench.send(sample, &mut SplitMix64::new(1)).await;
     }
-    let mut random = Random::new(seed);
+    let mut random = SplitMix64::new(seed);
     let (start, length) = (Instant::now(), Duration::from_secs(seconds));
     let (mut n, mut told, mut warm) = (0u64, Instant::now(), None);
     while start.elapsed() < length {

@@ -5,10 +5,12 @@ use tokio_tungstenite::tungstenite::Message;
 
 use super::corpus::{Content, ID, Part, Sample};
 
-/// Numbers by chance: SplitMix64.
-pub(crate) struct Random(u64);
+/// Random numbers, which a seed repeats.
+///
+/// Source: Steele et al., "Fast Splittable Pseudorandom Number Generators", 2014.
+pub(crate) struct SplitMix64(u64);
 
-impl Random {
+impl SplitMix64 {
     pub(crate) fn new(seed: u64) -> Self {
         Self(seed)
     }
@@ -50,7 +52,7 @@ impl Known {
         }
     }
 
-    fn any(&self, random: &mut Random) -> String {
+    fn any(&self, random: &mut SplitMix64) -> String {
         if self.0.is_empty() { ID.to_owned() } else { random.of(&self.0).clone() }
     }
 }
@@ -99,7 +101,7 @@ const PIECES: [&[u8]; 8] = [b"--b", b"\r\n", b"\"", b"{", b"]", b"\0", b"\xff\xf
 const METHODS: [&str; 8] = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "BREW"];
 
 /// A value for a field.
-fn value(random: &mut Random, known: &Known) -> Value {
+fn value(random: &mut SplitMix64, known: &Known) -> Value {
     match random.below(16) {
         0 => Value::Null,
         1 => json!(random.below(2) == 1),
@@ -121,7 +123,7 @@ fn value(random: &mut Random, known: &Known) -> Value {
 }
 
 /// Changes one place of a value.
-fn change(value_: &mut Value, keys: &[String], random: &mut Random, known: &Known) {
+fn change(value_: &mut Value, keys: &[String], random: &mut SplitMix64, known: &Known) {
     match value_ {
         Value::Object(map) if !map.is_empty() && random.below(8) > 0 => {
             let own: Vec<String> = map.keys().cloned().collect();
@@ -164,7 +166,7 @@ fn keys(value: &Value, found: &mut Vec<String>) {
 }
 
 /// Changes bytes: one is flipped, put in, taken out, or the rest is cut.
-fn bytes(bytes: &mut Vec<u8>, random: &mut Random) {
+fn bytes(bytes: &mut Vec<u8>, random: &mut SplitMix64) {
     for _ in 0..=random.below(4) {
         let at = random.below(bytes.len());
         match random.below(6) {
@@ -185,10 +187,10 @@ fn bytes(bytes: &mut Vec<u8>, random: &mut Random) {
     }
 }
 
-fn part(parts: &mut Vec<Part>, keys: &[String], random: &mut Random, known: &Known) {
+fn part(parts: &mut Vec<Part>, keys: &[String], random: &mut SplitMix64, known: &Known) {
     let names =
         ["job", "request", "src_audio", "reference_audio", "audio", "src_latents", "ref_latents"];
-    let fresh = |random: &mut Random| Part {
+    let fresh = |random: &mut SplitMix64| Part {
         name: match random.below(3) {
             0 => random.of(keys).clone(),
             1 => random.of(&TEXTS).to_string(),
@@ -228,7 +230,7 @@ fn part(parts: &mut Vec<Part>, keys: &[String], random: &mut Random, known: &Kno
     }
 }
 
-fn path(path: &str, random: &mut Random, known: &Known) -> String {
+fn path(path: &str, random: &mut SplitMix64, known: &Known) -> String {
     // Most requests name something that exists.
     let mut path = path.replace(ID, &known.any(random));
     if random.below(6) > 0 {
@@ -258,7 +260,7 @@ fn path(path: &str, random: &mut Random, known: &Known) -> String {
     path
 }
 
-fn header(sample: &mut Sample, random: &mut Random) {
+fn header(sample: &mut Sample, random: &mut SplitMix64) {
     let mut set = |name: &str, value: &[u8]| {
         sample.headers.retain(|(known, _)| known != name);
         sample.headers.push((name.to_owned(), value.to_vec()));
@@ -307,7 +309,7 @@ fn header(sample: &mut Sample, random: &mut Random) {
 }
 
 /// Returns a mutated request.
-pub(crate) fn sample(corpus: &[Sample], random: &mut Random, known: &Known) -> Sample {
+pub(crate) fn sample(corpus: &[Sample], random: &mut SplitMix64, known: &Known) -> Sample {
     let mut all = Vec::new();
     for sample in corpus {
         if let Content::Json(value) = &sample.content {
@@ -350,7 +352,7 @@ pub(crate) fn sample(corpus: &[Sample], random: &mut Random, known: &Known) -> S
 }
 
 /// Returns a message of a WebSocket.
-pub(crate) fn message(random: &mut Random, known: &Known) -> Message {
+pub(crate) fn message(random: &mut SplitMix64, known: &Known) -> Message {
     let good = [
         json!({ "type": "tts", "text": "la", "voice": "me" }),
         json!({ "type": "append", "text": "One. Two. Thr", "language": "english" }),

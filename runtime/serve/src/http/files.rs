@@ -32,7 +32,7 @@ use crate::{
     objects::hex,
     request::{ComposeRequest, SongRequest},
     store::File,
-    worker::of_files,
+    worker::of_upload,
 };
 
 /// Fields of requests about songs that take the id of a file.
@@ -105,12 +105,13 @@ pub(super) fn too_large() -> ApiError {
     ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", message)
 }
 
-/// Takes a file: a form with one part, or the bytes themselves.
+/// Takes a file: a form with one part.
 #[utoipa::path(post, path = "/v1/files", tag = "files",
     request_body(content = Vec<u8>, content_type = "multipart/form-data"),
     responses(
         (status = 200, description = "the file, with its id", body = File),
         (status = 413, description = "a file that is too large"),
+        (status = 415, description = "a body that is no form"),
     ))]
 pub(super) async fn upload(
     State(server): State<Arc<Server>>,
@@ -199,7 +200,7 @@ pub(super) async fn receive(
     caller: &Caller,
     mut field: Field<'_>,
 ) -> Result<File, ApiError> {
-    let failed = |error: std::io::Error| ApiError::from(of_files(&error));
+    let failed = |error: std::io::Error| ApiError::from(of_upload(&error));
     let name = field.file_name().unwrap_or_default().chars().take(255).collect();
     // Dropped on every error, and removed with that.
     let incoming = tempfile::NamedTempFile::new_in(server.objects.incoming()).map_err(failed)?;

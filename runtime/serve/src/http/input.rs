@@ -1,5 +1,9 @@
 //! Bodies of requests, as the faces take them: JSON, a form, or a form with files.
 
+mod crowded;
+
+pub(super) use self::crowded::check_json;
+
 use axum::{
     body::Bytes,
     extract::{DefaultBodyLimit, FromRequest, Multipart, Request},
@@ -11,10 +15,19 @@ use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 use super::{ApiError, Caller, Server, files, quota::Room, sent};
-use crate::{job::now, objects::hex, store::File, worker::of_files};
+use crate::{job::now, objects::hex, store::File, worker::of_upload};
 
 /// The largest size of all texts of a form.
 const MOST_TEXT: usize = super::JSON_BYTES;
+
+/// The most unknown keys of a request that are passed over. Each becomes a notice of the job.
+pub(super) const MOST_UNKNOWN: usize = 64;
+
+/// Error of a request with more unknown keys than that, of which `one` is one.
+pub(super) fn too_many_unknown(one: &str) -> ApiError {
+    let message = format!("the request has more than {MOST_UNKNOWN} unknown keys");
+    ApiError::bad("unknown_key", message).param(one)
+}
 
 /// A body.
 #[derive(Debug)]
@@ -70,8 +83,8 @@ impl Input {
             "application/x-www-form-urlencoded" | "" | "text/plain" if looks_like_json => {
                 json(text)
             }
-            "application/x-www-form-urlencoded" => Ok(Self::Form(pairs(text), Vec::new())),
-            "" | "text/plain" if text.contains('=') => Ok(Self::Form(pairs(text), Vec::new())),
+            "application/x-www-form-urlencoded" => Ok(Self::Form(pairs(text)?, Vec::new())),
+            "" | "text/plain" if text.contains('=') => Ok(Self::Form(pairs(text)?, Vec::new())),
             "" | "text/plain" => json(text),
             other => {
                 let message = format!("the body has the type `{other}`");
@@ -106,6 +119,7 @@ impl Input {
 
 /// Reads JSON; a key with two different values is refused.
 fn json(text: &str) -> Result<Input, ApiError> {
+    check_json(text)?;
     if text.trim_start().starts_with('{') {
         let object = acestep_music::request::object(text);
         return object
@@ -142,12 +156,13 @@ async fn parts(
 }
 
 /// Reads `a=1&b=2`.
-fn pairs(text: &str) -> Vec<(String, String)> {
+fn pairs(text: &str) -> Result<Vec<(String, String)>, ApiError> {
+    crowded::check_form(text)?;
     let pair = |pair: &str| {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
         (unescaped(name), unescaped(value))
     };
-    text.split('&').filter(|text| !text.is_empty()).map(pair).collect()
+    Ok(text.split('&').filter(|text| !text.is_empty()).map(pair).collect())
 }
 
 /// Reads the escapes of a form or of a query.
@@ -237,7 +252,7 @@ pub(super) async fn store(
     if bytes.len() > server.limits.upload {
         return Err(files::too_large().param(field));
     }
-    let failed = |error: std::io::Error| ApiError::from(of_files(&error));
+    let failed = |error: std::io::Error| ApiError::from(of_upload(&error));
     let mut room = Room::of(server, caller).await?;
     room.take(bytes.len() as u64)?;
     let (bytes_of, sha256) = (bytes.len() as u64, hex(&Sha256::digest(&bytes)));
@@ -266,7 +281,7 @@ mod tests {
     fn a_form_is_read_with_its_escapes() {
         let pair = |a: &str, b: &str| (a.to_owned(), b.to_owned());
         let expected = [pair("a", "1 2"), pair("b", "é&="), pair("c", "%zz"), pair("d", "")];
-        assert_eq!(pairs("a=1+2&b=%C3%A9%26%3D&c=%zz&d"), expected);
+        assert_eq!(pairs("a=1+2&b=%C3%A9%26%3D&c=%zz&d").expect("a form"), expected);
         assert_eq!(unescaped(&escaped("a/b c%é")), "a/b c%é");
         assert_eq!(unescaped("%"), "%");
     }

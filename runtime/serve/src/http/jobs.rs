@@ -1,6 +1,7 @@
 //! Jobs of the native API: submit, look, wait, change, cancel.
 
 mod body;
+mod words;
 
 use std::{sync::Arc, time::Duration};
 
@@ -85,6 +86,7 @@ pub(super) async fn submit(
     let wait = wait.duration()?;
     let idempotency_key = idempotency_key(request.headers())?;
     let NewJob { kind, request, title, priority } = body::read(&server, &caller, request).await?;
+    words::check(title.as_deref(), None)?;
     // No client may overtake the others.
     let priority = priority.clamp(LEAST_PRIORITY, 0);
     let submission = Submission { idempotency_key, priority, title, notices: Vec::new() };
@@ -168,8 +170,8 @@ pub(super) async fn list(
     let List { state, kind, before, limit, deleted } = list;
     let selection = Selection {
         owner: Some(caller.0),
-        states: words("state", state.as_deref(), |word| serde_json::from_value(word.into()).ok())?,
-        kinds: words("kind", kind.as_deref(), Kind::named)?,
+        states: listed("state", state.as_deref(), |word| serde_json::from_value(word.into()).ok())?,
+        kinds: listed("kind", kind.as_deref(), Kind::named)?,
         before,
         deleted,
         limit: limit.unwrap_or(PAGE).clamp(1, MOST_OF_PAGE),
@@ -181,8 +183,8 @@ pub(super) async fn list(
     Ok(Json(json!({ "jobs": jobs })))
 }
 
-/// Reads words with commas between.
-fn words<T>(
+/// Reads values with commas between.
+fn listed<T>(
     field: &str,
     text: Option<&str>,
     read: impl Fn(&str) -> Option<T>,
@@ -217,13 +219,17 @@ pub(super) async fn show(
 
 /// Changes title, tags and likes of a job, puts it away or takes it back.
 #[utoipa::path(patch, path = "/v1/jobs/{id}", tag = "jobs", request_body = Marks,
-    responses((status = 200, description = "the job", body = Job)))]
+    responses(
+        (status = 200, description = "the job", body = Job),
+        (status = 400, description = "a title or a tag that is too long, or too many tags"),
+    ))]
 pub(super) async fn mark(
     State(server): State<Arc<Server>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<Uuid>,
     extract::Json(marks): extract::Json<Marks>,
 ) -> Result<Json<Value>, ApiError> {
+    words::check(marks.title.as_deref(), marks.tags.as_deref())?;
     let job = server.job(&caller, id).await?;
     if marks.deleted == Some(true) && !job.state.is_ended() {
         let message = "the job has not ended";
@@ -250,23 +256,20 @@ pub(super) async fn cancel(
     Ok(Json(shown(&server, &job).await?))
 }
 
-/// Puts a job that failed or was cancelled back into the queue.
+/// Puts a job that failed or was cancelled back into the queue. It must pass the checks of a new one.
 #[utoipa::path(post, path = "/v1/jobs/{id}/retry", tag = "jobs",
     responses(
         (status = 200, description = "the job", body = Job),
+        (status = 404, description = "no job has this id, or one of its files is gone"),
         (status = 409, description = "the job is in another state"),
+        (status = 429, description = "the queue is full"),
     ))]
 pub(super) async fn retry(
     State(server): State<Arc<Server>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<Uuid>,
 ) -> Result<Json<Value>, ApiError> {
-    server.job(&caller, id).await?;
-    if !server.store.retry(id).await? {
-        let message = "only a job that failed or was cancelled, and has no results, can run again";
-        return Err(ApiError::new(StatusCode::CONFLICT, "wrong_state", message)
-            .hint("submit its request again"));
-    }
+    server.retry(&caller, id).await?;
     let job = server.job(&caller, id).await?;
     Ok(Json(shown(&server, &job).await?))
 }

@@ -21,6 +21,10 @@ pub struct Limits {
     pub seconds: f64,
     /// The longest time that a request waits for its job.
     pub wait: Duration,
+    /// The longest time that a client takes for the header of a request.
+    pub headers: Duration,
+    /// The longest time without a sign of life of an idle WebSocket. Pings ask for one.
+    pub silence: Duration,
 }
 
 impl Default for Limits {
@@ -34,6 +38,8 @@ impl Default for Limits {
             files_number_of_one: 10_000,
             seconds: f64::from(acestep_engine::audio::read::MOST_SECONDS),
             wait: Duration::from_secs(600),
+            headers: Duration::from_secs(30),
+            silence: Duration::from_secs(90),
         }
     }
 }

@@ -15,6 +15,7 @@
 //! `?model=` names the model of texts that name none. At `/ws/stream_tts`, and where a WebSocket is opened
 //! at `/`, the clients are those of stream-dia2: see `framed`.
 
+mod alive;
 mod framed;
 mod messages;
 mod pieces;
@@ -41,6 +42,7 @@ use tokio::time;
 
 use super::{ApiError, Caller, Server, extract::Query, read};
 use crate::catalog::Speech;
+use alive::Alive;
 use messages::Sent;
 use speak::Open;
 
@@ -121,6 +123,7 @@ async fn upgraded(
             open: None,
             is_framed,
             notices: Vec::new(),
+            alive: Alive::default(),
         };
         // The client is gone, or the server ends: both end the session.
         let _ = session.run(facts).await;
@@ -167,6 +170,8 @@ struct Session {
     is_framed: bool,
     /// Notices about the fields of the present text.
     notices: Vec<String>,
+    /// Signs of life of the client.
+    alive: Alive,
 }
 
 /// The end of a connection.
@@ -185,7 +190,7 @@ impl Session {
             while !self.server.takes_jobs() {
                 self.check_end().await?;
                 tokio::select! {
-                    message = self.socket.recv() => self.take_idle(message).await?,
+                    message = self.receive_idle() => self.take_idle(message).await?,
                     () = time::sleep(LOOK) => {}
                 }
             }
@@ -206,7 +211,7 @@ impl Session {
             let Some(turn) = self.waiting.pop_front() else {
                 let over = self.server.over();
                 tokio::select! {
-                    message = self.socket.recv() => self.take_idle(message).await?,
+                    message = self.receive_idle() => self.take_idle(message).await?,
                     () = over => {}
                 }
                 continue;
@@ -219,6 +224,8 @@ impl Session {
                 }
                 Turn::Voice(voice) => self.set_voice(voice).await?,
             }
+            // Nobody asked it for a sign of life meanwhile.
+            self.alive.heard();
         }
     }
 
@@ -253,6 +260,7 @@ impl Session {
 
     /// Takes a message of the client; true if it wants to stop.
     async fn take(&mut self, message: Option<Result<Message, axum::Error>>) -> Result<bool, Gone> {
+        self.alive.heard();
         let text = match message {
             None | Some(Err(_) | Ok(Message::Close(_))) => return Err(Gone),
             Some(Ok(Message::Ping(_) | Message::Pong(_))) => return Ok(false),

@@ -21,7 +21,7 @@ use tokio::{runtime::Handle, task};
 use uuid::Uuid;
 
 use super::{ApiError, Server};
-use crate::{maintenance, worker::of_files};
+use crate::{maintenance, worker::of_upload};
 
 tokio::task_local! {
     static SENT: Arc<Mutex<Sent>>;
@@ -62,7 +62,7 @@ pub(super) async fn keep(server: &Server, whole: TempPath, id: Uuid) -> Result<(
         if is_gone.load(Ordering::SeqCst) { objects.remove_file(id) } else { Ok(()) }
     });
     let kept = kept.await.map_err(|_| ApiError::internal("the file cannot be stored"))?;
-    kept.map_err(|error| ApiError::from(of_files(&error)))
+    kept.map_err(|error| ApiError::from(of_upload(&error)))
 }
 
 /// Keeps the files that the request of a stored job names.

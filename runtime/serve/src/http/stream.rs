@@ -42,6 +42,8 @@ const SOON: Duration = Duration::from_millis(5);
 const ASK: Duration = Duration::from_millis(250);
 /// Time that a worker on another machine has to take text.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// The end of the sound of a job that was cancelled.
+const CANCELLED: &str = "the job was cancelled";
 /// The most bytes of one piece.
 const PIECE: usize = 32 << 10;
 
@@ -61,6 +63,8 @@ pub(super) struct Sound {
     /// The time of the last question to the queue; none if the job changed since then.
     asked: Option<Instant>,
     is_over: bool,
+    /// True if the job ended because someone cancelled it.
+    is_cancelled: bool,
 }
 
 /// The origin of the samples.
@@ -182,7 +186,7 @@ pub(super) async fn follow(
                 let found = looked.look(&server, &job, &lease).await;
                 let found = found.map_err(|error| ApiError::from(of_files(&error)))?;
                 if let Some((format, file, source)) = found {
-                    let (asked, is_over) = (Some(asked), false);
+                    let (asked, is_over, is_cancelled) = (Some(asked), false, false);
                     return Ok(Sound {
                         format,
                         server,
@@ -193,6 +197,7 @@ pub(super) async fn follow(
                         file,
                         asked,
                         is_over,
+                        is_cancelled,
                     });
                 }
             }
@@ -281,6 +286,10 @@ impl Sound {
                 piece.truncate(length);
                 return Ok(Some(piece.into()));
             }
+            if is_whole && self.is_cancelled {
+                // The sound that was made is not the whole one.
+                return Err(io::Error::other(CANCELLED));
+            }
             if is_whole {
                 return Ok(None);
             }
@@ -300,6 +309,7 @@ impl Sound {
                 return Err(io::Error::other(BEGAN_AGAIN));
             }
             self.is_over = job.state.is_ended();
+            self.is_cancelled = job.state == JobState::Cancelled;
             if let Some(error) = job.error {
                 return Err(io::Error::other(error.message));
             }

@@ -1,10 +1,13 @@
 //! The way of a request into the queue. Every face submits through here.
 
+use axum::http::StatusCode;
 use serde_json::{Map, Value};
+use uuid::Uuid;
 
 use super::{ApiError, Caller, Server, files, quota::Place, sent};
 use crate::{
-    job::{Kind, NewJob},
+    catalog::Checked,
+    job::{Kind, NewJob, State},
     store::Put,
 };
 
@@ -42,12 +45,7 @@ impl Server {
         }
         let _place = Place::take(self, caller).await?;
         let named = files::check(self, caller, kind, &request).await?;
-        let catalog = self.catalog.clone();
-        let copy = request.clone();
-        // Headers of a model are read from disk.
-        let checked = tokio::task::spawn_blocking(move || catalog.check(kind, &copy))
-            .await
-            .map_err(|_| ApiError::internal("the check of the request failed"))??;
+        let checked = self.checked(kind, &request).await?;
         let Submission { idempotency_key, priority, title, mut notices } = submission;
         notices.extend(checked.notices);
         let job = NewJob {
@@ -70,5 +68,46 @@ impl Server {
             return Err(error);
         }
         Ok(put)
+    }
+
+    /// Puts a job that failed or was cancelled back into the queue. It takes a place there, and its files
+    /// and models may be gone since, so it passes the checks of a new job.
+    ///
+    /// # Errors
+    /// As [`Server::job`] and [`Server::submit`]; 409 for a job in another state.
+    pub(super) async fn retry(&self, caller: &Caller, id: Uuid) -> Result<(), ApiError> {
+        let wrong_state = || {
+            let message =
+                "only a job that failed or was cancelled, and has no results, can run again";
+            ApiError::new(StatusCode::CONFLICT, "wrong_state", message)
+                .hint("submit its request again")
+        };
+        let job = self.job(caller, id).await?;
+        if !matches!(job.state, State::Failed | State::Cancelled) || !job.outputs.is_empty() {
+            return Err(wrong_state());
+        }
+        let _place = Place::take(self, caller).await?;
+        let request = match job.request {
+            Value::Object(request) => request,
+            _ => return Err(wrong_state()),
+        };
+        let named = files::check(self, caller, job.kind, &request).await?;
+        self.checked(job.kind, &request).await?;
+        if !self.store.retry(id).await? {
+            return Err(wrong_state());
+        }
+        if let Err(error) = files::are_there(self, &named).await {
+            // Removed in between: see `maintenance::remove_files`.
+            self.store.cancel(id).await?;
+            return Err(error);
+        }
+        Ok(())
+    }
+
+    /// Asks the catalog, which reads headers of models from disk.
+    async fn checked(&self, kind: Kind, request: &Map<String, Value>) -> Result<Checked, ApiError> {
+        let (catalog, copy) = (self.catalog.clone(), request.clone());
+        let checked = tokio::task::spawn_blocking(move || catalog.check(kind, &copy)).await;
+        Ok(checked.map_err(|_| ApiError::internal("the check of the request failed"))??)
     }
 }

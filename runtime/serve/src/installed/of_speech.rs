@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::Installed;
 use crate::{
-    catalog::{Checked, Family, Model, Speech, Voice},
+    catalog::{Checked, Family, Model, Speech, Voice, voice_exists},
     error::of,
     job::JobError,
     request::{SpeechRequest, VoiceRequest, format},
@@ -72,9 +72,7 @@ impl Installed {
             JobError { hint, ..JobError::new("bad_value", message).param("name") }
         })?;
         if self.all_voices().iter().any(|voice| voice.id == *name) {
-            let message = format!("a voice is called `{name}` already");
-            let hint = "choose another name, or remove that voice first";
-            return Err(JobError::new("voice_exists", message).param("name").hint(hint));
+            return Err(voice_exists(name));
         }
         if let Some(model) = &request.model {
             self.require(Family::Speech, "model", model)?;

@@ -5,6 +5,7 @@ use std::{collections::HashSet, fs, io, path::Path, time::Duration};
 
 use uuid::Uuid;
 
+use super::beside;
 use crate::{
     job::{Job, now},
     objects::Objects,
@@ -36,10 +37,12 @@ pub(super) async fn remove(
     }
     for id in said(jobs, "results") {
         let gone = match store.get(id).await? {
-            Found::Job(job) if is_old(&job, age) => tidy(&objects.results_of(id), &job),
+            Found::Job(job) if is_old(&job, age) => {
+                beside(objects, move |objects| tidy(&objects.results_of(id), &job)).await
+            }
             Found::Job(_) => Ok(()),
             // Its results went first, but their removal was not yet safe on disk.
-            Found::Forgotten => objects.remove(id, 0),
+            Found::Forgotten => beside(objects, move |objects| objects.remove(id, 0)).await,
             // It may be of another queue, whose results are for that one to remove.
             Found::Unknown => Ok(()),
         };

@@ -17,6 +17,11 @@ use super::{
 };
 use crate::store::StoreError;
 
+/// Room for the headers of a message, which count as a part of it.
+const HEADERS: usize = 1 << 10;
+/// The reason of a change whose record does not fit into a message.
+pub(super) const TOO_LARGE: &str = "the job is too large for a message of NATS";
+
 impl Nats {
     /// Returns a job as this process last saw it; asks the server for one that it never saw.
     pub(super) async fn seen(&self, id: Uuid) -> Result<Option<Seen>, StoreError> {
@@ -135,7 +140,12 @@ impl Nats {
             record.write = write;
             record.from = now.revision;
             let stored = Stored::Job(Box::new(record));
-            let written = self.jobs.update(id.to_string(), text_of(&stored)?, now.revision).await;
+            let text = text_of(&stored)?;
+            if text.len() + HEADERS > self.client.max_payload() {
+                // It would fail again and again.
+                return Err(StoreError { why: TOO_LARGE.to_owned(), is_full: false });
+            }
+            let written = self.jobs.update(id.to_string(), text, now.revision).await;
             match written {
                 Ok(revision) => {
                     self.mirror.apply(id, revision, stored);

@@ -306,6 +306,8 @@ impl Record {
             // They would end the stream of events.
             self.events.retain(|event| event.name != "end" && event.name != "track");
             self.losses = 0;
+            // A job that was put away and runs again is looked at again.
+            self.deleted = None;
             self.back();
         }
         may

@@ -10,6 +10,7 @@ use uuid::Uuid;
 use super::{
     Nats,
     accept::only,
+    change::TOO_LARGE,
     mirror::Seen,
     parsed,
     record::{self, Record, Text},
@@ -49,11 +50,19 @@ impl Nats {
 
     async fn take(&self, claim: &Claim) -> Result<Option<Job>, StoreError> {
         self.repeat().await;
-        while let Some(id) = self.mirror.next(claim) {
-            let took =
-                self.change(id, |record| record.claim(claim).then(|| record.clone())).await?;
-            if let Some(record) = took {
-                return Ok(Some(self.job(&record).await?));
+        let mut claim = claim.clone();
+        while let Some(id) = self.mirror.next(&claim) {
+            let work = |record: &mut Record| record.claim(&claim).then(|| record.clone());
+            let took = self.change(id, work).await;
+            match took {
+                Ok(Some(record)) => return Ok(Some(self.job(&record).await?)),
+                Ok(None) => {}
+                // The jobs behind it must not wait for it.
+                Err(error) if error.why == TOO_LARGE => {
+                    tracing::error!(job = %id, %error, "the job cannot be taken");
+                    claim.except.push(id);
+                }
+                Err(error) => return Err(error),
             }
         }
         Ok(None)

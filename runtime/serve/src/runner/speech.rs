@@ -32,6 +32,11 @@ struct Turn {
     truncate: bool,
 }
 
+/// Draws a seed. The last bits of such an id are random; the others are the time and its version.
+fn drawn_seed() -> u64 {
+    uuid::Uuid::now_v7().as_u64_pair().1 & u64::from(u32::MAX)
+}
+
 impl<B: Backend> Networked<'_, B> {
     /// Speaks the text of a request.
     pub(super) fn speak(&mut self, task: &mut Task<'_>) -> Result<(), Failed> {
@@ -43,7 +48,7 @@ impl<B: Backend> Networked<'_, B> {
         let encoding = sinks::encoding(read.audio_format.as_deref(), options, &mut notices)?;
         notify(task.observe, notices);
         let model = read.model.unwrap_or_else(|| self.installed.default_speech_model().to_owned());
-        let seed = read.seed.unwrap_or_else(|| u64::from(uuid::Uuid::now_v7().as_fields().2));
+        let seed = read.seed.unwrap_or_else(drawn_seed);
         let usual = Options::default();
         let others = read.chunk_frames.unwrap_or(usual.chunks.others);
         let chunks = Chunks { others, ..usual.chunks };

@@ -232,6 +232,11 @@ pub(super) fn retry(group: &mut Group<'_>, id: Uuid) -> rusqlite::Result<bool> {
     });
     if may {
         back(group, id, "0")?;
+        // A job that was put away and runs again is looked at again.
+        group
+            .connection
+            .prepare_cached("UPDATE job SET deleted = NULL WHERE id = ?1")?
+            .execute([id.to_string()])?;
         // They would end the stream of events. The state came after them, so numbers still count up.
         group
             .connection

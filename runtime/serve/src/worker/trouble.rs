@@ -1,6 +1,6 @@
 //! Trouble with files: a full disk, a lost connection.
 
-use std::{sync::atomic::Ordering, time::Instant};
+use std::{io, sync::atomic::Ordering, time::Instant};
 
 use super::Worker;
 use crate::{
@@ -25,15 +25,36 @@ pub(super) struct Trouble {
 }
 
 /// Word for errors of a full disk.
-pub(super) const DISK_FULL: &str = "disk_full";
+pub(crate) const DISK_FULL: &str = "disk_full";
 
-/// Error of files that the server itself writes.
-pub fn of_files(error: &std::io::Error) -> JobError {
-    let code = match error.kind() {
-        std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => DISK_FULL,
-        _ => "internal",
-    };
-    JobError::new(code, format!("the results cannot be stored: {error}"))
+/// True for the error of a full disk.
+pub(crate) fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}
+
+/// Error of results that cannot be written or read.
+pub fn of_files(error: &io::Error) -> JobError {
+    about("the results", error)
+}
+
+/// Error of a file of a client that cannot be stored.
+pub(crate) fn of_upload(error: &io::Error) -> JobError {
+    about("the file", error)
+}
+
+fn about(what: &str, error: &io::Error) -> JobError {
+    let code = if is_full(error) { DISK_FULL } else { "internal" };
+    JobError::new(code, format!("{what} cannot be stored: {}", reason(error)))
+}
+
+/// Returns the reason of an error without the place of a temporary file, which its crate adds: places of
+/// the server are no business of a client.
+pub(crate) fn reason(error: &io::Error) -> String {
+    let mut text = error.to_string();
+    if let Some(at) = text.find(" at path \"") {
+        text.truncate(at);
+    }
+    text
 }
 
 impl Worker<'_> {
@@ -67,5 +88,24 @@ impl Worker<'_> {
         tracing::warn!(code = error.code, message = error.message, "the job waits again");
         std::thread::sleep(self.times.look);
         End::Released
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_of_a_temporary_file_tells_no_place() {
+        let error = tempfile::NamedTempFile::new_in("/no/such/folder").expect_err("no folder");
+        assert!(error.to_string().contains("/no/such/folder"), "else nothing is tested: {error}");
+        let (result, upload) = (of_files(&error), of_upload(&error));
+        assert!(result.message.starts_with("the results cannot be stored: "), "{result:?}");
+        assert!(upload.message.starts_with("the file cannot be stored: "), "{upload:?}");
+        for JobError { code, message, .. } in [result, upload] {
+            assert_eq!(code, "internal");
+            assert!(!message.contains("/no"), "{message}");
+            assert!(message.len() > "the results cannot be stored: ".len(), "{message}");
+        }
     }
 }

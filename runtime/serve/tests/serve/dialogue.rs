@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 use tokio::runtime::Handle;
 
 use crate::{
-    families::{ENGINE, Real, base64, recording},
+    real::{ENGINE, Real, base64, recording},
     realtime::Socket,
     support::{Queue, Running, quick},
     web::{body, client, get, post},

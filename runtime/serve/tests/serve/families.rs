@@ -1,185 +1,16 @@
 //! Speech of every family, with the tiny models and their real networks.
 
-use std::{
-    fs,
-    path::Path,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    thread,
-};
+use std::fs;
 
-use acestep_engine::{Audio, Device, Encoding, Engine, Existing, Format, Unobserved, save_audio};
-use acestep_import::Layout;
-use acestep_serve::{
-    http::{Security, Server},
-    installed::Installed,
-    runner::{self, Start},
-    worker::Worker,
-};
-use acestep_session::speech::{self, Fields, Sink, Wanted};
-use acestep_speech::{Options, Spoken, Voices};
-use burn::tensor::DType;
+use acestep_engine::{Existing, Unobserved};
+use acestep_session::speech::{self, Fields};
 use serde_json::{Value, json};
-use tempfile::TempDir;
-use tokio::runtime::Handle;
 
 use crate::{
+    real::{ENGINE, Real, SCRIPT, base64, recording},
     realtime::Socket,
-    support::{Queue, Running, quick},
-    web::{body, bytes, client, form, get, post},
+    web::{body, bytes, client, get, post},
 };
-
-pub(crate) const ENGINE: Engine = Engine { device: Device::Cpu, dtype: DType::F32 };
-/// The tiny models under the names of released ones.
-const MODELS: [(&str, &str); 4] = [
-    ("checkpoints_dia2/Dia2-tiny-alt", "Dia2-1B"),
-    ("checkpoints_dia2/mimi", "mimi"),
-    ("checkpoints_magpie/magpie_tts_multilingual_357m", "magpie_tts_multilingual_357m"),
-    (
-        "checkpoints_magpie/nemo-nano-codec-22khz-1.89kbps-21.5fps",
-        "nemo-nano-codec-22khz-1.89kbps-21.5fps",
-    ),
-];
-pub(crate) const SCRIPT: &str =
-    "[S1] hello there, [S2] my friend. <break time=\"0.2s\"/> how are you [S1] fine";
-
-/// A server with a worker of real networks.
-pub(crate) struct Real {
-    pub(crate) running: Running,
-    pub(crate) layout: Layout,
-    pub(crate) voices: Voices,
-    is_draining: &'static AtomicBool,
-    pub(crate) folder: TempDir,
-}
-
-impl Drop for Real {
-    fn drop(&mut self) {
-        self.is_draining.store(true, Ordering::Relaxed);
-    }
-}
-
-fn layout(models: &Path) -> Layout {
-    let goldens = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/goldens");
-    for (from, to) in MODELS {
-        let to = models.join(to);
-        fs::create_dir_all(&to).expect("a folder");
-        for entry in fs::read_dir(goldens.join(from)).expect("the goldens are here") {
-            let path = entry.expect("an entry").path();
-            fs::copy(&path, to.join(path.file_name().expect("a name"))).expect("a copy");
-        }
-    }
-    Layout::new([models.to_owned()])
-}
-
-impl Real {
-    pub(crate) async fn start() -> Self {
-        let folder = tempfile::tempdir().expect("a folder");
-        let queue = Queue::open(&folder.path().join("data"), None).await;
-        Self::over(folder, queue.clone(), queue).await
-    }
-
-    /// Starts a server over a queue, with a worker that opened the queue as `elsewhere`.
-    pub(crate) async fn over(folder: TempDir, queue: Queue, elsewhere: Queue) -> Self {
-        let layout = layout(&folder.path().join("models"));
-        let voices = Voices::new(folder.path().join("voices"));
-        let installed = || {
-            let (model, speech) = (Some("tiny".to_owned()), Some("dia2-1b".to_owned()));
-            Installed::new(layout.clone(), Some(voices.clone()), model, speech)
-        };
-        let catalog = Arc::new(installed());
-        let change = |server: &mut Server| {
-            server.catalog = catalog;
-            server.is_ready.store(true, Ordering::Relaxed);
-        };
-        let running = Running::over(&queue, Security::default(), 0, 0, change).await;
-        let is_draining: &'static AtomicBool = Box::leak(Box::default());
-        let (runtime, installed) = (Handle::current(), installed());
-        thread::spawn(move || {
-            let Queue { store, objects } = elsewhere;
-            let (name, is_ending) = ("real".to_owned(), Arc::default());
-            let (times, hangs) = (quick(), || ());
-            let worker = Worker { name, store, objects, times, is_draining, is_ending, hangs };
-            let start = Start { warm: None, ready: &|_| () };
-            let run = runner::run(&worker, &runtime, &installed, ENGINE, start);
-            run.expect("a device").expect("a queue");
-        });
-        Self { running, layout, voices, is_draining, folder }
-    }
-
-    /// Runs a job, and returns it.
-    pub(crate) async fn job(&self, request: Value) -> Value {
-        let url = self.running.url("/v1/jobs?wait=60");
-        client(move || body(post(&url, &json!({ "kind": "speak", "request": request })))).await
-    }
-
-    pub(crate) async fn output(&self, job: &Value, name: &str) -> Vec<u8> {
-        let id = job["id"].as_str().unwrap_or_else(|| panic!("{job:#}"));
-        let url = self.running.url(&format!("/v1/jobs/{id}/outputs/{name}"));
-        client(move || bytes(get(&url))).await
-    }
-
-    /// Sends a file, and returns its id.
-    pub(crate) async fn send(&self, file: Vec<u8>) -> Value {
-        let url = self.running.url("/v1/files");
-        client(move || body(form(&url, &[], &[("file", &file)]))["id"].clone()).await
-    }
-
-    /// Speaks as the command line does, and returns the samples of the file.
-    pub(crate) fn own(&self, model: &str, text: &str, fields: Value) -> Vec<u8> {
-        let path = self.folder.path().join("own.wav");
-        let encoding = Encoding::new(Format::Wav16);
-        let audio = self.spoken(model, text, fields).audio;
-        save_audio(&path, &audio, &encoding, None, Existing::Replace).expect("a file");
-        fs::read(path).expect("a file")[44..].to_vec()
-    }
-
-    /// Speaks as the command line does.
-    pub(crate) fn spoken(&self, model: &str, text: &str, fields: Value) -> Spoken {
-        let Value::Object(mut fields) = fields else { panic!("fields") };
-        let seed = fields.remove("seed").and_then(|seed| seed.as_u64()).expect("a seed");
-        let model = speech::open(Some(model), &mut Fields::new(), None, &self.layout);
-        let model = model.expect("a model");
-        let texts = vec![text.to_owned()];
-        let voices = Some(&self.voices);
-        let wanted = Wanted { texts, fields, seed, voices, lines: false };
-        let ready = model.prepare(wanted, &mut Vec::new()).expect("a good request");
-        let mut sink = Kept(None);
-        ready.speak(ENGINE, Options::default(), None, &Unobserved, &mut sink).expect("speech");
-        sink.0.expect("a result")
-    }
-}
-
-struct Kept(Option<Spoken>);
-
-impl Sink for Kept {
-    fn samples(&mut self, _: &[f32]) -> Result<(), acestep_engine::Error> {
-        Ok(())
-    }
-
-    fn done(&mut self, _: usize, spoken: Spoken) -> Result<(), acestep_engine::Error> {
-        self.0 = Some(spoken);
-        Ok(())
-    }
-}
-
-/// A recording of 0.8 s, and its words.
-pub(crate) fn recording(pitch: f32) -> (Vec<u8>, Value) {
-    let sample = |i: usize| {
-        let t = i as f32 / 24_000.0;
-        0.4 * (t * pitch).sin() * (1.0 + (t * 31.0).sin()) / 2.0
-    };
-    let audio = Audio { channels: vec![(0..19_200).map(sample).collect()], sample_rate: 24_000 };
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("a.wav");
-    save_audio(&path, &audio, &Encoding::new(Format::Wav16), None, Existing::Keep).expect("a file");
-    let words = json!([
-        { "text": "hello", "start": 0.05, "end": 0.2 },
-        { "text": "there", "start": 0.31, "end": 0.6 },
-    ]);
-    (fs::read(path).expect("a file"), words)
-}
 
 /// Each family: its model, a text, fields of its own, and samples per second.
 fn families() -> [(&'static str, &'static str, Value, u32); 3] {
@@ -441,11 +272,6 @@ async fn row_22_a_voice_is_read_once_and_every_text_begins_from_its_state() {
     assert!(&socket.heard().await.1 != a, "no voice is left");
     socket.send(json!({ "type": "close" })).await;
     assert_eq!(socket.heard().await.0, Value::Null);
-}
-
-pub(crate) fn base64(bytes: &[u8]) -> String {
-    use base64::{Engine as _, engine::general_purpose::STANDARD};
-    STANDARD.encode(bytes)
 }
 
 /// Row 21: wrong settings are an error with a word, and the connection stays open.

@@ -23,9 +23,9 @@ use tempfile::TempDir;
 use uuid::Uuid;
 
 use crate::{
-    families::{Real, SCRIPT},
     killed::{LATE, Started, is_ended, job, start, until},
     place::{NatsServer, Place, port},
+    real::{Real, SCRIPT},
     realtime::Socket,
     support::{Queue, Running, open_gate, quick},
     web::{Answer, body, bytes, client, get, post},

@@ -2,11 +2,15 @@
 
 #![expect(clippy::print_stderr, reason = "a test says why it did not run")]
 
+mod access;
 mod catalog;
 #[cfg(feature = "nats")]
 mod cluster;
+mod connections;
 mod contract;
 mod cpp;
+mod crowded;
+mod cut;
 mod dialogue;
 mod families;
 mod file;
@@ -19,8 +23,10 @@ mod native;
 mod openai;
 mod page;
 mod place;
+mod real;
 mod realtime;
 mod removals;
+mod retry;
 mod stages;
 mod stored;
 mod support;

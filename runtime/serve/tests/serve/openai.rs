@@ -74,6 +74,9 @@ async fn a_song_by_one_call_is_a_file_with_the_id_of_its_job() {
         let request = json!({ "prompt": "heard", "response_format": "wav", "stream": true });
         let sound = bytes(post(&format!("{url}/v1/audio/generations"), &request));
         assert_eq!((&sound[40..44], sound.len()), (&b"\xff\xff\xff\xff"[..], 44 + 192_000));
+        let request = json!({ "prompt": "heard", "response_format": "wav24", "stream": true });
+        let sound = bytes(post(&format!("{url}/v1/audio/generations"), &request));
+        assert!((288_000..288_200).contains(&sound.len()), "three bytes a sample: {}", sound.len());
         // Without a preview the finished sound is the stream.
         for (format, begin) in [("wav", &b"RIFF"[..]), ("pcm", &[0, 0][..])] {
             let request = json!({ "prompt": "rain", "response_format": format, "stream": true });
@@ -135,6 +138,13 @@ async fn speech_comes_while_it_is_made_and_as_a_file() {
         let answer = send(json!({ "response_format": "wav", "voice": { "id": "me" } }));
         let sound = bytes(answer);
         assert_eq!((&sound[..4], sound.len()), (&b"RIFF"[..], 48_044));
+        // Samples on their way have 16 bits, so the whole file is sent.
+        for (format, bits) in [("wav24", 24), ("wav32", 32)] {
+            let sound = bytes(send(json!({ "response_format": format })));
+            let size: usize = 24_000 * bits / 8;
+            assert_eq!(&sound[..4], b"RIFF");
+            assert!((size..size + 200).contains(&sound.len()), "{format}: {}", sound.len());
+        }
         let answer = send(json!({ "response_format": "flac", "speed": 1.0, "seed": 5 }));
         assert_eq!(&bytes(answer)[..4], b"fLaC");
         assert_eq!(send(json!({})).headers()["content-type"], default_type());

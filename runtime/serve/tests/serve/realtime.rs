@@ -238,3 +238,42 @@ async fn a_server_ends_although_clients_listen_and_one_is_silent() {
     })
     .await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn recordings_of_a_refused_voice_are_removed() {
+    let (running, folder) = start().await;
+    let mut socket = Socket::open(&running).await;
+    socket.until("ready").await;
+    let files = || std::fs::read_dir(folder.path().join("files")).expect("a folder").count();
+    for refused in [
+        json!({ "type": "set_voice", "reference": "UklGRg==", "text": "fail" }),
+        json!({ "type": "set_voice", "reference": "UklGRg==", "speaker_1": "#" }),
+    ] {
+        socket.send(refused.clone()).await;
+        while socket.event().await.0["event"] != "error" {}
+        // Messages wait until the voice is dealt with.
+        socket.send(json!({ "type": "ping" })).await;
+        socket.until("pong").await;
+        assert_eq!(files(), 0, "{refused}");
+    }
+    socket.send(json!({ "type": "set_voice", "reference": "UklGRg==" })).await;
+    socket.until("voice_ready").await;
+    assert_eq!(files(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_without_a_sign_of_life_is_let_go_and_one_that_answers_pings_stays() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let short = |server: &mut Server| server.limits.silence = Duration::from_secs(3);
+    let running = Running::with(folder.path(), Security::default(), 0, short).await;
+    let (mut silent, mut alive) = (Socket::open(&running).await, Socket::open(&running).await);
+    silent.until("ready").await;
+    alive.until("ready").await;
+    // A client answers a ping when it reads.
+    let reads = tokio::time::timeout(Duration::from_secs(8), alive.event());
+    reads.await.expect_err("nothing is told, and nothing ends");
+    alive.send(json!({ "type": "ping" })).await;
+    alive.until("pong").await;
+    let (end, _) = silent.event().await;
+    assert_eq!(end, Value::Null);
+}

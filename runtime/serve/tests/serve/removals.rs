@@ -11,6 +11,7 @@ use std::{
 use acestep_serve::{
     http::{self, Security, Server},
     job::{Kind, NewJob},
+    maintenance::{self, Retention},
     objects::Elsewhere,
     store::{Claim, End, File, Found, Has, Lease, Store},
 };
@@ -169,6 +170,25 @@ async fn a_job_is_forgotten_with_its_results() {
         matches!(store.get(id).await.expect("answered"), Found::Forgotten)
     })
     .await;
+}
+
+/// On a runtime of one thread, which the place needs too.
+#[tokio::test]
+async fn old_results_are_removed_beside_the_thread_of_the_runtime() {
+    let SlowServer { place, queue, folder: _folder, .. } = SlowServer::start().await;
+    let id = ended(&*queue.store).await;
+    // Later than the millisecond of its end.
+    time::sleep(Duration::from_millis(5)).await;
+    let all = Retention { age: Duration::ZERO, ..Retention::default() };
+    let mut begun = place.begun.subscribe();
+    let clean = maintenance::clean(&*queue.store, &queue.objects, all);
+    let go_on = async {
+        begun.wait_for(|&number| number == 1).await.expect("a place");
+        place.go_on();
+    };
+    let (cleaned, ()) = tokio::join!(clean, go_on);
+    cleaned.expect("answered");
+    assert!(matches!(queue.store.get(id).await.expect("answered"), Found::Forgotten));
 }
 
 /// Puts a job into the queue and ends it.

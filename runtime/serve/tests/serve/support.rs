@@ -1,7 +1,11 @@
-//! A server with a runner that needs no network: its songs are a sine.
+//! A server that runs: its queue, its workers, and its catalog.
+
+#[path = "support/catalog.rs"]
+mod catalog;
+#[path = "support/sine.rs"]
+mod sine;
 
 use std::{
-    f64::consts::TAU,
     fs,
     net::SocketAddr,
     path::Path,
@@ -10,377 +14,27 @@ use std::{
         atomic::{AtomicBool, Ordering},
     },
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
-use acestep_engine::{Audio, Encoding, Event, Format, Stage, Unit, save_audio};
 use acestep_serve::{
-    catalog::{Catalog, Checked, Family, Model, Speech, Voice},
     http::{self, Security, Server},
-    job::{Content, JobError, Kind},
     objects::Objects,
-    preview::{Preview, PreviewFormat},
-    request::{ComposeRequest, SongRequest, VoiceRequest},
     sqlite::Sqlite,
     store::Store,
-    worker::{Made, Runner, Stopped, Task, Times, Worker},
+    worker::{Times, Worker},
 };
-use serde_json::{Map, Value, json};
 use tokio::{net::TcpListener, runtime::Handle, sync::watch};
 
-/// The most songs of a job, as of the real runner.
-const MOST_SONGS: u64 = 8;
-const DIFFUSION: Stage = Stage { name: "diffusion", unit: Unit::Step };
+pub(crate) use self::catalog::Two;
+use self::sine::Sine;
 
 /// The name of the file that opens the gate of a queue's folder.
 const GATE: &str = "gate";
 
-/// A runner that obeys words of the caption or the text: `slow` takes two seconds, `long` a minute,
-/// `gate` waits in its middle until the gate is open, `heard` is a song whose sound comes in pieces before
-/// its end, `brief` no time and makes no song, `full once` and `full always` meet a full disk, `fail` fails,
-/// `panic` panics, `kill` ends the process, `hang` says nothing more in its first attempt,
-/// `large` does not fit into the memory of a worker whose name has `small`.
-pub(crate) struct Sine;
-
-impl Runner for Sine {
-    fn kinds(&self) -> Vec<Kind> {
-        Kind::ALL.to_vec()
-    }
-
-    fn resident(&self) -> Option<String> {
-        Some("tiny".to_owned())
-    }
-
-    fn run(&mut self, mut task: Task<'_>) -> Result<(), Stopped> {
-        let request = &task.job.request;
-        let text = |key: &str| request[key].as_str().unwrap_or_default().to_owned();
-        let words = format!("{} {} {}", text("caption"), text("prompt"), text("text"));
-        if words.contains("fail") {
-            return Err(Stopped::Failed(JobError::new("failed", "the caption says so")));
-        }
-        if words.contains("full always") || words.contains("full once") && task.job.attempts == 1 {
-            let error = std::io::Error::from(std::io::ErrorKind::StorageFull);
-            return Err(Stopped::Failed(acestep_serve::worker::of_files(&error)));
-        }
-        let is_small = task.job.worker.as_ref().is_some_and(|name| name.contains("small"));
-        if words.contains("large") && is_small {
-            let error = JobError::new("out_of_memory", "the caption says so");
-            return Err(Stopped::TooLarge(error.hint("make it shorter")));
-        }
-        assert!(!words.contains("panic"), "the caption says so");
-        if words.contains("hang") && task.job.attempts == 1 {
-            loop {
-                thread::sleep(Duration::from_secs(1));
-            }
-        }
-        if words.contains("kill") {
-            std::process::abort();
-        }
-        if words.contains("brief") {
-            return lines(&mut task, 1);
-        }
-        let pause = match () {
-            () if words.contains("slow") => 250,
-            () if words.contains("long") => 7500,
-            () => 1,
-        };
-        for done in 0..=8 {
-            task.observe.event(Event::Advanced { stage: DIFFUSION, done, total: 8 });
-            let end = Instant::now() + Duration::from_millis(pause);
-            while Instant::now() < end {
-                thread::sleep(Duration::from_millis(pause.min(50)));
-                if task.observe.cancelled() {
-                    return Err(Stopped::Cancelled);
-                }
-            }
-            if done == 4 && task.job.kind != Kind::Speak && !words.contains("heard") {
-                gate(&task, &words)?;
-            }
-        }
-        match task.job.kind {
-            Kind::Generate => generate(&mut task),
-            Kind::Speak => speak(&mut task, &words, pause),
-            Kind::Understand => understand(&mut task),
-            Kind::Compose => compose(&mut task),
-            Kind::Encode => {
-                let frames = vec![0; 4 * 64 * 25];
-                write(&mut task, 1, Content::Latents, "1.latents", &frames)
-            }
-            Kind::Decode => song(&mut task, 1, 48_000, 2),
-            Kind::Voice => {
-                let voice =
-                    json!({ "name": request["name"], "model": "tiny-speech", "seconds": 3 });
-                let text = voice.to_string();
-                write(&mut task, 1, Content::Description, "1.description.json", text.as_bytes())
-            }
-        }
-    }
-}
-
 /// Opens the gate of the queue in `folder`.
 pub(crate) fn open_gate(folder: &Path) {
     fs::write(folder.join(GATE), "").expect("written");
-}
-
-/// Waits until the gate is open, if the words have one.
-fn gate(task: &Task<'_>, words: &str) -> Result<(), Stopped> {
-    while words.contains(GATE) && !task.objects.folder().join(GATE).exists() {
-        if task.observe.cancelled() {
-            return Err(Stopped::Cancelled);
-        }
-        thread::sleep(Duration::from_millis(10));
-    }
-    Ok(())
-}
-
-/// Writes the times of the lines.
-fn lines(task: &mut Task<'_>, track: u32) -> Result<(), Stopped> {
-    let text = lrc(&task.job.request);
-    write(task, track, Content::Lrc, &format!("{track}.lrc"), text.as_bytes())
-}
-
-fn generate(task: &mut Task<'_>) -> Result<(), Stopped> {
-    let request = task.job.request.clone();
-    let mut resolved = json!({
-        "caption": "", "seed": 7, "bpm": 90, "duration": 1.0, "model": "tiny", "inference_steps": 8,
-    });
-    for (key, value) in request.as_object().into_iter().flatten() {
-        if !value.is_null() {
-            resolved[key] = value.clone();
-        }
-    }
-    if resolved["caption"] == "" && request["prompt"].is_string() {
-        resolved["caption"] = request["prompt"].clone();
-    }
-    (task.resolved)(resolved.clone());
-    if resolved["caption"].as_str().is_some_and(|words| words.contains("heard")) {
-        hear(task)?;
-    }
-    let songs = &request["batch_size"];
-    let songs = songs.as_u64().or(songs.as_str().and_then(|text| text.parse().ok()));
-    for track in 1..=songs.unwrap_or(1).min(MOST_SONGS) as u32 {
-        song(task, track, 48_000, 2)?;
-        lines(task, track)?;
-        if resolved["caption"].as_str().is_some_and(|words| words.contains("picture")) {
-            let text = peaks().to_string();
-            write(task, track, Content::Peaks, &format!("{track}.peaks.json"), text.as_bytes())?;
-        }
-        if request["latents"] == true {
-            let frames = vec![0; 4 * 64 * 25];
-            write(task, track, Content::Latents, &format!("{track}.latents"), &frames)?;
-        }
-    }
-    Ok(())
-}
-
-/// Lets the first song be heard: a quarter of a second at a time, twice as fast as it sounds.
-fn hear(task: &mut Task<'_>) -> Result<(), Stopped> {
-    let failed = |error| Stopped::Failed(acestep_serve::worker::of_files(&error));
-    let format = PreviewFormat { sample_rate: 48_000, channels: 2 };
-    let mut preview = Preview::begin(task.folder, format).map_err(failed)?;
-    let words = task.job.request["caption"].as_str().unwrap_or_default();
-    for piece in sine(1, 48_000, seconds(&task.job.request)).chunks(12_000) {
-        preview.samples(&[piece, piece]).map_err(failed)?;
-        thread::sleep(Duration::from_millis(125));
-        gate(task, words)?;
-    }
-    Ok(())
-}
-
-/// The length of a song: one second, or that of the request up to a minute.
-fn seconds(request: &Value) -> f64 {
-    request["duration"].as_f64().unwrap_or(1.0).min(60.0)
-}
-
-/// The lines of the lyrics, one a second.
-fn lrc(request: &Value) -> String {
-    let lyrics = request["lyrics"].as_str().unwrap_or("la");
-    let line = |(at, line): (usize, &str)| format!("[00:{at:02}.00]{line}\n");
-    lyrics.lines().filter(|line| !line.is_empty()).take(60).enumerate().map(line).collect()
-}
-
-/// A waveform that becomes louder and softer.
-fn peaks() -> Value {
-    let height = |i: u32| (f64::from(i) / 80.0).sin().abs() * 0.9;
-    let pairs: Vec<_> = (0..1000).flat_map(|i| [-height(i), height(i)]).collect();
-    json!({ "peaks": pairs })
-}
-
-/// Speaks a sine: half a second of samples that can be followed, then the file.
-fn speak(task: &mut Task<'_>, words: &str, pause: u64) -> Result<(), Stopped> {
-    let format = PreviewFormat { sample_rate: 24_000, channels: 1 };
-    let failed = |error| Stopped::Failed(acestep_serve::worker::of_files(&error));
-    let mut preview = Preview::begin(task.folder, format).map_err(failed)?;
-    for piece in sine(1, 24_000, 1.0).chunks(2400) {
-        preview.samples(&[piece]).map_err(failed)?;
-        thread::sleep(Duration::from_millis(pause));
-        gate(task, words)?;
-    }
-    song(task, 1, 24_000, 1)
-}
-
-fn understand(task: &mut Task<'_>) -> Result<(), Stopped> {
-    let words = json!({
-        "caption": "a sine", "bpm": 120, "keyscale": "A major", "timesignature": "4",
-        "duration": 1, "language": "en", "lyrics": "[Verse]\nla", "audio_codes": "1,2,3",
-    });
-    write(task, 1, Content::Description, "1.description.json", words.to_string().as_bytes())?;
-    let mut request = words;
-    request["vocal_language"] = "en".into();
-    write(task, 1, Content::Request, "1.request.json", request.to_string().as_bytes())
-}
-
-fn compose(task: &mut Task<'_>) -> Result<(), Stopped> {
-    let mut request = task.job.request.clone();
-    let caption = request["caption"].as_str().unwrap_or_default().to_owned();
-    request["caption"] = format!("{caption}, in more words").into();
-    for (key, value) in [
-        ("lyrics", json!("[Verse]\nla la")),
-        ("bpm", json!(100)),
-        ("keyscale", json!("C major")),
-        ("timesignature", json!("4")),
-        ("duration", json!(30.0)),
-        ("vocal_language", json!("en")),
-    ] {
-        if request[key].is_null() || request[key] == "" || request[key] == 0 {
-            request[key] = value;
-        }
-    }
-    if request["mode"] == "plan" {
-        request["audio_codes"] = "17,4,42".into();
-    }
-    write(task, 1, Content::Request, "1.request.json", request.to_string().as_bytes())
-}
-
-/// Songs differ in pitch and in loudness.
-fn sine(track: u32, rate: u32, seconds: f64) -> Vec<f32> {
-    let tone = |i: u32| (f64::from(i) * 440.0 * f64::from(track) / f64::from(rate) * TAU).sin();
-    let (gain, length) = (0.3 / f64::from(track), (seconds * f64::from(rate)) as u32);
-    (0..length).map(|i| (gain * tone(i)) as f32).collect()
-}
-
-/// Writes a song of the request's length, in its format.
-fn song(task: &mut Task<'_>, track: u32, rate: u32, channels: usize) -> Result<(), Stopped> {
-    let failed = |error| Stopped::Failed(acestep_serve::error::of(&error));
-    let length = seconds(&task.job.request);
-    let format = task.job.request["audio_format"].as_str().unwrap_or("wav16");
-    let format: Format = format.parse().map_err(failed)?;
-    let audio = Audio { sample_rate: rate, channels: vec![sine(track, rate, length); channels] };
-    let name = format!("{track}.{}", format.extension());
-    let (encoding, existing) = (Encoding::new(format), acestep_engine::Existing::Replace);
-    save_audio(&task.folder.join(&name), &audio, &encoding, None, existing).map_err(failed)?;
-    let (content, seed, seconds) = (Content::Audio, Some(7), Some(length));
-    task.made.push(Made { track, content, name, seed, seconds });
-    Ok(())
-}
-
-fn write(
-    task: &mut Task<'_>,
-    track: u32,
-    content: Content,
-    name: &str,
-    bytes: &[u8],
-) -> Result<(), Stopped> {
-    fs::write(task.folder.join(name), bytes)
-        .map_err(|error| Stopped::Failed(acestep_serve::worker::of_files(&error)))?;
-    task.made.push(Made { track, content, name: name.to_owned(), seed: None, seconds: None });
-    Ok(())
-}
-
-/// A model of dialogues.
-fn talk() -> Speech {
-    let fields =
-        ["speaker_1", "words_1", "speaker_2", "words_2", "pinyin", "cfg_scale", "timestamps"];
-    let fields = fields.map(str::to_owned).into();
-    let default_language = None;
-    Speech {
-        sample_rate: 24_000,
-        fields,
-        default_language,
-        has_word_times: true,
-        can_append: false,
-    }
-}
-
-/// A catalog of one model of each family, and two of speech.
-pub(crate) struct Two;
-
-impl Catalog for Two {
-    fn models(&self) -> Vec<Model> {
-        let model = |id: &str, family, supports: &[&str], defaults| Model {
-            id: id.to_owned(),
-            family,
-            is_default: true,
-            about: "for tests".to_owned(),
-            supports: supports.iter().map(|&name| name.to_owned()).collect(),
-            defaults,
-            speech: (family == Family::Speech).then(|| Speech {
-                sample_rate: 24_000,
-                fields: ["voice", "language", "instruct", "reference", "transcript"]
-                    .map(str::to_owned)
-                    .into(),
-                default_language: Some("english".to_owned()),
-                has_word_times: false,
-                can_append: false,
-            }),
-        };
-        let tasks = ["text2music", "cover", "repaint", "lego", "extract", "complete"];
-        let defaults = json!({ "inference_steps": 8, "guidance_scale": 1.0, "duration": 30.0 });
-        vec![
-            model("tiny", Family::Music, &tasks, defaults),
-            model("tiny-lm", Family::Language, &[], json!({})),
-            model("tiny-speech", Family::Speech, &["auto", "english"], json!({})),
-            Model {
-                is_default: false,
-                speech: Some(talk()),
-                ..model("tiny-talk", Family::Speech, &[], json!({}))
-            },
-        ]
-    }
-
-    fn voices(&self) -> Vec<Voice> {
-        let voice = |id: &str, is_kept| Voice {
-            id: id.to_owned(),
-            model: "tiny-speech".to_owned(),
-            is_kept,
-        };
-        vec![voice("vivian", false), voice("me", true)]
-    }
-
-    fn remove_voice(&self, name: &str) -> Result<(), JobError> {
-        match name {
-            "me" => Ok(()),
-            _ => Err(JobError::new("voice_not_found", "for tests").param("voice")),
-        }
-    }
-
-    fn check_adapter(&self, name: &str) -> Result<(), JobError> {
-        match name {
-            "rock" | "jazz" => Ok(()),
-            _ => Err(JobError::new("adapter_not_found", "for tests").param("adapter")),
-        }
-    }
-
-    fn check(&self, kind: Kind, request: &Map<String, Value>) -> Result<Checked, JobError> {
-        let SongRequest { request: read, notices, .. } = match kind {
-            Kind::Generate => SongRequest::read(request)?,
-            Kind::Compose => ComposeRequest::read(request)?.song,
-            Kind::Voice => {
-                VoiceRequest::read(request)?;
-                return Ok(Checked::default());
-            }
-            _ => return Ok(Checked::default()),
-        };
-        match read.compute.model.as_deref() {
-            None | Some("tiny") => {}
-            Some(other) => {
-                let message = format!("the model `{other}` is not here");
-                return Err(JobError::new("model_not_found", message).param("model"));
-            }
-        }
-        let notices = notices.into_iter().map(|notice| notice.0).collect();
-        Ok(Checked { model: Some("tiny".to_owned()), notices })
-    }
 }
 
 /// A queue and its files.

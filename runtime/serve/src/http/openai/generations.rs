@@ -31,7 +31,7 @@ const NAMES: [(&str, &str); 4] = [
 ];
 
 /// Makes a song, and answers with its file. The header comes at once, the file when it is there; with
-/// `stream` WAV and PCM come while they are made, as a preview.
+/// `stream` WAV of 16 bits and PCM come while they are made, as a preview.
 pub(super) async fn create(
     State(server): State<Arc<Server>>,
     Extension(caller): Extension<Caller>,
@@ -67,7 +67,8 @@ pub(super) async fn create(
     object.insert("audio_format".to_owned(), format.name().into());
     let submission = Submission { idempotency_key: key, ..Submission::default() };
     let id = server.submit(&caller, Kind::Generate, object, submission).await?.job.id;
-    let is_wav = format.extension() == "wav" && !is_raw;
+    // Samples on their way have 16 bits.
+    let is_wav = format == acestep_engine::Format::Wav16 && !is_raw;
     // A preview may have another loudness, so only who asks for a stream gets it.
     let pieces = match (is_streamed, is_raw) {
         (true, _) if is_raw || is_wav => results::samples(server, caller, id, is_wav).await,

@@ -47,8 +47,8 @@ struct Wanted {
     sample_rate: Option<u32>,
 }
 
-/// Speaks a text. The sound comes in pieces while it is made: WAV and PCM as they are spoken, other
-/// formats when they are complete.
+/// Speaks a text. The sound comes in pieces while it is made: WAV of 16 bits and PCM as they are spoken,
+/// other formats when they are complete.
 pub(super) async fn create(
     State(server): State<Arc<Server>>,
     Extension(caller): Extension<Caller>,
@@ -60,7 +60,8 @@ pub(super) async fn create(
         read(&server, &caller, object).await?;
     let submission = Submission { idempotency_key: key, notices, ..Submission::default() };
     let id = server.submit(&caller, Kind::Speak, request, submission).await?.job.id;
-    let is_wav = format.extension() == "wav" && !is_raw;
+    // Samples on their way have 16 bits.
+    let is_wav = format == Format::Wav16 && !is_raw;
     let pieces = if is_raw || is_wav {
         results::samples(server, caller, id, is_wav).await
     } else {
@@ -184,8 +185,11 @@ async fn read(
     if let Some(speech) = &speech {
         own_fields(server, caller, from, &speech.fields, &mut request).await?;
     }
-    let left = from.iter().filter(|(_, value)| !value.is_null());
-    notices.extend(left.map(|(key, _)| format!("`{key}` is not read")));
+    let left: Vec<_> = from.iter().filter(|(_, value)| !value.is_null()).collect();
+    if left.len() > input::MOST_UNKNOWN {
+        return Err(input::too_many_unknown(left[0].0));
+    }
+    notices.extend(left.iter().map(|(key, _)| format!("`{key}` is not read")));
     Ok(Wanted { request, notices, format, is_raw, is_events, sample_rate: rate })
 }
 

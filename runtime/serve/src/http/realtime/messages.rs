@@ -4,6 +4,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::ApiError;
+use crate::http::input::check_json;
 
 /// A message of a client.
 #[derive(Debug, Deserialize)]
@@ -41,8 +42,9 @@ impl Sent {
     /// Reads a message.
     ///
     /// # Errors
-    /// A text that is no message.
+    /// A text that is no message, or has too many values.
     pub(super) fn read(text: &str) -> Result<Self, ApiError> {
+        check_json(text)?;
         serde_json::from_str(text).map_err(|error| {
             let message = format!("the message cannot be read: {error}");
             ApiError::bad("bad_message", message)

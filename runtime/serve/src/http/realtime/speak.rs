@@ -15,6 +15,7 @@ use crate::{
         stream::{self, Sound},
     },
     job::{Job, JobError, Kind, State as JobState},
+    worker,
 };
 
 /// Text of a job that may grow.
@@ -103,8 +104,8 @@ impl Session {
         let part = Part { at, texts, is_end: open.is_ended };
         let sent = sound.tell(part).await;
         sent.map_err(|error| {
-            let message = format!("the text cannot be sent: {error}");
-            ApiError::from(JobError { message, ..crate::worker::of_files(&error) })
+            let message = format!("the text cannot be sent: {}", worker::reason(&error));
+            ApiError::from(JobError { message, ..worker::of_files(&error) })
         })
     }
 
@@ -187,7 +188,6 @@ impl Session {
         match job {
             // Sound may be missing, even if the job was done before it could stop.
             Ok(_) if is_stopped => self.cancelled(id).await,
-            Ok(job) if job.state == JobState::Cancelled => self.cancelled(id).await,
             Ok(job) => {
                 if let Some(marked) = marked {
                     chunks += 1;
@@ -209,6 +209,7 @@ impl Session {
 
     /// Sends samples.
     async fn samples(&mut self, message: Vec<u8>) -> Result<(), Gone> {
+        self.alive.plays(message.len());
         Ok(self.socket.send(Message::Binary(message.into())).await?)
     }
 
@@ -221,11 +222,12 @@ impl Session {
     ) -> Result<(), Gone> {
         self.check_end().await?;
         let job = self.server.job(&self.caller, id).await.ok();
-        if !is_stopped && error.error.code == "no_sound" {
-            // Its sound was not found, so no more text was sent: the run had the first piece alone.
+        let is_cancelled = job.as_ref().is_some_and(|job| job.state == JobState::Cancelled);
+        if !is_stopped && (is_cancelled || error.error.code == "no_sound") {
+            // Without sound no more text was sent: the run had the first piece alone.
             self.take_back(job.as_ref());
         }
-        if is_stopped || job.is_some_and(|job| job.state == JobState::Cancelled) {
+        if is_stopped || is_cancelled {
             return self.cancelled(id).await;
         }
         self.error(error).await

@@ -10,6 +10,7 @@ use super::{Gone, Session, facts, framed};
 use crate::{
     http::{ApiError, input},
     job::{Kind, State as JobState},
+    maintenance,
 };
 
 /// Time between two looks at the end of a job, if nothing tells it.
@@ -21,10 +22,35 @@ const SNAPSHOT: &str = "snapshot";
 impl Session {
     /// Takes a voice for all later texts, and says when its state is in memory.
     pub(super) async fn set_voice(&mut self, voice: Map<String, Value>) -> Result<(), Gone> {
-        let mut voice = match self.stored(voice).await {
-            Ok(voice) => voice,
-            Err(error) => return self.error(error).await,
+        let mut made = Vec::new();
+        let taken = match self.stored(voice, &mut made).await {
+            Ok(voice) => self.take_voice(voice).await,
+            Err(error) => self.error(error).await.map(|()| false),
         };
+        if !matches!(taken, Ok(true)) {
+            self.remove(made).await;
+        }
+        taken.map(drop)
+    }
+
+    /// Removes recordings that no voice has.
+    async fn remove(&mut self, ids: Vec<Uuid>) {
+        let (store, objects) = (&*self.server.store, &self.server.objects);
+        let removed = async {
+            let mut files = Vec::new();
+            for id in ids {
+                files.extend(store.file(id).await?);
+            }
+            // A job that stops may still read one: that one goes with old files.
+            maintenance::remove_files(store, objects, files).await
+        };
+        if let Err(error) = removed.await {
+            tracing::warn!(%error, "recordings of a refused voice stay");
+        }
+    }
+
+    /// Takes a voice whose recordings are stored; false if it was refused, and the client knows it.
+    async fn take_voice(&mut self, mut voice: Map<String, Value>) -> Result<bool, Gone> {
         let name = voice.get("model").and_then(Value::as_str).map(str::to_owned);
         let facts = facts(&self.server, name.or(self.model.clone())).await;
         let fields = facts.map(|(_, speech)| speech.fields).unwrap_or_default();
@@ -43,7 +69,7 @@ impl Session {
             request.insert("voice_only".into(), true.into());
             match self.read_voice(request).await? {
                 Some(more) => notices.extend(more),
-                None => return Ok(()),
+                None => return Ok(false),
             }
         }
         let mut ready = json!({ "event": "voice_ready" });
@@ -54,11 +80,17 @@ impl Session {
             ready[field] = voice.contains_key(field).into();
         }
         self.voice = voice;
-        self.send(ready).await
+        self.send(ready).await?;
+        Ok(true)
     }
 
-    /// Stores the recordings of a message, which are base64, `data:` addresses or ids of files.
-    async fn stored(&mut self, voice: Map<String, Value>) -> Result<Map<String, Value>, ApiError> {
+    /// Stores the recordings of a message, which are base64, `data:` addresses or ids of files. The ids of
+    /// new files are added to `made`.
+    async fn stored(
+        &mut self,
+        voice: Map<String, Value>,
+        made: &mut Vec<Uuid>,
+    ) -> Result<Map<String, Value>, ApiError> {
         let mut stored = Map::new();
         for (field, value) in voice {
             // The content of a file tells its format.
@@ -68,11 +100,14 @@ impl Session {
             let value = match &value {
                 Value::String(text) if FILES.contains(&&*field) => {
                     let (server, caller) = (&self.server, &self.caller);
-                    let is_whole = text.starts_with("data:") || Uuid::parse_str(text).is_ok();
-                    let id = match is_whole {
+                    let is_id = Uuid::parse_str(text).is_ok();
+                    let id = match is_id || text.starts_with("data:") {
                         true => input::sound(server, caller, &field, text).await?,
                         false => input::base64(server, caller, &field, text).await?,
                     };
+                    if !is_id {
+                        made.extend(Uuid::parse_str(&id));
+                    }
                     Value::String(id)
                 }
                 other => other.clone(),

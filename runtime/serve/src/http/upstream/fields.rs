@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::{flag, is_set, wrong};
 use crate::{
-    http::{ApiError, formats},
+    http::{ApiError, formats, input},
     job::Kind,
 };
 
@@ -27,9 +27,6 @@ const NAMES: [(&str, &str); 9] = [
 const NESTED: [&str; 5] = ["param_obj", "metas", "meta", "metadata", "user_metadata"];
 /// Flags that choose another task than a song.
 const TASKS: [&str; 3] = ["analysis_only", "full_analysis_only", "extract_codes_only"];
-
-/// The most keys that are passed over.
-const MOST_UNKNOWN: usize = 64;
 
 /// A request in our spelling.
 #[derive(Debug)]
@@ -197,9 +194,8 @@ fn drop_unknown(
     }
     dropped.sort();
     dropped.dedup();
-    if dropped.len() > MOST_UNKNOWN {
-        let message = format!("the request has more than {MOST_UNKNOWN} unknown keys");
-        return Err(ApiError::bad("unknown_key", message).param(dropped.swap_remove(0)));
+    if dropped.len() > input::MOST_UNKNOWN {
+        return Err(input::too_many_unknown(&dropped[0]));
     }
     notices.extend(dropped.iter().map(|key| format!("`{key}` is not read")));
     match Request::from_object(request.clone()) {

@@ -1,0 +1,92 @@
+//! Connections of clients.
+//!
+//! `axum::serve` waits for the header of a request for ever. So a client that says nothing, or a thousand of
+//! them, would keep the descriptors that others need.
+
+use std::{io, pin::pin, time::Duration};
+
+use axum::Router;
+use hyper_util::{
+    rt::{TokioExecutor, TokioIo, TokioTimer},
+    server::{conn::auto::Builder, graceful::GracefulShutdown},
+    service::TowerToHyperService,
+};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    time,
+};
+
+/// Time until the next attempt if the system has no descriptor left.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// Time until the next look at a connection of which too few bytes are there.
+const LOOK: Duration = Duration::from_millis(50);
+/// The first bytes of a client of HTTP/2, RFC 9113, section 3.4.
+const HTTP2: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/// Answers requests until `stopped` is ready, and then those on their way. A connection ends if the header of
+/// its next request takes longer than `limit`.
+pub(super) async fn answer(
+    listener: TcpListener,
+    router: Router,
+    limit: Duration,
+    stopped: impl Future<Output = ()>,
+) {
+    let mut builder = Builder::new(TokioExecutor::new());
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(limit);
+    builder.http2().timer(TokioTimer::new()).enable_connect_protocol();
+    let open = GracefulShutdown::new();
+    let mut stopped = pin!(stopped);
+    loop {
+        let socket = tokio::select! {
+            socket = accept(&listener) => socket,
+            () = &mut stopped => break,
+        };
+        let (builder, router, watcher) = (builder.clone(), router.clone(), open.watcher());
+        tokio::spawn(async move {
+            if !time::timeout(limit, begins(&socket)).await.is_ok_and(|begins| begins) {
+                return;
+            }
+            let service = TowerToHyperService::new(router);
+            let connection = builder.serve_connection_with_upgrades(TokioIo::new(socket), service);
+            if let Err(error) = watcher.watch(connection.into_owned()).await {
+                tracing::debug!(error = &*error, "a connection ended");
+            }
+        });
+    }
+    drop(listener);
+    open.shutdown().await;
+}
+
+/// Waits until the first bytes tell the version of HTTP: the builder reads them without a limit of time. False
+/// if the client closes before that.
+async fn begins(socket: &TcpStream) -> bool {
+    let mut first = [0; HTTP2.len()];
+    loop {
+        match socket.peek(&mut first).await {
+            Ok(0) | Err(_) => return false,
+            Ok(read) if read == HTTP2.len() || first[..read] != HTTP2[..read] => return true,
+            Ok(_) => time::sleep(LOOK).await,
+        }
+    }
+}
+
+/// Returns the next connection.
+async fn accept(listener: &TcpListener) -> TcpStream {
+    loop {
+        let error = match listener.accept().await {
+            Ok((socket, _)) => return socket,
+            Err(error) => error,
+        };
+        // The client is gone already. Anything else concerns the machine, and may pass.
+        if !matches!(
+            error.kind(),
+            io::ErrorKind::ConnectionAborted
+                | io::ErrorKind::ConnectionRefused
+                | io::ErrorKind::ConnectionReset
+        ) {
+            tracing::error!(%error, "no connection can be accepted");
+            time::sleep(RETRY).await;
+        }
+    }
+}

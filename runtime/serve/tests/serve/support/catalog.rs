@@ -1,0 +1,104 @@
+//! A catalog of tiny models.
+
+use acestep_serve::{
+    catalog::{Catalog, Checked, Family, Model, Speech, Voice},
+    job::{JobError, Kind},
+    request::{ComposeRequest, SongRequest, VoiceRequest},
+};
+use serde_json::{Map, Value, json};
+
+/// A model of dialogues.
+fn talk() -> Speech {
+    let fields =
+        ["speaker_1", "words_1", "speaker_2", "words_2", "pinyin", "cfg_scale", "timestamps"];
+    let fields = fields.map(str::to_owned).into();
+    let default_language = None;
+    Speech {
+        sample_rate: 24_000,
+        fields,
+        default_language,
+        has_word_times: true,
+        can_append: false,
+    }
+}
+
+/// A catalog of one model of each family, and two of speech.
+pub(crate) struct Two;
+
+impl Catalog for Two {
+    fn models(&self) -> Vec<Model> {
+        let model = |id: &str, family, supports: &[&str], defaults| Model {
+            id: id.to_owned(),
+            family,
+            is_default: true,
+            about: "for tests".to_owned(),
+            supports: supports.iter().map(|&name| name.to_owned()).collect(),
+            defaults,
+            speech: (family == Family::Speech).then(|| Speech {
+                sample_rate: 24_000,
+                fields: ["voice", "language", "instruct", "reference", "transcript"]
+                    .map(str::to_owned)
+                    .into(),
+                default_language: Some("english".to_owned()),
+                has_word_times: false,
+                can_append: false,
+            }),
+        };
+        let tasks = ["text2music", "cover", "repaint", "lego", "extract", "complete"];
+        let defaults = json!({ "inference_steps": 8, "guidance_scale": 1.0, "duration": 30.0 });
+        vec![
+            model("tiny", Family::Music, &tasks, defaults),
+            model("tiny-lm", Family::Language, &[], json!({})),
+            model("tiny-speech", Family::Speech, &["auto", "english"], json!({})),
+            Model {
+                is_default: false,
+                speech: Some(talk()),
+                ..model("tiny-talk", Family::Speech, &[], json!({}))
+            },
+        ]
+    }
+
+    fn voices(&self) -> Vec<Voice> {
+        let voice = |id: &str, is_kept| Voice {
+            id: id.to_owned(),
+            model: "tiny-speech".to_owned(),
+            is_kept,
+        };
+        vec![voice("vivian", false), voice("me", true)]
+    }
+
+    fn remove_voice(&self, name: &str) -> Result<(), JobError> {
+        match name {
+            "me" => Ok(()),
+            _ => Err(JobError::new("voice_not_found", "for tests").param("voice")),
+        }
+    }
+
+    fn check_adapter(&self, name: &str) -> Result<(), JobError> {
+        match name {
+            "rock" | "jazz" => Ok(()),
+            _ => Err(JobError::new("adapter_not_found", "for tests").param("adapter")),
+        }
+    }
+
+    fn check(&self, kind: Kind, request: &Map<String, Value>) -> Result<Checked, JobError> {
+        let SongRequest { request: read, notices, .. } = match kind {
+            Kind::Generate => SongRequest::read(request)?,
+            Kind::Compose => ComposeRequest::read(request)?.song,
+            Kind::Voice => {
+                VoiceRequest::read(request)?;
+                return Ok(Checked::default());
+            }
+            _ => return Ok(Checked::default()),
+        };
+        match read.compute.model.as_deref() {
+            None | Some("tiny") => {}
+            Some(other) => {
+                let message = format!("the model `{other}` is not here");
+                return Err(JobError::new("model_not_found", message).param("model"));
+            }
+        }
+        let notices = notices.into_iter().map(|notice| notice.0).collect();
+        Ok(Checked { model: Some("tiny".to_owned()), notices })
+    }
+}
