@@ -29,7 +29,7 @@ pub(super) fn reason(error: &Error) -> Option<Reason> {
         MagpieError::Analysis { .. } => ("bad_value", field("text")),
         MagpieError::BadPinyin { .. } => ("bad_value", field("pinyin")),
         MagpieError::NothingToSay { .. } => ("bad_value", field("text")),
-        MagpieError::TooLong { .. } => ("prompt_too_long", field("text")),
+        MagpieError::TooLong { field: name, .. } => ("prompt_too_long", field(name)),
         MagpieError::Scores { .. } => ("bad_result", None),
         _ => return None,
     })

@@ -10,7 +10,9 @@ use acestep_import::{Qwen3Tts, Qwen3TtsNetwork};
 use acestep_model::{Backend, speech::qwen3_tts::Files as _};
 use acestep_speech::{
     Made, Options,
-    qwen3_tts::{Networks, Plan, Request, Speaking, check_request, memory as needs},
+    qwen3_tts::{
+        Networks, Plan, Request, Speaking, Voice as Heard, check_request, memory as needs,
+    },
 };
 
 use super::{Sink, of_line};
@@ -22,8 +24,6 @@ pub(super) use resident::Resident;
 pub use keep::{MOST_SECONDS, check_recording, first_base, keep, keep_request, keep_with};
 pub use voice::{Loaded, Voice, find};
 
-/// Prompt rows and frames of a run whose recording is not encoded yet.
-const USUAL_POSITIONS: usize = 2500;
 /// Texts that a GPU speaks side by side by default: kernels for few rows take no more.
 const AT_ONCE_ON_GPU: usize = 4;
 
@@ -38,10 +38,13 @@ pub fn at_once(engine: Engine) -> usize {
 /// The errors of [`Plan::new`].
 pub fn positions(request: &Request, voice: &Voice, model: &Qwen3Tts) -> Result<usize, Error> {
     check_request(request, voice.is_recording(), model)?;
-    if matches!(voice, Voice::Recording(..)) {
-        return Ok(USUAL_POSITIONS);
-    }
-    Plan::new(request, voice.kept(), 0, model)?.most_positions(model)
+    let heard = match voice {
+        Voice::Recording(audio, words) => {
+            Some(Heard::of_length(audio.seconds(), words.as_deref(), model))
+        }
+        Voice::Model | Voice::Kept(_) => voice.kept(),
+    };
+    Plan::new(request, heard, 0, model)?.most_positions(model)
 }
 
 /// Refuses a model that does not fit into memory, with as many runs as `options` have, of at most

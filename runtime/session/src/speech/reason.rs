@@ -20,6 +20,7 @@ pub fn reason(error: &Error) -> Option<Reason> {
             SessionError::KeptVoice { .. } | SessionError::NoVoices => {
                 Some(("voice_not_found", Some("voice".into())))
             }
+            SessionError::LongRecording { .. } => Some(("bad_audio", Some("reference".into()))),
             SessionError::SpeechTooLarge(_) => Some(("out_of_memory", None)),
             SessionError::Line { error, .. } => reason(error),
             _ => None,

@@ -303,14 +303,15 @@ impl<'a, 'n, B: Backend> Speaking<'a, 'n, B> {
     }
 
     /// True if a fault is looked for in a frame of the chunk, the first one that is heard being 0. Breaks of
-    /// the script, and the user's own recordings, may rest as long as they like.
+    /// the script, the rest before its first word, and the user's own recordings may be as long as they like.
     fn is_watched(&self, index: usize) -> bool {
         let frame = self.first() + self.frames.len() + index;
         let recorded = match &self.plan.voice {
             Voice::Recorded(prefix) => prefix.frames.len(),
             Voice::Own | Voice::Kept => 0,
         };
-        frame >= recorded && !self.run.state().machine.is_break(frame)
+        let first_word = self.run.start() + self.plan.initial_padding;
+        frame >= recorded.max(first_word) && !self.run.state().machine.is_break(frame)
     }
 
     /// Looks for a fault in the frames of the chunk: its number of frames, the last one at fault.

@@ -95,6 +95,8 @@ pub enum MagpieError {
     TooLong {
         /// The thing that takes them, as a plural noun phrase.
         what: String,
+        /// The field of it.
+        field: &'static str,
         /// Positions.
         positions: usize,
         /// The limit.
@@ -140,9 +142,19 @@ fn unknown(symbols: &[String]) -> String {
 
 /// Returns symbols in quotation marks.
 pub(super) fn listed(symbols: &[String]) -> String {
+    /// Most symbols that are named: a text in another script has hundreds.
+    const MOST: usize = 20;
     let quoted: Vec<_> =
-        symbols.iter().map(|symbol| format!("`{}`", symbol.escape_debug())).collect();
-    quoted.join(", ")
+        symbols.iter().take(MOST).map(|symbol| format!("`{}`", symbol.escape_debug())).collect();
+    let others = match symbols.len().saturating_sub(MOST) {
+        0 => String::new(),
+        others => format!(" and {others} others"),
+    };
+    quoted.join(", ") + &others
+}
+
+fn has_letter(symbol: &str) -> bool {
+    symbol.chars().any(char::is_alphabetic)
 }
 
 impl MagpieError {
@@ -193,6 +205,9 @@ impl FamilyError for MagpieError {
             }
             Self::BadPinyin { .. } => {
                 "a line is `word: syllable syllable`, with as many syllables as characters"
+            }
+            Self::NothingToSay { dropped } if dropped.iter().any(|symbol| has_letter(symbol)) => {
+                "name the `language` of the text, and write numbers and signs as words"
             }
             Self::NothingToSay { .. } => "write numbers and signs as words",
             Self::Voice { voice, known } => {

@@ -107,16 +107,17 @@ impl Plan {
             let positions = ids.len() + history;
             if positions > most {
                 let start: String = text.chars().take(20).collect();
-                let what = format!("the ids of the text `{start}`");
-                return Err(MagpieError::TooLong { what, positions, most }.into());
+                let (what, field) = (format!("the ids of the text `{start}`"), "text");
+                return Err(MagpieError::TooLong { what, field, positions, most }.into());
             }
         }
         let most = config.decoder.stack.max_length_causal_mask;
         let context = model.sizes().context_lengths.get(self.options.voice).copied();
         let positions = context.unwrap_or(0) + self.options.most_steps;
         if positions > most {
-            let what = "the voice and `max_decoder_steps`".to_owned();
-            return Err(MagpieError::TooLong { what, positions, most }.into());
+            let field = "max_decoder_steps";
+            let what = format!("the voice and `{field}`");
+            return Err(MagpieError::TooLong { what, field, positions, most }.into());
         }
         Ok(())
     }

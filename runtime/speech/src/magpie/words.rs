@@ -1,6 +1,6 @@
 //! The ids of a request: of its text, its phonemes, the words of an analyser, or its ids themselves.
 
-use acestep_engine::{Error, Notice};
+use acestep_engine::{Error, Notice, check};
 
 use super::{
     MagpieError,
@@ -40,6 +40,8 @@ impl Words {
             let why = format!("`{second}` stands in place of the {first}: leave one out");
             return Err(Error::Conflict(why));
         }
+        check::text("text", &request.text)?;
+        check::text("phonemes", request.phonemes.as_deref().unwrap_or_default())?;
         let mut words = Self::default();
         if let Some(ids) = &request.ids {
             let least_unknown = tokenizers.end() - 1;

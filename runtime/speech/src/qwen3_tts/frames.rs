@@ -55,6 +55,8 @@ struct Run<B: Backend> {
     id: usize,
     sampling: GenerationConfig,
     most_frames: usize,
+    /// The reason of the end after so many frames.
+    limit: Ending,
     /// The talker's last hidden state, `[1, 1, H]`.
     hidden: Tensor<B, 3>,
     /// The text that is added to the frames.
@@ -121,6 +123,7 @@ impl<B: Backend> Frames<B> {
             id,
             sampling: plan.sampling.clone(),
             most_frames: plan.most_frames,
+            limit: plan.limit,
             hidden,
             trailing: Trailing::new(plan.prompt.trailing.clone()),
             history: Vec::new(),
@@ -315,7 +318,7 @@ impl<B: Backend> Run<B> {
         Ok(match code {
             code if code == end => Some(Ending::Finished),
             // The limit counts first codes, and the last of them gets no frame.
-            _ if self.frames == self.most_frames => Some(Ending::Limit { field: "max_new_tokens" }),
+            _ if self.frames == self.most_frames => Some(self.limit),
             _ => None,
         })
     }

@@ -11,7 +11,7 @@ use super::{
     rules::Rules,
     voice::{Context, Voice},
 };
-use crate::{error::SpeechError, segments::segments};
+use crate::{error::SpeechError, segments::segments, spoken::Ending};
 
 /// Most tokens of the segment that all others of a described voice continue: about 15 seconds.
 const DESCRIBED: usize = 40;
@@ -59,6 +59,8 @@ pub struct Plan {
     pub seed: u64,
     /// Most frames.
     pub most_frames: usize,
+    /// The reason of the end after so many frames.
+    pub limit: Ending,
     /// Notices for the user.
     pub notices: Vec<Notice>,
     /// The texts after this one.
@@ -156,7 +158,7 @@ impl Plan {
         for text in next.following.iter() {
             let rows = others + rows(text);
             let tokens = tokenizer.encode(text).len();
-            let frames = most_frames(&next.request, &next.sampling, [tokens, rows], config)?;
+            let (frames, _) = most_frames(&next.request, &next.sampling, [tokens, rows], config)?;
             most = most.max(rows + frames);
         }
         Ok(most)
@@ -183,7 +185,7 @@ impl Plan {
         let tokenizer = model.tokenizer().map_err(Error::Checkpoint)?;
         let prompt = Prompt::new(&parts, config, tokenizer);
         let sizes = [tokenizer.encode(&text).len(), prompt.rows.len()];
-        let most_frames = most_frames(request, &rules.sampling, sizes, config)?;
+        let (most_frames, limit) = most_frames(request, &rules.sampling, sizes, config)?;
         Ok(Self {
             text,
             prompt,
@@ -191,6 +193,7 @@ impl Plan {
             sampling: rules.sampling,
             seed,
             most_frames,
+            limit,
             notices: rules.notices,
             following,
             request: Request { text: String::new(), ..request.clone() },
@@ -203,7 +206,7 @@ fn is_before_frames(request: &Request, config: &Config) -> bool {
     request.non_streaming_mode.unwrap_or(config.tts_model_type != ModelType::Base)
 }
 
-/// Returns the most frames of a text of `tokens`, after a prompt of `rows`.
+/// Returns the most frames of a text of `tokens` after a prompt of `rows`, and the reason of an end there.
 ///
 /// # Errors
 /// [`SpeechError::TooLong`] if no position is left.
@@ -212,7 +215,7 @@ fn most_frames(
     sampling: &GenerationConfig,
     [tokens, rows]: [usize; 2],
     config: &Config,
-) -> Result<usize, Error> {
+) -> Result<(usize, Ending), Error> {
     let positions = config.talker_config.max_position_embeddings;
     let most = positions.saturating_sub(rows);
     if most == 0 {
@@ -221,7 +224,10 @@ fn most_frames(
     // The last first code of the limit gets no frame.
     let own = request.sampling.max_new_tokens.map(|tokens| tokens as usize - 1);
     let limit = own.unwrap_or_else(|| usual_frames(tokens).min(sampling.max_new_tokens - 1));
-    Ok(limit.min(most))
+    Ok(match most < limit {
+        true => (most, Ending::Context { field: "max_position_embeddings" }),
+        false => (limit, Ending::Limit { field: "max_new_tokens" }),
+    })
 }
 
 /// Returns a generous number of frames for a text: the models sometimes do not end by themselves.

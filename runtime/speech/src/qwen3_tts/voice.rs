@@ -7,7 +7,10 @@ use acestep_engine::{
     audio::{loudness::require_finite, resample::to_mono},
     host::to_host,
 };
-use acestep_model::{Backend, speech::qwen3_tts::codec};
+use acestep_model::{
+    Backend,
+    speech::qwen3_tts::{Files, codec},
+};
 use burn::tensor::{Tensor, TensorData};
 use serde::{Deserialize, Serialize};
 
@@ -85,6 +88,20 @@ impl Voice {
             }),
         };
         Ok(Self { speaker, context })
+    }
+
+    /// Returns a voice of zeros, as large as that of a recording of `seconds`: the lengths of a plan are known
+    /// before the recording is encoded.
+    pub fn of_length(seconds: f64, transcript: Option<&str>, model: &dyn Files) -> Self {
+        let codec = &model.codec_config().decoder_config;
+        let samples = (seconds * f64::from(mel::SAMPLE_RATE)).ceil() as usize;
+        let frames = samples.div_ceil(codec.samples_per_frame());
+        let context = |transcript: &str| Context {
+            transcript: transcript.to_owned(),
+            frames: vec![vec![0; codec.num_quantizers]; frames],
+        };
+        let width = model.config().talker_config.layers.hidden_size;
+        Self { speaker: vec![0.0; width], context: transcript.map(context) }
     }
 
     /// Checks that the voice was made with a model of these sizes.

@@ -137,6 +137,13 @@ fn symbols_that_are_left_out_are_said_and_nothing_else_is_an_error() {
         let error = plan_of(text).expect_err(text);
         assert!(matches!(error.family(), Some(MagpieError::NothingToSay { .. })), "{error}");
     }
+    // Another script is named with its remedy, and not letter by letter.
+    let error = plan_of(&(0..60).filter_map(|i| char::from_u32(0x4e00 + i)).collect::<String>());
+    let error = error.expect_err("Chinese");
+    assert!(error.to_string().ends_with("and 40 others"), "{error}");
+    assert!(error.hint().is_some_and(|hint| hint.contains("`language`")));
+    let long = plan_of(&"a".repeat(1_000_001)).expect_err("too long");
+    assert!(matches!(long, Error::OutOfRange { field: "text", .. }), "{long}");
 }
 
 #[test]

@@ -7,17 +7,16 @@ use std::{
 };
 
 use acestep_engine::{Error, Event, Observe, Unobserved};
+use acestep_import::Qwen3Tts;
 use acestep_model::speech::qwen3_tts::Files as _;
 use acestep_speech::{
-    Chunks, Ended, Fault, Made, Options, SpeechError, Spoken,
-    qwen3_tts::{Plan, Request, Sampling, Speaking, speak},
+    Chunks, Ended, Ending, Fault, Made, Options, SpeechError, Spoken,
+    qwen3_tts::{Plan, Request, Sampling, Speaking, Voice, speak},
 };
+use safetensors::SafeTensors;
 use serde_json::Value;
 
 use super::{base, model, networks, recording, request, spoken};
-use acestep_import::Qwen3Tts;
-use acestep_speech::qwen3_tts::Voice;
-use safetensors::SafeTensors;
 
 /// Speaks `plans` with `batch_size` rows. The samples of each run must be those of its result.
 fn together(model: &Qwen3Tts, plans: Vec<Plan>, batch_size: usize) -> Vec<Spoken> {
@@ -321,6 +320,9 @@ fn the_checkpoint_says_how_many_positions_it_has() {
     };
     let plan = of("fine", Some(100)).expect("a plan");
     assert_eq!(plan.prompt.rows.len() + plan.most_frames, 100);
+    assert_eq!(plan.limit, Ending::Context { field: "max_position_embeddings" });
+    let limit = of("fine", Some(10)).expect("a plan").limit;
+    assert_eq!(limit, Ending::Limit { field: "max_new_tokens" });
     let error = of("fine", Some(101)).expect_err("too many");
     assert!(matches!(error, Error::OutOfRange { field: "max_new_tokens", .. }), "{error}");
     let error = of(&"🎉".repeat(50), None).expect_err("its prompt is too long");

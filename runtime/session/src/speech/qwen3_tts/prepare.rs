@@ -69,6 +69,15 @@ pub(super) fn read(mut fields: Fields, model: &Qwen3Tts) -> Result<Read, Error> 
     Ok(Read { first, recording })
 }
 
+/// Drops the named voice of a request that has a recording, and says so. Clients of OpenAI's API always name
+/// one.
+pub(super) fn unused_voice(first: &mut Request, has_recording: bool, notices: &mut Vec<Notice>) {
+    if let Some(name) = first.voice.take_if(|_| has_recording) {
+        let text = format!("the voice `{name}` is not used: the request has a `reference`");
+        notices.push(Notice(text));
+    }
+}
+
 /// Returns a request for each text. A kept voice speaks its own language if the request names none.
 pub(super) fn requests(
     first: &Request,
@@ -221,7 +230,8 @@ impl SpeechModel for Qwen3Tts {
         notices: &mut Vec<Notice>,
     ) -> Result<Box<dyn Prepared + '_>, Error> {
         let Wanted { texts, fields, seed, voices, lines } = wanted;
-        let Read { first, recording } = read(fields, self)?;
+        let Read { mut first, recording } = read(fields, self)?;
+        unused_voice(&mut first, recording.is_some(), notices);
         // Each of them keeps one core busy: the vocabulary is read beside the voice. Its error comes
         // with the first text.
         let voice = std::thread::scope(|scope| -> Result<Voice, Error> {

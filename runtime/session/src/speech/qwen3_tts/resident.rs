@@ -25,8 +25,10 @@ use super::{
 
 /// A recording by its file and its words, or a kept voice by its file.
 type Key = (Seen, Option<String>);
+/// A voice, and the notices of reading it.
+type Heard = (Rc<Voice>, Rc<[Notice]>);
 /// A voice, and its state on the device.
-type Known<B> = (Rc<Voice>, Rc<Loaded<B>>);
+type Known<B> = (Heard, Rc<Loaded<B>>);
 
 /// A model with its networks.
 pub(in super::super) struct Resident<B: Backend> {
@@ -49,14 +51,13 @@ impl<B: Backend> Resident<B> {
         Ok(Self { model, networks, voices: RefCell::new(Recent::new(VOICES.0, VOICES.1)) })
     }
 
-    /// Returns the voice of a request, and its key if it has a file.
+    /// Returns the voice of a request with the notices of reading it, and its key if it has a file.
     fn voice(
         &self,
         recording: Option<(PathBuf, Option<String>)>,
         name: Option<&str>,
         voices: Option<&Voices>,
-        notices: &mut Vec<Notice>,
-    ) -> Result<(Rc<Voice>, Option<Key>), Error> {
+    ) -> Result<(Heard, Option<Key>), Error> {
         // Looked at before it is read: a file that is written meanwhile is another one.
         let key = match (&recording, name) {
             (Some((path, words)), _) => Some((Seen::of(path)?, words.clone())),
@@ -69,13 +70,14 @@ impl<B: Backend> Resident<B> {
         if let Some((voice, _)) = key.as_ref().and_then(|key| self.voices.borrow_mut().get(key)) {
             return Ok((voice, key));
         }
+        let mut notices = Vec::new();
         let voice = match (recording, name) {
-            (Some((path, words)), _) => Voice::recording(&path, words, notices)?,
+            (Some((path, words)), _) => Voice::recording(&path, words, &mut notices)?,
             (None, Some(name)) => Voice::named(name, &self.model, voices)?,
             (None, None) => Voice::Model,
         };
         let key = key.filter(|_| voice.is_recording());
-        Ok((Rc::new(voice), key))
+        Ok(((Rc::new(voice), notices.into()), key))
     }
 }
 
@@ -95,12 +97,16 @@ impl<B: Backend> SpeechOn<B> for Resident<B> {
         notices: &mut Vec<Notice>,
     ) -> Result<Box<dyn Ready + '_>, Error> {
         let Wanted { texts, fields, seed, voices, lines } = wanted;
-        let Read { first, recording } = prepare::read(fields, &self.model)?;
-        let (voice, key) = self.voice(recording, first.voice.as_deref(), voices, notices)?;
+        let Read { mut first, recording } = prepare::read(fields, &self.model)?;
+        prepare::unused_voice(&mut first, recording.is_some(), notices);
+        let (heard, key) = self.voice(recording, first.voice.as_deref(), voices)?;
+        // Each text with a poor recording is told of it, also if the recording is in memory.
+        notices.extend_from_slice(&heard.1);
+        let voice = &heard.0;
         let name = first.voice.clone();
-        let requests = prepare::requests(&first, &voice, texts, seed, &self.model);
-        let positions = prepare::most_positions(&requests, &voice, &self.model)?;
-        Ok(Box::new(Turn { on: self, requests, name, voice, key, positions, lines }))
+        let requests = prepare::requests(&first, voice, texts, seed, &self.model);
+        let positions = prepare::most_positions(&requests, voice, &self.model)?;
+        Ok(Box::new(Turn { on: self, requests, name, heard, key, positions, lines }))
     }
 }
 
@@ -110,7 +116,7 @@ struct Turn<'a, B: Backend> {
     requests: Vec<Request>,
     /// The name of the voice.
     name: Option<String>,
-    voice: Rc<Voice>,
+    heard: Heard,
     key: Option<Key>,
     /// The most prompt rows and frames of a run.
     positions: usize,
@@ -127,10 +133,13 @@ impl<B: Backend> Turn<'_, B> {
         if let Some(loaded) = self.known() {
             return Ok(loaded);
         }
-        let loaded = Rc::new(self.voice.load(&self.on.networks, observe)?);
+        let voice = &self.heard.0;
+        let loaded = Rc::new(voice.load(&self.on.networks, observe)?);
         if let Some(key) = &self.key {
-            let value = (self.voice.clone(), loaded.clone());
-            self.on.voices.borrow_mut().put(key.clone(), key.0.bytes, value);
+            let value = (self.heard.clone(), loaded.clone());
+            // A file of a recording is smaller than its samples, which stay in memory too.
+            let bytes = key.0.bytes.max(voice.bytes());
+            self.on.voices.borrow_mut().put(key.clone(), bytes, value);
         }
         Ok(loaded)
     }
@@ -167,10 +176,10 @@ impl<B: Backend> Ready for Turn<'_, B> {
         observe: &dyn Observe,
         sink: &mut dyn Sink,
     ) -> Result<Vec<Notice>, Error> {
-        let Self { on, requests, voice, lines, .. } = self;
+        let Self { on, requests, heard, lines, .. } = self;
         no_more(more, on.model().name())?;
         let loaded = self.loaded(observe)?;
-        let speech = Speech { requests, voice, options, lines: *lines };
+        let speech = Speech { requests, voice: &heard.0, options, lines: *lines };
         speak_loaded::<B>(speech, &loaded, &on.model, &on.networks, observe, sink)
     }
 }

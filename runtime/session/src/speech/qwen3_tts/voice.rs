@@ -13,7 +13,7 @@ use acestep_speech::{
     qwen3_tts::{KeptVoice, Networks, Plan, Snapshot, Voice as Heard},
 };
 
-use super::super::LEAST_SECONDS;
+use super::{super::LEAST_SECONDS, check_recording};
 use crate::SessionError;
 
 /// The source of a voice.
@@ -58,13 +58,14 @@ impl Voice {
     /// Reads the recording at `path`.
     ///
     /// # Errors
-    /// The errors of [`read::recording`].
+    /// The errors of [`read::recording`] and [`check_recording`].
     pub fn recording(
         path: &Path,
         transcript: Option<String>,
         notices: &mut Vec<Notice>,
     ) -> Result<Self, Error> {
         let (audio, more) = read::recording(path, LEAST_SECONDS)?;
+        check_recording(&audio)?;
         notices.extend(more);
         Ok(Self::Recording(audio, transcript))
     }
@@ -85,6 +86,16 @@ impl Voice {
             return Err(SessionError::KeptVoice { name, model }.into());
         }
         Ok(Self::Model)
+    }
+
+    /// Bytes of the samples of a recording.
+    pub(super) fn bytes(&self) -> u64 {
+        match self {
+            Self::Recording(audio, _) => {
+                audio.channels.iter().map(|samples| size_of_val(&samples[..]) as u64).sum()
+            }
+            Self::Model | Self::Kept(_) => 0,
+        }
     }
 
     /// True for the voice of a recording.

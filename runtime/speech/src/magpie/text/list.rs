@@ -6,9 +6,16 @@ use unicode_normalization::UnicodeNormalization as _;
 
 use super::Encoded;
 
+/// The usual prefix of letters, which tells them from phonemes.
+const PREFIX: char = '#';
+
 impl Encoded {
-    /// Notes a symbol that is left out.
+    /// Notes a symbol that is left out. Letters of some languages have a prefix that the user did not write.
     pub(super) fn leave_out(&mut self, symbol: String) {
+        let symbol = match symbol.strip_prefix(PREFIX) {
+            Some(own) if !own.is_empty() => own.to_owned(),
+            _ => symbol,
+        };
         if !self.dropped.contains(&symbol) {
             self.dropped.push(symbol);
         }
@@ -78,5 +85,19 @@ impl List {
             encoded.ids.push(space);
         }
         encoded
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_symbol_that_is_left_out_is_said_as_the_user_wrote_it() {
+        let mut encoded = Encoded::default();
+        for symbol in ["#3", "#", "3", "é"] {
+            encoded.leave_out(symbol.to_owned());
+        }
+        assert_eq!(encoded.dropped, ["3", "#", "é"]);
     }
 }
