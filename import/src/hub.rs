@@ -15,7 +15,8 @@
 //! | `transfer` | the download of one file |
 //! | `pull` | the planned and pinned download of models |
 //! | `wanted` | the files of one directory: resumed, checked, linked |
-//! | `local` | the installed files: state, verification, removal |
+//! | `local` | the installed files: state, verification |
+//! | `remove` | the removal of installed files |
 //! | `disk` | files, their lengths and links |
 //! | `checksum` | SHA-256 of large files, Git's SHA-1 of small ones |
 //!
@@ -26,10 +27,11 @@ use std::path::{Path, PathBuf};
 pub use checksum::Checksum;
 pub use environment::Environment;
 pub use error::HubError;
-pub use local::{Installed, Removed, State, Verified};
+pub use local::{Installed, State, Verified};
 pub use pins::{Pin, Pins};
 pub use pull::{Event, Here, Pull};
 pub use remote::{Access, Published, Remote, RemoteFile};
+pub use remove::Removed;
 pub use wanted::Wanted;
 
 pub(crate) mod checksum;
@@ -40,6 +42,7 @@ mod local;
 mod pins;
 mod pull;
 mod remote;
+mod remove;
 mod transfer;
 mod wanted;
 

@@ -111,16 +111,19 @@ impl NemoArchive {
     /// Takes the tensors of the weights. Afterwards the archive has only its texts.
     ///
     /// # Errors
-    /// If they are missing, cut, or no checkpoint of PyTorch.
+    /// If they are missing, cut, or no checkpoint of PyTorch; if a text is too long.
     pub(crate) fn tensors(self) -> Result<(Tensors, Texts), Error> {
         let Self { path, bytes, members, config } = self;
         let place = members.get(WEIGHTS).cloned();
         let place = place.ok_or_else(|| broken(&path, format!("it has no `{WEIGHTS}`")))?;
+        let copy = |(name, range): (String, Range<usize>)| -> Result<_, Error> {
+            let content = text(&path, bytes.all(), &name, range)?.to_vec();
+            Ok((name, content))
+        };
+        let others = members.into_iter().filter(|(name, _)| name != WEIGHTS && name != CONFIG);
+        let artefacts = others.map(copy).collect::<Result<_, Error>>()?;
         let entries = weights::entries(bytes.all(), place)
             .map_err(|reason| broken(&path, format!("`{WEIGHTS}`: {reason}")))?;
-        let texts = |range: Range<usize>| bytes.all()[range].to_vec();
-        let others = members.into_iter().filter(|(name, _)| name != WEIGHTS && name != CONFIG);
-        let artefacts = others.map(|(name, range)| (name, texts(range))).collect();
         let speaker_map = config["speaker_map"].as_str().map(str::to_owned);
         let texts = Texts { path: path.clone(), artefacts, speakers: None, speaker_map };
         let tensors = Tensors::from_entries(path, bytes, entries);
@@ -130,11 +133,24 @@ impl NemoArchive {
     fn member(&self, name: &str) -> Result<&[u8], Error> {
         let range = self.members.get(name).cloned();
         let range = range.ok_or_else(|| broken(&self.path, format!("it has no `{name}`")))?;
-        if range.len() > LONGEST_TEXT {
-            let size = range.len();
-            return Err(broken(&self.path, format!("`{name}` has {size} bytes, too many")));
-        }
-        Ok(&self.bytes.all()[range])
+        text(&self.path, self.bytes.all(), name, range)
+    }
+}
+
+/// Returns the member `name` of the archive at `path`, which is in `range` of `bytes`.
+///
+/// # Errors
+/// If it is longer than any text.
+fn text<'a>(
+    path: &Path,
+    bytes: &'a [u8],
+    name: &str,
+    range: Range<usize>,
+) -> Result<&'a [u8], Error> {
+    let size = range.len();
+    match size > LONGEST_TEXT {
+        true => Err(broken(path, format!("`{name}` has {size} bytes, too many"))),
+        false => Ok(&bytes[range]),
     }
 }
 

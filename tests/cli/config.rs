@@ -116,6 +116,35 @@ fn what_is_set_is_what_commands_do() {
 }
 
 #[test]
+fn every_command_that_computes_takes_the_device_and_the_type_of_the_settings() {
+    let place = Place::new();
+    let run = |args: &[&str], name: &str, value: &str| {
+        let mut command = place.command(args);
+        command.env("XDG_DATA_HOME", place.path("data"));
+        Run::from(command.env(name, value).output().expect("starts"))
+    };
+    let serve = ["serve", "--check", "--model", "tiny", "--data-dir", "data"];
+    let shown = |args: &[&str]| run(args, "ACESTEP_DTYPE", "f32").succeeded().text().to_owned();
+    assert!(shown(&serve).contains(" in f32\n"), "{}", shown(&serve));
+    // A typed flag goes over it.
+    let typed = [&serve[..], &["--dtype", "bf16"]].concat();
+    assert!(shown(&typed).contains(" in bf16\n"), "{}", shown(&typed));
+    place.write("a.wav", "");
+    for args in [
+        &["speak", "hello", "--model", "tiny-speech", "-o", "b.wav"][..],
+        &["voice", "make", "me", "--reference", "a.wav", "--model", "tiny-speech"],
+        &["work", "--model", "tiny", "--data-dir", "data"],
+        &["bench"],
+    ] {
+        // No CPU computes in it.
+        run(args, "ACESTEP_DTYPE", "f16").failed(2).says("`--dtype f16` cannot be used");
+    }
+    for args in [&["verify"][..], &["bench"], &["speak", "hello", "-o", "b.wav"]] {
+        run(args, "ACESTEP_DEVICE", "cuda:7").failed(1).says("device `cuda:7` is not available");
+    }
+}
+
+#[test]
 fn what_cannot_be_is_told_before_anything_is_done() {
     let place = Place::new();
     place.write("c.toml", "devise = 'cpu'\n");

@@ -2,7 +2,7 @@
 
 use std::{io::Write as _, path::Path, process::Stdio};
 
-use crate::{Place, Run, speak::base};
+use crate::{Place, Run, hub::Hub, models::User, speak::base};
 
 /// The tiny model.
 fn model() -> String {
@@ -67,6 +67,30 @@ fn a_script_that_arrives_line_by_line_sounds_as_the_whole() {
     dialogue(&place, &["hello", "--follow"]).failed(2).says("reads the text from standard input");
     let other = ["speak", "-", "--follow", "--model", "tiny-speech", "-o", "c.wav"];
     place.run(&other).failed(2).says("`tiny-speech` takes no text while it speaks");
+}
+
+/// The lines wait in the pipe meanwhile.
+#[test]
+fn lines_that_arrive_before_the_model_is_pulled_are_spoken() {
+    let hub = Hub::new();
+    let checkpoints =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/goldens/checkpoints_dia2");
+    for (repo, name) in [("nari-labs/Dia2-1B", "Dia2-tiny-alt"), ("kyutai/mimi", "mimi")] {
+        for file in crate::names(&checkpoints.join(name)) {
+            let content = std::fs::read(checkpoints.join(name).join(&file)).expect("a file");
+            hub.file(repo, &file, content);
+        }
+    }
+    let user = User::of(&hub);
+    user.place.write("talk.txt", "[S1] hello there, my friend\n[S2]\nhow are you today");
+    let short = ["--model", "dia2-1b", "--max-steps", "40", "--seed", "4"];
+    let follow = ["speak", "-", "--follow", "--yes", "-o", "a.wav"];
+    let mut command = user.command(&[&follow[..], &short].concat());
+    command.stdin(std::fs::File::open(user.place.path("talk.txt")).expect("a file"));
+    Run::from(command.output().expect("the program starts")).succeeded();
+    let whole = ["speak", "@talk.txt", "--offline", "-o", "b.wav"];
+    user.run(&[&whole[..], &short].concat()).succeeded();
+    assert_eq!(user.place.read("a.wav"), user.place.read("b.wav"));
 }
 
 /// The script goes on after the recordings, with and without their files.

@@ -181,14 +181,25 @@ fn a_saved_song_is_the_start_of_another_task() {
 }
 
 #[test]
-fn a_request_is_not_saved_where_its_source_is_replaced() {
+fn no_output_replaces_the_source_of_its_song() {
     let place = Place::new();
     source(&place, "a.wav");
     let before = place.read("a.wav");
     let args = ["rain", "--task", "repaint", "--src-audio", "a.wav", "--repainting-start", "2"];
-    let args = [&args[..], &["-o", "a.wav", "--force", "--save-request"]].concat();
-    generate(&place, &args).failed(2).says("`a.wav` is both read and written");
+    let refused = |outputs: &[&str], name: &str| {
+        let args = [&args[..], outputs, &["--force"]].concat();
+        let text = format!("`{name}` would be written over itself");
+        generate(&place, &args).failed(2).says(&text);
+    };
+    refused(&["-o", "a.wav"], "a.wav");
+    refused(&["-o", "./a.wav", "--save-request"], "./a.wav");
     assert_eq!(place.read("a.wav"), before);
+    std::fs::rename(place.path("a.wav"), place.path("a.vtt")).expect("a file");
+    let args = ["rain", "--task", "repaint", "--src-audio", "a.vtt", "--repainting-start", "2"];
+    let outputs = ["-o", "b.wav", "--output-vtt", "a.vtt", "--force"];
+    let run = generate(&place, &[&args[..], &outputs].concat()).failed(2);
+    run.says("`a.vtt` would be written over itself");
+    assert_eq!(place.read("a.vtt"), before);
 }
 
 #[test]

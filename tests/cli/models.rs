@@ -1,12 +1,11 @@
-//! `acestep model`: from a hub to a song and back, with all the failures in between.
+//! `acestep model`: from a hub to a song and back.
+
+mod transfers;
 
 use std::{
     ffi::OsStr,
     process::{Command, Stdio},
-    time::{Duration, Instant},
 };
-
-use serde_json::Value;
 
 use super::{
     Place, Run,
@@ -105,30 +104,6 @@ fn from_nothing_to_a_song_and_back() {
 }
 
 #[test]
-fn a_program_is_told_how_far_a_transfer_is() {
-    let hub = Hub::with_turbo();
-    let user = User::of(&hub);
-    let told = |args: &[&str]| {
-        let run = user.run(&[&["model"], args, &["--progress", "json"]].concat()).succeeded();
-        let lines: Vec<Value> =
-            run.stderr.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
-        lines.into_iter().filter(|line| line["event"] == "transfer").collect::<Vec<_>>()
-    };
-    let pulled = told(&["pull", "turbo"]);
-    let done: Vec<_> = pulled.iter().map(|event| event["done_bytes"].as_u64()).collect();
-    assert!(done.is_sorted() && done.len() >= 2 && done[0] > Some(0), "{done:?}");
-    // The verified bytes are counted for each model.
-    let verified = told(&["verify"]);
-    let last = |model: &str| verified.iter().rfind(|event| event["file"] == model).expect("events");
-    for last in [pulled.last().expect("events"), last("turbo"), last("vae")] {
-        assert_eq!(last["done_bytes"], last["total_bytes"], "{last}");
-        assert_eq!(last["left_s"], 0.0, "{last}");
-    }
-    // Everything is here: nothing is transferred.
-    assert_eq!(told(&["pull", "turbo"]), [Value::Null; 0]);
-}
-
-#[test]
 fn a_command_pulls_what_it_lacks_if_it_may() {
     let hub = Hub::with_turbo();
     let user = User::of(&hub);
@@ -154,95 +129,6 @@ fn a_command_pulls_what_it_lacks_if_it_may() {
         .succeeded()
         .says("every file is as it was");
     assert_eq!(user.place.json("a.json")["lyrics"], "[Verse]\nla la");
-}
-
-#[test]
-fn a_transfer_that_breaks_goes_on_where_it_stopped() {
-    let hub = Hub::with_turbo();
-    let user = User::of(&hub);
-    hub.fails(WEIGHTS, Fault::Cut(1000), 1);
-    hub.fails(WEIGHTS, Fault::Status(503), 1);
-    let run = user.run(&["model", "pull", "turbo"]).succeeded();
-    assert!(run.stderr.contains("broke off and is tried again"), "{}", run.stderr);
-    let asked: Vec<_> = hub.asked().into_iter().filter(|(path, _)| path == WEIGHTS).collect();
-    assert_eq!(asked.iter().map(|(_, from)| *from).collect::<Vec<_>>(), [0, 1000, 1000]);
-    user.run(&["model", "verify"]).succeeded();
-}
-
-#[test]
-fn a_transfer_that_never_works_ends_and_can_be_taken_up_later() {
-    let hub = Hub::with_turbo();
-    let user = User::of(&hub);
-    hub.fails(WEIGHTS, Fault::Cut(1000), 5);
-    let run = user.run(&["model", "pull", "turbo"]).failed(1);
-    run.says("broke off 5 times").says("hint: run it again: it goes on where it stopped");
-    assert_eq!(user.parts(), [5000]);
-    // A partly downloaded model counts as missing.
-    user.run(&["generate", "a", "--no-thinking"]).failed(1).says("model pull turbo");
-    hub.asked();
-    user.run(&["model", "pull", "turbo"]).succeeded().says("goes on at 5.00 kB");
-    assert!(hub.asked().contains(&(WEIGHTS.to_owned(), 5000)));
-    assert!(user.parts().is_empty());
-}
-
-#[test]
-fn ctrl_c_stops_a_transfer_at_once_and_keeps_what_came() {
-    let hub = Hub::with_turbo();
-    let user = User::of(&hub);
-    hub.fails(WEIGHTS, Fault::Stall(3000), 1);
-    let mut command = user.command(&["model", "pull", "turbo"]);
-    let child = command.stderr(Stdio::piped()).stdout(Stdio::null()).spawn().expect("starts");
-    let start = Instant::now();
-    let has_begun = || user.cache("blobs").is_dir() && user.parts() == [3000];
-    while !has_begun() {
-        assert!(start.elapsed() < Duration::from_secs(60), "nothing came");
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    let pid = child.id().to_string();
-    let killed = Command::new("kill").args(["-INT", &pid]).status().expect("kill");
-    assert!(killed.success());
-    let run = Run::from(child.wait_with_output().expect("it ends"));
-    assert_eq!(run.code, Some(130), "{}", run.stderr);
-    assert!(start.elapsed() < Duration::from_secs(50), "it waited for the server");
-    assert_eq!(user.parts(), [3000]);
-    user.run(&["model", "pull", "turbo"]).succeeded();
-}
-
-#[test]
-fn what_was_damaged_on_its_way_is_thrown_away() {
-    let hub = Hub::with_turbo();
-    let user = User::of(&hub);
-    hub.fails(WEIGHTS, Fault::Flip, 1);
-    let run = user.run(&["model", "pull", "turbo"]).failed(1);
-    run.says("was damaged on its way: its checksum is not sha256:").says("thrown away");
-    user.run(&["generate", "a", "--no-thinking"]).failed(1).says("model pull turbo");
-    user.run(&["model", "pull", "turbo"]).succeeded();
-    user.run(&["model", "verify"]).succeeded();
-}
-
-#[test]
-fn what_is_damaged_on_the_disk_is_found_and_fetched_anew() {
-    let hub = Hub::with_turbo();
-    let user = User::of(&hub);
-    user.run(&["model", "pull", "turbo"]).succeeded();
-    let snapshot = user.cache("snapshots").join("a".repeat(40));
-    let path = snapshot.join(WEIGHTS).canonicalize().expect("a file");
-    let mut bytes = std::fs::read(&path).expect("a file");
-    bytes[5000] ^= 1;
-    std::fs::write(&path, bytes).expect("a file");
-    std::fs::remove_file(snapshot.join("vae/config.json")).expect("a file");
-    let run = user.run(&["model", "verify"]);
-    assert_eq!(run.code, Some(1), "{}", run.stderr);
-    assert!(run.text().contains("DAMAGED  turbo"), "{}", run.text());
-    assert!(run.text().contains(WEIGHTS) && run.text().contains("vae/config.json"));
-    let list = user.run(&["model", "list"]).succeeded();
-    for text in ["lacks vae\n", "lacks config.json\n"] {
-        assert!(list.text().contains(text), "{}", list.text());
-    }
-    hub.asked();
-    user.run(&["model", "pull", "turbo"]).succeeded().says("is damaged: it is downloaded again");
-    assert_eq!(hub.asked(), [(WEIGHTS.to_owned(), 0)]);
-    user.run(&["model", "verify"]).succeeded();
 }
 
 #[test]
@@ -277,41 +163,6 @@ fn what_is_built_in_is_listed_and_needs_no_pull() {
     assert_eq!(hub.asked(), []);
 }
 
-#[test]
-fn room_is_looked_for_before_anything_is_fetched() {
-    let hub = Hub::with_turbo();
-    let user = User::of(&hub);
-    hub.fails(WEIGHTS, Fault::Claims(1 << 60), usize::MAX);
-    for args in [&["model", "pull", "turbo"][..], &["model", "pull", "turbo", "--dry-run"]] {
-        user.run(args).failed(1).says("do not fit").says("free some space");
-    }
-    assert_eq!(hub.asked(), []);
-}
-
-/// A limit on the file size simulates a full disk.
-#[cfg(unix)]
-#[test]
-fn a_disk_that_becomes_full_keeps_what_came() {
-    let hub = Hub::with_turbo();
-    let user = User::of(&hub);
-    // In blocks of 512 or 1024 bytes: only the weights are larger than the limit.
-    let script = "trap '' XFSZ; ulimit -f 60; exec \"$0\" model pull turbo";
-    let mut shell = Command::new("sh");
-    let program = env!("CARGO_BIN_EXE_acestep");
-    shell.args(["-c", script, program]);
-    let command = user.command(&["model"]);
-    for (name, value) in command.get_envs() {
-        match value {
-            Some(value) => shell.env(name, value),
-            None => shell.env_remove(name),
-        };
-    }
-    let run = Run::from(shell.output().expect("a shell")).failed(1);
-    run.says("cannot write to or read from").says("what was received is kept");
-    assert_eq!(user.parts().len(), 1);
-    user.run(&["model", "pull", "turbo"]).succeeded().says("goes on at");
-}
-
 /// As with a shared cache and an ordinary user; the permissions do not apply to root.
 #[cfg(unix)]
 #[test]
@@ -342,56 +193,6 @@ fn a_cache_that_may_only_be_read_is_used_as_it_is() {
             .failed(1)
             .says("cannot write to or read from")
             .says("a directory of your own with HF_HOME");
-    }
-}
-
-#[test]
-fn a_server_that_refuses_is_told_with_its_remedy() {
-    let hub = Hub::with_turbo();
-    let user = User::of(&hub);
-    let pull = ["model", "pull", "turbo"];
-    user.run(&["model", "pull", "base"])
-        .failed(1)
-        .says("`ACE-Step/acestep-v15-base` has no revision");
-    user.run(&["model", "pull", "lm-1.7b"]).failed(1).says("has no model `acestep-5Hz-lm-1.7B`");
-    hub.fails(MAIN, Fault::Page, 1);
-    user.run(&pull).failed(1).says("is not a hub that can be used");
-    hub.fails(MAIN, Fault::Status(500), 1);
-    hub.fails(MAIN, Fault::Status(429), 2);
-    user.run(&pull).failed(1).says("answered 429").says("asked too often");
-    hub.fails(WEIGHTS, Fault::Status(404), 1);
-    user.run(&pull).failed(1).says(&format!("has no file `{WEIGHTS}`"));
-    let elsewhere = |address: &str| {
-        let mut command = user.command(&pull);
-        Run::from(command.env("HF_ENDPOINT", address).output().expect("starts")).failed(1)
-    };
-    elsewhere("http://127.0.0.1:1")
-        .says("`http://127.0.0.1:1` cannot be reached")
-        .says("HTTPS_PROXY");
-    elsewhere("huggingface.co").says("does not begin with https://");
-
-    hub.wants("secret");
-    user.run(&pull).failed(1).says("the server answered 401").says("give a token");
-    let mut command = user.command(&pull);
-    let run = Run::from(command.env("HF_TOKEN", "old").output().expect("starts")).failed(1);
-    run.says("the server answered 401").says("was sent: take one that may read it");
-    let mut command = user.command(&pull);
-    Run::from(command.env("HF_TOKEN", "secret").output().expect("starts")).succeeded();
-    std::fs::write(user.place.path("hf/token"), "secret\n").expect("a file");
-    user.run(&pull).succeeded().says("all of it is here");
-    assert_eq!(hub.strays(), [""; 0]);
-}
-
-#[test]
-fn no_server_is_asked_where_none_may_be() {
-    let hub = Hub::with_turbo();
-    let user = User::of(&hub);
-    let pull = ["model", "pull", "turbo"];
-    user.run(&[&pull[..], &["--offline"]].concat()).failed(2).says("which --offline forbids");
-    for variable in ["HF_HUB_OFFLINE", "ACESTEP_OFFLINE"] {
-        let mut command = user.command(&pull);
-        let run = Run::from(command.env(variable, "1").output().expect("starts"));
-        run.failed(2).says(&format!("leave {variable} out"));
     }
 }
 
@@ -463,38 +264,6 @@ fn what_lies_among_the_models_is_not_fetched_and_not_deleted() {
     user.place.write("models/vae/config.json", "{}");
     let run = user.run(&["model", "verify", "vae"]);
     assert!(run.code == Some(1) && run.text().starts_with("DAMAGED "), "{}", run.text());
-}
-
-#[test]
-fn a_server_without_ranges_and_one_without_measure_do_no_harm() {
-    let hub = Hub::with_turbo();
-    let user = User::of(&hub);
-    hub.fails(WEIGHTS, Fault::Cut(1000), 1);
-    hub.fails(WEIGHTS, Fault::Whole, 1);
-    user.run(&["model", "pull", "turbo"]).succeeded();
-    user.run(&["model", "verify"]).succeeded();
-    user.run(&["model", "remove", "turbo", "--yes"]).succeeded();
-    hub.fails(WEIGHTS, Fault::More, 1);
-    user.run(&["model", "pull", "turbo"]).failed(1).says("more of").says("than it announced");
-    user.run(&["model", "pull", "turbo"]).succeeded();
-}
-
-/// The token is sent to the hub, but not to its redirects, and only if it is required.
-#[test]
-fn a_token_is_sent_only_where_it_is_wanted() {
-    let hub = Hub::with_turbo();
-    let user = User::of(&hub);
-    let mut command = user.command(&["model", "pull", "turbo"]);
-    Run::from(command.env("HF_TOKEN", "secret").output().expect("starts")).succeeded();
-    assert_eq!(hub.strays(), [""; 0]);
-    // A repository that everybody may list but not everybody may fetch.
-    let hub = Hub::with_turbo();
-    hub.wants("secret");
-    hub.fails("", Fault::Gated, usize::MAX);
-    let user = User::of(&hub);
-    user.run(&["model", "pull", "turbo"]).failed(1).says("answered 401").says("give a token");
-    let mut command = user.command(&["model", "pull", "turbo"]);
-    Run::from(command.env("HF_TOKEN", "secret").output().expect("starts")).succeeded();
 }
 
 /// A complete or partial download is not a leftover of another model.

@@ -89,3 +89,26 @@ fn an_answer_that_does_not_end_is_an_error() {
     let run = understand(&place, &["--audio-codes", "5,17,9", "--max-tokens", "4"]).failed(1);
     run.says("did not come to an end within 4 tokens").says("larger `--max-tokens`");
 }
+
+#[test]
+fn the_request_does_not_replace_the_song_that_was_heard() {
+    let place = Place::new();
+    place.tiny(&["rain", "-o", "a.wav"]).succeeded();
+    let before = place.read("a.wav");
+    understand(&place, &["a.wav", "-o", "./a.wav", "--force"])
+        .failed(2)
+        .says("`./a.wav` would be written over itself");
+    assert_eq!(place.read("a.wav"), before);
+}
+
+#[test]
+fn a_reader_that_goes_loses_no_request() {
+    let place = Place::new();
+    let args = ["understand", "--model", "tiny", "--seed", "1", "--audio-codes", "5,17,9"];
+    let mut command = place.command(&[&args[..], &DRAWS, &["-o", "a.json"]].concat());
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let run = Run::from(command.stdout(writer).output().expect("starts")).succeeded();
+    assert!(run.stderr.contains("request a.json"), "{}", run.stderr);
+    assert_eq!(place.json("a.json")["audio_codes"], "5,17,9");
+}

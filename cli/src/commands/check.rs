@@ -2,6 +2,7 @@
 
 use std::{
     ffi::OsString,
+    num::NonZero,
     path::PathBuf,
     process::{Command, ExitCode},
     time::Duration,
@@ -134,7 +135,7 @@ pub(crate) fn run(args: Args, global: &Global) -> Result<ExitCode> {
         check::work(&options, items, engine, &worker, &host)?;
         false
     } else {
-        let children = |items: Child| child(&options, items, engine);
+        let children = |items: Child| child(&options, items, engine, args.place.threads);
         let results = check::run(&options, engine, &notices, &children, &host)?;
         for name in FILES {
             report::path(&options.out.join(name))?;
@@ -161,11 +162,19 @@ fn no_card(notices: &[Notice]) -> CliError {
 }
 
 /// Returns the command of a process that computes some items.
-fn child(options: &Options, items: Child, engine: Engine) -> Result<Command> {
+fn child(
+    options: &Options,
+    items: Child,
+    engine: Engine,
+    threads: Option<NonZero<usize>>,
+) -> Result<Command> {
     let (Child { part, from, ceilings }, Engine { device, dtype }) = (items, engine);
     let mut command = settings::child()?;
     command.args(["check", "--part", part.name(), "--from", &from.to_string()]);
     command.args(["--device", &device.to_string(), "--dtype", dtype::name(dtype)]);
+    if let Some(threads) = threads {
+        command.args(["--threads", &threads.to_string()]);
+    }
     for (flag, folder) in [("--goldens", &options.goldens), ("--models", &options.models)] {
         if let Some(folder) = folder {
             command.arg(flag).arg(folder);
@@ -181,4 +190,35 @@ fn child(options: &Options, items: Child, engine: Engine) -> Result<Command> {
         command.arg(format!("--ceilings={flop_per_s:e},{bytes_per_s:e}"));
     }
     Ok(command)
+}
+
+#[cfg(test)]
+mod tests {
+    use burn::tensor::DType;
+
+    use super::*;
+
+    #[test]
+    fn a_process_computes_with_the_typed_threads() {
+        let options = Options {
+            goldens: None,
+            models: None,
+            only: vec![],
+            presets: vec![],
+            quick: true,
+            torch: None,
+            limit: None,
+            out: PathBuf::from("."),
+            commit: None,
+        };
+        let engine = Engine { device: Device::Cpu, dtype: DType::F32 };
+        let words = |threads| {
+            let items = Child { part: Part::Device, from: 2, ceilings: None };
+            let command = child(&options, items, engine, threads).expect("a command");
+            let words = command.get_args().map(|word| word.to_string_lossy().into_owned());
+            words.collect::<Vec<_>>().join(" ")
+        };
+        assert!(words(NonZero::new(3)).contains("--from 2 --device cpu --dtype f32 --threads 3"));
+        assert!(!words(None).contains("--threads"));
+    }
 }

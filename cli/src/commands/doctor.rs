@@ -131,7 +131,7 @@ pub(crate) fn run(args: &Doctor, global: &Global) -> Result<ExitCode> {
                 Some(dtype) if chosen.is_none() => song::impossible(device, dtype),
                 _ => {
                     report.line(&song::announcement(device));
-                    song::make(device, &args.place.dtype)?
+                    song::make(device, &args.place)?
                 }
             })?;
         }

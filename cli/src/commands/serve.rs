@@ -1,9 +1,8 @@
 //! `acestep serve`: the server, with a worker of its own.
 
-use std::{
-    env, ffi::OsString, fs, net::SocketAddr, path::PathBuf, process::ExitCode, sync::Arc,
-    time::Duration,
-};
+mod child;
+
+use std::{fs, net::SocketAddr, path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
 
 use acestep_serve::{
     catalog::{Catalog as _, Family, Missing},
@@ -143,7 +142,7 @@ fn service(args: &Serve, catalog: &Installed, global: &Global) -> Result<Service
     check_warm(args.warm.as_deref(), catalog)?;
     let worker = match args.no_worker {
         true => None,
-        false => Some(worker(args, catalog, &data_dir, global)?),
+        false => Some(child::worker(args, catalog, &data_dir, global)?),
     };
     let security = security(&args.access, args.host.to_string())?;
     // One of several clients cannot fill the queue or the disk.
@@ -192,38 +191,6 @@ pub(super) fn check_warm(model: Option<&str>, catalog: &Installed) -> Result<(),
         Some(hint) => refused.hint(hint),
         None => refused,
     })
-}
-
-/// Returns the command line of the server's own worker.
-fn worker(
-    args: &Serve,
-    catalog: &Installed,
-    data_dir: &std::path::Path,
-    global: &Global,
-) -> Result<Vec<OsString>> {
-    let program = env::current_exe().context("the program does not find itself")?;
-    let mut command: Vec<OsString> = vec![program.into(), "work".into(), "--until-closed".into()];
-    let mut flag = |name: &str, value: OsString| command.extend([name.into(), value]);
-    flag("--data-dir", data_dir.into());
-    // A worker has the variable of the server, which other users do not see.
-    if let Some(queue) = &args.data.queue {
-        flag("--queue", queue.into());
-    }
-    flag("--device", (&args.place.device).into());
-    flag("--dtype", (&args.place.dtype).into());
-    flag("--model", catalog.default_model().into());
-    flag("--speech-model", catalog.default_speech_model().into());
-    if let Some(model) = &args.warm {
-        flag("--warm", model.into());
-    }
-    flag("--drain", args.operation.drain.to_string().into());
-    flag("--lease", args.operation.lease.to_string().into());
-    if let Some(minutes) = args.operation.stall {
-        flag("--stall", minutes.to_string().into());
-    }
-    flag("--log-format", args.operation.log_format.name().into());
-    command.extend(global.passed_on());
-    Ok(command)
 }
 
 fn security(access: &Access, host: String) -> Result<Security> {

@@ -42,10 +42,12 @@ pub(crate) fn run(args: &Speak, global: &Global) -> Result<ExitCode> {
         // Then phonemes or ids were given.
         typed => typed.unwrap_or_default(),
     };
-    let mut lines = args.follow.then(|| followed(args, &mut stdin)).transpose()?;
-    let texts = match &mut lines {
-        Some(lines) => vec![lines.first()?],
-        None => texts(spoken_or_file("TEXT", typed, &mut stdin)?, args.lines)?,
+    let texts = match args.follow {
+        true => {
+            check_followed(args, &mut stdin)?;
+            vec![]
+        }
+        false => texts(spoken_or_file("TEXT", typed, &mut stdin)?, args.lines)?,
     };
     let mut read = |flag, text: &Option<String>| {
         text.as_deref().map(|text| spoken_or_file(flag, text, &mut stdin)).transpose()
@@ -54,9 +56,9 @@ pub(crate) fn run(args: &Speak, global: &Global) -> Result<ExitCode> {
     let transcript = read("--transcript", &args.voice.transcript)?;
     let phonemes = read("--phonemes", &args.phonemes)?;
     stdin.check()?;
-    // The time of a program that writes the text does not count.
     let begin = Instant::now();
-    let outputs = Outputs::of(args, texts.len())?;
+    let count = if args.follow { 1 } else { texts.len() };
+    let outputs = Outputs::of(args, count)?;
     let Started { engine, kernels, mut notices } = engine::start(&args.place)?;
     let (voices, layout) = (voices(), settings::layout());
     let voices = voices.as_ref().ok();
@@ -78,6 +80,14 @@ pub(crate) fn run(args: &Speak, global: &Global) -> Result<ExitCode> {
         let hint = "leave --follow out, or take a dialogue model";
         return Err(CliError::usage(message).hint(hint).into());
     }
+    // Only now: a missing model is pulled first, and the lines would be lost; and the question for it
+    // needs standard input.
+    let mut lines = args.follow.then(Lines::begin);
+    let (texts, begin) = match &mut lines {
+        // The time of a program that writes the text does not count.
+        Some(lines) => (vec![lines.first()?], Instant::now()),
+        None => (texts, begin),
+    };
     let first_seed = args.drawing.seed.unwrap_or_else(|| u64::from(rand::random::<u32>()));
     let options = options(args, model.at_once(engine), texts.len(), begin);
     let wanted = Wanted { texts, fields, seed: first_seed, voices, lines: args.lines };
@@ -104,14 +114,14 @@ pub(crate) fn run(args: &Speak, global: &Global) -> Result<ExitCode> {
     output.finish(first_seed, notices)
 }
 
-/// Begins to read the lines of standard input, which must be the text.
-fn followed(args: &Speak, stdin: &mut Stdin) -> Result<Lines, CliError> {
+/// Notes that the text comes from standard input; refuses another one.
+fn check_followed(args: &Speak, stdin: &mut Stdin) -> Result<(), CliError> {
     if args.text.as_deref() != Some("-") {
         let message = "`--follow` reads the text from standard input";
         return Err(CliError::usage(message).hint("give - in place of the text"));
     }
     stdin.takes("TEXT");
-    Ok(Lines::begin())
+    Ok(())
 }
 
 /// Returns the texts to speak: one, or each line that is not empty.

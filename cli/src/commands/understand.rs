@@ -6,7 +6,7 @@
 
 use std::{path::Path, process::ExitCode};
 
-use acestep_engine::{Notice, files::check_target};
+use acestep_engine::Notice;
 use acestep_import::{Layout, TINY};
 use acestep_music::{codes, lm::compose::Understood};
 use acestep_session::{
@@ -18,6 +18,7 @@ use anyhow::{Context, Result};
 use super::{
     engine::{self, Started},
     language::{open, read_genres},
+    target,
     text::{Stdin, text_or_file, write_text},
 };
 use crate::{
@@ -30,7 +31,9 @@ use crate::{
 pub(crate) fn run(args: &Understand, global: &Global) -> Result<ExitCode> {
     let report = global.report();
     let existing = args.files.existing();
-    args.output.as_deref().map(|path| check_target(path, existing)).transpose()?;
+    if let Some(path) = &args.output {
+        target::check(path, args.song.as_deref().as_slice(), existing)?;
+    }
     let Started { engine, kernels, mut notices } = engine::start(&args.place)?;
     let layout = settings::layout();
 
@@ -67,6 +70,11 @@ pub(crate) fn run(args: &Understand, global: &Global) -> Result<ExitCode> {
     engine::remember(&kernels, engine, &models);
     notices.extend(progress.finish().notices);
 
+    // Before the output: its reader may be gone, which ends the command.
+    if let Some(path) = &args.output {
+        write_text(path, &understood.to_request(&codes).to_json(), existing)?;
+        report.line(&format!("request {}", path.display()));
+    }
     if args.files.json {
         let mut object = understand::to_json(&understood, &codes, seed);
         object["notices"] = fields::texts(&notices).into();
@@ -74,10 +82,6 @@ pub(crate) fn run(args: &Understand, global: &Global) -> Result<ExitCode> {
         report.output(&format!("{object:#}"))?;
     } else {
         report::bytes(printable(&text(&understood)).as_bytes())?;
-    }
-    if let Some(path) = &args.output {
-        write_text(path, &understood.to_request(&codes).to_json(), existing)?;
-        report.line(&format!("request {}", path.display()));
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -41,6 +41,29 @@ pub(crate) enum Kind {
 /// The commands that make or read songs.
 const OF_SONGS: &[&str] =
     &["generate", "plan", "inspire", "format", "understand", "codec", "warmup"];
+/// The commands that compute on one device. `doctor` tests every device, and `check` is for a GPU and
+/// takes hours on a CPU: both want a typed one.
+const ON_A_DEVICE: &[&str] = &[
+    "generate",
+    "plan",
+    "inspire",
+    "format",
+    "understand",
+    "codec",
+    "warmup",
+    "speak",
+    "voice",
+    "serve",
+    "work",
+    "train",
+    "bench",
+    "verify",
+];
+/// Those of them that compute in one type: `verify`, the last, chooses its types itself.
+const IN_A_TYPE: &[&str] = match ON_A_DEVICE.split_last() {
+    Some((_, others)) => others,
+    None => &[],
+};
 /// The global flags: all commands, and the program itself.
 const EVERY: &[&str] = &[""];
 
@@ -62,8 +85,8 @@ pub(crate) const KEYS: [Key; 13] = [
         Kind::Path,
         &[],
     ),
-    key("device", "auto", "auto, cpu, cuda[:N] or wgpu[:N]", Kind::Device, OF_SONGS),
-    key("dtype", "auto", "type of the weights: auto, f32, bf16, f16 or q8", Kind::Dtype, OF_SONGS),
+    key("device", "auto", "auto, cpu, cuda[:N] or wgpu[:N]", Kind::Device, ON_A_DEVICE),
+    key("dtype", "auto", "type of the weights: auto, f32, bf16, f16 or q8", Kind::Dtype, IN_A_TYPE),
     key("threads", "one for each core", "threads of the CPU that compute", Kind::Count, &[]),
     key(
         "cpu",

@@ -1,7 +1,6 @@
-//! Installed files: state, verification, removal.
+//! Installed files: state, verification.
 
 use std::{
-    collections::HashSet,
     fs, io,
     path::{Path, PathBuf},
 };
@@ -45,15 +44,6 @@ pub struct Verified {
     pub checksum: Option<Checksum>,
     /// True if it matches the published file.
     pub is_whole: bool,
-}
-
-/// Statistics of a removal.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Removed {
-    /// Number of removed file names.
-    pub files: usize,
-    /// Freed bytes.
-    pub bytes: u64,
 }
 
 impl Hub {
@@ -100,75 +90,6 @@ impl Hub {
         files.into_iter().map(|(path, checksum)| one(path, checksum, read)).collect()
     }
 
-    /// Removes `release` at every commit, with the files that no other name links to. If the release
-    /// has no names, it removes the unfinished downloads of its repository. If a file is unreadable
-    /// or a download is running, it returns an error before it deletes anything.
-    ///
-    /// # Errors
-    /// [`HubError::Disk`]; [`HubError::Data`]; [`HubError::BadPins`]; [`HubError::Locked`].
-    pub fn remove(&self, release: &Release) -> Result<Removed, HubError> {
-        let pins = Pins::read(self)?;
-        let _lock = self.lock(release.repo)?;
-        let repository = self.repository(release.repo);
-        let (snapshots, blobs) = (repository.join("snapshots"), repository.join("blobs"));
-        let (mut own, mut led, mut used) = (Vec::new(), HashSet::new(), HashSet::new());
-        for snapshot in entries(&snapshots)? {
-            let directory = snapshot.join(release.prefix);
-            for link in links(&snapshot)? {
-                let target = link.canonicalize().ok();
-                match link.starts_with(&directory) {
-                    true => {
-                        led.extend(target);
-                        own.push(link);
-                    }
-                    false => used.extend(target),
-                }
-            }
-        }
-        // A name that is not a link does not identify its blob, but the pin does.
-        let blobs_of = |pin: &Pin| -> Vec<PathBuf> {
-            let blobs = pin.files.values().map(|file| self.blob(release.repo, &file.checksum));
-            blobs.filter_map(|blob| blob.canonicalize().ok()).collect()
-        };
-        led.extend(pins.of(release).into_iter().flat_map(blobs_of));
-        used.extend(pins.others(release).flat_map(blobs_of));
-        let all_blobs = entries(&blobs)?;
-        let mut removed = Removed { files: own.len(), bytes: 0 };
-        // A hard link does not count as a second file.
-        let mut lengths: Vec<u64> = Vec::new();
-        for link in &own {
-            if link.symlink_metadata().is_ok_and(|of| of.is_file()) {
-                lengths.push(length(link));
-            }
-            on(link, fs::remove_file(link))?;
-        }
-        for snapshot in entries(&snapshots)? {
-            remove_empty(&snapshot.join(release.prefix));
-            remove_empty(&snapshot);
-        }
-        for blob in all_blobs {
-            let target = blob.canonicalize().unwrap_or_else(|_| blob.clone());
-            // A blob without a name belongs to an unfinished pull, perhaps of another model.
-            if !used.contains(&target) && (own.is_empty() || led.contains(&target)) {
-                let bytes = length(&blob);
-                lengths.retain(|length| *length != bytes);
-                removed.bytes += bytes;
-                on(&blob, fs::remove_file(&blob))?;
-            }
-        }
-        removed.bytes += lengths.iter().sum::<u64>();
-        if entries(&snapshots)?.is_empty() && entries(&blobs)?.is_empty() {
-            drop(fs::remove_dir_all(repository.join("refs")));
-            for directory in [&blobs, &snapshots, &repository] {
-                remove_empty(directory);
-            }
-        }
-        if pins.of(release).is_some() {
-            Pins::change(self, |pins| drop(pins.take(release)))?;
-        }
-        Ok(removed)
-    }
-
     /// Locks `repo`, so that other runs of this program cannot change its files.
     pub(super) fn lock(&self, repo: &str) -> Result<fs::File, HubError> {
         let path = self.data.join("locks").join(repo.replace('/', "--"));
@@ -181,13 +102,6 @@ impl Hub {
             false => Ok(file),
             true => Err(HubError::Locked { file: repo.to_owned() }),
         }
-    }
-
-    /// Returns the bytes in partly downloaded files of `repo`.
-    pub fn begun(&self, repo: &str) -> u64 {
-        let blobs = entries(&self.repository(repo).join("blobs")).unwrap_or_default();
-        let is_part = |path: &&PathBuf| path.extension().is_some_and(|ending| ending == "part");
-        blobs.iter().filter(is_part).map(|path| length(path)).sum()
     }
 }
 
@@ -262,7 +176,7 @@ pub(super) fn entries(directory: &Path) -> Result<Vec<PathBuf>, HubError> {
 }
 
 /// Returns every file name below `directory`.
-fn links(directory: &Path) -> Result<Vec<PathBuf>, HubError> {
+pub(super) fn links(directory: &Path) -> Result<Vec<PathBuf>, HubError> {
     let mut files = Vec::new();
     for path in entries(directory)? {
         // A link to a directory counts as a file name and is not followed.
@@ -274,11 +188,6 @@ fn links(directory: &Path) -> Result<Vec<PathBuf>, HubError> {
     Ok(files)
 }
 
-/// Removes a directory if it is empty.
-fn remove_empty(directory: &Path) {
-    drop(fs::remove_dir(directory));
-}
-
-fn length(path: &Path) -> u64 {
+pub(super) fn length(path: &Path) -> u64 {
     fs::metadata(path).map_or(0, |file| file.len())
 }

@@ -146,6 +146,27 @@ fn files_that_no_other_name_leads_to_go_with_a_directory() {
     assert_eq!(hub.remove(&text).expect("nothing"), Removed::default());
 }
 
+/// Another program may be fetching at this moment.
+#[test]
+fn what_is_begun_goes_with_an_absent_directory_but_not_what_others_have_begun() {
+    let (place, [vae, text]) = (TestCache::new(), COMPANIONS);
+    let hub = place.hub();
+    place.file(REPO, "aaa", "Qwen3-Embedding-0.6B/config.json", "{}");
+    let blobs = hub.repository(REPO).join("blobs");
+    for (name, content) in [("a.part", "abc"), ("b", "abcd"), ("c.1f.incomplete", "abcde")] {
+        std::fs::write(blobs.join(name), content).expect("a file");
+    }
+    assert_eq!(hub.unfinished(&vae).expect("bytes"), 7);
+    // Its own names lead to what is deleted.
+    assert_eq!(hub.unfinished(&text).expect("bytes"), 0);
+    assert_eq!(hub.remove(&vae).expect("removes"), Removed { files: 0, bytes: 7 });
+    let is_here = |name: &str| blobs.join(name).exists();
+    assert_eq!(["a.part", "b", "c.1f.incomplete"].map(is_here), [false, false, true]);
+    assert!(blobs.join(checksum("{}").name()).exists());
+    hub.remove(&text).expect("removes");
+    assert!(is_here("c.1f.incomplete"));
+}
+
 /// Systems without symbolic links use a second name of the file.
 #[test]
 fn files_with_two_names_lose_both_unless_another_directory_was_pulled_with_them() {

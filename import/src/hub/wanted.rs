@@ -72,6 +72,8 @@ impl Wanted {
         if !blob.exists() && is_file(&link) && is_whole(file, &link, watch)? {
             on(&blob, blob.parent().map_or(Ok(()), fs::create_dir_all))?;
             on(&link, fs::rename(&link, &blob))?;
+            // A model that works has to work also if this run fails.
+            on(&link, name(&link, &blob))?;
         }
         if blob.is_file() {
             if is_whole(file, &blob, watch)? {

@@ -89,6 +89,28 @@ fn a_hostile_archive_gives_one_error_with_its_reason() {
     }
 }
 
+/// The file has a hole, which takes no space on the disk.
+#[test]
+fn a_text_that_is_too_long_is_not_copied_beside_the_weights() {
+    let mut bytes = tar_of(&[("model_config.yaml", YAML), ("model_weights.ckpt", b"weights")]);
+    // Two empty blocks end an archive.
+    bytes.truncate(bytes.len() - 1024);
+    let mut header = tar::Header::new_ustar();
+    header.set_path("0f_names.txt").expect("a name");
+    header.set_size(LONGEST_TEXT as u64 + 1);
+    header.set_mode(0o644);
+    header.set_cksum();
+    bytes.extend(header.as_bytes());
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("a.nemo");
+    std::fs::write(&path, &bytes).expect("a file");
+    let file = std::fs::File::options().write(true).open(&path).expect("a file");
+    file.set_len((bytes.len() + LONGEST_TEXT + 512 + 1024) as u64).expect("a hole");
+    let archive = NemoArchive::open(&path).expect("an archive");
+    let error = archive.tensors().map(drop).expect_err("too long").to_string();
+    assert!(error.ends_with("`0f_names.txt` has 268435457 bytes, too many"), "{error}");
+}
+
 #[test]
 fn names_of_voices_that_share_an_index_are_refused() {
     for (names, says) in [

@@ -16,6 +16,8 @@ const MOST_VALUES: usize = 200_000;
 const DEPTH: usize = 64;
 /// Largest text.
 const LONGEST: usize = 4 << 20;
+/// More bytes than the texts of any configuration have, aliases counted as often as they stand there.
+const MOST_BYTES: usize = 4 * LONGEST;
 
 /// A list or a map that is not complete.
 enum Open {
@@ -39,12 +41,45 @@ pub(super) fn parse(text: &str) -> Result<Value, String> {
     builder.whole.ok_or_else(|| "it is empty".to_owned())
 }
 
+/// The size of a value.
+#[derive(Debug, Clone, Copy, Default)]
+struct Size {
+    /// The value itself, and those in it.
+    values: usize,
+    /// Bytes of all texts, keys included.
+    bytes: usize,
+}
+
+impl Size {
+    /// Returns the size of `value`.
+    fn of(value: &Value) -> Self {
+        let one = Self { values: 1, bytes: 0 };
+        match value {
+            Value::String(text) => Self { bytes: text.len(), ..one },
+            Value::Array(list) => list.iter().map(Self::of).fold(one, Self::plus),
+            Value::Object(map) => {
+                let keys = Self { bytes: map.keys().map(String::len).sum(), ..one };
+                map.values().map(Self::of).fold(keys, Self::plus)
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => one,
+        }
+    }
+
+    /// Returns the sum, without overflow.
+    fn plus(self, other: Self) -> Self {
+        Self {
+            values: self.values.saturating_add(other.values),
+            bytes: self.bytes.saturating_add(other.bytes),
+        }
+    }
+}
+
 #[derive(Default)]
 struct Builder {
     /// The open lists and maps, with their anchors.
     stack: Vec<(Open, usize)>,
-    anchors: HashMap<usize, (Value, usize)>,
-    values: usize,
+    anchors: HashMap<usize, (Value, Size)>,
+    size: Size,
     whole: Option<Value>,
 }
 
@@ -59,7 +94,8 @@ impl Builder {
                     ScalarStyle::Plain => plain(&text),
                     _ => Value::String(text.into_owned()),
                 };
-                self.add(value, anchor, 1)
+                self.grow(Size::of(&value))?;
+                self.add(value, anchor)
             }
             Event::SequenceStart(anchor, None) => self.open(Open::List(Vec::new()), anchor),
             Event::MappingStart(anchor, None) => self.open(Open::Map(Map::new(), None), anchor),
@@ -70,12 +106,16 @@ impl Builder {
                     Open::Map(map, None) => Value::Object(map),
                     Open::Map(_, Some(key)) => return Err(format!("key `{key}` has no value")),
                 };
-                self.add(value, anchor, 1)
+                // The values in it are counted already.
+                self.grow(Size { values: 1, bytes: 0 })?;
+                self.add(value, anchor)
             }
             Event::Alias(anchor) => {
-                let (value, size) =
-                    self.anchors.get(&anchor).cloned().ok_or("an alias of nothing")?;
-                self.add(value, 0, size)
+                let &(_, size) = self.anchors.get(&anchor).ok_or("an alias of nothing")?;
+                // Before the copy, which may be too large.
+                self.grow(size)?;
+                let value = self.anchors[&anchor].0.clone();
+                self.add(value, 0)
             }
             Event::DocumentStart(_) if self.whole.is_some() => {
                 Err("it has a second document".to_owned())
@@ -92,14 +132,27 @@ impl Builder {
         Ok(())
     }
 
-    /// Adds a value of `size` values to the innermost list or map.
-    fn add(&mut self, value: Value, anchor: usize, size: usize) -> Result<(), String> {
-        self.values = self.values.saturating_add(size);
-        if self.values > MOST_VALUES {
-            return Err(format!("it has more than {MOST_VALUES} values"));
+    /// Counts `size` more.
+    fn grow(&mut self, size: Size) -> Result<(), String> {
+        self.size = self.size.plus(size);
+        match self.size {
+            Size { values, .. } if values > MOST_VALUES => {
+                Err(format!("it has more than {MOST_VALUES} values"))
+            }
+            Size { bytes, .. } if bytes > MOST_BYTES => {
+                Err(format!("its texts have more than {MOST_BYTES} bytes"))
+            }
+            _ => Ok(()),
         }
+    }
+
+    /// Adds a value, which is counted already, to the innermost list or map.
+    fn add(&mut self, value: Value, anchor: usize) -> Result<(), String> {
         if anchor > 0 {
-            self.anchors.insert(anchor, (value.clone(), count(&value)));
+            let size = Size::of(&value);
+            // The anchor keeps a copy.
+            self.grow(Size { values: 0, ..size })?;
+            self.anchors.insert(anchor, (value.clone(), size));
         }
         match self.stack.last_mut() {
             None => self.whole = Some(value),
@@ -114,15 +167,6 @@ impl Builder {
             },
         }
         Ok(())
-    }
-}
-
-/// Returns the number of values in `value`.
-fn count(value: &Value) -> usize {
-    match value {
-        Value::Array(list) => 1 + list.iter().map(count).sum::<usize>(),
-        Value::Object(map) => 1 + map.values().map(count).sum::<usize>(),
-        _ => 1,
     }
 }
 
@@ -178,6 +222,13 @@ mod tests {
     }
 
     #[test]
+    fn a_long_text_that_stands_there_a_few_times_is_no_bomb() {
+        let text = format!("a: &a '{}'\nb: [*a, *a]\n", "x".repeat(1 << 20));
+        let value = parse(&text).expect("YAML");
+        assert_eq!(value["b"][1].as_str().map(str::len), Some(1 << 20));
+    }
+
+    #[test]
     fn what_a_configuration_never_has_is_refused() {
         let bomb: String =
             (1..10).fold("a0: &a0 [x, x, x, x, x, x, x, x, x]\n".into(), |all, n| {
@@ -185,11 +236,17 @@ mod tests {
                 format!("{all}a{n}: &a{n} [{refer}]\n")
             });
         let deep = "[".repeat(100);
+        let long =
+            format!("a: &a '{}'\nb: [{}]\n", "x".repeat(1 << 20), vec!["*a"; 100].join(", "));
+        let keys =
+            format!("a: &a {{'{}': 1}}\nb: [{}]\n", "x".repeat(500), vec!["*a"; 90_000].join(", "));
         for (text, says) in [
             ("a: !!python/object/apply:os.system [ls]\n", "tag"),
             ("a: 1\na: 2\n", "key `a` is there twice"),
             ("a: 1\n--- \nb: 2\n", "second document"),
             (bomb.as_str(), "more than 200000 values"),
+            (long.as_str(), "its texts have more than 16777216 bytes"),
+            (keys.as_str(), "its texts have more than 16777216 bytes"),
             (deep.as_str(), "64 deep"),
             ("", "it is empty"),
             ("a: [1\n", ""),

@@ -2,7 +2,8 @@
 
 use std::{
     io::Read,
-    process::{Child, ExitStatus, Stdio},
+    path::Path,
+    process::{Child, Command, ExitStatus, Stdio},
     thread,
     time::{Duration, Instant},
 };
@@ -16,7 +17,7 @@ use burn::tensor::DType;
 use serde_json::json;
 
 use super::{Check, State};
-use crate::{interrupt, settings};
+use crate::{args::device::Where, interrupt, settings};
 
 /// Time limit for a CPU.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -45,20 +46,13 @@ pub(super) fn impossible(device: Device, dtype: DType) -> Check {
     Check::new(State::Missing, "song", device.to_string(), detail)
 }
 
-/// Makes the song and returns its check, with the time it took.
-pub(super) fn make(device: Device, dtype: &str) -> Result<Check> {
+/// Makes the song and returns its check, with the time it took. Type and threads are those of `place`.
+pub(super) fn make(device: Device, place: &Where) -> Result<Check> {
     let folder = tempfile::tempdir().context("cannot make a folder for the song")?;
     let name = device.to_string();
     let start = Instant::now();
-    let mut command = settings::child()?;
-    command
-        .args(["generate", "a test", "--model", "tiny", "--no-thinking", "--duration", "1"])
-        .args(["--seed", "1", "--color", "never", "--json", "--device", &name, "--dtype", dtype])
-        .arg("--output")
-        .arg(folder.path().join("song.wav"))
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped());
+    let mut command = command(&name, place, &folder.path().join("song.wav"))?;
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut child = command.spawn().context("cannot run this program once more")?;
     // Read while the child runs: a full pipe would block it.
     let stderr = child.stderr.take();
@@ -73,6 +67,21 @@ pub(super) fn make(device: Device, dtype: &str) -> Result<Check> {
     let elapsed = start.elapsed();
     let said = reader.join().unwrap_or_default();
     Ok(judge(&name, status, &said, elapsed))
+}
+
+/// Returns the command that makes the song at `path`.
+fn command(device: &str, place: &Where, path: &Path) -> Result<Command> {
+    let mut command = settings::child()?;
+    command
+        .args(["generate", "a test", "--model", "tiny", "--no-thinking", "--duration", "1"])
+        .args(["--seed", "1", "--color", "never", "--json"])
+        .args(["--device", device, "--dtype", &place.dtype])
+        .arg("--output")
+        .arg(path);
+    if let Some(threads) = place.threads {
+        command.args(["--threads", &threads.to_string()]);
+    }
+    Ok(command)
 }
 
 /// Waits for the child to end, or kills it after the deadline and returns `None`.
@@ -121,9 +130,22 @@ fn judge(name: &str, status: Option<ExitStatus>, said: &str, elapsed: Duration) 
 
 #[cfg(test)]
 mod tests {
-    use std::process::Command;
+    use std::num::NonZero;
 
     use super::*;
+
+    #[test]
+    fn the_song_is_made_with_the_typed_threads() {
+        let words = |threads| {
+            let place = Where { device: "auto".into(), dtype: "f32".into(), threads };
+            let command = command("cpu", &place, Path::new("song.wav")).expect("a command");
+            let words = command.get_args().map(|word| word.to_string_lossy().into_owned());
+            words.collect::<Vec<_>>().join(" ")
+        };
+        assert!(words(NonZero::new(3)).contains("--device cpu --dtype f32 "));
+        assert!(words(NonZero::new(3)).contains(" --threads 3"));
+        assert!(!words(None).contains("--threads"));
+    }
 
     #[test]
     fn what_a_song_died_of_is_in_its_detail() {

@@ -95,6 +95,7 @@ pub(super) fn resolve(args: &Args, report: &Report) -> Result<Song> {
     let wants = Wants::new(flags.wants_lines(), flags.score, flags.score_scale)?;
     let named = Named { outputs: &outputs, seeds: planned.seeds(), existing };
     let extras = Files::decide(flags, &named)?;
+    sounds::check(&planned.order.request, extras.all())?;
     let mut resolved = planned.resolve(wants, args.output.dry_run)?;
     check_dump(args, &resolved.plan)?;
 
@@ -133,10 +134,8 @@ fn outputs(args: &Args, planned: &mut Planned<'_>, format: Format) -> Result<Out
     }
     let songs = planned.plan.batch_size();
     let outputs = Outputs::decide(&args.output, format, songs, planned.seeds())?;
+    sounds::check(&planned.order.request, outputs.all())?;
     outputs.check(args.output.existing())?;
-    if args.output.save_request {
-        sounds::check_saved(&planned.order.request, outputs.files())?;
-    }
     Ok(outputs)
 }
 

@@ -6,8 +6,9 @@ use acestep_music::Request;
 
 use crate::error::CliError;
 
-/// Refuses to save a request if an output would overwrite one of its source songs.
-pub(super) fn check_saved<'a>(
+/// Refuses an output that would overwrite one of the request's source files, which the song needs
+/// to be made again.
+pub(super) fn check<'a>(
     request: &Request,
     outputs: impl Iterator<Item = &'a Path>,
 ) -> Result<(), CliError> {
@@ -16,11 +17,8 @@ pub(super) fn check_saved<'a>(
         request.source.files().filter_map(|path| real(Path::new(path))).collect();
     for path in outputs {
         if real(path).is_some_and(|path| inputs.contains(&path)) {
-            let message = format!(
-                "`{}` is both read and written: the saved request would not make the song again",
-                path.display()
-            );
-            return Err(CliError::usage(message).hint("choose another --output"));
+            let message = format!("`{}` would be written over itself", path.display());
+            return Err(CliError::usage(message).hint("name another file"));
         }
     }
     Ok(())

@@ -25,7 +25,9 @@ pub(super) fn run(names: &[String], report: &Report) -> Result<ExitCode> {
             }
             !interrupt::was_pressed()
         };
-        let written = quantize(name, &layout, &advanced);
+        // After the first Ctrl-C it stops at the next matrix. A second one waits for that, since the
+        // temporary file can have gigabytes.
+        let written = interrupt::whole(|| quantize(name, &layout, &advanced));
         if let Some(bar) = &bar {
             bar.finish_and_clear();
         }

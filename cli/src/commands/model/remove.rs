@@ -1,6 +1,6 @@
 //! `acestep model remove`.
 
-use std::process::ExitCode;
+use std::{path::PathBuf, process::ExitCode};
 
 use acestep_engine::error::size;
 use acestep_import::{
@@ -17,15 +17,51 @@ use super::{
 };
 use crate::{error::CliError, interrupt, report::Report, settings};
 
+/// A model to delete, and its place.
+struct Place {
+    path: PathBuf,
+    model: &'static Release,
+    /// Bytes of the unfinished downloads of the whole repository, if they are deleted.
+    unfinished: u64,
+}
+
+impl Place {
+    fn of(path: PathBuf, model: &'static Release) -> Self {
+        Self { path, model, unfinished: 0 }
+    }
+
+    /// Returns one line for a table.
+    fn line(&self) -> String {
+        let (name, path) = (self.model.name, self.path.display());
+        if self.unfinished > 0 {
+            let bytes = size(self.unfinished);
+            return format!("{name:<17} {bytes:>9}  {}, in {path}", self.subject());
+        }
+        let files = model_files(&self.path).unwrap_or_default();
+        let bytes = files.iter().map(|(_, bytes)| bytes).sum();
+        format!("{name:<17} {:>9}  {path}", size(bytes))
+    }
+
+    /// Returns what a question names.
+    fn subject(&self) -> String {
+        match self.unfinished {
+            0 => self.model.name.to_owned(),
+            // Nobody knows which models of the repository they belong to.
+            _ => format!("all unfinished downloads of {}", self.model.repo),
+        }
+    }
+}
+
 pub(super) fn run(names: &[String], report: &Report) -> Result<ExitCode> {
     let (layout, hub) = (settings::layout(), hub()?);
     let models = named(names, "to delete")?;
     let mut places = Vec::new();
     for model in &models {
         match hub.state(model) {
-            State::Whole(of) | State::Broken(of, _) => places.push((of.path, *model)),
+            State::Whole(of) | State::Broken(of, _) => places.push(Place::of(of.path, model)),
             State::Absent if hub.begun(model.repo) > 0 => {
-                places.push((hub.repository(model.repo), *model));
+                let (path, unfinished) = (hub.repository(model.repo), hub.unfinished(model)?);
+                places.push(Place { path, model, unfinished });
             }
             State::Absent => {
                 let message = format!("`{}` is not in {}", model.name, hub.cache().display());
@@ -50,27 +86,27 @@ pub(super) fn run(names: &[String], report: &Report) -> Result<ExitCode> {
         if let (true, false, State::Whole(of) | State::Broken(of, _)) =
             (is_last, leaving(model), hub.state(model))
         {
-            places.push((of.path, model));
+            places.push(Place::of(of.path, model));
         }
     }
-    let mut names = Vec::new();
-    for (path, model) in &places {
-        let bytes = model_files(path).unwrap_or_default().iter().map(|(_, bytes)| bytes).sum();
-        report.line(&format!("{:<17} {:>9}  {}", model.name, size(bytes), path.display()));
-        names.push(model.name);
+    let mut subjects = Vec::new();
+    for place in &places {
+        report.line(&place.line());
+        subjects.push(place.subject());
     }
+    subjects.dedup();
     if !settings::yes() {
         if !can_ask(report) {
             let message = "nobody is there to say whether that is to be deleted";
             return Err(CliError::usage(message).hint("pass --yes").into());
         }
-        if !ask(report, &format!("Delete {}?", names.join(", ")))? {
+        if !ask(report, &format!("Delete {}?", subjects.join(", ")))? {
             report.line("nothing was deleted");
             return Ok(ExitCode::SUCCESS);
         }
     }
     let mut all = Removed::default();
-    for (_, model) in places {
+    for Place { model, .. } in places {
         if interrupt::was_pressed() {
             return Err(acestep_engine::Error::Cancelled.into());
         }
