@@ -41,7 +41,7 @@ pub(crate) struct Compute {
     #[command(flatten)]
     pub(crate) place: Where,
 
-    /// Keep every network in memory; by default, only one at a time.
+    /// Keep every network except the language model in memory; by default, only one at a time.
     #[arg(long, hide_short_help = true)]
     pub(crate) keep_loaded: bool,
 

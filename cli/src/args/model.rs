@@ -70,9 +70,9 @@ pub(crate) enum Command {
     },
     /// Keep the weights of models in int8 on disk, for runs with --dtype q8.
     ///
-    /// Writes a file NETWORK.q8 beside the weights of each large network, a little more than half as
-    /// large as weights in bf16. Such a run maps it and quantises nothing. The sound is the same.
-    /// Delete the file to have the space back.
+    /// Writes a file such as model.diffusion-transformer.q8 beside the weights of each large network, a
+    /// little more than half as large as weights in bf16. Such a run maps it and quantises nothing.
+    /// The sound is the same. Delete the file to have the space back.
     Quantize {
         /// Names as `acestep model list` shows them, or paths.
         #[arg(value_name = "NAME|PATH", required = true)]

@@ -14,11 +14,12 @@ Examples:
       opens http://127.0.0.1:8001 with a page, on this machine only
   acestep serve --check
       shows what would be served, and serves nothing
-  ACESTEP_API_KEY=$(openssl rand -hex 24) acestep serve --host 0.0.0.0 --allow-host music.lan
+  export ACESTEP_API_KEY=$(openssl rand -hex 24); echo $ACESTEP_API_KEY
+  acestep serve --host 0.0.0.0 --allow-host music.lan
       serves a network; clients send the key
   acestep serve --warm qwen3-tts-0.6b-base
       is ready when the speech model and its kept voices are in memory
-  curl -s 127.0.0.1:8001/v1/jobs?wait=600 -d '{\"request\": {\"caption\": \"calm piano\"}}'
+  curl -s '127.0.0.1:8001/v1/jobs?wait=600' -d '{\"request\": {\"caption\": \"calm piano\"}}'
       makes a song and waits for it
 
 Jobs are on disk before their clients get an id. They survive a restart and a crash; a job whose worker

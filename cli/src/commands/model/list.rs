@@ -51,7 +51,7 @@ pub(super) fn run(json: bool, report: &Report) -> Result<ExitCode> {
         report.output(&format!("{places:#}"))?;
     } else {
         report.output(&lines.join("\n"))?;
-        let shared = "turbo, base, sft and their kin need vae and text-encoder too, dia2 models need mimi: pull brings them";
+        let shared = "turbo, base, sft and their kin need vae and text-encoder too, dia2 models need mimi, magpie-357m needs nanocodec: pull brings them";
         report.line(&format!("\n{shared}"));
     }
     Ok(ExitCode::SUCCESS)
