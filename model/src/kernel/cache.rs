@@ -33,6 +33,9 @@ pub(crate) fn empty_cache<B: Backend>(
 /// # Shapes
 /// - `cache`, output: `[rows, kv_heads, capacity, D]`
 /// - `new`: `[slots, kv_heads, t, D]`
+///
+/// # Panics
+/// If a slot has no room in the cache, or `new` has other sizes: kernels for GPUs check no bounds.
 // ANCHOR: cache_write
 pub fn cache_write<B: Backend>(
     cache: Tensor<B, 4>,
@@ -40,6 +43,11 @@ pub fn cache_write<B: Backend>(
     slots: &[Slot],
 ) -> Tensor<B, 4> {
     assert_same_dtype("cache_write", cache.dtype(), [new.dtype()]);
+    let ([rows, heads, capacity, width], [items, own_heads, t, own_width]) =
+        (cache.dims(), new.dims());
+    assert_eq!((items, own_heads, own_width), (slots.len(), heads, width), "cache_write: sizes");
+    let fits = |slot: &Slot| slot.row < rows && slot.start + t <= capacity;
+    assert!(slots.iter().all(fits), "cache_write: no room for {t} in {capacity} at {slots:?}");
     tensor(B::cache_write(primitive(cache), primitive(new), slots))
 }
 // ANCHOR_END: cache_write

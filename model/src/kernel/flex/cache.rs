@@ -85,4 +85,11 @@ mod tests {
             }
         });
     }
+
+    #[test]
+    #[should_panic(expected = "no room for 2 in 4")]
+    fn a_position_beyond_the_capacity_is_refused() {
+        let slots = [Slot { row: 0, start: 3 }];
+        crate::kernel::cache_write(random([1, 1, 4, 8]), random([1, 1, 2, 8]), &slots);
+    }
 }

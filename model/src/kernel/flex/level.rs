@@ -182,7 +182,11 @@ pub fn cpu_level() -> CpuLevel {
 
 /// Lowers the level that kernels use, before the first kernel runs. Returns the level in use: a later
 /// call changes nothing.
+///
+/// # Panics
+/// If this CPU does not have the level: its kernels have instructions that the CPU does not know.
 pub fn lower_cpu_level(level: CpuLevel) -> CpuLevel {
+    assert!(level.is_here(), "this CPU does not have the level {}", level.name());
     CHOSEN.get_or_init(|| (level, level.arch())).0
 }
 
@@ -250,6 +254,14 @@ pub(super) mod tests {
         assert!(error.starts_with("`avx9` is no level of this CPU, which has portable"), "{error}");
         #[cfg(target_arch = "x86_64")]
         assert!("neon".parse::<CpuLevel>().is_err());
+    }
+
+    /// Without this check, safe code could run instructions that the CPU does not have.
+    #[test]
+    #[cfg(target_arch = "x86_64")]
+    #[should_panic(expected = "this CPU does not have the level neon")]
+    fn a_level_of_another_cpu_is_refused() {
+        lower_cpu_level(CpuLevel::Neon);
     }
 
     #[test]

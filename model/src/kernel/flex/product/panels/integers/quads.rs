@@ -27,7 +27,9 @@ pub(in super::super::super) struct Quads(());
 impl Quads {
     /// Returns the proof if this CPU has the instruction.
     pub(in super::super::super) fn new() -> Option<Self> {
-        level::has(CpuLevel::Avx2Vnni).then_some(Self(()))
+        // Not every CPU of a higher level has it.
+        let is_here = level::has(CpuLevel::Avx2Vnni) && is_x86_feature_detected!("avxvnni");
+        is_here.then_some(Self(()))
     }
 }
 
