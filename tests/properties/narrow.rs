@@ -284,7 +284,11 @@ fn a_stage_is_not_done_again_where_its_network_has_no_room_in_f32() {
             .with(Network::Dit, DType::F16)
             .at(DeviceTarget { device: Device::Cuda(0), room });
         let watch = Watch::default();
-        (generate(&plan, &networks, &watch).map(drop), watch.0.take().len())
+        let made = generate(&plan, &networks, &watch).map(drop);
+        // The next song begins in the type that fits, and has no room for f32 either.
+        let again = generate(&plan, &networks, &watch).map(drop);
+        assert_eq!(again.is_ok(), made.is_ok());
+        (made, watch.0.take().len())
     };
     assert!(matches!(song(1_000_000_000), (Ok(()), 1)));
     let (error, told) = song(1_000_000);

@@ -195,7 +195,13 @@ impl<'a, B: Backend> NetworkCache<'a, B> {
                 slot.parameters
             });
             self.free();
-            retry::check_room(network.name, place.dtype, own, self.kept_bytes(), &self.target)
+            let room =
+                retry::check_room(network.name, place.dtype, own, self.kept_bytes(), &self.target);
+            if room.is_err() {
+                // Later work of these networks begins in the type that fits.
+                self.in_slot(network, |slot| slot.dtype = place.dtype);
+            }
+            room
         };
         let made = retry::repeated_in_f32(network.name, &place, observe, widened, |_| {
             let is_unchanged = &|| (self.is_unchanged)().is_ok();

@@ -153,9 +153,12 @@ impl<B: Backend> Runner for Networked<'_, B> {
         result.map_err(|failed| {
             let stopped = failed.into_stopped();
             if let Stopped::Failed(error) = &stopped
-                && matches!(error.code.as_str(), "device_failed" | "bad_result" | "internal")
+                && matches!(
+                    error.code.as_str(),
+                    "device_failed" | "bad_result" | "bad_model" | "internal"
+                )
             {
-                // What is in memory may be damaged.
+                // What is in memory may be damaged, or its files are others now.
                 self.drop_all();
             }
             stopped

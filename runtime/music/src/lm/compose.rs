@@ -194,6 +194,7 @@ fn text_phase<B: Backend>(
     let words = without_end(writer, &answer);
     let metadata = parse::metadata(words);
     guard::something_was_decided(&metadata, &answer)?;
+    let metadata = merge::taken(&asked.ask, metadata, asked.settings);
     composed.changes.extend(merge::merge(
         &asked.ask,
         &metadata,

@@ -2,7 +2,7 @@
 //!
 //! The user's own values always win; changes and additions by the model cause notices.
 
-use acestep_engine::Notice;
+use acestep_engine::{Notice, texts::unix_lines};
 
 use super::{
     compose::Ask,
@@ -84,12 +84,23 @@ pub(super) fn is_instrumental(request: &Request) -> bool {
         || request.words.lyrics.as_deref().is_some_and(lyrics::is_instrumental)
 }
 
-/// Returns the lyrics for the model's prompt.
+/// Returns the lyrics for the model's prompt: those that the transformer reads.
 pub(super) fn lyrics_of(request: &Request) -> String {
     if request.words.instrumental == Some(true) {
         return INSTRUMENTAL.to_owned();
     }
-    request.words.lyrics.clone().unwrap_or_default()
+    let lyrics = unix_lines(request.words.lyrics.as_deref().unwrap_or_default());
+    // The plan tells what was left out.
+    lyrics::sung(&lyrics).0
+}
+
+/// Returns what a plan takes of the answer. Without `use_cot_metas` tempo, length, key and metre are the user's
+/// alone, also for the codes, if another field was asked for by its name.
+pub(super) fn taken(ask: &Ask, answer: Metadata, settings: &Settings) -> Metadata {
+    if *ask != Ask::Plan || settings.cot_metas {
+        return answer;
+    }
+    Metadata { bpm: None, duration: None, keyscale: None, timesignature: None, ..answer }
 }
 
 /// Merges the answer into the request; returns a notice for each change.
@@ -221,6 +232,29 @@ mod tests {
 
     fn request_of(json: &str) -> Request {
         Request::from_json(json).expect(json).0
+    }
+
+    #[test]
+    fn without_use_cot_metas_the_answer_decides_no_tempo_length_key_or_metre() {
+        let of =
+            |ask: &Ask, cot_metas| taken(ask, decided(), &Settings { cot_metas, ..settings() });
+        assert_eq!(of(&Ask::Plan, true), decided());
+        assert_eq!(of(&Ask::Format, false), decided());
+        let left = of(&Ask::Plan, false);
+        assert_eq!((&left.bpm, &left.duration, &left.keyscale), (&None, &None, &None));
+        assert_eq!(
+            (left.timesignature, left.caption, left.language),
+            (None, decided().caption, decided().language)
+        );
+    }
+
+    /// Time stamps of an LRC file are sung by neither network.
+    #[test]
+    fn the_language_model_reads_the_lyrics_of_the_transformer() {
+        let request = request_of(r#"{"lyrics": "[ti:a]\r\n[00:12.30]Hello\r\n[00:14.00]you"}"#);
+        assert_eq!(lyrics_of(&request), "Hello\nyou");
+        let plain = request_of(r#"{"lyrics": "[Verse]\nHello\n"}"#);
+        assert_eq!(lyrics_of(&plain), "[Verse]\nHello\n");
     }
 
     fn decided() -> Metadata {

@@ -2,7 +2,8 @@
 
 use acestep_engine::{
     Error, Notice,
-    check::{real, whole},
+    check::{self, real, whole},
+    texts::unix_lines,
 };
 use serde::Serialize;
 
@@ -11,7 +12,7 @@ use super::{
     topic::topic,
     words::WordsPlan,
 };
-use crate::{flow::edit::Window, prompt};
+use crate::{flow::edit::Window, lyrics::sung, prompt};
 
 topic! {
     /// An edit of the source.
@@ -90,7 +91,12 @@ impl Edit {
             )));
         }
         let source_caption = self.flow_edit_source_caption.clone().unwrap_or_default();
-        let source_lyrics = self.flow_edit_source_lyrics.clone().unwrap_or_default();
+        let source_lyrics = unix_lines(self.flow_edit_source_lyrics.as_deref().unwrap_or_default());
+        // As the lyrics of the new song: a text that is equal on both sides must not be an edit.
+        let (source_lyrics, left_out) = sung(&source_lyrics);
+        notices.extend(left_out);
+        check::text("flow_edit_source_caption", &source_caption)?;
+        check::text("flow_edit_source_lyrics", &source_lyrics)?;
         if source_caption.trim().is_empty() && source_lyrics.trim().is_empty() {
             let text = "the edit knows nothing of the song as it is: `flow_edit_source_caption` and \
                         `flow_edit_source_lyrics` are both empty";

@@ -1,6 +1,12 @@
 //! Songs: a job becomes an order, the order a song.
 
-use std::{cell::RefCell, path::PathBuf, sync::Arc};
+use std::{
+    cell::RefCell,
+    fs,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::SystemTime,
+};
 
 use acestep_engine::{Error, Notice, Residency, audio::format::Encoding};
 use acestep_import::AceStep;
@@ -130,7 +136,7 @@ impl<B: Backend> Networked<'_, B> {
             resolved = self.composed(&resolved, task)?;
         }
         notify(task.observe, resolved.plan_notices.clone());
-        (task.resolved)(as_sent(&resolved, &sent));
+        (task.resolved)(as_sent(resolved.to_request(), &resolved, &sent));
         self.begin_preview(task.folder);
         let Some(held) = &self.song else { return Err(internal().into()) };
         let observe = task.observe;
@@ -198,13 +204,28 @@ pub(super) fn internal() -> JobError {
     JobError::new("internal", "a mistake in this program: the model is not in memory")
 }
 
+/// Returns the adapters of a request, whose names are places, with the times of their files: one that was
+/// trained anew is another one.
 fn adapters_key(request: &Request) -> String {
-    format!("{:?} {:?}", request.compute.adapter, request.compute.adapter_scale)
+    let places = request.compute.adapter.iter().flatten();
+    let times: Vec<_> = places.flat_map(|place| times_of(Path::new(place))).collect();
+    format!("{:?} {:?} {times:?}", request.compute.adapter, request.compute.adapter_scale)
 }
 
-/// Returns the complete request as a client sees it: its files by their ids.
-fn as_sent(resolved: &Resolved, sent: &Request) -> Value {
-    let mut complete = resolved.to_request();
+/// Returns size and time of a file, or of each file of a directory.
+fn times_of(place: &Path) -> Vec<(u64, Option<SystemTime>)> {
+    let of = |path: &Path| {
+        let found = fs::metadata(path).ok()?;
+        Some((found.len(), found.modified().ok()))
+    };
+    match fs::read_dir(place) {
+        Ok(entries) => entries.flatten().filter_map(|entry| of(&entry.path())).collect(),
+        Err(_) => of(place).into_iter().collect(),
+    }
+}
+
+/// Returns a complete request as a client sees it: its files by their ids.
+fn as_sent(mut complete: Request, resolved: &Resolved, sent: &Request) -> Value {
     complete.source.files_mut().zip(sent.source.files()).for_each(|(place, id)| {
         place.clone_from(id);
     });
@@ -254,7 +275,7 @@ impl Results<'_, '_> {
                 let (text, name) = (codes::to_list(list), format!("{track}.codes.txt"));
                 sinks::file(task, track, Content::Codes, &name, text.as_bytes())?;
             }
-            let mut request = as_sent(resolved, sent);
+            let mut request = as_sent(resolved.to_request_of(index), resolved, sent);
             request["seed"] = seed.into();
             request["batch_size"] = 1.into();
             let (text, name) = (format!("{request:#}\n"), format!("{track}.request.json"));
@@ -294,5 +315,27 @@ impl Results<'_, '_> {
         }
         notify(task.observe, resolved.missing(found));
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_adapter_that_is_trained_anew_is_another_one() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("voice.safetensors");
+        fs::write(&path, "first").expect("written");
+        let of = |place: &Path| {
+            let mut request = Request::default();
+            request.compute.adapter = Some(vec![place.display().to_string()]);
+            adapters_key(&request)
+        };
+        let (file, directory) = (of(&path), of(folder.path()));
+        assert_eq!((of(&path), of(folder.path())), (file.clone(), directory.clone()));
+        fs::write(&path, "trained anew").expect("written");
+        assert_ne!(of(&path), file);
+        assert_ne!(of(folder.path()), directory);
     }
 }

@@ -25,9 +25,9 @@ impl Resolved {
         })
     }
 
-    /// Returns the request for song `index` alone, for its tags. A song may be given to
+    /// Returns the request for song `index` alone. A song may be given to
     /// others, so the user's files are named without their folders.
-    fn of_song(&self, index: usize) -> Request {
+    pub fn to_request_of(&self, index: usize) -> Request {
         let Self { setup, folder, request, plan, .. } = self;
         let model = match is_released(&setup.model) {
             true => setup.model.clone(),
@@ -62,7 +62,7 @@ impl Resolved {
             // A request cannot contain the data of other files.
             request: match inputs.have_noise() {
                 true => String::new(),
-                false => self.of_song(index).to_json(),
+                false => self.to_request_of(index).to_json(),
             },
         }
     }

@@ -29,6 +29,19 @@ fn own_times_of_an_edit_end_at_zero_whatever_they_say() {
     assert!(!notices.iter().any(|notice| notice.0.contains("sampling stops")));
 }
 
+/// The edit is the difference of the texts, so equal ones must stay equal.
+#[test]
+fn the_lyrics_of_both_sides_of_an_edit_lose_their_time_stamps() {
+    let edit = request_of(
+        r#"{"flow_edit_morph": true, "lyrics": "[00:01.00]hello",
+            "flow_edit_source_lyrics": "[00:01.00]hello"}"#,
+    );
+    let (plan, _) = Plan::with_sounds(&edit, &base(), &given(10.0)).expect("a plan");
+    let edit = plan.edit.expect("an edit");
+    assert_eq!((&*plan.words.lyrics, &*edit.source_lyrics), ("hello", "hello"));
+    assert_eq!(edit.lyric_prompt, plan.words.lyric_prompt);
+}
+
 /// A request for the task `name` with these keys, as long as its source.
 fn task(name: &str, keys: &str) -> Request {
     let (given, _) = Request::from_json(keys).expect(keys);
