@@ -138,7 +138,11 @@ fn a_loop_ends_the_run_before_a_chunk_is_full() {
     let request = Request { initial_padding: Some(60), ..request };
     let plan = Plan::new(&request, Speakers::Recorded(&[]), 5, &model).expect("a good request");
     let later = spoken(&plan, None, &networks, Chunks::default());
-    assert_eq!((later.spoken.frames.len(), later.spoken.segments[0].ended), (110, fault));
+    let (frames, ended) = (later.spoken.frames.len(), later.spoken.segments[0].ended);
+    assert_eq!(
+        (frames, ended),
+        (60, Ended::Frames(Ending::Context { field: "max_context_steps" }))
+    );
 }
 
 /// The first codebook is known three steps before the last one. The codes are the same.
