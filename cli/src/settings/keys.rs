@@ -59,7 +59,7 @@ const ON_A_DEVICE: &[&str] = &[
     "bench",
     "verify",
 ];
-/// The commands that also compute in one type: `verify`, the last of the others, chooses its types itself.
+/// The same commands without `verify`, the last one, which chooses its types itself.
 const IN_A_TYPE: &[&str] = match ON_A_DEVICE.split_last() {
     Some((_, others)) => others,
     None => &[],

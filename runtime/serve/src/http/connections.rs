@@ -13,6 +13,7 @@ use hyper_util::{
 };
 use tokio::{
     net::{TcpListener, TcpStream},
+    sync::watch,
     time,
 };
 
@@ -36,6 +37,7 @@ pub(super) async fn answer(
     builder.http1().timer(TokioTimer::new()).header_read_timeout(limit);
     builder.http2().timer(TokioTimer::new()).enable_connect_protocol();
     let open = GracefulShutdown::new();
+    let (ending, ended) = watch::channel(());
     let mut stopped = pin!(stopped);
     loop {
         let socket = tokio::select! {
@@ -43,8 +45,14 @@ pub(super) async fn answer(
             () = &mut stopped => break,
         };
         let (builder, router, watcher) = (builder.clone(), router.clone(), open.watcher());
+        let mut ended = ended.clone();
         tokio::spawn(async move {
-            if !time::timeout(limit, begins(&socket)).await.is_ok_and(|begins| begins) {
+            let has_begun = tokio::select! {
+                begins = time::timeout(limit, begins(&socket)) => begins.is_ok_and(|begins| begins),
+                // Browsers open connections ahead. One that says nothing does not hold up the end.
+                _ = ended.changed() => false,
+            };
+            if !has_begun {
                 return;
             }
             let service = TowerToHyperService::new(router);
@@ -54,7 +62,7 @@ pub(super) async fn answer(
             }
         });
     }
-    drop(listener);
+    drop((listener, ending));
     open.shutdown().await;
 }
 

@@ -208,7 +208,9 @@ pub(super) fn internal() -> JobError {
 /// trained anew is another one.
 fn adapters_key(request: &Request) -> String {
     let places = request.compute.adapter.iter().flatten();
-    let times: Vec<_> = places.flat_map(|place| times_of(Path::new(place))).collect();
+    let mut times: Vec<_> = places.flat_map(|place| times_of(Path::new(place))).collect();
+    // A directory has its files in any order.
+    times.sort_unstable();
     format!("{:?} {:?} {times:?}", request.compute.adapter, request.compute.adapter_scale)
 }
 
