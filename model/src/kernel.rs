@@ -7,6 +7,9 @@
 //! defines correctness, unless [`Backend`] has a *kernel* for the current backend. A new kernel
 //! changes no model file.
 //!
+//! A front returns an empty tensor if its output has no values: not every backend computes with such
+//! tensors.
+//!
 //! A new operation is a front here, a row in `kernel/operations.rs` with its reference, and a test.
 //! A kernel of it is a function, and one line in the implementation of [`Backend`] that has it.
 
@@ -86,6 +89,19 @@ fn rows<B: Backend, const D: usize>(x: Tensor<B, D>) -> Tensor<B, 2> {
     x.reshape([rows, width])
 }
 
+/// Returns an output of this shape in the type of `x`, if the output has no values.
+fn nothing<B: Backend, const D: usize>(
+    x: &Tensor<B, D>,
+    shape: [usize; D],
+) -> Option<Tensor<B, D>> {
+    shape.contains(&0).then(|| Tensor::zeros(shape, (&x.device(), x.dtype())))
+}
+
+/// True for a tensor without values.
+fn is_empty<B: Backend, const D: usize>(x: &Tensor<B, D>) -> bool {
+    x.dims().contains(&0)
+}
+
 /// Wraps a backend's tensor as Burn's.
 fn tensor<B: Backend, const D: usize>(x: FloatTensor<B>) -> Tensor<B, D> {
     Tensor::from_primitive(TensorPrimitive::Float(x))
@@ -112,6 +128,9 @@ pub fn linear<B: Backend, const D: usize>(
     assert_applies::<B>("linear", x.dtype(), weight.dtype(), others);
     let mut shape = x.dims();
     shape[D - 1] = weight.dims()[0];
+    if let Some(nothing) = nothing(&x, shape) {
+        return nothing;
+    }
     // One matrix product for any rank: a broadcast weight would become a batch of small ones.
     let y = products::product(rows(x), weight);
     match bias {
@@ -137,6 +156,10 @@ pub fn conv1d<B: Backend>(
     let weight = weight.into();
     let others = bias.as_ref().map(Tensor::dtype);
     assert_applies::<B>("conv1d", x.dtype(), weight.dtype(), others);
+    let ([batch, _, samples], [outputs, _, taps]) = (x.dims(), weight.dims());
+    if let Some(nothing) = nothing(&x, [batch, outputs, geometry.outputs(samples, taps)]) {
+        return nothing;
+    }
     let (x, bias) = (primitive(x), bias.map(primitive));
     tensor(match weight {
         Weight::Plain(weight) => <B as Backend>::conv1d(x, primitive(weight), bias, geometry),
@@ -160,6 +183,11 @@ pub fn conv_transpose1d<B: Backend>(
     let weight = weight.into();
     let others = bias.as_ref().map(Tensor::dtype);
     assert_applies::<B>("conv_transpose1d", x.dtype(), weight.dtype(), others);
+    let ([batch, _, samples], [_, outputs, taps]) = (x.dims(), weight.dims());
+    let length = if samples == 0 { 0 } else { geometry.transposed_outputs(samples, taps) };
+    if let Some(nothing) = nothing(&x, [batch, outputs * geometry.groups, length]) {
+        return nothing;
+    }
     let (x, bias) = (primitive(x), bias.map(primitive));
     tensor(match weight {
         Weight::Plain(weight) => {
@@ -230,6 +258,9 @@ pub fn ada_norm<B: Backend>(
 ) -> Tensor<B, 3> {
     let others = [weight.dtype(), shift.dtype(), scale.dtype()];
     assert_same_dtype("ada_norm", x.dtype(), others);
+    if is_empty(&x) {
+        return x;
+    }
     let [shift, scale] = [shift, scale].map(primitive);
     tensor(B::ada_norm(primitive(x), primitive(weight), epsilon, shift, scale))
 }
@@ -283,6 +314,9 @@ pub fn keep_finite<B: Backend, const D: usize>(x: Tensor<B, D>) -> Tensor<B, D> 
 /// - `gate`: `[B, 1, H]`
 pub fn add_gated<B: Backend>(x: Tensor<B, 3>, gate: Tensor<B, 3>, y: Tensor<B, 3>) -> Tensor<B, 3> {
     assert_same_dtype("add_gated", x.dtype(), [gate.dtype(), y.dtype()]);
+    if is_empty(&x) {
+        return x;
+    }
     keep_finite(tensor(B::add_gated(primitive(x), primitive(gate), primitive(y))))
 }
 
@@ -293,6 +327,9 @@ pub fn add_gated<B: Backend>(x: Tensor<B, 3>, gate: Tensor<B, 3>, y: Tensor<B, 3
 /// - `cos`, `sin`: `[L, D / 2]`, or `[B, D / 2]` if `L` is 1 and each item has its own position
 pub fn rotate<B: Backend>(x: Tensor<B, 4>, cos: Tensor<B, 2>, sin: Tensor<B, 2>) -> Tensor<B, 4> {
     assert_same_dtype("rotate", x.dtype(), [cos.dtype(), sin.dtype()]);
+    if is_empty(&x) {
+        return x;
+    }
     let [batch, _, length, _] = x.dims();
     let has_own = length == 1 && batch > 1 && cos.dims()[0] == batch;
     let rotated = |x| tensor::<B, 4>(B::rotate(primitive(x), primitive(cos), primitive(sin)));
@@ -433,6 +470,31 @@ mod tests {
         let odd = of([f32::NAN, f32::INFINITY, f32::NEG_INFINITY, -0.0]);
         assert!(odd[0].is_nan());
         assert_eq!(odd[1..], [0.75, -0.5, 0.0]);
+    }
+
+    /// A filter of 3 taps, and one of 4 that leaves 2 samples for each of none.
+    #[test]
+    fn a_sequence_of_length_0_has_an_output_of_length_0() {
+        let device = Default::default();
+        let x = |shape: [usize; 3]| Tensor::<Flex, 3>::ones(shape, &device);
+        let plain = ConvGeometry::default();
+        for samples in 0..3 {
+            let y = conv1d(x([2, 4, samples]), x([4, 4, 3]), None, plain);
+            assert_eq!(y.dims(), [2, 4, 0]);
+        }
+        let causal = ConvGeometry { stride: 2, padding: [0, 2], ..plain };
+        assert_eq!(conv_transpose1d(x([2, 4, 0]), x([4, 4, 4]), None, causal).dims(), [2, 4, 0]);
+        let rows = || x([2, 0, 4]);
+        let matrix = Tensor::<Flex, 2>::ones([6, 4], &device);
+        assert_eq!(linear(rows(), matrix, None).dims(), [2, 0, 6]);
+        let (weight, gate) = (Tensor::<Flex, 1>::ones([4], &device), || x([2, 1, 4]));
+        assert_eq!(ada_norm(rows(), weight, 1e-6, gate(), gate()).dims(), [2, 0, 4]);
+        assert_eq!(add_gated(rows(), gate(), rows()).dims(), [2, 0, 4]);
+        let heads = |length: usize| Tensor::<Flex, 4>::ones([1, 2, length, 4], &device);
+        let [cos, sin] = [0, 1].map(|_| Tensor::<Flex, 2>::ones([0, 2], &device));
+        assert_eq!(rotate(heads(0), cos, sin).dims(), [1, 2, 0, 4]);
+        let mask = Mask::by_position(Visibility::Full);
+        assert_eq!(attention(heads(0), heads(3), heads(3), &mask).dims(), [1, 2, 0, 4]);
     }
 
     #[test]

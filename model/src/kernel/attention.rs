@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use burn::tensor::{Bool, DType, Tensor, TensorData, activation};
 
-use super::{Backend, assert_applies, assert_same_dtype, primitive, tensor};
+use super::{Backend, assert_applies, assert_same_dtype, is_empty, primitive, tensor};
 
 /// The keys that a query may see, by position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,6 +85,9 @@ pub fn rounded_as<B: Backend>(x: Tensor<B, 4>, weights: DType) -> Tensor<B, 4> {
 /// A query that sees no key gets the mean of all values, as in the reference: there a hidden score
 /// is the smallest float instead of minus infinity. The DiT later attends to such rows.
 ///
+/// # Panics
+/// If there are queries and no key.
+///
 /// # Shapes
 /// - `q`: `[B, heads, Lq, D]`
 /// - `k`, `v`: `[B, kv_heads, Lk, D]`, where query head `h` reads key head `h / (heads / kv_heads)`
@@ -97,6 +100,10 @@ pub fn attention<B: Backend>(
 ) -> Tensor<B, 4> {
     assert_same_dtype("attention", k.dtype(), [v.dtype()]);
     assert_applies::<B>("attention", q.dtype(), k.dtype(), []);
+    if is_empty(&q) {
+        return q;
+    }
+    assert!(!is_empty(&k), "attention to no key");
     let keys = mask.keys.clone().map(Tensor::into_primitive);
     tensor(<B as Backend>::attention(
         primitive(q),

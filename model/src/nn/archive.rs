@@ -64,8 +64,8 @@ impl<B: Backend> Archive<'_, B> {
         }
     }
 
-    /// Visits row 0 of a cache.
-    pub(crate) fn cache(&mut self, cache: &mut Cache<B>) -> Result<(), ForeignState> {
+    /// Visits row 0 of a cache, which may become larger if it `grows`.
+    pub(crate) fn cache(&mut self, cache: &mut Cache<B>, grows: bool) -> Result<(), ForeignState> {
         match self {
             Self::Write(tensors) => {
                 let [dropped, length] = [cache.dropped(0), cache.length(0)];
@@ -82,8 +82,10 @@ impl<B: Backend> Archive<'_, B> {
                 let dims = cache.dims_of_row(length);
                 let content = dims.iter().map(|&dims| Ok([self.next(dims)?, self.next(dims)?]));
                 let content = content.collect::<Result<Vec<_>, ForeignState>>()?;
-                if length > cache.capacity() {
-                    return Err(ForeignState);
+                match grows {
+                    true => cache.grow(length),
+                    false if length > cache.capacity() => return Err(ForeignState),
+                    false => (),
                 }
                 cache.set_row_from(0, content, dropped);
             }

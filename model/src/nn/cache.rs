@@ -68,6 +68,26 @@ impl<B: Backend> Cache<B> {
         self.capacity
     }
 
+    /// Makes room for `capacity` tokens per row, if there is less. The content stays.
+    pub(crate) fn grow(&mut self, capacity: usize) {
+        if capacity <= self.capacity {
+            return;
+        }
+        let filled = (0..self.rows()).filter(|&row| self.lengths[row] > 0);
+        let filled: Vec<_> = filled.map(|row| (row, self.row(row), self.dropped[row])).collect();
+        for layer in &mut self.layers {
+            for x in [&mut layer.k, &mut layer.v] {
+                let [rows, heads, _, width] = x.dims();
+                let size = [rows, heads, capacity.next_multiple_of(STEP), width];
+                *x = kernel::empty_cache(size, &x.device(), x.dtype());
+            }
+        }
+        self.capacity = capacity;
+        for (row, content, dropped) in filled {
+            self.set_row_from(row, content, dropped);
+        }
+    }
+
     /// Returns the dimensions of the keys of each layer of a row with `length` positions.
     pub(super) fn dims_of_row(&self, length: usize) -> Vec<[usize; 4]> {
         let of = |layer: &KeysValues<B>| {

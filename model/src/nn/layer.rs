@@ -115,8 +115,7 @@ impl<B: Backend> Layer<B> {
     /// Computes the layer over a whole sequence, or with `past` over its next positions.
     ///
     /// # Panics
-    /// If the layer has cross attention and there is no memory, or if there is a `past` and the
-    /// feed-forward block reads earlier positions.
+    /// If the layer has cross attention and there is no memory.
     ///
     /// # Shapes
     /// - `x`, output: `[B, L, H]`
@@ -138,7 +137,6 @@ impl<B: Backend> Layer<B> {
         name: Arguments<'_>,
         tap: &mut T,
     ) -> Tensor<B, 3> {
-        assert!(past.is_none() || self.mlp.is_pointwise(), "a cache holds no feed-forward inputs");
         let normed = self.input_layernorm.forward(x.clone());
         let mixed = self.self_attn.mixed(normed, rope, mask, past);
         let [batch, ..] = x.dims();

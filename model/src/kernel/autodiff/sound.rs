@@ -54,11 +54,10 @@ impl Filter {
             // layout.
             return <B as Backend>::conv1d(gradient, weight, None, self.geometry);
         }
-        let taps = weight.shape()[2];
-        if stride == 1 {
+        let most = self.geometry.reach(weight.shape()[2]) - 1;
+        if stride == 1 && left.max(right) <= most {
             // The filter is reversed, with inputs and outputs exchanged.
             let weight = tensor::<B, 3>(weight).swap_dims(0, 1).flip([2]);
-            let most = self.geometry.reach(taps) - 1;
             let geometry = ConvGeometry { padding: [most - left, most - right], ..self.geometry };
             return <B as Backend>::conv1d(gradient, primitive(weight), None, geometry);
         }
@@ -68,15 +67,16 @@ impl Filter {
         let spread = <B as Backend>::conv_transpose1d(gradient, weight, None, whole);
         let spread = tensor::<B, 3>(spread);
         let [batch, channels, reached] = spread.dims();
-        let there = samples.min(reached - left);
-        let spread = spread.narrow(2, left, there);
-        if there == samples {
-            return primitive(spread);
-        }
+        // No output may reach beyond the padding on the left.
+        let there = samples.min(reached.saturating_sub(left));
         // Samples at the end that no output depends on get zeros.
         let place = (&spread.device(), spread.dtype());
-        let rest = Tensor::zeros([batch, channels, samples - there], place);
-        primitive(Tensor::cat(vec![spread, rest], 2))
+        let rest = || Tensor::zeros([batch, channels, samples - there], place);
+        primitive(match there {
+            0 => rest(),
+            _ if there == samples => spread.narrow(2, left, there),
+            _ => Tensor::cat(vec![spread.narrow(2, left, there), rest()], 2),
+        })
     }
 
     /// Returns the gradient of the weight.

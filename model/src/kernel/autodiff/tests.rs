@@ -111,6 +111,21 @@ fn causal_and_grouped_convolutions_pass_back_what_burns_do() {
     }
 }
 
+/// Some outputs read padding alone. In the last case all do: the filter reads sample 0 of `[0, 0, x]`.
+#[test]
+fn padding_wider_than_the_filter_passes_back_what_burns_does() {
+    for ([left, right], [stride, taps], samples) in
+        [([5, 0], [1, 3], 12), ([4, 7], [1, 3], 2), ([9, 3], [4, 2], 1), ([2, 0], [4, 1], 1)]
+    {
+        let geometry = ConvGeometry { stride, padding: [left, right], ..Default::default() };
+        let (x, weight) = (random([2, 4, samples]), random([6, 4, taps]));
+        let ours = conv1d(x.clone(), weight.clone(), None, geometry);
+        let options = PaddedConvOptions::asymmetric([stride], [left], [right], [1], 1);
+        let expected = module::conv1d(x.clone(), weight.clone(), None, options);
+        assert_same(&ours, &expected, &[of(&x), of(&weight)]);
+    }
+}
+
 #[test]
 fn the_snake_passes_back_what_its_reference_does() {
     let (x, alpha, beta) = (random([2, 5, 70]), random([1, 5, 1]), random([1, 5, 1]));

@@ -49,10 +49,6 @@ pub struct LayerSpec {
     pub score_scale: Option<f64>,
     /// The activation of the feed-forward block.
     pub activation: Activation,
-    /// Number of last positions that each map of the feed-forward block reads, at least 1. With more
-    /// than one they are causal convolutions, of weight `[out, taps in]`: the weight `[out, in,
-    /// taps]` of a convolution after `swap_dims(1, 2)`.
-    pub taps: usize,
     /// Attention to another sequence, between self attention and the feed-forward block.
     pub cross: Option<CrossShape>,
     /// True if the outputs of self attention and of the feed-forward block are multiplied by a
@@ -71,7 +67,6 @@ impl LayerSpec {
             bias: false,
             score_scale: None,
             activation: Activation::SwiGlu,
-            taps: 1,
             cross: None,
             layer_scale: false,
         }

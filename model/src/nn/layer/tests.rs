@@ -40,8 +40,7 @@ pub(in super::super) fn some_spec(rng: &mut Rng) -> LayerSpec {
         head_norms: rng.of(&[true, false]),
         bias: rng.of(&[true, false]),
         score_scale: rng.of(&[None, Some(1.0), Some(0.3)]),
-        activation: rng.of(&[Activation::SwiGlu, Activation::Gelu, Activation::GeluTanh]),
-        taps: rng.of(&[1, 1, 3]),
+        activation: rng.of(&[Activation::SwiGlu, Activation::Gelu]),
         cross: rng.of(&[None, None, Some(cross)]),
         layer_scale: rng.of(&[false, false, true]),
     }
@@ -105,7 +104,7 @@ fn a_layer_with_a_cache_is_its_formula() {
     const LENGTH: usize = 23;
     let mut rng = Rng(12);
     for round in 0..40 {
-        let spec = LayerSpec { taps: 1, ..some_spec(&mut rng) };
+        let spec = some_spec(&mut rng);
         let layer = some_layer(&spec);
         let theta = rng.of(&[None, Some(1e4), Some(50.0)]);
         let width = rng.of(&[1000, 5]);
@@ -133,18 +132,4 @@ fn a_layer_with_a_cache_is_its_formula() {
         }
         assert_close(&ours, &expected, &format!("{round}: {spec:?} {theta:?} {width}"));
     }
-}
-
-#[test]
-#[should_panic(expected = "a cache holds no feed-forward inputs")]
-fn a_cache_and_several_taps_are_refused() {
-    let spec = LayerSpec { taps: 3, cross: None, ..some_spec(&mut Rng(1)) };
-    let layer = some_layer(&spec);
-    let mut cache = Cache::new(&spec.shape, 1, 1, 4, &Place::f32(DEVICE));
-    let mask = Mask::by_position(Visibility::Causal { first: 0 });
-    let slots = [Slot { row: 0, start: 0 }];
-    let cache = cache.layers_mut().next().expect("a layer");
-    let past = Past { cache, slots: &slots, seen: 2 };
-    let x = random([1, 2, spec.shape.hidden]);
-    let _ = layer.forward(x, &Context::new(None, &mask), Some(past));
 }

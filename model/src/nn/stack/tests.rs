@@ -28,7 +28,7 @@ fn some_layers(rng: &mut Rng) -> (LayerSpec, Vec<Layer<Flex>>) {
     };
     let first = LayerSpec { shape: rng.of(&[whole, first.shape]), ..first };
     let layers = (0..4).map(|_| {
-        let other = LayerSpec { shape: first.shape, taps: 1, cross: None, ..some_spec(rng) };
+        let other = LayerSpec { shape: first.shape, cross: None, ..some_spec(rng) };
         some_layer(&rng.of(&[other, LayerSpec::new(first.shape)]))
     });
     (first, layers.collect())

@@ -274,11 +274,6 @@ impl DataConfig {
         self.audio_bos().min(self.audio_pad()) as usize
     }
 
-    /// Returns the largest delay.
-    pub fn max_delay(&self) -> usize {
-        self.delay_pattern.iter().copied().max().unwrap_or(0)
-    }
-
     fn check(&self) -> Result<(), ConfigError> {
         let usual = (4..=MOST_CODEBOOKS + 2).contains(&self.channels);
         require(usual, "channels", self.channels, "two of text and from 2 to 256 of codes")?;

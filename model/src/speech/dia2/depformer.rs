@@ -132,11 +132,6 @@ impl<B: Backend> Depformer<B> {
         self.codes
     }
 
-    /// True if stage 0 reads the text.
-    pub fn reads_text(&self) -> bool {
-        self.text_embed.is_some()
-    }
-
     /// Creates an empty state for `rows` sequences.
     pub fn state(&self, rows: usize, place: &Place<B>) -> DepformerState<B> {
         let (layers, stages) = (self.layers.len(), self.stages());

@@ -62,11 +62,6 @@ impl<B: Backend> Decoder<B> {
         Self { alignment_layers: layers, ..self }
     }
 
-    /// Returns it with a prior in other layers.
-    pub fn with_prior_layers(self, layers: Vec<usize>) -> Self {
-        Self { prior_layers: layers, ..self }
-    }
-
     /// Returns the largest number of rows of a sequence, those of the voice included.
     pub fn positions(&self) -> usize {
         self.decoder.positions()

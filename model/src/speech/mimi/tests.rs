@@ -76,19 +76,22 @@ fn frames_in_chunks_of_any_size_are_one_signal_with_a_window_of_250() {
     }
 }
 
+/// Without a window the second state has 280 positions, more than a first cache.
 #[test]
 fn a_copy_of_the_past_continues_the_same_signal_also_from_the_host() {
-    let decoder = Decoder::<Flex>::init(&config(), 3, &Default::default());
-    let mut state = DecoderState::default();
-    let _ = decoder.forward(codes(4), &mut state);
-    let kept = decoder.state_to_data(&state, &place());
-    let mut copy = state.clone();
-    let next = samples(decoder.forward(codes(3), &mut state));
-    let _ = decoder.forward(codes(2), &mut state);
-    assert_eq!(samples(decoder.forward(codes(3), &mut copy)), next);
-    let mut read = decoder.state_from_data(kept.clone(), &place()).expect("its own state");
-    assert_eq!(samples(decoder.forward(codes(3), &mut read)), next);
-    assert!(decoder.state_from_data(kept[1..].to_vec(), &place()).is_err());
+    for (window, frames) in [(Some(5), 4), (None, 140)] {
+        let decoder = Decoder::<Flex>::init(&config(), 3, &Default::default()).with_window(window);
+        let mut state = DecoderState::default();
+        let _ = decoder.forward(codes(frames), &mut state);
+        let kept = decoder.state_to_data(&state, &place());
+        let mut copy = state.clone();
+        let next = samples(decoder.forward(codes(3), &mut state));
+        let _ = decoder.forward(codes(2), &mut state);
+        assert_eq!(samples(decoder.forward(codes(3), &mut copy)), next);
+        let mut read = decoder.state_from_data(kept.clone(), &place()).expect("its own state");
+        assert_eq!(samples(decoder.forward(codes(3), &mut read)), next);
+        assert!(decoder.state_from_data(kept[1..].to_vec(), &place()).is_err());
+    }
 }
 
 /// Frames that a window of five positions hides have no effect through the transformer.

@@ -45,18 +45,15 @@ impl Settings {
         (layers, count): (usize, usize),
         place: &Place<B>,
     ) -> &'a mut Cache<B> {
-        let empty = |capacity| Cache::new(&self.shape, layers, 1, capacity, place);
         let capacity = self
             .window
             .map_or(FIRST, |window| Cache::<B>::capacity_of_window(window, B::MOST_SEPARATE_ROWS));
-        let cache = past.get_or_insert_with(|| empty(capacity));
+        let empty = || Cache::new(&self.shape, layers, 1, capacity, place);
+        let cache = past.get_or_insert_with(empty);
+        let needed = cache.length(0) + count;
         match self.window {
             Some(window) => cache.keep_window(0, window),
-            None if cache.length(0) + count > cache.capacity() => {
-                let mut larger = empty(2 * cache.capacity());
-                larger.set_row(0, cache.row(0));
-                *cache = larger;
-            }
+            None if needed > cache.capacity() => cache.grow(needed.max(2 * cache.capacity())),
             None => (),
         }
         cache
@@ -69,7 +66,7 @@ impl Settings {
         (layers, place): (usize, &Place<B>),
         archive: &mut Archive<'_, B>,
     ) -> Result<(), ForeignState> {
-        archive.cache(self.room(past, (layers, 0), place))
+        archive.cache(self.room(past, (layers, 0), place), self.window.is_none())
     }
 }
 

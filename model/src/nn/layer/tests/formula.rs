@@ -156,37 +156,22 @@ impl Formula<'_> {
         map(&mixed.collect(), "o_proj")
     }
 
-    /// Puts earlier positions, oldest first, in front of each.
-    fn with_earlier(&self, x: &Rows) -> Rows {
-        let at = |position: usize, back: usize| match position.checked_sub(back) {
-            Some(earlier) => x[earlier].clone(),
-            None => vec![0.0; x[0].len()],
-        };
-        let row = |i: usize| (0..self.spec.taps).rev().flat_map(|back| at(i, back)).collect();
-        (0..x.len()).map(row).collect()
-    }
-
     fn mlp(&self, x: &Rows) -> Rows {
-        let x = self.with_earlier(x);
-        let up = self.linear(&x, "mlp.up_proj");
+        let up = self.linear(x, "mlp.up_proj");
         let each = |x: Rows, f: fn(f64) -> f64| -> Rows {
             x.into_iter().map(|x| x.into_iter().map(f).collect()).collect()
         };
         let inner = match self.spec.activation {
             Activation::SwiGlu => {
-                let gate = each(self.linear(&x, "mlp.gate_proj"), |x| x / (1.0 + (-x).exp()));
+                let gate = each(self.linear(x, "mlp.gate_proj"), |x| x / (1.0 + (-x).exp()));
                 let times = |(a, b): (Vec<f64>, Vec<f64>)| {
                     a.into_iter().zip(b).map(|(a, b)| a * b).collect()
                 };
                 gate.into_iter().zip(up).map(times).collect()
             }
             Activation::Gelu => each(up, |x| x * 0.5 * (1.0 + erf(x / 2.0f64.sqrt()))),
-            Activation::GeluTanh => each(up, |x| {
-                let inner = (2.0 / std::f64::consts::PI).sqrt() * (x + 0.044_715 * x.powi(3));
-                x * 0.5 * (1.0 + inner.tanh())
-            }),
         };
-        self.linear(&self.with_earlier(&inner), "mlp.down_proj")
+        self.linear(&inner, "mlp.down_proj")
     }
 
     /// Multiplies each channel by its factor, if the layer has factors.

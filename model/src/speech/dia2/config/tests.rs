@@ -37,7 +37,6 @@ fn missing_keys_have_the_defaults_of_the_reference() {
     assert_eq!([config.data.audio_bos(), config.data.audio_pad()], [64, 65]);
     assert_eq!(config.data.codes(), 64);
     assert_eq!(config.data.second_stream_ahead, 0);
-    assert_eq!(config.data.max_delay(), 3);
     assert!(config.model.depformer.apply_rope && config.model.depformer.text_embedding);
     assert_eq!(config.model.depformer.mlp_activations, [Function::Silu, Function::Linear]);
     assert_eq!(config.model.linear.mlp_activations, [Function::Silu, Function::Linear]);

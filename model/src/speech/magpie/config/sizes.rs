@@ -33,9 +33,4 @@ impl Sizes {
     pub fn end(&self) -> usize {
         self.codes + 1
     }
-
-    /// Returns the id that ends a text.
-    pub fn text_end(&self) -> usize {
-        self.text_rows - 1
-    }
 }

@@ -74,7 +74,7 @@ impl<B: Backend> Transformer<B> {
         place: &Place<B>,
         archive: &mut Archive<'_, B>,
     ) -> Result<(), ForeignState> {
-        archive.cache(past.get_or_insert_with(|| self.cache(place)))
+        archive.cache(past.get_or_insert_with(|| self.cache(place)), false)
     }
 
     fn cache(&self, place: &Place<B>) -> Cache<B> {
