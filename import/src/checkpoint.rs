@@ -118,6 +118,12 @@ impl AceStep {
         ])
     }
 
+    /// True if its files of weights are still at their paths: no other one has replaced them.
+    pub fn is_current(&self) -> bool {
+        let text_encoder = self.text_encoder.weights();
+        text_encoder.is_current() && self.dit.is_current() && self.vae.is_current()
+    }
+
     /// Returns every file of weights, in the order text encoder, diffusion transformer, VAE.
     pub fn files(&self) -> Vec<PathBuf> {
         let text_encoder = self.text_encoder.weights().files();

@@ -69,6 +69,11 @@ impl LanguageModelDir {
         self.weights.files()
     }
 
+    /// True if its files of weights are still at their paths: no other one has replaced them.
+    pub fn is_current(&self) -> bool {
+        self.weights.is_current()
+    }
+
     /// Returns the format of its files and the types of its weights.
     pub fn origin(&self) -> Origin {
         self.weights.origin()

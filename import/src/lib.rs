@@ -32,7 +32,7 @@
 //! The crate is strict and never guesses. A missing or unused tensor, another shape or type, a cut
 //! file, or a directory of another kind each gives one error message.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 pub use acestep_model::acestep::Network;
 
@@ -147,4 +147,30 @@ pub fn open_language_model(
             LanguageModelDir::open(directory(&path, Kind::LanguageModel, layout)?)
         }
     }
+}
+
+/// Finds the released `model` as its family opens it: its place, and the format of its files.
+///
+/// # Errors
+/// If a file is missing, cut, contradictory or of another kind.
+pub fn place_of(model: &Release, layout: &Layout) -> Result<(PathBuf, Origin), Error> {
+    let name = Some(model.name);
+    if acestep::LANGUAGE_MODELS.contains(model) {
+        let folder = open_language_model(name, layout)?;
+        return Ok((folder.directory().root().to_owned(), folder.origin()));
+    }
+    if SPEECH_MODELS.contains(model) {
+        let folder = Qwen3Tts::find(name, layout)?;
+        return Ok((folder.path().to_owned(), folder.origin()));
+    }
+    if MAGPIE_MODELS.contains(model) {
+        let folder = Magpie::find(name, None, layout)?;
+        return Ok((folder.path().to_owned(), folder.origin()));
+    }
+    if DIALOGUE_MODELS.contains(model) {
+        let folder = Dia2::find(name, &Dia2Choice::default(), layout)?;
+        return Ok((folder.path().to_owned(), folder.origin()));
+    }
+    let folder = open(model.name, layout)?;
+    Ok((folder.path().to_owned(), folder.origin()))
 }

@@ -9,10 +9,11 @@
 //!   is called before and after each tensor is read, and after each stage of a song. If it fails,
 //!   the result of the stage is discarded.
 //!
-//! A file that replaces this one by a rename changes nothing: the handle keeps the old file.
+//! A file that replaces this one by a rename changes nothing: the handle keeps the old file, until the
+//! owner asks [`Mapped::is_at`].
 
 use std::{
-    fs::File,
+    fs::{self, File, Metadata},
     io,
     ops::{Deref, Range},
     path::Path,
@@ -44,9 +45,8 @@ struct Stamp {
 }
 
 impl Stamp {
-    fn of(file: &File) -> io::Result<Self> {
-        let metadata = file.metadata()?;
-        Ok(Self { len: metadata.len(), modified: metadata.modified().ok() })
+    fn of(metadata: &Metadata) -> Self {
+        Self { len: metadata.len(), modified: metadata.modified().ok() }
     }
 }
 
@@ -55,7 +55,7 @@ impl Mapped {
     #[expect(unsafe_code, reason = "a memory map has no safe constructor")]
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         let file = File::open(path)?;
-        let stamp = Stamp::of(&file)?;
+        let stamp = Stamp::of(&file.metadata()?);
         // SAFETY: the map is read-only and private to this process. Another process may write to
         // the file or cut it. Then values change under references to them, but any bytes are valid
         // for the types that are read, and `check` finds the change before the values are used.
@@ -66,8 +66,9 @@ impl Mapped {
 
     /// Checks that the file at `path`, which is this one, has not changed since it was opened.
     pub(crate) fn check(&self, path: &Path) -> Result<(), Error> {
-        let now =
-            Stamp::of(&self.file).map_err(|source| Error::Io { path: path.to_owned(), source })?;
+        let now = self.file.metadata();
+        let now = now.map_err(|source| Error::Io { path: path.to_owned(), source })?;
+        let now = Stamp::of(&now);
         let how = match now.len.cmp(&self.stamp.len) {
             std::cmp::Ordering::Less => {
                 format!("was cut from {} bytes to {}", self.stamp.len, now.len)
@@ -77,6 +78,12 @@ impl Mapped {
             _ => return Ok(()),
         };
         Err(Error::Changed { path: path.to_owned(), how })
+    }
+
+    /// True if the file that is now at `path`, which was this one's, has the length and the time that
+    /// this one had when it was opened.
+    fn is_at(&self, path: &Path) -> bool {
+        fs::metadata(path).is_ok_and(|now| Stamp::of(&now) == self.stamp)
     }
 
     /// Reads the bytes from `start` on, without the map.
@@ -165,6 +172,14 @@ impl Bytes {
         match self {
             Self::Mapped(mapped) => mapped.check(path),
             Self::Static(_) | Self::Owned(_) => Ok(()),
+        }
+    }
+
+    /// True unless another file, or none, is now at `path`, from which this one was opened.
+    pub(crate) fn is_at(&self, path: &Path) -> bool {
+        match self {
+            Self::Mapped(mapped) => mapped.is_at(path),
+            Self::Static(_) | Self::Owned(_) => true,
         }
     }
 

@@ -262,6 +262,11 @@ impl Tensors {
         self.files.iter().try_for_each(|(path, bytes)| bytes.check(path))
     }
 
+    /// True if its files are still at their paths: no other one has replaced them.
+    pub(crate) fn is_current(&self) -> bool {
+        self.files.iter().all(|(path, bytes)| bytes.is_at(path))
+    }
+
     /// Returns the file, range and type of tensor `name`, after a check that the file is unchanged.
     fn whole(&self, name: &str) -> Result<(&Arc<Bytes>, Range<usize>, FileType), Error> {
         let (file, Entry { range, .. }) = self.entry(name)?;

@@ -93,6 +93,11 @@ impl<C> NetworkDir<C> {
         self.weights.unchanged()
     }
 
+    /// True if its files of weights are still at their paths: no other one has replaced them.
+    pub fn is_current(&self) -> bool {
+        self.weights.is_current()
+    }
+
     /// Returns the number of parameters and file bytes of `network`, which must belong to this
     /// directory.
     ///

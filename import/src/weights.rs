@@ -98,6 +98,11 @@ impl<C> WeightsDir<C> {
         self.tensors.unchanged()
     }
 
+    /// True if its files are still at their paths: no other one has replaced them.
+    pub(crate) fn is_current(&self) -> bool {
+        self.tensors.is_current()
+    }
+
     /// Returns the number of parameters and file bytes of the network with these `names`.
     ///
     /// # Errors

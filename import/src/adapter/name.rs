@@ -1,6 +1,9 @@
-//! Display names of adapters. Training tools give the same file name to all of theirs.
+//! Display names of adapters, and names with a strength. Training tools give the same file name to
+//! all of their adapters.
 
 use std::path::Path;
+
+use super::Adapter;
 
 /// File and directory names that a tool uses in every training.
 const EVERYWHERES: &[&str] = &[
@@ -39,9 +42,51 @@ pub(super) fn name(path: &Path) -> String {
     }
 }
 
+impl Adapter {
+    /// Splits `PATH:SCALE` into the name of an adapter and its strength. An existing path has no scale,
+    /// and the text after a drive's colon is not a number.
+    pub fn name_and_scale(text: &str) -> (&str, Option<f64>) {
+        match text.rsplit_once(':') {
+            Some((path, scale)) if !path.is_empty() && !Path::new(text).exists() => {
+                match scale.parse() {
+                    Ok(scale) => (path, Some(scale)),
+                    Err(_) => (text, None),
+                }
+            }
+            _ => (text, None),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_number_after_a_colon_is_a_scale_and_a_drive_is_none() {
+        for (typed, path, scale) in [
+            ("a.safetensors", "a.safetensors", None),
+            ("a.safetensors:0.8", "a.safetensors", Some(0.8)),
+            ("dir/a:-1", "dir/a", Some(-1.0)),
+            (r"C:\loras\a.safetensors", r"C:\loras\a.safetensors", None),
+            (r"C:\loras\a.safetensors:.5", r"C:\loras\a.safetensors", Some(0.5)),
+            ("a:b", "a:b", None),
+            (":1", ":1", None),
+        ] {
+            assert_eq!(Adapter::name_and_scale(typed), (path, scale), "{typed}");
+        }
+    }
+
+    #[test]
+    fn a_file_with_a_colon_in_its_name_is_that_file() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("a:1");
+        // Some systems do not allow such a name.
+        if std::fs::write(&path, b"").is_ok() && path.exists() {
+            let typed = path.to_str().expect("UTF-8");
+            assert_eq!(Adapter::name_and_scale(typed), (typed, None));
+        }
+    }
 
     #[test]
     fn a_name_is_the_first_that_tells_something() {

@@ -68,6 +68,14 @@ impl Hub {
         self.of_others(release).map_or(State::Absent, State::Whole)
     }
 
+    /// Returns the place of `release` in the cache, even if files of it are missing.
+    pub fn installed(&self, release: &Release) -> Option<Installed> {
+        match self.state(release) {
+            State::Whole(installed) | State::Broken(installed, _) => Some(installed),
+            State::Absent => None,
+        }
+    }
+
     /// Compares every file of `release` with its published checksum. `read` receives numbers of
     /// bytes.
     ///
@@ -79,9 +87,7 @@ impl Hub {
         read: &mut dyn FnMut(u64) -> io::Result<()>,
     ) -> Result<Vec<Verified>, HubError> {
         let pins = Pins::read(self)?;
-        let (State::Whole(installed) | State::Broken(installed, _)) = self.state(release) else {
-            return Ok(vec![]);
-        };
+        let Some(installed) = self.installed(release) else { return Ok(vec![]) };
         let pin = pins.of(release).filter(|_| installed.pinned);
         let files = match pin {
             Some(pin) => of_pin(pin, &installed.path),

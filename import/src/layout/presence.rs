@@ -5,8 +5,12 @@ use std::{io, path::Path};
 use super::Layout;
 use crate::{
     Error, Release,
-    families::{self, acestep::MODELS, magpie},
-    hub::State,
+    families::{
+        self,
+        acestep::{COMPANIONS, MODELS},
+        magpie,
+    },
+    hub::{HubError, Published, State, Verified},
 };
 
 /// Presence of a released model.
@@ -82,6 +86,45 @@ impl Layout {
         };
         let missing = model.with_needs().filter(|own| !is_here(own));
         missing.map(|own| (f64::from(own.gigabytes) * 1e9) as u64).sum()
+    }
+
+    /// Returns the companions of models of songs that nothing needs after the models `leaving` are
+    /// deleted: the last model of songs takes them with it.
+    pub fn unneeded(&self, leaving: &[&Release]) -> Vec<&'static Release> {
+        let leaves = |model: &Release| leaving.contains(&model);
+        let stays = |model: &Release| !leaves(model) && self.presence(model) != Presence::Absent;
+        let is_last = leaving.iter().any(|model| MODELS.contains(model))
+            && !MODELS.iter().any(stays)
+            && !self.has_nameless();
+        COMPANIONS.iter().filter(|model| is_last && !leaves(model)).collect()
+    }
+
+    /// Compares every file of `model` with its checksum: with those of `published` in a directory that
+    /// the user installed, else with those of the cache. `read` receives numbers of bytes.
+    ///
+    /// # Errors
+    /// [`HubError::Disk`] if a file cannot be read; [`HubError::BadPins`].
+    pub fn verify(
+        &self,
+        model: &Release,
+        published: impl FnOnce() -> Published,
+        read: &mut dyn FnMut(u64) -> io::Result<()>,
+    ) -> Result<Vec<Verified>, HubError> {
+        let place = self.place(model);
+        let own = self.own(model).filter(|own| Some(own) == place.as_ref());
+        if let Some(directory) = own {
+            return published().verify(&directory, read);
+        }
+        let in_cache = self.hub().and_then(|hub| hub.find(model)).map(|found| found.path);
+        match (place, self.hub()) {
+            // A file of another program: it has no published checksum.
+            (Some(path), _) if in_cache.as_ref() != Some(&path) => {
+                let size = path.metadata().map_or(0, |file| file.len());
+                Ok(vec![Verified { path, size, checksum: None, is_whole: true }])
+            }
+            (_, Some(hub)) => hub.verify(model, read),
+            (_, None) => Ok(vec![]),
+        }
     }
 
     /// True if a models directory has models without a short name, which may need the companions.

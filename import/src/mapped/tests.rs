@@ -92,9 +92,11 @@ fn a_file_that_is_renamed_over_it_changes_nothing() {
     let (folder, path, mapped) = written();
     let beside = folder.path().join("new");
     fs::write(&beside, b"another").expect("written");
+    assert!(mapped.is_at(&path));
     if fs::rename(&beside, &path).is_ok() {
         assert_eq!(&*mapped, whole());
         mapped.check(&path).expect("this one is as it was");
+        assert!(!mapped.is_at(&path));
     }
 }
 
