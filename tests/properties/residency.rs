@@ -81,7 +81,7 @@ fn many_songs_read_each_network_once_and_are_what_they_are_alone() {
     let mut songs = Vec::new();
     generate_all(&wanted, &last, prepared, |i, made| {
         assert_eq!(i, songs.len());
-        songs.push(made?.songs);
+        songs.push(made?.all_songs()?);
         Ok::<_, Error>(())
     })
     .expect("songs");
@@ -113,7 +113,7 @@ fn a_song_that_fails_stops_no_other() {
     let prepared = prepare_all(&wanted, &networks);
     let mut made = Vec::new();
     generate_all(&wanted, &networks, prepared, |_, rendered| {
-        made.push(rendered.map(|it| it.songs).map_err(|error| error.to_string()));
+        made.push(rendered.and_then(|it| it.all_songs()).map_err(|error| error.to_string()));
         Ok::<_, Error>(())
     })
     .expect("nothing ends the run");

@@ -70,7 +70,7 @@ fn completed(resolved: &Resolved, mut composed: Vec<Result<Composed, Error>>) ->
 }
 
 fn audio(made: Result<Rendered, Error>, into: &mut Vec<Audio>) -> Result<(), Error> {
-    into.extend(made?.songs.into_iter().map(|song| song.audio));
+    into.extend(made?.all_songs()?.into_iter().map(|song| song.audio));
     Ok(())
 }
 
@@ -129,7 +129,7 @@ struct Heard {
 }
 
 impl Sink for Heard {
-    fn samples(&mut self, samples: &[f32]) -> Result<(), Error> {
+    fn samples(&mut self, _index: usize, samples: &[f32]) -> Result<(), Error> {
         self.samples.extend(samples);
         Ok(())
     }
@@ -153,7 +153,7 @@ fn speech_on_kept_networks_is_that_of_an_engine() {
     let requests = [request];
     let positions = speech::positions(&requests[0], &Voice::Model, &model).expect("it is short");
     let options = Options { batch_size: 1, ..Options::default() };
-    speech::check_memory(&model, ENGINE, options, positions).expect("it is small");
+    speech::check_memory(&model, ENGINE, options, positions, None).expect("it is small");
     let speech = Speech { requests: &requests, voice: &Voice::Model, options, lines: false };
     let mut once = Heard::default();
     speech::speak(speech, &model, ENGINE, &Unobserved, &mut once).expect("speech");
@@ -164,4 +164,9 @@ fn speech_on_kept_networks_is_that_of_an_engine() {
         assert_eq!(kept, once);
     }
     assert_eq!(once.sounds[0].channels[0], once.samples);
+    // A caller that takes the samples needs no second copy.
+    let (mut alone, options) = (Heard::default(), Options { keeps_samples: false, ..options });
+    let speech = Speech { options, ..speech };
+    speech::speak_with(speech, &model, &networks, &Unobserved, &mut alone).expect("speech");
+    assert_eq!((&alone.samples, alone.sounds[0].samples()), (&once.samples, 0));
 }

@@ -13,6 +13,7 @@ mod opus;
 pub mod read;
 pub mod resample;
 pub mod splice;
+pub mod stream;
 pub mod tags;
 mod wav;
 pub mod write;

@@ -14,7 +14,7 @@ use burn::tensor::DType;
 
 pub use family::{Family, FamilyError};
 pub use fault::Fault;
-pub use numbers::{counted, short, size};
+pub use numbers::{counted, seconds, short, size};
 pub use problem::Problem;
 pub use scores::ScoreError;
 pub use types::dtype_name;

@@ -34,40 +34,92 @@ pub fn write_whole(
     existing: Existing,
     fill: impl FnOnce(&mut BufWriter<&mut File>) -> io::Result<()>,
 ) -> Result<(), Error> {
-    check_target(path, existing)?;
-    let target = followed(path)?;
-    let file_error = |action, source| Error::File { action, path: path.to_owned(), source };
-
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(".acestep-").suffix(".part");
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        builder.permissions(std::fs::Permissions::from_mode(0o666));
-    }
-    let mut part = builder
-        .tempfile_in(folder_of(&target))
-        .map_err(|e| file_error(Action::Create, nameless(&e)))?;
-    let mut writer = BufWriter::new(part.as_file_mut());
-    fill(&mut writer).and_then(|()| writer.flush()).map_err(|e| file_error(Action::Write, e))?;
+    let mut part = Part::begin(path, existing)?;
+    let mut writer = BufWriter::new(part.file.as_file_mut());
+    let filled = fill(&mut writer).and_then(|()| writer.flush());
     drop(writer);
-    // Without this, a full disk may be noticed only after the rename.
-    part.as_file().sync_all().map_err(|e| file_error(Action::Write, e))?;
+    filled.map_err(|error| part.failed(error))?;
+    part.finish()
+}
 
-    let renamed = match existing {
-        Existing::Replace => part.persist(&target),
-        Existing::Keep => part.persist_noclobber(&target),
-    };
-    let Err(PersistError { error, file }) = renamed else { return Ok(()) };
-    let cause = match error.kind() {
-        io::ErrorKind::AlreadyExists => Error::AlreadyExists { path: path.to_owned() },
-        _ => file_error(Action::Write, error),
-    };
-    // The file may be minutes of work, so it is kept under another name.
-    Err(match keep(file, &target) {
-        Some(kept) => Error::Elsewhere { kept, cause: Box::new(cause) },
-        None => cause,
-    })
+/// A file that is written piece by piece, as by [`write_whole`]. Without [`Self::finish`] it leaves nothing
+/// behind.
+#[derive(Debug)]
+pub struct Part {
+    file: NamedTempFile,
+    path: PathBuf,
+    target: PathBuf,
+    existing: Existing,
+}
+
+impl Part {
+    /// Begins the file `path`.
+    ///
+    /// # Errors
+    /// The errors of [`check_target`].
+    pub fn begin(path: &Path, existing: Existing) -> Result<Self, Error> {
+        check_target(path, existing)?;
+        let target = followed(path)?.into_owned();
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(".acestep-").suffix(".part");
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            builder.permissions(std::fs::Permissions::from_mode(0o666));
+        }
+        let path = path.to_owned();
+        match builder.tempfile_in(folder_of(&target)) {
+            Ok(file) => Ok(Self { file, path, target, existing }),
+            Err(error) => {
+                let source = nameless(&error);
+                Err(Error::File { action: Action::Create, path, source })
+            }
+        }
+    }
+
+    /// The place of the unfinished file.
+    pub fn place(&self) -> &Path {
+        self.file.path()
+    }
+
+    /// Opens the file a second time.
+    pub(crate) fn open(&self) -> io::Result<File> {
+        self.file.as_file().try_clone()
+    }
+
+    /// Creates an empty file on the same disk that has no name.
+    pub(crate) fn spare(&self) -> io::Result<File> {
+        tempfile::tempfile_in(folder_of(&self.target))
+    }
+
+    /// Returns the error of a write that failed.
+    pub(crate) fn failed(&self, source: io::Error) -> Error {
+        Error::File { action: Action::Write, path: self.path.clone(), source }
+    }
+
+    /// Completes the file.
+    ///
+    /// # Errors
+    /// The errors of [`write_whole`].
+    pub fn finish(self) -> Result<(), Error> {
+        // Without this, a full disk may be noticed only after the rename.
+        self.file.as_file().sync_all().map_err(|error| self.failed(error))?;
+        let Self { file, path, target, existing } = self;
+        let renamed = match existing {
+            Existing::Replace => file.persist(&target),
+            Existing::Keep => file.persist_noclobber(&target),
+        };
+        let Err(PersistError { error: source, file }) = renamed else { return Ok(()) };
+        let cause = match source.kind() {
+            io::ErrorKind::AlreadyExists => Error::AlreadyExists { path },
+            _ => Error::File { action: Action::Write, path, source },
+        };
+        // The file may be minutes of work, so it is kept under another name.
+        Err(match keep(file, &target) {
+            Some(kept) => Error::Elsewhere { kept, cause: Box::new(cause) },
+            None => cause,
+        })
+    }
 }
 
 /// Keeps a finished file that could not be renamed: beside the target as `song-2.wav`, or else in

@@ -13,6 +13,7 @@
 //! | `voices` | the folder of kept voices |
 //! | `kept_file` | files of kept states |
 //! | `guard` | silence and loops |
+//! | `recording` | the memory that the encoder of recordings needs |
 
 pub mod dia2;
 mod error;
@@ -21,6 +22,7 @@ mod kept_file;
 pub mod magpie;
 mod pcm;
 pub mod qwen3_tts;
+mod recording;
 mod segments;
 mod spoken;
 mod timestamps;

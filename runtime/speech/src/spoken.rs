@@ -22,7 +22,7 @@ impl Default for Chunks {
     }
 }
 
-/// Settings that change when sound comes, and never the sound.
+/// Settings that change when sound comes and where it is, and never the sound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
     /// Frames per chunk of sound.
@@ -31,11 +31,14 @@ pub struct Options {
     pub batch_size: usize,
     /// Beginning of the work that the times count, if it is before the run: a voice may be read first.
     pub since: Option<Instant>,
+    /// False to leave the samples out of the result. A speech of hours, whose samples are taken while they
+    /// are made, then needs no memory for them.
+    pub keeps_samples: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { chunks: Chunks::default(), batch_size: 8, since: None }
+        Self { chunks: Chunks::default(), batch_size: 8, since: None, keeps_samples: true }
     }
 }
 
@@ -51,7 +54,7 @@ pub enum Made {
 /// The result of a run.
 #[derive(Debug, Clone)]
 pub struct Spoken {
-    /// The sound, mono.
+    /// The sound, mono; without samples unless [`Options::keeps_samples`].
     pub audio: Audio,
     /// The codes, one list per frame.
     pub frames: Vec<Vec<u32>>,

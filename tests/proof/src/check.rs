@@ -33,7 +33,7 @@ use crate::{
 pub const FILES: [&str; 2] = ["check.json", "check.md"];
 
 /// The things to check.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Options {
     /// Directory of goldens, or of several such directories; by default the built-in set.
     pub goldens: Option<PathBuf>,

@@ -54,11 +54,12 @@ pub fn prepare<B: Backend>(
     let channels = networks.configs().vae.decoder_input_channels;
     let stored = networks.silence_latent()?;
     let frames = networks.configs().dit.timbre_fix_frame;
-    let frame = networks.configs().vae.frames_per_second().recip();
+    let vae = &networks.configs().vae;
+    let (frame, rate) = (vae.frames_per_second().recip(), vae.sampling_rate);
     let mut latents = Vec::with_capacity(entries.len());
     // All songs with one network before the next, so that each network is loaded once.
     for entry in entries {
-        let (mut audio, mut notices) = read::song(&entry.audio, frame)?;
+        let (mut audio, mut notices) = read::song(&entry.audio, frame, rate)?;
         let (whole, most) = (audio.seconds(), (longest * f64::from(audio.sample_rate)) as usize);
         audio.crop(most);
         let seconds = audio.seconds();

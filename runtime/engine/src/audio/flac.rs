@@ -1,9 +1,25 @@
 //! FLAC files, through flacenc: lossless, with the same integers as a WAV of equal bit depth.
 
-use flacenc::{bitsink::ByteSink, component::BitRepr, error::Verify, source::MemSource};
+use std::{
+    fmt::Display,
+    fs::File,
+    io::{self, BufWriter, Cursor, Seek, SeekFrom, Write},
+};
+
+use flacenc::{
+    bitsink::ByteSink,
+    component::{BitRepr, Stream},
+    config::Encoder,
+    encode_fixed_size_frame,
+    error::{Verified, Verify},
+    source::{Context, Fill, FrameBuf},
+};
 
 use super::{Audio, wav::integer, write::check};
 use crate::Error;
+
+/// Bytes before the first block.
+const HEADER: u64 = 42;
 
 /// Encodes a FLAC file of `bits` bits per sample; [`super::wav`] describes the rounding.
 ///
@@ -17,29 +33,147 @@ pub(super) fn to_bytes(audio: &Audio, bits: u16) -> Result<Vec<u8>, Error> {
     let interleaved =
         |i: usize| audio.channels.iter().map(move |channel| integer(channel[i], bits));
     let samples: Vec<i32> = (0..audio.samples()).flat_map(interleaved).collect();
-    let source =
-        || MemSource::from_samples(&samples, channels, bits.into(), audio.sample_rate as usize);
-    let predicted = encoded(flacenc::config::Encoder::default(), source()).map_err(failed)?;
+    let encoded = |predicts: bool| -> io::Result<Vec<u8>> {
+        let form = (audio.sample_rate, channels, bits);
+        let mut blocks = Blocks::begin(Cursor::new(Vec::new()), form, predicts)?;
+        samples.chunks(blocks.size()).try_for_each(|block| blocks.write(block))?;
+        Ok(blocks.finish()?.into_inner())
+    };
+    let encoded = |predicts| encoded(predicts).map_err(|error| failed(error.to_string()));
+    let predicted = encoded(true)?;
     if predicted.len() <= samples.len() * usize::from(bits) / 8 {
         return Ok(predicted);
     }
     // The residual of loud 24-bit noise is too large for flacenc's Rice codes, whose parameter ends
     // at 14. Verbatim samples are then shorter.
-    let mut plain = flacenc::config::Encoder::default();
-    (plain.subframe_coding.use_fixed, plain.subframe_coding.use_lpc) = (false, false);
-    let plain = encoded(plain, source()).map_err(failed)?;
+    let plain = encoded(false)?;
     Ok(if plain.len() < predicted.len() { plain } else { predicted })
 }
 
-fn encoded(config: flacenc::config::Encoder, source: MemSource) -> Result<Vec<u8>, String> {
-    let config = config.into_verified().map_err(|(_, error)| error.to_string())?;
-    let block = config.block_size;
-    let mut stream = flacenc::encode_with_fixed_block_size(&config, source, block)
-        .map_err(|error| error.to_string())?;
-    // flacenc includes the last block, which may be shorter, in the block sizes. Readers then
-    // assume varying block sizes and fail.
-    stream.stream_info_mut().set_block_sizes(block, block).map_err(|error| error.to_string())?;
-    let mut sink = ByteSink::new();
-    stream.write(&mut sink).map_err(|error| error.to_string())?;
-    Ok(sink.into_inner())
+/// A file of one channel whose samples arrive in pieces. It is written twice: only the end tells if
+/// verbatim samples are shorter.
+pub(super) struct Pieces {
+    predicted: Blocks<BufWriter<File>>,
+    plain: Blocks<BufWriter<File>>,
+    /// Samples that fill no block yet.
+    waiting: Vec<i32>,
+    samples: u64,
+    bits: u16,
+}
+
+impl Pieces {
+    /// Begins a file of `bits` bits per sample in `out`. `spare` is an empty file for verbatim samples.
+    pub(super) fn begin(out: File, spare: File, sample_rate: u32, bits: u16) -> io::Result<Self> {
+        let form = (sample_rate, 1, bits);
+        let predicted = Blocks::begin(BufWriter::new(out), form, true)?;
+        let plain = Blocks::begin(BufWriter::new(spare), form, false)?;
+        Ok(Self { predicted, plain, waiting: Vec::new(), samples: 0, bits })
+    }
+
+    /// Writes the next samples.
+    pub(super) fn write(&mut self, samples: &[f32]) -> io::Result<()> {
+        self.samples += samples.len() as u64;
+        self.waiting.extend(samples.iter().map(|&sample| integer(sample, self.bits)));
+        let size = self.predicted.size();
+        let whole = self.waiting.len() / size * size;
+        self.blocks(whole)
+    }
+
+    fn blocks(&mut self, count: usize) -> io::Result<()> {
+        for block in self.waiting[..count].chunks(self.predicted.size()) {
+            self.predicted.write(block)?;
+            self.plain.write(block)?;
+        }
+        self.waiting.drain(..count);
+        Ok(())
+    }
+
+    /// Completes the file in `out`.
+    pub(super) fn finish(mut self) -> io::Result<()> {
+        self.blocks(self.waiting.len())?;
+        let Self { predicted, plain, samples, bits, .. } = self;
+        let is_long = predicted.bytes > samples * u64::from(bits) / 8;
+        let is_plain = is_long && plain.bytes < predicted.bytes;
+        let mut out = predicted.finish()?.into_inner()?;
+        if is_plain {
+            let mut plain = plain.finish()?.into_inner()?;
+            out.set_len(0)?;
+            out.rewind()?;
+            plain.rewind()?;
+            io::copy(&mut plain, &mut out)?;
+        }
+        Ok(())
+    }
+}
+
+/// A file that is written block by block.
+struct Blocks<W> {
+    out: W,
+    config: Verified<Encoder>,
+    /// The header.
+    stream: Stream,
+    block: FrameBuf,
+    context: Context,
+    /// Bytes so far.
+    bytes: u64,
+}
+
+impl<W: Write + Seek> Blocks<W> {
+    /// Begins a file of this rate, and these channels and bits. If it does not predict, samples are
+    /// verbatim.
+    fn begin(
+        mut out: W,
+        (sample_rate, channels, bits): (u32, usize, u16),
+        predicts: bool,
+    ) -> io::Result<Self> {
+        let mut config = Encoder::default();
+        if !predicts {
+            (config.subframe_coding.use_fixed, config.subframe_coding.use_lpc) = (false, false);
+        }
+        let config = config.into_verified().map_err(|(_, error)| other(error))?;
+        let stream = Stream::new(sample_rate as usize, channels, bits.into()).map_err(other)?;
+        let block = FrameBuf::with_size(channels, config.block_size).map_err(other)?;
+        out.seek(SeekFrom::Start(HEADER))?;
+        let context = Context::new(bits.into(), channels);
+        Ok(Self { out, config, stream, block, context, bytes: HEADER })
+    }
+
+    /// The integers of a block, of all channels.
+    fn size(&self) -> usize {
+        self.block.size() * self.block.channels()
+    }
+
+    /// Writes the next block, whose integers are interleaved; only the last one may be shorter.
+    fn write(&mut self, samples: &[i32]) -> io::Result<()> {
+        self.block.fill_interleaved(samples).map_err(other)?;
+        self.context.fill_interleaved(samples).map_err(other)?;
+        let number = self.context.current_frame_number().unwrap_or_default();
+        let info = self.stream.stream_info_mut();
+        let frame =
+            encode_fixed_size_frame(&self.config, &self.block, number, info).map_err(other)?;
+        info.update_frame_info(&frame);
+        let mut sink = ByteSink::new();
+        frame.write(&mut sink).map_err(other)?;
+        self.bytes += sink.as_slice().len() as u64;
+        self.out.write_all(sink.as_slice())
+    }
+
+    /// Writes the header, and returns the file.
+    fn finish(mut self) -> io::Result<W> {
+        let (block, info) = (self.config.block_size, self.stream.stream_info_mut());
+        // flacenc includes the last block, which may be shorter, in the block sizes. Readers then
+        // assume varying block sizes and fail.
+        info.set_block_sizes(block, block).map_err(other)?;
+        info.set_md5_digest(&self.context.md5_digest());
+        info.set_total_samples(self.context.total_samples());
+        let mut sink = ByteSink::new();
+        self.stream.write(&mut sink).map_err(other)?;
+        self.out.rewind()?;
+        self.out.write_all(sink.as_slice())?;
+        Ok(self.out)
+    }
+}
+
+fn other(error: impl Display) -> io::Error {
+    io::Error::other(error.to_string())
 }

@@ -5,7 +5,11 @@
 use ogg::writing::{PacketWriteEndInfo, PacketWriter};
 use opus_pure::{Application, MAX_PACKET_BYTES, OpusEncoder};
 
-use super::{Audio, write::check};
+use super::{
+    Audio,
+    resample::{to_mono, to_stereo},
+    write::check,
+};
 use crate::Error;
 
 /// The only sample rate that is encoded.
@@ -20,20 +24,23 @@ const PAGE: usize = 50;
 /// Serial number of the file's only stream.
 const SERIAL: u32 = 1;
 
-/// Encodes an Ogg Opus file of `bitrate` kilobits per second.
+/// Encodes an Ogg Opus file of `bitrate` kilobits per second, resampled to 48 kHz.
 ///
 /// # Errors
-/// [`Error::Encode`] for more than two channels and rates other than 48 kHz.
+/// [`Error::Encode`] for more than two channels.
 pub(super) fn to_bytes(audio: &Audio, bitrate: u32) -> Result<Vec<u8>, Error> {
     let failed = |why: String| Error::Encode { format: "Opus", why };
     check(audio).map_err(failed)?;
-    if audio.sample_rate != RATE {
-        return Err(failed(format!("its rate is {} Hz, not {RATE} Hz", audio.sample_rate)));
-    }
     let count = match audio.channels.len() {
         one_or_two @ 1..=2 => one_or_two,
         more => return Err(failed(format!("it has {more} channels"))),
     };
+    let resampled = match (audio.sample_rate, count) {
+        (RATE, _) => None,
+        (_, 1) => Some(Audio { channels: vec![to_mono(audio, RATE)?], sample_rate: RATE }),
+        _ => Some(to_stereo(audio, RATE)?),
+    };
+    let audio = resampled.as_ref().unwrap_or(audio);
     let opus = |error: opus_pure::Error| failed(error.to_string());
     let mut encoder = OpusEncoder::new(RATE as i32, count, Application::Audio).map_err(opus)?;
     encoder.bitrate_bps = i32::try_from(bitrate * 1000).unwrap_or(i32::MAX);

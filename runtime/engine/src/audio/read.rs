@@ -21,7 +21,8 @@
 //! | longer than [`MOST_SECONDS`] | notice; the rest is not read |
 //! | more samples than [`MOST_SAMPLES`] until there | error |
 //! | more than two channels of a song | notice; the first two are read, as upstream does |
-//! | more than two channels of a recording of speech | notice; all are read |
+//! | two or more channels of a recording of speech | notice; all are read |
+//! | one channel of a song; another rate than the network's | notice: it is doubled; resampled |
 //! | samples of a song above full scale | notice: they are clipped, as upstream does |
 //! | samples of a recording above full scale | notice: they stay |
 //! | HE-AAC, ADPCM and other codecs | error that names them |

@@ -4,7 +4,7 @@
 //! `2^(bits - 1)`, so the error is at most half a step, except at +1.0, which is one step above the
 //! range. (libsndfile, which upstream uses, truncates instead; rounding halves that error.)
 
-use std::io::Cursor;
+use std::io::{self, Cursor, Seek, Write};
 
 use hound::{SampleFormat, WavSpec, WavWriter};
 
@@ -41,53 +41,76 @@ impl WavFormat {
 pub(super) fn to_bytes(audio: &Audio, format: WavFormat) -> Result<Vec<u8>, Error> {
     let failed = |why: String| Error::Encode { format: "WAV file", why };
     check(audio).map_err(failed)?;
-    let channels = channels_that_fit(audio, format).map_err(failed)?;
-    let sample_format = match format {
-        WavFormat::Int16 | WavFormat::Int24 => SampleFormat::Int,
-        WavFormat::Float32 => SampleFormat::Float,
-    };
-    let spec = WavSpec {
-        channels,
-        sample_rate: audio.sample_rate,
-        bits_per_sample: format.bits(),
-        sample_format,
-    };
     let mut bytes = Cursor::new(Vec::new());
-    written(&mut bytes, spec, audio).map_err(|error| failed(error.to_string()))?;
+    Pieces::begin(&mut bytes, audio.channels.len(), audio.sample_rate, format)
+        .and_then(|mut pieces| pieces.write(&audio.channels).and_then(|()| pieces.finish()))
+        .map_err(|error| failed(error.to_string()))?;
     Ok(bytes.into_inner())
 }
 
-fn written(out: &mut Cursor<Vec<u8>>, spec: WavSpec, audio: &Audio) -> Result<(), hound::Error> {
-    let mut writer = WavWriter::new(out, spec)?;
-    for i in 0..audio.samples() {
-        for channel in &audio.channels {
-            match spec.sample_format {
-                SampleFormat::Int => {
-                    writer.write_sample(integer(channel[i], spec.bits_per_sample))?;
-                }
-                SampleFormat::Float => writer.write_sample(channel[i])?,
+/// A file whose samples arrive in pieces.
+pub(super) struct Pieces<W: Write + Seek>(WavWriter<W>);
+
+impl<W: Write + Seek> Pieces<W> {
+    /// Begins a file.
+    pub(super) fn begin(
+        out: W,
+        channels: usize,
+        sample_rate: u32,
+        format: WavFormat,
+    ) -> io::Result<Self> {
+        let channels = u16::try_from(channels)
+            .map_err(|_| io::Error::other(format!("it has {channels} channels")))?;
+        let sample_format = match format {
+            WavFormat::Int16 | WavFormat::Int24 => SampleFormat::Int,
+            WavFormat::Float32 => SampleFormat::Float,
+        };
+        let bits_per_sample = format.bits();
+        let spec = WavSpec { channels, sample_rate, bits_per_sample, sample_format };
+        WavWriter::new(out, spec).map(Self).map_err(io_error)
+    }
+
+    /// Writes the next samples of each channel, as long as the file has room for them.
+    pub(super) fn write(&mut self, channels: &[impl AsRef<[f32]>]) -> io::Result<()> {
+        let WavSpec { bits_per_sample, sample_format, .. } = self.0.spec();
+        let samples = channels.first().map_or(0, |channel| channel.as_ref().len());
+        // Sizes are 32 bits wide; no header is larger than 100 bytes.
+        let count = u64::from(self.0.len()) + (samples * channels.len()) as u64;
+        let bytes = count * u64::from(bits_per_sample / 8);
+        if bytes > u64::from(u32::MAX) - 100 {
+            let why = format!("{bytes} bytes are more than a WAV file can have (4 GiB)");
+            return Err(io::Error::other(why));
+        }
+        for i in 0..samples {
+            for channel in channels {
+                let sample = channel.as_ref()[i];
+                let written = match sample_format {
+                    SampleFormat::Int => self.0.write_sample(integer(sample, bits_per_sample)),
+                    SampleFormat::Float => self.0.write_sample(sample),
+                };
+                written.map_err(io_error)?;
             }
         }
+        Ok(())
     }
-    writer.finalize()
+
+    /// Completes the header.
+    pub(super) fn finish(self) -> io::Result<()> {
+        self.0.finalize().map_err(io_error)
+    }
+}
+
+fn io_error(error: hound::Error) -> io::Error {
+    match error {
+        hound::Error::IoError(error) => error,
+        other => io::Error::other(other.to_string()),
+    }
 }
 
 pub(super) fn integer(x: f32, bits: u16) -> i32 {
     // In f64, because the product and its rounding need more than f32's 24 bits.
     let full = f64::from(1u32 << (bits - 1));
     (f64::from(x) * full).round().clamp(-full, full - 1.0) as i32
-}
-
-/// Returns the number of channels, if a WAV file can hold them and their bytes.
-fn channels_that_fit(audio: &Audio, format: WavFormat) -> Result<u16, String> {
-    let channels = u16::try_from(audio.channels.len())
-        .map_err(|_| format!("it has {} channels", audio.channels.len()))?;
-    // Sizes are 32 bits wide; no header is larger than 100 bytes.
-    let bytes = audio.samples() as u64 * u64::from(channels) * u64::from(format.bits() / 8);
-    if bytes > u64::from(u32::MAX) - 100 {
-        return Err(format!("{bytes} bytes are more than a WAV file can have (4 GiB)"));
-    }
-    Ok(channels)
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! Numbers in messages.
 
+use std::time::Duration;
+
 /// Formats a size as `4.80 GB`, with decimal units and three digits.
 pub fn size(bytes: u64) -> String {
     if bytes < 1_000 { format!("{bytes} B") } else { short(bytes) + "B" }
@@ -15,6 +17,12 @@ pub fn short(n: u64) -> String {
     let value = n as f64 / unit;
     let digits = if value < 9.995 { 2 } else { usize::from(value < 99.95) };
     format!("{value:.digits$} {name}")
+}
+
+/// Formats a measured time with at most two decimals: `0.42 s`, `11.3 s`.
+pub fn seconds(duration: Duration) -> String {
+    let seconds = duration.as_secs_f64();
+    if seconds < 9.995 { format!("{seconds:.2} s") } else { format!("{seconds:.1} s") }
 }
 
 /// Returns a count such as `1 step` or `2 steps`.

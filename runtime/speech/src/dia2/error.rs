@@ -13,8 +13,10 @@ pub enum Dia2Error {
         tag: String,
     },
     /// Words with times that cannot be used.
-    #[error("the words of a recording cannot be used: {why}")]
+    #[error("the words in `{field}` cannot be used: {why}")]
     Words {
+        /// The field of the words.
+        field: &'static str,
         /// The problem.
         why: String,
     },

@@ -7,6 +7,7 @@ use acestep_model::speech::{dia2, mimi};
 use burn::tensor::DType;
 
 use super::stage;
+use crate::recording;
 
 /// The most frames that the codec decodes at once: recordings are long.
 pub(super) const MOST_DECODED: usize = 256;
@@ -49,4 +50,10 @@ pub fn codec_decoder(config: &mimi::Config, parameters: u64) -> MemoryNeed {
         cache: 0,
         largest: widest,
     }
+}
+
+/// Computes the needs of the codec's encoder, which is in f32, for a recording of `seconds`.
+pub fn codec_encoder(config: &mimi::Config, parameters: u64, seconds: f64) -> MemoryNeed {
+    let (stage, widths) = (stage::CODEC_ENCODER, Widths::all(DType::F32));
+    recording::codec_encoder(stage, config, parameters, seconds, widths)
 }

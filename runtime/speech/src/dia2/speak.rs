@@ -74,6 +74,7 @@ pub struct Speaking<'a, 'n, B: Backend> {
     chunk: Vec<Vec<u32>>,
     frames: Vec<Vec<u32>>,
     samples: Vec<f32>,
+    keeps_samples: bool,
     made: VecDeque<Made>,
     start: Instant,
     times: Times,
@@ -172,6 +173,7 @@ impl<'a, 'n, B: Backend> Speaking<'a, 'n, B> {
             chunk: Vec::new(),
             frames: Vec::new(),
             samples: Vec::new(),
+            keeps_samples: true,
             made: VecDeque::new(),
             start,
             times: Times { prompt: start.elapsed(), ..Times::default() },
@@ -187,6 +189,12 @@ impl<'a, 'n, B: Backend> Speaking<'a, 'n, B> {
     pub fn since(mut self, since: Instant) -> Self {
         self.start = since;
         self.times.prompt = since.elapsed();
+        self
+    }
+
+    /// Leaves the samples out of the result, see [`crate::Options::keeps_samples`].
+    pub fn without_samples(mut self) -> Self {
+        self.keeps_samples = false;
         self
     }
 
@@ -283,12 +291,15 @@ impl<'a, 'n, B: Backend> Speaking<'a, 'n, B> {
             self.chunk.truncate(frames);
             sound.truncate(frames * per_frame);
         }
+        let is_first = self.frames.is_empty();
         self.frames.append(&mut self.chunk);
         if !sound.is_empty() {
-            if self.samples.is_empty() {
+            if is_first {
                 self.times.first_sound = self.start.elapsed();
             }
-            self.samples.extend_from_slice(&sound);
+            if self.keeps_samples {
+                self.samples.extend_from_slice(&sound);
+            }
             self.made.push_back(Made::Samples(sound));
         }
         Ok(fault.map(|(_, fault)| fault))

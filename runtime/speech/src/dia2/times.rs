@@ -46,6 +46,6 @@ mod tests {
         let words = times(&spoken(), 3, 70, 12.5);
         let json = TimesFormat::Json.text(&words);
         assert!(json.starts_with("[\n  {\n    \"text\": \"old\",\n    \"start\": 0.0,"), "{json}");
-        assert_eq!(words_of_json(&json).expect("words"), words);
+        assert_eq!(words_of_json(&json, "words_1").expect("words"), words);
     }
 }

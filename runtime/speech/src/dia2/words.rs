@@ -16,7 +16,7 @@ use crate::spoken::Word;
 /// Latest second of a word; a later one is a mistake of units.
 const MOST_SECONDS: f64 = 600.0;
 
-/// Reads words with times from JSON:
+/// Reads words with times from JSON, which is the value of `field`:
 ///
 /// | form | from |
 /// |---|---|
@@ -28,8 +28,8 @@ const MOST_SECONDS: f64 = 600.0;
 ///
 /// # Errors
 /// [`Dia2Error::Words`] if it is another JSON, or a word has no times or times out of order.
-pub fn words_of_json(json: &str) -> Result<Vec<Word>, Dia2Error> {
-    let bad = |why: String| Dia2Error::Words { why };
+pub fn words_of_json(json: &str, field: &'static str) -> Result<Vec<Word>, Dia2Error> {
+    let bad = |why: String| Dia2Error::Words { field, why };
     let value: Value =
         serde_json::from_str(json).map_err(|error| bad(format!("it is not JSON: {error}")))?;
     let found = found(&value).ok_or_else(|| bad("it has no list of words".to_owned()))?;
@@ -44,8 +44,7 @@ pub fn words_of_json(json: &str) -> Result<Vec<Word>, Dia2Error> {
             continue;
         }
         let number = words.len() + 1;
-        let bad =
-            |why: &str| Err(Dia2Error::Words { why: format!("word {number}, `{text}`, {why}") });
+        let bad = |why: &str| Err(bad(format!("word {number}, `{text}`, {why}")));
         let Some([start, end]) = times else { return bad("has no `start` and `end`") };
         if !(0.0..=MOST_SECONDS).contains(&start) || !(start..=MOST_SECONDS).contains(&end) {
             return bad(&format!("has impossible times: {start} s to {end} s"));
@@ -183,7 +182,7 @@ mod tests {
             r#"{"transcription": [{"text": " Hello", "offsets": {"from": 80, "to": 360}},
                 {"text": " there.", "offsets": {"from": 400, "to": 620}}]}"#,
         ] {
-            assert_eq!(words_of_json(json).expect("words"), expected, "{json}");
+            assert_eq!(words_of_json(json, "words_1").expect("words"), expected, "{json}");
         }
     }
 
@@ -205,7 +204,8 @@ mod tests {
                 "word 2, `b`, begins before the word before it",
             ),
         ] {
-            let error = words_of_json(json).expect_err(json).to_string();
+            let error = words_of_json(json, "words_2").expect_err(json).to_string();
+            assert!(error.starts_with("the words in `words_2` cannot be used: "), "{error}");
             assert!(error.contains(reason), "{json}: {error}");
         }
     }

@@ -175,12 +175,15 @@ impl<'a, 'n, B: Backend> Speaking<'a, 'n, B> {
             sound.truncate(sound.len() / self.chunk.len() * frames);
             self.chunk.truncate(frames);
         }
+        let is_first = self.frames.is_empty();
         self.frames.append(&mut self.chunk);
         if !sound.is_empty() {
-            if self.samples.is_empty() {
+            if is_first {
                 self.times.first_sound = self.start.elapsed();
             }
-            self.samples.extend_from_slice(&sound);
+            if self.options.keeps_samples {
+                self.samples.extend_from_slice(&sound);
+            }
             self.made.push_back(Made::Samples(sound));
         }
         if let Some((_, fault)) = fault {

@@ -2,10 +2,15 @@
 //!
 //! Weights and caches are exact. Work memory is an estimate.
 
-use acestep_engine::device::memory::{LayerSizes, Lifetime, MemoryNeed, Widths, product};
-use acestep_model::speech::qwen3_tts::{Config, codec::DecoderConfig};
+use acestep_engine::device::memory::{LayerSizes, Lifetime, MemoryNeed, Widths, bytes_of, product};
+use acestep_model::speech::{
+    mimi,
+    qwen3_tts::{Config, SpeakerEncoderConfig, codec::DecoderConfig},
+};
+use burn::tensor::DType;
 
-use super::stage;
+use super::{mel, stage};
+use crate::recording;
 
 /// Rows of a prompt that count as work memory.
 const PROMPT: usize = 512;
@@ -62,12 +67,42 @@ pub fn codec_decoder(
     }
 }
 
+/// Computes the needs of the speaker encoder for a recording of `seconds`.
+pub fn speaker_encoder(
+    config: &SpeakerEncoderConfig,
+    parameters: u64,
+    seconds: f64,
+    widths: Widths,
+) -> MemoryNeed {
+    // The pooling is the widest: its input in both types, even weights, and three inputs joined.
+    let channels = config.enc_channels.last().copied().unwrap_or_default();
+    let samples = (seconds * f64::from(mel::SAMPLE_RATE)).ceil() as usize;
+    let one = product(&[mel::frames_of(samples), channels]);
+    MemoryNeed {
+        stage: stage::SPEAKER_ENCODER,
+        lifetime: Lifetime::Run,
+        weights: widths.weights_of_others(parameters),
+        work: one * (4 * widths.number + 2 * bytes_of(DType::F32)),
+        cache: 0,
+        largest: 3 * one * widths.number,
+    }
+}
+
+/// Computes the needs of the codec's encoder for a recording of `seconds`.
+pub fn codec_encoder(
+    config: &mimi::Config,
+    parameters: u64,
+    seconds: f64,
+    widths: Widths,
+) -> MemoryNeed {
+    recording::codec_encoder(stage::CODEC_ENCODER, config, parameters, seconds, widths)
+}
+
 #[cfg(test)]
 mod tests {
     use acestep_engine::device::memory::peak;
     use acestep_import::{Layout, Qwen3Tts, Qwen3TtsNetwork, TINY_SPEECH};
     use acestep_model::speech::qwen3_tts::Files as _;
-    use burn::tensor::DType;
 
     use super::*;
 
@@ -89,5 +124,26 @@ mod tests {
         let decoder = codec_decoder(config, decoder, 8, Widths::all(DType::F32));
         let together = peak(&[of(1, 100), decoder], true);
         assert!(together > of(1, 100).weights + decoder.weights);
+    }
+
+    /// 2 s are 48 000 samples, and 187 frames of a spectrogram: (48 000 + 768 - 768) / 256, without the rest.
+    #[test]
+    fn a_recording_needs_its_encoders_and_work_of_its_length() {
+        let base = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../../tests/goldens/checkpoints_qwen3_tts/Qwen3-TTS-12Hz-0.6B-Base"
+        );
+        let model = Qwen3Tts::open(base.as_ref()).expect("the goldens are here");
+        let widths = [DType::F32, DType::BF16].map(Widths::all);
+        let codec = &model.codec_config().encoder_config;
+        let need = codec_encoder(codec, 1000, 2.0, widths[0]);
+        assert_eq!((need.weights, need.largest), (4000, 48_000 * 4 * codec.num_filters as u64));
+        assert_eq!(need.work, 4 * need.largest);
+        let config = model.config().speaker_encoder_config.as_ref().expect("a base model");
+        let channels = config.enc_channels[4] as u64;
+        let [wide, narrow] = widths.map(|widths| speaker_encoder(config, 1000, 2.0, widths));
+        assert_eq!((wide.weights, wide.work), (4000, 187 * channels * 24));
+        assert_eq!((narrow.weights, narrow.work), (2000, 187 * channels * 16));
+        assert_eq!(narrow.largest, 187 * channels * 6);
     }
 }

@@ -31,7 +31,7 @@ pub fn speak<B: Backend>(
     observe: &dyn Observe,
     sink: &mut dyn FnMut(&[f32]) -> Result<(), Error>,
 ) -> Result<Spoken, Error> {
-    let options = Options { chunks, batch_size: 1, since: None };
+    let options = Options { chunks, batch_size: 1, ..Options::default() };
     for made in Speaking::begin(vec![plan.clone()], snapshot, networks, options, observe)? {
         match made? {
             (_, Made::Samples(samples)) => sink(&samples)?,
@@ -217,12 +217,15 @@ impl<'a, 'n, B: Backend> Speaking<'a, 'n, B> {
             sound.truncate(sound.len() / run.chunk.len() * frames);
             run.chunk.truncate(frames);
         }
+        let is_first = run.frames.is_empty();
         run.frames.append(&mut run.chunk);
         if !sound.is_empty() {
-            if run.samples.is_empty() {
+            if is_first {
                 run.times.first_sound = self.start.elapsed();
             }
-            run.samples.extend_from_slice(&sound);
+            if self.options.keeps_samples {
+                run.samples.extend_from_slice(&sound);
+            }
             self.made.push_back((run.id, Made::Samples(sound)));
         }
         Ok(fault.map(|(_, fault)| fault))

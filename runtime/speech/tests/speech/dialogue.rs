@@ -288,7 +288,8 @@ fn the_times_of_the_words_are_in_order_and_inside_the_sound() {
         before = word.end;
     }
     let json = TimesFormat::Json.text(&dialogue.spoken.words);
-    assert_eq!(words_of_json(&json).expect("words"), dialogue.spoken.words);
+    let words = words_of_json(&json, "words_1").expect("words");
+    assert_eq!(words, dialogue.spoken.words);
 }
 
 #[test]

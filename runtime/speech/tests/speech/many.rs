@@ -24,7 +24,7 @@ fn together(model: &Qwen3Tts, plans: Vec<Plan>, batch_size: usize) -> Vec<Spoken
     let mut done: Vec<Option<Spoken>> = vec![None; plans.len()];
     let networks = networks(model);
     let chunks = Chunks { first: 1, others: 3 };
-    let options = Options { batch_size, chunks, since: None };
+    let options = Options { batch_size, chunks, ..Options::default() };
     let runs = Speaking::begin(plans, None, &networks, options, &Unobserved).expect("networks");
     for made in runs {
         match made.expect("speech") {

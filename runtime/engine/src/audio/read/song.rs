@@ -24,41 +24,54 @@ const FLAT: usize = 3;
 /// The audible share of clipped samples: one in a thousand.
 const CLIPPED: f64 = 1e-3;
 
-/// Reads a song as [`read`](super::read()) does. It must last at least `least` seconds, the
-/// duration of a latent frame.
+/// Reads a song as [`read`](super::read()) does, for a network whose sound has `rate` samples a
+/// second. It must last at least `least` seconds, the duration of a latent frame.
 ///
 /// # Errors
 /// The errors of [`read`](super::read()); [`Error::Unheard`] with [`Problem::Silent`] or
 /// [`Problem::TooShort`].
-pub fn song(path: &Path, least: f64) -> Result<(Audio, Vec<Notice>), Error> {
+pub fn song(path: &Path, least: f64, rate: u32) -> Result<(Audio, Vec<Notice>), Error> {
     let (audio, mut notices, channels) = read_all(path, Use::Song)?;
     if peak(&audio) < SILENT {
         let problem = Problem::Silent { channels };
         return Err(Error::Unheard { path: path.to_owned(), problem });
     }
-    notices.extend(check(&audio, path, least)?);
+    notices.extend(check(&audio, path, least, rate)?);
+    if audio.channels.len() == 1 {
+        notices.push(Notice(format!("`{}` has 1 channel: it is doubled", path.display())));
+    }
     Ok((audio, notices))
 }
 
-/// Reads a recording of speech, which must last at least `least` seconds: all its channels, also beyond
-/// full scale. Silence is a notice, because models of speech have an answer to it.
+/// Reads a recording of speech for a network at `rate`. It must last at least `least` seconds: all its
+/// channels, also beyond full scale. Silence is a notice, because models of speech have an answer to it.
 ///
 /// # Errors
 /// The errors of [`read`](super::read()); [`Error::Unheard`] with [`Problem::TooShort`].
-pub fn recording(path: &Path, least: f64) -> Result<(Audio, Vec<Notice>), Error> {
+pub fn recording(path: &Path, least: f64, rate: u32) -> Result<(Audio, Vec<Notice>), Error> {
     let (audio, mut notices, _) = read_all(path, Use::Recording)?;
-    notices.extend(check(&audio, path, least)?);
+    // For more channels there is already a notice.
+    if audio.channels.len() == 2 {
+        let path = path.display();
+        notices.push(Notice(format!("`{path}` has 2 channels: their mean is read")));
+    }
+    notices.extend(check(&audio, path, least, rate)?);
     Ok((audio, notices))
 }
 
-/// Refuses sound of less than `least` seconds. Returns notices about its level.
-fn check(audio: &Audio, path: &Path, least: f64) -> Result<Vec<Notice>, Error> {
+/// Refuses sound of less than `least` seconds. Returns notices about its level, and about its rate
+/// unless that is `rate`.
+fn check(audio: &Audio, path: &Path, least: f64, rate: u32) -> Result<Vec<Notice>, Error> {
     let (seconds, peak) = (audio.seconds(), peak(audio));
     if seconds < least {
         let problem = Problem::TooShort { seconds, least };
         return Err(Error::Unheard { path: path.to_owned(), problem });
     }
     let (path, mut notices) = (path.display(), Vec::new());
+    let own = audio.sample_rate;
+    if own != rate {
+        notices.push(Notice(format!("`{path}` has {own} Hz: it is resampled to {rate} Hz")));
+    }
     if peak < SILENT {
         notices.push(Notice(format!("`{path}` is silent: check that it is the right file")));
     } else if peak < QUIET {
@@ -91,10 +104,16 @@ mod tests {
     use super::*;
     use crate::audio::wav::{WavFormat, to_bytes};
 
-    type Reader = fn(&Path, f64) -> Result<(Audio, Vec<Notice>), Error>;
+    type Reader = fn(&Path, f64, u32) -> Result<(Audio, Vec<Notice>), Error>;
 
+    /// Returns what is said of a song, without the last sentence about a single channel.
     fn decoded(channels: Vec<Vec<f32>>) -> Result<Vec<String>, Problem> {
-        read_with(song, channels).map(|(_, notices)| notices)
+        let (audio, mut said) = read_with(song, channels)?;
+        if audio.channels.len() == 1 {
+            let last = said.pop().expect("a notice");
+            assert!(last.ends_with("has 1 channel: it is doubled"), "{last}");
+        }
+        Ok(said)
     }
 
     fn read_with(reader: Reader, channels: Vec<Vec<f32>>) -> Result<(Audio, Vec<String>), Problem> {
@@ -103,7 +122,7 @@ mod tests {
         let audio = Audio { channels, sample_rate: 1_000 };
         let bytes = to_bytes(&audio, WavFormat::Float32).expect("a WAV");
         std::fs::write(&path, bytes).expect("written");
-        match reader(&path, 0.04) {
+        match reader(&path, 0.04, 1_000) {
             Ok((audio, notices)) => {
                 Ok((audio, notices.into_iter().map(|notice| notice.0).collect()))
             }
@@ -143,7 +162,7 @@ mod tests {
 
     #[test]
     fn a_silent_recording_of_speech_is_said_and_not_refused() {
-        let silent = vec![vec![0.0; 100]; 2];
+        let silent = vec![vec![0.0; 100]];
         let (audio, said) = read_with(recording, silent.clone()).expect("a sound");
         assert_eq!(audio.channels, silent);
         let text = "is silent: check that it is the right file";
@@ -159,6 +178,20 @@ mod tests {
         assert!(of_channels.ends_with("has 4 channels: their mean is read"), "{of_channels}");
         // Two of the four channels, 1.5 and 2.
         assert!(above.ends_with("has 200 samples above full scale"), "{above}");
+    }
+
+    #[test]
+    fn another_rate_and_a_mean_of_channels_are_said() {
+        let stereo = || vec![square(0.5, 100), square(0.25, 100)];
+        assert_eq!(decoded(stereo()), Ok(vec![]));
+        let at = read_with(|path, least, _| song(path, least, 48_000), stereo());
+        let said = at.expect("a sound").1;
+        let text = "has 1000 Hz: it is resampled to 48000 Hz";
+        assert!(said.len() == 1 && said[0].ends_with(text), "{said:?}");
+        let (audio, said) = read_with(recording, stereo()).expect("a sound");
+        assert_eq!(audio.channels, stereo());
+        let text = "has 2 channels: their mean is read";
+        assert!(said.len() == 1 && said[0].ends_with(text), "{said:?}");
     }
 
     #[test]

@@ -246,7 +246,7 @@ impl acestep_engine::BackendWork for Sing<'_> {
             let values = to_host(latents.clone());
             let mut songs = pipeline::decode_songs(plan, &networks, latents, &listener)?;
             let wall_s = start.elapsed().as_secs_f64();
-            Ok(Sung { latents: values, song: songs.remove(0), wall_s, told: listener.told.take() })
+            Ok(Sung { latents: values, song: songs.remove(0)?, wall_s, told: listener.told.take() })
         };
         (0..times).map(once).collect()
     }

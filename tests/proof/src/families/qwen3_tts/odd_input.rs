@@ -19,7 +19,7 @@ use acestep_import::Qwen3Tts;
 use acestep_model::{Backend, Place, speech::qwen3_tts::ModelType};
 use acestep_speech::{
     Chunks,
-    qwen3_tts::{Networks, Plan, Request, Voice, check_request, speak},
+    qwen3_tts::{Networks, Plan, Request, SAMPLE_RATE, Voice, check_request, speak},
 };
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
@@ -299,7 +299,7 @@ fn heard(reference: &Reference) -> Result<Result<Audio, Error>> {
             Encoding::resolve(EncodingOptions::default(), Format::Wav32, &mut Vec::new())?;
         write::save(&path, sound, &encoding, None, Existing::Keep)?;
     }
-    Ok(read::recording(&path, 0.0).map(|(sound, _)| sound))
+    Ok(read::recording(&path, 0.0, SAMPLE_RATE).map(|(sound, _)| sound))
 }
 
 #[cfg(test)]
@@ -317,7 +317,7 @@ mod tests {
             assert!(is_refusal(&error), "{error}");
         }
         let folder = tempfile::tempdir().expect("a folder");
-        let unreadable = read::recording(folder.path(), 0.0).expect_err("a folder");
+        let unreadable = read::recording(folder.path(), 0.0, SAMPLE_RATE).expect_err("a folder");
         for error in [not_finite("the speaker encoder"), Error::Cancelled, unreadable] {
             assert!(!is_refusal(&error), "{error}");
         }
