@@ -22,6 +22,7 @@ use crate::{
     networks::{Networks, VAE_DECODER},
     stage,
     tokenize::latents_with,
+    usable::usable,
     vae,
 };
 
@@ -88,11 +89,11 @@ pub fn decode<B: Backend>(
         song.channels.iter().try_for_each(|channel| require_finite("the VAE", channel))
     })?;
     // The batch size is 1.
-    Ok(songs.swap_remove(0))
+    songs.swap_remove(0)
 }
 
 /// Decodes latents `[B, T, C]`, and applies `finish` to each song. If `finish` finds values that
-/// are not finite, decoding is repeated in f32.
+/// are not finite, decoding is repeated in f32. At least one song is usable.
 ///
 /// `tiling` defaults to upstream's tiles, or smaller ones if memory is short. If a GPU runs out of
 /// memory anyway, the tiles are halved repeatedly.
@@ -102,7 +103,7 @@ pub(crate) fn sounds_of<B: Backend>(
     networks: &Networks<'_, B>,
     observe: &dyn Observe,
     finish: impl Fn(&mut Audio) -> Result<(), Error>,
-) -> Result<Vec<Audio>, Error> {
+) -> Result<Vec<Result<Audio, Error>>, Error> {
     let config = &networks.configs().vae;
     let hop = config.hop();
     let [batch, frames, _] = latents.dims();
@@ -119,8 +120,8 @@ pub(crate) fn sounds_of<B: Backend>(
             // A device may fail late: only values that were read back are sure to be computed.
             Ok(audio_from_sound(sound, config.sampling_rate))
         };
-        let mut songs = networks.in_tiles(frames, tiling, steps, work)?;
-        songs.iter_mut().try_for_each(&finish)?;
-        Ok(songs)
+        let songs = networks.in_tiles(frames, tiling, steps, work)?;
+        let finished = |mut song: Audio| finish(&mut song).map(|()| song);
+        usable(songs.into_iter().map(finished).collect(), networks.place(VAE_DECODER).dtype)
     })
 }

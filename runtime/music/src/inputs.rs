@@ -219,7 +219,7 @@ fn read_sounds(
 
 fn listen(path: &str, model: &ModelInfo, notices: &mut Vec<Notice>) -> Result<Audio, Error> {
     let frame = model.hop as f64 / f64::from(model.sample_rate);
-    let (audio, more) = read::song(Path::new(path), frame)?;
+    let (audio, more) = read::song(Path::new(path), frame, model.sample_rate)?;
     notices.extend(more);
     Ok(audio)
 }

@@ -80,6 +80,7 @@
 //! | `align`, `plot` | after the song: times of the lines, scores, a picture |
 //! | `codec` | sound to latents and back |
 //! | `pipeline` | all stages in sequence |
+//! | `usable` | a song of a batch that cannot be used |
 //! | `stage`, `networks` | stages and networks of a song |
 //! | `memory`, `needs` | the memory of a stage, and of a run |
 //! | `inputs` | noise, a condition and songs that are read in place of what is computed |
@@ -136,6 +137,7 @@ pub mod stage;
 pub mod text;
 #[doc(hidden)]
 pub mod tokenize;
+mod usable;
 #[doc(hidden)]
 pub mod vae;
 

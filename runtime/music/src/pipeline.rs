@@ -8,14 +8,14 @@ use acestep_engine::{
     audio::{
         Audio,
         fade::fade,
-        loudness::{Loudness, prevent_clipping, require_finite, require_sound},
+        loudness::{Loudness, prevent_clipping, require_sound},
         splice::splice,
     },
     host::{from_host, to_host},
     progress::{Event, Observe},
 };
 use acestep_model::Backend;
-use burn::tensor::Tensor;
+use burn::tensor::{DType, Tensor};
 
 use crate::{
     Plan,
@@ -29,6 +29,7 @@ use crate::{
     },
     networks::{DIT, Networks},
     stage,
+    usable::{finite, usable},
 };
 
 pub use many::{Wanted, generate_all};
@@ -47,8 +48,9 @@ pub struct Song {
 ///
 /// # Errors
 /// [`Error::Checkpoint`] if a network cannot be read; [`Error::NotFinite`] or [`Error::Silent`]
-/// with the stage whose result is unusable; [`Error::DeviceFailed`] if a GPU fails, perhaps for
-/// lack of memory; [`Error::Cancelled`].
+/// with the stage whose result is unusable, of one song too ([`render_and_align`] returns the
+/// others); [`Error::DeviceFailed`] if a GPU fails, perhaps for lack of memory;
+/// [`Error::Cancelled`].
 // ANCHOR: generate
 pub fn generate<B: Backend>(
     plan: &Plan,
@@ -70,25 +72,34 @@ pub fn render<B: Backend>(
     prepared: Prepared<B>,
     observe: &dyn Observe,
 ) -> Result<Vec<Song>, Error> {
-    let rendered = render_and_align(plan, Extras::default(), networks, prepared, observe)?;
-    Ok(rendered.songs)
+    render_and_align(plan, Extras::default(), networks, prepared, observe)?.all_songs()
 }
 
 /// Songs, and the results of their alignment.
 #[derive(Debug)]
 pub struct Rendered {
-    /// The songs.
-    pub songs: Vec<Song>,
+    /// Each song of the batch, or its error if it is silent or not finite. At least one is usable.
+    pub songs: Vec<Result<Song, Error>>,
     /// The latents of each song, `[1, T, C]`, without padding frames.
     pub latents: Vec<Array3>,
     /// The requested alignment of each song. If it fails, the songs are still returned.
     pub aligned: Result<Vec<Aligned>, Error>,
 }
 
+impl Rendered {
+    /// Returns the songs if all are usable.
+    ///
+    /// # Errors
+    /// The error of the first song that is not.
+    pub fn all_songs(self) -> Result<Vec<Song>, Error> {
+        self.songs.into_iter().collect()
+    }
+}
+
 /// [`render`], and the requested alignment of the songs.
 ///
 /// # Errors
-/// As [`generate`].
+/// As [`generate`], if no song is usable.
 pub fn render_and_align<B: Backend>(
     plan: &Plan,
     wants: Extras,
@@ -120,24 +131,25 @@ fn trim_to_host<B: Backend>(
     Ok(values.chunks(frames * channels).map(song).collect())
 }
 
-/// The last part of [`render`]: latents `[B, T, C]` to songs.
+/// The last part of [`render`]: latents `[B, T, C]` to songs, or their errors.
 ///
 /// # Errors
-/// As [`generate`].
+/// As [`render_and_align`].
 pub fn decode_songs<B: Backend>(
     plan: &Plan,
     networks: &Networks<'_, B>,
     latents: Tensor<B, 3>,
     observe: &dyn Observe,
-) -> Result<Vec<Song>, Error> {
+) -> Result<Vec<Result<Song, Error>>, Error> {
     let songs = decode(plan, networks, latents, observe)?; // B times [2, S]
     Ok(finish(plan, songs, observe))
 }
 
-/// The first part of [`render`]: from the inputs of sampling to latents, `[B, T, C]`.
+/// The first part of [`render`]: from the inputs of sampling to latents, `[B, T, C]`. Those of one
+/// song at least are finite.
 ///
 /// # Errors
-/// As [`generate`].
+/// As [`render_and_align`].
 pub fn denoise<B: Backend>(
     plan: &Plan,
     networks: &Networks<'_, B>,
@@ -181,30 +193,50 @@ pub fn denoise<B: Backend>(
             _ => flow::sample(&dit, &tracks, from.clone(), &sampling, step_noise, steps.observe)?,
         };
         let latents = adjusted(latents, plan.output.latent_rescale, plan.output.latent_shift);
-        require_finite("the diffusion transformer", &to_host(latents.clone()))?;
+        usable(finite(&latents), networks.place(DIT).dtype)?;
         Ok(latents)
     })
 }
 
-/// Decodes audible sound, one song per seed, cut to the requested length.
+/// Decodes audible sound, one song per seed, cut to the requested length. Latents that are not
+/// finite are not decoded.
 fn decode<B: Backend>(
     plan: &Plan,
     networks: &Networks<'_, B>,
     latents: Tensor<B, 3>,
     observe: &dyn Observe,
-) -> Result<Vec<Audio>, Error> {
-    sounds_of(latents, Some(plan.tiling), networks, observe, |song| {
+) -> Result<Vec<Result<Audio, Error>>, Error> {
+    let (checked, latents) = networks.attempt(stage::VAE, || {
+        let checked = usable(finite(&latents), DType::F32)?;
+        if checked.iter().all(Result::is_ok) {
+            return Ok((checked, latents));
+        }
+        let songs = checked.iter().enumerate().filter(|(_, checked)| checked.is_ok());
+        let songs = songs.map(|(index, _)| latents.clone().narrow(0, index, 1)).collect();
+        Ok((checked, Tensor::cat(songs, 0)))
+    })?;
+    let mut songs = sounds_of(latents, Some(plan.tiling), networks, observe, |song| {
         song.crop(plan.samples());
         require_sound("the VAE", song)
-    })
+    })?
+    .into_iter();
+    let of = |checked: Result<(), Error>| match checked {
+        Ok(()) => songs.next(),
+        Err(error) => Some(Err(error)),
+    };
+    Ok(checked.into_iter().filter_map(of).collect())
 }
 
 /// Inserts the generated part into its source if the source is kept, sets the loudness of songs,
 /// and applies fades.
-fn finish(plan: &Plan, songs: Vec<Audio>, observe: &dyn Observe) -> Vec<Song> {
+fn finish(
+    plan: &Plan,
+    songs: Vec<Result<Audio, Error>>,
+    observe: &dyn Observe,
+) -> Vec<Result<Song, Error>> {
     let seam = plan.seam();
     let several = songs.len() > 1;
-    let finished = |(&seed, mut audio): (&u64, Audio)| {
+    let finished = |seed: u64, mut audio: Audio| {
         // Notify only if no loudness target follows; a target would hide the change.
         let quieter =
             prevent_clipping(&mut audio).filter(|_| plan.output.loudness == Loudness::AsIs);
@@ -218,5 +250,6 @@ fn finish(plan: &Plan, songs: Vec<Audio>, observe: &dyn Observe) -> Vec<Song> {
         fade(&mut audio, plan.output.fades());
         Song { audio, seed }
     };
-    plan.noise.seeds.iter().zip(songs).map(finished).collect()
+    let pairs = plan.noise.seeds.iter().zip(songs);
+    pairs.map(|(&seed, audio)| audio.map(|audio| finished(seed, audio))).collect()
 }

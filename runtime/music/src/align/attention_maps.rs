@@ -144,6 +144,12 @@ pub fn songs<B: Backend>(
         let item = |x: &Tensor<B, 3>, index: usize| x.clone().narrow(0, index, 1);
         let mut songs = Vec::with_capacity(batch);
         for index in 0..batch {
+            if require_finite("the latents", &to_host(item(latents, index))).is_err() {
+                // Such a song is not returned, so nothing is looked for in it.
+                songs.push(Aligned::default());
+                done += pictures / batch;
+                continue;
+            }
             let attended = dit.attend_to(item(&track.condition, index));
             let context = item(&track.context, index);
             // A long song's maps take half a gigabyte, so only one set is kept at a time.

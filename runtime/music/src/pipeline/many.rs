@@ -31,7 +31,7 @@ impl std::fmt::Debug for Wanted<'_> {
 /// Finishes prepared songs: first all of them to latents, then each to sound.
 ///
 /// `made(i, ..)` receives the songs of plan `i`, or its error, as soon as they are finished. A plan
-/// that fails does not stop the others. `parts` should keep the [last](acestep_engine::Residency::Last)
+/// that fails does not stop the others; it fails if none of its songs is usable. `parts` should keep the [last](acestep_engine::Residency::Last)
 /// network, or all; otherwise each network is loaded for every plan.
 ///
 /// # Errors
