@@ -37,6 +37,21 @@ export class Refusal extends Error {
 export const at = (path) => new URL(path.replace(/^\//, ""), document.baseURI).href;
 
 /**
+ * An answer and its content. The connection may be lost before both.
+ * @template T
+ * @param {string} path @param {(answer: Response) => Promise<T>} content @param {RequestInit} [options]
+ * @returns {Promise<[Response, T]>}
+ */
+async function fetched(path, content, options) {
+  try {
+    const answer = await fetch(at(path), options);
+    return [answer, await content(answer)];
+  } catch {
+    throw new Refusal(0, { code: "unreachable", message: "The server does not answer." });
+  }
+}
+
+/**
  * @param {string} method @param {string} path @param {any} [body]
  * @returns {Promise<any>}
  */
@@ -48,22 +63,17 @@ export async function call(method, path, body) {
     options.body = JSON.stringify(body);
     options.headers = { "Content-Type": "application/json" };
   }
-  let answer;
-  try {
-    answer = await fetch(at(path), options);
-  } catch {
-    throw new Refusal(0, { code: "unreachable", message: "The server does not answer." });
-  }
-  const text = await answer.text();
+  const [answer, text] = await fetched(path, (one) => one.text(), options);
   let value;
   try {
     value = text ? JSON.parse(text) : null;
   } catch {
     value = null;
   }
-  if (!answer.ok) {
-    const reason = value?.error ?? { code: "failed", message: text || answer.statusText };
-    throw new Refusal(answer.status, reason);
+  // A proxy may answer in place of the server.
+  if (!answer.ok || (text && value === null)) {
+    const message = `The answer cannot be read (status ${answer.status}).`;
+    throw new Refusal(answer.status, value?.error ?? { code: "failed", message });
   }
   return value;
 }
@@ -83,9 +93,9 @@ export async function upload(blob, name) {
  * @param {Output} output
  */
 export async function asSource(output) {
-  const answer = await fetch(at(output.url));
+  const [answer, sound] = await fetched(output.url, (one) => one.blob());
   if (!answer.ok) {
     throw new Refusal(answer.status, { code: "gone", message: "The sound of this song is gone." });
   }
-  return upload(await answer.blob(), output.name);
+  return upload(sound, output.name);
 }

@@ -4,7 +4,7 @@
 import { at } from "./api.js";
 import { clock, nameOf, outputOf, tracksOf } from "./format.js";
 import { Icon } from "./icons.js";
-import state, { set } from "./state.js";
+import state, { set, toast } from "./state.js";
 import { html, useEffect, useState } from "./vendor/htm-preact.js";
 
 /** @typedef {import("./api.js").Job} Job */
@@ -22,11 +22,18 @@ export function load(job, track) {
   return true;
 }
 
+function begin() {
+  audio.play().catch((error) => {
+    // Other errors tell of a pause or of another song.
+    if (error.name === "NotSupportedError") toast("The sound cannot be played: it is gone, or of a format that this browser does not know.");
+  });
+}
+
 /** Plays a song, or pauses it if it sounds. @param {Job} job @param {number} track */
 export function toggle(job, track) {
   const isThis = state.playing?.id === job.id && state.playing.track === track;
   if (isThis && !audio.paused) return audio.pause();
-  if (load(job, track)) void audio.play().catch(() => {});
+  if (load(job, track)) begin();
 }
 
 /** Pauses or goes on. */
@@ -34,7 +41,7 @@ export function pauseOrPlay() {
   if (!state.playing) {
     const job = state.jobs.find((one) => tracksOf(one).length > 0);
     if (job) toggle(job, tracksOf(job)[0].track);
-  } else if (audio.paused) void audio.play().catch(() => {});
+  } else if (audio.paused) begin();
   else audio.pause();
 }
 

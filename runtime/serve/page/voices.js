@@ -13,9 +13,11 @@ import { html, useState } from "./vendor/htm-preact.js";
  */
 export function KeepVoice({ isReady, recordings, onWrong }) {
   const [name, setName] = useState("");
-  const canKeep = isReady && name !== "";
+  const [isBusy, setBusy] = useState(false);
+  const canKeep = isReady && name !== "" && !isBusy;
   const keep = async () => {
     if (!canKeep) return;
+    setBusy(true);
     try {
       await submit({ kind: "voice", title: `Voice ${name}`, request: { name, ...(await recordings()) } });
       onWrong(null);
@@ -25,6 +27,7 @@ export function KeepVoice({ isReady, recordings, onWrong }) {
       onWrong(error.reason);
       say(`Not accepted: ${error.reason.message}`);
     }
+    setBusy(false);
   };
   // Enter would send the form around it.
   const enter = (/** @type {KeyboardEvent} */ event) => {

@@ -14,11 +14,12 @@
 //! | `relay` | sound that another machine makes |
 //! | `submit` | the way of a request into the queue |
 //! | `connections` | connections, and the time for a request's header |
+//! | `keys` | the form of clients' keys, files of them |
 //! | `limits` | limits of the clients |
 //! | `quota` | room for files that clients send, and for jobs that wait |
 //! | `sent` | files of a request on its way |
 //! | `wav` | the header of a stream, the samples of a file |
-//! | `unread` | the rest of a body that nobody reads |
+//! | `unread`, `slow` | the rest of a body that nobody reads, the time of a body |
 //! | `error` | errors as JSON |
 
 mod connections;
@@ -33,6 +34,7 @@ mod hub;
 mod info;
 mod input;
 mod jobs;
+mod keys;
 mod late;
 mod limits;
 mod openai;
@@ -44,6 +46,7 @@ mod relay;
 mod results;
 mod security;
 mod sent;
+mod slow;
 mod stream;
 mod submit;
 mod unread;
@@ -73,6 +76,7 @@ use uuid::Uuid;
 
 pub use self::{
     error::ApiError,
+    keys::KeyError,
     limits::Limits,
     security::{Caller, Key, Security},
     submit::Submission,
@@ -255,7 +259,7 @@ pub fn router(server: Arc<Server>) -> Router {
         .layer(middleware::from_fn(to_the_end))
         .layer(middleware::from_fn_with_state(server.clone(), sent::layer))
         .layer(middleware::from_fn_with_state(server.clone(), security::layer))
-        .layer(middleware::from_fn(unread::layer))
+        .layer(middleware::from_fn_with_state(server.clone(), unread::layer))
         .layer(middleware::from_fn_with_state(server.clone(), count))
         .layer(header(header::X_CONTENT_TYPE_OPTIONS, "nosniff"))
         .layer(header(header::REFERRER_POLICY, "no-referrer"))

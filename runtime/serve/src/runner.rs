@@ -103,9 +103,16 @@ struct Song<B: Backend> {
     networks: acestep_music::Networks<'static, B>,
 }
 
+impl<B: Backend> Song<B> {
+    /// True for the model of `key`, unless its files were replaced meanwhile.
+    fn is(&self, key: &(String, String)) -> bool {
+        self.key == *key && self.folder.is_current()
+    }
+}
+
 /// A language model in memory.
 struct Language<B: Backend> {
-    root: PathBuf,
+    folder: Arc<LanguageModelDir>,
     held: Held<'static, B>,
 }
 
@@ -250,7 +257,9 @@ impl<B: Backend> Networked<'_, B> {
 
     /// Puts a model of songs into memory; networks are loaded when they are needed.
     fn hold_song(&mut self, key: (String, String), folder: &Arc<AceStep>) {
-        if self.song.as_ref().is_some_and(|song| song.key == key) {
+        // The job's own folder stays, even if it is replaced meanwhile.
+        let is_it = |song: &Song<B>| Arc::ptr_eq(&song.folder, folder) || song.is(&key);
+        if self.song.as_ref().is_some_and(is_it) {
             return;
         }
         self.song = None;
@@ -263,14 +272,68 @@ impl<B: Backend> Networked<'_, B> {
 
     /// Puts a language model into memory.
     fn hold_language(&mut self, folder: Arc<LanguageModelDir>) -> &Held<'static, B> {
-        let root = folder.directory().root().to_owned();
-        if self.language.as_ref().is_some_and(|language| language.root != root) {
+        let is_other = |Language { folder: own, .. }: &Language<B>| {
+            let is_replaced =
+                || own.directory().root() != folder.directory().root() || !own.is_current();
+            !Arc::ptr_eq(own, &folder) && is_replaced()
+        };
+        if self.language.as_ref().is_some_and(is_other) {
             self.language = None;
         }
         let new = || {
-            let folder = folder as Arc<dyn acestep_model::LanguageCheckpoint<B>>;
-            Language { root, held: Held::of(Lent::Shared(folder)) }
+            let files = folder.clone() as Arc<dyn acestep_model::LanguageCheckpoint<B>>;
+            Language { folder, held: Held::of(Lent::Shared(files)) }
         };
         &self.language.get_or_insert_with(new).held
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::fs;
+
+    use acestep_engine::Device;
+    use acestep_import::{Layout, open_language_model};
+    use burn::tensor::DType;
+
+    use super::*;
+
+    #[test]
+    fn a_language_model_whose_files_were_replaced_is_loaded_anew() {
+        const GOLDEN: &str = "../../tests/goldens/checkpoints_a/acestep-5Hz-lm-0.6B";
+        let folder = tempfile::tempdir().expect("a folder");
+        let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join(GOLDEN);
+        for file in fs::read_dir(golden).expect("the goldens are here").flatten() {
+            fs::copy(file.path(), folder.path().join(file.file_name())).expect("a copy");
+        }
+        let installed = Installed::new(Layout::new([]), None, None, None);
+        let (model, installed) = (folder.path(), &installed);
+        let engine = Engine { device: Device::Cpu, dtype: DType::F32 };
+        let held = on_engine!(engine,
+        for<'a>(model: &'a Path, installed: &'a Installed, engine: Engine) -> [bool; 4],
+        |place: B| {
+            let mut runner = Networked::<B> {
+                installed, engine, place, models: None, song: None, language: None, speech: None,
+                heard: None,
+            };
+            let open = || {
+                let opened = open_language_model(model.to_str(), installed.layout());
+                Arc::new(opened.expect("a language model"))
+            };
+            let mut holds = |folder: &Arc<LanguageModelDir>, own: &Arc<LanguageModelDir>| {
+                runner.hold_language(folder.clone());
+                runner.language.as_ref().is_some_and(|held| Arc::ptr_eq(&held.folder, own))
+            };
+            let first = open();
+            let before = [holds(&first, &first), holds(&open(), &first)];
+            // The clock of the file system may be coarse.
+            std::thread::sleep(Duration::from_millis(20));
+            let (weights, new) = (model.join("model.safetensors"), model.join("new"));
+            fs::copy(&weights, &new).and_then(|_| fs::rename(&new, &weights)).expect("replaced");
+            let second = open();
+            // A job that began before goes on with its own files.
+            [before[0], before[1], holds(&first, &first), holds(&second, &second)]
+        });
+        assert_eq!(held.expect("a CPU"), [true; 4]);
     }
 }

@@ -151,6 +151,16 @@ pub async fn open(
     Err(ServiceError::NotBuiltIn(queue.to_owned()))
 }
 
+/// Returns the addresses of a queue without names of users, passwords and tokens.
+pub fn without_secrets(addresses: &str) -> String {
+    let plain = |address: &str| match (address.split_once("://"), address.rsplit_once('@')) {
+        (Some((scheme, _)), Some((_, place))) => format!("{scheme}://{place}"),
+        (None, Some((_, place))) => place.to_owned(),
+        (_, None) => address.to_owned(),
+    };
+    addresses.split(',').map(plain).collect::<Vec<_>>().join(",")
+}
+
 impl Service {
     /// Checks the settings.
     ///

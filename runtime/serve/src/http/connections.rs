@@ -26,7 +26,8 @@ const LOOK: Duration = Duration::from_millis(50);
 const HTTP2: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// Answers requests until `stopped` is ready, and then those on their way. A connection ends if the header of
-/// its next request takes longer than `limit`.
+/// its next request takes longer than `limit`; one of HTTP/2, if its client is silent so long and does not answer a
+/// ping in the same time again.
 pub(super) async fn answer(
     listener: TcpListener,
     router: Router,
@@ -35,7 +36,9 @@ pub(super) async fn answer(
 ) {
     let mut builder = Builder::new(TokioExecutor::new());
     builder.http1().timer(TokioTimer::new()).header_read_timeout(limit);
-    builder.http2().timer(TokioTimer::new()).enable_connect_protocol();
+    let mut http2 = builder.http2();
+    http2.timer(TokioTimer::new()).enable_connect_protocol();
+    http2.keep_alive_interval(limit).keep_alive_timeout(limit);
     let open = GracefulShutdown::new();
     let (ending, ended) = watch::channel(());
     let mut stopped = pin!(stopped);

@@ -21,14 +21,14 @@ mod submit;
 use std::sync::Arc;
 
 use axum::{
-    Json, Router,
-    http::{HeaderValue, StatusCode, header},
+    Router,
+    http::StatusCode,
     response::{IntoResponse, Response},
     routing::post,
 };
 use serde_json::json;
 
-use super::{ApiError, Server, read};
+use super::{ApiError, Server, error, read};
 
 /// The most songs of one request.
 const MOST_SONGS: usize = 9;
@@ -64,11 +64,7 @@ impl From<ApiError> for Failure {
 impl IntoResponse for Failure {
     fn into_response(self) -> Response {
         let ApiError { status, error, retry_after } = self.0;
-        let mut response = (status, Json(json!({ "error": said(&error) }))).into_response();
-        if let Some(seconds) = retry_after {
-            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
-        }
-        response
+        error::sent(status, retry_after, json!({ "error": said(&error) }))
     }
 }
 

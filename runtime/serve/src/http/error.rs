@@ -5,7 +5,7 @@ use axum::{
     http::{HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{job::JobError, store::StoreError};
 
@@ -116,10 +116,17 @@ impl IntoResponse for ApiError {
         let body = json!({
             "error": { "code": code, "message": message, "param": param, "hint": hint, "type": kind }
         });
-        let mut response = (self.status, Json(body)).into_response();
-        if let Some(seconds) = self.retry_after {
-            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
-        }
-        response
+        sent(self.status, self.retry_after, body)
     }
+}
+
+/// Answers with an error in the form of a face.
+pub(super) fn sent(status: StatusCode, retry_after: Option<u64>, body: Value) -> Response {
+    let again = retry_after.map(|seconds| [(header::RETRY_AFTER, HeaderValue::from(seconds))]);
+    (status, again, Json(body)).into_response()
+}
+
+/// The error of a value of another program's field.
+pub(super) fn wrong(key: &str, why: &str) -> ApiError {
+    ApiError::bad("bad_value", format!("`{key}`: {why}")).param(key)
 }

@@ -6,7 +6,7 @@ use axum::{
 };
 use serde::de::DeserializeOwned;
 
-use super::ApiError;
+use super::{ApiError, slow};
 
 /// Values of the path.
 #[derive(Debug)]
@@ -46,6 +46,9 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Json<T> {
     async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
         let read = axum::Json::from_request(request, state).await;
         read.map(|axum::Json(value)| Self(value)).map_err(|error| {
+            if let Some(slow) = slow::of(&error) {
+                return slow;
+            }
             let code = match error.status() {
                 StatusCode::PAYLOAD_TOO_LARGE => "too_large",
                 StatusCode::UNSUPPORTED_MEDIA_TYPE => "bad_body",

@@ -24,7 +24,7 @@ use super::{
     extract::{Path, Query},
     jobs::{MOST_OF_PAGE, PAGE},
     quota::Room,
-    sent,
+    sent, slow,
 };
 use crate::{
     job::{Kind, now},
@@ -70,7 +70,7 @@ pub(super) fn is_form(headers: &HeaderMap) -> bool {
 pub(super) fn of_form(error: &MultipartError) -> ApiError {
     match error.status() {
         StatusCode::PAYLOAD_TOO_LARGE => too_large(),
-        _ => ApiError::bad("bad_form", error.body_text()),
+        _ => slow::of(error).unwrap_or_else(|| ApiError::bad("bad_form", error.body_text())),
     }
 }
 
@@ -78,7 +78,7 @@ pub(super) fn of_form(error: &MultipartError) -> ApiError {
 pub(super) fn of_body(error: &axum::extract::rejection::BytesRejection) -> ApiError {
     match error.status() {
         StatusCode::PAYLOAD_TOO_LARGE => too_large(),
-        _ => ApiError::bad("bad_body", error.body_text()),
+        _ => slow::of(error).unwrap_or_else(|| ApiError::bad("bad_body", error.body_text())),
     }
 }
 

@@ -18,6 +18,7 @@ use utoipa::ToSchema;
 
 use super::{ApiError, Caller, Server, extract, read};
 use crate::{
+    catalog::Catalog,
     stages::{self, BOUNDS},
     store::Counts,
 };
@@ -29,6 +30,18 @@ pub(super) fn routes() -> Router<Arc<Server>> {
         .route("/metrics", read(metrics))
         .route("/v1/server", read(server))
         .route("/v1/session", post(session))
+}
+
+impl Server {
+    /// Asks the catalog, which may look at the disk.
+    pub(super) async fn ask<T: Send + 'static>(
+        &self,
+        question: impl FnOnce(&dyn Catalog) -> T + Send + 'static,
+    ) -> Result<T, ApiError> {
+        let catalog = self.catalog.clone();
+        let answer = tokio::task::spawn_blocking(move || question(&*catalog)).await;
+        answer.map_err(|_| ApiError::internal("the models cannot be listed"))
+    }
 }
 
 /// True for every server that answers.
@@ -64,12 +77,8 @@ pub(super) async fn server(
     State(server): State<Arc<Server>>,
     Extension(caller): Extension<Caller>,
 ) -> Result<Json<Value>, ApiError> {
-    let catalog = server.catalog.clone();
-    let listed = tokio::task::spawn_blocking(move || {
-        (catalog.models(), catalog.voices(), catalog.adapters(), catalog.missing())
-    });
-    let (models, voices, adapters, missing) =
-        listed.await.map_err(|_| ApiError::internal("the models cannot be listed"))?;
+    let listed = server.ask(|of| (of.models(), of.voices(), of.adapters(), of.missing()));
+    let (models, voices, adapters, missing) = listed.await?;
     let jobs = server.store.counts(Some(caller.0)).await?;
     Ok(Json(json!({
         "version": server.version,

@@ -23,6 +23,9 @@ pub struct Limits {
     pub wait: Duration,
     /// The longest time that a client takes for the header of a request.
     pub headers: Duration,
+    /// The longest time without a byte of a request's body. A body has this time once, and a millisecond for
+    /// each byte.
+    pub body: Duration,
     /// The longest time without a sign of life of an idle WebSocket. Pings ask for one.
     pub silence: Duration,
 }
@@ -39,6 +42,7 @@ impl Default for Limits {
             seconds: f64::from(acestep_engine::audio::read::MOST_SECONDS),
             wait: Duration::from_secs(600),
             headers: Duration::from_secs(30),
+            body: Duration::from_secs(30),
             silence: Duration::from_secs(90),
         }
     }

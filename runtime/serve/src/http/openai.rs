@@ -23,7 +23,7 @@ use std::sync::Arc;
 use axum::{Router, routing::post};
 use serde_json::{Map, Value};
 
-use super::{ApiError, Server, read};
+use super::{ApiError, Server, error::wrong, read};
 
 pub(super) fn routes() -> Router<Arc<Server>> {
     Router::new()
@@ -89,8 +89,4 @@ fn rename(object: &mut Map<String, Value>, names: &[(&str, &str)]) -> Result<(),
         }
     }
     Ok(())
-}
-
-fn wrong(key: &str, why: &str) -> ApiError {
-    ApiError::bad("bad_value", format!("`{key}`: {why}")).param(key)
 }

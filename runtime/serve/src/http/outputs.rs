@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::{
     Extension, Router,
     extract::{Request, State},
-    http::{HeaderValue, StatusCode, header},
+    http::{HeaderMap, HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
 use tower_http::services::ServeFile;
@@ -78,6 +78,13 @@ pub(super) async fn content(
     file(&server, output, request, ApiError::into_response).await
 }
 
+/// True if a client has the content with this tag already.
+pub(super) fn is_known(headers: &HeaderMap, tag: &str) -> bool {
+    let known = headers.get(header::IF_NONE_MATCH).and_then(|tags| tags.to_str().ok());
+    let strong = |tag: &str| tag.trim().trim_start_matches("W/").to_owned();
+    known.is_some_and(|tags| tags.split(',').any(|other| strong(other) == strong(tag)))
+}
+
 /// Answers with a file, whole or a range of it. `refused` gives an error the form of its face.
 pub(super) async fn file(
     server: &Server,
@@ -86,11 +93,13 @@ pub(super) async fn file(
     refused: impl FnOnce(ApiError) -> Response,
 ) -> Result<Response, ApiError> {
     let place = place(server, output).await?;
-    let mut response = ServeFile::new(place)
-        .try_call(request)
-        .await
-        .map_err(|error| ApiError::from(crate::worker::of_files(&error)))?
-        .into_response();
+    let tag = format!("\"{}\"", output.sha256);
+    let mut response = if is_known(request.headers(), &tag) {
+        StatusCode::NOT_MODIFIED.into_response()
+    } else {
+        let sent = ServeFile::new(place).try_call(request).await;
+        sent.map_err(|error| ApiError::from(crate::worker::of_files(&error)))?.into_response()
+    };
     if response.status() == StatusCode::NOT_FOUND {
         return Err(no_result());
     }
@@ -111,7 +120,7 @@ pub(super) async fn file(
         header::CACHE_CONTROL,
         HeaderValue::from_static("private, max-age=31536000, immutable"),
     );
-    if let Ok(tag) = HeaderValue::from_str(&format!("\"{}\"", output.sha256)) {
+    if let Ok(tag) = HeaderValue::from_str(&tag) {
         headers.insert(header::ETAG, tag);
     }
     Ok(response)

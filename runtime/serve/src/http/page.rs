@@ -26,6 +26,7 @@ use tower_http::compression::CompressionLayer;
 use super::{
     ApiError, Caller, Server,
     extract::{Path, Query},
+    outputs::is_known,
     read,
     realtime::{self, Choice, Upgrade},
 };
@@ -105,9 +106,7 @@ impl File {
     }
 
     fn answer(&self, headers: &HeaderMap) -> Response {
-        let known = headers.get(header::IF_NONE_MATCH).and_then(|tags| tags.to_str().ok());
-        let is_known = known.is_some_and(|tags| tags.split(',').any(|tag| tag.trim() == self.tag));
-        let mut response = if is_known {
+        let mut response = if is_known(headers, &self.tag) {
             StatusCode::NOT_MODIFIED.into_response()
         } else {
             ([(header::CONTENT_TYPE, self.media_type())], self.bytes).into_response()

@@ -40,7 +40,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tokio::time;
 
-use super::{ApiError, Caller, Server, extract::Query, read};
+use super::{ApiError, Caller, Server, extract::Query, input, read};
 use crate::catalog::Speech;
 use alive::Alive;
 use messages::Sent;
@@ -50,6 +50,8 @@ use speak::Open;
 const MESSAGE: usize = 16 << 20;
 /// The largest text that may wait, in bytes.
 const TEXT: usize = 64 << 10;
+/// The largest text of one job, in bytes: hours of speech.
+const WHOLE: usize = 4 * TEXT;
 /// Sentences that may wait.
 const WAITING: usize = 64;
 /// Time between two looks for a worker.
@@ -130,11 +132,9 @@ async fn upgraded(
     }))
 }
 
-/// Returns a model of speech, or the default one, from the catalog, which may look at the disk.
+/// Returns a model of speech, or the default one.
 async fn facts(server: &Server, name: Option<String>) -> Option<(String, Speech)> {
-    let catalog = server.catalog.clone();
-    let found = tokio::task::spawn_blocking(move || catalog.speech(name.as_deref())).await;
-    found.ok().flatten()
+    server.ask(move |catalog| catalog.speech(name.as_deref())).await.ok().flatten()
 }
 
 /// Work of a connection.
@@ -143,6 +143,13 @@ enum Turn {
     Say(Map<String, Value>),
     /// A voice to read.
     Voice(Map<String, Value>),
+}
+
+impl Turn {
+    fn size(&self) -> usize {
+        let (Self::Say(fields) | Self::Voice(fields)) = self;
+        input::size(fields)
+    }
 }
 
 /// A connection.
@@ -299,17 +306,19 @@ impl Session {
 
     /// Takes more of a text.
     async fn append(&mut self, text: &str, settings: Map<String, Value>) -> Result<(), Gone> {
+        let grows = self.open.as_ref().filter(|open| !open.is_ended);
+        let is_whole = grows.is_some_and(|open| open.size + text.len() > WHOLE);
+        if is_whole || self.text.len() + text.len() + input::size(&settings) > TEXT {
+            let message = "the text has no end of a sentence, or too much of it waits";
+            let error = ApiError::bad("too_long", message).hint("wait for `done`");
+            return self.error(error).await;
+        }
         if !settings.is_empty() {
             self.settings = settings;
             self.settings.remove("sequence");
             let name = self.settings.get("model").and_then(Value::as_str).map(str::to_owned);
             let facts = facts(&self.server, name.or(self.model.clone())).await;
             self.can_append = facts.is_some_and(|(_, speech)| speech.can_append);
-        }
-        if self.text.len() + text.len() > TEXT {
-            let message = "the text has no end of a sentence, or too much of it waits";
-            let error = ApiError::bad("too_long", message).hint("wait for `done`");
-            return self.error(error).await;
         }
         self.text += text;
         self.fill();
@@ -361,7 +370,8 @@ impl Session {
             let error = ApiError::bad("too_long", "the text has more than 64 KiB");
             return self.error(error.hint("send it in pieces")).await;
         }
-        if self.waiting.len() >= WAITING {
+        let bytes: usize = self.waiting.iter().chain([&turn]).map(Turn::size).sum();
+        if self.waiting.len() >= WAITING || bytes > MESSAGE {
             let error = ApiError::bad("too_many", "too many texts wait on this connection");
             return self.error(error.hint("wait for `done`")).await;
         }

@@ -8,7 +8,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use futures_util::{
-    Stream, StreamExt, TryStreamExt,
+    StreamExt, TryStreamExt,
     stream::{self, BoxStream},
 };
 use serde_json::Value;
@@ -155,22 +155,17 @@ pub(super) async fn whole(
     id: Uuid,
 ) -> Result<Pieces, ApiError> {
     began(&server, &caller, id).await?;
-    Ok(file(server, caller, id).boxed())
-}
-
-fn file(
-    server: Arc<Server>,
-    caller: Caller,
-    id: Uuid,
-) -> impl Stream<Item = Piece> + Send + 'static {
     let opened = async move {
-        let job = ended(&server, &caller, id).await.map_err(other)?;
-        let output = sound(&job).map_err(other)?;
-        let place = place(&server, output).await.map_err(other)?;
-        let file = tokio::fs::File::open(place).await?;
+        let file = tokio::fs::File::open(place_of_sound(&server, &caller, id).await?).await?;
         Ok::<_, io::Error>(ReaderStream::new(file))
     };
-    stream::once(opened).try_flatten()
+    Ok(stream::once(opened).try_flatten().boxed())
+}
+
+/// Returns the place of the sound of a job, when the job has ended.
+async fn place_of_sound(server: &Server, caller: &Caller, id: Uuid) -> io::Result<PathBuf> {
+    let job = ended(server, caller, id).await.map_err(other)?;
+    place(server, sound(&job).map_err(other)?).await.map_err(other)
 }
 
 /// Returns the sound of a job while it is made: samples of 16 bits, little endian, after a WAV header
@@ -231,8 +226,7 @@ pub(super) async fn finished_samples(
 ) -> Result<Pieces, ApiError> {
     began(&server, &caller, id).await?;
     let opened = async move {
-        let job = ended(&server, &caller, id).await.map_err(other)?;
-        let place = place(&server, sound(&job).map_err(other)?).await.map_err(other)?;
+        let place = place_of_sound(&server, &caller, id).await?;
         Ok::<_, io::Error>(ReaderStream::new(wav::samples(&place).await?))
     };
     Ok(stream::once(opened).try_flatten().boxed())

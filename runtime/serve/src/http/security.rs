@@ -18,7 +18,7 @@ use axum::{
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
-use super::{ApiError, Server};
+use super::{ApiError, Server, keys::is_plain};
 
 /// The name of the cookie of the page.
 pub(super) const COOKIE: &str = "acestep_key";
@@ -166,8 +166,15 @@ pub(super) async fn layer(
         Ok(allowed) => allowed,
         Err(error) => return error.into_response(),
     };
-    if let (Some(origin), &Method::OPTIONS) = (&allowed, request.method()) {
-        return with_origin(StatusCode::NO_CONTENT.into_response(), origin);
+    let told = |response| with_origin(response, security, allowed.as_ref());
+    if allowed.is_some() && request.method() == Method::OPTIONS {
+        let mut response = told(StatusCode::NO_CONTENT.into_response());
+        // Clients have headers of their own, such as those of OpenAI.
+        if let Some(names) = request.headers().get(header::ACCESS_CONTROL_REQUEST_HEADERS) {
+            let headers = response.headers_mut();
+            headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, names.clone());
+        }
+        return response;
     }
     let path = request.uri().path();
     let is_open = OPEN.contains(&path) || OPEN_FOLDERS.iter().any(|of| path.starts_with(of));
@@ -181,30 +188,27 @@ pub(super) async fn layer(
             let mut response = error.into_response();
             let bearer = HeaderValue::from_static("Bearer");
             response.headers_mut().insert(header::WWW_AUTHENTICATE, bearer);
-            return match &allowed {
-                Some(origin) => with_origin(response, origin),
-                None => response,
-            };
+            return told(response);
         }
     }
-    let response = next.run(request).await;
-    match &allowed {
-        Some(origin) => with_origin(response, origin),
-        None => response,
-    }
+    told(next.run(request).await)
 }
 
-/// Lets a page of `origin` read the answer.
-fn with_origin(mut response: Response, origin: &HeaderValue) -> Response {
+/// Lets a page of an allowed `origin` read the answer. Others get another one, which a cache must know.
+fn with_origin(
+    mut response: Response,
+    security: &Security,
+    origin: Option<&HeaderValue>,
+) -> Response {
     let headers = response.headers_mut();
-    headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
-    headers.insert(header::VARY, HeaderValue::from_static("Origin"));
-    let methods = HeaderValue::from_static("GET, POST, PATCH, DELETE, OPTIONS");
-    headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, methods);
-    let names = HeaderValue::from_static(
-        "Authorization, Content-Type, Idempotency-Key, Last-Event-ID, Range, X-Api-Key",
-    );
-    headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, names);
+    if !security.origins.is_empty() {
+        headers.append(header::VARY, HeaderValue::from_static("Origin"));
+    }
+    if let Some(origin) = origin {
+        headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
+        let methods = HeaderValue::from_static("GET, POST, PATCH, DELETE, OPTIONS");
+        headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, methods);
+    }
     response
 }
 
@@ -214,9 +218,7 @@ impl Server {
     /// # Errors
     /// 401 for an unknown key.
     pub(super) fn cookie(&self, key: &str) -> Result<HeaderValue, ApiError> {
-        let is_plain =
-            key.bytes().all(|byte| byte.is_ascii_graphic() && byte != b';' && byte != b',');
-        if !is_plain || self.security.client(key).is_none() {
+        if !is_plain(key) || self.security.client(key).is_none() {
             let message = "the key is not known";
             return Err(ApiError::new(StatusCode::UNAUTHORIZED, "invalid_api_key", message));
         }

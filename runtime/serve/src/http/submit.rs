@@ -4,12 +4,15 @@ use axum::http::StatusCode;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use super::{ApiError, Caller, Server, files, quota::Place, sent};
+use super::{ApiError, Caller, JSON_BYTES, Server, files, input, quota::Place, sent};
 use crate::{
     catalog::Checked,
     job::{Kind, NewJob, State},
     store::Put,
 };
+
+/// The most characters of a notice: some have a key of the request.
+const NOTICE: usize = 500;
 
 /// Settings of a submission that are no part of the request.
 #[derive(Debug, Clone, Default)]
@@ -43,11 +46,21 @@ impl Server {
             sent::refuse();
             return Ok(Put { job, existed: true });
         }
+        if input::size(&request) > JSON_BYTES {
+            let message = "the request without its sound is larger than 1 MiB";
+            return Err(ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", message));
+        }
         let _place = Place::take(self, caller).await?;
         let named = files::check(self, caller, kind, &request).await?;
         let checked = self.checked(kind, &request).await?;
         let Submission { idempotency_key, priority, title, mut notices } = submission;
         notices.extend(checked.notices);
+        for notice in &mut notices {
+            if let Some((end, _)) = notice.char_indices().nth(NOTICE) {
+                notice.truncate(end);
+                notice.push('…');
+            }
+        }
         let job = NewJob {
             idempotency_key,
             priority,
@@ -106,8 +119,7 @@ impl Server {
 
     /// Asks the catalog, which reads headers of models from disk.
     async fn checked(&self, kind: Kind, request: &Map<String, Value>) -> Result<Checked, ApiError> {
-        let (catalog, copy) = (self.catalog.clone(), request.clone());
-        let checked = tokio::task::spawn_blocking(move || catalog.check(kind, &copy)).await;
-        Ok(checked.map_err(|_| ApiError::internal("the check of the request failed"))??)
+        let copy = request.clone();
+        Ok(self.ask(move |catalog| catalog.check(kind, &copy)).await??)
     }
 }

@@ -24,14 +24,18 @@ use std::sync::Arc;
 
 use axum::{
     Json, Router,
-    http::{HeaderValue, StatusCode, header},
+    http::StatusCode,
     response::{IntoResponse, Response},
     routing::{any, post},
 };
 use serde_json::{Map, Value, json};
 
 pub(super) use self::server::Recent;
-use super::{ApiError, Server, read};
+use super::{
+    ApiError, Server,
+    error::{self, wrong},
+    read,
+};
 use crate::job::now;
 
 pub(super) fn routes() -> Router<Arc<Server>> {
@@ -88,11 +92,7 @@ impl IntoResponse for Failure {
             None => error.message,
         };
         let body = json!({ "detail": detail, "code": error.code, "param": error.param });
-        let mut response = (status, Json(body)).into_response();
-        if let Some(seconds) = retry_after {
-            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
-        }
-        response
+        error::sent(status, retry_after, body)
     }
 }
 
@@ -139,8 +139,4 @@ fn is_set(object: &Map<String, Value>, key: &str) -> Result<bool, ApiError> {
         None | Some(Value::Null) => Ok(false),
         Some(value) => flag(value).ok_or_else(|| wrong(key, "it must be true or false")),
     }
-}
-
-fn wrong(key: &str, why: &str) -> ApiError {
-    ApiError::bad("bad_value", format!("`{key}`: {why}")).param(key)
 }

@@ -2,6 +2,7 @@
 
 use std::{io, path::Path};
 
+use acestep_engine::audio::stream;
 use axum::body::Bytes;
 use tokio::{
     fs::File,
@@ -16,15 +17,7 @@ const UNKNOWN: u32 = u32::MAX;
 /// Returns the header of a WAV file of unknown length.
 pub(super) fn header(format: PreviewFormat) -> Bytes {
     let PreviewFormat { sample_rate, channels } = format;
-    let frame = u32::from(channels) * 2;
-    let mut header = Vec::with_capacity(44);
-    header.extend(b"RIFF\xff\xff\xff\xffWAVEfmt \x10\0\0\0\x01\0");
-    header.extend(channels.to_le_bytes());
-    header.extend(sample_rate.to_le_bytes());
-    header.extend((sample_rate * frame).to_le_bytes());
-    header.extend([frame as u8, 0, 16, 0]);
-    header.extend(b"data\xff\xff\xff\xff");
-    header.into()
+    stream::header(sample_rate, channels).into()
 }
 
 /// Opens a WAV file at its samples. Chunks behind them, such as tags, are left out.

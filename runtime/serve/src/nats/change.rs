@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use async_nats::jetstream::kv;
+use bytes::Bytes;
 use serde_json::Value;
 use tokio::{sync::MutexGuard, time};
 use uuid::Uuid;
@@ -12,15 +13,21 @@ use super::{
     mirror::Seen,
     own::Work,
     parsed,
-    record::{Record, Stored, Text},
+    record::{Record, Stored, TOO_LARGE, Text},
     text_of,
 };
 use crate::store::StoreError;
 
 /// Room for the headers of a message, which count as a part of it.
 const HEADERS: usize = 1 << 10;
-/// The reason of a change whose record does not fit into a message.
-pub(super) const TOO_LARGE: &str = "the job is too large for a message of NATS";
+
+/// Returns a record as the change `write` of the revision `from` stores it.
+fn sealed(mut record: Record, write: Uuid, from: u64) -> Result<(Stored, Bytes), StoreError> {
+    (record.write, record.from) = (write, from);
+    let stored = Stored::Job(Box::new(record));
+    let text = text_of(&stored)?;
+    Ok((stored, text))
+}
 
 impl Nats {
     /// Returns a job as this process last saw it; asks the server for one that it never saw.
@@ -109,7 +116,12 @@ impl Nats {
         self.turns[id.as_bytes()[15] as usize % TURNS].lock().await
     }
 
-    /// Changes a job, and returns the revision of the change too.
+    fn fits(&self, text: &Bytes) -> bool {
+        text.len() + HEADERS <= self.client.max_payload()
+    }
+
+    /// Changes a job, and returns the revision of the change too. A job that has not ended, and that the change
+    /// makes too large for a message, fails instead: each later change would be too large again.
     async fn written<T>(
         &self,
         id: Uuid,
@@ -128,7 +140,8 @@ impl Nats {
                 return Ok(unknown.map(|result| (result, now.revision)));
             }
             let mut record = record.clone();
-            let Some(result) = work(&mut record) else {
+            let mut result = work(&mut record);
+            if result.is_none() {
                 if is_fresh {
                     return Ok(None);
                 }
@@ -136,23 +149,28 @@ impl Nats {
                 seen = self.fresh(id).await?;
                 is_fresh = true;
                 continue;
-            };
-            record.write = write;
-            record.from = now.revision;
-            let stored = Stored::Job(Box::new(record));
-            let text = text_of(&stored)?;
-            if text.len() + HEADERS > self.client.max_payload() {
-                // It would fail again and again.
+            }
+            let (mut stored, mut text) = sealed(record, write, now.revision)?;
+            if !self.fits(&text)
+                && let Some(refused) = now.record().and_then(Record::refused)
+            {
+                result = None;
+                (stored, text) = sealed(refused, write, now.revision)?;
+            }
+            if !self.fits(&text) {
                 return Err(StoreError { why: TOO_LARGE.to_owned(), is_full: false });
             }
             let written = self.jobs.update(id.to_string(), text, now.revision).await;
             match written {
                 Ok(revision) => {
+                    if result.is_none() {
+                        tracing::error!(job = %id, "{TOO_LARGE}: it failed");
+                    }
                     self.mirror.apply(id, revision, stored);
-                    return Ok(Some((result, revision)));
+                    return Ok(result.map(|result| (result, revision)));
                 }
                 Err(error) => {
-                    unknown = Some(result);
+                    unknown = result;
                     if error.kind() != kv::UpdateErrorKind::WrongLastRevision {
                         let error = StoreError::nats(&error);
                         if error.is_full || Instant::now() > end {

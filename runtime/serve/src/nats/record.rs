@@ -11,6 +11,9 @@ use crate::{
     store::{Claim, End, Held, Lease, MOST_LOSSES, Marks, News},
 };
 
+/// The reason of a job whose record does not fit into a message.
+pub(super) const TOO_LARGE: &str = "the job is too large for a message of NATS";
+
 /// The value of a key: a job, or the time at which it was removed. A removed job keeps its key, so its
 /// id is never used again.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -227,6 +230,10 @@ impl Record {
             self.resolved = Some(resolved.clone());
         }
         for notice in &news.notices {
+            // An attempt of before may have told it.
+            if self.notices.contains(notice) {
+                continue;
+            }
             self.notices.push(notice.clone());
             self.event("notice", json!({ "text": notice }));
         }
@@ -287,6 +294,20 @@ impl Record {
         self.forget_progress();
         self.error = error;
         self.outputs = outputs;
+    }
+
+    /// The record of a job that ends because no change of it fits into a message; none if it has ended. It
+    /// is small: words about the job are what makes one large.
+    pub(super) fn refused(&self) -> Option<Self> {
+        if self.state.is_ended() {
+            return None;
+        }
+        let (title, tags, notices, events) = (None, Vec::new(), Vec::new(), Vec::new());
+        let mut refused = Self { title, tags, notices, events, ..self.clone() };
+        let hint = "its title, tags and notices were removed: it may run again without them";
+        let error = JobError::new("too_large", TOO_LARGE).hint(hint);
+        refused.end(State::Failed, Some(error), Vec::new());
+        Some(refused)
     }
 
     /// Asks for the end; false if nothing changes.

@@ -10,10 +10,9 @@ use uuid::Uuid;
 use super::{
     Nats,
     accept::only,
-    change::TOO_LARGE,
     mirror::Seen,
     parsed,
-    record::{self, Record, Text},
+    record::{self, Record, TOO_LARGE, Text},
     text_of,
 };
 use crate::{
@@ -43,7 +42,14 @@ impl Nats {
     async fn jobs_of(&self, seen: Vec<Seen>) -> Result<Vec<Job>, StoreError> {
         let mut jobs = Vec::with_capacity(seen.len());
         for record in seen.iter().filter_map(Seen::record) {
-            jobs.push(self.job(record).await?);
+            match self.job(record).await {
+                Ok(job) => jobs.push(job),
+                Err(error) => match self.fresh(record.id).await? {
+                    // It was removed meanwhile, with its texts.
+                    Some(seen) if seen.record().is_none() => {}
+                    _ => return Err(error),
+                },
+            }
         }
         Ok(jobs)
     }
@@ -77,6 +83,11 @@ impl Nats {
         if let Some(key) = &record.only {
             self.keys.purge(key).await.map_err(|why| error(&why))?;
         }
+        let forgotten = record::Stored::Forgotten(now());
+        let update = self.jobs.update(id.to_string(), text_of(&forgotten)?, seen.revision).await;
+        let revision = update.map_err(|why| error(&why))?;
+        self.mirror.apply(id, revision, forgotten);
+        // Last: no list has room for a job whose texts are gone.
         for text in [Some(&record.request), record.resolved.as_ref()].into_iter().flatten() {
             if let Text::Far(name) = text
                 && let Err(why) = self.objects.delete(name).await
@@ -84,10 +95,6 @@ impl Nats {
                 tracing::warn!(%why, "a text of a removed job stays");
             }
         }
-        let forgotten = record::Stored::Forgotten(now());
-        let update = self.jobs.update(id.to_string(), text_of(&forgotten)?, seen.revision).await;
-        let revision = update.map_err(|why| error(&why))?;
-        self.mirror.apply(id, revision, forgotten);
         Ok(true)
     }
 }

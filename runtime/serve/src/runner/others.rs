@@ -144,8 +144,9 @@ impl<B: Backend> Networked<'_, B> {
         let model = model.unwrap_or_else(|| self.installed.default_model().to_owned());
         let path = songs::place(task.objects, &audio)?;
         let folder = self.opened(&model)?;
-        let least = folder.configs().vae.frames_per_second().recip();
-        let (audio, mut notices) = read::song(Path::new(&path), least)?;
+        let vae = &folder.configs().vae;
+        let (least, rate) = (vae.frames_per_second().recip(), vae.sampling_rate);
+        let (audio, mut notices) = read::song(Path::new(&path), least, rate)?;
         let (_, frames) = codec::length(&audio, &folder)?;
         let tiling = codec::tiling(tiles, Tiling::ENCODE, frames, &mut notices)?;
         // Without a seed the job's id is one: the result tells it.
@@ -203,7 +204,7 @@ impl<B: Backend> Networked<'_, B> {
 
     fn opened(&self, model: &str) -> Result<Arc<AceStep>, Failed> {
         let key = (model.to_owned(), NO_ADAPTERS.to_owned());
-        if let Some(song) = self.song.as_ref().filter(|song| song.key == key) {
+        if let Some(song) = self.song.as_ref().filter(|song| song.is(&key)) {
             return Ok(song.folder.clone());
         }
         let folder = acestep_import::open(model, self.installed.layout());

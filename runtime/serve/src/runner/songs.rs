@@ -142,7 +142,7 @@ impl<B: Backend> Networked<'_, B> {
         let observe = task.observe;
         let rate = resolved.folder.configs().vae.sampling_rate;
         let hearing = Hearing::new(observe, task.folder, rate, resolved.plan.samples());
-        let mut found = Err(Failed::from(internal()));
+        let mut written = Err(Failed::from(internal()));
         let conditions = RefCell::new(None);
         let keep = |found: Conditioning| {
             *conditions.borrow_mut() = Some(found.to_safetensors()?);
@@ -150,13 +150,13 @@ impl<B: Backend> Networked<'_, B> {
         };
         let keep: Option<Keep<'_>> = if asked.dump_conditioning { Some(&keep) } else { None };
         songs_with(&[(&resolved, &hearing)], keep, &held.networks, &mut |_, rendered| {
-            found = rendered.map_err(Failed::from).and_then(|rendered| {
+            written = rendered.map_err(Failed::from).and_then(|rendered| {
                 let songs = Results { task: &mut *task, resolved: &resolved, sent: &sent };
                 songs.write(rendered, &encoding, More { latents, vtt, plot, tags: asked.tags })
             });
             Ok(())
         })?;
-        let mut found = found?;
+        let (mut found, songs) = written?;
         if let Some(bytes) = conditions.take() {
             let name = "conditioning.safetensors";
             sinks::file(task, 1, Content::Conditioning, name, &bytes)?;
@@ -166,7 +166,7 @@ impl<B: Backend> Networked<'_, B> {
             let language = self.hold_language(folder.clone());
             found.take_judged(score_with::<B>(&resolved, language, &place, observe))?;
         }
-        Results { task, resolved: &resolved, sent: &sent }.write_found(&found)
+        Results { task, resolved: &resolved, sent: &sent }.write_found(&found, &songs)
     }
 
     /// Opens the model of a request with its adapters, or takes the one in memory.
@@ -177,7 +177,7 @@ impl<B: Backend> Networked<'_, B> {
         // Adapters are in the request by their places from here on.
         let found = adapters::find(request, layout)?;
         let key = (model.clone(), adapters_key(request));
-        if let Some(song) = self.song.as_ref().filter(|song| song.key == key) {
+        if let Some(song) = self.song.as_ref().filter(|song| song.is(&key)) {
             return Ok(song.folder.clone());
         }
         let mut folder = acestep_import::open(&model, layout).map_err(Error::checkpoint)?;
@@ -255,12 +255,28 @@ struct Results<'a, 't> {
 }
 
 impl Results<'_, '_> {
-    /// Writes the songs; returns the times of their lines.
-    fn write(self, rendered: Rendered, encoding: &Encoding, more: More) -> Result<Found, Failed> {
+    /// Writes the songs that can be used, with a notice for each other one. Returns the times of their
+    /// lines, and the indices of the written songs.
+    fn write(
+        self,
+        rendered: Rendered,
+        encoding: &Encoding,
+        more: More,
+    ) -> Result<(Found, Vec<usize>), Failed> {
         let Self { task, resolved, sent } = self;
-        let Rendered { songs, latents: all, aligned } = rendered;
+        let Rendered { songs: made, latents: all, aligned } = rendered;
         let rate = resolved.plan.frames_per_second();
-        for (index, song) in songs.iter().enumerate() {
+        let mut songs = Vec::new();
+        for (index, song) in made.into_iter().enumerate() {
+            match song {
+                Ok(song) => songs.push((index, song)),
+                Err(error) => {
+                    let name = resolved.name_of(index);
+                    notify(task.observe, [Notice(format!("{name} is not written: {error}"))]);
+                }
+            }
+        }
+        for &(index, ref song) in &songs {
             let track = index as u32 + 1;
             let seed = resolved.seeds().map(|seeds| seeds[index]);
             let mut tags = resolved.tags(index);
@@ -290,7 +306,7 @@ impl Results<'_, '_> {
             ("vtt", "vtt", more.vtt, Content::Lrc),
             ("plot", "png", more.plot, Content::Plot),
         ];
-        for (index, song) in songs.iter().enumerate() {
+        for &(index, ref song) in &songs {
             let track = index as u32 + 1;
             for (kind, extension, _, content) in
                 kinds.iter().filter(|(_, _, is_wanted, _)| *is_wanted)
@@ -300,15 +316,15 @@ impl Results<'_, '_> {
                 }
             }
         }
-        Ok(found)
+        Ok((found, songs.into_iter().map(|(index, _)| index).collect()))
     }
 
-    /// Writes the scores, if they are wanted.
-    fn write_found(self, found: &Found) -> Result<(), Failed> {
+    /// Writes the scores of `songs`, if they are wanted.
+    fn write_found(self, found: &Found, songs: &[usize]) -> Result<(), Failed> {
         let Self { task, resolved, .. } = self;
         let wants = &resolved.setup.wants;
         if wants.judges {
-            for index in 0..resolved.plan.batch_size() {
+            for &index in songs {
                 let track = index as u32 + 1;
                 let text = Value::Object(found.to_json(wants, index)).to_string();
                 let name = format!("{track}.score.json");

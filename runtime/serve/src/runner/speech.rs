@@ -182,7 +182,7 @@ impl Streaming {
 }
 
 impl Sink for Streaming {
-    fn samples(&mut self, samples: &[f32]) -> Result<(), Error> {
+    fn samples(&mut self, _index: usize, samples: &[f32]) -> Result<(), Error> {
         let written = match self.truncate {
             true => self.preview.integers(&pcm16(samples)),
             false => self.preview.samples(&[samples]),

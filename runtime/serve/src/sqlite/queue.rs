@@ -129,9 +129,12 @@ pub(super) fn extend(
             .execute((&id, resolved.to_string()))?;
     }
     for notice in &news.notices {
-        let append = "UPDATE job SET notices = json_insert(notices, '$[#]', ?2) WHERE id = ?1";
-        group.connection.prepare_cached(append)?.execute((&id, notice))?;
-        group.event(lease.id, "notice", &json!({ "text": notice }))?;
+        // An attempt of before may have told it.
+        let append = "UPDATE job SET notices = json_insert(notices, '$[#]', ?2) WHERE id = ?1
+             AND ?2 NOT IN (SELECT value FROM json_each(job.notices))";
+        if group.connection.prepare_cached(append)?.execute((&id, notice))? > 0 {
+            group.event(lease.id, "notice", &json!({ "text": notice }))?;
+        }
     }
     if news.progress.is_some() || news.resolved.is_some() || !news.notices.is_empty() {
         group.changed(lease.id)?;

@@ -64,6 +64,12 @@ async fn a_page_of_an_allowed_site_may_read_the_id_of_its_job() {
         assert_eq!(answer.headers()["access-control-allow-origin"], origin);
         let shown = answer.headers()["access-control-expose-headers"].to_str().expect("names");
         assert!(shown.contains("X-Job-Id") && shown.contains("Retry-After"), "{shown}");
+        // An answer without an origin is no answer for that page: a cache keeps both apart.
+        assert_eq!(get(&url).headers()["vary"], "Origin");
+        let asked = Request::options(&url).header("origin", origin);
+        let asked = asked.header("access-control-request-headers", "x-stainless-lang").body(());
+        let answer = agent().run(asked.expect("a request")).expect("an answer");
+        assert_eq!(answer.headers()["access-control-allow-headers"], "x-stainless-lang");
     })
     .await;
 }

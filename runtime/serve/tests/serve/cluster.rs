@@ -16,9 +16,10 @@ use uuid::Uuid;
 
 use crate::{
     contract::{claim, lease_of, new},
-    killed::{LATE, Started, agent, is_ended, job, put, start, until},
+    killed::{LATE, Started, is_ended, job, put, start, until},
     place::{NatsServer, Place, port},
     support::{Queue, Running, open_gate, quick},
+    web::agent,
 };
 
 /// Three servers; none if it is not installed.
@@ -89,13 +90,40 @@ async fn a_killed_node_of_three_loses_no_job_and_makes_none_twice() {
     sweeper.abort();
 }
 
+/// The bucket of jobs.
+async fn bucket(place: &Place) -> async_nats::jetstream::kv::Store {
+    let client = async_nats::connect(place.address().expect("a server")).await.expect("connected");
+    let bucket = async_nats::jetstream::new(client).get_key_value("acestep_jobs").await;
+    bucket.expect("the bucket of jobs")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_that_no_message_takes_any_more_fails_and_says_why() {
+    let Some(place) = Place::nats() else { return };
+    let store = place.store().await;
+    let titled = async |length: usize| {
+        let job = NewJob { title: Some("t".repeat(length)), ..new("song") };
+        store.put(job).await.expect("stored").job.id
+    };
+    let small = titled(1).await;
+    let record = bucket(&place).await.get(small.to_string()).await.expect("answered");
+    store.cancel(small).await.expect("answered");
+    // As an older version stored it: a message has room for it, and not for the name of a worker.
+    let large = titled((1 << 20) - 500 - record.expect("a job").len()).await;
+    let next = put(&store, "rain").await;
+    assert_eq!(claim(&store, "w").await.expect("a job").id, next);
+    let failed = job(&store, large).await;
+    assert_eq!((failed.state, failed.title), (State::Failed, None));
+    assert_eq!(failed.error.expect("a reason").code, "too_large");
+    assert!(store.retry(large).await.expect("answered"));
+    assert_eq!(claim(&store, "w").await.expect("a job").id, large);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_change_that_another_one_overwrote_is_made_again() {
     let Some(place) = Place::nats() else { return };
     let (worker, server) = (place.store().await, place.store().await);
-    let client = async_nats::connect(place.address().expect("a server")).await.expect("connected");
-    let bucket = async_nats::jetstream::new(client).get_key_value("acestep_jobs").await;
-    let bucket = bucket.expect("the bucket of jobs");
+    let bucket = bucket(&place).await;
     // As a cluster writes that accepted two changes of one revision: the second one knows nothing of the first one.
     let overwrite = async |id: Uuid, old: &Bytes| {
         bucket.put(id.to_string(), old.clone()).await.expect("written");

@@ -1,8 +1,9 @@
 //! Connections whose clients say nothing, or not all.
 
 use std::{
+    fs,
     io::{Read as _, Write as _},
-    net::TcpStream,
+    net::{SocketAddr, TcpStream},
     time::Duration,
 };
 
@@ -20,7 +21,8 @@ async fn a_client_that_does_not_end_its_header_is_let_go() {
     let running = Running::with(folder.path(), Security::default(), 0, short).await;
     let (address, url) = (running.address, running.url("/health"));
     client(move || {
-        for half in ["", "P", "GET /hea", "GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n"] {
+        let http2 = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+        for half in ["", "P", "GET /hea", "GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n", http2] {
             let mut socket = TcpStream::connect(address).expect("a connection");
             socket.write_all(half.as_bytes()).expect("written");
             socket.set_read_timeout(Some(Duration::from_secs(60))).expect("a timeout");
@@ -40,6 +42,54 @@ async fn a_client_that_does_not_end_its_header_is_let_go() {
         let mut first = [0; 15];
         socket.read_exact(&mut first).expect("an answer");
         assert_eq!(&first, b"HTTP/1.1 200 OK");
+    })
+    .await;
+}
+
+/// Sends a request whose body comes in pieces, ten a second, and returns the begin of the answer.
+fn sent(address: SocketAddr, head: &str, length: usize, body: &str, piece: usize) -> String {
+    let mut socket = TcpStream::connect(address).expect("a connection");
+    socket.set_read_timeout(Some(Duration::from_millis(100))).expect("a timeout");
+    let head = format!("POST {head}\r\nHost: 127.0.0.1\r\nContent-Length: {length}\r\n\r\n");
+    socket.write_all(head.as_bytes()).expect("written");
+    let (mut pieces, mut answer) = (body.as_bytes().chunks(piece), [0; 4096]);
+    for _ in 0..3000 {
+        if let Some(piece) = pieces.next() {
+            socket.write_all(piece).expect("written");
+        }
+        // Without an answer this is the pause.
+        if let Ok(read) = socket.read(&mut answer) {
+            return String::from_utf8_lossy(&answer[..read]).into_owned();
+        }
+    }
+    panic!("no answer")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_body_that_comes_too_slowly_is_refused_and_a_slow_one_is_taken() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let short = |server: &mut Server| server.limits.body = Duration::from_secs(2);
+    let running = Running::with(folder.path(), Security::default(), 0, short).await;
+    let (address, files) = (running.address, folder.path().join("files"));
+    client(move || {
+        let form = "/v1/files HTTP/1.1\r\nContent-Type: multipart/form-data; boundary=b";
+        let file = "--b\r\nContent-Disposition: form-data; name=\"a\"; filename=\"a\"\r\n\r\nsound";
+        let blanks = " ".repeat(3000);
+        for (head, body, piece, word) in [
+            ("/v1/jobs HTTP/1.1", "{", 1, "\"code\":\"too_slow\""),
+            (form, file, 100, "\"code\":\"too_slow\""),
+            // A byte comes again and again.
+            ("/release_task HTTP/1.1", &*blanks, 1, "\"detail\":\"the body of the request"),
+        ] {
+            let answer = sent(address, head, 3000, body, piece);
+            assert!(answer.starts_with("HTTP/1.1 408 "), "{head}: {answer}");
+            assert!(answer.contains(word), "{head}: {answer}");
+        }
+        assert_eq!(fs::read_dir(files).expect("a folder").count(), 0);
+        // It takes longer than the longest silence.
+        let slow = format!("{{\"request\":{{\"caption\":\"x\"}}{}}}", " ".repeat(30_000));
+        let answer = sent(address, "/v1/jobs HTTP/1.1", slow.len(), &slow, 1000);
+        assert!(answer.starts_with("HTTP/1.1 202 "), "{answer}");
     })
     .await;
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::web::{agent, body, client, post, start};
+use crate::web::{agent, body, client, get, post, start};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_body_with_very_many_values_is_refused_by_every_face_that_takes_sound() {
@@ -14,6 +14,12 @@ async fn a_body_with_very_many_values_is_refused_by_every_face_that_takes_sound(
             let answer = post(&format!("{url}/v1/{face}"), &many);
             assert_eq!((answer.status().as_u16(), face), (413, face));
             assert_eq!(body(answer)["error"]["code"], "too_large");
+        }
+        // A text that is no sound is stored with the job, so it is as small as in JSON without sound.
+        for (face, key) in [("audio/speech", "instructions"), ("audio/generations", "prompt")] {
+            let large = json!({ "input": "la", key: "x".repeat(1 << 21) });
+            let refused = post(&format!("{url}/v1/{face}"), &large);
+            assert_eq!((refused.status().as_u16(), key), (413, key));
         }
         // Sound as base64 is one value, and a larger one than a body without sound may have.
         let sound = format!("data:audio/wav;base64,{}", "AAAA".repeat(1 << 19));
@@ -34,6 +40,12 @@ async fn a_text_to_speak_has_at_most_64_unknown_keys() {
             post(&url, &request)
         };
         assert_eq!(with(64).status(), 200);
+        let long =
+            post(&url, &json!({ "input": "la", "response_format": "wav", "x".repeat(900): 1 }));
+        let job = url.replace("audio/speech", "jobs/")
+            + long.headers()["x-job-id"].to_str().expect("text");
+        let notice = body(get(&job))["notices"][0].clone();
+        assert_eq!(notice.as_str().map(|text| text.chars().count()), Some(501));
         let refused = with(65);
         assert_eq!(refused.status(), 400);
         let error = body(refused)["error"].clone();

@@ -25,6 +25,7 @@ use crate::{
     contract::{new, of_each_store},
     place::{Place, Process, port, wait_for},
     support::{Queue, Running, open_gate, quick},
+    web::agent,
 };
 
 of_each_store!(
@@ -205,11 +206,6 @@ async fn a_job_that_kills_its_worker_each_time_fails_and_the_next_one_runs(place
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     assert_eq!(deaths, 2);
-}
-
-pub(crate) fn agent() -> ureq::Agent {
-    let config = ureq::Agent::config_builder().http_status_as_error(false);
-    config.timeout_global(Some(LATE)).build().into()
 }
 
 fn submit(port: u16, caption: &str, key: &str) -> Result<Value, ureq::Error> {

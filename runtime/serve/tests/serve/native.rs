@@ -36,12 +36,15 @@ async fn a_song_is_made_and_fetched_whole_and_in_part() {
         let sound = format!("{url}{}", outputs[0]["url"].as_str().expect("a url"));
         let mut answer = get(&sound);
         assert_eq!(answer.headers()["content-type"], "audio/wav");
+        let tag = answer.headers()["etag"].clone();
         let whole = answer.body_mut().read_to_vec().expect("bytes");
         assert_eq!(&whole[..4], b"RIFF");
         assert_eq!(whole.len() as u64, outputs[0]["bytes"]);
         let answer = agent().get(&sound).header("range", "bytes=8-11").call().expect("an answer");
         assert_eq!(answer.status(), 206);
         assert_eq!(body(answer), "WAVE");
+        let known = agent().get(&sound).header("if-none-match", tag).call().expect("an answer");
+        assert_eq!(known.status(), 304);
         let id = job["id"].as_str().expect("an id");
         assert_eq!(get(&format!("{url}/v1/jobs/{id}/tracks/2.wav")).status(), 200);
         assert_eq!(get(&format!("{url}/v1/jobs/{id}/tracks/2.mp3")).status(), 404);

@@ -153,7 +153,7 @@ impl Real {
 struct Kept(Option<Spoken>);
 
 impl Sink for Kept {
-    fn samples(&mut self, _: &[f32]) -> Result<(), acestep_engine::Error> {
+    fn samples(&mut self, _: usize, _: &[f32]) -> Result<(), acestep_engine::Error> {
         Ok(())
     }
 

@@ -149,6 +149,11 @@ async fn a_cancelled_text_that_waits_in_the_queue_is_no_error() {
     let mut socket = Socket::open(&running).await;
     socket.send(json!({ "type": "tts", "text": "a text" })).await;
     let (job, _) = socket.until("job").await;
+    // Recordings wait in memory, which has room for those of one message.
+    for _ in 0..2 {
+        socket.send(json!({ "type": "set_voice", "speaker_1": "A".repeat(9 << 20) })).await;
+    }
+    assert_eq!(socket.event().await.0["error"]["code"], "too_many");
     socket.send(json!({ "type": "cancel" })).await;
     assert_eq!(socket.until("cancelled").await.0["id"], job["id"]);
     // The end of the server closes the connection, and no text is submitted any more.

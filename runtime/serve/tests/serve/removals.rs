@@ -10,19 +10,21 @@ use std::{
 
 use acestep_serve::{
     http::{self, Security, Server},
-    job::{Kind, NewJob},
     maintenance::{self, Retention},
     objects::Elsewhere,
-    store::{Claim, End, File, Found, Has, Lease, Store},
+    store::{End, Found, Store},
 };
 use axum::{body::Body, extract::Request};
-use serde_json::json;
 use tempfile::TempDir;
 use tokio::{sync::watch, time};
 use tower::ServiceExt;
 use uuid::Uuid;
 
-use crate::support::{Queue, Two};
+use crate::{
+    contract::{claim, lease_of, put},
+    support::{Queue, Two},
+    uploads::{delete, kept, soon},
+};
 
 /// A place whose removals wait until they may go on.
 #[derive(Debug)]
@@ -112,17 +114,6 @@ impl SlowServer {
     }
 }
 
-/// Waits until `is_it`.
-async fn soon(what: &str, mut is_it: impl AsyncFnMut() -> bool) {
-    for _ in 0..3000 {
-        if is_it().await {
-            return;
-        }
-        time::sleep(Duration::from_millis(2)).await;
-    }
-    panic!("{what}");
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn all_files_of_a_refused_request_are_removed() {
     let slow = SlowServer::start().await;
@@ -147,14 +138,9 @@ async fn all_files_of_a_refused_request_are_removed() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_is_removed_with_its_description() {
     let slow = SlowServer::start().await;
-    let id = Uuid::now_v7();
     let (store, objects) = (&slow.queue.store, &slow.queue.objects);
-    std::fs::write(objects.file(id), "sound").expect("written");
-    let (owner, sha256) = ("local".to_owned(), String::new());
-    let file = File { id, owner, name: "a".into(), bytes: 5, sha256, created: 0 };
-    store.put_file(file).await.expect("stored");
-    let delete = Request::delete(format!("/v1/files/{id}")).header("host", "localhost");
-    slow.cut(delete.body(Body::empty()).expect("good")).await;
+    let id = kept(&slow.queue).await;
+    slow.cut(delete(&format!("/v1/files/{id}"))).await;
     soon("the description stays", async || store.file(id).await.expect("answered").is_none()).await;
     assert!(!objects.file(id).exists());
 }
@@ -163,9 +149,8 @@ async fn a_file_is_removed_with_its_description() {
 async fn a_job_is_forgotten_with_its_results() {
     let slow = SlowServer::start().await;
     let store = &slow.queue.store;
-    let id = ended(&**store).await;
-    let delete = Request::delete(format!("/v1/jobs/{id}?forget=true")).header("host", "localhost");
-    slow.cut(delete.body(Body::empty()).expect("good")).await;
+    let id = ended(store).await;
+    slow.cut(delete(&format!("/v1/jobs/{id}?forget=true"))).await;
     soon("the job stays", async || {
         matches!(store.get(id).await.expect("answered"), Found::Forgotten)
     })
@@ -176,7 +161,7 @@ async fn a_job_is_forgotten_with_its_results() {
 #[tokio::test]
 async fn old_results_are_removed_beside_the_thread_of_the_runtime() {
     let SlowServer { place, queue, folder: _folder, .. } = SlowServer::start().await;
-    let id = ended(&*queue.store).await;
+    let id = ended(&queue.store).await;
     // Later than the millisecond of its end.
     time::sleep(Duration::from_millis(5)).await;
     let all = Retention { age: Duration::ZERO, ..Retention::default() };
@@ -192,22 +177,9 @@ async fn old_results_are_removed_beside_the_thread_of_the_runtime() {
 }
 
 /// Puts a job into the queue and ends it.
-async fn ended(store: &dyn Store) -> Uuid {
-    let job = NewJob::new(Kind::Generate, None, json!({ "caption": "x" }), "local");
-    let id = store.put(job).await.expect("stored").job.id;
-    let minute = Duration::from_secs(60);
-    let (worker, kinds, has) = ("w".to_owned(), vec![Kind::Generate], Has::all());
-    let claim = Claim {
-        worker: worker.clone(),
-        kinds,
-        has,
-        resident: None,
-        except: Vec::new(),
-        patience: minute,
-        lease: minute,
-    };
-    let attempt = store.claim(claim).await.expect("answered").expect("a job").attempts;
-    let lease = Lease { id, worker, attempt };
+async fn ended(store: &Arc<dyn Store>) -> Uuid {
+    let id = put(store, "x").await.id;
+    let lease = lease_of(&claim(store, "w").await.expect("a job"));
     assert!(store.finish(lease, End::Done(Vec::new())).await.expect("stored"));
     id
 }

@@ -84,7 +84,10 @@ async fn events_count_up_and_progress_is_removed_at_the_end(place: Place) {
         notices: vec!["the seed is 7".into()],
         resolved: Some(json!({ "seed": 7 })),
     };
-    store.extend(lease.clone(), LEASE, news).await.expect("answered");
+    let again = News { notices: news.notices.clone(), ..News::default() };
+    for news in [news, again] {
+        store.extend(lease.clone(), LEASE, news).await.expect("answered");
+    }
     let Found::Job(running) = store.get(job.id).await.expect("answered") else { panic!("gone") };
     assert_eq!((running.progress, running.notices), (progress, vec!["the seed is 7".to_owned()]));
     assert_eq!(running.resolved, Some(json!({ "seed": 7 })));

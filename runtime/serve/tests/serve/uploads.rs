@@ -83,21 +83,37 @@ async fn cut(server: &Arc<Server>, request: Request<Body>, polls: usize) -> bool
     false
 }
 
+/// Keeps a file of a client; returns its id.
+pub(crate) async fn kept(queue: &Queue) -> Uuid {
+    let id = Uuid::now_v7();
+    fs::write(queue.objects.file(id), "sound").expect("written");
+    let (owner, sha256) = ("local".to_owned(), String::new());
+    let file = File { id, owner, name: "a".into(), bytes: 5, sha256, created: 0 };
+    queue.store.put_file(file).await.expect("stored");
+    id
+}
+
+pub(crate) fn delete(path: &str) -> Request<Body> {
+    let delete = Request::delete(path).header("host", "localhost");
+    delete.body(Body::empty()).expect("good")
+}
+
 /// Waits for what goes on after a client went away.
-async fn soon(what: &str, polls: usize, mut is_it: impl AsyncFnMut() -> bool) {
+pub(crate) async fn soon(what: &str, mut is_it: impl AsyncFnMut() -> bool) {
     for _ in 0..3000 {
         if is_it().await {
             return;
         }
         time::sleep(Duration::from_millis(2)).await;
     }
-    panic!("{what} after {polls} polls");
+    panic!("{what}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_goes_away_at_many_moments_leaves_no_file_and_no_half() {
     let folder = tempfile::tempdir().expect("a folder");
-    let Queue { store, objects } = Queue::open(folder.path(), None).await;
+    let queue = Queue::open(folder.path(), None).await;
+    let Queue { store, objects } = queue.clone();
     let (_ending, receiver) = watch::channel(false);
     let security = Security::default();
     let server = Server::new(store.clone(), objects.clone(), Arc::new(Two), security, receiver);
@@ -111,21 +127,17 @@ async fn a_client_that_goes_away_at_many_moments_leaves_no_file_and_no_half() {
         let form = Request::post("/v1/jobs").header("host", "localhost");
         let form = form.header("content-type", "multipart/form-data; boundary=b");
         let is_over = cut(&server, form.body(refused.clone().into()).expect("good"), polls).await;
-        soon("a file stays", polls, async || files(folder.path()) == 0).await;
+        let what = format!("a file stays after {polls} polls");
+        soon(&what, async || files(folder.path()) == 0).await;
         if is_over {
             break;
         }
     }
     for polls in 0.. {
-        let id = Uuid::now_v7();
-        fs::write(objects.file(id), "sound").expect("written");
-        let (owner, sha256) = ("local".to_owned(), String::new());
-        let file = File { id, owner, name: "a".into(), bytes: 5, sha256, created: 0 };
-        store.put_file(file).await.expect("stored");
-        let delete = Request::delete(format!("/v1/files/{id}")).header("host", "localhost");
-        let is_over = cut(&server, delete.body(Body::empty()).expect("good"), polls).await;
+        let id = kept(&queue).await;
+        let is_over = cut(&server, delete(&format!("/v1/files/{id}")), polls).await;
         // Within the time of its task both are there, or both are gone.
-        soon("half of a file stays", polls, async || {
+        soon(&format!("half of a file stays after {polls} polls"), async || {
             time::sleep(Duration::from_millis(20)).await;
             store.file(id).await.expect("answered").is_some() == objects.file(id).exists()
         })

@@ -299,6 +299,14 @@ async fn the_default_adapter_is_that_of_one_client_and_of_later_jobs() {
         assert_eq!(adapter("a", json!({ "prompt": "x" })).0, Value::Null);
         call("a", "/v1/lora/unload", json!({}));
         assert_eq!(call("a", "/v1/lora/toggle", json!({ "use_lora": true })).0, 400);
+        for _ in 0..9 {
+            let load = |key| call(key, "/v1/lora/load", json!({ "lora_path": "rock" })).0;
+            thread::scope(|scope| ["a", "b"].map(|key| scope.spawn(move || load(key))).map(drop));
+            for key in ["a", "b"] {
+                assert_eq!(adapter(key, json!({ "prompt": "x" })).0, "rock");
+                call(key, "/v1/lora/unload", json!({}));
+            }
+        }
         // A key is needed everywhere but for the health.
         for path in ["/v1/stats", "/api/v1/stats", "/props", "/v1/models", "/logs", "/job?id=1"] {
             assert_eq!((get(&format!("{url}{path}")).status().as_u16(), path), (401, path));

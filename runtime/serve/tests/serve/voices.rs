@@ -68,7 +68,12 @@ async fn one_of_several_clients_removes_only_voices_that_it_made() {
             .header("x-api-key", "the-key-of-ann")
             .content_type("application/json")
             .send(made.to_string().as_bytes());
-        assert_eq!(made.expect("an answer").status(), 200);
+        let made = made.expect("an answer");
+        assert_eq!(made.status(), 200);
+        let job = made.headers()["x-job-id"].to_str().expect("text");
+        let away = agent().delete(format!("{url}/v1/jobs/{job}"));
+        let away = away.header("x-api-key", "the-key-of-ann").call().expect("an answer");
+        assert_eq!(away.status(), 200);
         assert_eq!(remove(&url, "me", "the-key-of-bob"), 404);
         assert_eq!(remove(&url, "me", "the-key-of-ann"), 200);
     })

@@ -31,10 +31,7 @@ const HEARTBEAT: Duration = Duration::from_secs(15);
 
 /// Returns models and defaults.
 pub(super) async fn props(State(server): State<Arc<Server>>) -> Result<Json<Value>, Failure> {
-    let catalog = server.catalog.clone();
-    let listed = tokio::task::spawn_blocking(move || (catalog.models(), catalog.adapters())).await;
-    let (models, adapters) =
-        listed.map_err(|_| ApiError::internal("the models cannot be listed"))?;
+    let (models, adapters) = server.ask(|catalog| (catalog.models(), catalog.adapters())).await?;
     let names = |family| -> Vec<&str> {
         let of = models.iter().filter(|model| model.family == family);
         of.map(|model| model.id.as_str()).collect()

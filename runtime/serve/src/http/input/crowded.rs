@@ -2,6 +2,7 @@
 //! of the size of an upload would fill the memory. Sound as base64 is one value, however large.
 
 use axum::http::StatusCode;
+use serde_json::{Map, Value};
 
 use crate::http::ApiError;
 
@@ -37,6 +38,20 @@ pub(super) fn check_form(text: &str) -> Result<(), ApiError> {
     match text.bytes().filter(|byte| *byte == b'&').count() {
         0..=MOST => Ok(()),
         _ => Err(too_many("the form has more than 65536 fields")),
+    }
+}
+
+/// Returns the bytes of all keys and texts of an object.
+pub(in crate::http) fn size(object: &Map<String, Value>) -> usize {
+    object.iter().map(|(key, value)| key.len() + bytes_of(value)).sum()
+}
+
+fn bytes_of(value: &Value) -> usize {
+    match value {
+        Value::String(text) => text.len(),
+        Value::Array(values) => values.iter().map(bytes_of).sum(),
+        Value::Object(object) => size(object),
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
     }
 }
 

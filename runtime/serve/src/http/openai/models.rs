@@ -14,12 +14,8 @@ use crate::{
 /// The length of a song that clients of OpenRouter are told, in seconds.
 const LONGEST: u64 = 600;
 
-/// Reads the catalog, which may look at the disk.
 async fn catalog(server: &Server) -> Result<(Vec<Model>, Vec<Voice>), ApiError> {
-    let catalog = server.catalog.clone();
-    tokio::task::spawn_blocking(move || (catalog.models(), catalog.voices()))
-        .await
-        .map_err(|_| ApiError::internal("the models cannot be listed"))
+    server.ask(|catalog| (catalog.models(), catalog.voices())).await
 }
 
 /// Returns the voices of all speech models.
@@ -32,10 +28,7 @@ pub(super) async fn speech_of(
     server: &Server,
     name: Option<String>,
 ) -> Result<Option<(String, Speech)>, ApiError> {
-    let catalog = server.catalog.clone();
-    tokio::task::spawn_blocking(move || catalog.speech(name.as_deref()))
-        .await
-        .map_err(|_| ApiError::internal("the models cannot be listed"))
+    server.ask(move |catalog| catalog.speech(name.as_deref())).await
 }
 
 /// True if a language model can write words for songs.

@@ -84,32 +84,33 @@ pub(super) async fn remove(
         // As for a voice that is not there: names of other clients are not told.
         return Err(ApiError::from(crate::catalog::no_voice(&name)));
     }
-    let (catalog, voice) = (server.catalog.clone(), name.clone());
-    tokio::task::spawn_blocking(move || catalog.remove_voice(&voice))
-        .await
-        .map_err(|_| ApiError::internal("the voice cannot be removed"))??;
+    let voice = name.clone();
+    server.ask(move |catalog| catalog.remove_voice(&voice)).await??;
     Ok(Json(json!({ "id": name, "object": "audio.voice", "deleted": true })))
 }
 
 /// True if a job of the client made the voice.
 async fn has_made(server: &Server, caller: &Caller, name: &str) -> Result<bool, ApiError> {
-    let mut before = None;
+    let (mut before, mut deleted) = (None, false);
     loop {
         let selection = Selection {
             owner: Some(caller.0.clone()),
             states: vec![JobState::Done],
             kinds: vec![Kind::Voice],
             before,
+            deleted,
             limit: MOST_OF_PAGE,
-            ..Selection::default()
         };
         let jobs = server.store.list(selection).await?;
         if jobs.iter().any(|job| job.request["name"] == name) {
             return Ok(true);
         }
         before = jobs.last().map(|job| job.id);
-        if before.is_none() {
-            return Ok(false);
+        match (before, deleted) {
+            (Some(_), _) => {}
+            // A card that was put away takes no right along.
+            (None, false) => deleted = true,
+            (None, true) => return Ok(false),
         }
     }
 }

@@ -23,6 +23,8 @@ use crate::{
 pub(super) struct Open {
     /// The pieces after the first.
     pieces: Vec<String>,
+    /// Their bytes.
+    pub(super) size: usize,
     /// The number of these pieces that the run can read.
     written: usize,
     /// True if no more will come.
@@ -32,9 +34,15 @@ pub(super) struct Open {
 }
 
 impl Open {
+    fn take(&mut self, text: &mut String, is_end: bool) {
+        let piece = pieces::take(text, is_end);
+        self.size += piece.as_ref().map_or(0, String::len);
+        self.pieces.extend(piece);
+    }
+
     /// Takes all of the text, as its end.
     pub(super) fn end(&mut self, text: &mut String) {
-        self.pieces.extend(pieces::take(text, true));
+        self.take(text, true);
         self.is_ended = true;
     }
 }
@@ -93,7 +101,7 @@ impl Session {
     async fn grow(&mut self, sound: &Sound) -> Result<(), ApiError> {
         let Some(open) = self.open.as_mut().filter(|open| !open.is_closed) else { return Ok(()) };
         if !open.is_ended {
-            open.pieces.extend(pieces::take(&mut self.text, false));
+            open.take(&mut self.text, false);
         }
         let (at, texts) = (open.written, open.pieces[open.written..].to_vec());
         if texts.is_empty() && !open.is_ended {

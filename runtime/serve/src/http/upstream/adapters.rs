@@ -10,12 +10,15 @@ use axum::{
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
+use tokio::sync::Mutex;
 
 use super::{Answer, is_set, text, wrapped, wrong};
 use crate::http::{ApiError, Caller, Server, input::Input};
 
-/// The name of the row.
+/// The name of the row of all clients.
 const ROW: &str = "lora";
+/// Held while the row changes: of two clients at once, each would undo what the other one chose.
+static CHANGES: Mutex<()> = Mutex::const_new(());
 
 /// The default adapter of a client.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -38,6 +41,7 @@ async fn of(server: &Server, caller: &Caller) -> Result<Option<Default>, ApiErro
 }
 
 async fn set(server: &Server, caller: &Caller, row: Option<&Default>) -> Result<(), ApiError> {
+    let _changes = CHANGES.lock().await;
     let mut rows = rows(server).await?;
     match row {
         Some(row) => rows.insert(caller.0.clone(), json!(row)),
@@ -89,11 +93,9 @@ pub(super) async fn load(
         let error = wrong("lora_path", "it is the name of an adapter, never a path");
         return Err(error.hint("put adapters into the adapters folder of the server").into());
     }
-    let (catalog, asked) = (server.catalog.clone(), name.clone());
-    tokio::task::spawn_blocking(move || catalog.check_adapter(&asked))
-        .await
-        .map_err(|_| ApiError::internal("the adapters cannot be listed"))?
-        .map_err(ApiError::from)?;
+    let asked = name.clone();
+    let known = server.ask(move |catalog| catalog.check_adapter(&asked)).await?;
+    known.map_err(ApiError::from)?;
     let row = Default { adapter: name.clone(), scale: 1.0, is_active: true };
     set(&server, &caller, Some(&row)).await?;
     let message = "later jobs have this adapter; it is read when a job runs";

@@ -19,10 +19,7 @@ use crate::{
 };
 
 async fn models(server: &Server) -> Result<Vec<Model>, ApiError> {
-    let catalog = server.catalog.clone();
-    tokio::task::spawn_blocking(move || catalog.models())
-        .await
-        .map_err(|_| ApiError::internal("the models cannot be listed"))
+    server.ask(|catalog| catalog.models()).await
 }
 
 /// Models that were listed a moment ago: the health needs no key, so it must not read the disk at will.

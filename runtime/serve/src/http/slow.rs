@@ -1,0 +1,70 @@
+//! Bodies of requests that come too slowly. A client that sends a byte a minute would hold its connection, and
+//! what the server keeps of its request, for ever.
+
+use std::{
+    error::Error,
+    iter,
+    pin::Pin,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use axum::http::StatusCode;
+use tokio::time::{self, Instant, Sleep};
+
+use super::ApiError;
+
+/// The time that a client took for a body.
+pub(super) struct Pace {
+    /// The longest time without a byte.
+    silence: Duration,
+    bytes: u64,
+    /// The time that was waited for these bytes.
+    waited: Duration,
+    /// The present wait: its begin, and the end of its time.
+    waiting: Option<(Instant, Pin<Box<Sleep>>)>,
+}
+
+impl Pace {
+    /// The pace of a body that has not begun.
+    pub(super) fn new(silence: Duration) -> Self {
+        Self { silence, bytes: 0, waited: Duration::ZERO, waiting: None }
+    }
+
+    /// Notes bytes that came.
+    pub(super) fn came(&mut self, bytes: usize) {
+        self.bytes += bytes as u64;
+        if let Some((begin, _)) = self.waiting.take() {
+            self.waited += begin.elapsed();
+        }
+    }
+
+    /// The time that is left for the next byte: one silence in all, and a millisecond for each byte that came.
+    /// Telephone modems are faster than 1000 bytes a second.
+    fn left(&self) -> Duration {
+        let in_all = self.silence + Duration::from_millis(self.bytes);
+        in_all.saturating_sub(self.waited).min(self.silence)
+    }
+
+    /// Ready when the client has no time left for the next byte.
+    pub(super) fn poll_late(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let left = self.left();
+        let begin = || (Instant::now(), Box::pin(time::sleep(left)));
+        let (_, end) = self.waiting.get_or_insert_with(begin);
+        end.as_mut().poll(cx)
+    }
+}
+
+/// The error of a body that comes too slowly.
+#[derive(Debug, thiserror::Error)]
+#[error("the body of the request comes too slowly")]
+pub(super) struct TooSlow;
+
+/// Returns the answer to a request that could not be read, if its body came too slowly.
+pub(super) fn of(error: &(dyn Error + 'static)) -> Option<ApiError> {
+    let mut causes = iter::successors(Some(error), |error| (**error).source());
+    causes.any(|cause| cause.is::<TooSlow>()).then(|| {
+        ApiError::new(StatusCode::REQUEST_TIMEOUT, "too_slow", TooSlow.to_string())
+            .hint("send it again, with 1000 bytes a second at least and without a long pause")
+    })
+}
