@@ -8,10 +8,6 @@
     reason = "flags are documented for the terminal: `[default: 0.1]`"
 )]
 
-use std::ffi::OsString;
-
-use clap::FromArgMatches as _;
-
 pub(crate) use global::{Global, Typed};
 
 pub(crate) mod adapter;
@@ -37,11 +33,3 @@ pub(crate) mod thinking;
 pub(crate) mod train;
 pub(crate) mod values;
 pub(crate) mod voice;
-
-/// Parses `words` as the flags of `generate`.
-pub(crate) fn generate_args(words: Vec<OsString>) -> Result<generate::Args, clap::Error> {
-    let command = clap::Command::new("generate").bin_name("acestep generate").no_binary_name(true);
-    let matches =
-        <generate::Args as clap::Args>::augment_args(command).try_get_matches_from(words)?;
-    generate::Args::from_arg_matches(&matches)
-}

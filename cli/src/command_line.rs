@@ -8,10 +8,11 @@ use crate::{
     args::{self, Global, Typed},
     commands,
     exit::{EXIT_CODES, USAGE, exit},
-    settings::Loaded,
+    settings::Settings,
     version,
 };
 
+pub(crate) mod defaults;
 mod examples;
 mod flags;
 mod mistakes;
@@ -107,12 +108,12 @@ impl Command {
     }
 }
 
-/// Reads the command line and prints help, version and usage errors. `loaded` gives defaults of
+/// Reads the command line and prints help, version and usage errors. `settings` give defaults of
 /// flags.
 ///
 /// # Errors
 /// The exit code, if nothing is left to do.
-pub(crate) fn parse(loaded: Option<&Loaded>) -> Result<Cli, ExitCode> {
+pub(crate) fn parse(settings: Option<&Settings>) -> Result<Cli, ExitCode> {
     let typed: Vec<OsString> = std::env::args_os().collect();
     // Enable `acestep help model pull`. Completions, manual and book omit it: they have each page
     // already.
@@ -120,13 +121,8 @@ pub(crate) fn parse(loaded: Option<&Loaded>) -> Result<Cli, ExitCode> {
         .color(help_color(&typed))
         .disable_help_subcommand(false)
         .mut_subcommands(|verb| verb.disable_help_subcommand(true));
-    if let Some(loaded) = loaded {
-        command = with_defaults(command, "", loaded);
-        let names: Vec<_> =
-            command.get_subcommands().map(|command| command.get_name().to_owned()).collect();
-        for name in names {
-            command = command.mut_subcommand(&name, |verb| with_defaults(verb, &name, loaded));
-        }
+    if let Some(settings) = settings {
+        command = defaults::with(command, settings);
     }
     let read = command.try_get_matches_from_mut(typed).and_then(|mut matches| {
         let is_typed = |name| matches.value_source(name) == Some(ValueSource::CommandLine);
@@ -140,23 +136,6 @@ pub(crate) fn parse(loaded: Option<&Loaded>) -> Result<Cli, ExitCode> {
         let _ = error.print();
         if error.use_stderr() { exit(USAGE) } else { ExitCode::SUCCESS }
     })
-}
-
-/// Sets the flag defaults of `loaded` in `command`, which is called `name`, and in its subcommands.
-fn with_defaults(mut command: clap::Command, name: &str, loaded: &Loaded) -> clap::Command {
-    for (flag, text) in loaded.defaults_of(name) {
-        if command.get_arguments().any(|arg| arg.get_id() == flag) {
-            command = command.mut_arg(flag, |arg| arg.default_value(text.to_owned()));
-        }
-        if !name.is_empty() {
-            let below: Vec<_> =
-                command.get_subcommands().map(|below| below.get_name().to_owned()).collect();
-            for below in below {
-                command = command.mut_subcommand(below, |below| with_defaults(below, name, loaded));
-            }
-        }
-    }
-    command
 }
 
 /// Returns the whole command line as shown in help, completions and manual pages.

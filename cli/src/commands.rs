@@ -7,7 +7,6 @@ pub(crate) mod codec;
 pub(crate) mod config;
 pub(crate) mod doctor;
 pub(crate) mod engine;
-pub(crate) mod formats;
 pub(crate) mod generate;
 pub(crate) mod jobs;
 pub(crate) mod language;

@@ -11,6 +11,7 @@ use std::{
 };
 
 use acestep_engine::{Error, Notice};
+use acestep_session::settings::SettingsError;
 use clap::Command;
 
 /// The parser's definition, from the module that may use all others.
@@ -82,8 +83,10 @@ pub(crate) fn texts<'a>(notices: impl IntoIterator<Item = &'a Notice>) -> Vec<St
 /// request name fields; others may quote a path that looks like one.
 pub(crate) fn message(error: &(dyn StdError + 'static)) -> String {
     let text = error.to_string();
+    // The value of a variable may be a word such as `json`.
+    let is_setting = |error: &Error| error.family::<SettingsError>().is_some();
     match error.downcast_ref::<Error>() {
-        Some(error) if error.is_usage() => as_flags(&text),
+        Some(error) if error.is_usage() && !is_setting(error) => as_flags(&text),
         _ => text,
     }
 }

@@ -3,7 +3,7 @@
 use acestep_engine::{Error, device::Fault, error::FamilyError, nearest};
 use acestep_import::{AdapterError, Release, TINY_SPEECH, Unknown, hub::HubError};
 use acestep_music::SongError;
-use acestep_session::SessionError;
+use acestep_session::{SessionError, settings::SettingsError};
 use burn::tensor::DType;
 
 use crate::{cli_error::CliError, fields::as_flags, settings};
@@ -44,6 +44,9 @@ pub(crate) fn of_engine(error: &Error) -> Option<String> {
     }
     if let Some(error) = error.family() {
         return of_session(error);
+    }
+    if let Some(error) = error.family() {
+        return of_settings(error);
     }
     let hint = error.hint()?;
     // These repeat a key of the request file, or a value.
@@ -105,6 +108,18 @@ fn of_session(error: &SessionError) -> Option<String> {
             "pass the --model that made it; `acestep voice list` names it".into()
         }
         error => as_flags(&error.hint()?),
+    })
+}
+
+fn of_settings(error: &SettingsError) -> Option<String> {
+    Some(match error {
+        SettingsError::Unread { .. } => {
+            "name another with --config, or leave it out with --no-config".into()
+        }
+        SettingsError::Wrong { .. } => "mend it there, or leave the file out with --no-config; \
+                                        `acestep config init` writes one with every key"
+            .into(),
+        error => error.hint()?,
     })
 }
 

@@ -1,7 +1,12 @@
 //! Ctrl-C: the first press asks the run to stop, the second ends the program.
 
 use std::{
-    sync::atomic::{AtomicBool, AtomicUsize, Ordering},
+    fs,
+    path::{Path, PathBuf},
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
     thread,
     time::{Duration, Instant},
 };
@@ -13,6 +18,8 @@ use crate::{error, exit::INTERRUPTED, report, report::Report};
 static PRESSES: AtomicUsize = AtomicUsize::new(0);
 static WRITING: AtomicBool = AtomicBool::new(false);
 static LOSES_NOTHING: AtomicBool = AtomicBool::new(false);
+/// Files that are written while they are made.
+static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
 /// Longest time that the second press waits for a file that is being written. If the program
 /// ended in the middle, the unfinished file would stay on the disk.
@@ -36,6 +43,10 @@ pub(crate) fn install(report: &Report) {
         let start = Instant::now();
         while WRITING.load(Ordering::SeqCst) && start.elapsed() < PATIENCE {
             thread::sleep(Duration::from_millis(10));
+        }
+        for path in &*UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner) {
+            // Those that were finished have another name.
+            let _ = fs::remove_file(path);
         }
         if !quiet {
             match report.json {
@@ -78,6 +89,11 @@ pub(crate) fn at_once<T>(wait: impl FnOnce() -> T) -> T {
     let result = wait();
     LOSES_NOTHING.store(false, Ordering::SeqCst);
     result
+}
+
+/// Notes an unfinished file, which is removed if Ctrl-C ends the program at once.
+pub(crate) fn removes(path: &Path) {
+    UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner).push(path.to_owned());
 }
 
 /// Runs `write` and does not let Ctrl-C end the program in the middle of it.

@@ -32,7 +32,6 @@ use std::process::ExitCode;
 
 use acestep_import::hub::Pins;
 use command_line::{Cli, Command};
-use settings::Loaded;
 
 fn main() -> ExitCode {
     error::with_bug_report(serve)
@@ -46,17 +45,17 @@ fn serve() -> ExitCode {
         Err(code) => return code,
     };
     if cli.command.is_configured() {
-        let loaded = match Loaded::read(cli.global.flags()) {
-            Ok(loaded) => loaded,
-            Err(error) => return cli.global.report().failure(&error),
+        let read = match settings::read(cli.global.flags()) {
+            Ok(read) => read,
+            Err(error) => return cli.global.report().failure(&error.into()),
         };
-        if loaded.changes_defaults() {
-            cli = match command_line::parse(Some(&loaded)) {
+        if command_line::defaults::changes_any(&read) {
+            cli = match command_line::parse(Some(&read)) {
                 Ok(cli) => cli,
                 Err(code) => return code,
             };
         }
-        settings::set_up(loaded);
+        settings::set_up(read);
         #[cfg(feature = "cpu")]
         settings::lower_cpu_level();
     }

@@ -11,6 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+pub(crate) use acestep_engine::error::seconds;
 use acestep_engine::{
     error::size,
     process,
@@ -260,12 +261,6 @@ fn rate(done: usize, unit: &str, elapsed: Duration) -> String {
 fn rough(duration: Duration) -> String {
     let seconds = duration.as_secs_f64();
     if seconds < 99.5 { format!("{seconds:.0} s") } else { format!("{:.0} min", seconds / 60.0) }
-}
-
-/// Formats a measured time with at most two decimals: `0.42 s`, `11.3 s`.
-pub(crate) fn seconds(duration: Duration) -> String {
-    let seconds = duration.as_secs_f64();
-    if seconds < 9.995 { format!("{seconds:.2} s") } else { format!("{seconds:.1} s") }
 }
 
 #[cfg(test)]

@@ -111,6 +111,11 @@ impl Report {
         bytes(format!("{text}\n").as_bytes())
     }
 
+    /// Writes a JSON object to standard output.
+    pub(crate) fn object(&self, object: &Value) -> Result<(), Stdout> {
+        self.output(&format!("{object:#}"))
+    }
+
     /// Returns `text` for standard output: without colours, unless they are wanted there.
     pub(crate) fn plain(&self, text: &str) -> String {
         let choice = match self.color {

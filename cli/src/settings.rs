@@ -1,67 +1,87 @@
-//! Settings from the environment and the configuration; no other file reads them.
-//!
-//! | module | contents |
-//! |---|---|
-//! | `keys` | the keys, their commands and their allowed values |
-//! | `load` | the layers: a file, the environment, flags |
+//! Settings of this run, and the places that follow from them; no other file reads them.
 
 use std::{env, path::PathBuf, process::Command, sync::OnceLock};
 
-use acestep_engine::Notice;
+use acestep_engine::{Error, Notice};
 use acestep_import::{
     Layout,
     acestep::MODELS,
     hub::{Access, Environment, Hub},
 };
 use acestep_music::Request;
+pub(crate) use acestep_session::settings::Settings;
+use acestep_session::settings::{Sources, flag, variable};
 use anyhow::Context;
 use etcetera::BaseStrategy;
 
 use crate::environment::set;
-pub(crate) use load::{Flags, Loaded, Origin};
-
-pub(crate) mod keys;
-mod load;
 
 /// Settings from the file, the environment and the global flags.
-static LOADED: OnceLock<Loaded> = OnceLock::new();
+static LOADED: OnceLock<Settings> = OnceLock::new();
+
+/// Flags that concern the settings.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Flags {
+    /// File of the settings.
+    pub(crate) config: Option<PathBuf>,
+    /// True if no file is read.
+    pub(crate) no_config: bool,
+    /// Typed settings: key, value, flag.
+    pub(crate) said: Vec<(&'static str, String, &'static str)>,
+}
+
+/// Reads the file that `flags` name (else the user's file), the environment and the flags.
+pub(crate) fn read(flags: Flags) -> Result<Settings, Error> {
+    let Flags { config, no_config, said } = flags;
+    let is_named = config.is_some() || set("ACESTEP_CONFIG").is_some();
+    let file = config.or_else(config_file).filter(|_| !no_config);
+    let given = env::vars_os().filter(|(_, value)| !value.is_empty());
+    let given = given.filter_map(|(name, value)| Some((name.into_string().ok()?, value)));
+    let (home, variables) = (home(), given.collect());
+    Settings::read(Sources { file, is_named, home, variables, told: said })
+}
 
 /// Stores the settings. Without a call, as in tests, there are none.
-pub(crate) fn set_up(loaded: Loaded) {
+pub(crate) fn set_up(loaded: Settings) {
     // Only the first call counts, and there is only one.
     let _ = LOADED.set(loaded);
 }
 
 /// Returns the stored settings, or the defaults if there are none.
-pub(crate) fn loaded() -> &'static Loaded {
-    LOADED.get_or_init(Loaded::default)
+pub(crate) fn loaded() -> &'static Settings {
+    LOADED.get_or_init(Settings::default)
 }
 
 fn said(name: &str) -> Option<String> {
     loaded().get(name).map(|value| value.text.clone())
 }
 
+/// True if the switch `name` is on.
+fn is_on(name: &str) -> bool {
+    loaded().get(name).is_some_and(|value| value.text == "true")
+}
+
+/// Returns the directory `name` of this program in the user's data directory. `None` if the user has no
+/// home.
+fn data_dir(name: &str) -> Option<PathBuf> {
+    let base = etcetera::choose_base_strategy().ok()?;
+    Some(base.data_dir().join("acestep").join(name))
+}
+
 /// Returns the directory of manually installed models; default: `acestep/models` in the user's
 /// data directory. `None` if the user has no home.
 pub(crate) fn models_dir() -> Option<PathBuf> {
-    said("models_dir").map(PathBuf::from).or_else(|| {
-        let base = etcetera::choose_base_strategy().ok()?;
-        Some(base.data_dir().join("acestep").join("models"))
-    })
+    said("models_dir").map(PathBuf::from).or_else(|| data_dir("models"))
 }
 
-/// Returns the directory of kept voices: `acestep/voices` in the user's data directory. `None` if the
-/// user has no home.
+/// Returns the directory of kept voices. `None` if the user has no home.
 pub(crate) fn voices_dir() -> Option<PathBuf> {
-    let base = etcetera::choose_base_strategy().ok()?;
-    Some(base.data_dir().join("acestep").join("voices"))
+    data_dir("voices")
 }
 
-/// Returns the folder of the server: `acestep/serve` in the user's data directory. `None` if the user
-/// has no home.
+/// Returns the folder of the server. `None` if the user has no home.
 pub(crate) fn serve_dir() -> Option<PathBuf> {
-    let base = etcetera::choose_base_strategy().ok()?;
-    Some(base.data_dir().join("acestep").join("serve"))
+    data_dir("serve")
 }
 
 /// Returns the path of the configuration file; default: `acestep/config.toml` in the user's
@@ -95,7 +115,10 @@ pub(crate) fn lm_model() -> Option<String> {
 
 /// Returns the defaults of every request without a file, and notices about them.
 pub(crate) fn request() -> anyhow::Result<(Request, Vec<Notice>)> {
-    loaded().request()
+    loaded().request().with_context(|| {
+        let origins = loaded().origins_of_requests();
+        format!("the defaults of requests cannot be used ({origins})")
+    })
 }
 
 /// Returns the places of models: the models directory, then the cache of the hub.
@@ -129,21 +152,19 @@ pub(crate) fn access() -> Access {
 
 /// Returns the setting that forbids all network requests, if there is one.
 pub(crate) fn offline() -> Option<String> {
-    let value = loaded().get("offline").filter(|value| value.text == "true");
-    let is_on = || keys::flag(set("HF_HUB_OFFLINE")?.to_str()?).filter(|on| *on);
-    match value {
-        Some(value) => Some(value.origin.to_string()),
-        None => is_on().map(|_| "HF_HUB_OFFLINE".to_owned()),
+    let of_hub = || flag(set("HF_HUB_OFFLINE")?.to_str()?).filter(|on| *on);
+    match loaded().get("offline") {
+        Some(value) if is_on("offline") => Some(value.origin.to_string()),
+        _ => of_hub().map(|_| "HF_HUB_OFFLINE".to_owned()),
     }
 }
 
 /// True if every question is answered with yes.
 pub(crate) fn yes() -> bool {
-    loaded().get("yes").is_some_and(|value| value.text == "true")
+    is_on("yes")
 }
 
 /// Returns the configured number of threads, if one is set.
-#[cfg(feature = "cpu")]
 pub(crate) fn threads() -> Option<std::num::NonZero<usize>> {
     said("threads")?.parse().ok()
 }
@@ -181,7 +202,7 @@ pub(crate) fn child() -> anyhow::Result<Command> {
     child.arg("--no-config");
     for name in ["cache_dir", "cpu", "threads"] {
         if let Some(text) = said(name) {
-            child.env(keys::variable(name), text);
+            child.env(variable(name), text);
         }
     }
     Ok(child)
@@ -189,11 +210,3 @@ pub(crate) fn child() -> anyhow::Result<Command> {
 
 /// The variable of the models directory.
 const MODELS_DIR: &str = "ACESTEP_MODELS_DIR";
-
-/// Returns the non-empty variables with the prefix of the settings.
-fn ours() -> impl Iterator<Item = String> {
-    let set = env::vars_os().filter(|(_, value)| !value.is_empty());
-    set.filter_map(|(name, _)| {
-        name.into_string().ok().filter(|name| name.starts_with(keys::PREFIX))
-    })
-}

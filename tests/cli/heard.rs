@@ -81,11 +81,18 @@ fn what_is_heard_otherwise_is_said_at_every_door() {
     write(&place, "clipped.wav", 2, 24_000, |sample, _| square(sample));
     write(&place, "above.wav", 2, 24_000, |sample, _| 1.5 * square(sample));
     write(&place, "six.wav", 6, 24_000, |sample, _| 0.5 * square(sample));
+    write(&place, "slow.wav", 2, 24_000, |sample, _| 0.5 * square(sample));
+    let mut slow = place.read("slow.wav");
+    // The samples and the bytes of a second.
+    slow[24..28].copy_from_slice(&44_100u32.to_le_bytes());
+    slow[28..32].copy_from_slice(&352_800u32.to_le_bytes());
+    place.write("slow.wav", slow);
     for (song, text) in [
         ("quiet.wav", "quiet.wav` is very quiet: its peak is at -80 dB"),
         ("clipped.wav", "clipped.wav` is clipped: 100.0 % of its samples lie at full scale"),
         ("above.wav", "above.wav` has 48000 samples above full scale: they are clipped"),
         ("six.wav", "six.wav` has 6 channels: the first two are read"),
+        ("slow.wav", "slow.wav` has 44100 Hz: it is resampled to 48000 Hz"),
     ] {
         for run in doors(&place, song) {
             run.succeeded().says(text);

@@ -160,6 +160,41 @@ fn a_server_gives_conditions_and_noise_and_takes_them() {
     }
 }
 
+/// Twice the second song's latents are infinite.
+#[test]
+fn a_song_of_a_batch_that_cannot_be_used_does_not_lose_the_other() {
+    let place = Place::new();
+    let shape = [2i32, 128, 16].map(i32::to_le_bytes);
+    let first = (0..128 * 16).map(|i| (i as f32).sin());
+    let noise = first.chain([3e38; 128 * 16]).flat_map(f32::to_le_bytes);
+    let noise: Vec<u8> = shape.into_iter().flatten().chain(noise).collect();
+    place.write("noise.bin", &noise);
+    let cause = "the diffusion transformer gave 2048 values that are not finite, the first at 0";
+    let args = ["rain", "--noise", "noise.bin", "--batch-size", "2", "--latent-rescale", "2"];
+    let outputs = ["-o", "a.wav", "--json", "--output-latents", "a.vae"];
+    let run = place.tiny(&[&args[..], &outputs].concat());
+    assert_eq!(run.code, Some(1), "{}", run.stderr);
+    let run = run.says(&format!("error: song 2 of 2 is not written\n  cause: {cause}"));
+    let json = run.json();
+    let paths = json["outputs"].as_array().expect("songs").iter().map(|song| &song["path"]);
+    assert_eq!(paths.collect::<Vec<_>>(), ["a_1.wav"]);
+    assert_eq!(json["error"], json!(["song 2 of 2 is not written", cause]));
+    assert_eq!(place.files(), ["a_1.vae", "a_1.wav", "noise.bin"]);
+
+    let server = Server::start(&place, &[]);
+    let file = id(&server.form("/v1/files", &[], ("noise", &noise)));
+    let request = json!({
+        "model": "tiny", "thinking": false, "caption": "rain", "duration": 1, "noise": file,
+        "batch_size": 2, "latent_rescale": 2,
+    });
+    let job = server.submit("?wait=500", &json!({ "request": request }));
+    assert_eq!(job["state"], "done", "{job:#}");
+    let said = job["notices"].to_string();
+    assert!(said.contains(&format!("song 2 of 2 is not written: {cause}")), "{said}");
+    let outputs = job["outputs"].as_array().expect("results");
+    assert!(!outputs.is_empty() && outputs.iter().all(|it| it["track"] == 1), "{job:#}");
+}
+
 #[test]
 fn dumped_noise_stands_for_the_seed() {
     let place = Place::new();

@@ -33,7 +33,8 @@ impl Busy {
         let mut child = command.spawn().expect("the program starts");
         let mut stderr = BufReader::new(child.stderr.take().expect("a pipe"));
         let mut line = String::new();
-        while !["tiny on cpu", "language model tiny"].iter().any(|start| line.starts_with(start)) {
+        let starts = ["tiny on cpu", "tiny-speech on cpu", "language model tiny"];
+        while !starts.iter().any(|start| line.starts_with(start)) {
             line.clear();
             assert_ne!(stderr.read_line(&mut line).expect("UTF-8"), 0, "it ended");
         }
@@ -94,6 +95,27 @@ fn a_press_while_the_language_model_writes_leaves_no_file() {
         let (code, rest) = busy.end();
         assert_eq!(code, Some(130), "{rest}");
         assert!(rest.ends_with("press Ctrl-C again to stop at once\nstopped\n"), "{rest}");
+        assert!(place.files().is_empty(), "{:?}", place.files());
+    }
+}
+
+/// The file of a speech grows while the speech is made.
+#[test]
+fn a_speech_that_is_stopped_leaves_no_file() {
+    let place = Place::new();
+    let text = "The sea is calm tonight. ".repeat(300);
+    let short = ["--max-new-tokens", "8", "--max-text-tokens-per-segment", "12", "--seed", "4"];
+    let args = [&["speak", &text, "--model", "tiny-speech", "-o", "a.wav"], &short[..]].concat();
+    for presses in [1, 2] {
+        let busy = Busy::start(&place, &args);
+        let start = Instant::now();
+        while place.files().is_empty() {
+            assert!(start.elapsed() < Duration::from_secs(60), "no sound");
+            thread::sleep(Duration::from_millis(20));
+        }
+        (0..presses).for_each(|_| busy.interrupt());
+        let (code, rest) = busy.end();
+        assert_eq!(code, Some(130), "{rest}");
         assert!(place.files().is_empty(), "{:?}", place.files());
     }
 }

@@ -313,7 +313,7 @@ fn a_sound_may_come_through_a_pipe() {
     for verb in [&["codec", "encode"][..], &["plot"]] {
         let args = [verb, &["/dev/stdin"]].concat();
         let run = place.run_with_stdin(&args, &place.read("a.wav")).failed(2);
-        run.says("`/dev/stdin` is a pipe").says("with --output");
+        run.says("`/dev/stdin` is a pipe").says("with `--output`");
     }
 }
 

@@ -2,13 +2,6 @@
 
 use clap::Subcommand;
 
-pub(crate) const EXAMPLES: &str = "\
-Examples:
-  acestep adapter show voice.safetensors
-      shows its kind, rank and alpha, and the layers that it changes
-  acestep adapter show lora/final/adapter --model turbo
-      checks whether it fits that model, and measures how much it changes it";
-
 /// Actions on an adapter.
 #[derive(Debug, Clone, Subcommand)]
 pub(crate) enum Command {

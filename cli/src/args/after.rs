@@ -2,15 +2,6 @@
 
 use std::path::PathBuf;
 
-pub(crate) const PLOT_EXAMPLES: &str = "\
-Examples:
-  acestep plot song.wav
-      writes song.png: waveform, mel spectrogram, time axis
-  acestep plot song.wav --show
-      shows the picture in the terminal, drawn in letters
-  acestep plot song.wav --lrc song.lrc -o picture.png
-      also shows the lines of song.lrc at their times";
-
 /// Extra outputs for a finished song.
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "After the song")]
@@ -56,13 +47,6 @@ impl After {
         self.lrc || self.output_lrc.is_some() || self.output_vtt.is_some()
     }
 }
-
-pub(crate) const PLAY_EXAMPLES: &str = "\
-Examples:
-  acestep play song.wav
-      plays the song to its end, or until Ctrl-C
-  acestep generate \"jazz trio\" | xargs acestep play
-      plays the new song: standard output is its path";
 
 /// Flags of `play`.
 #[derive(Debug, Clone, clap::Args)]

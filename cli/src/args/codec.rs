@@ -8,15 +8,6 @@ use clap::Subcommand;
 
 use super::{device::Where, files::Files, sound::Sound, values::seed};
 
-pub(crate) const EXAMPLES: &str = "\
-Examples:
-  acestep codec encode song.flac
-      writes the latents of a song to song.safetensors
-  acestep codec encode song.mp3 -o song.nac8
-      writes them in acestep.cpp's format, a quarter of the size
-  acestep codec decode song.nac8 -o song.wav
-      decodes them to a sound";
-
 /// Direction of the codec.
 #[derive(Debug, Clone, Subcommand)]
 pub(crate) enum Way {

@@ -1,10 +1,9 @@
 //! Flags of the model: adapters, device, tiles.
 
-use std::path::Path;
-
 use super::{device::Where, values::put_all};
 use crate::cli_error::CliError;
 use acestep_engine::Residency;
+use acestep_import::Adapter;
 use acestep_music::request;
 
 /// Networks, and their device.
@@ -71,7 +70,8 @@ impl Compute {
             (request.adapter, request.adapter_scale) = (None, None);
         }
         if !adapter.is_empty() {
-            let pairs: Vec<_> = adapter.iter().map(|typed| split(typed)).collect();
+            let pairs: Vec<_> =
+                adapter.iter().map(|typed| Adapter::name_and_scale(typed)).collect();
             let scales = pairs.iter().any(|(_, scale)| scale.is_some());
             if scales && adapter_scale.is_some() {
                 let message = "`--adapter PATH:SCALE` and `--adapter-scale` both give a scale";
@@ -89,50 +89,5 @@ impl Compute {
             request.adapter_scale = Some(scales.clone());
         }
         Ok(())
-    }
-}
-
-/// Splits `PATH:SCALE`. An existing path has no scale, and the text after a drive's colon is not a
-/// number.
-fn split(typed: &str) -> (&str, Option<f64>) {
-    match typed.rsplit_once(':') {
-        Some((path, scale)) if !path.is_empty() && !Path::new(typed).exists() => {
-            match scale.parse() {
-                Ok(scale) => (path, Some(scale)),
-                Err(_) => (typed, None),
-            }
-        }
-        _ => (typed, None),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_number_after_a_colon_is_a_scale_and_a_drive_is_none() {
-        for (typed, path, scale) in [
-            ("a.safetensors", "a.safetensors", None),
-            ("a.safetensors:0.8", "a.safetensors", Some(0.8)),
-            ("dir/a:-1", "dir/a", Some(-1.0)),
-            (r"C:\loras\a.safetensors", r"C:\loras\a.safetensors", None),
-            (r"C:\loras\a.safetensors:.5", r"C:\loras\a.safetensors", Some(0.5)),
-            ("a:b", "a:b", None),
-            (":1", ":1", None),
-        ] {
-            assert_eq!(split(typed), (path, scale), "{typed}");
-        }
-    }
-
-    #[test]
-    fn a_file_with_a_colon_in_its_name_is_that_file() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("a:1");
-        // Some systems do not allow such a name.
-        if std::fs::write(&path, b"").is_ok() && path.exists() {
-            let typed = path.to_str().expect("UTF-8");
-            assert_eq!(split(typed), (typed, None));
-        }
     }
 }

@@ -5,36 +5,6 @@ use std::path::PathBuf;
 use clap::{Subcommand, ValueEnum};
 use clap_complete::Shell;
 
-pub(crate) const EXAMPLES: &str = "\
-Examples:
-  acestep config show
-      shows every setting, its value, and its source
-  acestep config init
-      writes a file that explains every key, for you to change
-  acestep config path
-      shows the path of that file, even if it does not exist
-  ACESTEP_DEVICE=cpu acestep generate \"jazz trio\"
-      every key is also a variable
-
-A flag has priority over a variable, a variable over the file, and the file over the built-in
-default. The keys below [request] in the file have the names of a request file. They are the
-defaults of every song that is made without --request.";
-
-pub(crate) const COMPLETIONS_EXAMPLES: &str = "\
-Examples:
-  acestep completions bash > ~/.local/share/bash-completion/completions/acestep
-  acestep completions zsh > ~/.zfunc/_acestep
-  acestep completions fish > ~/.config/fish/completions/acestep.fish";
-
-pub(crate) const MAN_EXAMPLES: &str = "\
-Examples:
-  acestep man | man -l -
-      shows the manual of the program
-  acestep man generate | man -l -
-      shows the manual of one command
-  acestep man --output ~/.local/share/man/man1
-      writes a page for each command";
-
 /// Actions on settings.
 #[derive(Debug, Clone, Subcommand)]
 pub(crate) enum Command {

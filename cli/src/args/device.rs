@@ -21,13 +21,8 @@ pub(crate) struct Where {
     /// the language model and the diffusion transformer again, and with AVX-512 VNNI takes two
     /// thirds of their time; the song is different. f16 is only used by name: its range ends at
     /// 65504, which large activations can exceed, so results are guarded.
-    #[arg(
-        long,
-        value_name = "TYPE",
-        default_value = "auto",
-        hide_default_value = true,
-        hide_short_help = true
-    )]
+    #[arg(long, value_name = "TYPE", default_value = "auto", hide_default_value = true)]
+    #[arg(hide_short_help = true)]
     pub(crate) dtype: String,
 
     /// Threads of the CPU that compute [default: one for each core].

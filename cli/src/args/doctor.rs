@@ -2,20 +2,6 @@
 
 use super::device::Where;
 
-pub(crate) const EXAMPLES: &str = "\
-Examples:
-  acestep doctor
-      shows what is built in and what this machine has; makes one second of a song on each device
-  acestep doctor --device cuda:0 --json
-      tests one device, with output for a program";
-
-pub(crate) const WARMUP_EXAMPLES: &str = "\
-Examples:
-  acestep warmup --model turbo --duration 60
-      compiles and tunes the kernels for a one-minute song; later songs start at once
-  acestep warmup --device wgpu
-      does so for the built-in model, which has fewer and smaller kernels";
-
 /// Flags of `doctor`.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Doctor {

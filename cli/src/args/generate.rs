@@ -12,25 +12,6 @@ use super::{
     sampling::Sampling, sound::Sound, thinking::Thinking, values::put_all,
 };
 
-pub(crate) const EXAMPLES: &str = "\
-Examples:
-  acestep generate \"a slow charming waltz, accordion\" --instrumental --model demo
-      makes music with the small built-in model, without a download
-  acestep generate \"upbeat pop, female voice\" --lyrics @song.txt --bpm 120 -o pop.wav
-      makes a song with the lyrics in song.txt
-  acestep generate \"dark techno\" --model base --steps 50 --cfg-scale 7 --seed 7
-      uses more steps and guidance; the seed always gives the same song
-  acestep generate --request pop.json --seed 8 --batch-size 4 -o 'pop-{seed}.wav'
-      makes four more songs from a request that --save-request wrote
-  acestep generate \"bossa nova, nylon guitar\" --task cover --src-audio song.mp3 -o cover.wav
-      makes the same song in another style
-  acestep generate --task repaint --src-audio song.wav --repainting-start 30 --repainting-end 42
-      makes 12 seconds anew, from second 30; the rest stays as it is
-  acestep generate --task extract --track vocals --src-audio song.wav --model base
-      extracts the voice
-  acestep generate \"jazz trio\" --dry-run
-      shows what would be done: seconds, steps, seeds and memory";
-
 /// Flags of `generate`.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Args {
@@ -63,12 +44,8 @@ pub(crate) struct Words {
     pub(crate) positional_caption: Option<String>,
 
     /// The same as CAPTION.
-    #[arg(
-        long,
-        value_name = "TEXT",
-        conflicts_with = "positional_caption",
-        hide_short_help = true
-    )]
+    #[arg(long, value_name = "TEXT", conflicts_with = "positional_caption")]
+    #[arg(hide_short_help = true)]
     pub(crate) caption: Option<String>,
 
     /// Lyrics; @FILE reads them from a file.

@@ -5,6 +5,7 @@ use std::{ffi::OsString, path::PathBuf};
 use anstream::ColorChoice;
 use clap::{ArgAction, ValueEnum};
 
+use super::values::words;
 use crate::{report::Report, settings::Flags};
 
 /// Flags of every command, shown after the command's own flags.
@@ -39,13 +40,8 @@ pub(crate) struct Global {
     pub(crate) yes: bool,
 
     /// Display of a run's progress.
-    #[arg(
-        long,
-        global = true,
-        value_name = "HOW",
-        default_value = "auto",
-        conflicts_with = "no_progress"
-    )]
+    #[arg(long, global = true, value_name = "HOW", default_value = "auto")]
+    #[arg(conflicts_with = "no_progress")]
     progress: Watch,
 
     /// Show no moving lines: `--progress none`.
@@ -123,11 +119,8 @@ impl Global {
     /// Returns the flags that another process of this program needs too.
     pub(crate) fn passed_on(&self) -> Vec<OsString> {
         let mut flags = Vec::new();
-        for (flag, path) in [("--models-dir", &self.models_dir), ("--config", &self.config)] {
-            if let Some(path) = path {
-                flags.extend([flag.into(), path.clone().into_os_string()]);
-            }
-        }
+        flags.extend(words("--models-dir", self.models_dir.as_ref()));
+        flags.extend(words("--config", self.config.as_ref()));
         flags.extend(self.no_config.then(|| "--no-config".into()));
         flags.extend(self.offline.then(|| "--offline".into()));
         let (flag, times) = match self.verbose {

@@ -2,27 +2,6 @@
 
 use clap::Subcommand;
 
-pub(crate) const EXAMPLES: &str = "\
-Examples:
-  acestep model list
-      shows the released models, and which are installed
-  acestep model pull turbo lm-1.7b
-      downloads what a planned song needs, about 10 GB; a second run continues an interrupted one
-  acestep model pull base --dry-run
-      shows what would be downloaded, from where, and whether the disk has room
-  acestep model show turbo
-      shows the parts of the model, their place, and their commit
-  acestep model verify
-      checks that every file is as it was published
-  acestep model quantize turbo lm-1.7b
-      writes the weights in int8 beside them, so that runs with --dtype q8 start at once
-  acestep model remove base
-      deletes the model, except files that another model needs
-
-Models are downloaded from the Hugging Face hub into the cache that its other programs also use.
-HF_HOME sets the place of the cache, HF_ENDPOINT another server, HF_TOKEN the access token, and
-HTTPS_PROXY a proxy; HF_HUB_OFFLINE=1 has the effect of --offline.";
-
 /// Actions on models.
 #[derive(Debug, Clone, Subcommand)]
 pub(crate) enum Command {

@@ -11,46 +11,6 @@ use super::{
     values::seed,
 };
 
-pub(crate) const EXAMPLES: &str = "\
-Examples:
-  acestep plan \"upbeat pop, female voice\" --lyrics @song.txt -o pop.json
-      plans tempo, key, metre, length and outline for the lyrics in song.txt
-  acestep generate --request pop.json
-      makes that song
-  acestep plan \"upbeat pop\" --lyrics @song.txt --no-codes --output-dir pop
-      plans without audio codes, and writes each value to a file of its own
-  acestep plan --system \"Write a song in the style of a sea shanty\" --user \"about a lighthouse\"
-      uses your own instruction";
-
-pub(crate) const INSPIRE_EXAMPLES: &str = "\
-Examples:
-  acestep inspire \"a soft love song for a quiet evening\" -o love.json
-      writes caption, lyrics and metadata, which you can read and change
-  acestep generate --request love.json -o love.wav
-      makes that song
-  acestep inspire \"film music for a storm at sea\" --instrumental --duration 90 -o -
-      no voice, 90 seconds; the request goes to standard output
-  acestep inspire \"a lullaby\" --vocal-language bn --model tiny
-      tests that everything works, without a download; the lyrics are nonsense";
-
-pub(crate) const FORMAT_EXAMPLES: &str = "\
-Examples:
-  acestep format \"latin pop, reggaeton\" --lyrics @draft.txt -o song.json
-      rewrites caption and lyrics in the form that the model was trained on
-  acestep generate --request song.json -o song.wav
-      makes that song
-  acestep format --request song.json --bpm 96 -o - | acestep generate --request - -o song.wav
-      both in one line, at a tempo of your own";
-
-pub(crate) const UNDERSTAND_EXAMPLES: &str = "\
-Examples:
-  acestep understand song.mp3
-      describes the song in words
-  acestep understand song.mp3 -o like.json
-      also writes the request for a song like it
-  acestep understand --audio-codes @codes.txt --json
-      describes the song of the audio codes that acestep plan --output-codes wrote";
-
 /// Help texts of shared flags that differ for one command: command, flag, help.
 pub(crate) const OTHER_WORDS: &[(&str, &[(&str, &str)])] = &[
     ("plan", &[("duration", MODELS_LENGTH)]),
@@ -88,13 +48,9 @@ pub(crate) struct Plan {
     pub(crate) words: Words,
 
     /// Your own instruction, in place of the ones that the model was trained on.
-    #[arg(
-        long,
-        value_name = "TEXT",
-        requires = "user",
-        conflicts_with_all = ["positional_caption", "caption", "lyrics"],
-        help_heading = "Song"
-    )]
+    #[arg(long, value_name = "TEXT", requires = "user")]
+    #[arg(conflicts_with_all = ["positional_caption", "caption", "lyrics"])]
+    #[arg(help_heading = "Song")]
     pub(crate) system: Option<String>,
 
     /// Input for that instruction.
@@ -133,13 +89,8 @@ pub(crate) struct Common {
     ///
     /// The same seed makes the same plan again. The outlines of a batch count up from it, or a list
     /// gives each its own: 7,9,11.
-    #[arg(
-        long,
-        value_name = "SEED",
-        value_delimiter = ',',
-        value_parser = seed,
-        help_heading = "Sampling"
-    )]
+    #[arg(long, value_name = "SEED", value_delimiter = ',', value_parser = seed)]
+    #[arg(help_heading = "Sampling")]
     pub(crate) seed: Option<Vec<u64>>,
 
     /// Number of outlines, 1 to 8 [default: 1].

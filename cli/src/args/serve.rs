@@ -7,45 +7,6 @@ use uuid::Uuid;
 
 use super::device::Where;
 
-/// Shown under the long help of `serve`.
-pub(crate) const EXAMPLES: &str = "\
-Examples:
-  acestep serve
-      opens http://127.0.0.1:8001 with a page, on this machine only
-  acestep serve --check
-      shows what would be served, and serves nothing
-  export ACESTEP_API_KEY=$(openssl rand -hex 24); echo $ACESTEP_API_KEY
-  acestep serve --host 0.0.0.0 --allow-host music.lan
-      serves a network; clients send the key
-  acestep serve --warm qwen3-tts-0.6b-base
-      is ready when the speech model and its kept voices are in memory
-  curl -s '127.0.0.1:8001/v1/jobs?wait=600' -d '{\"request\": {\"caption\": \"calm piano\"}}'
-      makes a song and waits for it
-
-Jobs are on disk before their clients get an id. They survive a restart and a crash; a job whose worker
-was lost runs once more. Ctrl-C takes no more jobs and lets the present one end.";
-
-/// Shown under the long help of `work`.
-pub(crate) const WORK_EXAMPLES: &str = "\
-Examples:
-  acestep serve --no-worker &
-  acestep work
-      a server, and a worker of its own beside it
-  acestep work --device cuda:1
-      a second worker, for a second GPU";
-
-/// Shown under the long help of `jobs`.
-pub(crate) const JOBS_EXAMPLES: &str = "\
-Examples:
-  acestep jobs list --state queued,running
-      shows what waits and what runs
-  acestep jobs show 019a21a5-b0c1-77ae-9403-5de9c9dcf9ce
-      shows its request, its messages and its results
-  acestep jobs retry 019a21a5-b0c1-77ae-9403-5de9c9dcf9ce
-      runs it again
-  acestep jobs cancel 019a21a5-b0c1-77ae-9403-5de9c9dcf9ce
-      stops one";
-
 /// The folder of a server.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct DataDir {
@@ -114,12 +75,8 @@ pub(crate) struct Serve {
     ///
     /// The first job of that model then starts as quickly as the second. A speech model also gets its
     /// kept voices ready. Clients see the server as not ready until then.
-    #[arg(
-        long,
-        value_name = "NAME",
-        help_heading = "Model and device",
-        conflicts_with = "no_worker"
-    )]
+    #[arg(long, value_name = "NAME", help_heading = "Model and device")]
+    #[arg(conflicts_with = "no_worker")]
     pub(crate) warm: Option<String>,
 
     #[command(flatten)]

@@ -31,11 +31,8 @@ pub(crate) struct Sound {
     pub(crate) normalization_db: Option<f64>,
 
     /// Keep the loudness as it is, unless it exceeds full scale.
-    #[arg(
-        long,
-        alias = "no-enable-normalization",
-        conflicts_with_all = ["lufs", "peak_clip"]
-    )]
+    #[arg(long, alias = "no-enable-normalization")]
+    #[arg(conflicts_with_all = ["lufs", "peak_clip"])]
     pub(crate) no_normalization: bool,
 
     /// Integrated loudness in LUFS (EBU R 128), in place of a peak level, e.g. -14.

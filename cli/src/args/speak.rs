@@ -4,38 +4,18 @@ use std::path::PathBuf;
 
 use acestep_session::speech::Fields;
 use clap::ValueHint;
-use serde_json::{Value, json};
+use serde::Serialize;
 
 use super::{
     device::Where,
     files::Files,
-    values::{finite, seed},
+    values::{finite, given, is_off, seed},
 };
+use crate::cli_error::CliError;
 
 /// Most texts that are spoken side by side: on a CPU more would be computed by other kernels, whose
 /// results differ in the last digits.
 const MOST_AT_ONCE: i64 = 16;
-
-/// Shown under the long help.
-pub(crate) const EXAMPLES: &str = "\
-Examples:
-  acestep speak \"Good morning.\" --model tiny-speech
-      proves that the program speaks, with a small built-in model: it makes noise
-  acestep model pull qwen3-tts-0.6b-custom
-      downloads a real model, about 2.5 GB
-  acestep speak \"Good morning.\" --voice ryan --language english -o morning.wav
-      speaks with a named voice
-  acestep speak @letter.txt --model qwen3-tts-0.6b-base --reference me.wav --transcript @me.txt
-      speaks with the voice of a recording; with its words, also in its manner
-  acestep speak \"Good morning.\" --model qwen3-tts-1.7b-design --instruct \"An old sailor, hoarse.\"
-      speaks with a voice described in words
-  acestep voice make me --reference me.wav --transcript @me.txt --model qwen3-tts-0.6b-base
-  acestep speak @letter.txt --voice me --model qwen3-tts-0.6b-base
-      keeps the voice of a recording, and speaks with it
-  acestep speak @lines.txt --lines --voice ryan -o line.wav
-      speaks each line of a file to a file of its own, line_1.wav and so on
-  echo \"Good morning.\" | acestep speak - -o - | aplay
-      writes the sound while it is made";
 
 /// Flags of `speak`.
 #[derive(Debug, Clone, clap::Args)]
@@ -59,22 +39,8 @@ pub(crate) struct Speak {
     #[arg(long, conflicts_with = "lines")]
     pub(crate) follow: bool,
 
-    /// Phonemes of the text in place of the text, for Magpie TTS; @FILE reads a file.
-    ///
-    /// They are the symbols of the language in the model, side by side: `həˈloʊ` in English, `1キョ0ー0ワ`
-    /// in Japanese. A symbol that the model does not know is left out, and a note says which.
-    #[arg(long, value_name = "TEXT", hide_short_help = true, conflicts_with_all = ["text", "lines"])]
-    pub(crate) phonemes: Option<String>,
-
-    /// Words of a Japanese text in place of the text, for Magpie TTS: JSON of pyopenjtalk.run_frontend.
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, hide_short_help = true)]
-    #[arg(conflicts_with_all = ["text", "lines", "phonemes"])]
-    pub(crate) open_jtalk: Option<PathBuf>,
-
-    /// Ids of the text in place of the text, for Magpie TTS, without the end: 12,5,93.
-    #[arg(long, value_name = "ID,..", hide_short_help = true, value_delimiter = ',')]
-    #[arg(conflicts_with_all = ["text", "lines", "phonemes", "open_jtalk"])]
-    pub(crate) ids: Vec<u32>,
+    #[command(flatten)]
+    pub(crate) instead: Instead,
 
     /// Speech model: a name of `acestep model list`, a directory, or tiny-speech [default: the first
     /// installed one].
@@ -102,8 +68,31 @@ pub(crate) struct Speak {
     pub(crate) output: Output,
 }
 
+/// Flags in place of the text.
+#[derive(Debug, Clone, clap::Args, Serialize)]
+pub(crate) struct Instead {
+    /// Phonemes of the text in place of the text, for Magpie TTS; @FILE reads a file.
+    ///
+    /// They are the symbols of the language in the model, side by side: `həˈloʊ` in English, `1キョ0ー0ワ`
+    /// in Japanese. A symbol that the model does not know is left out, and a note says which.
+    #[arg(long, value_name = "TEXT", hide_short_help = true, conflicts_with_all = ["text", "lines"])]
+    #[serde(skip)]
+    pub(crate) phonemes: Option<String>,
+
+    /// Words of a Japanese text in place of the text, for Magpie TTS: JSON of pyopenjtalk.run_frontend.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, hide_short_help = true)]
+    #[arg(conflicts_with_all = ["text", "lines", "phonemes"])]
+    pub(crate) open_jtalk: Option<PathBuf>,
+
+    /// Ids of the text in place of the text, for Magpie TTS, without the end: 12,5,93.
+    #[arg(long, value_name = "ID,..", hide_short_help = true, value_delimiter = ',')]
+    #[arg(conflicts_with_all = ["text", "lines", "phonemes", "open_jtalk"])]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) ids: Vec<u32>,
+}
+
 /// Flags about the voice.
-#[derive(Debug, Clone, clap::Args)]
+#[derive(Debug, Clone, clap::Args, Serialize)]
 #[command(next_help_heading = "Voice")]
 pub(crate) struct Voice {
     /// Named speaker, for a model that has some [default: the model's first]; for a base or a dialogue
@@ -119,6 +108,7 @@ pub(crate) struct Voice {
     /// Manner of speaking, or the voice in words, for a model that follows instructions; @FILE reads
     /// a file.
     #[arg(long, value_name = "TEXT")]
+    #[serde(skip)]
     pub(crate) instruct: Option<String>,
 
     /// Recording whose voice speaks, for a base model: 3 to 15 seconds.
@@ -160,15 +150,17 @@ pub(crate) struct Voice {
 
     /// Words of the recording; with them the manner of speaking is kept too. @FILE reads a file.
     #[arg(long, value_name = "TEXT", requires = "reference")]
+    #[serde(skip)]
     pub(crate) transcript: Option<String>,
 }
 
 /// Flags about the draws.
-#[derive(Debug, Clone, clap::Args)]
+#[derive(Debug, Clone, clap::Args, Serialize)]
 #[command(next_help_heading = "Sampling")]
 pub(crate) struct Drawing {
     /// Seed of the draws [default: random].
     #[arg(long, value_name = "SEED", value_parser = seed)]
+    #[serde(skip)]
     pub(crate) seed: Option<u64>,
 
     /// Divisor of the talker's logits, above 0 [default: the model's, usually 0.9].
@@ -254,11 +246,13 @@ pub(crate) struct Drawing {
 
     /// Keep the recordings of the speakers at the beginning of the dialogue.
     #[arg(long, hide_short_help = true)]
+    #[serde(skip_serializing_if = "is_off")]
     include_prefix: bool,
 
     /// Begin the sound of a dialogue earlier: the first frames are decoded before their last codebooks
     /// are known, and sound coarser.
     #[arg(long, hide_short_help = true)]
+    #[serde(skip_serializing_if = "is_off")]
     early: bool,
 
     /// Limit on the steps of a dialogue, of 80 ms each [default: the model's, usually 1500].
@@ -271,11 +265,13 @@ pub(crate) struct Drawing {
 
     /// Compute all rows again in each step, as the reference of Magpie TTS does: slower.
     #[arg(long, hide_short_help = true)]
+    #[serde(skip_serializing_if = "is_off")]
     exact_prior: bool,
 
     /// Split texts into tokens as upstream does for a local directory: `iPhone` becomes other tokens,
     /// ordinary prose does not.
     #[arg(long, hide_short_help = true)]
+    #[serde(skip_serializing_if = "is_off")]
     fix_mistral_regex: bool,
 }
 
@@ -328,60 +324,22 @@ impl Speak {
             words(&voice.speaker_2, &voice.words_2),
             voice.codec.clone(),
             voice.pinyin.clone(),
-            self.open_jtalk.clone(),
+            self.instead.open_jtalk.clone(),
             model,
             file(&self.text),
-            file(&self.phonemes),
+            file(&self.instead.phonemes),
         ];
         all.into_iter().flatten().collect()
     }
 
     /// Returns the flags that were given as fields of a request, except the texts that may be files.
-    pub(crate) fn fields(&self) -> Fields {
-        let (voice, drawing) = (&self.voice, &self.drawing);
-        let path =
-            |path: &Option<PathBuf>| json!(path.as_ref().map(|path| path.display().to_string()));
-        let ids = (!self.ids.is_empty()).then_some(&self.ids);
-        let fields = [
-            ("ids", json!(ids)),
-            ("open_jtalk", path(&self.open_jtalk)),
-            ("voice", json!(voice.voice)),
-            ("language", json!(voice.language)),
-            ("reference", path(&voice.reference)),
-            ("speaker_1", path(&voice.speaker_1)),
-            ("words_1", path(&voice.words_1)),
-            ("speaker_2", path(&voice.speaker_2)),
-            ("words_2", path(&voice.words_2)),
-            ("codec", path(&voice.codec)),
-            ("open_jtalk_dict", path(&voice.open_jtalk_dict)),
-            ("pinyin", path(&voice.pinyin)),
-            ("non_streaming_mode", json!(drawing.non_streaming_mode)),
-            ("max_text_tokens_per_segment", json!(drawing.max_text_tokens_per_segment)),
-            ("do_sample", json!(drawing.do_sample)),
-            ("top_k", json!(drawing.top_k)),
-            ("top_p", json!(drawing.top_p)),
-            ("temperature", json!(drawing.temperature)),
-            ("repetition_penalty", json!(drawing.repetition_penalty)),
-            ("subtalker_dosample", json!(drawing.subtalker_dosample)),
-            ("subtalker_top_k", json!(drawing.subtalker_top_k)),
-            ("subtalker_top_p", json!(drawing.subtalker_top_p)),
-            ("subtalker_temperature", json!(drawing.subtalker_temperature)),
-            ("max_new_tokens", json!(drawing.max_new_tokens)),
-            ("cfg_scale", json!(drawing.cfg_scale)),
-            ("cfg_filter_k", json!(drawing.cfg_filter_k)),
-            ("text_temperature", json!(drawing.text_temperature)),
-            ("text_top_k", json!(drawing.text_top_k)),
-            ("audio_temperature", json!(drawing.audio_temperature)),
-            ("audio_top_k", json!(drawing.audio_top_k)),
-            ("initial_padding", json!(drawing.initial_padding)),
-            ("include_prefix", json!(drawing.include_prefix.then_some(true))),
-            ("early", json!(drawing.early.then_some(true))),
-            ("max_steps", json!(drawing.max_steps)),
-            ("max_decoder_steps", json!(drawing.max_decoder_steps)),
-            ("exact_prior", json!(drawing.exact_prior.then_some(true))),
-            ("fix_mistral_regex", json!(drawing.fix_mistral_regex.then_some(true))),
-        ];
-        let fields = fields.into_iter().filter(|(_, value)| *value != Value::Null);
-        fields.map(|(field, value)| (field.to_owned(), value)).collect()
+    ///
+    /// # Errors
+    /// A file whose name is not UTF-8 text.
+    pub(crate) fn fields(&self) -> Result<Fields, CliError> {
+        let mut fields = given(&self.instead)?;
+        fields.extend(given(&self.voice)?);
+        fields.extend(given(&self.drawing)?);
+        Ok(fields)
     }
 }

@@ -7,18 +7,6 @@ use clap::{Subcommand, builder::PossibleValuesParser};
 
 use super::{device::Where, values::fixed_seed};
 
-pub(crate) const EXAMPLES: &str = "\
-Examples:
-  acestep train lora songs/ --model turbo
-      trains on the songs of a folder; writes the adapter to songs-lora/
-  acestep train lora songs/ --custom-tag \"my band\" --epochs 300
-      trains longer; captions with \"my band\" trigger the adapter
-  acestep generate \"my band, slow\" --adapter songs-lora
-      uses the adapter
-
-`song.caption.txt`, `song.lyrics.txt` and `song.json` (caption, lyrics, bpm, keyscale, timesignature
-and language) may lie beside `song.flac`. Every song needs a caption, or give --caption for all.";
-
 /// Kinds of training.
 #[derive(Debug, Clone, Subcommand)]
 pub(crate) enum What {
@@ -73,15 +61,9 @@ pub(crate) struct Lora {
     /// Linear maps of each layer that get an adapter.
     ///
     /// Any of q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj and down_proj.
-    #[arg(
-        long,
-        hide_possible_values = true,
-        value_name = "NAME,..",
-        value_delimiter = ',',
-        default_value = "q_proj,k_proj,v_proj,o_proj",
-        value_parser = PossibleValuesParser::new(TARGETS),
-        help_heading = "Learning"
-    )]
+    #[arg(long, hide_possible_values = true, value_name = "NAME,..")]
+    #[arg(value_delimiter = ',', default_value = "q_proj,k_proj,v_proj,o_proj")]
+    #[arg(value_parser = PossibleValuesParser::new(TARGETS), help_heading = "Learning")]
     pub(crate) target_modules: Vec<String>,
 
     /// Average number of times that each song is used.
@@ -97,23 +79,13 @@ pub(crate) struct Lora {
     pub(crate) learning_rate: f64,
 
     /// Steps until the full learning rate.
-    #[arg(
-        long,
-        value_name = "N",
-        default_value_t = 100,
-        hide_short_help = true,
-        help_heading = "Learning"
-    )]
+    #[arg(long, value_name = "N", default_value_t = 100, hide_short_help = true)]
+    #[arg(help_heading = "Learning")]
     pub(crate) warmup_steps: u32,
 
     /// Random seed; the same seed repeats the training.
-    #[arg(
-        long,
-        value_name = "SEED",
-        default_value_t = 42,
-        value_parser = fixed_seed,
-        help_heading = "Learning"
-    )]
+    #[arg(long, value_name = "SEED", default_value_t = 42, value_parser = fixed_seed)]
+    #[arg(help_heading = "Learning")]
     pub(crate) seed: u64,
 
     /// Model: turbo, base, demo, .. or a directory [default: turbo].

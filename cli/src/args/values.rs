@@ -1,5 +1,13 @@
 //! Values of flags: their parsers, and their way into a request.
 
+use std::ffi::OsString;
+
+use acestep_session::speech::Fields;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::cli_error::CliError;
+
 /// Sets the named fields of a request's topic to the same fields of typed flags, if these are
 /// given.
 macro_rules! put_all {
@@ -19,6 +27,33 @@ pub(crate) fn put<T: Clone>(to: &mut Option<T>, from: Option<&T>) {
 /// Combines a flag and its opposite; the parser keeps only the last one.
 pub(super) fn pair(yes: bool, no: bool) -> Option<bool> {
     (yes || no).then_some(yes)
+}
+
+/// Returns the flags that were given as fields of a request: those that are not null.
+///
+/// # Errors
+/// A file whose name is not UTF-8 text: JSON cannot have it.
+pub(super) fn given(flags: &impl Serialize) -> Result<Fields, CliError> {
+    let Ok(Value::Object(mut fields)) = serde_json::to_value(flags) else {
+        let error = CliError::usage("the name of a file is not UTF-8 text");
+        return Err(error.hint("rename the file, or link to it"));
+    };
+    fields.retain(|_, value| !value.is_null());
+    Ok(fields)
+}
+
+/// True for a switch that is off, which is no field of a request.
+pub(super) fn is_off(switch: &bool) -> bool {
+    !switch
+}
+
+/// Returns `flag` and its value as words of a command line; none without a value.
+pub(crate) fn words(
+    flag: &str,
+    value: Option<impl Into<OsString>>,
+) -> impl Iterator<Item = OsString> {
+    let words = value.map(|value| -> [OsString; 2] { [flag.into(), value.into()] });
+    words.into_iter().flatten()
 }
 
 /// Parses a seed.

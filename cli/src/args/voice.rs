@@ -4,29 +4,10 @@ use std::path::PathBuf;
 
 use acestep_session::speech::Fields;
 use clap::{Subcommand, ValueHint};
+use serde::Serialize;
 
-use super::{device::Where, files::Files};
-
-/// Shown under the long help.
-pub(crate) const EXAMPLES: &str = "\
-Examples:
-  acestep voice make me --reference me.wav --transcript \"These are my words.\"
-      keeps the voice of a recording, with its words also its manner
-  acestep speak \"Good morning.\" --voice me
-      speaks with it, and with the model that made it; the recording is not needed any more
-  acestep voice make both --speaker-1 anna.wav --speaker-2 ben.wav --model dia2-1b
-      keeps the voices of two speakers for scripts; anna.json and ben.json have the words and their times
-  acestep voice list
-      shows the kept voices
-  acestep voice show me
-      shows its model, its words and its file
-  acestep voice remove me
-      deletes one
-
-A voice is one file in acestep/voices of the user's data directory, on Linux ~/.local/share. It holds
-the voice's vector, the codes of the recording, and the state of the model after the rows of its prompt
-that do not depend on the text. Other models of the same size can use it too, but read the prompt anew.
-The voices of a dialogue are the codes and words of the recordings, and the state of the model after them.";
+use super::{device::Where, files::Files, values::given};
+use crate::cli_error::CliError;
 
 /// Flags of `voice`.
 #[derive(Debug, Clone, clap::Args)]
@@ -51,10 +32,11 @@ pub(crate) enum Command {
 }
 
 /// Flags of `voice make`.
-#[derive(Debug, Clone, clap::Args)]
+#[derive(Debug, Clone, clap::Args, Serialize)]
 pub(crate) struct Make {
     /// Name: letters, digits, - and _.
     #[arg(value_name = "NAME")]
+    #[serde(skip)]
     pub(crate) name: String,
 
     /// Recording of the voice, for a base model: 3 to 15 seconds of clear speech.
@@ -64,6 +46,7 @@ pub(crate) struct Make {
 
     /// Words of --reference; with them the manner of speaking is kept too. @FILE reads a file.
     #[arg(long, value_name = "TEXT", requires = "reference")]
+    #[serde(skip)]
     pub(crate) transcript: Option<String>,
 
     /// Language that will be spoken; another one later reads the prompt anew [default: auto].
@@ -91,30 +74,27 @@ pub(crate) struct Make {
     /// Model that makes it: a name of `acestep model list` or a directory [default: the first installed
     /// base model; with --speaker-1 the first installed dialogue model].
     #[arg(long, value_name = "NAME|DIR|FILE", help_heading = "Model and device")]
+    #[serde(skip)]
     pub(crate) model: Option<String>,
 
     #[command(flatten)]
+    #[serde(skip)]
     pub(crate) place: Where,
 
     #[command(flatten)]
+    #[serde(skip)]
     pub(crate) files: Files,
 }
 
 impl Make {
     /// Returns the flags that were given as fields of a request, with the words of `transcript`.
-    pub(crate) fn fields(&self, transcript: Option<String>) -> Fields {
-        let path = |path: &Option<PathBuf>| path.as_ref().map(|path| path.display().to_string());
-        let fields = [
-            ("reference", path(&self.reference)),
-            ("transcript", transcript),
-            ("language", self.language.clone()),
-            ("speaker_1", path(&self.speaker_1)),
-            ("words_1", path(&self.words_1)),
-            ("speaker_2", path(&self.speaker_2)),
-            ("words_2", path(&self.words_2)),
-        ];
-        let given = fields.into_iter().filter_map(|(field, value)| Some((field, value?)));
-        given.map(|(field, value)| (field.to_owned(), value.into())).collect()
+    ///
+    /// # Errors
+    /// A file whose name is not UTF-8 text.
+    pub(crate) fn fields(&self, transcript: Option<String>) -> Result<Fields, CliError> {
+        let mut fields = given(self)?;
+        fields.extend(transcript.map(|words| ("transcript".to_owned(), words.into())));
+        Ok(fields)
     }
 }
 

@@ -62,12 +62,8 @@ pub(crate) struct Args {
     /// Measure nothing; make the page from files that --json wrote.
     ///
     /// The files can be of several types and presets.
-    #[arg(
-        long,
-        value_name = "FILE",
-        requires = "page",
-        conflicts_with_all = ["preset", "stage", "duration", "model", "device", "dtype", "json"],
-    )]
+    #[arg(long, value_name = "FILE", requires = "page")]
+    #[arg(conflicts_with_all = ["preset", "stage", "duration", "model", "device", "dtype", "json"])]
     from: Vec<PathBuf>,
 
     /// Times of other programs for the page, as JSON.

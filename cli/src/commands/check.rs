@@ -23,7 +23,7 @@ use clap::{ValueHint, builder::TypedValueParser};
 
 use super::{engine, proof, verify};
 use crate::{
-    args::{Global, device::Where},
+    args::{Global, device::Where, values::words},
     error::CliError,
     exit, interrupt, report, settings,
 };
@@ -53,12 +53,8 @@ pub(crate) struct Args {
     only: Vec<Part>,
 
     /// Run only these presets in `bench`.
-    #[arg(
-        long,
-        value_parser = proof::preset(),
-        value_name = "PRESET",
-        value_delimiter = ','
-    )]
+    #[arg(long, value_parser = proof::preset(), value_name = "PRESET")]
+    #[arg(value_delimiter = ',')]
     preset: Vec<&'static Preset>,
 
     /// Use a few small shapes and short songs.
@@ -172,14 +168,9 @@ fn child(
     let mut command = settings::child()?;
     command.args(["check", "--part", part.name(), "--from", &from.to_string()]);
     command.args(["--device", &device.to_string(), "--dtype", dtype::name(dtype)]);
-    if let Some(threads) = threads {
-        command.args(["--threads", &threads.to_string()]);
-    }
-    for (flag, folder) in [("--goldens", &options.goldens), ("--models", &options.models)] {
-        if let Some(folder) = folder {
-            command.arg(flag).arg(folder);
-        }
-    }
+    command.args(words("--threads", threads.map(|count| count.to_string())));
+    command.args(words("--goldens", options.goldens.as_ref()));
+    command.args(words("--models", options.models.as_ref()));
     if options.quick {
         command.arg("--quick");
     }
@@ -200,17 +191,7 @@ mod tests {
 
     #[test]
     fn a_process_computes_with_the_typed_threads() {
-        let options = Options {
-            goldens: None,
-            models: None,
-            only: vec![],
-            presets: vec![],
-            quick: true,
-            torch: None,
-            limit: None,
-            out: PathBuf::from("."),
-            commit: None,
-        };
+        let options = Options { quick: true, ..Options::default() };
         let engine = Engine { device: Device::Cpu, dtype: DType::F32 };
         let words = |threads| {
             let items = Child { part: Part::Device, from: 2, ceilings: None };

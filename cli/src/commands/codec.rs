@@ -15,14 +15,13 @@ use acestep_engine::{
 };
 use acestep_import::{AceStep, TINY};
 use acestep_music::{Encode, NoiseSource, Request, latents, request::output::OutputPlan};
-use acestep_session::codec;
+use acestep_session::{codec, outputs};
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
 use super::{
     engine::{self, Started},
-    formats::{self, is_stdout},
-    target::{self, Target},
+    target::{Target, is_stdout},
 };
 use crate::{
     args::{
@@ -81,15 +80,16 @@ impl Ready {
 fn encode(args: &EncodeArgs, report: &Report) -> Result<()> {
     let common = &args.common;
     if common.output.is_none() {
-        target::check_place(&args.input)?;
+        outputs::check_beside(&args.input)?;
     }
     let folder = open(common)?;
-    let (hop, per_second) = (folder.configs().vae.hop(), folder.configs().vae.frames_per_second());
-    let (audio, mut notices) = read::song(&args.input, per_second.recip())?;
+    let vae = &folder.configs().vae;
+    let (hop, per_second) = (vae.hop(), vae.frames_per_second());
+    let (audio, mut notices) = read::song(&args.input, per_second.recip(), vae.sampling_rate)?;
     let format = match common.output.as_deref().filter(|path| !is_stdout(path)) {
         Some(path) => {
-            target::check(path, &[&args.input], common.files.existing())?;
-            formats::latents_format("output", args.format, path)?
+            outputs::check(path, [&*args.input], common.files.existing())?;
+            outputs::latents_format("output", args.format, path)?
         }
         None => args.format.unwrap_or_default(),
     };
@@ -132,8 +132,8 @@ fn decode(args: &Decode, report: &Report) -> Result<()> {
     let mut request = Request::default();
     args.sound.put_over(&mut request.output);
     let typed = args.sound.audio_format.as_deref();
-    let output = common.output.as_deref();
-    let format = formats::format(typed, output, output, &mut request, &mut notices)?;
+    let output = common.output.as_deref().filter(|path| !is_stdout(path));
+    let format = outputs::song_format(typed, output, output, &mut request, &mut notices)?;
     let encoding = Encoding::resolve(request.output.encoding(), format, &mut notices)?;
     let folder = open(common)?;
     let stored = latents::read(&args.input, folder.configs().vae.decoder_input_channels)?;
@@ -187,7 +187,7 @@ fn destination(common: &Common, input: &Path, extension: &str) -> Result<Target>
     let path = common.output.clone().unwrap_or_else(|| input.with_extension(extension));
     let output = Target::new(path, common.files.json)?;
     if let Some(path) = output.file() {
-        target::check(path, &[input], common.files.existing())?;
+        outputs::check(path, [input], common.files.existing())?;
     }
     Ok(output)
 }
@@ -206,7 +206,7 @@ fn finish(
         object["path"] = json!(output);
         object["notices"] = fields::texts(notices).into();
         object["elapsed"] = start.elapsed().as_secs_f64().into();
-        report.output(&format!("{object:#}"))?;
+        report.object(&object)?;
     } else if let Some(path) = output.file() {
         report::path(path)?;
     }

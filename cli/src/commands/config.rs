@@ -2,6 +2,7 @@
 
 use std::{fmt::Write as _, path::PathBuf, process::ExitCode};
 
+use acestep_session::settings::{KEYS, Kind, Origin, explained};
 use anyhow::Result;
 use serde_json::{Value, json};
 
@@ -11,10 +12,7 @@ use crate::{
     environment,
     error::CliError,
     report::{self, Report},
-    settings::{
-        self, Origin,
-        keys::{KEYS, Kind, variable},
-    },
+    settings,
 };
 
 pub(crate) fn run(command: &Command, global: &Global) -> Result<ExitCode> {
@@ -31,7 +29,7 @@ pub(crate) fn run(command: &Command, global: &Global) -> Result<ExitCode> {
                     CliError::new(message).because(error).hint("name another file with --config")
                 })?;
             }
-            write_text(&path, &template(), existing)?;
+            write_text(&path, &[BEGINNING, &explained(), END].concat(), existing)?;
             report::path(&path)?;
         }
     }
@@ -70,7 +68,7 @@ fn show(json: bool, report: &Report) -> Result<()> {
         rows.push((format!("request.{name}"), value.text.clone(), value.origin.clone()));
     }
     // Check now that the defaults form a valid request, not at the next song.
-    loaded.request()?;
+    settings::request()?;
     if json {
         let settings: Vec<_> = rows
             .iter()
@@ -78,7 +76,7 @@ fn show(json: bool, report: &Report) -> Result<()> {
             .collect();
         let is_there = loaded.file.as_ref().is_some_and(|path| path.is_file());
         let object = json!({ "file": loaded.file, "exists": is_there, "settings": settings });
-        report.output(&format!("{object:#}"))?;
+        report.object(&object)?;
         return Ok(());
     }
     let mut text = String::new();
@@ -104,63 +102,32 @@ fn default_of(name: &str) -> Option<String> {
     Some(path.display().to_string())
 }
 
-/// Returns a file that has every key as a comment.
-fn template() -> String {
-    let mut text =
-        "# What acestep takes as given. A flag goes before the variable of a key, and that\n\
-                    # before this file. `acestep config show` says what holds, and who says so.\n"
-            .to_owned();
-    for key in &KEYS {
-        let example = match (key.kind, key.name) {
-            (Kind::Flag, _) => key.default.to_owned(),
-            (Kind::Count, _) => "4".to_owned(),
-            (Kind::Path, _) => "\"~/somewhere\"".to_owned(),
-            (_, "lm_model") => "\"lm-0.6b\"".to_owned(),
-            _ => format!("\"{}\"", key.default),
-        };
-        // Writing to a String cannot fail.
-        let _ = write!(
-            text,
-            "\n# {}: {}\n# [default: {}] [env: {}]\n# {} = {example}\n",
-            key.name,
-            key.about,
-            key.default,
-            variable(key.name),
-            key.name
-        );
-    }
-    text + "\n# What every song begins with that is made without --request: the keys of a request file,\n\
-            # such as --save-request writes, each also a variable, such as ACESTEP_AUDIO_FORMAT.\n\
-            [request]\n\
-            # inference_steps = 8\n\
-            # audio_format = \"flac\"\n\
-            # vocal_language = \"en\"\n"
-}
+/// Beginning of a file that `config init` writes.
+const BEGINNING: &str = "\
+# What acestep takes as given. A flag goes before the variable of a key, and that
+# before this file. `acestep config show` says what holds, and who says so.
+";
+
+/// End of that file.
+const END: &str = "
+# What every song begins with that is made without --request: the keys of a request file,
+# such as --save-request writes, each also a variable, such as ACESTEP_AUDIO_FORMAT.
+[request]
+# inference_steps = 8
+# audio_format = \"flac\"
+# vocal_language = \"en\"
+";
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn the_file_that_is_written_can_be_read_and_so_can_every_line_of_it() {
-        let text = template();
-        let table: toml::Table = text.parse().expect("TOML");
+    fn the_end_of_the_file_can_be_read_as_it_is_and_with_its_lines() {
+        let table: toml::Table = END.parse().expect("TOML");
         assert!(table["request"].as_table().is_some_and(toml::Table::is_empty));
-        let all: String = text
-            .lines()
-            .map(|line| match line.strip_prefix("# ") {
-                Some(line) if line.contains(" = ") => format!("{line}\n"),
-                _ if line == "[request]" => "[request]\n".to_owned(),
-                _ => String::new(),
-            })
-            .collect();
-        let table: toml::Table = all.parse().expect("TOML");
-        assert_eq!(table.len(), KEYS.len() + 1, "{all}");
-        for key in &KEYS {
-            let value = &table[key.name];
-            let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-            assert!(key.read(&value).is_ok(), "{} = {value}", key.name);
-        }
-        assert_eq!(table["request"]["inference_steps"].as_integer(), Some(8));
+        let (_, lines) = END.split_once("[request]\n").expect("a section");
+        let request: toml::Table = lines.replace("# ", "").parse().expect("TOML");
+        assert_eq!(request["inference_steps"].as_integer(), Some(8));
     }
 }

@@ -3,7 +3,6 @@
 //! Every subject is one check: `ok`, `missing` (absent and not required) or `broken`. Each song is
 //! made by a child process of this program, so that a crashing driver ends only that process.
 
-mod machine;
 mod models;
 mod song;
 
@@ -13,87 +12,33 @@ use acestep_engine::{
     Device,
     device::{BUILT_IN, Dtype, dtype::Supported, listing::Listing},
 };
+use acestep_session::doctor::{self, Check, State};
 use anyhow::Result;
 use burn::tensor::DType;
-use serde::Serialize;
 use serde_json::json;
 
 use crate::{
     args::{Global, doctor::Doctor},
     exit,
     report::{self, Report},
+    settings,
 };
 
-/// State of a subject.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub(super) enum State {
-    /// Present and working.
-    Ok,
-    /// Absent and not required.
-    Missing,
-    /// Present or requested, but not working.
-    Broken,
-}
-
-/// Result for one subject.
-#[derive(Debug, Clone, Serialize)]
-pub(super) struct Check {
-    state: State,
-    /// Kind of the subject: `device`, `song`, `model`, ..
-    what: &'static str,
-    /// Name of the subject.
-    name: String,
-    /// Details about it.
-    detail: String,
-    /// Remedy.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    hint: Option<String>,
-    /// Values for a program to read.
-    #[serde(flatten)]
-    figures: serde_json::Map<String, serde_json::Value>,
-}
-
-impl Check {
-    pub(super) fn new(
-        state: State,
-        what: &'static str,
-        name: impl Into<String>,
-        detail: impl Into<String>,
-    ) -> Self {
-        let (name, detail) = (name.into(), detail.into());
-        Self { state, what, name, detail, hint: None, figures: serde_json::Map::new() }
+/// Returns a check as text, with its hint below it.
+fn line(check: &Check, report: &Report) -> String {
+    let Check { state, what, name, detail, hint, .. } = check;
+    let (mark, color) = match state {
+        State::Ok => ("ok", "\x1b[32m"),
+        State::Missing => ("missing", "\x1b[33m"),
+        State::Broken => ("BROKEN", "\x1b[1;31m"),
+    };
+    let subject = format!("{what} {name}");
+    let mut line = report.plain(&format!("{color}{mark:<8}\x1b[0m {subject:<22} {detail}"));
+    for (i, text) in hint.iter().flat_map(|hint| hint.lines()).enumerate() {
+        let label = if i == 0 { "hint:" } else { "" };
+        line += &format!("\n         {label:<5} {}", text.trim());
     }
-
-    pub(super) fn hint(self, hint: Option<impl Into<String>>) -> Self {
-        Self { hint: hint.map(Into::into), ..self }
-    }
-
-    /// Adds the keys of `figures`, an object.
-    pub(super) fn with(mut self, figures: serde_json::Value) -> Self {
-        if let serde_json::Value::Object(figures) = figures {
-            self.figures.extend(figures);
-        }
-        self
-    }
-
-    fn line(&self, report: &Report) -> String {
-        let (mark, color) = match self.state {
-            State::Ok => ("ok", "\x1b[32m"),
-            State::Missing => ("missing", "\x1b[33m"),
-            State::Broken => ("BROKEN", "\x1b[1;31m"),
-        };
-        let subject = format!("{} {}", self.what, self.name);
-        let mut line =
-            report.plain(&format!("{color}{mark:<8}\x1b[0m {subject:<22} {}", self.detail));
-        if let Some(hint) = &self.hint {
-            for (i, text) in hint.lines().enumerate() {
-                let label = if i == 0 { "hint:" } else { "" };
-                line += &format!("\n         {label:<5} {}", text.trim());
-            }
-        }
-        line
-    }
+    line
 }
 
 /// Runs the command: exit code 1 if something is broken.
@@ -112,13 +57,20 @@ pub(crate) fn run(args: &Doctor, global: &Global) -> Result<ExitCode> {
     checks.add(build)?;
 
     let listing = Listing::look();
-    for check in machine::devices(&listing, chosen) {
+    for check in doctor::devices(&listing, chosen, settings::threads()) {
         checks.add(check)?;
     }
     for check in models::all() {
         checks.add(check)?;
     }
-    for check in machine::folders(&listing) {
+    checks.add(doctor::working_directory())?;
+    // The CPU's kernels are part of the program.
+    if listing.cuda.is_some() || listing.wgpu.is_some() {
+        let folder = settings::kernels_dir();
+        let mut check = doctor::kept_kernels(folder.as_deref());
+        if let Some(hint) = check.hint.as_mut().filter(|_| folder.is_some()) {
+            *hint += "; `acestep warmup` compiles them ahead";
+        }
         checks.add(check)?;
     }
     if !args.no_song {
@@ -145,7 +97,7 @@ pub(crate) fn run(args: &Doctor, global: &Global) -> Result<ExitCode> {
             "ok": broken == 0,
             "checks": checks.all,
         });
-        report.output(&format!("{object:#}"))?;
+        report.object(&object)?;
     } else {
         let verdict = match broken {
             0 => "everything that is here works".to_owned(),
@@ -167,7 +119,7 @@ struct Checks {
 impl Checks {
     fn add(&mut self, check: Check) -> Result<(), report::Stdout> {
         if !self.json {
-            self.report.output(&check.line(&self.report))?;
+            self.report.output(&line(&check, &self.report))?;
         }
         self.all.push(check);
         Ok(())

@@ -22,24 +22,16 @@ mod request;
 mod requests;
 mod resolve;
 mod song;
-mod sounds;
 mod written;
 
 use std::process::ExitCode;
 
-use acestep_engine::Observe;
-use acestep_session::{
-    language,
-    song::{
-        self as session, adapters,
-        describe::{Resources, headline},
-    },
-};
+use acestep_session::song::{adapters, describe::Resources};
 use anyhow::Result;
 use serde_json::Value;
 
 pub(crate) use crate::args::generate::Args;
-use crate::{args::Global, progress::Progress, report::Report};
+use crate::{args::Global, report::Report};
 use make::Run;
 use requests::Requests;
 use resolve::resolve;
@@ -89,26 +81,4 @@ fn show(song: &Song, json: bool, report: &Report) -> Result<Value> {
     let mut object = song.to_json(&resources, &notices);
     object["dry_run"] = true.into();
     Ok(object)
-}
-
-/// Makes songs and discards them, with all loading and computing of a real run.
-pub(crate) fn rehearse(args: &Args, report: Report) -> Result<()> {
-    let mut song = resolve(args, &report)?;
-    song.resolved.check_memory()?;
-    let progress = Progress::new(report);
-    let observe: &dyn Observe = &progress;
-    let setup = song.resolved.setup.clone();
-    if let Some(composition) = &setup.composition {
-        let asked = (composition.composing(&song.resolved.request), observe);
-        let composed =
-            language::compose_all(&[asked], &composition.folder, setup.engine)?.remove(0);
-        song = song.completed(composed?, &report)?;
-        song.resolved.check_memory()?;
-    }
-    report.line(&headline(&song.resolved));
-    let made = session::songs(&[(&song.resolved, observe)], None, &mut |_, made| made.map(drop));
-    progress.finish();
-    made?;
-    song.remember_kernels();
-    Ok(())
 }

@@ -112,7 +112,7 @@ async fn job(store: &dyn Store, id: Uuid) -> Result<Job> {
 
 fn list(jobs: &[Job], json: bool, report: &Report) -> Result<ExitCode> {
     if json {
-        report.output(&format!("{:#}", json!({ "jobs": jobs })))?;
+        report.object(&json!({ "jobs": jobs }))?;
         return Ok(ExitCode::SUCCESS);
     }
     let line = |job: &Job| {
@@ -132,7 +132,7 @@ fn list(jobs: &[Job], json: bool, report: &Report) -> Result<ExitCode> {
 
 fn show(job: &Job, json: bool, report: &Report) -> Result<ExitCode> {
     if json {
-        report.output(&format!("{:#}", json!(job)))?;
+        report.object(&json!(job))?;
         return Ok(ExitCode::SUCCESS);
     }
     let mut lines = vec![

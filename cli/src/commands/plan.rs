@@ -14,14 +14,14 @@ use acestep_music::{
     lm::{compose::Ask, settings},
     plan::of_seeds,
 };
-use acestep_session::{language, writing::Writing};
+use acestep_session::{language, texts::read_genres, writing::Writing};
 use anyhow::Result;
 use outputs::Outputs;
 use serde_json::json;
 
 use super::{
     engine::{self, Started},
-    language::{open, read_genres},
+    language::open,
     text::{Stdin, Typed},
 };
 use crate::{
@@ -131,7 +131,7 @@ fn run(
             "language_model": language::to_json(&folder, writes_codes, Some(&composed.timing)),
             "elapsed": elapsed.as_secs_f64(),
         });
-        report.output(&format!("{object:#}"))?;
+        report.object(&object)?;
     }
     report.line(&format!(
         "{} · {} tokens of text, {} codes in {} · {}",

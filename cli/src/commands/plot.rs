@@ -7,14 +7,11 @@ use acestep_music::{
     align::lrc,
     plot::{self, Letters, Subject},
 };
+use acestep_session::{outputs, texts::read_text};
 use anstream::ColorChoice;
 use anyhow::Result;
 use supports_unicode::Stream;
 
-use super::{
-    target,
-    text::{read_file, utf8},
-};
 use crate::{
     args::{Global, after::Plot, files::existing},
     environment,
@@ -43,16 +40,15 @@ pub(crate) fn run(args: &Plot, global: &Global) -> Result<ExitCode> {
         }
     }
     if args.output.is_none() {
-        target::check_place(&args.song)?;
+        outputs::check_beside(&args.song)?;
     }
     let path = args.output.clone().unwrap_or_else(|| args.song.with_extension("png"));
-    target::check_png("output", &path)?;
-    let inputs: Vec<_> = [&args.song].into_iter().chain(&args.lrc).map(PathBuf::as_path).collect();
-    target::check(&path, &inputs, existing)?;
+    outputs::check_picture("output", &path)?;
+    let inputs = [&args.song].into_iter().chain(&args.lrc).map(PathBuf::as_path);
+    outputs::check(&path, inputs, existing)?;
     let lines = match &args.lrc {
         Some(file) => {
-            let text = utf8(read_file(file)?, &format!("`{}`", file.display()))?;
-            let lines = lrc::parse(&text);
+            let lines = lrc::parse(&read_text(file)?);
             if lines.is_empty() {
                 let message = format!("`{}` has no line with a time", file.display());
                 return Err(CliError::new(message).hint("lines look like [00:12.34]words").into());

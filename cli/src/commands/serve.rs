@@ -2,14 +2,14 @@
 
 mod child;
 
-use std::{fs, net::SocketAddr, path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
+use std::{net::SocketAddr, path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
 
 use acestep_serve::{
     catalog::{Catalog as _, Family, Missing},
-    http::{Key, Limits, Security},
+    http::{Key, KeyError, Limits, Security},
     installed::Installed,
     maintenance::Retention,
-    service::{Service, ServiceError},
+    service::{Service, ServiceError, without_secrets},
 };
 use acestep_speech::Voices;
 use anyhow::{Context, Result};
@@ -26,9 +26,6 @@ use crate::{
     report::Report,
     settings,
 };
-
-/// Shortest key that is taken, in letters.
-const LEAST_KEY: usize = 8;
 
 /// Runs the command.
 ///
@@ -93,16 +90,6 @@ pub(super) fn data_dir(data: &DataDir) -> Result<PathBuf, CliError> {
 pub(super) fn queue(data: &DataDir) -> Option<String> {
     let variable = || environment::set("ACESTEP_QUEUE").map(|url| url.to_string_lossy().into());
     data.queue.clone().or_else(variable)
-}
-
-/// Returns addresses without names of users, passwords and tokens.
-fn without_secrets(addresses: &str) -> String {
-    let plain = |address: &str| match (address.split_once("://"), address.rsplit_once('@')) {
-        (Some((scheme, _)), Some((_, place))) => format!("{scheme}://{place}"),
-        (None, Some((_, place))) => place.to_owned(),
-        (_, None) => address.to_owned(),
-    };
-    addresses.split(',').map(plain).collect::<Vec<_>>().join(",")
 }
 
 /// Begins the log on standard error.
@@ -194,33 +181,17 @@ pub(super) fn check_warm(model: Option<&str>, catalog: &Installed) -> Result<(),
 }
 
 fn security(access: &Access, host: String) -> Result<Security> {
-    let mut keys = Vec::new();
     let variable = || environment::set("ACESTEP_API_KEY").map(|key| key.to_string_lossy().into());
     let typed: Option<String> = access.api_key.clone().or_else(variable);
-    match (&access.api_keys, typed) {
-        (Some(path), _) => {
-            let text = fs::read_to_string(path)
-                .with_context(|| format!("cannot read `{}`", path.display()))?;
-            let lines = text.lines().map(str::trim);
-            for line in lines.filter(|line| !line.is_empty() && !line.starts_with('#')) {
-                let (name, key) = line.split_once('=').ok_or_else(|| {
-                    let message = format!("`{}` has a line that is not NAME=KEY", path.display());
-                    CliError::usage(message).hint("write one client a line, such as ann=5f0c2e..")
-                })?;
-                keys.push(key_of(name.trim(), key.trim())?);
-            }
-            if keys.is_empty() {
-                let message = format!("`{}` has no key", path.display());
-                return Err(CliError::usage(message).hint("write one client a line").into());
-            }
-        }
+    let keys = match (&access.api_keys, typed) {
+        (Some(path), _) => Key::read_all(path).map_err(unusable)?,
         (None, Some(_)) if access.open => {
             let message = "`--open` and ACESTEP_API_KEY contradict each other";
             return Err(CliError::usage(message).hint("leave one of them out").into());
         }
-        (None, Some(key)) => keys.push(key_of("key", &key)?),
-        (None, None) => {}
-    }
+        (None, Some(key)) => vec![Key::checked("key", &key).map_err(unusable)?],
+        (None, None) => vec![],
+    };
     let any_host = access.allow_host.iter().any(|name| name == "*");
     let mut hosts = access.allow_host.clone();
     hosts.push(host);
@@ -228,16 +199,12 @@ fn security(access: &Access, host: String) -> Result<Security> {
     Ok(Security { keys, hosts, origins, any_host, on_network: false })
 }
 
-fn key_of(name: &str, key: &str) -> Result<Key, CliError> {
-    // The page's cookie takes no commas and no semicolons.
-    let is_plain = |byte: u8| byte.is_ascii_graphic() && byte != b',' && byte != b';';
-    if key.len() < LEAST_KEY || !key.bytes().all(is_plain) {
-        let message = format!("the key `{name}` is too short, or has letters that no header takes");
-        let hint = "a key has at least 8 letters of ASCII without blanks, commas and semicolons: \
-                    openssl rand -hex 24";
-        return Err(CliError::usage(message).hint(hint));
+/// Converts an error of keys: only a file that cannot be read is no wrong command line.
+fn unusable(error: KeyError) -> anyhow::Error {
+    match error.hint() {
+        Some(hint) => CliError::usage(error.to_string()).hint(hint).into(),
+        None => error.into(),
     }
-    Ok(Key::new(name, key))
 }
 
 /// Says which models requests get that name none, if they are not the usual ones.

@@ -54,7 +54,7 @@ pub(crate) fn run(args: &Speak, global: &Global) -> Result<ExitCode> {
     };
     let instruct = read("--instruct", &args.voice.instruct)?;
     let transcript = read("--transcript", &args.voice.transcript)?;
-    let phonemes = read("--phonemes", &args.phonemes)?;
+    let phonemes = read("--phonemes", &args.instead.phonemes)?;
     stdin.check()?;
     let begin = Instant::now();
     let count = if args.follow { 1 } else { texts.len() };
@@ -62,7 +62,7 @@ pub(crate) fn run(args: &Speak, global: &Global) -> Result<ExitCode> {
     let Started { engine, kernels, mut notices } = engine::start(&args.place)?;
     let (voices, layout) = (voices(), settings::layout());
     let voices = voices.as_ref().ok();
-    let mut fields = args.fields();
+    let mut fields = args.fields()?;
     let texts_of_fields =
         [("instruct", instruct), ("transcript", transcript), ("phonemes", phonemes)];
     for (field, text) in texts_of_fields {
@@ -145,5 +145,7 @@ fn options(args: &Speak, at_once: usize, texts: usize, begin: Instant) -> Option
     let rows = args.batch_size.map_or(at_once, |rows| rows as usize);
     // Lines are played one after the other.
     let batch_size = if args.output.play { 1 } else { rows.min(texts) };
-    Options { chunks: Chunks { others, ..usual.chunks }, batch_size, since: Some(begin) }
+    let chunks = Chunks { others, ..usual.chunks };
+    // They are written while they are made.
+    Options { chunks, batch_size, since: Some(begin), keeps_samples: false }
 }

@@ -1,20 +1,18 @@
 //! Texts from the command line, files and standard input; the request they form; text output.
 
 use std::{
-    fs,
-    io::{Read, Write},
-    path::{Path, PathBuf},
+    io::{self, Write},
+    path::Path,
     sync::{Mutex, PoisonError},
 };
 
 use acestep_engine::{
-    Action, Error, Notice,
-    audio::tags::{self, Found},
-    files::{Existing, check_target, write_whole},
-    texts::{self, NotText, unix_lines},
+    Error, Notice,
+    files::{Existing, write_whole},
+    texts::unix_lines,
 };
 use acestep_music::{Request, lyrics::sung};
-use acestep_session::song::absolute;
+use acestep_session::texts;
 use anyhow::{Context, Result};
 
 use crate::{
@@ -87,56 +85,16 @@ impl Typed {
 }
 
 fn from_file(path: &Path, stdin: &mut Stdin) -> Result<(Request, Vec<Notice>)> {
-    let (bytes, found) = if path == Path::new("-") {
-        stdin.users.push("--request -");
-        let bytes = read_stdin()?;
-        let found = tags::request_of(&bytes);
-        (bytes, found)
-    } else if path.is_file() {
-        // A song can be larger than the limit for requests: read only its tags.
-        match tags::request_in(path)? {
-            Found::NoSound => (read_file(path)?, Found::NoSound),
-            found => (Vec::new(), found),
-        }
+    let text = if path == Path::new("-") {
+        stdin.takes("--request -");
+        texts::request_of(&read_stdin()?, path)?
     } else {
-        // A pipe can be read only once.
-        let bytes = read_file(path)?;
-        let found = tags::request_of(&bytes);
-        (bytes, found)
+        texts::read_request(path)?
     };
-    let bytes = match found {
-        Found::Request(text) if !text.is_empty() => text.into_bytes(),
-        Found::Request(_) | Found::None => {
-            let message = format!("the song `{}` has no request in its tags", path.display());
-            return Err(CliError::new(message)
-                .hint("only songs that this program made from a request have one")
-                .into());
-        }
-        Found::NoSound => bytes,
-    };
-    let text = utf8(bytes, &format!("the request `{}`", path.display()))?;
     let context = || format!("the request `{}` cannot be used", path.display());
     let (mut request, notices) = Request::from_json(&text).with_context(context)?;
-    beside(&mut request, path);
+    texts::place_beside(&mut request, path);
     Ok((request, notices))
-}
-
-/// Resolves the file names of a request relative to the request's folder, to absolute paths.
-fn beside(request: &mut Request, file: &Path) {
-    let folder = file.parent().unwrap_or(Path::new(""));
-    for name in request.source.files_mut() {
-        // An absolute path stays as it is.
-        if let Some(path) = folder.join(&*name).to_str() {
-            *name = absolute(path);
-        }
-    }
-    // An adapter can also be the name of an installed one.
-    for name in request.compute.adapter.iter_mut().flatten() {
-        let beside = folder.join(&*name);
-        if let Some(path) = beside.to_str().filter(|_| beside.exists()) {
-            *name = absolute(path);
-        }
-    }
 }
 
 /// Returns a typed text, or the text of a file: `@FILE`, `@-`. `@@` starts a text with `@`.
@@ -147,15 +105,15 @@ pub(crate) fn text_or_file(flag: &'static str, value: &str, stdin: &mut Stdin) -
             .hint(format!("write {flag} @FILE, or @- for standard input"))
             .into()),
         "-" => {
-            stdin.users.push(flag);
+            stdin.takes(flag);
             if stdin.users.len() > 1 {
                 // Standard input is already read; [`Stdin::check`] reports both readers.
                 return Ok(String::new());
             }
-            utf8(read_stdin()?, &format!("`{flag} @-`"))
+            Ok(texts::text_of(&read_stdin()?, &format!("`{flag} @-`"))?)
         }
         _ if name.starts_with('@') => Ok(unix_lines(name)),
-        _ => utf8(read_file(&PathBuf::from(name))?, &format!("`{name}`")),
+        _ => Ok(texts::read_text(Path::new(name))?),
     }
 }
 
@@ -171,16 +129,6 @@ pub(crate) fn spoken_or_file(flag: &'static str, value: &str, stdin: &mut Stdin)
     })
 }
 
-/// Maximum size of a text file; it also stops the reading of `/dev/zero`.
-const MOST_BYTES: u64 = 16 << 20;
-
-pub(crate) fn read_file(path: &Path) -> Result<Vec<u8>> {
-    let failed = |source| Error::File { action: Action::Read, path: path.to_owned(), source };
-    let file = fs::File::open(path).map_err(failed)?;
-    let bytes = read_most(file).map_err(failed)?;
-    bytes.ok_or_else(|| too_large(&format!("`{}`", path.display())))
-}
-
 /// Reads standard input and keeps it. A command that runs again after a download gets the same
 /// bytes.
 fn read_stdin() -> Result<Vec<u8>> {
@@ -189,23 +137,10 @@ fn read_stdin() -> Result<Vec<u8>> {
     if let Some(bytes) = &*read {
         return Ok(bytes.clone());
     }
-    let bytes = read_most(std::io::stdin().lock()).context("cannot read standard input")?;
-    let bytes = bytes.ok_or_else(|| too_large("standard input"))?;
+    let bytes = texts::read_all(io::stdin().lock(), "standard input");
+    let bytes = bytes.context("cannot read standard input")??;
     *read = Some(bytes.clone());
     Ok(bytes)
-}
-
-/// Reads everything, or returns `None` if it is more than [`MOST_BYTES`].
-fn read_most(from: impl Read) -> std::io::Result<Option<Vec<u8>>> {
-    let mut bytes = Vec::new();
-    from.take(MOST_BYTES + 1).read_to_end(&mut bytes)?;
-    Ok((bytes.len() as u64 <= MOST_BYTES).then_some(bytes))
-}
-
-fn too_large(what: &str) -> anyhow::Error {
-    CliError::new(format!("{what} is larger than {} MiB", MOST_BYTES >> 20))
-        .hint("check the path: no text or request is that long")
-        .into()
 }
 
 /// Writes `text` to a file, which appears complete or not at all.
@@ -216,25 +151,4 @@ pub(crate) fn write_text(path: &Path, text: &str, existing: Existing) -> Result<
 /// Writes `bytes` to a file, which appears complete or not at all.
 pub(crate) fn write_bytes(path: &Path, bytes: &[u8], existing: Existing) -> Result<(), Error> {
     interrupt::whole(|| write_whole(path, existing, |file| file.write_all(bytes)))
-}
-
-/// True if nothing has this name, not even a broken link.
-pub(crate) fn is_absent(path: &Path) -> bool {
-    path.symlink_metadata().is_err()
-}
-
-/// Refuses a folder that could not be created in its nearest existing parent.
-pub(crate) fn check_new_folder(folder: &Path) -> Result<(), Error> {
-    let absent = |path: &&Path| !path.as_os_str().is_empty() && is_absent(path);
-    let first = folder.ancestors().take_while(absent).last();
-    first.map_or(Ok(()), |path| check_target(path, Existing::Replace))
-}
-
-/// Decodes bytes as text: see [`texts::decode`].
-pub(crate) fn utf8(bytes: Vec<u8>, what: &str) -> Result<String> {
-    texts::decode(&bytes).map_err(|NotText { line }| {
-        CliError::new(format!("{what} is not UTF-8 text: line {line} has a byte that is none"))
-            .hint("save it as UTF-8")
-            .into()
-    })
 }

@@ -98,7 +98,7 @@ fn lora(args: &Lora, report: &Report) -> Result<()> {
             "loss": losses.map(|[first, last]| json!({ "first": first, "last": last })),
             "elapsed": start.elapsed().as_secs_f64(),
         });
-        report.output(&format!("{object:#}"))?;
+        report.object(&object)?;
     } else {
         report::path(output)?;
     }

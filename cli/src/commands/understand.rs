@@ -8,17 +8,17 @@ use std::{path::Path, process::ExitCode};
 
 use acestep_engine::Notice;
 use acestep_import::{Layout, TINY};
-use acestep_music::{codes, lm::compose::Understood};
+use acestep_music::codes;
 use acestep_session::{
-    language, memory,
+    language, memory, outputs,
+    texts::read_genres,
     understand::{self, Source},
 };
 use anyhow::{Context, Result};
 
 use super::{
     engine::{self, Started},
-    language::{open, read_genres},
-    target,
+    language::open,
     text::{Stdin, text_or_file, write_text},
 };
 use crate::{
@@ -32,7 +32,7 @@ pub(crate) fn run(args: &Understand, global: &Global) -> Result<ExitCode> {
     let report = global.report();
     let existing = args.files.existing();
     if let Some(path) = &args.output {
-        target::check(path, args.song.as_deref().as_slice(), existing)?;
+        outputs::check(path, args.song.as_deref(), existing)?;
     }
     let Started { engine, kernels, mut notices } = engine::start(&args.place)?;
     let layout = settings::layout();
@@ -79,9 +79,9 @@ pub(crate) fn run(args: &Understand, global: &Global) -> Result<ExitCode> {
         let mut object = understand::to_json(&understood, &codes, seed);
         object["notices"] = fields::texts(&notices).into();
         object["language_model"] = language::to_json(&folder, false, Some(&understood.timing));
-        report.output(&format!("{object:#}"))?;
+        report.object(&object)?;
     } else {
-        report::bytes(printable(&text(&understood)).as_bytes())?;
+        report::bytes(printable(&understand::text(&understood)).as_bytes())?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -109,26 +109,6 @@ fn read(
 /// `text` without control characters, which could move a terminal's cursor.
 fn printable(text: &str) -> String {
     text.chars().filter(|&c| c == '\n' || !c.is_control()).collect()
-}
-
-/// One value per line, the lyrics last.
-fn text(understood: &Understood) -> String {
-    let Understood { metadata, lyrics, .. } = understood;
-    let lines = [
-        ("caption", metadata.caption.clone()),
-        ("bpm", metadata.bpm.as_ref().map(ToString::to_string)),
-        ("keyscale", metadata.keyscale.clone()),
-        ("timesignature", metadata.timesignature.clone()),
-        ("duration", metadata.duration.as_ref().map(ToString::to_string)),
-        ("language", metadata.language.clone()),
-        ("genres", metadata.genres.clone()),
-    ];
-    let known = lines.into_iter().filter_map(|(what, value)| Some((what, value?)));
-    let mut text: String = known.map(|(what, value)| format!("{what:<15}{value}\n")).collect();
-    if !lyrics.is_empty() {
-        text += &format!("\n{lyrics}\n");
-    }
-    text
 }
 
 #[cfg(test)]

@@ -18,6 +18,7 @@ use crate::{
     args::{
         Global,
         device::{OnDevice, Where},
+        values::words,
     },
     error::CliError,
     exit,
@@ -132,11 +133,8 @@ pub(super) fn worker(given: Given<'_>, device: Device) -> Result<Command> {
     let mut command = settings::child()?;
     command.args(["verify", "--worker", "--device", &device.to_string()]);
     let Given { goldens, models, tokenizer } = given;
-    for (flag, folder) in [("--goldens", goldens), ("--models", models), ("--tokenizer", tokenizer)]
-    {
-        if let Some(folder) = folder {
-            command.arg(flag).arg(folder);
-        }
-    }
+    command.args(words("--goldens", goldens));
+    command.args(words("--models", models));
+    command.args(words("--tokenizer", tokenizer));
     Ok(command)
 }

@@ -4,12 +4,12 @@ use std::{collections::BTreeSet, process::ExitCode};
 
 use acestep_engine::{Error, error::size};
 use acestep_session::{
-    SessionError,
+    SessionError, outputs,
     speech::{self, KeptVoice},
 };
 use acestep_speech::Voices;
 use anyhow::{Context, Result};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{
     engine::{self, Started},
@@ -49,12 +49,12 @@ fn make(args: &Make, report: &Report) -> Result<ExitCode> {
     let voices = voices()?;
     let path = voices.path(&args.name)?;
     voices.create()?;
-    super::target::check(&path, &[], args.files.existing())?;
+    outputs::check(&path, None, args.files.existing())?;
     let mut stdin = Stdin::default();
     let transcript = args.transcript.as_deref();
     let transcript =
         transcript.map(|text| spoken_or_file("--transcript", text, &mut stdin)).transpose()?;
-    let fields = args.fields(transcript);
+    let fields = args.fields(transcript)?;
     let Started { engine, kernels, mut notices } = engine::start(&args.place)?;
     let model = speech::open_to_keep(args.model.as_deref(), &fields, &settings::layout())?;
     notices.extend(model.notices());
@@ -69,9 +69,9 @@ fn make(args: &Make, report: &Report) -> Result<ExitCode> {
     interrupt::whole(|| file.write(&path, existing))?;
     let kept = file.describe();
     if args.files.json {
-        let mut object = object(&args.name, &kept, &voices)?;
+        let mut object = kept.to_json(&args.name, &path);
         object["notices"] = json!(fields::texts(&notices));
-        report.output(&format!("{object:#}"))?;
+        report.object(&object)?;
     } else {
         report::path(&path)?;
     }
@@ -85,7 +85,7 @@ fn list(args: &List, report: &Report) -> Result<ExitCode> {
     for name in voices.names()? {
         match speech::read_kept(&voices, &name) {
             Ok(kept) => {
-                objects.push(object(&name, &kept, &voices)?);
+                objects.push(kept.to_json(&name, &voices.path(&name)?));
                 lines.push(line(&name, &kept));
             }
             // One damaged file does not hide the others.
@@ -97,7 +97,7 @@ fn list(args: &List, report: &Report) -> Result<ExitCode> {
     }
     if args.json {
         let folder = voices.folder().display().to_string();
-        report.output(&format!("{:#}", json!({ "voices_dir": folder, "voices": objects })))?;
+        report.object(&json!({ "voices_dir": folder, "voices": objects }))?;
     } else if lines.is_empty() {
         report.line("no voice is kept yet; `acestep voice make` makes one");
     } else {
@@ -109,9 +109,9 @@ fn list(args: &List, report: &Report) -> Result<ExitCode> {
 fn show(args: &Show, report: &Report) -> Result<ExitCode> {
     let voices = voices()?;
     let kept = speech::read_kept(&voices, &args.name)?;
-    let object = object(&args.name, &kept, &voices)?;
+    let object = kept.to_json(&args.name, &voices.path(&args.name)?);
     if args.json {
-        report.output(&format!("{object:#}"))?;
+        report.object(&object)?;
         return Ok(ExitCode::SUCCESS);
     }
     let text = |key: &str| object[key].as_str().unwrap_or("none").to_owned();
@@ -120,7 +120,7 @@ fn show(args: &Show, report: &Report) -> Result<ExitCode> {
         ("model", text("model")),
         ("language", text("language")),
         ("recording", format!("{:.1} s", kept.seconds)),
-        ("words", words(&kept)),
+        ("words", kept.words()),
         ("file", text("path")),
         ("size", size(object["bytes"].as_u64().unwrap_or_default())),
     ];
@@ -143,36 +143,9 @@ fn remove(args: &Remove, report: &Report) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn object(name: &str, kept: &KeptVoice, voices: &Voices) -> Result<Value> {
-    let path = voices.path(name)?;
-    Ok(json!({
-        "name": name,
-        "model": kept.model,
-        "language": kept.language,
-        "seconds": kept.seconds,
-        "transcript": kept.transcripts.first(),
-        "transcripts": kept.transcripts,
-        "frames": kept.frames,
-        "path": path.display().to_string(),
-        "bytes": path.metadata().map_or(0, |file| file.len()),
-    }))
-}
-
 fn line(name: &str, kept: &KeptVoice) -> String {
     let words = if kept.transcripts.is_empty() { "without words" } else { "with its words" };
     let speakers = if kept.transcripts.len() > 1 { "two speakers, " } else { "" };
     let KeptVoice { model, seconds, .. } = kept;
     format!("{name:<16} {seconds:>5.1} s of recording, {speakers}{words}, by {model}")
-}
-
-/// Returns the words of all recordings; each speaker has a tag if there are two.
-fn words(kept: &KeptVoice) -> String {
-    match &kept.transcripts[..] {
-        [] => "none".to_owned(),
-        [one] => one.clone(),
-        all => {
-            let tagged = |(index, words): (usize, &String)| format!("[S{}] {words}", index + 1);
-            all.iter().enumerate().map(tagged).collect::<Vec<_>>().join(" ")
-        }
-    }
 }

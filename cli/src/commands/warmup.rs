@@ -1,33 +1,37 @@
 //! `acestep warmup`: makes a song and discards it, so that a GPU's kernels are compiled and tuned.
 
-use std::{ffi::OsString, path::Path, process::ExitCode, time::Instant};
+use std::{path::Path, process::ExitCode, sync::Arc, time::Instant};
 
 use acestep_engine::{
-    Device,
+    Device, Engine, Observe, Residency,
     device::kernels::{self, Kernels},
     error::size,
 };
 use acestep_import::{BUILT_IN_MODELS, Layout, TINY, acestep::MODELS, built_in};
-use anyhow::{Context, Result};
-
-use super::{
-    engine::{self, Started},
-    generate,
+use acestep_music::Request;
+use acestep_session::{
+    language::{self, Limits},
+    song::{self, Order, Resolved, Wants, describe::headline},
 };
+use anyhow::Result;
+
+use super::engine::{self, Started};
 use crate::{
-    args::{self, Global, doctor::Warmup},
+    args::{Global, doctor::Warmup},
     error::CliError,
-    progress, settings,
+    progress::{self, Progress},
+    report::Report,
+    settings,
 };
 
 pub(crate) fn run(args: &Warmup, global: &Global) -> Result<ExitCode> {
     let report = global.report();
-    let Started { engine, kernels: kept, notices } = engine::start(&args.place)?;
+    let Started { engine, kernels, notices } = engine::start(&args.place)?;
     if engine.device == Device::Cpu {
         report.line("cpu: a processor's kernels are compiled already, there is nothing to do");
         return Ok(ExitCode::SUCCESS);
     }
-    let kept = folder(&kept)?;
+    let kept = folder(&kernels)?;
     report.notes(&notices);
     let layout = settings::layout();
     let model = args.model.clone().or_else(settings::configured_model).unwrap_or_else(|| {
@@ -43,12 +47,9 @@ pub(crate) fn run(args: &Warmup, global: &Global) -> Result<ExitCode> {
     }
     let before = kernels::size(kept);
     let start = Instant::now();
-    let folder = tempfile::tempdir().context("cannot make a folder for the song")?;
-    // An explicit request file keeps the configured defaults of requests out.
-    let empty = folder.path().join("request.json");
-    std::fs::write(&empty, "{}").context("cannot write a request for the song")?;
-    let song = args::generate_args(words(args, engine.device, &model, &layout, folder.path()))?;
-    generate::rehearse(&song, report)?;
+    let order = order(args, engine, model, &layout);
+    let song = rehearse(order, &report)?;
+    engine::remember(&kernels, engine, &song.models());
     let after = kernels::size(kept);
     report.line(&format!(
         "{engine}: warm after {} · {} of kernels in {}, {} of them new",
@@ -69,50 +70,66 @@ fn folder(kernels: &Kernels) -> Result<&Path, CliError> {
     })
 }
 
-/// Returns the command line for `generate`. The language model plans the song if there is one.
-fn words(
-    args: &Warmup,
-    device: Device,
-    model: &str,
-    layout: &Layout,
-    folder: &Path,
-) -> Vec<OsString> {
-    let mut words: Vec<OsString> = [
-        "a test of all stages",
-        "--lyrics",
-        "[Verse]\nla la la",
-        "--seed",
-        "1",
-        "--model",
-        model,
-        "--device",
-        &device.to_string(),
-        "--dtype",
-        &args.place.dtype,
-        "--duration",
-        &args.duration.to_string(),
-    ]
-    .map(OsString::from)
-    .to_vec();
-    words.extend(["--request".into(), folder.join("request.json").into_os_string()]);
+/// Returns a song that needs all networks. The language model plans it if there is one.
+fn order<'a>(args: &Warmup, engine: Engine, model: String, layout: &'a Layout) -> Order<'a> {
     let configured = args.lm_model.clone().or_else(settings::lm_model);
-    let language_model = configured.or_else(|| match built_in(model) {
+    let language_model = configured.or_else(|| match built_in(&model) {
         Some(model) => Some(model.name.to_owned()),
         None => layout.resolve_language_model(None).ok().map(|found| found.name),
     });
-    match language_model {
-        Some(name) => {
-            words.extend(["--thinking", "--lm-model", &name].map(OsString::from));
-            if name == TINY {
-                // With these settings a random network soon ends its answer.
-                let draws = ["--lm-temperature", "2", "--lm-top-p", "1"];
-                words.extend(draws.map(OsString::from));
-            }
+    let request = Request::default().with(|r| {
+        r.words.caption = Some("a test of all stages".into());
+        r.words.lyrics = Some("[Verse]\nla la la".into());
+        r.words.duration = Some(args.duration);
+        r.noise.seed = Some(vec![1]);
+        r.language.thinking = Some(language_model.is_some());
+        if language_model.as_deref() == Some(TINY) {
+            // With these settings a random network soon ends its answer.
+            (r.language.lm_temperature, r.language.lm_top_p) = (Some(2.0), Some(1.0));
         }
-        None => words.push("--no-thinking".into()),
+        r.language.lm_model = language_model;
+    });
+    Order {
+        request,
+        model,
+        notices: vec![],
+        noise: None,
+        conditioning: None,
+        limits: Limits::default(),
+        genres: None,
+        language_model: None,
+        engine,
+        residency: Residency::Last,
+        layout,
     }
-    words.extend(["--output".into(), folder.join("song.wav").into_os_string()]);
-    words
+}
+
+/// Makes the song and discards it, with all loading and computing of a real run.
+fn rehearse(order: Order<'_>, report: &Report) -> Result<Resolved> {
+    let engine = order.engine;
+    let folder = Arc::new(acestep_import::open(&order.model, order.layout)?);
+    let planned = order.plan(folder).map_err(|refusal| {
+        // The notices may explain the error.
+        report.notes(&refusal.notices);
+        refusal.error
+    })?;
+    let mut song = planned.resolve(Wants::new(false, false, None)?, false)?;
+    song.check_memory()?;
+    let progress = Progress::new(*report);
+    let observe: &dyn Observe = &progress;
+    let setup = song.setup.clone();
+    if let Some(composition) = &setup.composition {
+        let asked = (composition.composing(&song.request), observe);
+        let composed = language::compose_all(&[asked], &composition.folder, engine)?.remove(0)?;
+        report.notes(&composed.changes);
+        song = song.completed(composed)?;
+        song.check_memory()?;
+    }
+    report.line(&headline(&song));
+    let made = song::songs(&[(&song, observe)], None, &mut |_, made| made.map(drop));
+    progress.finish();
+    made?;
+    Ok(song)
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! Errors that only tasks have.
 
+use std::{error::Error as StdError, num::NonZero, path::PathBuf};
+
 use acestep_engine::{Error, error::FamilyError};
 
 /// An error of a task; inside [`acestep_engine::Error::Family`].
@@ -37,6 +39,21 @@ pub enum SessionError {
     /// A model that speaks only with voices of its own.
     #[error("`{model}` speaks with voices of its own, and keeps none of recordings")]
     KeepsNoVoices { model: String },
+    /// A text that is too large.
+    #[error("{what} is larger than {most} MiB")]
+    TooLarge { what: String, most: u64 },
+    /// A text in no known encoding.
+    #[error("{what} is not UTF-8 text: line {line} has a byte that is none")]
+    NotText { what: String, line: usize },
+    /// A song without a request.
+    #[error("the song `{}` has no request in its tags", .path.display())]
+    NoRequest { path: PathBuf },
+    /// A list of genres without any.
+    #[error("`{}` names no genre", .path.display())]
+    NoGenre { path: PathBuf },
+    /// Threads that the system does not start.
+    #[error("{count} threads for computing cannot be started")]
+    Threads { count: NonZero<usize>, source: Box<dyn StdError + Send + Sync> },
     /// A recording that would make a kept voice too large.
     #[error("{seconds:.0} s of recording are too long: {most} s is the most")]
     LongRecording { seconds: f64, most: f64 },
@@ -53,7 +70,7 @@ impl FamilyError for SessionError {
             Self::FollowsSong(_) => "leave the codes out".into(),
             Self::NoDescription => "describe the song in `caption`".into(),
             Self::SpeechTooLarge(_) => {
-                "pass `dtype: q8`, fewer texts at once, a shorter limit of the speech, or a smaller model"
+                "pass `dtype: q8`, fewer texts at once, a shorter recording or limit, or a smaller model"
                     .into()
             }
             Self::Line { error, .. } => return error.hint(),
@@ -61,6 +78,15 @@ impl FamilyError for SessionError {
             Self::NoVoices => "name a data directory with XDG_DATA_HOME".into(),
             Self::KeptVoice { .. } => "pass the `model` that made it".into(),
             Self::KeepsNoVoices { .. } => "choose a base model or a dialogue model".into(),
+            Self::TooLarge { .. } => "check the path: no text or request is that long".into(),
+            Self::NotText { .. } => "save it as UTF-8".into(),
+            Self::NoRequest { .. } => {
+                "only songs that this program made from a request have one".into()
+            }
+            Self::NoGenre { .. } => "write one genre a line, such as lo-fi hip hop".into(),
+            Self::Threads { .. } => {
+                "ask for fewer threads with `threads`, or close other programs".into()
+            }
             Self::LongRecording { .. } => "pass 3 to 15 seconds of clear speech".into(),
         })
     }
@@ -77,6 +103,11 @@ impl FamilyError for SessionError {
             Self::NoLanguageModel(_)
             | Self::SpeechTooLarge(_)
             | Self::NoVoices
+            | Self::TooLarge { .. }
+            | Self::NotText { .. }
+            | Self::NoRequest { .. }
+            | Self::NoGenre { .. }
+            | Self::Threads { .. }
             | Self::LongRecording { .. } => false,
         }
     }

@@ -6,24 +6,36 @@
 //!
 //! | module | content |
 //! |---|---|
+//! | `start` | the device, the type of the weights, threads, kept kernels |
 //! | `song` | a request to songs: decided, made, described |
 //! | `language`, `writing` | the language model alone |
 //! | `understand` | a song to words |
 //! | `codec` | sound to latents and back |
 //! | `speech` | texts to speech; kept voices |
+//! | `adapter` | a LoRA or similar adapter, and its fit to a model |
 //! | `quantize` | matrices in int8, kept beside the weights |
+//! | `doctor` | findings about this machine |
+//! | `settings` | the user's settings: a file, the environment, what the program was told |
 //! | `outcome` | what is known of a run from its events |
+//! | `texts` | texts and requests in files of the user |
+//! | `outputs` | names and formats of files that are written |
 //! | `memory` | the check before loading |
 //! | `error` | errors that only tasks have |
 
+pub mod adapter;
 pub mod codec;
+pub mod doctor;
 mod error;
 pub mod language;
 pub mod memory;
 pub mod outcome;
+pub mod outputs;
 pub mod quantize;
+pub mod settings;
 pub mod song;
 pub mod speech;
+pub mod start;
+pub mod texts;
 pub mod understand;
 pub mod writing;
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use acestep_engine::{Event, Notice, Stage, device::Fault, retry};
+use acestep_engine::{Event, Notice, Stage, device::Fault, error::seconds, retry};
 use acestep_music::stage;
 use serde_json::{Map, Value};
 
@@ -50,6 +50,27 @@ impl Outcome {
         };
         self.notices.push(notice);
         self.notices.last()
+    }
+
+    /// Returns a table of the stages' times and their shares of the time of the whole run.
+    pub fn table(&self, whole: Duration) -> String {
+        let row = |name: &str, time: Duration| {
+            let share = 100.0 * time.as_secs_f64() / whole.as_secs_f64().max(1e-9);
+            format!("{name:<14}{:>8}  {share:>3.0} %", seconds(time))
+        };
+        let mut sums: Vec<(Stage, Duration)> = Vec::new();
+        for (stage, time) in &self.elapsed {
+            // Each of several songs has its own entry.
+            match sums.iter_mut().find(|(known, _)| known == stage) {
+                Some((_, sum)) => *sum += *time,
+                None => sums.push((*stage, *time)),
+            }
+        }
+        let mut rows: Vec<_> = sums.iter().map(|(stage, time)| row(stage.name, *time)).collect();
+        let known: Duration = sums.iter().map(|(_, time)| *time).sum();
+        rows.push(row("files, rest", whole.saturating_sub(known)));
+        rows.push(row("all", whole));
+        rows.join("\n")
     }
 
     /// Returns the seconds of each stage, and in total.

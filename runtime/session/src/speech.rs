@@ -251,11 +251,11 @@ pub trait Prepared {
 
 /// A receiver of sound.
 pub trait Sink {
-    /// Takes the next samples of a run.
+    /// Takes the next samples of run `index`.
     ///
     /// # Errors
     /// Any error ends all runs.
-    fn samples(&mut self, samples: &[f32]) -> Result<(), Error>;
+    fn samples(&mut self, index: usize, samples: &[f32]) -> Result<(), Error>;
 
     /// Takes the result of run `index`.
     ///

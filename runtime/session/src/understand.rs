@@ -63,7 +63,8 @@ impl Source {
     /// [`Error::Checkpoint`] if the model lacks a network; the errors of [`read::song`].
     pub fn read(path: &Path, folder: AceStep, notices: &mut Vec<Notice>) -> Result<Self, Error> {
         folder.require(Network::AudioCodec).map_err(Error::checkpoint)?;
-        let (audio, more) = read::song(path, folder.configs().vae.frames_per_second().recip())?;
+        let vae = &folder.configs().vae;
+        let (audio, more) = read::song(path, vae.frames_per_second().recip(), vae.sampling_rate)?;
         notices.extend(more);
         Ok(Self::Sound { audio, folder: Box::new(folder) })
     }
@@ -150,4 +151,24 @@ pub fn to_json(understood: &Understood, codes: &[u32], seed: u64) -> Value {
     object["text"] = understood.text.clone().into();
     object["seed"] = seed.into();
     object
+}
+
+/// Returns the description as text: one value per line, the lyrics last.
+pub fn text(understood: &Understood) -> String {
+    let Understood { metadata, lyrics, .. } = understood;
+    let lines = [
+        ("caption", metadata.caption.clone()),
+        ("bpm", metadata.bpm.as_ref().map(ToString::to_string)),
+        ("keyscale", metadata.keyscale.clone()),
+        ("timesignature", metadata.timesignature.clone()),
+        ("duration", metadata.duration.as_ref().map(ToString::to_string)),
+        ("language", metadata.language.clone()),
+        ("genres", metadata.genres.clone()),
+    ];
+    let known = lines.into_iter().filter_map(|(what, value)| Some((what, value?)));
+    let mut text: String = known.map(|(what, value)| format!("{what:<15}{value}\n")).collect();
+    if !lyrics.is_empty() {
+        text += &format!("\n{lyrics}\n");
+    }
+    text
 }

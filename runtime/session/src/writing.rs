@@ -136,3 +136,36 @@ fn check_words(words: &Words, ask: &Ask) -> Result<(), Error> {
         _ => Ok(()),
     }
 }
+
+/// Fields of a request that other programs read alone, by the names that they use.
+pub const FIELDS: [&str; 7] =
+    ["caption", "lyrics", "bpm", "duration", "keyscale", "timesignature", "language"];
+
+/// Returns the values of [`FIELDS`]; an undecided one is empty.
+pub fn values(request: &Request) -> [String; 7] {
+    let text = |text: &Option<String>| text.clone().unwrap_or_default();
+    [
+        text(&request.words.caption),
+        text(&request.words.lyrics),
+        request.words.bpm.map(|bpm| bpm.to_string()).unwrap_or_default(),
+        request.words.duration.map(|seconds| seconds.to_string()).unwrap_or_default(),
+        text(&request.words.keyscale),
+        text(&request.words.timesignature),
+        text(&request.words.vocal_language),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_field_is_its_value_alone() {
+        let request = Request::default().with(|r| {
+            r.words.caption = Some("two\nlines".into());
+            r.words.bpm = Some(120);
+            r.words.duration = Some(33.5);
+        });
+        assert_eq!(values(&request), ["two\nlines", "", "120", "33.5", "", "", ""]);
+    }
+}

@@ -1,15 +1,14 @@
 //! Checks which released models are installed, found as `generate` finds them.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use acestep_import::{
-    DIALOGUE_MODELS, Dia2, Dia2Choice, Error, Format, Layout, MAGPIE_MODELS, Magpie, Origin,
-    Qwen3Tts, Release, SPEECH_MODELS,
+    DIALOGUE_MODELS, Error, Format, MAGPIE_MODELS, Origin, SPEECH_MODELS,
     acestep::{LANGUAGE_MODELS, MODELS},
 };
+use acestep_session::doctor::{Check, State};
 use serde_json::json;
 
-use super::{Check, State};
 use crate::{hint, settings};
 
 /// Returns one check for each installed model, and one for all others.
@@ -24,7 +23,7 @@ pub(super) fn all() -> Vec<Check> {
             absent.push(model.name);
             continue;
         }
-        checks.push(match open(model, &layout) {
+        checks.push(match acestep_import::place_of(model, &layout) {
             Ok((path, origin)) => found(model.name, &path, &origin),
             Err(error) => broken(model.name, &error),
         });
@@ -39,27 +38,6 @@ pub(super) fn all() -> Vec<Check> {
         checks.push(check.hint(hint));
     }
     checks
-}
-
-fn open(model: &Release, layout: &Layout) -> Result<(PathBuf, Origin), Error> {
-    if LANGUAGE_MODELS.contains(model) {
-        let folder = acestep_import::open_language_model(Some(model.name), layout)?;
-        return Ok((folder.directory().root().to_owned(), folder.origin()));
-    }
-    if SPEECH_MODELS.contains(model) {
-        let folder = Qwen3Tts::find(Some(model.name), layout)?;
-        return Ok((folder.path().to_owned(), folder.origin()));
-    }
-    if MAGPIE_MODELS.contains(model) {
-        let folder = Magpie::find(Some(model.name), None, layout)?;
-        return Ok((folder.path().to_owned(), folder.origin()));
-    }
-    if DIALOGUE_MODELS.contains(model) {
-        let folder = Dia2::find(Some(model.name), &Dia2Choice::default(), layout)?;
-        return Ok((folder.path().to_owned(), folder.origin()));
-    }
-    let folder = acestep_import::open(model.name, layout)?;
-    Ok((folder.path().to_owned(), folder.origin()))
 }
 
 fn found(name: &str, path: &Path, origin: &Origin) -> Check {

@@ -12,12 +12,15 @@ use acestep_engine::{
     Device, Error,
     device::{choice, dtype, listing::Listing},
 };
+use acestep_session::doctor::{Check, State};
 use anyhow::{Context, Result};
 use burn::tensor::DType;
 use serde_json::json;
 
-use super::{Check, State};
-use crate::{args::device::Where, interrupt, settings};
+use crate::{
+    args::{device::Where, values::words},
+    interrupt, settings,
+};
 
 /// Time limit for a CPU.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -76,11 +79,8 @@ fn command(device: &str, place: &Where, path: &Path) -> Result<Command> {
         .args(["generate", "a test", "--model", "tiny", "--no-thinking", "--duration", "1"])
         .args(["--seed", "1", "--color", "never", "--json"])
         .args(["--device", device, "--dtype", &place.dtype])
-        .arg("--output")
-        .arg(path);
-    if let Some(threads) = place.threads {
-        command.args(["--threads", &threads.to_string()]);
-    }
+        .args(words("--output", Some(path)))
+        .args(words("--threads", place.threads.map(|count| count.to_string())));
     Ok(command)
 }
 

@@ -1,10 +1,9 @@
-//! Files of extra results for finished songs: times of lines, pictures. Scores as a table.
+//! Files of extra results for finished songs: times of lines, pictures.
 //!
 //! They are decided and checked before the first network is loaded. If one fails after the songs
 //! were made, the songs are written anyway, and then the failure is reported.
 
 mod files;
-mod table;
 
 use std::path::{Path, PathBuf};
 
@@ -12,10 +11,12 @@ use acestep_session::song::Found;
 use anyhow::Result;
 use serde_json::{Map, Value};
 
-use super::{song::Song, written::Written};
+use super::{
+    song::Song,
+    written::{Indexed, Written},
+};
 use crate::commands::{target::Target, text::write_bytes};
 pub(super) use files::{Files, Named};
-pub(super) use table::{ranking, table};
 
 impl Song {
     /// Returns the extra results of one song as a JSON object, with its own files out of `files`.
@@ -35,13 +36,9 @@ impl Song {
     }
 
     /// Writes the extra files of the songs, and adds each to `written`.
-    pub(super) fn write_after(
-        &self,
-        songs: &[acestep_music::Song],
-        written: &mut Written,
-    ) -> Result<()> {
-        for (index, song) in songs.iter().enumerate() {
-            let title = title(&written.songs[index].target);
+    pub(super) fn write_after(&self, songs: &[Indexed], written: &mut Written) -> Result<()> {
+        for &(index, ref song) in songs {
+            let title = title(&self.places.outputs.songs[index]);
             for (kind, path) in self.places.extras.of_song(index) {
                 let Some(bytes) = written.found.file(kind, index, song, &title)? else { continue };
                 write_bytes(path, &bytes, self.places.existing)?;

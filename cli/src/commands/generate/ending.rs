@@ -3,7 +3,7 @@
 use std::{path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
 
 use acestep_engine::{
-    Error, Notice, Stage,
+    Error, Notice,
     error::{counted, size},
     files::Existing,
     process, retry,
@@ -21,7 +21,7 @@ use anyhow::Result;
 use serde_json::{Value, json};
 
 use super::{
-    Song, after,
+    Song,
     make::{Made, Requested, Run},
     requests,
     written::{End, Written, WrittenSong},
@@ -113,25 +113,31 @@ impl Ended {
         Self { song: Song { resolved, ..song }, kept, outcome, has_other_tiles }
     }
 
+    /// Returns the output of the first song.
+    fn first_song(&self) -> String {
+        self.song.places.outputs.songs.first().map(ToString::to_string).unwrap_or_default()
+    }
+
     /// Describes the written songs.
     fn to_json(&self, written: &Written) -> Result<Value> {
         let Written { songs, files, found, .. } = written;
         let outputs = &self.song.places.outputs;
         let resources = Resources::of(&self.song.resolved, &self.outcome.widened)?;
         let mut object = self.song.to_json(&resources, &self.outcome.notices);
-        let song = |(index, song)| {
+        let song = |song: &WrittenSong| {
+            let index = song.index;
             let mut song = json!(song);
             if let Some(keys) = song.as_object_mut() {
                 keys.extend(self.song.extras_json(found, index, files));
             }
             song
         };
-        object["outputs"] = songs.iter().enumerate().map(song).collect();
+        object["outputs"] = songs.iter().map(song).collect();
         let shown = |path: &PathBuf| files.contains(path).then(|| path.display().to_string());
         object["request"] = outputs.request.as_ref().and_then(shown).into();
         object["latents"] = outputs.latents().filter_map(shown).collect();
         if self.song.resolved.setup.wants.judges {
-            object["ranking"] = after::ranking(found, songs);
+            object["ranking"] = found.ranking(&written.ranked());
         }
         object["elapsed"] = self.outcome.elapsed_json(written.after);
         match &written.end {
@@ -176,7 +182,7 @@ impl Summary {
             Made::Failed(error) => {
                 self.say_kept(&ended);
                 self.nothing(&ended, &error);
-                self.failed(&ended, error, "was not finished");
+                self.failed(ended.first_song(), error, "was not finished");
             }
         }
     }
@@ -198,18 +204,30 @@ impl Summary {
         report.notes(&missing);
         ended.outcome.notices.extend(missing);
         let places = ended.song.places.clone();
-        let unwritten = &places.outputs.songs[written.songs.len()..];
-        if unwritten.is_empty() {
+        let is_written = |index: usize| written.songs.iter().any(|song| song.index == index);
+        let songs = places.outputs.songs.iter().enumerate();
+        let unwritten = songs.filter(|(index, _)| !is_written(*index));
+        let unwritten: Vec<String> = unwritten.map(|(_, song)| song.to_string()).collect();
+        let is_complete = unwritten.len() == written.unusable.len();
+        self.not_made.extend(unwritten);
+        if let Some(error) = written.unusable(&ended.song.resolved) {
+            match written.end {
+                End::Whole => written.fail(error),
+                // The other error becomes the program's.
+                End::Open | End::Failed(_) => {
+                    report.failure(&error);
+                }
+            }
+        }
+        if is_complete {
             ended.song.remember_kernels();
             if let (Err(error), false) = (ended.keep_tiles(), matches!(written.end, End::Failed(_)))
             {
                 written.fail(error.into());
             }
-        } else {
-            self.not_made.extend(unwritten.iter().map(ToString::to_string));
-            if places.outputs.request.as_ref().is_some_and(|path| !written.files.contains(path)) {
-                self.say_kept(&ended);
-            }
+        } else if places.outputs.request.as_ref().is_some_and(|path| !written.files.contains(path))
+        {
+            self.say_kept(&ended);
         }
         if self.json && !(self.is_alone && written.songs.is_empty()) {
             match ended.to_json(&written) {
@@ -225,18 +243,20 @@ impl Summary {
         if !written.songs.is_empty() {
             report.line(&summary_line(&ended.song.resolved, &written.songs, written.after));
             if report.verbosity > 0 {
-                report.line(&table(&ended.outcome.elapsed, written.after));
+                report.line(&ended.outcome.table(written.after));
             }
         }
-        if let Some(table) = after::table(&written.found, &written.songs) {
+        if let Some(table) = written.found.table(&written.ranked()) {
             report.line(&table);
         }
         if let End::Failed(error) = written.end {
-            let why = match written.songs.len() {
-                0 => "is not written",
-                _ => "is written, but not all that was wanted of it",
-            };
-            self.failed(&ended, error, why);
+            match written.songs.first() {
+                None => self.failed(ended.first_song(), error, "is not written"),
+                Some(song) => {
+                    let why = "is written, but not all that was wanted of it";
+                    self.failed(song.target.to_string(), error, why);
+                }
+            }
         }
     }
 
@@ -261,7 +281,7 @@ impl Summary {
     }
 
     /// Records a failure. The failure of the only request becomes the program's error.
-    fn failed(&mut self, ended: &Ended, error: anyhow::Error, why: &str) {
+    fn failed(&mut self, song: String, error: anyhow::Error, why: &str) {
         if self.is_alone {
             self.failure = Some(error);
             return;
@@ -270,8 +290,6 @@ impl Summary {
         if code_of(&error) != 0 {
             self.code = FAILED;
         }
-        let songs = &ended.song.places.outputs.songs;
-        let song = songs.first().map(ToString::to_string).unwrap_or_default();
         self.report.failure(&error.context(format!("the song `{song}` {why}")));
     }
 }
@@ -294,25 +312,4 @@ fn summary_line(resolved: &Resolved, songs: &[WrittenSong], elapsed: Duration) -
         process::peak().map_or(String::new(), |bytes| format!(", {} of memory", size(bytes))),
         targets.join(", ")
     )
-}
-
-/// Returns a table of the stages' times and their shares of `elapsed`.
-fn table(stages: &[(Stage, Duration)], elapsed: Duration) -> String {
-    let row = |name: &str, time: Duration| {
-        let share = 100.0 * time.as_secs_f64() / elapsed.as_secs_f64().max(1e-9);
-        format!("{name:<14}{:>8}  {share:>3.0} %", progress::seconds(time))
-    };
-    let mut sums: Vec<(Stage, Duration)> = Vec::new();
-    for (stage, time) in stages {
-        // Each of several songs has its own entry.
-        match sums.iter_mut().find(|(known, _)| known == stage) {
-            Some((_, sum)) => *sum += *time,
-            None => sums.push((*stage, *time)),
-        }
-    }
-    let mut rows: Vec<_> = sums.iter().map(|(stage, time)| row(stage.name, *time)).collect();
-    let known: Duration = sums.iter().map(|(_, time)| *time).sum();
-    rows.push(row("files, rest", elapsed.saturating_sub(known)));
-    rows.push(row("all", elapsed));
-    rows.join("\n")
 }

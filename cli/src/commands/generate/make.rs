@@ -9,12 +9,8 @@
 use std::{path::PathBuf, sync::Arc, time::Instant};
 
 use acestep_engine::{Error, Observe};
-use acestep_import::AceStep;
 use acestep_music::Composed;
-use acestep_session::{
-    language,
-    song::{self, Resolved},
-};
+use acestep_session::{language, song};
 use anyhow::Result;
 
 use super::{Song, written::Written};
@@ -62,10 +58,10 @@ impl Run {
     /// Makes and writes the songs. The failure of one request is stored for the report and does
     /// not stop the others; with the run comes the error that ended it early:
     /// [`Error::Cancelled`] or [`Error::NoDevice`].
-    pub(super) fn make(songs: Vec<Song>, json: bool, report: Report) -> (Self, Result<()>) {
-        let requested = with_shared_folders(songs)
-            .map(|song| Requested { song, kept: None, made: Made::Open })
-            .collect();
+    pub(super) fn make(mut songs: Vec<Song>, json: bool, report: Report) -> (Self, Result<()>) {
+        song::share_folders(songs.iter_mut().map(|song| &mut song.resolved));
+        let open = |song| Requested { song, kept: None, made: Made::Open };
+        let requested = songs.into_iter().map(open).collect();
         let (progress, start) = (Progress::new(report), Instant::now());
         let mut run = Self { requested, progress, groups: vec![], report, json, start };
         let ended = run.compose().and_then(|()| run.sing()).and_then(|()| run.judge());
@@ -89,7 +85,7 @@ impl Run {
             let composition = one.song.resolved.setup.composition.as_ref()?;
             Some(composition.folder.directory().root().to_owned())
         };
-        for group in grouped(&self.requested, key) {
+        for group in song::grouped(&self.requested, key) {
             let observers = self.observers(&group);
             let mut asked = Vec::new();
             for (resolved, observe) in self.songs(&group, &observers) {
@@ -119,7 +115,7 @@ impl Run {
     /// Makes the songs, and writes each one as soon as it is finished.
     fn sing(&mut self) -> Result<()> {
         let key = |one: &Requested| Some(Arc::as_ptr(&one.song.resolved.folder));
-        for mut group in grouped(&self.requested, key) {
+        for mut group in song::grouped(&self.requested, key) {
             group.retain(|&i| matches!(self.requested[i].made, Made::Open));
             if group.is_empty() {
                 continue;
@@ -161,7 +157,7 @@ impl Run {
     fn judge(&mut self) -> Result<()> {
         let key =
             |one: &Requested| Some(one.song.resolved.judge()?.0.directory().root().to_owned());
-        for mut group in grouped(&self.requested, key) {
+        for mut group in song::grouped(&self.requested, key) {
             group.retain(|&i| match &self.requested[i].made {
                 Made::Written(written) => written.is_open(),
                 Made::Open | Made::Failed(_) => false,
@@ -211,36 +207,4 @@ impl Requested {
         }
         Ok(())
     }
-}
-
-/// Lets requests with the same model and the same adapters share one folder, which records the
-/// effect of its adapters.
-fn with_shared_folders(songs: Vec<Song>) -> impl Iterator<Item = Song> {
-    let mut known: Vec<(_, Arc<AceStep>)> = Vec::new();
-    songs.into_iter().map(move |mut song| {
-        let Resolved { folder, request, .. } = &mut song.resolved;
-        let scales = format!("{:?}", request.compute.adapter_scale);
-        let key = (folder.path().to_owned(), request.compute.adapter.clone(), scales);
-        match known.iter().find(|(other, _)| *other == key) {
-            Some((_, shared)) => *folder = shared.clone(),
-            None => known.push((key, folder.clone())),
-        }
-        song
-    })
-}
-
-/// Groups the indices of requests with the same `key`, in order; one without a key is in no group.
-fn grouped<K: PartialEq>(
-    requested: &[Requested],
-    key: impl Fn(&Requested) -> Option<K>,
-) -> Vec<Vec<usize>> {
-    let mut groups: Vec<(K, Vec<usize>)> = Vec::new();
-    for (i, one) in requested.iter().enumerate() {
-        let Some(key) = key(one) else { continue };
-        match groups.iter_mut().find(|(other, _)| *other == key) {
-            Some((_, group)) => group.push(i),
-            None => groups.push((key, vec![i])),
-        }
-    }
-    groups.into_iter().map(|(_, group)| group).collect()
 }

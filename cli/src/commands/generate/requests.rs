@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{Args, Song};
 use crate::{
-    commands::{formats::is_stdout, target::check_distinct},
+    commands::target::{check_distinct, is_stdout},
     error::CliError,
 };
 

@@ -2,12 +2,13 @@
 
 use std::{
     io::{self, IsTerminal},
+    path::Path,
     rc::Rc,
     sync::Arc,
 };
 
 use acestep_engine::{
-    Notice,
+    Error, Notice,
     audio::format::{Encoding, Format},
 };
 use acestep_import::TINY;
@@ -15,25 +16,26 @@ use acestep_music::{
     Plan, Request,
     request::{self, Words},
 };
-use acestep_session::song::{Order, Planned, Wants, adapters};
+use acestep_session::{
+    outputs::{check_conditioning, check_inputs, song_format},
+    song::{Order, Planned, Wants, adapters},
+    texts::read_genres,
+};
 use anyhow::Result;
 
 use super::{
     Args,
     after::{Files, Named},
     composition::without,
-    outputs::{self, Outputs},
+    outputs::Outputs,
     request::ResolvedRequest,
     song::{Places, Song},
-    sounds,
 };
 use crate::{
     args::{language::Language, sampling::Sampling},
     commands::{
         engine::{self, Started},
-        formats,
-        language::read_genres,
-        target::Target,
+        target::{Target, is_stdout},
     },
     error::CliError,
     report::Report,
@@ -44,9 +46,9 @@ use crate::{
 pub(super) fn resolve(args: &Args, report: &Report) -> Result<Song> {
     check_combination(args)?;
     let mut asked = ResolvedRequest::read(args)?;
-    let format = formats::format(
+    let format = song_format(
         args.sound.audio_format.as_deref(),
-        args.output.output.as_deref(),
+        args.output.output.as_deref().filter(|path| !is_stdout(path)),
         args.output.template.as_deref(),
         &mut asked.request,
         &mut asked.notices,
@@ -95,7 +97,7 @@ pub(super) fn resolve(args: &Args, report: &Report) -> Result<Song> {
     let wants = Wants::new(flags.wants_lines(), flags.score, flags.score_scale)?;
     let named = Named { outputs: &outputs, seeds: planned.seeds(), existing };
     let extras = Files::decide(flags, &named)?;
-    sounds::check(&planned.order.request, extras.all())?;
+    check_sources(&planned.order.request, extras.all())?;
     let mut resolved = planned.resolve(wants, args.output.dry_run)?;
     check_dump(args, &resolved.plan)?;
 
@@ -134,7 +136,7 @@ fn outputs(args: &Args, planned: &mut Planned<'_>, format: Format) -> Result<Out
     }
     let songs = planned.plan.batch_size();
     let outputs = Outputs::decide(&args.output, format, songs, planned.seeds())?;
-    sounds::check(&planned.order.request, outputs.all())?;
+    check_sources(&planned.order.request, outputs.all())?;
     outputs.check(args.output.existing())?;
     Ok(outputs)
 }
@@ -143,7 +145,16 @@ fn outputs(args: &Args, planned: &mut Planned<'_>, format: Format) -> Result<Out
 fn check_dump(args: &Args, plan: &Plan) -> Result<()> {
     let Some(folder) = &args.sampling.dump_conditioning else { return Ok(()) };
     plan.check_conditioning()?;
-    Ok(outputs::check_conditioning(folder, args.output.existing())?)
+    Ok(check_conditioning(folder, args.output.existing())?)
+}
+
+/// Refuses an output that would overwrite one of the request's source files, which the song needs
+/// to be made again.
+fn check_sources<'a>(
+    request: &Request,
+    mut outputs: impl Iterator<Item = &'a Path>,
+) -> Result<(), Error> {
+    outputs.try_for_each(|path| check_inputs(path, request.source.files().map(Path::new)))
 }
 
 /// Refuses invalid combinations of flags that the parser does not detect.

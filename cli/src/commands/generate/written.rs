@@ -1,13 +1,14 @@
 //! Writes the songs with their tags, and the other files of a request.
 
 use std::{
+    mem,
     path::{Path, PathBuf},
     time::{Duration, Instant},
 };
 
 use acestep_engine::{Error, audio::write};
 use acestep_music::{exchange::Array3, latents, lm::pmi::LanguageScore, pipeline::Rendered};
-use acestep_session::song::Found;
+use acestep_session::song::{Found, Ranked, Resolved};
 use anyhow::Result;
 use serde::Serialize;
 
@@ -21,6 +22,8 @@ use crate::{
 #[derive(Default)]
 pub(super) struct Written {
     pub(super) songs: Vec<WrittenSong>,
+    /// Songs of the batch that are silent or not finite and are not written, by their index.
+    pub(super) unusable: Vec<(usize, Error)>,
     /// Other written files: latents, the request, and extra outputs.
     pub(super) files: Vec<PathBuf>,
     pub(super) found: Found,
@@ -42,6 +45,9 @@ pub(super) enum End {
 /// A song that was written to the disk or to standard output.
 #[derive(Debug, Serialize)]
 pub(super) struct WrittenSong {
+    /// Index in the batch.
+    #[serde(skip)]
+    pub(super) index: usize,
     #[serde(rename = "path")]
     pub(super) target: Target,
     /// `None` if the seed had no effect.
@@ -52,6 +58,9 @@ pub(super) struct WrittenSong {
     pub(super) channels: usize,
 }
 
+/// A song and its index in the batch.
+pub(super) type Indexed = (usize, acestep_music::Song);
+
 impl Written {
     /// True if the work neither failed nor came to its end.
     pub(super) fn is_open(&self) -> bool {
@@ -61,6 +70,25 @@ impl Written {
     /// Stores the error that ended the work.
     pub(super) fn fail(&mut self, error: anyhow::Error) {
         self.end = End::Failed(error);
+    }
+
+    /// Takes the songs that cannot be used, and returns an error that names them, with the reason of
+    /// the first; `None` if there are none.
+    pub(super) fn unusable(&mut self, resolved: &Resolved) -> Option<anyhow::Error> {
+        let songs = mem::take(&mut self.unusable);
+        let names: Vec<String> = songs.iter().map(|(index, _)| resolved.name_of(*index)).collect();
+        let (_, first) = songs.into_iter().next()?;
+        let (names, are) = (names.join(", "), if names.len() == 1 { "is" } else { "are" });
+        Some(anyhow::Error::from(first).context(format!("{names} {are} not written")))
+    }
+
+    /// Returns the written songs, for a list of the best.
+    pub(super) fn ranked(&self) -> Vec<Ranked> {
+        let ranked = |song: &WrittenSong| {
+            let WrittenSong { index, target, seed, .. } = song;
+            Ranked { index: *index, seed: *seed, name: target.to_string() }
+        };
+        self.songs.iter().map(ranked).collect()
     }
 
     /// Adds the language model's scores, which end the work after the time `after`.
@@ -111,12 +139,19 @@ impl Song {
         rendered: Rendered,
         kept: Option<&Path>,
     ) -> Result<()> {
-        let Rendered { songs, latents, aligned } = rendered;
+        let Rendered { songs: all, latents, aligned } = rendered;
         if interrupt::was_pressed() {
             return Err(Error::Cancelled.into());
         }
+        let mut songs = Vec::new();
+        for (index, song) in all.into_iter().enumerate() {
+            match song {
+                Ok(song) => songs.push((index, song)),
+                Err(error) => written.unusable.push((index, error)),
+            }
+        }
         let found = Found::of(aligned).map(|found| written.found = found);
-        self.write_latents(&latents, &mut written.files)?;
+        self.write_latents(&songs, &latents, &mut written.files)?;
         self.write_songs(&songs, &mut written.songs)?;
         if let Some(path) = &self.places.outputs.request {
             if kept.is_none() {
@@ -128,25 +163,28 @@ impl Song {
         self.write_after(&songs, written)
     }
 
-    /// Writes the latents of the songs, if they are kept, and adds the paths to `files`.
-    fn write_latents(&self, songs: &[Array3], files: &mut Vec<PathBuf>) -> Result<(), Error> {
+    /// Writes the latents of the `songs`, if they are kept, and adds the paths to `files`.
+    fn write_latents(
+        &self,
+        songs: &[Indexed],
+        all: &[Array3],
+        files: &mut Vec<PathBuf>,
+    ) -> Result<(), Error> {
         let Some((paths, format)) = &self.places.outputs.latents else { return Ok(()) };
         let (rate, existing) = (self.resolved.plan.frames_per_second(), self.places.existing);
-        for (path, song) in paths.iter().zip(songs) {
-            write_bytes(path, &latents::to_bytes(song, *format, rate)?, existing)?;
+        for &(index, _) in songs {
+            let path = &paths[index];
+            write_bytes(path, &latents::to_bytes(&all[index], *format, rate)?, existing)?;
             files.push(path.clone());
         }
         Ok(())
     }
 
     /// Writes the songs, and adds each to `written`.
-    fn write_songs(
-        &self,
-        songs: &[acestep_music::Song],
-        written: &mut Vec<WrittenSong>,
-    ) -> Result<()> {
+    fn write_songs(&self, songs: &[Indexed], written: &mut Vec<WrittenSong>) -> Result<()> {
         let (encoding, existing) = (&self.places.encoding, self.places.existing);
-        for (index, (target, song)) in self.places.outputs.songs.iter().zip(songs).enumerate() {
+        for &(index, ref song) in songs {
+            let target = &self.places.outputs.songs[index];
             if interrupt::was_pressed() {
                 return Err(Error::Cancelled.into());
             }
@@ -154,6 +192,7 @@ impl Song {
             let tags = self.places.is_tagged.then(|| self.resolved.tags(index));
             target.write(&write::to_bytes(audio, encoding, tags.as_ref())?, existing)?;
             written.push(WrittenSong {
+                index,
                 target: target.clone(),
                 seed: self.resolved.seeds().map(|_| song.seed),
                 seconds: audio.seconds(),

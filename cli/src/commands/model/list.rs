@@ -48,7 +48,7 @@ pub(super) fn run(json: bool, report: &Report) -> Result<ExitCode> {
             "models_dir": settings::models_dir(), "hub": layout.hub().map(|hub| hub.cache()),
             "models": objects, "built_in": built_in,
         });
-        report.output(&format!("{places:#}"))?;
+        report.object(&places)?;
     } else {
         report.output(&lines.join("\n"))?;
         let shared = "turbo, base, sft and their kin need vae and text-encoder too, dia2 models need mimi, magpie-357m needs nanocodec: pull brings them";

@@ -4,8 +4,7 @@ use std::{path::PathBuf, process::ExitCode};
 
 use acestep_engine::error::size;
 use acestep_import::{
-    Presence, Release,
-    acestep::{COMPANIONS, MODELS},
+    Release,
     hub::{Removed, State},
     model_files,
 };
@@ -76,18 +75,8 @@ pub(super) fn run(names: &[String], report: &Report) -> Result<ExitCode> {
             }
         }
     }
-    let leaving = |model: &Release| models.contains(&model);
-    let stays = |model: &Release| !leaving(model) && layout.presence(model) != Presence::Absent;
-    // The companions are deleted with the last model that needs them.
-    let is_last = models.iter().any(|model| MODELS.contains(model))
-        && !MODELS.iter().any(stays)
-        && !layout.has_nameless();
-    for model in &COMPANIONS {
-        if let (true, false, State::Whole(of) | State::Broken(of, _)) =
-            (is_last, leaving(model), hub.state(model))
-        {
-            places.push(Place::of(of.path, model));
-        }
+    for model in layout.unneeded(&models) {
+        places.extend(hub.installed(model).map(|of| Place::of(of.path, model)));
     }
     let mut subjects = Vec::new();
     for place in &places {

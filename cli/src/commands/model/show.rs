@@ -6,7 +6,6 @@ use acestep_engine::error::size;
 use acestep_import::{
     MAGPIE_MODELS, Presence, Release,
     acestep::{COMPANIONS, LANGUAGE_MODELS, MODELS},
-    hub::{Installed, State},
     model_files,
 };
 use anyhow::{Context, Result};
@@ -23,7 +22,7 @@ pub(super) fn run(name: &str, json: bool, report: &Report) -> Result<ExitCode> {
         Presence::Partial(lacks) => &lacks[..],
         Presence::Absent | Presence::Whole => &[],
     };
-    let installed = installed(model);
+    let installed = settings::hub().and_then(|hub| hub.installed(model));
     let broken = installed.as_ref().map(|of| of.path.clone()).filter(|path| path.is_dir());
     let path = layout.place(model).or(broken).filter(|_| presence != Presence::Absent);
     let found = match path.as_deref() {
@@ -45,7 +44,7 @@ pub(super) fn run(name: &str, json: bool, report: &Report) -> Result<ExitCode> {
             "pulled": installed.as_ref().is_some_and(|of| of.pinned),
             "files": files,
         });
-        report.output(&format!("{object:#}"))?;
+        report.object(&object)?;
         return Ok(ExitCode::SUCCESS);
     }
     let speaks = Release::speech().any(|own| own == model);
@@ -85,11 +84,4 @@ pub(super) fn run(name: &str, json: bool, report: &Report) -> Result<ExitCode> {
     let text: Vec<_> = lines.iter().map(|(key, value)| format!("{key:<8} {value}")).collect();
     report.output(&text.join("\n"))?;
     Ok(ExitCode::SUCCESS)
-}
-
-fn installed(model: &Release) -> Option<Installed> {
-    match settings::hub()?.state(model) {
-        State::Whole(of) | State::Broken(of, _) => Some(of),
-        State::Absent => None,
-    }
 }

@@ -5,7 +5,7 @@ use std::{io, process::ExitCode};
 use acestep_engine::error::size;
 use acestep_import::{
     Layout, Presence, Release,
-    hub::{Hub, Published, Remote, Verified},
+    hub::{Published, Remote, Verified},
     model_files,
 };
 use anyhow::Result;
@@ -16,7 +16,8 @@ use crate::{error::CliError, exit, interrupt, report::Report, settings};
 
 /// Runs the command: exit code 1 if a file differs from the published one.
 pub(super) fn run(names: &[String], json: bool, report: &Report) -> Result<ExitCode> {
-    let (layout, hub) = (settings::layout(), hub()?);
+    hub()?;
+    let layout = settings::layout();
     let is_here = |model: &Release| layout.presence(model) != Presence::Absent;
     let models: Vec<_> = match names.is_empty() {
         true => Release::all().filter(|model| is_here(model)).collect(),
@@ -33,7 +34,7 @@ pub(super) fn run(names: &[String], json: bool, report: &Report) -> Result<ExitC
     }
     let (mut objects, mut damaged) = (Vec::new(), Vec::new());
     for model in models {
-        let verified = verify(model, &layout, &hub, report)?;
+        let verified = verify(model, &layout, report)?;
         let bad: Vec<_> = verified.iter().filter(|file| !file.is_whole).collect();
         let unknown = verified.iter().filter(|file| file.checksum.is_none()).count();
         let bytes = verified.iter().map(|file| file.size).sum();
@@ -67,7 +68,7 @@ pub(super) fn run(names: &[String], json: bool, report: &Report) -> Result<ExitC
         }
     }
     if json {
-        report.output(&format!("{:#}", json!({ "models": objects })))?;
+        report.object(&json!({ "models": objects }))?;
     }
     if damaged.is_empty() {
         return Ok(ExitCode::SUCCESS);
@@ -88,10 +89,9 @@ pub(super) fn run(names: &[String], json: bool, report: &Report) -> Result<ExitC
 }
 
 /// Verifies every file of the model's own directory.
-fn verify(model: &Release, layout: &Layout, hub: &Hub, report: &Report) -> Result<Vec<Verified>> {
-    let place = layout.place(model);
-    let found =
-        place.as_deref().map(model_files).transpose().unwrap_or_default().unwrap_or_default();
+fn verify(model: &Release, layout: &Layout, report: &Report) -> Result<Vec<Verified>> {
+    let found = layout.place(model).and_then(|place| model_files(&place).ok());
+    let found = found.unwrap_or_default();
     let bar = Bar::new(*report, found.iter().map(|(_, bytes)| bytes).sum());
     bar.of(model.name);
     let mut read = |bytes| {
@@ -101,17 +101,7 @@ fn verify(model: &Release, layout: &Layout, hub: &Hub, report: &Report) -> Resul
             false => Ok(()),
         }
     };
-    let own = layout.own(model).filter(|own| Some(own) == place.as_ref());
-    let verified = match (own, place) {
-        (Some(directory), _) => published(model, report).verify(&directory, &mut read),
-        (None, Some(path)) if hub.find(model).is_none_or(|of| of.path != path) => {
-            // A file of another program: it has no published checksum.
-            let size = path.metadata().map_or(0, |file| file.len());
-            Ok(vec![Verified { path, size, checksum: None, is_whole: true }])
-        }
-        _ => hub.verify(model, &mut read),
-    };
-    match verified {
+    match layout.verify(model, || published(model, report), &mut read) {
         Err(_) if interrupt::was_pressed() => Err(acestep_engine::Error::Cancelled.into()),
         verified => Ok(verified?),
     }

@@ -10,21 +10,18 @@ use acestep_engine::{
     files::{Existing, check_target},
 };
 use acestep_music::{Request, codes, lm::compose::Composed};
+use acestep_session::{
+    outputs::{check_new_folder, is_absent, numbered, place},
+    writing::{FIELDS, values},
+};
 use anyhow::Result;
 
 use crate::{
     args::plan::Common,
-    commands::{
-        target::{Target, numbered},
-        text::{check_new_folder, is_absent, write_text},
-    },
+    commands::{target::Target, text::write_text},
     error::CliError,
     report,
 };
-
-/// Files of `--output-dir`: each has the name of a field and holds its value.
-const FIELDS: [&str; 7] =
-    ["caption", "lyrics", "bpm", "duration", "keyscale", "timesignature", "language"];
 
 /// All files that will be written.
 pub(super) struct Outputs {
@@ -179,53 +176,10 @@ impl Outputs {
             put(path, &composed.text)?;
         }
         if let Some(folder) = &self.fields {
-            for (name, value) in FIELDS.iter().zip(fields(request)) {
+            for (name, value) in FIELDS.iter().zip(values(request)) {
                 put(&folder.join(name), &value)?;
             }
         }
         Ok(())
-    }
-}
-
-/// Returns the values of [`FIELDS`]; an undecided one is empty.
-fn fields(request: &Request) -> [String; 7] {
-    let text = |text: &Option<String>| text.clone().unwrap_or_default();
-    [
-        text(&request.words.caption),
-        text(&request.words.lyrics),
-        request.words.bpm.map(|bpm| bpm.to_string()).unwrap_or_default(),
-        request.words.duration.map(|seconds| seconds.to_string()).unwrap_or_default(),
-        text(&request.words.keyscale),
-        text(&request.words.timesignature),
-        text(&request.words.vocal_language),
-    ]
-}
-
-/// Returns `path` in canonical form, without links and dots as far as it exists.
-fn place(path: &Path) -> PathBuf {
-    if let Ok(found) = path.canonicalize() {
-        return found;
-    }
-    match (path.parent(), path.file_name()) {
-        (Some(folder), Some(name)) if folder.as_os_str().is_empty() => {
-            place(Path::new(".")).join(name)
-        }
-        (Some(folder), Some(name)) => place(folder).join(name),
-        _ => path.to_owned(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_field_is_its_value_alone() {
-        let request = Request::default().with(|r| {
-            r.words.caption = Some("two\nlines".into());
-            r.words.bpm = Some(120);
-            r.words.duration = Some(33.5);
-        });
-        assert_eq!(fields(&request), ["two\nlines", "", "120", "33.5", "", "", ""]);
     }
 }

@@ -5,7 +5,7 @@ use std::{env, ffi::OsString, path::Path};
 use acestep_serve::installed::Installed;
 use anyhow::{Context, Result};
 
-use crate::args::{Global, serve::Serve};
+use crate::args::{Global, serve::Serve, values::words};
 
 /// Returns the command line of the server's own worker. Settings of the server hold there too, and
 /// what was typed for the server is typed again.
@@ -17,28 +17,21 @@ pub(super) fn worker(
 ) -> Result<Vec<OsString>> {
     let program = env::current_exe().context("the program does not find itself")?;
     let mut command: Vec<OsString> = vec![program.into(), "work".into(), "--until-closed".into()];
-    let mut flag = |name: &str, value: OsString| command.extend([name.into(), value]);
-    flag("--data-dir", data_dir.into());
+    let (place, operation) = (&args.place, &args.operation);
+    let number = |number: u32| Some(number.to_string());
+    command.extend(words("--data-dir", Some(data_dir)));
     // A worker has the variable of the server, which other users do not see.
-    if let Some(queue) = &args.data.queue {
-        flag("--queue", queue.into());
-    }
-    flag("--device", (&args.place.device).into());
-    flag("--dtype", (&args.place.dtype).into());
-    if let Some(threads) = args.place.threads {
-        flag("--threads", threads.to_string().into());
-    }
-    flag("--model", catalog.default_model().into());
-    flag("--speech-model", catalog.default_speech_model().into());
-    if let Some(model) = &args.warm {
-        flag("--warm", model.into());
-    }
-    flag("--drain", args.operation.drain.to_string().into());
-    flag("--lease", args.operation.lease.to_string().into());
-    if let Some(minutes) = args.operation.stall {
-        flag("--stall", minutes.to_string().into());
-    }
-    flag("--log-format", args.operation.log_format.name().into());
+    command.extend(words("--queue", args.data.queue.as_ref()));
+    command.extend(words("--device", Some(&place.device)));
+    command.extend(words("--dtype", Some(&place.dtype)));
+    command.extend(words("--threads", place.threads.map(|count| count.to_string())));
+    command.extend(words("--model", Some(catalog.default_model())));
+    command.extend(words("--speech-model", Some(catalog.default_speech_model())));
+    command.extend(words("--warm", args.warm.as_ref()));
+    command.extend(words("--drain", number(operation.drain)));
+    command.extend(words("--lease", number(operation.lease)));
+    command.extend(words("--stall", operation.stall.and_then(number)));
+    command.extend(words("--log-format", Some(operation.log_format.name())));
     command.extend(global.passed_on());
     Ok(command)
 }

@@ -9,14 +9,13 @@ use std::{
 
 use acestep_engine::{
     Error, Notice,
-    audio::{
-        encoding::EncodingOptions,
-        format::{Encoding, Format},
-        write,
-    },
+    audio::{encoding::EncodingOptions, format::Encoding, write::SoundWriter},
     files::{Existing, write_whole},
 };
-use acestep_session::speech::{Sink, of_line};
+use acestep_session::{
+    outputs::{self, speech_format, times_format},
+    speech::{Sink, of_line},
+};
 use acestep_speech::{Spoken, TimesFormat};
 use anyhow::Result;
 
@@ -26,7 +25,7 @@ use super::{
 };
 use crate::{
     args::speak::Speak,
-    commands::{formats::is_stdout, play::Speaker, target},
+    commands::{play::Speaker, target::is_stdout},
     error::CliError,
     interrupt,
     report::{self, Report},
@@ -62,26 +61,32 @@ impl Outputs {
             Speaker::check()?;
         }
         let inputs = args.inputs();
-        let inputs: Vec<&Path> = inputs.iter().map(PathBuf::as_path).collect();
+        let check = |path: &Path| outputs::check(path, inputs.iter().map(|of| &**of), existing);
         let output = args.output.output.as_deref().unwrap_or(Path::new("speech.wav"));
         let place = match is_stdout(output) {
             true => Self::stdout(args, texts)?,
             false => {
-                let encoding = encoding(output, args.output.audio_format.as_deref())?;
+                let format = speech_format(args.output.audio_format.as_deref(), output)?;
+                let usual = EncodingOptions::default();
+                let encoding = Encoding::resolve(usual, format, &mut Vec::new())?;
                 // With --lines, one line has a number too.
                 let mut paths = match args.lines {
-                    true => target::numbered(output, texts.max(2)),
+                    true => outputs::numbered(output, texts.max(2)),
                     false => vec![output.to_owned()],
                 };
                 paths.truncate(texts);
-                paths.iter().try_for_each(|path| target::check(path, &inputs, existing))?;
+                paths.iter().try_for_each(|path| check(path))?;
                 Place::Files(paths, encoding)
             }
         };
-        let timestamps = args.output.timestamps.as_deref().map(times_format).transpose()?;
-        if let Some((path, _)) = &timestamps {
-            target::check(path, &inputs, existing)?;
-        }
+        let timestamps = match &args.output.timestamps {
+            Some(path) => {
+                let format = times_format(path)?;
+                check(path)?;
+                Some((path.clone(), format))
+            }
+            None => None,
+        };
         Ok(Self { place, existing, json, play, lines: args.lines, timestamps })
     }
 
@@ -105,46 +110,16 @@ impl Outputs {
     }
 }
 
-/// Returns the form of a file with the times of words, by its name.
-fn times_format(path: &Path) -> Result<(PathBuf, TimesFormat), CliError> {
-    let ending = path.extension().and_then(|ending| ending.to_str()).map(str::to_lowercase);
-    let format = match ending.as_deref() {
-        Some("json") => TimesFormat::Json,
-        Some("srt") => TimesFormat::Srt,
-        Some("vtt") => TimesFormat::Vtt,
-        _ => {
-            let message = format!("`{}` has no ending of a file of times", path.display());
-            return Err(CliError::usage(message).hint("name it .json, .srt or .vtt"));
-        }
-    };
-    Ok((path.to_owned(), format))
-}
-
-/// Returns the encoding of the file `output`: typed, or by its name.
-fn encoding(output: &Path, typed: Option<&str>) -> Result<Encoding> {
-    let typed: Option<Format> = typed.map(str::parse).transpose()?;
-    let path = output.display();
-    let format = match (typed, Format::of(output)) {
-        (Some(typed), Some(named)) if typed.extension() != named.extension() => {
-            let message = format!("`--audio-format {typed}` contradicts the name `{path}`");
-            let hint = format!("name it .{}, or leave --audio-format out", typed.extension());
-            return Err(CliError::usage(message).hint(hint).into());
-        }
-        (Some(format), _) | (None, Some(format)) => format,
-        (None, None) => {
-            let message = format!("`{path}` has no ending of a sound format that is written");
-            return Err(CliError::usage(message).hint("name it .wav or .flac").into());
-        }
-    };
-    Ok(Encoding::resolve(EncodingOptions::default(), format, &mut Vec::new())?)
-}
-
 /// The outputs while sounds are made.
 pub(super) struct Output<'a> {
     outputs: &'a Outputs,
     report: &'a Report,
     stream: Option<Stream>,
     speaker: Option<Speaker>,
+    /// The file of each text whose sound has begun.
+    files: Vec<Option<SoundWriter>>,
+    /// Samples of each text so far.
+    samples: Vec<usize>,
     done: Vec<Option<Done>>,
     begin: Instant,
     first_sound: Option<Duration>,
@@ -169,9 +144,18 @@ impl<'a> Output<'a> {
             Place::Files(paths, _) => paths.len(),
             Place::Stdout { .. } => 1,
         };
-        let done = (0..texts).map(|_| None).collect();
-        let first_sound = None;
-        Ok(Self { outputs, report, stream, speaker, done, begin, first_sound, sample_rate })
+        Ok(Self {
+            outputs,
+            report,
+            stream,
+            speaker,
+            files: (0..texts).map(|_| None).collect(),
+            samples: vec![0; texts],
+            done: (0..texts).map(|_| None).collect(),
+            begin,
+            first_sound: None,
+            sample_rate,
+        })
     }
 
     /// Returns the error of standard output, which ended the run.
@@ -252,8 +236,21 @@ impl<'a> Output<'a> {
 }
 
 impl Sink for Output<'_> {
-    fn samples(&mut self, samples: &[f32]) -> Result<(), Error> {
+    fn samples(&mut self, index: usize, samples: &[f32]) -> Result<(), Error> {
         self.first_sound.get_or_insert_with(|| self.begin.elapsed());
+        self.samples[index] += samples.len();
+        if let Place::Files(paths, encoding) = &self.outputs.place {
+            let file = &mut self.files[index];
+            if file.is_none() {
+                let (path, existing) = (&paths[index], self.outputs.existing);
+                let begun = SoundWriter::begin(path, self.sample_rate, encoding, existing)?;
+                interrupt::removes(begun.place());
+                *file = Some(begun);
+            }
+            if let Some(file) = file {
+                file.write(samples)?;
+            }
+        }
         if let Some(speaker) = &self.speaker {
             speaker.play(samples, self.sample_rate);
         }
@@ -261,18 +258,15 @@ impl Sink for Output<'_> {
     }
 
     fn done(&mut self, index: usize, spoken: Spoken) -> Result<(), Error> {
-        if let Place::Files(paths, encoding) = &self.outputs.place
-            && spoken.audio.samples() > 0
-        {
-            let (path, existing) = (&paths[index], self.outputs.existing);
-            interrupt::whole(|| write::save(path, &spoken.audio, encoding, None, existing))?;
+        if let Some(file) = self.files[index].take() {
+            interrupt::whole(|| file.finish())?;
         }
         if let Some((path, format)) = &self.outputs.timestamps {
             let text = format.text(&spoken.words);
             let fill = |file: &mut dyn Write| file.write_all(text.as_bytes());
             interrupt::whole(|| write_whole(path, self.outputs.existing, |file| fill(file)))?;
         }
-        self.done[index] = Some(Done::of(spoken, self.outputs.json));
+        self.done[index] = Some(Done::of(spoken, self.samples[index], self.outputs.json));
         Ok(())
     }
 }

@@ -22,12 +22,12 @@ pub(super) struct Done {
 }
 
 impl Done {
-    /// Keeps the figures of `spoken`, and its codes if `with_codes`.
-    pub(super) fn of(spoken: Spoken, with_codes: bool) -> Self {
+    /// Keeps the figures of `spoken`, whose sound has `samples`, and its codes if `with_codes`.
+    pub(super) fn of(spoken: Spoken, samples: usize, with_codes: bool) -> Self {
         let notices = spoken.notices();
         let Spoken { audio, frames, words, segments, unspoken, times } = spoken;
         Self {
-            seconds: audio.seconds(),
+            seconds: samples as f64 / f64::from(audio.sample_rate),
             sample_rate: audio.sample_rate,
             frames: frames.len(),
             codes: with_codes.then_some(frames),

@@ -141,14 +141,14 @@ impl Found {
         }))
     }
 
-    /// Returns the songs, best first; equal scores keep the order.
-    pub fn rows(&self, songs: usize) -> Vec<Row<'_>> {
+    /// Returns the `songs`, numbers from 0, best first; equal scores keep the order.
+    pub fn rows(&self, songs: impl Iterator<Item = usize>) -> Vec<Row<'_>> {
         let row = |index: usize| Row {
             index,
             judged: self.judged.get(index),
             words: self.aligned.get(index).and_then(|aligned| aligned.score),
         };
-        let mut rows: Vec<_> = (0..songs).map(row).collect();
+        let mut rows: Vec<_> = songs.map(row).collect();
         let key = |row: &Row<'_>| row.key().unwrap_or(f64::NEG_INFINITY);
         rows.sort_by(|a, b| key(b).total_cmp(&key(a)));
         rows

@@ -62,6 +62,13 @@ impl Resolved {
         self.setup.inputs.seeds(&self.plan)
     }
 
+    /// Returns a name such as `song 2 of 4 (seed 8)` for the song with this index in the batch.
+    pub fn name_of(&self, index: usize) -> String {
+        let seed = self.seeds().and_then(|seeds| seeds.get(index));
+        let seed = seed.map_or_else(String::new, |seed| format!(" (seed {seed})"));
+        format!("song {} of {}{seed}", index + 1, self.plan.batch_size())
+    }
+
     /// Returns the models whose kernels are used.
     pub fn models(&self) -> Vec<String> {
         let language = self.setup.composition.as_ref().map(|of| language::label(&of.folder));

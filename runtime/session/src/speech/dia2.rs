@@ -11,8 +11,8 @@ use acestep_speech::{
     Options, Word,
     dia2::{
         Dia2Error, Dialogue, KeptSnapshot, MOST_PREFIX, Networks, Plan, Recording, Request,
-        Resampling, Snapshot, Speakers, Streams, check_request, memory as needs, streams,
-        words_of_json,
+        Resampling, SAMPLE_RATE, Snapshot, Speakers, Streams, check_request, memory as needs,
+        streams, words_of_json,
     },
 };
 
@@ -31,7 +31,7 @@ use run::{Text, run};
 pub(super) fn reason(error: &Error) -> Option<Reason> {
     Some(match error.family::<Dia2Error>()? {
         Dia2Error::BreakTime { .. } => ("bad_value", Some("text".to_owned())),
-        Dia2Error::Words { .. } => ("bad_value", Some("words_1".to_owned())),
+        Dia2Error::Words { field, .. } => ("bad_value", Some((*field).to_owned())),
         Dia2Error::TooLong { .. } => ("prompt_too_long", Some("speaker_1".to_owned())),
         Dia2Error::Scores { .. } => ("bad_result", None),
         _ => return None,
@@ -62,8 +62,8 @@ enum Words {
 }
 
 impl Words {
-    /// Reads the words of the recording in the file `sound`.
-    fn read(self, sound: &Path) -> Result<Vec<Word>, Error> {
+    /// Reads the words of the recording in the file `sound`; errors name their `field`.
+    fn read(self, sound: &Path, field: &'static str) -> Result<Vec<Word>, Error> {
         let path = match self {
             Self::List(words) => return Ok(words),
             Self::File(path) => path,
@@ -71,31 +71,40 @@ impl Words {
         };
         if !path.exists() {
             let why = format!("there is no file `{}`", path.display());
-            return Err(Dia2Error::Words { why }.into());
+            return Err(Dia2Error::Words { field, why }.into());
         }
         let bytes = std::fs::read(&path).map_err(|source| {
             let (action, path) = (Action::Read, path.clone());
             Error::File { action, path, source }
         })?;
-        let text =
-            texts::decode(&bytes).map_err(|why| Dia2Error::Words { why: why.to_string() })?;
-        Ok(words_of_json(&text)?)
+        let text = texts::decode(&bytes)
+            .map_err(|why| Dia2Error::Words { field, why: why.to_string() })?;
+        Ok(words_of_json(&text, field)?)
     }
 }
 
 impl Speaker {
-    /// Reads a sound file, and the file of its words.
+    /// Reads a sound file, and the file of its words; errors about these name their `field`.
     ///
     /// # Errors
     /// The errors of [`read::recording`] and of [`words_of_json`]; [`Error::File`].
-    pub fn read(sound: &Path, words: &Path, notices: &mut Vec<Notice>) -> Result<Self, Error> {
-        Self::of(sound, Words::File(words.to_owned()), notices)
+    pub fn read(
+        sound: &Path,
+        words: &Path,
+        field: &'static str,
+        notices: &mut Vec<Notice>,
+    ) -> Result<Self, Error> {
+        Self::of(sound, (Words::File(words.to_owned()), field), notices)
     }
 
-    fn of(sound: &Path, words: Words, notices: &mut Vec<Notice>) -> Result<Self, Error> {
-        let (audio, more) = read::recording(sound, LEAST_SECONDS)?;
+    fn of(
+        sound: &Path,
+        (words, field): (Words, &'static str),
+        notices: &mut Vec<Notice>,
+    ) -> Result<Self, Error> {
+        let (audio, more) = read::recording(sound, LEAST_SECONDS, SAMPLE_RATE)?;
         notices.extend(more);
-        Ok(Self { sound: audio, words: words.read(sound)? })
+        Ok(Self { sound: audio, words: words.read(sound, field)? })
     }
 }
 
@@ -129,21 +138,44 @@ pub struct Task<'a> {
 /// The errors of [`check_request`]; [`SessionError::SpeechTooLarge`]; [`Error::Checkpoint`].
 pub fn check(task: Task<'_>, model: &Dia2, engine: Engine) -> Result<(), Error> {
     check_request(task.request)?;
-    check_memory(model, engine)
+    check_memory(model, engine, recorded(task, &streams(model)?))
 }
 
-/// Refuses a model that does not fit into memory.
-fn check_memory(model: &Dia2, engine: Engine) -> Result<(), Error> {
+/// Returns the seconds of the longest recording as [`speak_with`] encodes it; 0 if it encodes none.
+fn recorded(Task { request, voices, .. }: Task<'_>, streams: &Streams) -> f64 {
+    let (speakers, is_cut) = match voices {
+        Voices::Recorded(speakers) => (speakers, request.max_prefix_duration.is_some()),
+        Voices::Restored(speakers) => (speakers, true),
+        Voices::Kept(_) => return 0.0,
+    };
+    match is_cut {
+        true => longest(speakers).min(most_seconds(most_prefix(request, streams), streams)),
+        false => longest(speakers),
+    }
+}
+
+/// Returns the seconds of the longest recording; 0 if there is none.
+fn longest(speakers: &[Speaker]) -> f64 {
+    speakers.iter().map(|speaker| speaker.sound.seconds()).fold(0.0, f64::max)
+}
+
+/// Refuses a model that does not fit into memory, with the encoder of a recording of `recorded` seconds,
+/// unless these are 0.
+fn check_memory(model: &Dia2, engine: Engine, recorded: f64) -> Result<(), Error> {
     let size = |network| match model.size(network) {
         Ok(size) => Ok(size.parameters),
         Err(error) => Err(Error::checkpoint(error)),
     };
     let pair = size(Dia2Network::Backbone)? + size(Dia2Network::Depformer)?;
     let decoder = size(Dia2Network::CodecDecoder)?;
-    let needs = [
+    let mut needs = vec![
         needs::networks(model.config(), pair, 2, engine.widths()),
         needs::codec_decoder(model.codec_config(), decoder),
     ];
+    if recorded > 0.0 {
+        let encoder = size(Dia2Network::CodecEncoder)?;
+        needs.push(needs::codec_encoder(model.codec_config(), encoder, recorded));
+    }
     memory::check(&needs, true, engine)
         .map_err(|error| SessionError::SpeechTooLarge(Box::new(error)).into())
 }
@@ -219,10 +251,15 @@ fn most_prefix(request: &Request, streams: &Streams) -> usize {
     request.most_prefix(streams).unwrap_or(MOST_PREFIX).min(streams.most_steps)
 }
 
+/// Returns the seconds of a recording of `most` frames and one more.
+fn most_seconds(most: usize, streams: &Streams) -> f64 {
+    (most + 1) as f64 / streams.frame_rate
+}
+
 /// Cuts recordings a frame after the most that are used: a longer one would be encoded in vain.
 fn cut(speakers: &[Speaker], most: usize, streams: &Streams) -> Vec<Speaker> {
+    let seconds = most_seconds(most, streams);
     let of = |Speaker { sound, words }: &Speaker| {
-        let seconds = (most + 1) as f64 / streams.frame_rate;
         let samples = (seconds * f64::from(sound.sample_rate)).ceil() as usize;
         let cut = |channel: &Vec<f32>| channel.iter().take(samples).copied().collect();
         let channels = sound.channels.iter().map(cut).collect();

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use acestep_engine::{Error, files::Existing};
 use acestep_speech::{Voices, dia2::KeptSnapshot, qwen3_tts};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{Fields, VoiceFile};
 
@@ -21,6 +21,35 @@ pub struct KeptVoice {
     pub transcripts: Vec<String>,
     /// Frames of the recordings, 0 if only the speaker's vector is kept.
     pub frames: usize,
+}
+
+impl KeptVoice {
+    /// Describes the voice called `name`, whose file is at `path`, as an object.
+    pub fn to_json(&self, name: &str, path: &Path) -> Value {
+        json!({
+            "name": name,
+            "model": self.model,
+            "language": self.language,
+            "seconds": self.seconds,
+            "transcript": self.transcripts.first(),
+            "transcripts": self.transcripts,
+            "frames": self.frames,
+            "path": path.display().to_string(),
+            "bytes": path.metadata().map_or(0, |file| file.len()),
+        })
+    }
+
+    /// Returns the words of all recordings; each speaker has a tag if there are two.
+    pub fn words(&self) -> String {
+        match &self.transcripts[..] {
+            [] => "none".to_owned(),
+            [one] => one.clone(),
+            all => {
+                let tagged = |(index, words): (usize, &String)| format!("[S{}] {words}", index + 1);
+                all.iter().enumerate().map(tagged).collect::<Vec<_>>().join(" ")
+            }
+        }
+    }
 }
 
 impl VoiceFile for qwen3_tts::KeptVoice {

@@ -102,7 +102,7 @@ pub fn speak_with<B: Backend>(
         let since = options.since.filter(|_| index == 0);
         for made in Speaking::begin(plan, networks, Options { since, ..options }, observe)? {
             match made? {
-                Made::Samples(samples) => sink.samples(&samples)?,
+                Made::Samples(samples) => sink.samples(index, &samples)?,
                 Made::Done(spoken) => sink.done(index, spoken)?,
             }
         }

@@ -21,7 +21,9 @@ use crate::{SessionError, memory};
 pub(super) use prepare::find_with;
 pub(super) use resident::Resident;
 
-pub use keep::{MOST_SECONDS, check_recording, first_base, keep, keep_request, keep_with};
+pub use keep::{
+    MOST_SECONDS, check_keep, check_recording, first_base, keep, keep_request, keep_with,
+};
 pub use voice::{Loaded, Voice, find};
 
 /// Texts that a GPU speaks side by side by default: kernels for few rows take no more.
@@ -48,7 +50,7 @@ pub fn positions(request: &Request, voice: &Voice, model: &Qwen3Tts) -> Result<u
 }
 
 /// Refuses a model that does not fit into memory, with as many runs as `options` have, of at most
-/// `positions` prompt rows and frames.
+/// `positions` prompt rows and frames, and the encoders of a recording: see [`Voice::recorded`].
 ///
 /// # Errors
 /// [`SessionError::SpeechTooLarge`]; [`Error::Checkpoint`].
@@ -57,6 +59,7 @@ pub fn check_memory(
     engine: Engine,
     options: Options,
     positions: usize,
+    recorded: Option<(f64, bool)>,
 ) -> Result<(), Error> {
     let (widths, rows) = (engine.widths(), options.batch_size);
     let size = |network| match model.size(network) {
@@ -64,11 +67,21 @@ pub fn check_memory(
         Err(error) => Err(Error::checkpoint(error)),
     };
     let (talker, decoder) = (size(Qwen3TtsNetwork::Talker)?, size(Qwen3TtsNetwork::CodecDecoder)?);
-    let config = &model.codec_config().decoder_config;
-    let needs = [
+    let codec = model.codec_config();
+    let mut needs = vec![
         needs::talker(model.config(), talker, rows, positions, widths),
-        needs::codec_decoder(config, decoder, options.chunks.others, widths),
+        needs::codec_decoder(&codec.decoder_config, decoder, options.chunks.others, widths),
     ];
+    if let Some((seconds, has_words)) = recorded {
+        if let Some(config) = &model.config().speaker_encoder_config {
+            let speaker = size(Qwen3TtsNetwork::SpeakerEncoder)?;
+            needs.push(needs::speaker_encoder(config, speaker, seconds, widths));
+        }
+        if has_words {
+            let encoder = size(Qwen3TtsNetwork::CodecEncoder)?;
+            needs.push(needs::codec_encoder(&codec.encoder_config, encoder, seconds, widths));
+        }
+    }
     memory::check(&needs, true, engine)
         .map_err(|error| SessionError::SpeechTooLarge(Box::new(error)).into())
 }
@@ -144,7 +157,7 @@ pub fn speak_loaded<B: Backend>(
     }
     for made in Speaking::begin(plans, snapshot.as_ref(), networks, options, observe)? {
         match made? {
-            (_, Made::Samples(samples)) => sink.samples(&samples)?,
+            (index, Made::Samples(samples)) => sink.samples(index, &samples)?,
             (index, Made::Done(spoken)) => sink.done(index, spoken)?,
         }
     }

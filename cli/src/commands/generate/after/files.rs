@@ -3,15 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use acestep_engine::files::{Existing, check_target};
+use acestep_session::outputs::{check_picture, names};
 use anyhow::Result;
 
-use super::super::outputs::{Outputs, names};
+use super::super::outputs::Outputs;
 use crate::{
     args::after::After as Flags,
-    commands::{
-        formats::is_stdout,
-        target::{self, Target, check_distinct},
-    },
+    commands::target::{Target, check_distinct, is_stdout},
     error::CliError,
 };
 
@@ -37,7 +35,7 @@ impl Files {
         let Named { outputs, existing, .. } = named;
         let picture = flags.output_plot.as_deref();
         if let Some(path) = picture.filter(|path| !is_stdout(path)) {
-            target::check_png("output-plot", path)?;
+            check_picture("output_plot", path)?;
         }
         let files = Self {
             lrc: of(flags.lrc, flags.output_lrc.as_deref(), "lrc", named)?,

@@ -8,8 +8,8 @@ use acestep_model::speech::dia2::Files;
 use acestep_speech::{
     Chunks, Options, Voices as Kept,
     dia2::{
-        Dia2Error, FIELDS, KeptSnapshot, Request, Resampling, SAMPLE_RATE, Streams, check_request,
-        reader, streams, words_of_json,
+        Dia2Error, FIELDS, KeptSnapshot, MOST_PREFIX, Request, Resampling, SAMPLE_RATE, Streams,
+        check_request, reader, streams, words_of_json,
     },
 };
 use serde_json::Value;
@@ -19,7 +19,7 @@ use super::{
         Advanced, Arriving, Fields, Prepared, PreparedVoice, Sink, SpeechModel, VoiceFile, Wanted,
         Written, check_fields, flag, of_line, read_kept, taken, text,
     },
-    Speaker, Task, Voices, Words, check_memory, keep, speak,
+    Speaker, Task, Voices, Words, check_memory, keep, longest, most_seconds, recorded, speak,
 };
 use crate::SessionError;
 
@@ -58,8 +58,8 @@ pub(in super::super) fn find(choice: Option<&str>, layout: &Layout) -> Option<Re
 pub(super) struct Given {
     /// The file of the sound.
     pub(super) sound: PathBuf,
-    /// Its words.
-    pub(super) words: Words,
+    /// Its words, and their field.
+    pub(super) words: (Words, &'static str),
 }
 
 /// The fields of a request.
@@ -80,12 +80,11 @@ pub(super) struct Read {
 /// Words without a recording; a second speaker without a first.
 fn given(fields: &mut Fields) -> Result<Vec<Given>, Error> {
     let mut speakers = Vec::new();
-    for (index, (sound, words)) in RECORDINGS.into_iter().enumerate() {
-        let words = words_of(fields, words)?;
-        let Some(sound) = text(fields, sound)? else {
+    for (index, (of_sound, field)) in RECORDINGS.into_iter().enumerate() {
+        let words = words_of(fields, field)?;
+        let Some(sound) = text(fields, of_sound)? else {
             if words.is_some() {
-                let (words, sound) = RECORDINGS[index];
-                return Err(Error::Conflict(format!("`{sound}` has no `{words}`")));
+                return Err(Error::Conflict(format!("`{field}` has no `{of_sound}`")));
             }
             continue;
         };
@@ -93,7 +92,7 @@ fn given(fields: &mut Fields) -> Result<Vec<Given>, Error> {
             let why = "`speaker_2` follows the recording of `speaker_1`, and there is none";
             return Err(Error::Conflict(why.to_owned()));
         }
-        let words = words.unwrap_or(Words::Beside);
+        let words = (words.unwrap_or(Words::Beside), field);
         speakers.push(Given { sound: PathBuf::from(sound), words });
     }
     Ok(speakers)
@@ -145,7 +144,7 @@ pub(super) fn read(mut fields: Fields, model: &Dia2) -> Result<Read, Error> {
 fn words_of(fields: &mut Fields, field: &'static str) -> Result<Option<Words>, Error> {
     match fields.get(field) {
         Some(value) if super::super::is_content(value) => {
-            let words = words_of_json(&value.to_string())?;
+            let words = words_of_json(&value.to_string(), field)?;
             fields.remove(field);
             Ok(Some(Words::List(words)))
         }
@@ -232,11 +231,11 @@ impl SpeechModel for Dia2 {
             voices.ok_or(SessionError::NoVoices)?.existing(&name)?;
         }
         // A file that was sent has no file beside it.
-        let is_lonely = |given: &Given| matches!(given.words, Words::Beside);
+        let is_lonely = |given: &Given| matches!(given.words.0, Words::Beside);
         if let Some(index) = speakers.iter().position(is_lonely) {
-            let (sound, words) = RECORDINGS[index];
-            let why = format!("`{sound}` has no `{words}`");
-            return Err(Dia2Error::Words { why }.into());
+            let (sound, field) = RECORDINGS[index];
+            let why = format!("`{sound}` has no `{field}`");
+            return Err(Dia2Error::Words { field, why }.into());
         }
         check_scripts(&requests(&first, vec![text.to_owned()], 0), &streams(self)?, self)
     }
@@ -305,7 +304,8 @@ impl SpeechModel for Dia2 {
             let why = "a voice of this model is made of `speaker_1`, and there is none";
             return Err(Error::Conflict(why.to_owned()));
         }
-        check_memory(self, engine)?;
+        let most = most_seconds(MOST_PREFIX, &streams(self)?);
+        check_memory(self, engine, longest(&speakers).min(most))?;
         Ok(Box::new(Recordings { model: self, speakers }))
     }
 }
@@ -368,8 +368,11 @@ impl Scripts<'_> {
 }
 
 impl Prepared for Scripts<'_> {
-    fn check_memory(&self, engine: Engine, _: Options) -> Result<(), Error> {
-        check_memory(self.model, engine)
+    fn check_memory(&self, engine: Engine, options: Options) -> Result<(), Error> {
+        let task = self.requests.first().map(|request| self.task(request, options));
+        let streams = streams(self.model)?;
+        let recorded = task.map_or(0.0, |task| recorded(task, &streams));
+        check_memory(self.model, engine, recorded)
     }
 
     fn speak(
@@ -384,7 +387,7 @@ impl Prepared for Scripts<'_> {
         for (index, request) in self.requests.iter().enumerate() {
             let options = Options { since: options.since.filter(|_| index == 0), ..options };
             let task = self.task(request, options);
-            let mut samples = |samples: &[f32]| sink.samples(samples);
+            let mut samples = |samples: &[f32]| sink.samples(index, samples);
             // Text arrives for the first script only.
             let more = more.take();
             let (mut notices, dialogue) =

@@ -23,7 +23,7 @@ use super::{
         recent::Recent,
         resident::{Arriving, Ready, SpeechOn, VOICES},
     },
-    Speaker, Words, check_memory, cut, encoded, most_prefix,
+    Speaker, Words, check_memory, cut, encoded, longest, most_prefix,
     prepare::{self, Given, Read},
     run::{Text, run},
 };
@@ -138,12 +138,12 @@ impl<B: Backend> Resident<B> {
             return Ok(turn);
         }
         let (mut files, mut recorded) = (Vec::new(), Vec::new());
-        for Given { sound, words } in given {
+        for Given { sound, words: (words, field) } in given {
             let seen = Seen::of(&sound)?;
             let sum = self.sum(seen.clone())?;
-            let words = words.read(&sound)?;
+            let words = words.read(&sound, field)?;
             recorded.push((sum, words.clone()));
-            files.push((sound, seen, words));
+            files.push((sound, seen, (Words::List(words), field)));
         }
         let is_cut = rows.is_some() || first.max_prefix_duration.is_some();
         let voices = Voices::Recorded(recorded, is_cut.then_some(turn.most));
@@ -151,7 +151,7 @@ impl<B: Backend> Resident<B> {
         if turn.known().is_none() {
             let mut speakers = Vec::new();
             for (sound, seen, words) in files {
-                speakers.push(Speaker::of(&sound, Words::List(words), &mut turn.notices)?);
+                speakers.push(Speaker::of(&sound, words, &mut turn.notices)?);
                 // The file was looked at before its sum was taken. If it is still the same, the sum is that of
                 // this sound.
                 turn.is_kept &= seen.is_unchanged()?;
@@ -254,7 +254,11 @@ impl<B: Backend> Turn<'_, B> {
 
 impl<B: Backend> Ready for Turn<'_, B> {
     fn check_memory(&self, engine: Engine, _: Options) -> Result<(), Error> {
-        check_memory(&self.on.model, engine)
+        let recorded = match &self.source {
+            Source::Recorded(speakers) => longest(speakers),
+            Source::Kept(_) => 0.0,
+        };
+        check_memory(&self.on.model, engine, recorded)
     }
 
     fn decided(&self) -> Fields {
@@ -297,7 +301,7 @@ impl<B: Backend> Ready for Turn<'_, B> {
             };
             let plan = Plan::new(request, speakers, 0, model)?;
             let text = Text { first: &request.script, more: more.take() };
-            let mut samples = |samples: &[f32]| sink.samples(samples);
+            let mut samples = |samples: &[f32]| sink.samples(index, samples);
             let options = Options { since: options.since.filter(|_| index == 0), ..options };
             let (mut notices, dialogue) =
                 run(plan, snapshot, networks, (options, text), observe, &mut samples)?;

@@ -47,6 +47,9 @@ pub(super) fn run<B: Backend>(
     if let Some(since) = options.since {
         speaking = speaking.since(since);
     }
+    if !options.keeps_samples {
+        speaking = speaking.without_samples();
+    }
     loop {
         match speaking.made() {
             Some(Made::Samples(samples)) => sink(&samples)?,

@@ -30,20 +30,28 @@ pub fn first_base(layout: &Layout) -> Result<Qwen3Tts, Error> {
     }
 }
 
-/// Returns the request that a kept voice is made with, after a check that `model` takes it and fits.
+/// Returns the request that a kept voice is made with, after a check that `model` takes it.
 ///
 /// # Errors
-/// The errors of [`check_request`] and of [`check_memory`].
-pub fn keep_request(
-    language: Option<String>,
-    model: &Qwen3Tts,
-    engine: Engine,
-) -> Result<Request, Error> {
+/// The errors of [`check_request`].
+pub fn keep_request(language: Option<String>, model: &Qwen3Tts) -> Result<Request, Error> {
     let request = Request { text: ANY_TEXT.to_owned(), language, ..Request::default() };
     check_request(&request, true, model)?;
-    let options = Options { batch_size: 1, ..Options::default() };
-    check_memory(model, engine, options, MOST_SECONDS as usize * 13)?;
     Ok(request)
+}
+
+/// Refuses a model that does not fit into memory while it keeps the voice of a recording and its words.
+///
+/// # Errors
+/// The errors of [`check_memory`].
+pub fn check_keep(
+    (recording, transcript): (&Audio, Option<&str>),
+    model: &Qwen3Tts,
+    engine: Engine,
+) -> Result<(), Error> {
+    let options = Options { batch_size: 1, ..Options::default() };
+    let recorded = Some((recording.seconds(), transcript.is_some()));
+    check_memory(model, engine, options, MOST_SECONDS as usize * 13, recorded)
 }
 
 /// Refuses a recording that would make a kept voice too large.

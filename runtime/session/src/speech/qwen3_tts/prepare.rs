@@ -16,8 +16,8 @@ use super::{
         Advanced, Arriving, Fields, LEAST_SECONDS, Prepared, PreparedVoice, Sink, SpeechModel,
         VoiceFile, Wanted, Written, check_fields, flag, no_more, read_kept, taken, text,
     },
-    Speech, Voice, at_once, check_memory, check_recording, find, keep, keep_request, positions,
-    speak,
+    Speech, Voice, at_once, check_keep, check_memory, check_recording, find, keep, keep_request,
+    positions, speak,
 };
 use crate::SessionError;
 
@@ -259,14 +259,16 @@ impl SpeechModel for Qwen3Tts {
             text(&mut fields, "language")?,
         );
         check_fields(&fields, &[], OF_VOICES.into(), SpeechModel::name(self))?;
-        let request = keep_request(language, self, engine)?;
+        let request = keep_request(language, self)?;
         let Some(reference) = reference else {
             let why = "a voice of this model is made of a `reference`, and there is none";
             return Err(Error::Conflict(why.to_owned()));
         };
-        let (recording, more) = audio::recording(Path::new(&reference), LEAST_SECONDS)?;
+        let (recording, more) =
+            audio::recording(Path::new(&reference), LEAST_SECONDS, SAMPLE_RATE)?;
         notices.extend(more);
         check_recording(&recording)?;
+        check_keep((&recording, transcript.as_deref()), self, engine)?;
         Ok(Box::new(Recording { model: self, request, recording, transcript }))
     }
 }
@@ -298,7 +300,7 @@ struct Speaker<'a> {
 
 impl Prepared for Speaker<'_> {
     fn check_memory(&self, engine: Engine, options: Options) -> Result<(), Error> {
-        check_memory(self.model, engine, options, self.positions)
+        check_memory(self.model, engine, options, self.positions, self.voice.recorded())
     }
 
     fn speak(

@@ -147,7 +147,7 @@ impl<B: Backend> Turn<'_, B> {
 
 impl<B: Backend> Ready for Turn<'_, B> {
     fn check_memory(&self, engine: Engine, options: Options) -> Result<(), Error> {
-        check_memory(&self.on.model, engine, options, self.positions)
+        check_memory(&self.on.model, engine, options, self.positions, self.heard.0.recorded())
     }
 
     fn decided(&self) -> Fields {

@@ -10,7 +10,7 @@ use acestep_model::{
 };
 use acestep_speech::{
     Voices,
-    qwen3_tts::{KeptVoice, Networks, Plan, Snapshot, Voice as Heard},
+    qwen3_tts::{KeptVoice, Networks, Plan, SAMPLE_RATE, Snapshot, Voice as Heard},
 };
 
 use super::{super::LEAST_SECONDS, check_recording};
@@ -64,7 +64,7 @@ impl Voice {
         transcript: Option<String>,
         notices: &mut Vec<Notice>,
     ) -> Result<Self, Error> {
-        let (audio, more) = read::recording(path, LEAST_SECONDS)?;
+        let (audio, more) = read::recording(path, LEAST_SECONDS, SAMPLE_RATE)?;
         check_recording(&audio)?;
         notices.extend(more);
         Ok(Self::Recording(audio, transcript))
@@ -86,6 +86,14 @@ impl Voice {
             return Err(SessionError::KeptVoice { name, model }.into());
         }
         Ok(Self::Model)
+    }
+
+    /// Returns the seconds of a recording that is encoded, and true if its words are encoded with it.
+    pub fn recorded(&self) -> Option<(f64, bool)> {
+        match self {
+            Self::Recording(audio, words) => Some((audio.seconds(), words.is_some())),
+            Self::Model | Self::Kept(_) => None,
+        }
     }
 
     /// Bytes of the samples of a recording.

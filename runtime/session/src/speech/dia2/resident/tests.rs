@@ -81,6 +81,21 @@ fn recordings_without_a_snapshot_are_cut_before_they_are_encoded() {
     assert_eq!(frames.expect("a device"), [6, 10, 6, 10, 65]);
 }
 
+#[test]
+fn an_error_about_words_names_those_of_its_speaker() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("a.wav");
+    write(&path, 5);
+    let model = Dia2::open(Path::new(MODEL), &Dia2Choice::default()).expect("a model");
+    for words in [json!([]), json!("no.json"), Value::Null] {
+        let wanted = with(&path, &json!({ "speaker_2": path, "words_2": words }));
+        let error = model.prepare(wanted, &mut Vec::new()).err().expect("no words");
+        let reason = crate::speech::reason(&error);
+        assert_eq!(reason, Some(("bad_value", Some("words_2".to_owned()))), "{error}");
+        assert!(error.to_string().starts_with("the words in `words_2` cannot"), "{error}");
+    }
+}
+
 /// Collects notices.
 #[derive(Default)]
 struct Notices(RefCell<Vec<String>>);
@@ -152,7 +167,7 @@ impl Arriving for Pieces {
 struct Unheard;
 
 impl Sink for Unheard {
-    fn samples(&mut self, _: &[f32]) -> Result<(), Error> {
+    fn samples(&mut self, _: usize, _: &[f32]) -> Result<(), Error> {
         Ok(())
     }
 

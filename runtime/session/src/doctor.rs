@@ -1,4 +1,6 @@
-//! Devices, disks, and the folder of compiled kernels.
+//! Findings about this machine, as values: what is here, what is missing, what is broken.
+
+use std::{num::NonZero, path::Path};
 
 use acestep_engine::{
     Device,
@@ -11,21 +13,84 @@ use acestep_engine::{
     error::size,
     machine::{free_at, main_memory},
 };
-use serde_json::json;
-
-use super::{Check, State};
-use crate::settings;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
 
 /// Compute capability of the first NVIDIA GPUs with tensor cores (Volta).
 const TENSOR_CORES_SINCE: (u32, u32) = (7, 0);
+
 /// Space for a song of ten minutes and its request.
 const LEAST_DISK: u64 = 500_000_000;
 
-/// Checks every device, and the chosen one if it is not among them.
-pub(super) fn devices(listing: &Listing, chosen: Option<Device>) -> Vec<Check> {
+/// State of a subject.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum State {
+    /// Present and working.
+    Ok,
+    /// Absent and not required.
+    Missing,
+    /// Present or requested, but not working.
+    Broken,
+}
+
+/// Result for one subject.
+#[derive(Debug, Clone, Serialize)]
+pub struct Check {
+    /// The state of the subject.
+    pub state: State,
+    /// Kind of the subject: `device`, `song`, `model`, ..
+    pub what: &'static str,
+    /// Name of the subject.
+    pub name: String,
+    /// Details about it.
+    pub detail: String,
+    /// Remedy.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+    /// Values for a program to read.
+    #[serde(flatten)]
+    pub figures: Map<String, Value>,
+}
+
+impl Check {
+    /// Returns a result without a hint and without figures.
+    pub fn new(
+        state: State,
+        what: &'static str,
+        name: impl Into<String>,
+        detail: impl Into<String>,
+    ) -> Self {
+        let (name, detail) = (name.into(), detail.into());
+        Self { state, what, name, detail, hint: None, figures: Map::new() }
+    }
+
+    /// Sets the remedy.
+    #[must_use]
+    pub fn hint(self, hint: Option<impl Into<String>>) -> Self {
+        Self { hint: hint.map(Into::into), ..self }
+    }
+
+    /// Adds the keys of `figures`, an object.
+    #[must_use]
+    pub fn with(mut self, figures: Value) -> Self {
+        if let Value::Object(figures) = figures {
+            self.figures.extend(figures);
+        }
+        self
+    }
+}
+
+/// Checks every device, and the chosen one if it is not among them. The CPU computes with as many
+/// `threads`, or with the default number.
+pub fn devices(
+    listing: &Listing,
+    chosen: Option<Device>,
+    threads: Option<NonZero<usize>>,
+) -> Vec<Check> {
     let mut checks = Vec::new();
     if listing.cpu {
-        checks.push(processor());
+        checks.push(processor(threads));
     }
     if let Some(found) = &listing.cuda {
         checks.push(cuda(found));
@@ -50,11 +115,11 @@ pub(super) fn devices(listing: &Listing, chosen: Option<Device>) -> Vec<Check> {
 }
 
 /// Returns the number of threads that compute.
-fn threads() -> usize {
+fn count(threads: Option<NonZero<usize>>) -> usize {
     #[cfg(feature = "cpu")]
-    return settings::threads().unwrap_or_else(acestep_engine::threads::default_threads).get();
+    return threads.unwrap_or_else(acestep_engine::threads::default_threads).get();
     #[cfg(not(feature = "cpu"))]
-    1
+    threads.map_or(1, NonZero::get)
 }
 
 /// Returns the level of vector instructions in use, then all that the CPU has.
@@ -70,8 +135,8 @@ fn levels() -> Vec<&'static str> {
     all
 }
 
-fn processor() -> Check {
-    let (threads, levels) = (threads(), levels());
+fn processor(threads: Option<NonZero<usize>>) -> Check {
+    let (threads, levels) = (count(threads), levels());
     let level = levels.first().map_or(String::new(), |level| format!(" at level {level}"));
     let machine = main_memory();
     let names: Vec<&str> = Supported::cpu().all.into_iter().map(dtype::name).collect();
@@ -172,39 +237,30 @@ fn adapter(index: usize, adapter: &Adapter) -> Check {
     }))
 }
 
-/// Checks the working directory, where songs are written by default, and the folder of kernels.
-pub(super) fn folders(listing: &Listing) -> Vec<Check> {
+/// Checks the space at the working directory, where songs are written by default.
+pub fn working_directory() -> Check {
     let here = std::env::current_dir().unwrap_or_default();
     let free = free_at(&here);
     let state = if free.is_some_and(|free| free < LEAST_DISK) { State::Broken } else { State::Ok };
     let shown = free.map_or("unknown".to_owned(), size);
     let detail = format!("{shown} free where songs are written ({})", here.display());
-    let output = Check::new(state, "disk", "here", detail)
+    Check::new(state, "disk", "here", detail)
         .hint((state == State::Broken).then_some("free some space, or write songs elsewhere"))
-        .with(json!({ "path": here, "free_bytes": free }));
-    // The CPU's kernels are part of the program.
-    let has_cards = listing.cuda.is_some() || listing.wgpu.is_some();
-    if has_cards { vec![output, kept_kernels()] } else { vec![output] }
+        .with(json!({ "path": here, "free_bytes": free }))
 }
 
-fn kept_kernels() -> Check {
-    let Some(folder) = settings::kernels_dir() else {
+/// Checks the folder of compiled kernels; `None` if there is no home for it.
+pub fn kept_kernels(folder: Option<&Path>) -> Check {
+    let Some(folder) = folder else {
         let detail = "there is no home to keep compiled kernels in";
         return Check::new(State::Missing, "kernels", "kept", detail)
             .hint(Some("set ACESTEP_CACHE_DIR to a folder"));
     };
-    let (bytes, free) = (kernels::size(&folder), free_at(&folder));
-    let path = folder.display();
+    let (bytes, free) = (kernels::size(folder), free_at(folder));
     let room = free.map_or(String::new(), |free| format!(", {} free", size(free)));
-    let detail = format!("{} in {path}{room}", size(bytes));
-    let figures = json!({ "path": folder, "bytes": bytes, "free_bytes": free });
+    let detail = format!("{} in {}{room}", size(bytes), folder.display());
     let state = if bytes == 0 { State::Missing } else { State::Ok };
-    let check = Check::new(state, "kernels", "kept", detail).with(figures);
-    match state {
-        State::Missing => {
-            let hint = "compiled GPU kernels are kept there; `acestep warmup` compiles them ahead";
-            check.hint(Some(hint))
-        }
-        _ => check,
-    }
+    Check::new(state, "kernels", "kept", detail)
+        .hint((bytes == 0).then_some("compiled GPU kernels are kept there"))
+        .with(json!({ "path": folder, "bytes": bytes, "free_bytes": free }))
 }

@@ -1,0 +1,116 @@
+//! Files that a task writes: their names and formats, decided and checked before any work.
+//!
+//! | module | content |
+//! |---|---|
+//! | `names` | numbers and seeds in names |
+//! | `format` | formats of sounds, latents and times |
+//! | `error` | names that cannot be used |
+
+mod error;
+mod format;
+mod names;
+
+use std::path::{Path, PathBuf};
+
+use acestep_engine::{
+    Error,
+    files::{Existing, check_target},
+};
+
+pub use error::OutputError;
+pub use format::{latents_format, song_format, speech_format, times_format};
+pub use names::{Names, names, numbered};
+
+/// Refuses a file that cannot be written, or that is also one of `inputs`.
+///
+/// # Errors
+/// [`OutputError::OverItself`]; the errors of [`check_target`].
+pub fn check<'a>(
+    path: &Path,
+    inputs: impl IntoIterator<Item = &'a Path>,
+    existing: Existing,
+) -> Result<(), Error> {
+    check_inputs(path, inputs)?;
+    check_target(path, existing)
+}
+
+/// Refuses a file that is also one of `inputs`: both names may lead to it.
+///
+/// # Errors
+/// [`OutputError::OverItself`].
+pub fn check_inputs<'a>(
+    path: &Path,
+    inputs: impl IntoIterator<Item = &'a Path>,
+) -> Result<(), Error> {
+    let Ok(own) = path.canonicalize() else { return Ok(()) };
+    match inputs.into_iter().any(|input| input.canonicalize().is_ok_and(|input| input == own)) {
+        true => Err(OutputError::OverItself(path.to_owned()).into()),
+        false => Ok(()),
+    }
+}
+
+/// Refuses the name of a picture without the extension of a PNG; `field` names it.
+///
+/// # Errors
+/// [`OutputError::NoPicture`].
+pub fn check_picture(field: &'static str, path: &Path) -> Result<(), Error> {
+    match path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("png")) {
+        true => Ok(()),
+        false => Err(OutputError::NoPicture { field, path: path.to_owned() }.into()),
+    }
+}
+
+/// Refuses an output beside an input that has no folder, such as a pipe.
+///
+/// # Errors
+/// [`OutputError::Pipe`].
+pub fn check_beside(input: &Path) -> Result<(), Error> {
+    match input.metadata().is_ok_and(|of| !of.is_file() && !of.is_dir()) {
+        true => Err(OutputError::Pipe(input.to_owned()).into()),
+        false => Ok(()),
+    }
+}
+
+/// True if nothing has this name, not even a broken link.
+pub fn is_absent(path: &Path) -> bool {
+    path.symlink_metadata().is_err()
+}
+
+/// Returns `path` in canonical form, without links and dots as far as it exists.
+pub fn place(path: &Path) -> PathBuf {
+    if let Ok(found) = path.canonicalize() {
+        return found;
+    }
+    match (path.parent(), path.file_name()) {
+        (Some(folder), Some(name)) if folder.as_os_str().is_empty() => {
+            place(Path::new(".")).join(name)
+        }
+        (Some(folder), Some(name)) => place(folder).join(name),
+        _ => path.to_owned(),
+    }
+}
+
+/// Refuses a folder that could not be created in its nearest existing parent.
+///
+/// # Errors
+/// The errors of [`check_target`].
+pub fn check_new_folder(folder: &Path) -> Result<(), Error> {
+    let absent = |path: &&Path| !path.as_os_str().is_empty() && is_absent(path);
+    let first = folder.ancestors().take_while(absent).last();
+    first.map_or(Ok(()), |path| check_target(path, Existing::Replace))
+}
+
+/// Refuses a folder for the conditions of the diffusion transformer that could not be written; it may
+/// not exist yet.
+///
+/// # Errors
+/// The errors of [`check_target`].
+pub fn check_conditioning(folder: &Path, existing: Existing) -> Result<(), Error> {
+    if is_absent(folder) {
+        return check_new_folder(folder);
+    }
+    for name in ["encoder_hidden_states.bin", "context_latents.bin", "initial_noise.bin"] {
+        check_target(&folder.join(name), existing)?;
+    }
+    check_target(&folder.join("conditioning.safetensors"), existing)
+}

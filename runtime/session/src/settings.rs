@@ -1,0 +1,158 @@
+//! The user's settings in layers, each over the one before: built-in defaults, a file, variables of
+//! the environment, values that the program was told.
+//!
+//! | module | content |
+//! |---|---|
+//! | `keys` | the keys and their values |
+//! | `file` | a file in TOML |
+//! | `environment` | variables |
+//! | `template` | a file that explains every key |
+//! | `error` | settings that cannot be used |
+//!
+//! The keys below `[request]` are those of a request file: the defaults of every request that is made
+//! without one.
+
+mod environment;
+mod error;
+mod file;
+mod keys;
+mod template;
+
+use std::{
+    collections::BTreeMap,
+    ffi::OsString,
+    fmt,
+    path::{Path, PathBuf},
+};
+
+use acestep_engine::{Error, Notice};
+use acestep_music::Request;
+use serde_json::{Map, Value as Json};
+
+pub use error::{Reason, SettingsError};
+pub use keys::{KEYS, Key, Kind, flag, variable};
+pub use template::explained;
+
+/// Source of a value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Origin {
+    /// The built-in default.
+    Default,
+    /// The settings file.
+    File(PathBuf),
+    /// An environment variable.
+    Variable(String),
+    /// The program's own input, such as a flag.
+    Told(&'static str),
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Default => f.write_str("default"),
+            Self::File(path) => write!(f, "{}", path.display()),
+            Self::Variable(name) => f.write_str(name),
+            Self::Told(name) => f.write_str(name),
+        }
+    }
+}
+
+/// A value and its source.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Value<T = String> {
+    /// The value in its normal form.
+    pub text: T,
+    /// Its source.
+    pub origin: Origin,
+}
+
+/// The sources of settings.
+#[derive(Debug, Clone, Default)]
+pub struct Sources {
+    /// The file, if one is read.
+    pub file: Option<PathBuf>,
+    /// True if the user named the file; another one may be absent.
+    pub is_named: bool,
+    /// The user's home, which `~` means in the file.
+    pub home: Option<PathBuf>,
+    /// The variables of the environment that are not empty.
+    pub variables: BTreeMap<String, OsString>,
+    /// Values that the program was told: key, value, and the name of the source.
+    pub told: Vec<(&'static str, String, &'static str)>,
+}
+
+/// All settings that were given.
+#[derive(Debug, Default)]
+pub struct Settings {
+    /// The file that was read, or the path that was tried.
+    pub file: Option<PathBuf>,
+    values: BTreeMap<&'static str, Value>,
+    /// The defaults of every request.
+    request: BTreeMap<&'static str, Value<Json>>,
+    /// Notes about variables that look like settings but are unknown, with suggestions.
+    pub unknown_variables: Vec<String>,
+}
+
+impl Settings {
+    /// Reads all sources.
+    ///
+    /// # Errors
+    /// [`SettingsError`].
+    pub fn read(sources: Sources) -> Result<Self, Error> {
+        let Sources { file, is_named, home, variables, told } = sources;
+        let mut settings = Self::default();
+        if let Some(path) = &file {
+            settings.take_file(path, is_named, home.as_deref())?;
+        }
+        settings.file = file;
+        settings.take_environment(&variables)?;
+        for (name, text, source) in told {
+            settings.put(name, text, Origin::Told(source));
+        }
+        Ok(settings)
+    }
+
+    fn put(&mut self, name: &'static str, text: String, origin: Origin) {
+        self.values.insert(name, Value { text, origin });
+    }
+
+    /// Returns the value of key `name`.
+    pub fn get(&self, name: &str) -> Option<&Value> {
+        self.values.get(name)
+    }
+
+    /// Returns the defaults of requests.
+    pub fn of_requests(&self) -> impl Iterator<Item = (&'static str, &Value<Json>)> {
+        self.request.iter().map(|(name, value)| (*name, value))
+    }
+
+    /// Builds the request that every request without a file starts from, with notices about it.
+    ///
+    /// # Errors
+    /// The errors of [`Request::from_json`].
+    pub fn request(&self) -> Result<(Request, Vec<Notice>), Error> {
+        if self.request.is_empty() {
+            return Ok((Request::default(), vec![]));
+        }
+        let object: Map<_, _> =
+            self.of_requests().map(|(name, value)| (name.to_owned(), value.text.clone())).collect();
+        Request::from_json(&Json::Object(object).to_string())
+    }
+
+    /// Returns the sources of the defaults of requests, as a list in words.
+    pub fn origins_of_requests(&self) -> String {
+        let mut all: Vec<_> = self.request.values().map(|value| value.origin.to_string()).collect();
+        all.dedup();
+        all.join(", ")
+    }
+}
+
+/// Resolves a path of the file at `file`: `~` is the home, and a relative path starts at the file's
+/// directory.
+fn placed(file: &Path, home: Option<&Path>, text: &str) -> String {
+    let path = match (Path::new(text).strip_prefix("~"), home) {
+        (Ok(below), Some(home)) => home.join(below),
+        _ => file.parent().unwrap_or(Path::new("")).join(text),
+    };
+    std::path::absolute(&path).unwrap_or(path).to_string_lossy().into_owned()
+}

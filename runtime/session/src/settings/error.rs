@@ -1,0 +1,47 @@
+//! Settings that cannot be used.
+
+use std::{io, path::PathBuf};
+
+use acestep_engine::error::FamilyError;
+
+/// Settings that cannot be used; inside [`acestep_engine::Error::Family`].
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+#[expect(missing_docs, reason = "the messages say what the fields hold")]
+pub enum SettingsError {
+    /// A file that cannot be read.
+    #[error("the configuration `{}` cannot be used", .path.display())]
+    Unread { path: PathBuf, source: io::Error },
+    /// A file with a wrong key or value.
+    #[error("the configuration `{}` cannot be used", .path.display())]
+    Wrong { path: PathBuf, source: Reason },
+    /// A variable that is no text.
+    #[error("the variable {0} is not UTF-8")]
+    NotText(String),
+    /// A variable with a value that its key does not take.
+    #[error("the variable {name} is `{value}`: {why}")]
+    Variable { name: String, value: String, why: String },
+}
+
+/// Reason why a file cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Reason(pub(super) String);
+
+impl FamilyError for SettingsError {
+    fn hint(&self) -> Option<String> {
+        Some(match self {
+            Self::Unread { .. } => "name another file, or read none".into(),
+            Self::Wrong { .. } => "mend it there, or read no file".into(),
+            Self::NotText(_) => "set it again".into(),
+            Self::Variable { .. } => "set it to another value, or unset it".into(),
+        })
+    }
+
+    fn is_usage(&self) -> bool {
+        match self {
+            Self::Unread { .. } | Self::Wrong { .. } => false,
+            Self::NotText(_) | Self::Variable { .. } => true,
+        }
+    }
+}

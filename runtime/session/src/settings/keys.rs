@@ -1,0 +1,144 @@
+//! The keys of the settings: name in the file, variable, allowed values.
+
+use std::num::NonZero;
+
+use acestep_engine::{Device, Error, device::Dtype};
+use acestep_music::Request;
+
+// ANCHOR: key
+/// A setting.
+#[derive(Debug)]
+pub struct Key {
+    /// Name in the file; see [`variable`] for the environment.
+    pub name: &'static str,
+    /// Value if nothing is set.
+    pub default: &'static str,
+    /// One line for a file that explains every key.
+    pub about: &'static str,
+    /// Type of its value.
+    pub kind: Kind,
+}
+// ANCHOR_END: key
+
+/// Type of a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A path. In the file, `~` is the home and relative paths start at the file's directory.
+    Path,
+    /// Any text that is not empty.
+    Text,
+    /// True or false.
+    Flag,
+    /// A device.
+    Device,
+    /// A type of the weights.
+    Dtype,
+    /// A positive number.
+    Count,
+    /// A level of the CPU's vector instructions.
+    CpuLevel,
+    /// One of these words.
+    OneOf(&'static [&'static str]),
+}
+
+/// All keys except those of a request.
+pub const KEYS: [Key; 13] = [
+    key("model", "turbo", "the model of a song", Kind::Text),
+    key("lm_model", "the first that is here", "the language model", Kind::Text),
+    key(
+        "models_dir",
+        "acestep/models in the data directory",
+        "where models lie that were put there by hand",
+        Kind::Path,
+    ),
+    key(
+        "cache_dir",
+        "acestep in the cache directory",
+        "where compiled GPU kernels are kept",
+        Kind::Path,
+    ),
+    key("device", "auto", "auto, cpu, cuda[:N] or wgpu[:N]", Kind::Device),
+    key("dtype", "auto", "type of the weights: auto, f32, bf16, f16 or q8", Kind::Dtype),
+    key("threads", "one for each core", "threads of the CPU that compute", Kind::Count),
+    key(
+        "cpu",
+        "auto",
+        "vector instructions of the CPU: auto, or a lower level that doctor names, to compare them",
+        Kind::CpuLevel,
+    ),
+    key("keep_loaded", "false", "every network stays in memory", Kind::Flag),
+    key("offline", "false", "no server is asked", Kind::Flag),
+    key("yes", "false", "every question is answered with yes", Kind::Flag),
+    key("color", "auto", "auto, always or never", Kind::OneOf(&["auto", "always", "never"])),
+    key("progress", "auto", "auto, none or json", Kind::OneOf(&["auto", "none", "json"])),
+];
+
+const fn key(name: &'static str, default: &'static str, about: &'static str, kind: Kind) -> Key {
+    Key { name, default, about, kind }
+}
+
+impl Key {
+    /// Checks `text` and returns its normal form.
+    ///
+    /// # Errors
+    /// The reason why it cannot be the value.
+    pub fn read(&self, text: &str) -> Result<String, String> {
+        let refused = |error: Error| match error {
+            Error::BadValue { why, .. } => why,
+            other => other.to_string(),
+        };
+        match self.kind {
+            Kind::Path | Kind::Text if text.is_empty() => Err("it is empty".to_owned()),
+            Kind::Path | Kind::Text => Ok(text.to_owned()),
+            Kind::Flag => {
+                flag(text).map(|on| on.to_string()).ok_or_else(|| "it is true or false".to_owned())
+            }
+            Kind::Device | Kind::CpuLevel if text == "auto" => Ok(text.to_owned()),
+            Kind::Device => text.parse::<Device>().map(|_| text.to_owned()).map_err(refused),
+            Kind::Dtype => text.parse::<Dtype>().map(|_| text.to_owned()).map_err(refused),
+            Kind::Count => match text.parse::<NonZero<usize>>() {
+                Ok(count) => Ok(count.to_string()),
+                Err(_) => Err("it is a whole number from 1".to_owned()),
+            },
+            Kind::CpuLevel => level(text),
+            Kind::OneOf(names) if names.contains(&text) => Ok(text.to_owned()),
+            Kind::OneOf(names) => Err(format!("it is one of {}", names.join(", "))),
+        }
+    }
+}
+
+/// Checks that this CPU has the level `text`.
+#[cfg(feature = "cpu")]
+fn level(text: &str) -> Result<String, String> {
+    let checked = text.parse::<acestep_model::kernel::CpuLevel>();
+    checked.map(|level| level.to_string()).map_err(|error| error.to_string())
+}
+
+/// Checks that this CPU has the level `text`: without kernels for CPUs it has none.
+#[cfg(not(feature = "cpu"))]
+fn level(_: &str) -> Result<String, String> {
+    Err("this program is built without kernels for CPUs".to_owned())
+}
+
+/// Parses `1`, `on`, `yes`, `true`, and their opposites.
+pub fn flag(text: &str) -> Option<bool> {
+    let is = |words: [&str; 4]| words.iter().any(|word| text.eq_ignore_ascii_case(word));
+    match () {
+        () if is(["1", "on", "yes", "true"]) => Some(true),
+        () if is(["0", "off", "no", "false"]) => Some(false),
+        () => None,
+    }
+}
+
+/// Prefix of the variables of all settings.
+pub(super) const PREFIX: &str = "ACESTEP_";
+
+/// Returns the environment variable of a key: `inference_steps` -> `ACESTEP_INFERENCE_STEPS`.
+pub fn variable(name: &str) -> String {
+    format!("{PREFIX}{}", name.to_uppercase())
+}
+
+/// Returns the keys of `[request]`: the keys of a request without the models, which are top-level.
+pub(super) fn request_keys() -> impl Iterator<Item = &'static str> {
+    Request::known_keys().filter(|name| KEYS.iter().all(|key| key.name != *name))
+}
