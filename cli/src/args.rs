@@ -8,7 +8,7 @@
     reason = "flags are documented for the terminal: `[default: 0.1]`"
 )]
 
-pub(crate) use global::{Global, Typed};
+pub(crate) use global::{Global, Typed, Watch};
 
 pub(crate) mod adapter;
 pub(crate) mod after;

@@ -97,6 +97,13 @@ impl Command {
         !others
     }
 
+    /// True if the log on standard error is JSON: lines of the program itself are objects too.
+    pub(crate) fn logs_json(&self) -> bool {
+        let is_json = |of: &args::serve::Operation| of.log_format == args::serve::LogFormat::Json;
+        matches!(self, Self::Serve(args) if is_json(&args.operation))
+            || matches!(self, Self::Work(args) if is_json(&args.operation))
+    }
+
     /// True if the command uses the configuration. A command that must work with a broken one does
     /// not.
     pub(crate) fn is_configured(&self) -> bool {

@@ -14,6 +14,8 @@ use acestep_engine::{Error, Notice};
 use acestep_session::settings::SettingsError;
 use clap::Command;
 
+use crate::settings;
+
 /// The parser's definition, from the module that may use all others.
 static COMMAND: OnceLock<fn() -> Command> = OnceLock::new();
 
@@ -86,7 +88,13 @@ pub(crate) fn message(error: &(dyn StdError + 'static)) -> String {
     // The value of a variable may be a word such as `json`.
     let is_setting = |error: &Error| error.family::<SettingsError>().is_some();
     match error.downcast_ref::<Error>() {
-        Some(error) if error.is_usage() && !is_setting(error) => as_flags(&text),
+        Some(error) if error.is_usage() && !is_setting(error) => {
+            match settings::loaded().origin_in(&text) {
+                // Nobody typed a flag.
+                Some(origin) => format!("{text} (from {origin})"),
+                None => as_flags(&text),
+            }
+        }
         _ => text,
     }
 }

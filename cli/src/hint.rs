@@ -1,9 +1,12 @@
 //! Remedies as the command line says them: with its flags and commands.
 
-use acestep_engine::{Error, device::Fault, error::FamilyError, nearest};
+use std::path::Path;
+
+use acestep_engine::{Action, Error, device::Fault, error::FamilyError, nearest};
 use acestep_import::{AdapterError, Release, TINY_SPEECH, Unknown, hub::HubError};
 use acestep_music::SongError;
 use acestep_session::{SessionError, settings::SettingsError};
+use acestep_speech::SpeechError;
 use burn::tensor::DType;
 
 use crate::{cli_error::CliError, fields::as_flags, settings};
@@ -48,6 +51,12 @@ pub(crate) fn of_engine(error: &Error) -> Option<String> {
     if let Some(error) = error.family() {
         return of_settings(error);
     }
+    if let Some(SpeechError::UnknownField { known, .. }) = error.family() {
+        // Some fields are of requests in JSON alone.
+        let flags = known.iter().map(|field| as_flags(&format!("`{field}`")));
+        let flags: Vec<_> = flags.filter(|flag| flag.starts_with("`--")).collect();
+        return Some(format!("it takes {}", flags.join(", ")));
+    }
     let hint = error.hint()?;
     // These repeat a key of the request file, or a value.
     if matches!(error, Error::UnknownKey { near: Some(_), .. } | Error::BadValue { .. }) {
@@ -60,6 +69,9 @@ pub(crate) fn of_engine(error: &Error) -> Option<String> {
         }
         Error::NotFinite { dtype: DType::F32, .. } | Error::Scores { dtype: DType::F32, .. } => {
             format!("`acestep verify` tests this machine; {hint}")
+        }
+        Error::File { action: Action::Read, path, .. } if path == Path::new("-") => {
+            "name a file: standard input is /dev/stdin here".into()
         }
         Error::NoDevice { .. } => format!("`acestep doctor` shows what there is; {hint}"),
         Error::OutOfMemory { .. } | Error::TensorTooLarge { .. } => {
@@ -119,6 +131,7 @@ fn of_settings(error: &SettingsError) -> Option<String> {
         SettingsError::Wrong { .. } => "mend it there, or leave the file out with --no-config; \
                                         `acestep config init` writes one with every key"
             .into(),
+        SettingsError::Defaults { source, .. } => of_engine(source)?,
         error => error.hint()?,
     })
 }
@@ -144,7 +157,9 @@ fn of_training(error: &acestep_train::Error) -> Option<String> {
 /// The hint that helps with an error of a model's files: [`remedy`], and other ways.
 pub(crate) fn of_model(error: &acestep_import::Error) -> Option<String> {
     let mut hint = remedy(error)?;
-    let acestep_import::Error::Absent { known, unknown, .. } = error else { return Some(hint) };
+    let acestep_import::Error::Absent { what, known, unknown, .. } = error else {
+        return Some(hint);
+    };
     if let Some(by) = settings::offline().filter(|_| known.is_some()) {
         hint = format!("{hint} without {by}, which forbids downloads");
     }
@@ -157,6 +172,11 @@ pub(crate) fn of_model(error: &acestep_import::Error) -> Option<String> {
         None => unknown.as_deref().is_some_and(|of| of.names.contains(&TINY_SPEECH)),
     };
     let name = if speaks { TINY_SPEECH } else { acestep_import::BUILT_IN_MODELS[0].name };
+    // It takes no recording and no kept voice, for which these are wanted by name.
+    let is_for_recordings = |of: &Release| of.name.ends_with("-base") || of.name.contains("dia2");
+    if speaks && what != "a speech model" && known.is_some_and(is_for_recordings) {
+        return Some(hint);
+    }
     if !hint.contains(name) {
         hint += &format!("\n      to try the program without a download, pass `--model {name}`");
     }
@@ -173,8 +193,16 @@ pub(crate) fn remedy(error: &acestep_import::Error) -> Option<String> {
         acestep_import::Error::Adapter(
             AdapterError::WrongShape { .. } | AdapterError::NoMatch { .. },
         ) => format!("{hint}: `acestep adapter show FILE` says what it changes"),
+        acestep_import::Error::OtherKind { name, .. } => {
+            format!("`acestep {} --model {name}` uses it", command_of(name))
+        }
         _ => hint,
     })
+}
+
+/// Returns the command that uses the model `name`.
+pub(crate) fn command_of(name: &str) -> &'static str {
+    if acestep_import::is_speech(name) { "speak" } else { "generate" }
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::{
     fs,
     path::{Path, PathBuf},
     sync::{
-        Mutex, PoisonError,
+        Mutex, OnceLock, PoisonError,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     thread,
@@ -18,6 +18,8 @@ use crate::{error, exit::INTERRUPTED, report, report::Report};
 static PRESSES: AtomicUsize = AtomicUsize::new(0);
 static WRITING: AtomicBool = AtomicBool::new(false);
 static LOSES_NOTHING: AtomicBool = AtomicBool::new(false);
+/// Result of the first press, in words, of a command that does not stop after a step; empty for none.
+pub(crate) static FIRST: OnceLock<String> = OnceLock::new();
 /// Files that are written while they are made.
 static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
@@ -31,10 +33,11 @@ pub(crate) fn install(report: &Report) {
     let result = ctrlc::set_handler(move || {
         let is_first = PRESSES.fetch_add(1, Ordering::SeqCst) == 0;
         if is_first && !LOSES_NOTHING.load(Ordering::SeqCst) {
-            if !quiet {
-                let what = "stopping after this step; press Ctrl-C again to stop at once";
+            let first = FIRST.get().map_or("stopping after this step", String::as_str);
+            if !quiet && !first.is_empty() {
+                let what = format!("{first}; press Ctrl-C again to stop at once");
                 match report.json {
-                    true => report.note(what),
+                    true => report.note(&what),
                     false => report::last_words(&format!("\nnote: {what}\n")),
                 }
             }

@@ -59,6 +59,9 @@ fn serve() -> ExitCode {
         #[cfg(feature = "cpu")]
         settings::lower_cpu_level();
     }
+    if cli.command.logs_json() {
+        (cli.global.progress, cli.global.no_progress) = (args::Watch::Json, false);
+    }
     let report = cli.global.report();
     settings::loaded().unknown_variables.iter().for_each(|text| report.note(text));
     interrupt::install(&report);

@@ -2,13 +2,12 @@
 
 use std::{env, path::PathBuf, process::Command, sync::OnceLock};
 
-use acestep_engine::{Error, Notice};
+use acestep_engine::Error;
 use acestep_import::{
     Layout,
     acestep::MODELS,
     hub::{Access, Environment, Hub},
 };
-use acestep_music::Request;
 pub(crate) use acestep_session::settings::Settings;
 use acestep_session::settings::{Sources, flag, variable};
 use anyhow::Context;
@@ -111,14 +110,6 @@ pub(crate) fn configured_model() -> Option<String> {
 /// Returns the configured language model, if one is set.
 pub(crate) fn lm_model() -> Option<String> {
     said("lm_model")
-}
-
-/// Returns the defaults of every request without a file, and notices about them.
-pub(crate) fn request() -> anyhow::Result<(Request, Vec<Notice>)> {
-    loaded().request().with_context(|| {
-        let origins = loaded().origins_of_requests();
-        format!("the defaults of requests cannot be used ({origins})")
-    })
 }
 
 /// Returns the places of models: the models directory, then the cache of the hub.

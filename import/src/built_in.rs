@@ -6,7 +6,7 @@
 //! the goldens; the README of `tests/goldens` describes them. All are in the released layout; `demo` is
 //! packed.
 
-use crate::Directory;
+use crate::{Directory, Release};
 
 #[cfg(feature = "demo")]
 mod demo;
@@ -106,7 +106,18 @@ pub static BUILT_IN_MODELS: &[BuiltIn] = &[
     TINY_MODEL,
 ];
 
-/// Returns the built-in model `name`.
+/// Returns name, bytes and description of every built-in model, of songs and of speech.
+pub fn all_built_in() -> impl Iterator<Item = (&'static str, u64, &'static str)> {
+    let songs = BUILT_IN_MODELS.iter().map(|model| (model.name, model.bytes(), model.about));
+    songs.chain([tiny_speech()])
+}
+
+/// True for the name of a released or built-in model of speech.
+pub fn is_speech(name: &str) -> bool {
+    name == TINY_SPEECH || Release::speech().any(|model| model.is_called(name))
+}
+
+/// Returns the built-in model of songs `name`.
 pub fn built_in(name: &str) -> Option<&'static BuiltIn> {
     BUILT_IN_MODELS.iter().find(|model| model.name == name)
 }

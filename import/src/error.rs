@@ -84,6 +84,9 @@ pub enum Error {
         /// The name, if it is unknown.
         unknown: Option<Box<Unknown>>,
     },
+    /// A model of songs in place of one of speech, or the reverse.
+    #[error("`{name}` makes {makes}, not {wanted}")]
+    OtherKind { name: String, makes: &'static str, wanted: &'static str },
     /// A directory lacks a file.
     #[error("`{}` is missing{}", path.display(), alternatives)]
     MissingFile {
@@ -265,6 +268,7 @@ impl Error {
             | Self::Foreign { remedy, .. }
             | Self::MissingPiece { remedy, .. }
             | Self::Ambiguous { remedy, .. } => remedy,
+            Self::OtherKind { .. } => "name a model of the other kind",
             Self::Io { .. } => "check that the path is right and that you may read it",
             Self::MissingFile { .. } | Self::MissingShard { .. } => {
                 "the download is probably incomplete: fetch the missing file into that directory"

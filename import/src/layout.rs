@@ -93,6 +93,13 @@ impl Layout {
         self.candidates(choice, None, None).into_iter().find(|path| path.exists())
     }
 
+    /// True if `choice` is the name of a released or built-in model, or has a [place](Self::place_called).
+    pub fn knows(&self, choice: &str) -> bool {
+        Release::all().any(|model| model.is_called(choice))
+            || built_in::all_built_in().any(|own| own.0 == choice)
+            || self.place_called(choice).is_some()
+    }
+
     /// Returns the path of `name` in the first models directory that has it.
     pub fn find(&self, name: &str) -> Option<PathBuf> {
         self.among_models(name).find(|path| path.exists())

@@ -79,7 +79,10 @@ mod testing;
 
 pub use adapter::{Adapter, AdapterError, Adapters, Fitted};
 pub use apply::PartSize;
-pub use built_in::{BUILT_IN_MODELS, BuiltIn, DEMO, TINY, TINY_SPEECH, built_in, tiny_speech};
+pub use built_in::{
+    BUILT_IN_MODELS, BuiltIn, DEMO, TINY, TINY_SPEECH, all_built_in, built_in, is_speech,
+    tiny_speech,
+};
 pub use checkpoint::{AceStep, open_tiny};
 pub use dia2::{Dia2, Dia2Choice, Dia2Network};
 pub use directory::{Directory, EmbeddedFiles, Format, StandIn};
@@ -114,6 +117,17 @@ pub fn open(choice: &str, layout: &Layout) -> Result<AceStep, Error> {
         Some(model) => model.open(),
         None => AceStep::open(&layout.resolve(choice)?),
     }
+}
+
+/// Opens the diffusion model called `choice` without its companions, as [`open`].
+///
+/// # Errors
+/// As [`open`].
+pub fn open_diffusion(choice: &str, layout: &Layout) -> Result<DitDir, Error> {
+    DitDir::open(match built_in(choice) {
+        Some(model) => model.directories[0].clone(),
+        None => directory(&layout.resolve_diffusion(choice)?.1, Kind::Dit, layout)?,
+    })
 }
 
 /// Returns the name of the model at `path`: the directory's name, or the file's without ending and

@@ -170,7 +170,8 @@ fn any_sound_file_can_be_drawn() {
         .run(&["plot", "song.wav", "--lrc", "none.lrc", "-o", "x.png"])
         .failed(1)
         .says("has no line with a time");
-    place.run(&["plot", "absent.wav"]).failed(1).says("absent.wav");
+    place.run(&["plot", "absent.wav"]).failed(1).says("cannot read `absent.wav`");
+    place.run(&["plot", "."]).failed(1).says("cannot read `.`");
 }
 
 #[test]

@@ -94,6 +94,8 @@ fn bench_refuses_what_it_would_not_use() {
         let run = place.run(&[&["bench"], args].concat());
         assert_eq!(run.code, Some(2), "{args:?}: {}", run.stderr);
     }
+    let run = place.run(&["bench", "--preset", "turbo", "--stage", "mimi"]).failed(2);
+    run.says("hint: leave out --stage, or pass --preset dia2-1b or dia2-2b\n");
 }
 
 /// Loads encoder and decoder of the autoencoder that is built into the program.

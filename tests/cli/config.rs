@@ -203,7 +203,10 @@ fn variables_are_what_their_keys_take() {
     let path = ("ACESTEP_SRC_AUDIO", "none.wav");
     let run = plan(&[("ACESTEP_CAPTION", "x"), ("ACESTEP_TASK_TYPE", "cover"), path]).failed(1);
     run.says("`none.wav`");
-    plan(&[("ACESTEP_CAPTION", "x"), ("ACESTEP_BPM", "null")]).failed(1).says("bpm");
+    let run = plan(&[("ACESTEP_CAPTION", "x"), ("ACESTEP_BPM", "null")]).failed(2);
+    run.says("error: the variable ACESTEP_BPM is `null`: it must be a number\n");
+    let run = plan(&[("ACESTEP_CAPTION", "x"), ("ACESTEP_BPM", "1000")]).failed(2);
+    run.says("error: `bpm: 1000` is out of range: ").says("(from ACESTEP_BPM)\n");
     let run = plan(&[("ACESTEP_CAPTION", "x"), ("ACESTEP_PROGRESS", "json")]).succeeded();
     assert!(run.stderr.lines().all(|line| line.starts_with('{')), "{}", run.stderr);
 }

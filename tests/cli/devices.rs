@@ -112,7 +112,11 @@ fn the_level_of_the_cpu_and_the_threads_are_what_is_set() {
     assert_eq!(cpu(&run)["threads"], 1);
     doctor("ACESTEP_THREADS", "0", &[]).failed(2).says("a whole number from 1");
     place.tiny(&["x", "--threads", "1"]).succeeded();
-    place.tiny(&["x", "--threads", "0"]).failed(2).says("--threads");
+    for count in ["0", "-1", "1025"] {
+        let run = place.tiny(&["x", "--threads", count]).failed(2);
+        run.says("--threads <N>': it is a whole number from 1 to 1024");
+    }
+    doctor("ACESTEP_THREADS", "1000000", &[]).failed(2).says("a whole number from 1 to 1024");
 }
 
 #[test]

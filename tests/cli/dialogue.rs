@@ -150,7 +150,9 @@ fn recordings_of_speakers_need_their_words() {
 #[test]
 fn flags_of_another_family_are_refused() {
     let place = Place::new();
-    dialogue(&place, &["hello", "--top-p", "0.5"]).failed(2).says("takes no `--top-p`");
+    let run = dialogue(&place, &["hello", "--top-p", "0.5"]).failed(2);
+    let run = run.says("takes no `--top-p`").says("it takes `--cfg-scale`, ");
+    assert!(!run.stderr.contains("snapshot") && !run.stderr.contains("prefix_"), "{}", run.stderr);
     dialogue(&place, &["hello", "--cfg-scale", "nan"]).failed(2).says("not a finite number");
     let times = ["speak", "hello", "--model", &base(), "--timestamps", "a.srt"];
     place.run(&times).failed(2).says("does not tell the times of words");

@@ -186,6 +186,17 @@ fn the_models_directory_comes_from_the_environment_unless_it_is_typed() {
 }
 
 #[test]
+fn a_models_directory_that_is_none_is_told() {
+    let place = Place::new();
+    place.write("file", "");
+    for args in [&["model", "list"][..], &["doctor", "--no-song", "--device", "cpu"]] {
+        let run = |dir| place.run(&[args, &["--models-dir", dir]].concat());
+        run("typo").succeeded().says("note: the models directory `typo` (--models-dir) does not");
+        run("file").failed(2).says("error: the models directory `file` (--models-dir) is a file\n");
+    }
+}
+
+#[test]
 fn colour_is_for_terminals_and_for_those_who_insist() {
     let place = Place::new();
     let args = ["generate", "rain", "--models-dir", "models"];

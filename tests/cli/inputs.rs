@@ -54,6 +54,8 @@ fn lyrics_that_cannot_be_read_are_refused() {
     place.tiny(&["--lyrics", "@latin1.txt"]).failed(1).says(
         "error: `latin1.txt` is not UTF-8 text: line 2 has a byte that is none\n\nhint: save it as UTF-8",
     );
+    let run = place.run_with_stdin(&["generate", "--model", "tiny", "--lyrics", "@-"], b"l\xe4");
+    run.failed(1).says("error: standard input is not UTF-8 text: line 1 has a byte that is none\n");
     place.tiny(&["--lyrics", "@missing.txt"]).failed(1).says("cannot read `missing.txt`");
     place.tiny(&["--lyrics", "@."]).failed(1).says("cannot read `.`");
     place.tiny(&["--lyrics", "@"]).failed(2).says("`--lyrics @` names no file");

@@ -240,6 +240,7 @@ fn an_instruction_of_ones_own_is_asked_in_place_of_the_models() {
     ask(&place, "plan", &["--user", "Write"]).failed(2).says("--system <TEXT>");
     let both = ["rain", "--system", "Write", "--user", "it"];
     ask(&place, "plan", &both).failed(2).says("[CAPTION]' cannot be used with");
+    ask(&place, "plan", &["rain", "--user", "it"]).failed(2).says("'--user <TEXT>'");
 }
 
 #[test]

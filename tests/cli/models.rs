@@ -148,17 +148,17 @@ fn what_is_built_in_is_listed_and_needs_no_pull() {
     for about in ["built in learned from music", "built in random weights"] {
         assert!(text.text().contains(about), "{}", text.text());
     }
-    for verb in ["pull", "show"] {
-        for name in ["tiny", "demo"] {
-            user.run(&["model", verb, name])
-                .failed(2)
-                .says("part of the program")
-                .says(&format!("--model {name}"));
-        }
+    for name in ["tiny", "demo", "tiny-speech"] {
+        let command = if name == "tiny-speech" { "speak" } else { "generate" };
+        let run = user.run(&["model", "pull", name]).failed(2);
+        run.says("part of the program")
+            .says(&format!("`acestep {command} --model {name}` uses it"));
+        let show = user.run(&["model", "show", name]).succeeded();
+        assert!(show.text().contains("here     a part of the program, "), "{}", show.text());
     }
     for (verb, says) in [("remove", "there is nothing to delete"), ("verify", "nothing to compare")]
     {
-        user.run(&["model", verb, "tiny"]).failed(2).says(says);
+        user.run(&["model", verb, "tiny-speech"]).failed(2).says(says);
     }
     assert_eq!(hub.asked(), []);
 }
@@ -261,6 +261,9 @@ fn what_lies_among_the_models_is_not_fetched_and_not_deleted() {
     assert!(verify.text().starts_with("ok "), "{}", verify.text());
     let verify = user.run(&["model", "verify", "vae", "--offline"]).succeeded();
     assert!(verify.text().starts_with("unknown "), "{}", verify.text());
+    user.place.write("models/vae/more.safetensors", "cut");
+    let run = user.run(&["model", "verify", "vae", "--offline"]);
+    assert!(run.code == Some(1) && run.text().starts_with("DAMAGED "), "{}", run.text());
     user.place.write("models/vae/config.json", "{}");
     let run = user.run(&["model", "verify", "vae"]);
     assert!(run.code == Some(1) && run.text().starts_with("DAMAGED "), "{}", run.text());

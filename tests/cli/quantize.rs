@@ -119,7 +119,7 @@ fn a_model_without_a_folder_or_a_name_is_refused() {
     }
     quantize("turbo").failed(1).says("model pull turbo");
     quantize("lm-0.6b").failed(1).says("model pull lm-0.6b");
-    quantize("turbot").failed(1).says("turbo");
+    quantize("turbot").failed(2).says("no model is called `turbot`").says("did you mean `turbo`?");
     place.run(&["model", "quantize"]).failed(2);
     assert_eq!(place.files(), [""; 0]);
 }

@@ -43,7 +43,7 @@ impl Server {
         let url = loop {
             let mut line = String::new();
             assert_ne!(stderr.read_line(&mut line).expect("UTF-8"), 0, "it ended");
-            if let Some(rest) = line.strip_prefix("serving on ") {
+            if let Some((_, rest)) = line.split_once("serving on ") {
                 break rest.split(';').next().unwrap_or_default().to_owned();
             }
         };
@@ -314,6 +314,10 @@ fn a_warm_server_is_ready_after_its_model_was_tried() {
         .failed(2)
         .says("`--warm tiny-speach` names no model that is here")
         .says("tiny-speech");
+    for flag in ["--model", "--speech-model"] {
+        let refused = ["serve", "--port", "0", "--data-dir", "data", flag, "nope"];
+        place.run(&refused).failed(1).says("a model of requests that name none").says("`nope`");
+    }
     for model in ["tiny", "tiny-speech"] {
         let mut server = Server::start(&place, &["--warm", model]);
         let log = server.log_until(&["the model is warm", model]);
@@ -368,7 +372,12 @@ fn jobs_survive_a_killed_server() {
     assert_eq!(done["attempts"], 1);
     let shown = place.run(&["jobs", "show", &id(&second), "--data-dir", "data"]).succeeded();
     assert!(shown.text().contains("1.wav"), "{}", shown.text());
-    place.run(&["jobs", "retry", &id(&second), "--data-dir", "data"]).says("cannot run again");
+    for (verb, says) in
+        [("retry", "is done and cannot run again"), ("cancel", "cannot be cancelled")]
+    {
+        let run = place.run(&["jobs", verb, &id(&second), "--data-dir", "data", "-q"]);
+        run.failed(1).says(says).says("hint: only a job that ");
+    }
     place.run(&["jobs", "retry", &id(&first), "--data-dir", "data"]).succeeded();
     server.until(&id(&first), "running");
     let list = place.run(&["jobs", "list", "--data-dir", "data", "--json"]).succeeded();
@@ -408,7 +417,9 @@ fn the_log_names_jobs_and_tells_nothing_that_clients_ask_for() {
     assert!(wrong["error"].is_object(), "{wrong:#}");
     let log = server.log();
     assert!(!log.contains(word), "{log}");
-    let lines = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    assert!(log.contains("the present job has 60 s to end; press"), "{log}");
+    let read = |line| serde_json::from_str::<Value>(line).unwrap_or_else(|_| panic!("{line}"));
+    let lines = log.lines().map(read);
     let lines: Vec<Value> = lines.filter(|line| line["span"]["name"] == "job").collect();
     for job in [&song, &speech] {
         let of_job = lines.iter().filter(|line| line["span"]["id"] == job["id"]);
@@ -450,4 +461,13 @@ fn a_server_of_a_network_needs_a_key_and_a_free_port() {
     let check = place.run(&["serve", "--check", "--data-dir", "data"]).succeeded();
     assert!(check.text().contains("worker      on auto in auto"), "{}", check.text());
     place.run(&["jobs", "list", "--data-dir", "none"]).failed(1).says("has no queue");
+    let work = ["work", "--model", "tiny", "--data-dir", "none"];
+    place.run(&work).failed(1).says("`none` has no queue").says("--data-dir");
+    place.run(&["jobs", "show", "xyz"]).failed(2).says("that is no id");
+    std::fs::create_dir(place.path("odd")).expect("a folder");
+    place.write("odd/jobs.sqlite", "no database".repeat(1000));
+    let odd = place.run(&["jobs", "list", "--data-dir", "odd"]).failed(1);
+    odd.says("jobs.sqlite").says("move it away");
+    let missing = ["serve", "--api-keys", "missing", "--data-dir", "data"];
+    place.run(&missing).failed(1).says("cannot read `missing`: ").says("NAME=KEY");
 }

@@ -147,7 +147,8 @@ fn wrong_values_are_named_by_their_flags() {
         (&["--voice", "bob"][..], "`--voice bob` cannot be used: use aiden, "),
         (&["--language", "klingon"], "`--language klingon` cannot be used"),
         (&["--temperature", "0"], "`--temperature 0` is out of range"),
-        (&["--top-p=-1"], "`--top-p -1` is out of range"),
+        (&["--top-p", "0"], "`--top-p 0` is out of range: above 0, at most 1"),
+        (&["--subtalker-top-p", "9"], "`--subtalker-top-p 9` is out of range"),
         (&["--max-new-tokens", "1"], "`--max-new-tokens 1` is out of range"),
         (&["--stream-chunk", "0"], "--stream-chunk"),
         (&["-o", "a.txt"], "has no ending of a sound format"),
@@ -158,6 +159,10 @@ fn wrong_values_are_named_by_their_flags() {
     ] {
         let short = ["speak", "fine", "--model", "tiny-speech"];
         place.run(&[&short[..], args].concat()).failed(2).says(says);
+    }
+    for text in ["", " \n", "-"] {
+        let run = place.run_with_stdin(&["speak", text, "--model", "tiny-speech"], b"");
+        run.failed(2).says("there is nothing to say in the text");
     }
     let voice = ["speak", "fine", "--model", &base()];
     place.run(&voice).failed(2).says("and there is none").says("hint: ");

@@ -61,6 +61,13 @@ fn what_is_for_one_request_is_refused_with_several() {
         .failed(2)
         .says("`x.wav` would be written twice")
         .says("hint: put {name} into --output");
+    std::fs::create_dir(place.path("deep")).expect("a folder");
+    place.write("deep/a.json", r#"{"caption": "sun", "duration": 1}"#);
+    let same = ["generate", "--model", "tiny", "--request", "a.json", "--request", "deep/a.json"];
+    place
+        .run(&[&same[..], &["-o", "{name}.wav", "--batch-size", "1"]].concat())
+        .failed(2)
+        .says("hint: two requests have one name: rename a file, or run it once for each");
     place
         .run(&[&two[..], &["-o", "-"]].concat())
         .failed(2)

@@ -59,6 +59,7 @@ fn what_is_no_song_is_refused() {
         .says("error: cannot listen to `notes.txt`: it is no sound file that this program knows")
         .says("hint: WAV, AIFF, FLAC, MP3, Ogg Vorbis and M4A are read");
     understand(&place, &["no.wav"]).failed(1).says("cannot read `no.wav`");
+    understand(&place, &["-"]).failed(1).says("hint: name a file: standard input is /dev/stdin");
     understand(&place, &["."]).failed(1).says("`.`");
     place.write("cut.wav", b"RIFF\x24\0\0\0WAVEfmt ");
     understand(&place, &["cut.wav"]).failed(1).says("`cut.wav`");

@@ -96,6 +96,30 @@ fn voices_are_listed_shown_and_removed() {
     run(&place, &["voice", "show", "me"]).failed(2).says("no voice is called `me`");
 }
 
+/// The model of the voice is named, and not one that takes no recording.
+#[test]
+fn an_absent_model_of_a_voice_is_named() {
+    let place = place();
+    let pull = "model pull qwen3-tts-0.6b-base";
+    let absent = |run: Run| {
+        let run = run.failed(1).says(pull);
+        assert!(!run.stderr.contains("tiny-speech"), "{}", run.stderr);
+    };
+    absent(run(&place, &["voice", "make", "you", "--reference", "me.wav"]));
+    make(&place, "me", &[]).succeeded();
+    absent(run(&place, &["speak", "fine", "--voice", "me"]));
+    for (args, says) in [
+        (["speak", "a", "--model", "turbo"], "`turbo` makes songs, not speech"),
+        (["generate", "a", "--model", "tiny-speech"], "`tiny-speech` makes speech, not songs"),
+    ] {
+        let other = if args[0] == "speak" { "generate" } else { "speak" };
+        run(&place, &args)
+            .failed(1)
+            .says(says)
+            .says(&format!("acestep {other} --model {}", args[3]));
+    }
+}
+
 #[test]
 fn wrong_names_models_and_files_are_refused() {
     let place = place();

@@ -69,6 +69,9 @@ impl Error {
         Some(match self {
             Self::State { .. } => "start again with `force: true`",
             Self::Diverged { .. } => "use a smaller `learning_rate`",
+            Self::Dataset { path, .. } if path.is_file() => {
+                "mend that file: the JSON beside a song has keys of a request, such as caption and lyrics"
+            }
             Self::Dataset { .. } => SONGS,
             Self::Read { source, .. } => match source.kind() {
                 ErrorKind::NotFound | ErrorKind::NotADirectory => SONGS,

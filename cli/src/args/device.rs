@@ -2,6 +2,8 @@
 
 use std::num::NonZero;
 
+use acestep_session::settings::threads;
+
 /// A device, a weight type and a number of threads, as typed.
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Model and device")]
@@ -29,7 +31,7 @@ pub(crate) struct Where {
     ///
     /// The default is no more than the CPU quota of a container allows. Two threads of one core are
     /// seldom faster than one.
-    #[arg(long, value_name = "N", hide_short_help = true)]
+    #[arg(long, value_name = "N", value_parser = threads, hide_short_help = true)]
     pub(crate) threads: Option<NonZero<usize>>,
 }
 

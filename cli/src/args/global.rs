@@ -42,11 +42,11 @@ pub(crate) struct Global {
     /// Display of a run's progress.
     #[arg(long, global = true, value_name = "HOW", default_value = "auto")]
     #[arg(conflicts_with = "no_progress")]
-    progress: Watch,
+    pub(crate) progress: Watch,
 
     /// Show no moving lines: `--progress none`.
     #[arg(long, global = true)]
-    no_progress: bool,
+    pub(crate) no_progress: bool,
 
     /// Configuration file, in place of the user's.
     ///

@@ -55,6 +55,7 @@ pub(crate) struct Plan {
 
     /// Input for that instruction.
     #[arg(long, value_name = "TEXT", requires = "system", help_heading = "Song")]
+    #[arg(conflicts_with_all = ["positional_caption", "caption", "lyrics"])]
     pub(crate) user: Option<String>,
 
     /// Write no audio codes, only metadata and text.

@@ -31,7 +31,7 @@ pub(crate) struct DataDir {
 pub(crate) enum LogFormat {
     /// Lines for people.
     Text,
-    /// One JSON object a line.
+    /// One JSON object a line, also for what the program itself says.
     Json,
 }
 
@@ -149,6 +149,8 @@ pub(crate) struct Access {
 #[command(next_help_heading = "Operation")]
 pub(crate) struct Operation {
     /// Seconds that the present job has to end after Ctrl-C; then it goes back into the queue.
+    ///
+    /// That is an orderly end, with exit code 0. A second Ctrl-C ends at once, with 130.
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     pub(crate) drain: u32,
 
@@ -203,6 +205,11 @@ pub(crate) struct Work {
     pub(crate) until_closed: bool,
 }
 
+/// Reads the id of a job.
+fn job_id(text: &str) -> Result<Uuid, &'static str> {
+    Uuid::parse_str(text).map_err(|_| "that is no id: `acestep jobs list` shows them")
+}
+
 /// Actions on jobs.
 #[derive(Debug, Clone, Subcommand)]
 pub(crate) enum Jobs {
@@ -225,6 +232,7 @@ pub(crate) enum Jobs {
         #[command(flatten)]
         data: DataDir,
         /// Its id.
+        #[arg(value_parser = job_id)]
         id: Uuid,
         /// Print JSON.
         #[arg(long)]
@@ -235,7 +243,7 @@ pub(crate) enum Jobs {
         #[command(flatten)]
         data: DataDir,
         /// Their ids.
-        #[arg(required = true)]
+        #[arg(required = true, value_parser = job_id)]
         ids: Vec<Uuid>,
     },
     /// Run jobs again that failed or were cancelled.
@@ -243,7 +251,7 @@ pub(crate) enum Jobs {
         #[command(flatten)]
         data: DataDir,
         /// Their ids.
-        #[arg(required = true)]
+        #[arg(required = true, value_parser = job_id)]
         ids: Vec<Uuid>,
     },
 }

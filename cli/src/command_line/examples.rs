@@ -61,6 +61,8 @@ mod tests {
             assert!(help.starts_with("Examples:\n  "), "{typed}: {help}");
             assert!(help.contains(&format!("  {typed}")), "{typed}: {help}");
             assert!(help.contains("Exit codes:"), "{typed}: {help}");
+            // The widest help; it would break a longer line once more.
+            assert!(help.lines().all(|line| line.len() <= 100), "{typed}: {help}");
             command.get_subcommands().for_each(|below| look(below, &format!("{typed} ")));
         }
         look(&crate::command_line::command(), "");

@@ -1,6 +1,6 @@
 //! One pass over all flags adds the properties that follow from a flag's name, type and group.
 
-use std::any::TypeId;
+use std::{any::TypeId, num::NonZero};
 
 use clap::{Arg, Command, ValueHint};
 
@@ -65,9 +65,11 @@ fn is_number(arg: &Arg) -> bool {
         TypeId::of::<i64>(),
         TypeId::of::<u64>(),
         TypeId::of::<f64>(),
+        TypeId::of::<f32>(),
         TypeId::of::<u32>(),
         TypeId::of::<u16>(),
         TypeId::of::<usize>(),
+        TypeId::of::<NonZero<usize>>(),
     ];
     numbers.iter().any(|number| value == *number)
 }
@@ -82,7 +84,8 @@ mod tests {
             Command::new("x")
                 .arg(Arg::new("a").long("the-step").alias("a-step").alias("the_step"))
                 .arg(Arg::new("b").long("b").value_parser(clap::value_parser!(i64)))
-                .arg(Arg::new("c").long("c")),
+                .arg(Arg::new("c").long("c"))
+                .arg(Arg::new("d").long("d").value_parser(clap::value_parser!(f32))),
         );
         let read = |words: &[&str]| command.clone().try_get_matches_from([&["x"], words].concat());
         for name in ["--the-step", "--the_step", "--a-step", "--a_step"] {
@@ -91,6 +94,7 @@ mod tests {
         }
         assert_eq!(read(&["--b", "-3"]).expect("a number").get_one::<i64>("b"), Some(&-3));
         assert!(read(&["--c", "-3"]).is_err());
+        assert_eq!(read(&["--d", "-1"]).expect("a number").get_one::<f32>("d"), Some(&-1.0));
     }
 
     #[test]

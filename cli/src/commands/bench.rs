@@ -6,7 +6,7 @@ use acestep_engine::device::dtype;
 use acestep_proof::{
     Stage,
     bench::{self, Options, Peer, Results},
-    families::{Preset, STAGES},
+    families::{PRESETS, Preset, STAGES},
 };
 use anyhow::Result;
 use clap::builder::TypedValueParser;
@@ -166,7 +166,10 @@ fn chosen(args: &Args) -> Result<Vec<&'static Stage>> {
     let of_preset: Vec<_> = args.preset.stages().collect();
     if let Some(stage) = args.stage.iter().find(|stage| !of_preset.contains(stage)) {
         let message = format!("the preset has no stage {}", stage.name);
-        return Err(CliError::usage(message).hint("leave out --stage, or choose turbo").into());
+        let with = PRESETS.iter().filter(|preset| preset.stages().any(|own| own == *stage));
+        let names: Vec<_> = with.map(|preset| preset.name).collect();
+        let hint = format!("leave out --stage, or pass --preset {}", names.join(" or "));
+        return Err(CliError::usage(message).hint(hint).into());
     }
     let wanted = |stage: &&'static Stage| args.stage.is_empty() || args.stage.contains(stage);
     Ok(of_preset.into_iter().filter(wanted).collect())

@@ -68,7 +68,7 @@ fn show(json: bool, report: &Report) -> Result<()> {
         rows.push((format!("request.{name}"), value.text.clone(), value.origin.clone()));
     }
     // Check now that the defaults form a valid request, not at the next song.
-    settings::request()?;
+    loaded.request()?;
     if json {
         let settings: Vec<_> = rows
             .iter()

@@ -50,6 +50,7 @@ pub(crate) fn run(args: &Doctor, global: &Global) -> Result<ExitCode> {
         "auto" => None,
         named => Some(named.parse::<Device>()?),
     };
+    report.notes(&settings::loaded().check_models_dir()?);
     let mut checks = Checks { report, json: args.json, all: Vec::new() };
     let version = env!("CARGO_PKG_VERSION");
     let features = BUILT_IN.join(", ");

@@ -12,14 +12,13 @@ use anyhow::{Context, Result};
 use serde_json::json;
 use uuid::Uuid;
 
-use super::serve::{data_dir, explained, queue};
+use super::serve::{explained, served};
 use crate::{
     args::{
         Global,
         serve::{DataDir, Jobs},
     },
     error::CliError,
-    exit::{FAILED, exit},
     report::Report,
 };
 
@@ -47,41 +46,47 @@ pub(crate) fn run(args: &Jobs, global: &Global) -> Result<ExitCode> {
                 show(&job, *json, &report)
             }
             Jobs::Cancel { data, ids } => {
-                let store = store(data).await?;
+                let (store, mut refused) = (store(data).await?, Vec::new());
                 for id in ids {
-                    job(&*store, *id).await?;
+                    let before = job(&*store, *id).await?.state;
+                    if before.is_ended() {
+                        refused.push(format!("{id} is {}", before.name()));
+                        continue;
+                    }
                     let state = store.cancel(*id).await?;
                     report.line(&format!("{id} {}", state.map_or("unknown", State::name)));
                 }
-                Ok(ExitCode::SUCCESS)
+                let hint = "only a job that waits or runs can be cancelled";
+                all_of(&refused, "cannot be cancelled", hint)
             }
             Jobs::Retry { data, ids } => {
-                let store = store(data).await?;
-                let mut code = ExitCode::SUCCESS;
+                let (store, mut refused) = (store(data).await?, Vec::new());
                 for id in ids {
                     let job = job(&*store, *id).await?;
                     if store.retry(*id).await? {
                         report.line(&format!("{id} queued"));
                     } else {
-                        let state = job.state.name();
-                        report.note(&format!("{id} is {state} and cannot run again"));
-                        code = exit(FAILED);
+                        refused.push(format!("{id} is {}", job.state.name()));
                     }
                 }
-                Ok(code)
+                let hint = "only a job that failed or was cancelled runs again: submit it anew";
+                all_of(&refused, "cannot run again", hint)
             }
         }
     })
 }
 
+/// Refuses the jobs that nothing was done with.
+fn all_of(refused: &[String], why: &str, hint: &str) -> Result<ExitCode> {
+    match refused {
+        [] => Ok(ExitCode::SUCCESS),
+        _ => Err(CliError::new(format!("{} and {why}", refused.join(", "))).hint(hint).into()),
+    }
+}
+
 /// Opens the queue of a server; a folder without one is refused.
 async fn store(data: &DataDir) -> Result<Arc<dyn Store>> {
-    let folder = data_dir(data)?;
-    let queue = queue(data);
-    if queue.is_none() && !folder.join("jobs.sqlite").exists() {
-        let message = format!("`{}` has no queue", folder.display());
-        return Err(CliError::new(message).hint("name the server's folder with --data-dir").into());
-    }
+    let (folder, queue) = served(data)?;
     let opened = service::open(&folder, queue.as_deref()).await;
     let (store, _) = opened.map_err(explained)?;
     Ok(store)

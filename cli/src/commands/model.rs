@@ -12,12 +12,13 @@ mod verify;
 use std::process::ExitCode;
 
 use acestep_engine::nearest;
-use acestep_import::{Release, built_in, hub::Hub};
+use acestep_import::{Release, all_built_in, hub::Hub};
 use anyhow::Result;
 
 use crate::{
     args::{Global, model::Command},
     error::CliError,
+    hint::command_of,
     settings,
 };
 
@@ -54,9 +55,9 @@ fn find(name: &str, nothing: &str) -> Result<&'static Release, CliError> {
     if let Some(model) = Release::named(name) {
         return Ok(model);
     }
-    if let Some(model) = built_in(name) {
-        let hint = format!("`--model {0}` and `--lm-model {0}` use it", model.name);
-        let what = format!("`{}` is part of the program: there is nothing {nothing}", model.name);
+    if all_built_in().any(|own| own.0 == name) {
+        let hint = format!("`acestep {} --model {name}` uses it", command_of(name));
+        let what = format!("`{name}` is part of the program: there is nothing {nothing}");
         return Err(CliError::usage(what).hint(hint));
     }
     let names: Vec<_> = Release::all().map(|model| model.name).collect();

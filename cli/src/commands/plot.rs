@@ -39,6 +39,10 @@ pub(crate) fn run(args: &Plot, global: &Global) -> Result<ExitCode> {
             return Ok(ExitCode::SUCCESS);
         }
     }
+    // The reason is in the song, not in the name of its picture.
+    if args.song.is_dir() || !args.song.exists() {
+        read::read(&args.song)?;
+    }
     if args.output.is_none() {
         outputs::check_beside(&args.song)?;
     }

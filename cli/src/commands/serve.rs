@@ -18,7 +18,7 @@ use tokio::{sync::watch, time};
 use crate::{
     args::{
         Global,
-        serve::{Access, DataDir, LogFormat, Serve},
+        serve::{Access, DataDir, LogFormat, Operation, Serve},
     },
     environment,
     error::CliError,
@@ -39,7 +39,7 @@ pub(crate) fn run(args: &Serve, global: &Global) -> Result<ExitCode> {
     if args.check {
         return check(args, &service, &catalog, &report);
     }
-    start_log(args.operation.log_format, report.verbosity);
+    start_log(&args.operation, report.verbosity, !args.no_worker);
     say_defaults(&catalog, &report);
     let runtime = tokio::runtime::Runtime::new().context("the server cannot start its threads")?;
     let ran = runtime.block_on(async {
@@ -79,22 +79,39 @@ pub(super) fn catalog(model: Option<String>, speech_model: Option<String>) -> In
 ///
 /// # Errors
 /// If the user has no home and names none.
-pub(super) fn data_dir(data: &DataDir) -> Result<PathBuf, CliError> {
+fn data_dir(data: &DataDir) -> Result<PathBuf, CliError> {
     data.data_dir.clone().or_else(settings::serve_dir).ok_or_else(|| {
         CliError::new("there is no home directory for the server's folder")
             .hint("name a folder with --data-dir")
     })
 }
 
+/// Returns the folder and the queue of a server that was started before.
+///
+/// # Errors
+/// If the folder has no queue.
+pub(super) fn served(data: &DataDir) -> Result<(PathBuf, Option<String>), CliError> {
+    let (folder, queue) = (data_dir(data)?, queue(data));
+    if queue.is_none() && !folder.join("jobs.sqlite").exists() {
+        let message = format!("`{}` has no queue", folder.display());
+        let hint = "start the server first, or name its folder with --data-dir";
+        return Err(CliError::new(message).hint(hint));
+    }
+    Ok((folder, queue))
+}
+
 /// Returns the address of a queue of many machines: of the flag, or of the variable.
-pub(super) fn queue(data: &DataDir) -> Option<String> {
+fn queue(data: &DataDir) -> Option<String> {
     let variable = || environment::set("ACESTEP_QUEUE").map(|url| url.to_string_lossy().into());
     data.queue.clone().or_else(variable)
 }
 
-/// Begins the log on standard error.
-pub(super) fn start_log(format: LogFormat, verbosity: i8) {
+/// Begins the log on standard error. If `tells`, Ctrl-C says how long the present job has.
+pub(super) fn start_log(operation: &Operation, verbosity: i8, tells: bool) {
     use tracing_subscriber::{filter::LevelFilter, fmt};
+    let words = format!("the present job has {} s to end", operation.drain);
+    // Words that were set before stay.
+    let _ = interrupt::FIRST.set(if tells { words } else { String::new() });
     let level = match verbosity {
         i8::MIN..=-1 => LevelFilter::ERROR,
         0 => LevelFilter::INFO,
@@ -102,7 +119,7 @@ pub(super) fn start_log(format: LogFormat, verbosity: i8) {
     };
     let log = fmt().with_max_level(level).with_target(false).with_writer(std::io::stderr);
     // A log that was begun before stays.
-    let _ = match format {
+    let _ = match operation.log_format {
         LogFormat::Json => log.json().try_init(),
         LogFormat::Text => log.with_ansi(false).try_init(),
     };
@@ -126,7 +143,7 @@ pub(super) fn explained(error: ServiceError) -> anyhow::Error {
 
 fn service(args: &Serve, catalog: &Installed, global: &Global) -> Result<Service> {
     let data_dir = data_dir(&args.data)?;
-    check_warm(args.warm.as_deref(), catalog)?;
+    check_models(args.warm.as_deref(), catalog)?;
     let worker = match args.no_worker {
         true => None,
         false => Some(child::worker(args, catalog, &data_dir, global)?),
@@ -166,18 +183,17 @@ fn service(args: &Serve, catalog: &Installed, global: &Global) -> Result<Service
     })
 }
 
-/// Refuses a model for the warm-up that is not here.
+/// Refuses a model of requests that name none, or of the warm-up, that is not here.
 ///
 /// # Errors
-/// If it is not here; the hint names those that are.
-pub(super) fn check_warm(model: Option<&str>, catalog: &Installed) -> Result<(), CliError> {
-    let Some(name) = model else { return Ok(()) };
+/// If it is not here or cannot be used; the hint names those that are.
+pub(super) fn check_models(warm: Option<&str>, catalog: &Installed) -> Result<()> {
+    catalog.check_defaults().context("a model of requests that name none cannot be used")?;
+    let Some(name) = warm else { return Ok(()) };
     let Err(error) = catalog.family(name) else { return Ok(()) };
-    let refused = CliError::usage(format!("`--warm {name}` names no model that is here"));
-    Err(match error.hint {
-        Some(hint) => refused.hint(hint),
-        None => refused,
-    })
+    let mut refused = CliError::usage(format!("`--warm {name}` names no model that is here"));
+    refused.hint = error.hint;
+    Err(refused.into())
 }
 
 fn security(access: &Access, host: String) -> Result<Security> {
@@ -200,11 +216,12 @@ fn security(access: &Access, host: String) -> Result<Security> {
 }
 
 /// Converts an error of keys: only a file that cannot be read is no wrong command line.
-fn unusable(error: KeyError) -> anyhow::Error {
-    match error.hint() {
-        Some(hint) => CliError::usage(error.to_string()).hint(hint).into(),
-        None => error.into(),
-    }
+fn unusable(error: KeyError) -> CliError {
+    let refused = match &error {
+        KeyError::Unread { source, .. } => CliError::new(format!("{error}: {source}")),
+        _ => CliError::usage(error.to_string()),
+    };
+    refused.hint(error.hint())
 }
 
 /// Says which models requests get that name none, if they are not the usual ones.

@@ -109,6 +109,7 @@ pub(crate) fn run(args: &Speak, global: &Global) -> Result<ExitCode> {
     engine::remember(&kernels, engine, &models);
     let mut more = planned;
     more.extend(progress.finish().notices);
+    let more = speech::gathered(more);
     report.notes(&more);
     notices.extend(more);
     output.finish(first_seed, notices)

@@ -53,7 +53,7 @@ impl Typed {
     /// Reads the request file and the texts that `words` names.
     pub(crate) fn read(words: &Words, stdin: &mut Stdin) -> Result<Self> {
         let (mut request, mut notices) = match &words.request[..] {
-            [] => settings::request()?,
+            [] => settings::loaded().request()?,
             [path] => from_file(path, stdin)?,
             [_, _, ..] => {
                 let message = "`--request` is given several times, which only generate takes";
@@ -110,7 +110,7 @@ pub(crate) fn text_or_file(flag: &'static str, value: &str, stdin: &mut Stdin) -
                 // Standard input is already read; [`Stdin::check`] reports both readers.
                 return Ok(String::new());
             }
-            Ok(texts::text_of(&read_stdin()?, &format!("`{flag} @-`"))?)
+            Ok(texts::text_of(&read_stdin()?, "standard input")?)
         }
         _ if name.starts_with('@') => Ok(unix_lines(name)),
         _ => Ok(texts::read_text(Path::new(name))?),

@@ -13,18 +13,18 @@ use std::{
 
 use acestep_serve::{
     runner::{self, Start},
-    service::{self, NOT_WARM, READY},
+    service::{self, NOT_WARM, READY, room},
     worker::{self, Times, Worker},
 };
 use anyhow::{Context, Result};
 
 use super::{
     engine::{self, Started},
-    serve::{catalog, check_warm, data_dir, explained, queue, start_log},
+    serve::{catalog, check_models, explained, served, start_log},
 };
 use crate::{
     args::{Global, serve::Work},
-    interrupt,
+    interrupt, report,
 };
 
 /// Time between two looks for the end.
@@ -39,9 +39,10 @@ static DRAINING: AtomicBool = AtomicBool::new(false);
 /// If the queue or the device cannot be used.
 pub(crate) fn run(args: &Work, global: &Global) -> Result<ExitCode> {
     let report = global.report();
-    start_log(args.operation.log_format, report.verbosity);
+    // The server says it about its own worker.
+    start_log(&args.operation, report.verbosity, !args.until_closed);
     let installed = catalog(args.model.clone(), args.speech_model.clone());
-    check_warm(args.warm.as_deref(), &installed)?;
+    check_models(args.warm.as_deref(), &installed)?;
     let Started { engine, notices, .. } = engine::start(&args.place)?;
     report.notes(&notices);
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -49,7 +50,7 @@ pub(crate) fn run(args: &Work, global: &Global) -> Result<ExitCode> {
         .enable_all()
         .build()
         .context("the worker cannot start its threads")?;
-    let (folder, queue) = (data_dir(&args.data)?, queue(&args.data));
+    let (folder, queue) = served(&args.data)?;
     let opened = runtime.block_on(service::open(&folder, queue.as_deref()));
     let (store, objects) = opened.map_err(explained)?;
     let is_ending = Arc::new(AtomicBool::new(false));
@@ -67,6 +68,12 @@ pub(crate) fn run(args: &Work, global: &Global) -> Result<ExitCode> {
         is_ending,
         // Orderly ends wait for the device, which may hang for ever.
         hangs: || std::process::abort(),
+        // If the server is gone, standard input is closed too.
+        waits: if args.until_closed {
+            |full: bool| drop(report::bytes(room(full)))
+        } else {
+            |_| ()
+        },
     };
     let ready = |not_warm: Option<&str>| {
         // A line, whatever is in the reason.

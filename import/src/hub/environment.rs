@@ -2,7 +2,13 @@
 
 use std::{ffi::OsString, path::PathBuf};
 
+use ureq::{Proxy, ProxyProtocol};
+
 use super::Access;
+
+/// Variables with a proxy, in the order in which `ureq` takes them.
+const PROXIES: [&str; 6] =
+    ["ALL_PROXY", "all_proxy", "HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy"];
 
 /// Variables of the environment, and the user's home directory.
 pub struct Environment<'a> {
@@ -38,6 +44,19 @@ impl Environment<'_> {
         }
     }
 
+    /// Returns the first variable with a proxy, if its proxy cannot be used. SOCKS is not built in.
+    fn bad_proxy(&self) -> Option<&'static str> {
+        let (name, address) = PROXIES.into_iter().find_map(|name| {
+            let address = (self.variable)(name).filter(|address| !address.is_empty())?;
+            Some((name, address))
+        })?;
+        let proxy = address.to_str().and_then(|address| Proxy::new(address).ok());
+        let is_usable = proxy.is_some_and(|proxy| {
+            matches!(proxy.protocol(), ProxyProtocol::Http | ProxyProtocol::Https)
+        });
+        (!is_usable).then_some(name)
+    }
+
     /// Returns the server and the token: HF_ENDPOINT, and HF_TOKEN or the file of `hf auth login`.
     pub fn access(&self) -> Access {
         let text = |name| Some((self.variable)(name)?.to_str()?.trim().to_owned());
@@ -47,6 +66,29 @@ impl Environment<'_> {
             let token = std::fs::read_to_string(file).ok()?.trim().to_owned();
             (!token.is_empty()).then_some(token)
         };
-        Access { endpoint: text("HF_ENDPOINT"), token: text("HF_TOKEN").or_else(token) }
+        let token = text("HF_TOKEN").or_else(token);
+        Access { endpoint: text("HF_ENDPOINT"), token, bad_proxy: self.bad_proxy() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_proxy_that_would_be_left_out_is_named() {
+        for (address, bad) in [
+            ("xx://1", true),
+            ("socks9://a:1", true),
+            ("socks5://a:1", true),
+            ("http://a:1", false),
+            ("a:1", false),
+            ("", false),
+        ] {
+            let variable = |name: &str| (name == "HTTPS_PROXY").then(|| OsString::from(address));
+            let environment = Environment { variable: &variable, home: None };
+            let expected = bad.then_some("HTTPS_PROXY");
+            assert_eq!(environment.access().bad_proxy, expected, "{address}");
+        }
     }
 }

@@ -10,6 +10,9 @@ pub enum HubError {
     /// The server cannot be reached, or its answer is not HTTP.
     #[error("`{endpoint}` cannot be reached")]
     Unreachable { endpoint: String, source: Box<dyn std::error::Error + Send + Sync> },
+    /// A proxy of another protocol, or no address.
+    #[error("the address of the proxy in {variable} cannot be used")]
+    BadProxy { variable: &'static str },
     /// The connection broke repeatedly.
     #[error("the transfer of `{file}` broke off {attempts} times")]
     Broken {
@@ -58,6 +61,9 @@ impl HubError {
         let text = match self {
             Self::Unreachable { .. } => {
                 "check the connection; HF_ENDPOINT names another server, HTTPS_PROXY a proxy"
+            }
+            Self::BadProxy { .. } => {
+                "write http://HOST:PORT or https://HOST:PORT, or leave it unset"
             }
             Self::Broken { .. } => "run it again: it goes on where it stopped",
             Self::NotFound { .. } => {

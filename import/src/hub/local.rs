@@ -9,7 +9,7 @@ use super::{
     Checksum, Hub, HubError, Pin, Pins, Published,
     disk::{is_of_another, on},
 };
-use crate::Release;
+use crate::{Directory, Release, header};
 
 /// A directory of a model in the cache.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,7 +42,7 @@ pub struct Verified {
     pub size: u64,
     /// `None` if no checksum is known.
     pub checksum: Option<Checksum>,
-    /// True if it matches the published file.
+    /// True if it matches the published file; without a checksum, if it is as long as its header says.
     pub is_whole: bool,
 }
 
@@ -161,11 +161,17 @@ fn one(
 ) -> Result<Verified, HubError> {
     let size = fs::metadata(&path).map_or(0, |file| file.len());
     let is_whole = match &checksum {
-        None => path.is_file(),
+        None => path.is_file() && is_as_long_as_its_header_says(&path),
         Some(_) if !path.is_file() => false,
         Some(checksum) => on(&path, checksum.matches(&path, read))?,
     };
     Ok(Verified { path, size, checksum, is_whole })
+}
+
+/// False for a safetensors file with another length than its header speaks of, or without one.
+pub(crate) fn is_as_long_as_its_header_says(path: &Path) -> bool {
+    let parse = || header::parse(path, Directory::open_file(path)?.all());
+    path.extension().is_none_or(|of| of != "safetensors") || parse().is_ok()
 }
 
 /// Returns the entries of `directory`, sorted; empty if it does not exist.

@@ -27,6 +27,8 @@ pub struct Access {
     pub endpoint: Option<String>,
     /// The token. The released models are public, so it is sent only if the server requires it.
     pub token: Option<String>,
+    /// A variable with a proxy that cannot be used: `ureq` would connect without it.
+    pub bad_proxy: Option<&'static str>,
 }
 
 /// A connection to the hub.
@@ -90,8 +92,11 @@ impl Remote {
     /// Creates a connection. It sends nothing yet.
     ///
     /// # Errors
-    /// [`HubError::NoHub`] for an invalid address.
+    /// [`HubError::NoHub`] for an invalid address; [`HubError::BadProxy`].
     pub fn new(access: &Access) -> Result<Self, HubError> {
+        if let Some(variable) = access.bad_proxy {
+            return Err(HubError::BadProxy { variable });
+        }
         let endpoint = access.endpoint.as_deref().unwrap_or(ENDPOINT);
         let endpoint = endpoint.trim_end_matches('/').to_owned();
         let no_hub = |reason| HubError::NoHub { endpoint: endpoint.clone(), reason };

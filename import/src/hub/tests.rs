@@ -212,6 +212,28 @@ fn every_file_is_compared_with_what_was_published() {
     assert_eq!(outcome(), [(true, false), (true, false)]);
 }
 
+/// A header of 2 bytes and no tensor; and one that speaks of 4 bytes more than there are.
+#[test]
+fn without_a_checksum_a_file_is_compared_with_its_own_header() {
+    let place = TestCache::new();
+    let directory = place.directory.path();
+    let cut = r#"{"a":{"dtype":"U8","shape":[8],"data_offsets":[0,8]}}"#;
+    let file = |header: &str, data: &[u8]| {
+        [&(header.len() as u64).to_le_bytes()[..], header.as_bytes(), data].concat()
+    };
+    for (name, content) in [
+        ("a.safetensors", file("{}", &[])),
+        ("b.safetensors", file(cut, &[0; 4])),
+        ("config.json", b"{}".to_vec()),
+        ("d.vae.q8", vec![1]),
+    ] {
+        std::fs::write(directory.join(name), content).expect("a file");
+    }
+    let verified = Published(vec![]).verify(directory, &mut |_| Ok(())).expect("verifies");
+    let whole: Vec<_> = verified.iter().map(|file| file.is_whole).collect();
+    assert_eq!(whole, [true, false, true, true]);
+}
+
 #[test]
 fn what_was_pulled_has_to_be_told_by_a_file_that_can_be_read() {
     let place = TestCache::new();

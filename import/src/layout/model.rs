@@ -13,7 +13,7 @@ use crate::{
         self, Release,
         acestep::{COMPANIONS, Kind, MODELS},
     },
-    foreign,
+    foreign, is_speech,
 };
 
 /// The three directories of a model, or the files that replace them.
@@ -40,26 +40,10 @@ impl Layout {
     ///
     /// # Errors
     /// [`Error::Absent`], which lists the searched places and the remedy;
-    /// [`Error::Ambiguous`]; [`Error::Foreign`] and [`Error::WrongDirectory`] for a file that is
-    /// not such a model; [`Error::Io`].
+    /// [`Error::OtherKind`]; [`Error::Ambiguous`]; [`Error::Foreign`] and
+    /// [`Error::WrongDirectory`] for a file that is not such a model; [`Error::Io`].
     pub fn resolve(&self, choice: &str) -> Result<ModelPaths, Error> {
-        let of_file = files::model_of(choice);
-        let known = MODELS.iter().find(|model| {
-            [model.name, model.directory].contains(&choice)
-                || of_file.as_deref() == Some(model.directory)
-        });
-        let candidates = self.candidates(choice, known, Some(Kind::Dit));
-        let dit =
-            first_place(candidates, format!("model `{choice}`"), known, || unknown_model(choice))?;
-        foreign::expect(&dit, Kind::Dit)?;
-        if holds_models(&dit) {
-            let found = "models, each in a directory of its own".to_owned();
-            return Err(Error::WrongDirectory { path: dit, wanted: "one model", found });
-        }
-        let directory = files::stem(&dit);
-        // A file with another name was found by the name inside it.
-        let known = known.or_else(|| MODELS.iter().find(|own| own.directory == directory));
-        let name = known.map_or(directory, |model| model.name.to_owned());
+        let (name, dit) = self.resolve_diffusion(choice)?;
         let [vae, text_encoder] = &COMPANIONS;
         let companion = |wanted, known| {
             self.companion(&dit, wanted, known).map_err(|error| match is_model(&dit) {
@@ -76,6 +60,31 @@ impl Layout {
         let vae = companion(Kind::Vae, vae)?;
         let text_encoder = companion(Kind::TextEncoder, text_encoder)?;
         Ok(ModelPaths { name, dit, vae, text_encoder, pieces: self.models_dirs.clone() })
+    }
+
+    /// Finds the diffusion model of `choice`, as [`Self::resolve`]: its name and its place.
+    pub(crate) fn resolve_diffusion(&self, choice: &str) -> Result<(String, PathBuf), Error> {
+        let of_file = files::model_of(choice);
+        let known = MODELS.iter().find(|model| {
+            [model.name, model.directory].contains(&choice)
+                || of_file.as_deref() == Some(model.directory)
+        });
+        let candidates = self.candidates(choice, known, Some(Kind::Dit));
+        let dit =
+            first_place(candidates, format!("model `{choice}`"), known, || unknown_model(choice));
+        let dit = dit.map_err(|error| match is_speech(choice) {
+            true => Error::OtherKind { name: choice.to_owned(), makes: "speech", wanted: "songs" },
+            false => error,
+        })?;
+        foreign::expect(&dit, Kind::Dit)?;
+        if holds_models(&dit) {
+            let found = "models, each in a directory of its own".to_owned();
+            return Err(Error::WrongDirectory { path: dit, wanted: "one model", found });
+        }
+        let directory = files::stem(&dit);
+        // A file with another name was found by the name inside it.
+        let known = known.or_else(|| MODELS.iter().find(|own| own.directory == directory));
+        Ok((known.map_or(directory, |model| model.name.to_owned()), dit))
     }
 
     /// Finds the network `wanted`, the companion `known`, in `dit`, beside it, in the models

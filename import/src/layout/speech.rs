@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::{Instead, Layout, Presence, first_place, magpie::is_model};
 use crate::{
     Error, Release, built_in,
-    families::{self, dia2, magpie, qwen3_tts::MODELS},
+    families::{self, acestep, dia2, magpie, qwen3_tts::MODELS},
 };
 
 /// Returns the alternatives to `choice`: the released models of every family, and the one inside the
@@ -75,7 +75,14 @@ impl Layout {
             let own = self.candidates(choice, None, None).into_iter().find(|path| is_model(path));
             candidates.splice(..0, own);
         }
-        first_place(candidates, format!("{noun} `{choice}`"), known, || instead(choice))
+        let is_song = built_in::built_in(choice).is_some()
+            || acestep::MODELS.iter().any(|model| model.is_called(choice));
+        let place =
+            first_place(candidates, format!("{noun} `{choice}`"), known, || instead(choice));
+        place.map_err(|error| match is_song {
+            true => Error::OtherKind { name: choice.to_owned(), makes: "songs", wanted: "speech" },
+            false => error,
+        })
     }
 }
 
@@ -99,6 +106,18 @@ mod tests {
             }
             // A model of songs does not speak.
             assert!(!unknown.names.contains(&"tiny"), "{remedy}");
+        }
+    }
+
+    #[test]
+    fn a_model_of_the_other_kind_is_told_as_one() {
+        for choice in ["turbo", "tiny", "acestep-v15-base"] {
+            let error = layout(&[]).resolve_speech_model(Some(choice)).expect_err("songs");
+            assert_eq!(error.to_string(), format!("`{choice}` makes songs, not speech"));
+        }
+        for choice in ["tiny-speech", "dia2-1b", "magpie"] {
+            let error = layout(&[]).resolve(choice).expect_err("speech");
+            assert_eq!(error.to_string(), format!("`{choice}` makes speech, not songs"));
         }
     }
 

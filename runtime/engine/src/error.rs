@@ -139,7 +139,7 @@ pub enum Error {
     #[error("the picture cannot be written as PNG: {0}")]
     Picture(String),
     /// Audio that a format cannot represent.
-    #[error("this audio cannot be a {format}: {why}")]
+    #[error("this audio cannot be {format}: {why}")]
     Encode { format: &'static str, why: String },
     /// A cargo feature that this build lacks.
     #[error("{what} is not built into this program")]

@@ -104,8 +104,8 @@ impl FamilyError for SongError {
                     .into()
             }
             Self::NoAlignment(_) => {
-                "leave `lrc`, `output_lrc`, `output_vtt` and `score` out, or add the key to the \
-                 model's config.json"
+                "leave `lrc`, `output_lrc`, `output_vtt` and `score` out, or choose a model whose \
+                 config.json has the key, such as `model: turbo`"
                     .into()
             }
             Self::Unusable { source, .. } => return source.hint(),

@@ -32,7 +32,7 @@ pub fn of(error: &Error) -> JobError {
         Error::NeverStopped { .. } | Error::Repeats { .. } | Error::NothingValid { .. } => {
             ("bad_answer", None)
         }
-        Error::Checkpoint(_) => ("bad_model", None),
+        Error::Checkpoint(cause) => return of_model(&**cause),
         other => acestep_session::speech::reason(other).unwrap_or(("failed", None)),
     };
     // Places of the server are no business of a client.
@@ -51,6 +51,30 @@ pub fn of(error: &Error) -> JobError {
         source = cause.source();
     }
     JobError { code: code.to_owned(), message, param, hint: error.hint() }
+}
+
+/// Error of a model that is not here, or whose files cannot be used. The log has their places.
+fn of_model(cause: &(dyn std::error::Error + 'static)) -> JobError {
+    tracing::warn!(%cause, "a model cannot be used");
+    let (what, known) = match cause.downcast_ref() {
+        Some(acestep_import::Error::Absent { what, known, .. }) if !what.contains(['/', '\\']) => {
+            (what, known)
+        }
+        Some(acestep_import::Error::OtherKind { name, .. }) if !name.contains(['/', '\\']) => {
+            return JobError::new("bad_value", cause.to_string());
+        }
+        _ => {
+            let message = "the files of the model cannot be used; see the worker's or server's log";
+            return JobError::new("bad_model", message)
+                .hint("check them with `acestep model verify`");
+        }
+    };
+    let the = if what.starts_with("the ") { "" } else { "the " };
+    let absent = JobError::new("model_not_found", format!("{the}{what} is not here"));
+    absent.hint(match known {
+        Some(release) => format!("`acestep model pull {}` brings it", release.name),
+        None => "`acestep model pull NAME` brings models".to_owned(),
+    })
 }
 
 /// True if a file could not be written because the disk was full. Such a job runs again later.
@@ -72,6 +96,21 @@ mod tests {
 
     fn file(kind: ErrorKind) -> Error {
         Error::File { action: Action::Write, path: "/secret/1.wav".into(), source: kind.into() }
+    }
+
+    #[test]
+    fn a_model_that_cannot_be_used_tells_no_place() {
+        let empty = tempfile::tempdir().expect("a folder");
+        let layout = acestep_import::Layout::new([empty.path().to_owned()]);
+        let place = empty.path().to_string_lossy().into_owned();
+        for name in ["turbo", &place] {
+            let error = acestep_import::open(name, &layout).expect_err("nothing is there");
+            assert!(error.to_string().contains(&place), "else nothing is tested: {error}");
+            let JobError { code, message, hint, .. } = of(&Error::checkpoint(error));
+            assert!(name != "turbo" || code == "model_not_found", "{message}");
+            let hint = hint.expect("a hint");
+            assert!(!message.contains(&place) && !hint.contains(&place), "{message}: {hint}");
+        }
     }
 
     #[test]

@@ -87,6 +87,7 @@ use crate::{
     job::Job,
     objects::Objects,
     store::{Found, Store},
+    worker::DISK_FULL,
 };
 
 /// The largest JSON body, in bytes.
@@ -118,6 +119,8 @@ pub struct Server {
     pub is_ready: Arc<AtomicBool>,
     /// The reason why the model of a worker is not warm. The worker takes jobs all the same.
     pub not_warm: Arc<Mutex<Option<String>>>,
+    /// True while a worker waits because the disk is full.
+    pub is_full: Arc<AtomicBool>,
     /// Becomes true when the server ends: long answers end then.
     pub ending: watch::Receiver<bool>,
     /// Listeners for changes of jobs.
@@ -166,6 +169,7 @@ impl Server {
             device: None,
             is_ready: Arc::default(),
             not_warm: Arc::default(),
+            is_full: Arc::default(),
             ending,
             hub: hub::Hub::default(),
             growth: Growth::default(),
@@ -187,7 +191,26 @@ impl Server {
 
     /// True while a worker takes jobs.
     fn takes_jobs(&self) -> bool {
-        self.is_ready.load(Ordering::Relaxed) || self.not_warm().is_some()
+        let is_there = self.is_ready.load(Ordering::Relaxed) || self.not_warm().is_some();
+        is_there && !self.is_full.load(Ordering::Relaxed)
+    }
+
+    /// True while a worker is ready and does not wait for a full disk.
+    fn is_ready(&self) -> bool {
+        self.is_ready.load(Ordering::Relaxed) && !self.is_full.load(Ordering::Relaxed)
+    }
+
+    /// Refuses what could not be answered while a worker waits for a full disk.
+    ///
+    /// # Errors
+    /// 507 with `disk_full`.
+    fn has_room(&self) -> Result<(), ApiError> {
+        if !self.is_full.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let message = "the disk of the server is full: its worker waits for room";
+        let error = ApiError::new(StatusCode::INSUFFICIENT_STORAGE, DISK_FULL, message);
+        Err(error.hint("jobs wait until files are removed there; it looks once a minute"))
     }
 
     /// Waits until the server ends.

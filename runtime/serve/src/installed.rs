@@ -12,7 +12,7 @@ use std::{
 
 use acestep_engine::{Notice, nearest};
 use acestep_import::{Adapter, BUILT_IN_MODELS, DEMO, Layout, Presence, Release, acestep};
-use acestep_music::{ModelInfo, Plan, Request, plan::Task};
+use acestep_music::{ModelInfo, Plan, Request, align::attention_maps, plan::Task};
 use acestep_session::speech::{self, SpeechModel};
 use acestep_speech::Voices;
 use serde_json::{Map, Value, json};
@@ -30,6 +30,9 @@ use crate::{
 /// takes milliseconds: a crowd of clients would wait for as many readings.
 const RECENT: Duration = Duration::from_secs(2);
 
+/// Facts about a music model: those that a plan needs, and the reason why no lines are found in its songs.
+type Facts = (ModelInfo, Option<JobError>);
+
 /// The models and voices of this machine.
 pub struct Installed {
     layout: Layout,
@@ -41,7 +44,7 @@ pub struct Installed {
     /// Models of speech that were opened, by their names: their vocabularies are read once.
     opened: Mutex<Vec<(String, Arc<dyn SpeechModel>)>>,
     /// Facts about music models, by their names, with the time of the reading.
-    infos: Mutex<HashMap<String, (Instant, ModelInfo)>>,
+    infos: Mutex<HashMap<String, (Instant, Facts)>>,
 }
 
 impl std::fmt::Debug for Installed {
@@ -173,12 +176,22 @@ impl Installed {
         Err(missing(name, &all))
     }
 
+    /// Refuses default models that are not here or cannot be used.
+    ///
+    /// # Errors
+    /// If one of them cannot be opened; the message may have places of this machine.
+    pub fn check_defaults(&self) -> Result<(), acestep_engine::Error> {
+        self.info(&self.model)?;
+        self.opened(&self.speech_model)?;
+        Ok(())
+    }
+
     fn song(&self, kind: Kind, object: &Map<String, Value>) -> Result<Checked, JobError> {
         let read = match kind {
             Kind::Compose => ComposeRequest::read(object)?.song,
             _ => SongRequest::read(object)?,
         };
-        let SongRequest { request, notices, noise, conditioning, .. } = read;
+        let SongRequest { request, notices, noise, conditioning, lrc, vtt, .. } = read;
         let mut files = request.source.files().chain(&noise).chain(&conditioning);
         let follows_file = files.next().is_some();
         let name = request.compute.model.clone().unwrap_or_else(|| self.model.clone());
@@ -192,7 +205,12 @@ impl Installed {
         if kind == Kind::Generate {
             format(request.output.audio_format.as_deref())?;
         }
-        let info = self.info(&name).map_err(|error| of(&error))?;
+        let (info, no_lines) = self.facts(&name).map_err(|error| of(&error))?;
+        let wanted = [("lrc", lrc == Some(true)), ("vtt", vtt)];
+        let wanted = wanted.into_iter().find(|(_, is_wanted)| *is_wanted);
+        if let (Kind::Generate, Some((field, _)), Some(error)) = (kind, wanted, no_lines) {
+            return Err(JobError { code: "bad_value".to_owned(), ..error }.param(field));
+        }
         // Songs that follow a file are planned when it is read.
         if !follows_file && kind == Kind::Generate {
             // The worker's plan has the notices: a language model may decide what is open here.
@@ -204,16 +222,22 @@ impl Installed {
 
     /// Returns the facts about a music model that a plan needs.
     fn info(&self, name: &str) -> Result<ModelInfo, acestep_engine::Error> {
+        Ok(self.facts(name)?.0)
+    }
+
+    fn facts(&self, name: &str) -> Result<Facts, acestep_engine::Error> {
         let mut infos = self.infos.lock().unwrap_or_else(PoisonError::into_inner);
         infos.retain(|_, (read, _)| read.elapsed() < RECENT);
-        if let Some((_, info)) = infos.get(name) {
-            return Ok(info.clone());
+        if let Some((_, facts)) = infos.get(name) {
+            return Ok(facts.clone());
         }
         let folder = acestep_import::open(name, &self.layout);
         let folder = folder.map_err(acestep_engine::Error::checkpoint)?;
         let info = ModelInfo::new(folder.name(), folder.is_turbo(), folder.configs());
-        infos.insert(name.to_owned(), (Instant::now(), info.clone()));
-        Ok(info)
+        let no_lines = attention_maps::heads(&folder.configs().dit).err();
+        let facts = (info, no_lines.map(|error| of(&error)));
+        infos.insert(name.to_owned(), (Instant::now(), facts.clone()));
+        Ok(facts)
     }
 
     /// Checks the model of a request that is about a sound.

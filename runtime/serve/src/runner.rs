@@ -162,7 +162,7 @@ impl<B: Backend> Runner for Networked<'_, B> {
             if let Stopped::Failed(error) = &stopped
                 && matches!(
                     error.code.as_str(),
-                    "device_failed" | "bad_result" | "bad_model" | "internal"
+                    "device_failed" | "bad_result" | "bad_model" | "model_not_found" | "internal"
                 )
             {
                 // What is in memory may be damaged, or its files are others now.

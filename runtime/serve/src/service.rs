@@ -39,6 +39,9 @@ pub const READY: &str = "ready";
 /// The beginning of the line that a worker writes in place of [`READY`] if its model is not warm: the reason
 /// follows.
 pub const NOT_WARM: &str = "not warm: ";
+/// The lines that a worker writes when it waits for a full disk, and when it goes on.
+const FULL: &str = "the disk is full\n";
+const ROOM: &str = "the disk has room\n";
 /// Shortest and longest time before a worker that ended starts again.
 const AGAIN: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(30)];
 /// A worker that lived this long begins with the shortest time again.
@@ -94,6 +97,14 @@ pub enum ServiceError {
         /// The reason.
         source: io::Error,
     },
+    /// The file of the queue cannot be used.
+    #[error("the queue `{}` cannot be used: {why}", .path.display())]
+    Queue {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        why: String,
+    },
     /// A queue that this build does not know.
     #[error("the queue `{0}` is of NATS, which is not built into this program")]
     NotBuiltIn(String),
@@ -120,10 +131,19 @@ impl ServiceError {
                 Some("set ACESTEP_API_KEY to a long random text, or pass --open to let everyone in")
             }
             Self::Folder { .. } => Some("choose another folder with --data-dir"),
+            Self::Queue { .. } => Some(
+                "if the disk has room and works, the file is damaged or of another program: move it \
+                 away, or choose another folder with --data-dir",
+            ),
             Self::NotBuiltIn(_) => Some("build it with --features nats"),
             Self::Store(_) | Self::Io(_) => None,
         }
     }
+}
+
+/// Returns the line of a worker about its disk, with a line end.
+pub fn room(is_full: bool) -> &'static [u8] {
+    (if is_full { FULL } else { ROOM }).as_bytes()
 }
 
 /// Opens the queue and the files below `data_dir`; or the queue of many machines at the address `queue`,
@@ -139,7 +159,10 @@ pub async fn open(
     std::fs::create_dir_all(data_dir).map_err(of_folder)?;
     let Some(queue) = queue else {
         let objects = Objects::open(data_dir).map_err(of_folder)?;
-        return Ok((Arc::new(Sqlite::open(&data_dir.join("jobs.sqlite"))?), objects));
+        let path = data_dir.join("jobs.sqlite");
+        let opened = Sqlite::open(&path);
+        let store = opened.map_err(|StoreError { why, .. }| ServiceError::Queue { path, why })?;
+        return Ok((Arc::new(store), objects));
     };
     #[cfg(feature = "nats")]
     {
@@ -221,7 +244,11 @@ impl Service {
             tokio::spawn(supervise(
                 command,
                 store.clone(),
-                Said { is_ready: server.is_ready.clone(), not_warm: server.not_warm.clone() },
+                Said {
+                    is_ready: server.is_ready.clone(),
+                    not_warm: server.not_warm.clone(),
+                    is_full: server.is_full.clone(),
+                },
                 ending.clone(),
                 self.drain,
             ))
@@ -254,6 +281,7 @@ fn notify(state: &[sd_notify::NotifyState<'_>]) {
 struct Said {
     is_ready: Arc<AtomicBool>,
     not_warm: Arc<Mutex<Option<String>>>,
+    is_full: Arc<AtomicBool>,
 }
 
 impl Said {
@@ -263,12 +291,15 @@ impl Said {
             self.is_ready.store(true, Ordering::Relaxed);
         } else if let Some(why) = line.strip_prefix(NOT_WARM) {
             self.set_not_warm(Some(why.to_owned()));
+        } else if [FULL, ROOM].map(str::trim_end).contains(&line) {
+            self.is_full.store(line == FULL.trim_end(), Ordering::Relaxed);
         }
     }
 
     /// Forgets all: the worker ended.
     fn ended(&self) {
         self.is_ready.store(false, Ordering::Relaxed);
+        self.is_full.store(false, Ordering::Relaxed);
         self.set_not_warm(None);
     }
 
@@ -371,7 +402,8 @@ mod tests {
 
     #[test]
     fn a_worker_whose_model_is_not_warm_is_not_ready_and_its_end_is_a_new_beginning() {
-        let said = Said { is_ready: Arc::default(), not_warm: Arc::default() };
+        let said =
+            Said { is_ready: Arc::default(), not_warm: Arc::default(), is_full: Arc::default() };
         let state = || {
             let why = said.not_warm.lock().expect("no panic").clone();
             (said.is_ready.load(Ordering::Relaxed), why)
@@ -384,6 +416,12 @@ mod tests {
         assert_eq!(state(), (false, None));
         said.line("ready");
         assert_eq!(state(), (true, None));
+        for (line, is_full) in [(FULL, true), (READY, true), (ROOM, false), (FULL, true)] {
+            said.line(line.trim_end());
+            assert_eq!(said.is_full.load(Ordering::Relaxed), is_full, "{line}");
+        }
+        said.ended();
+        assert!(!said.is_full.load(Ordering::Relaxed), "another worker looks for itself");
     }
 
     #[test]

@@ -22,7 +22,7 @@ use serde_json::Value;
 use tokio::{runtime::Handle, time};
 
 pub use self::trouble::of_files;
-pub(crate) use self::trouble::{DISK_FULL, is_full, of_upload, reason};
+pub(crate) use self::trouble::{DISK_FULL, WAITS_FOR_ROOM, is_full, of_upload, reason};
 use self::{
     keeper::{Keeper, Watch},
     refused::Refused,
@@ -181,6 +181,8 @@ pub struct Worker<'a> {
     pub is_ending: Arc<AtomicBool>,
     /// Called when a job hangs. The device's thread cannot be stopped, so this ends the process.
     pub hangs: fn(),
+    /// Called with true when the disk is full and the worker waits, with false when it goes on.
+    pub waits: fn(bool),
 }
 
 impl std::fmt::Debug for Worker<'_> {
@@ -213,6 +215,11 @@ impl Worker<'_> {
                     // A change or the end of the time: both are a reason to look.
                     let _ = runtime
                         .block_on(async { time::timeout(self.times.look, changes.recv()).await });
+                }
+                Err(error) if error.is_full => {
+                    tracing::warn!(%error, "the worker waits for room");
+                    (self.waits)(true);
+                    trouble.is_full = true;
                 }
                 Err(error) if last.elapsed() > OUTAGE => return Err(error),
                 Err(error) => {
@@ -288,7 +295,7 @@ impl Worker<'_> {
         let name = match &end {
             End::Done(_) => "done",
             End::Failed(error, _) => {
-                tracing::warn!(code = error.code, message = error.message, "failed");
+                tracing::warn!(code = error.code, reason = error.message, "failed");
                 "failed"
             }
             End::Cancelled(_) => "cancelled",
@@ -335,7 +342,7 @@ impl Worker<'_> {
         });
         let folder = match prepared {
             Ok(folder) => folder,
-            Err(error) => return self.troubled(lease, of_files(&error), trouble),
+            Err(error) => return self.troubled(lease, of_files(&error), watch, trouble),
         };
         let mut made = Vec::new();
         let task = Task {
@@ -354,11 +361,11 @@ impl Worker<'_> {
         let result = result.map_err(|stopped| stopped.without_places(&self.objects));
         let outputs = match self.outputs(lease, &made) {
             Ok(outputs) => outputs,
-            Err(error) => return self.troubled(lease, of_files(&error), trouble),
+            Err(error) => return self.troubled(lease, of_files(&error), watch, trouble),
         };
         match result {
             Err(Stopped::Failed(error)) if error.code == DISK_FULL => {
-                self.troubled(lease, error, trouble)
+                self.troubled(lease, error, watch, trouble)
             }
             Ok(()) => End::Done(outputs),
             Err(Stopped::TooLarge(error)) if outputs.is_empty() => {

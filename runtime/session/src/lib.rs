@@ -17,6 +17,7 @@
 //! | `doctor` | findings about this machine |
 //! | `settings` | the user's settings: a file, the environment, what the program was told |
 //! | `outcome` | what is known of a run from its events |
+//! | `steps` | the progress of a stage in words |
 //! | `texts` | texts and requests in files of the user |
 //! | `outputs` | names and formats of files that are written |
 //! | `memory` | the check before loading |
@@ -35,6 +36,7 @@ pub mod settings;
 pub mod song;
 pub mod speech;
 pub mod start;
+pub mod steps;
 pub mod texts;
 pub mod understand;
 pub mod writing;

@@ -4,14 +4,15 @@ use std::path::{Path, PathBuf};
 
 use acestep_engine::{Device, Engine, Error, device::Dtype, on_engine};
 use acestep_import::{
-    AceStep, LanguageModelDir, Layout, Release, acestep::LANGUAGE_MODELS, open_language_model,
+    DitDir, LanguageModelDir, Layout, Release, acestep::LANGUAGE_MODELS, open_diffusion,
+    open_language_model,
 };
 
 use crate::speech::{self, Advanced, Fields, SpeechModel, Written};
 
 /// A model of some family.
 enum Model {
-    Music(Box<AceStep>),
+    Music(Box<DitDir>),
     Language(Box<LanguageModelDir>),
     Speech(Box<dyn SpeechModel>),
 }
@@ -31,9 +32,9 @@ pub fn quantize(
     let written = match open(name, layout)? {
         Model::Speech(model) => return model.quantize(engine, advanced),
         Model::Music(model) => {
-            let model = model.dit_dir();
+            let model = &*model;
             on_engine!(engine,
-            for<'a>(model: &'a acestep_import::DitDir, advanced: Advanced<'a>) -> Written,
+            for<'a>(model: &'a DitDir, advanced: Advanced<'a>) -> Written,
             |place: B| { model.quantize::<B>(&place.device, advanced).map(|path| vec![path]) })
         }
         Model::Language(model) => {
@@ -58,7 +59,7 @@ fn open(name: &str, layout: &Layout) -> Result<Model, Error> {
     if speech::releases().any(is_one) || name == speech::built_in().0 {
         return Ok(Model::Speech(speech()?));
     }
-    let music = match acestep_import::open(name, layout) {
+    let music = match open_diffusion(name, layout) {
         Ok(model) => return Ok(Model::Music(Box::new(model))),
         Err(error) => Error::checkpoint(error),
     };

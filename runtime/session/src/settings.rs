@@ -23,14 +23,15 @@ use std::{
     ffi::OsString,
     fmt,
     path::{Path, PathBuf},
+    sync::OnceLock,
 };
 
-use acestep_engine::{Error, Notice};
+use acestep_engine::{Error, Notice, error::shortened};
 use acestep_music::Request;
 use serde_json::{Map, Value as Json};
 
 pub use error::{Reason, SettingsError};
-pub use keys::{KEYS, Key, Kind, flag, variable};
+pub use keys::{KEYS, Key, Kind, flag, threads, variable};
 pub use template::explained;
 
 /// Source of a value.
@@ -91,6 +92,8 @@ pub struct Settings {
     request: BTreeMap<&'static str, Value<Json>>,
     /// Notes about variables that look like settings but are unknown, with suggestions.
     pub unknown_variables: Vec<String>,
+    /// Set if a request began with the defaults.
+    begun: OnceLock<()>,
 }
 
 impl Settings {
@@ -129,18 +132,60 @@ impl Settings {
     /// Builds the request that every request without a file starts from, with notices about it.
     ///
     /// # Errors
-    /// The errors of [`Request::from_json`].
+    /// [`SettingsError::Variable`]; [`SettingsError::Defaults`].
     pub fn request(&self) -> Result<(Request, Vec<Notice>), Error> {
         if self.request.is_empty() {
             return Ok((Request::default(), vec![]));
         }
         let object: Map<_, _> =
             self.of_requests().map(|(name, value)| (name.to_owned(), value.text.clone())).collect();
-        Request::from_json(&Json::Object(object).to_string())
+        // Only the first request sets it.
+        let _ = self.begun.set(());
+        Request::from_json(&Json::Object(object).to_string()).map_err(|error| {
+            if let Error::RequestValue { key, value, expected } = &error
+                && let Some(set) = self.request.get(key.as_str())
+                && let Origin::Variable(name) = &set.origin
+            {
+                let (name, value) = (name.clone(), value.trim_matches('"').to_owned());
+                return SettingsError::Variable { name, value, why: expected.clone() }.into();
+            }
+            let origins = self.origins_of_requests();
+            SettingsError::Defaults { origins, source: error.into() }.into()
+        })
+    }
+
+    /// Returns the source of the default of requests that `text` names as `` `key: value` ``; `None` if no
+    /// request began with the defaults.
+    pub fn origin_in(&self, text: &str) -> Option<&Origin> {
+        self.begun.get()?;
+        let mut all = self.of_requests();
+        let named = all.find(|(name, set)| {
+            let value = match &set.text {
+                Json::String(value) => shortened(value),
+                value => value.as_f64().map_or(value.to_string(), |value| value.to_string()),
+            };
+            text.contains(&format!("`{name}: {value}`"))
+        });
+        named.map(|(_, set)| &set.origin)
+    }
+
+    /// Returns a notice about a models directory that was named and does not exist.
+    ///
+    /// # Errors
+    /// [`SettingsError::NoFolder`].
+    pub fn check_models_dir(&self) -> Result<Option<Notice>, Error> {
+        let Some(Value { text, origin }) = self.get("models_dir") else { return Ok(None) };
+        let path = Path::new(text);
+        if path.exists() && !path.is_dir() {
+            let (path, origin) = (text.clone(), origin.clone());
+            return Err(SettingsError::NoFolder { path, origin }.into());
+        }
+        let absent = || Notice(format!("the models directory `{text}` ({origin}) does not exist"));
+        Ok((!path.exists()).then(absent))
     }
 
     /// Returns the sources of the defaults of requests, as a list in words.
-    pub fn origins_of_requests(&self) -> String {
+    fn origins_of_requests(&self) -> String {
         let mut all: Vec<_> = self.request.values().map(|value| value.origin.to_string()).collect();
         all.dedup();
         all.join(", ")

@@ -271,3 +271,43 @@ pub fn of_line(notice: &Notice, index: usize, lines: bool) -> Notice {
         false => notice.clone(),
     }
 }
+
+/// Returns the notices with equal ones of several lines and segments only once, with their number.
+pub fn gathered(notices: Vec<Notice>) -> Vec<Notice> {
+    let mut groups: Vec<(Notice, usize)> = Vec::new();
+    for notice in notices {
+        match groups.iter_mut().find(|(first, _)| common(&first.0) == common(&notice.0)) {
+            Some((_, count)) => *count += 1,
+            None => groups.push((notice, 1)),
+        }
+    }
+    let of = |(first, count): (Notice, usize)| match count {
+        1 => first,
+        _ => Notice(format!("{} ({count} times)", common(&first.0))),
+    };
+    groups.into_iter().map(of).collect()
+}
+
+/// Returns the text of a notice without its line and segment.
+fn common(mut text: &str) -> &str {
+    for noun in ["line ", "segment "] {
+        let numbered = text.strip_prefix(noun).and_then(|rest| rest.split_once(": "));
+        if let Some((_, rest)) = numbered.filter(|(number, _)| number.parse::<usize>().is_ok()) {
+            text = rest;
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_notices_of_lines_and_segments_are_said_once_with_their_number() {
+        let all = ["a", "line 1: b", "line 2: segment 3: b", "segment 2: c", "line x: b", "b"];
+        let found = gathered(all.map(|text| Notice(text.to_owned())).into());
+        let found: Vec<_> = found.iter().map(|notice| &*notice.0).collect();
+        assert_eq!(found, ["a", "b (3 times)", "segment 2: c", "line x: b"]);
+    }
+}

@@ -70,6 +70,12 @@ pub enum SpeechError {
         /// The problem.
         why: String,
     },
+    /// A text without words.
+    #[error("there is nothing to say in the {field}")]
+    NothingToSay {
+        /// The field.
+        field: &'static str,
+    },
     /// The prompt leaves no room for a frame.
     #[error("the text is {tokens} tokens long with its prompt, and {most} is the most")]
     TooLong {
@@ -119,6 +125,7 @@ impl FamilyError for SpeechError {
             Self::ForeignVoice { .. } | Self::BadVoice { .. } => {
                 "make the voice again with this model"
             }
+            Self::NothingToSay { .. } => "write words",
             Self::TooLong { .. } => {
                 "pass a shorter recording or instruction, or lower `max_text_tokens_per_segment`"
             }

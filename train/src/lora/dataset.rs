@@ -92,11 +92,14 @@ pub fn read(
     match mute.first() {
         None => Ok((entries, notices)),
         Some(first) => {
-            let others = mute.len() - 1;
-            let more = if others == 0 { String::new() } else { format!(" and of {others} more") };
+            let (more, is) = match mute.len() - 1 {
+                0 => (String::new(), "is"),
+                1 => (" and 1 more song".to_owned(), "are"),
+                others => (format!(" and {others} more songs"), "are"),
+            };
             let stem = Path::new(first).with_extension("caption.txt");
             let reason = format!(
-                "nothing says what `{first}`{more} is like: write it into `{}`, or give all of them \
+                "nothing says what `{first}`{more} {is} like: write it into `{}`, or give all of them \
                  one caption",
                 stem.display()
             );
@@ -234,7 +237,9 @@ mod tests {
         };
         assert!(said(&[("a.txt", "la")]).contains("no song is in it: looked for .wav, .flac"));
         let mute = said(&[("a.wav", ""), ("b.wav", ""), ("c.wav", ""), ("c.caption.txt", "x")]);
-        assert!(mute.contains("what `a.wav` and of 1 more is like: write it into `a.caption.txt`"));
+        assert!(
+            mute.contains("what `a.wav` and 1 more song are like: write it into `a.caption.txt`")
+        );
         assert!(said(&[("a.wav", ""), ("a.json", "[1]")]).contains("a.json`: not an object"));
         assert!(said(&[("a.wav", ""), ("a.json", "{")]).contains("a.json`: not an object"));
     }

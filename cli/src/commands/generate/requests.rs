@@ -1,6 +1,6 @@
 //! The requests of one run: flags for each, and distinct output files.
 
-use std::path::PathBuf;
+use std::{collections::HashSet, ffi::OsStr, path::PathBuf};
 
 use anyhow::Result;
 use serde_json::Value;
@@ -91,7 +91,13 @@ impl Requests {
             let places = songs.iter().map(|song| &song.places);
             places.flat_map(|places| places.outputs.all().chain(places.extras.all()))
         };
-        check_distinct(outputs(), "put {name} into --output")?;
+        let mut names = HashSet::new();
+        let is_new = |file: &PathBuf| names.insert(file.file_stem().map(OsStr::to_owned));
+        let hint = match self.args.iter().flat_map(|args| &args.song.words.request).all(is_new) {
+            true => "put {name} into --output",
+            false => "two requests have one name: rename a file, or run it once for each",
+        };
+        check_distinct(outputs(), hint)?;
         for path in outputs() {
             if path.canonicalize().is_ok_and(|path| requests.contains(&path)) {
                 let message = format!("`{}` is a request, and would be replaced", path.display());

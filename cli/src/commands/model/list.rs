@@ -3,13 +3,14 @@
 use std::process::ExitCode;
 
 use acestep_engine::error::size;
-use acestep_import::{BUILT_IN_MODELS, Presence, Release, model_files, tiny_speech};
+use acestep_import::{Presence, Release, all_built_in, model_files};
 use anyhow::Result;
 use serde_json::json;
 
 use crate::{report::Report, settings};
 
 pub(super) fn run(json: bool, report: &Report) -> Result<ExitCode> {
+    report.notes(&settings::loaded().check_models_dir()?);
     let layout = settings::layout();
     let mut objects = Vec::new();
     let mut lines = vec![line("name", "size", "here", "")];
@@ -38,8 +39,7 @@ pub(super) fn run(json: bool, report: &Report) -> Result<ExitCode> {
         }));
     }
     let mut built_in = Vec::new();
-    let songs = BUILT_IN_MODELS.iter().map(|model| (model.name, model.bytes(), model.about));
-    for (name, bytes, about) in songs.chain([tiny_speech()]) {
+    for (name, bytes, about) in all_built_in() {
         lines.push(line(name, &size(bytes), "built in", about));
         built_in.push(json!({ "name": name, "about": about, "bytes": bytes }));
     }

@@ -17,6 +17,9 @@ use crate::{
 pub(super) fn run(names: &[String], report: &Report) -> Result<ExitCode> {
     let layout = settings::layout();
     for name in names {
+        if !layout.knows(name) {
+            super::find(name, "to quantise")?;
+        }
         let bar = (report.progress_style() == Style::Moving).then(|| bar(name));
         let advanced = |done: usize, all: usize| {
             if let Some(bar) = &bar {

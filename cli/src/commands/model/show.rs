@@ -4,17 +4,28 @@ use std::process::ExitCode;
 
 use acestep_engine::error::size;
 use acestep_import::{
-    MAGPIE_MODELS, Presence, Release,
+    MAGPIE_MODELS, Presence,
     acestep::{COMPANIONS, LANGUAGE_MODELS, MODELS},
-    model_files,
+    all_built_in, model_files,
 };
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
 use super::find;
-use crate::{report::Report, settings};
+use crate::{hint::command_of, report::Report, settings};
 
 pub(super) fn run(name: &str, json: bool, report: &Report) -> Result<ExitCode> {
+    let command = command_of(name);
+    if let Some((name, bytes, about)) = all_built_in().find(|own| own.0 == name) {
+        let object = json!({ "name": name, "about": about, "bytes": bytes, "here": true });
+        let (here, use_it) = (size(bytes), format!("acestep {command} .. --model {name}"));
+        let text = format!("what     {about}\nhere     a part of the program, {here}");
+        match json {
+            true => report.object(&object)?,
+            false => report.output(&format!("name     {name}\n{text}\nuse it   {use_it}"))?,
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
     let model = find(name, "to fetch")?;
     let layout = settings::layout();
     let presence = layout.presence(model);
@@ -47,8 +58,6 @@ pub(super) fn run(name: &str, json: bool, report: &Report) -> Result<ExitCode> {
         report.object(&object)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let speaks = Release::speech().any(|own| own == model);
-    let command = if speaks { "speak" } else { "generate" };
     // The codec of other models is no model of its own.
     let is_needed = MAGPIE_MODELS.iter().any(|own| own.needs.contains(model));
     let flag = if LANGUAGE_MODELS.contains(model) { "--lm-model" } else { "--model" };

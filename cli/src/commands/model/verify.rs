@@ -47,17 +47,16 @@ pub(super) fn run(names: &[String], json: bool, report: &Report) -> Result<ExitC
             })).collect::<Vec<_>>(),
         }));
         let count = verified.len();
-        let outcome = match (bad.len(), unknown) {
-            (0, 0) => format!("{count} files, {}, all as they were published", size(bytes)),
-            (0, _) => format!("{unknown} of {count} files have no checksum that is known here"),
-            (bad, _) => format!("{bad} of {count} files damaged or gone"),
+        let all = size(bytes);
+        let (mark, outcome) = match (bad.len(), unknown) {
+            (0, 0) => ("ok", format!("{count} files, {all}, all as they were published")),
+            (0, _) => (
+                "unknown",
+                format!("{unknown} of {count} files have no checksum that is known here"),
+            ),
+            (bad, _) => ("DAMAGED", format!("{bad} of {count} files damaged or gone")),
         };
         if !json {
-            let mark = match (bad.len(), unknown) {
-                (0, 0) => "ok",
-                (0, _) => "unknown",
-                _ => "DAMAGED",
-            };
             report.output(&format!("{mark:<8} {:<17} {outcome}", model.name))?;
             for file in &bad {
                 report.output(&format!("         {}", file.path.display()))?;

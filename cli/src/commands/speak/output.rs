@@ -14,7 +14,7 @@ use acestep_engine::{
 };
 use acestep_session::{
     outputs::{self, speech_format, times_format},
-    speech::{Sink, of_line},
+    speech::{Sink, gathered, of_line},
 };
 use acestep_speech::{Spoken, TimesFormat};
 use anyhow::Result;
@@ -198,6 +198,7 @@ impl<'a> Output<'a> {
             done.notices.iter().map(of).collect::<Vec<_>>()
         };
         let of_runs: Vec<Notice> = done.iter().enumerate().flat_map(of_runs).collect();
+        let of_runs = gathered(of_runs);
         self.report.notes(&of_runs);
         notices.extend(of_runs);
         let silent = done.iter().filter(|done| done.is_silent()).count();

@@ -27,7 +27,7 @@ const HEADER: u64 = 42;
 /// [`Error::Encode`] unless there are one to eight channels of equal length and the rate is at most
 /// 655 350.
 pub(super) fn to_bytes(audio: &Audio, bits: u16) -> Result<Vec<u8>, Error> {
-    let failed = |why: String| Error::Encode { format: "FLAC", why };
+    let failed = |why: String| Error::Encode { format: "a FLAC file", why };
     check(audio).map_err(failed)?;
     let channels = audio.channels.len();
     let interleaved =

@@ -20,7 +20,7 @@ const QUIETER: [(u32, f32); 4] = [(256, 1.0), (224, 0.98), (192, 0.97), (0, 0.95
 
 /// Encodes an MP3 of `bitrate` kilobits per second, resampled to `sample_rate`.
 pub(super) fn to_bytes(audio: &Audio, bitrate: u32, sample_rate: u32) -> Result<Vec<u8>, Error> {
-    let failed = |why: String| Error::Encode { format: "MP3", why };
+    let failed = |why: String| Error::Encode { format: "an MP3 file", why };
     check(audio).map_err(failed)?;
     if audio.channels.len() > 2 {
         return Err(failed(too_many(audio.channels.len())));

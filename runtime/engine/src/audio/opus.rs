@@ -29,7 +29,7 @@ const SERIAL: u32 = 1;
 /// # Errors
 /// [`Error::Encode`] for more than two channels.
 pub(super) fn to_bytes(audio: &Audio, bitrate: u32) -> Result<Vec<u8>, Error> {
-    let failed = |why: String| Error::Encode { format: "Opus", why };
+    let failed = |why: String| Error::Encode { format: "an Opus file", why };
     check(audio).map_err(failed)?;
     let count = match audio.channels.len() {
         one_or_two @ 1..=2 => one_or_two,

@@ -49,7 +49,7 @@ pub struct Tags {
 impl Tags {
     /// Returns the file `bytes` with these tags.
     pub(super) fn put_in(&self, bytes: Vec<u8>, format: Format) -> Result<Vec<u8>, Error> {
-        let failed = |why: String| Error::Encode { format: "tagged file", why };
+        let failed = |why: String| Error::Encode { format: "a tagged file", why };
         let mut file = Cursor::new(bytes);
         let options = WriteOptions::default();
         let (title, comment) = (plain(&self.title), plain(&self.comment));

@@ -39,7 +39,7 @@ impl WavFormat {
 /// # Errors
 /// [`Error::Encode`] if the audio has no channels, channels of different lengths, or over 4 GiB.
 pub(super) fn to_bytes(audio: &Audio, format: WavFormat) -> Result<Vec<u8>, Error> {
-    let failed = |why: String| Error::Encode { format: "WAV file", why };
+    let failed = |why: String| Error::Encode { format: "a WAV file", why };
     check(audio).map_err(failed)?;
     let mut bytes = Cursor::new(Vec::new());
     Pieces::begin(&mut bytes, audio.channels.len(), audio.sample_rate, format)

@@ -64,8 +64,8 @@ impl Problem {
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Unknown | Self::Codec(_) => {
-                "WAV, AIFF, FLAC, MP3, Ogg Vorbis and M4A are read; `ffmpeg -i FILE song.flac` \
-                 converts most others"
+                "WAV, AIFF, FLAC, MP3, Ogg Vorbis, Ogg Opus, M4A and AAC are read; `ffmpeg -i FILE \
+                 song.flac` converts most others"
             }
             Self::NotBuiltIn => {
                 "build it with `--features opus`, or convert it with `ffmpeg -i FILE song.flac`"

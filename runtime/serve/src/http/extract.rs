@@ -5,6 +5,7 @@ use axum::{
     http::{StatusCode, request::Parts},
 };
 use serde::de::DeserializeOwned;
+use uuid::Uuid;
 
 use super::{ApiError, slow};
 
@@ -25,8 +26,14 @@ impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Path<T>
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
         let read = extract::Path::from_request_parts(parts, state).await;
-        read.map(|extract::Path(value)| Self(value))
-            .map_err(|error| ApiError::new(error.status(), "bad_value", error.body_text()))
+        read.map(|extract::Path(value)| Self(value)).map_err(|error| {
+            // Ids of jobs and files follow the name of their collection.
+            let message = match parts.uri.path().split('/').nth(3) {
+                Some(id) if Uuid::parse_str(id).is_err() => format!("`{id:.100}` is no id"),
+                _ => "the number in the address cannot be read".to_owned(),
+            };
+            ApiError::new(error.status(), "bad_value", message)
+        })
     }
 }
 
@@ -35,8 +42,17 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
         let read = extract::Query::from_request_parts(parts, state).await;
-        read.map(|extract::Query(value)| Self(value))
-            .map_err(|error| ApiError::new(error.status(), "bad_value", error.body_text()))
+        read.map(|extract::Query(value)| Self(value)).map_err(|error| {
+            let text = error.body_text();
+            let why = text.strip_prefix("Failed to deserialize query string: ").unwrap_or(&text);
+            let error = |message| ApiError::new(error.status(), "bad_value", message);
+            match why.split_once(": ") {
+                Some((field, _)) if !field.contains([' ', '`']) => {
+                    error(format!("`{field}` of the query cannot be read")).param(field)
+                }
+                _ => error(format!("the query cannot be read: {why}")),
+            }
+        })
     }
 }
 
@@ -49,12 +65,14 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Json<T> {
             if let Some(slow) = slow::of(&error) {
                 return slow;
             }
-            let code = match error.status() {
-                StatusCode::PAYLOAD_TOO_LARGE => "too_large",
-                StatusCode::UNSUPPORTED_MEDIA_TYPE => "bad_body",
-                _ => "bad_json",
+            let (code, message) = match error.status() {
+                StatusCode::PAYLOAD_TOO_LARGE => ("too_large", "the JSON is larger than 1 MiB"),
+                StatusCode::UNSUPPORTED_MEDIA_TYPE => {
+                    ("bad_body", "the body needs the header `Content-Type: application/json`")
+                }
+                _ => ("bad_json", "the body is not the JSON that this address takes"),
             };
-            ApiError::new(error.status(), code, error.body_text())
+            ApiError::new(error.status(), code, message)
         })
     }
 }

@@ -22,7 +22,7 @@ use uuid::Uuid;
 use super::{
     ApiError, Caller, Server,
     extract::{Path, Query},
-    jobs::{MOST_OF_PAGE, PAGE},
+    jobs::page,
     quota::Room,
     sent, slow,
 };
@@ -144,7 +144,8 @@ pub(super) async fn upload(
 pub(super) struct List {
     /// Only files after this one.
     after: Option<Uuid>,
-    /// The most files, at most 500; 50 without it.
+    /// The most files, 1 to 500; 50 without it.
+    #[param(minimum = 1)]
     limit: Option<u32>,
 }
 
@@ -164,7 +165,7 @@ pub(super) async fn list(
     Extension(caller): Extension<Caller>,
     Query(List { after, limit }): Query<List>,
 ) -> Result<Json<Value>, ApiError> {
-    let limit = limit.unwrap_or(PAGE).clamp(1, MOST_OF_PAGE);
+    let limit = page(limit)?;
     let files = server.store.files(caller.0, after, limit).await?;
     Ok(Json(json!({ "files": files })))
 }

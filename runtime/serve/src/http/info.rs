@@ -55,11 +55,14 @@ pub(super) async fn alive() -> Json<Value> {
 #[utoipa::path(get, path = "/readyz", tag = "server",
     responses(
         (status = 200, description = "a worker is ready"),
-        (status = 503, description = "no worker is ready, its model is not warm, or the queue cannot be used"),
+        (status = 503, description = "no worker is ready, its model is not warm, its disk is full, or the queue cannot be used"),
     ))]
 pub(super) async fn ready(State(server): State<Arc<Server>>) -> Result<Json<Value>, ApiError> {
+    let unavailable =
+        |error: ApiError| ApiError { status: StatusCode::SERVICE_UNAVAILABLE, ..error };
+    server.has_room().map_err(unavailable)?;
     server.store.counts(None).await?;
-    if server.is_ready.load(Ordering::Relaxed) {
+    if server.is_ready() {
         return Ok(Json(json!({ "status": "ready" })));
     }
     if let Some(why) = server.not_warm() {
@@ -82,7 +85,7 @@ pub(super) async fn server(
     let jobs = server.store.counts(Some(caller.0)).await?;
     Ok(Json(json!({
         "version": server.version,
-        "ready": server.is_ready.load(Ordering::Relaxed),
+        "ready": server.is_ready(),
         "not_warm": server.not_warm(),
         "models": models,
         "voices": voices,
@@ -189,7 +192,7 @@ fn metrics_text(server: &Server, counts: &Counts) -> String {
     let waiting = server.waiting.load(Ordering::Relaxed) as f64;
     let help = "Requests whose answer has not begun.";
     family("acestep_http_requests_waiting", "gauge", help, &one(waiting));
-    let ready = f64::from(u8::from(server.is_ready.load(Ordering::Relaxed)));
+    let ready = f64::from(u8::from(server.is_ready()));
     family("acestep_ready", "gauge", "1 while a worker is ready.", &one(ready));
     let seconds = server.start.elapsed().as_secs_f64();
     family("acestep_uptime_seconds", "gauge", "Time since the start.", &one(seconds));

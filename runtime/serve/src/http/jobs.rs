@@ -21,7 +21,7 @@ pub(super) use self::body::NewJob;
 
 use super::{
     ApiError, Caller, Server, Submission,
-    extract::{self, Path, Query},
+    extract::{Path, Query},
     late, read,
 };
 use crate::{
@@ -75,6 +75,7 @@ impl Wait {
         (status = 202, description = "accepted; with `wait` the body comes at the end of the job", body = Job),
         (status = 200, description = "the job of this Idempotency-Key", body = Job),
         (status = 400, description = "a request that cannot be run"),
+        (status = 422, description = "the Idempotency-Key was sent before, with another request"),
         (status = 429, description = "the queue is full"),
     ))]
 pub(super) async fn submit(
@@ -144,7 +145,8 @@ pub(super) struct List {
     kind: Option<String>,
     /// Only jobs before this one.
     before: Option<Uuid>,
-    /// The most jobs, at most 500.
+    /// The most jobs, 1 to 500.
+    #[param(minimum = 1)]
     limit: Option<u32>,
     /// True for jobs that were put away.
     #[serde(default)]
@@ -161,7 +163,10 @@ struct Jobs {
 
 /// Lists jobs, newest first.
 #[utoipa::path(get, path = "/v1/jobs", tag = "jobs", params(List),
-    responses((status = 200, description = "the jobs", body = Jobs)))]
+    responses(
+        (status = 200, description = "the jobs", body = Jobs),
+        (status = 400, description = "a value that cannot be used"),
+    ))]
 pub(super) async fn list(
     State(server): State<Arc<Server>>,
     Extension(caller): Extension<Caller>,
@@ -174,13 +179,24 @@ pub(super) async fn list(
         kinds: listed("kind", kind.as_deref(), Kind::named)?,
         before,
         deleted,
-        limit: limit.unwrap_or(PAGE).clamp(1, MOST_OF_PAGE),
+        limit: page(limit)?,
     };
     let mut jobs = Vec::new();
     for job in server.store.list(selection).await? {
         jobs.push(shown(&server, &job).await?);
     }
     Ok(Json(json!({ "jobs": jobs })))
+}
+
+/// Returns the most entries of a page.
+///
+/// # Errors
+/// 400 for a page without any.
+pub(super) fn page(limit: Option<u32>) -> Result<u32, ApiError> {
+    match limit {
+        Some(0) => Err(ApiError::bad("bad_value", "`limit` is 0: 1 is the least").param("limit")),
+        limit => Ok(limit.unwrap_or(PAGE).min(MOST_OF_PAGE)),
+    }
 }
 
 /// Reads values with commas between.
@@ -227,8 +243,9 @@ pub(super) async fn mark(
     State(server): State<Arc<Server>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<Uuid>,
-    extract::Json(marks): extract::Json<Marks>,
+    request: Request,
 ) -> Result<Json<Value>, ApiError> {
+    let marks: Marks = body::read_json(request, r#"{"title": ".."}"#).await?;
     words::check(marks.title.as_deref(), marks.tags.as_deref())?;
     let job = server.job(&caller, id).await?;
     if marks.deleted == Some(true) && !job.state.is_ended() {

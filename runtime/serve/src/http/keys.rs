@@ -27,24 +27,28 @@ pub enum KeyError {
     /// A file without keys.
     #[error("`{}` has no key", .0.display())]
     Empty(PathBuf),
-    /// A key that is short, or cannot be sent.
-    #[error("the key `{0}` is too short, or has letters that no header takes")]
-    Form(String),
+    /// A key that is short, or cannot be sent; with the name of its client, if it is of a file.
+    #[error("the key{} is too short, or has letters that no header takes", of(.0.as_deref()))]
+    Form(Option<String>),
 }
 
 impl KeyError {
-    /// Returns the remedy, if one is known.
-    pub fn hint(&self) -> Option<&'static str> {
+    /// Returns the remedy.
+    pub fn hint(&self) -> &'static str {
         match self {
-            Self::Unread { .. } => None,
-            Self::Line(_) => Some("write one client a line, such as ann=5f0c2e.."),
-            Self::Empty(_) => Some("write one client a line"),
-            Self::Form(_) => Some(
+            Self::Unread { .. } => "name a file with a line NAME=KEY for each client",
+            Self::Line(_) => "write one client a line, such as ann=5f0c2e..",
+            Self::Empty(_) => "write one client a line",
+            Self::Form(_) => {
                 "a key has at least 8 letters of ASCII without blanks, commas and semicolons: \
-                 openssl rand -hex 24",
-            ),
+                 openssl rand -hex 24"
+            }
         }
     }
+}
+
+fn of(client: Option<&str>) -> String {
+    client.map_or_else(String::new, |name| format!(" of `{name}`"))
 }
 
 /// True for letters that a header and the page's cookie take.
@@ -60,7 +64,7 @@ impl Key {
     pub fn checked(name: &str, key: &str) -> Result<Self, KeyError> {
         match key.len() >= LEAST && is_plain(key) {
             true => Ok(Self::new(name, key)),
-            false => Err(KeyError::Form(name.to_owned())),
+            false => Err(KeyError::Form(None)),
         }
     }
 
@@ -76,7 +80,8 @@ impl Key {
         for line in lines.filter(|line| !line.is_empty() && !line.starts_with('#')) {
             let parts = line.split_once('=');
             let (name, key) = parts.ok_or_else(|| KeyError::Line(path.to_owned()))?;
-            keys.push(Self::checked(name.trim(), key.trim())?);
+            let key = Self::checked(name.trim(), key.trim());
+            keys.push(key.map_err(|_| KeyError::Form(Some(name.trim().to_owned())))?);
         }
         match keys.is_empty() {
             true => Err(KeyError::Empty(path.to_owned())),
@@ -104,7 +109,10 @@ mod tests {
             ["short", "with blank", "comma,comma", "semicolon;", "\u{e9}\u{e9}\u{e9}\u{e9}\u{e9}"]
         {
             let error = read(&format!("ann={key}")).expect_err("no key");
-            assert!(matches!(&error, KeyError::Form(name) if name == "ann"), "{key}: {error}");
+            assert!(
+                matches!(&error, KeyError::Form(Some(name)) if name == "ann"),
+                "{key}: {error}"
+            );
         }
         let error = Key::read_all(folder.path()).expect_err("a folder");
         assert!(matches!(error, KeyError::Unread { .. }), "{error}");

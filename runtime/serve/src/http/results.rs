@@ -82,10 +82,11 @@ pub(super) async fn ended(server: &Server, caller: &Caller, id: Uuid) -> Result<
 /// Waits a moment, so that a job that fails at once answers with a status.
 ///
 /// # Errors
-/// The reason of the failure.
+/// The reason of the failure; 507 while a worker waits for a full disk.
 async fn began(server: &Server, caller: &Caller, id: Uuid) -> Result<(), ApiError> {
     let job = server.wait(caller, id, EARLY).await?;
-    if job.state.is_ended() { done(job).map(drop) } else { Ok(()) }
+    // An answer that begins now would have no byte until there is room.
+    if job.state.is_ended() { done(job).map(drop) } else { server.has_room() }
 }
 
 /// Returns the results of a kind, by song.
@@ -180,11 +181,14 @@ pub(super) async fn samples(
     id: Uuid,
     is_wav: bool,
 ) -> Result<Pieces, ApiError> {
-    let mut begin = Box::pin(begin(server, caller, id, is_wav));
+    let mut begin = Box::pin(begin(server.clone(), caller, id, is_wav));
     match time::timeout(EARLY, &mut begin).await {
         Ok(pieces) => pieces,
         // The answer begins; the wait goes on within its body.
-        Err(_) => Ok(stream::once(async { begin.await.map_err(other) }).try_flatten().boxed()),
+        Err(_) => {
+            server.has_room()?;
+            Ok(stream::once(async { begin.await.map_err(other) }).try_flatten().boxed())
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::{Arc, PoisonError};
 
 use acestep_session::speech::{self, Fields, SpeechModel};
-use acestep_speech::Voices;
+use acestep_speech::{SpeechError, Voices};
 use serde_json::{Map, Value, json};
 
 use super::Installed;
@@ -49,7 +49,13 @@ impl Installed {
             return Err(JobError::new("bad_value", message).param("append").hint(hint));
         }
         let voices = self.voices.as_ref();
-        model.check(&request.text, &request.fields, voices).map_err(|error| of(&error))?;
+        match model.check(&request.text, &request.fields, voices) {
+            // Its words may come later.
+            Err(error)
+                if request.append
+                    && matches!(error.family(), Some(SpeechError::NothingToSay { .. })) => {}
+            checked => checked.map_err(|error| of(&error))?,
+        }
         Ok(Checked { model: Some(self.common_name(&name)), notices: Vec::new() })
     }
 
@@ -71,7 +77,8 @@ impl Installed {
             let JobError { message, hint, .. } = of(&error);
             JobError { hint, ..JobError::new("bad_value", message).param("name") }
         })?;
-        if self.all_voices().iter().any(|voice| voice.id == *name) {
+        let is_taken = self.all_voices().iter().any(|voice| voice.id == *name);
+        if is_taken || self.kept_names().contains(name) {
             return Err(voice_exists(name));
         }
         if let Some(model) = &request.model {
@@ -110,19 +117,21 @@ impl Installed {
         models
     }
 
-    /// Returns the voices of all models, and the kept ones.
+    /// Returns the voices of all models, and the kept ones whose models are here.
     pub(super) fn all_voices(&self) -> Vec<Voice> {
         let mut voices = Vec::new();
-        for (model, _) in self.names(Family::Speech) {
-            let Ok(opened) = self.opened(&model) else { continue };
+        let names = self.names(Family::Speech);
+        let is_here = |of: &String| names.iter().any(|(name, _)| self.common_name(name) == *of);
+        for (model, _) in &names {
+            let Ok(opened) = self.opened(model) else { continue };
             let preset = |id: String| Voice { id, model: model.clone(), is_kept: false };
             voices.extend(opened.voices().into_iter().map(preset));
         }
         let kept = self.voices.as_ref();
         for id in self.kept_names() {
             if let Some(found) = kept.and_then(|voices| speech::read_kept(voices, &id).ok()) {
-                let model = self.common_name(&found.model);
-                voices.push(Voice { id, model, is_kept: true });
+                let model = Some(self.common_name(&found.model)).filter(is_here);
+                voices.extend(model.map(|model| Voice { id, model, is_kept: true }));
             }
         }
         voices

@@ -55,7 +55,7 @@ impl<B: Backend> Networked<'_, B> {
                 Stopped::Failed(JobError { code, message, .. })
                 | Stopped::TooLarge(JobError { code, message, .. }),
             ) => {
-                tracing::error!(model, code, message, "the warm-up failed");
+                tracing::error!(model, code, reason = message, "the warm-up failed");
                 Err(format!("the warm-up of `{model}` failed: {message}"))
             }
         }

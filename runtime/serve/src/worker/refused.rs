@@ -38,7 +38,7 @@ impl Refused {
             };
             return End::Failed(error.hint(hint), Vec::new());
         }
-        tracing::warn!(message = error.message, "the job waits for a worker with more memory");
+        tracing::warn!(reason = error.message, "the job waits for a worker with more memory");
         if self.0.len() >= MOST {
             self.0.pop_front();
         }

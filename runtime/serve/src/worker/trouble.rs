@@ -2,7 +2,7 @@
 
 use std::{io, sync::atomic::Ordering, time::Instant};
 
-use super::Worker;
+use super::{Worker, keeper::Watch};
 use crate::{
     job::JobError,
     store::{End, Lease},
@@ -26,6 +26,8 @@ pub(super) struct Trouble {
 
 /// Word for errors of a full disk.
 pub(crate) const DISK_FULL: &str = "disk_full";
+/// Notice of a job that waits for a full disk.
+pub(crate) const WAITS_FOR_ROOM: &str = "the disk of the server is full: the job waits for room";
 
 /// True for the error of a full disk.
 pub(crate) fn is_full(error: &io::Error) -> bool {
@@ -70,22 +72,33 @@ impl Worker<'_> {
                 Err(error) => tracing::warn!(%error, "the disk is full: the worker waits"),
             }
         }
+        (self.waits)(false);
     }
 
     /// The end of an attempt whose files could not be stored or fetched. A full disk and a lost
     /// connection pass, so the job waits again; one that meets them each time fails.
-    pub(super) fn troubled(&self, lease: &Lease, error: JobError, trouble: &mut Trouble) -> End {
+    pub(super) fn troubled(
+        &self,
+        lease: &Lease,
+        error: JobError,
+        watch: &Watch,
+        trouble: &mut Trouble,
+    ) -> End {
         // What was written would keep the disk full.
         if let Err(error) = std::fs::remove_dir_all(self.objects.attempt_folder(lease)) {
             tracing::warn!(%error, "files of an attempt stay");
         }
         trouble.is_full = error.code == DISK_FULL;
+        if trouble.is_full {
+            (self.waits)(true);
+            watch.news().notices.push(WAITS_FOR_ROOM.to_owned());
+        }
         trouble.times = if trouble.job == Some(lease.id) { trouble.times + 1 } else { 1 };
         trouble.job = Some(lease.id);
         if trouble.times >= TROUBLES {
             return End::Failed(error, Vec::new());
         }
-        tracing::warn!(code = error.code, message = error.message, "the job waits again");
+        tracing::warn!(code = error.code, reason = error.message, "the job waits again");
         std::thread::sleep(self.times.look);
         End::Released
     }

@@ -323,8 +323,8 @@ async fn a_server_whose_warm_up_failed_is_not_ready_and_says_why() {
             Installed::new(layout, None, Some("tiny".to_owned()), Some("tiny-speech".to_owned()));
         let is_draining: &'static AtomicBool = Box::leak(Box::new(AtomicBool::new(true)));
         let (name, is_ending) = ("cold".to_owned(), Arc::default());
-        let (times, hangs) = (quick(), || ());
-        let worker = Worker { name, store, objects, times, is_draining, is_ending, hangs };
+        let (times, hangs, waits): (_, fn(), fn(bool)) = (quick(), || (), |_| ());
+        let worker = Worker { name, store, objects, times, is_draining, is_ending, hangs, waits };
         let ready = |why: Option<&str>| {
             let _ = sender.send(why.map(str::to_owned));
         };

@@ -11,8 +11,12 @@ use serde_json::{Value, json};
 use crate::{
     killed::{is_ended, job, until},
     support::{Queue, Running, open_gate},
-    web::{agent, body, client, get, post, start},
+    web::{Answer, agent, body, client, get, post, start},
 };
+
+fn code(answer: Answer) -> Value {
+    body(answer)["error"]["code"].clone()
+}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_song_is_made_and_fetched_whole_and_in_part() {
@@ -136,12 +140,32 @@ async fn a_full_disk_fails_only_the_job_that_fills_it_each_time() {
         };
         let done = made("full once");
         assert_eq!((&done["state"], &done["attempts"]), (&json!("done"), &json!(2)));
+        assert!(done["notices"].to_string().contains("waits for room"), "{done}");
         let failed = made("full always");
         assert_eq!(
             (&failed["error"]["code"], &failed["attempts"]),
             (&json!("disk_full"), &json!(3))
         );
         assert_eq!(made("rain")["state"], "done");
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_whose_worker_waits_for_room_says_so() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let full = |server: &mut acestep_serve::http::Server| {
+        server.is_full.store(true, std::sync::atomic::Ordering::Relaxed);
+    };
+    let running = Running::with(folder.path(), Security::default(), 0, full).await;
+    let url = running.url("");
+    client(move || {
+        let ready = get(&format!("{url}/readyz"));
+        assert_eq!((ready.status().as_u16(), code(ready)), (503, json!("disk_full")));
+        let spoken = post(&format!("{url}/v1/audio/speech"), &json!({ "input": "Rain." }));
+        assert_eq!((spoken.status().as_u16(), code(spoken)), (507, json!("disk_full")));
+        let job = post(&format!("{url}/v1/jobs"), &json!({ "request": { "caption": "rain" } }));
+        assert!(body(job)["notices"].to_string().contains("waits for room"));
     })
     .await;
 }
@@ -248,16 +272,37 @@ async fn a_repeated_submission_is_one_job() {
     let (running, _folder) = start().await;
     let url = running.url("");
     client(move || {
-        let send = || {
-            agent()
-                .post(format!("{url}/v1/jobs"))
-                .header("idempotency-key", "once")
-                .send(r#"{"request": {"caption": "rain"}}"#)
-                .expect("an answer")
+        let send = |job: &str| {
+            let sent = agent().post(format!("{url}/v1/jobs")).header("idempotency-key", "once");
+            sent.send(job).expect("an answer")
         };
-        let (first, second) = (send(), send());
+        let rain = r#"{"request": {"caption": "rain", "guidance_scale": 7.3}}"#;
+        let (first, second) = (send(rain), send(rain));
         assert_eq!((first.status().as_u16(), second.status().as_u16()), (202, 200));
-        assert_eq!(body(first)["id"], body(second)["id"]);
+        let first = body(first);
+        assert_eq!(first["id"], body(second)["id"]);
+        let another = [
+            r#"{"request": {"caption": "snow", "guidance_scale": 7.3}}"#,
+            r#"{"kind": "compose", "request": {"caption": "rain", "guidance_scale": 7.3}}"#,
+        ];
+        for job in another {
+            let refused = send(job);
+            assert_eq!(refused.status(), 422, "{job}");
+            assert_eq!(code(refused), "idempotency_key_used");
+        }
+        // As for a submission, the header of a change need not say that it is JSON.
+        let change =
+            agent().patch(format!("{url}/v1/jobs/{}", first["id"].as_str().expect("an id")));
+        let changed = change.send(r#"{"title": "x"}"#).expect("an answer");
+        assert_eq!(body(changed)["title"], "x");
+        for (path, word) in
+            [("jobs?limit=0", "`limit`"), ("jobs?limit=x", "query"), ("jobs/xyz", "`xyz` is no id")]
+        {
+            let refused = get(&format!("{url}/v1/{path}"));
+            assert_eq!(refused.status(), 400, "{path}");
+            let message = body(refused)["error"]["message"].to_string();
+            assert!(message.contains(word) && !message.contains("UUID"), "{message}");
+        }
     })
     .await;
 }
@@ -366,9 +411,10 @@ async fn every_refusal_is_json_with_a_word_for_programs() {
             (get(&format!("{url}/v1/jobs/7/tracks/1")), 400, "bad_value"),
             (get(&format!("{job}/audio?format=wav&format=pcm")), 400, "bad_value"),
             (get(&format!("{url}/v1/realtime")), 400, "bad_websocket"),
-            (words("{}"), 415, "bad_body"),
+            (get(&format!("{url}/v1/files?limit=0")), 400, "bad_value"),
+            (words("[]"), 400, "bad_json"),
             (patch("{"), 400, "bad_json"),
-            (patch("[]"), 422, "bad_json"),
+            (patch(r#"{"title": 7}"#), 400, "bad_json"),
         ] {
             assert_eq!(answer.status(), status, "{code}");
             assert_eq!(body(answer)["error"]["code"], code);

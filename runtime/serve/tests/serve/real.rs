@@ -98,8 +98,9 @@ impl Real {
         thread::spawn(move || {
             let Queue { store, objects } = elsewhere;
             let (name, is_ending) = ("real".to_owned(), Arc::default());
-            let (times, hangs) = (quick(), || ());
-            let worker = Worker { name, store, objects, times, is_draining, is_ending, hangs };
+            let (times, hangs, waits): (_, fn(), fn(bool)) = (quick(), || (), |_| ());
+            let worker =
+                Worker { name, store, objects, times, is_draining, is_ending, hangs, waits };
             let start = Start { warm: None, ready: &|_| () };
             let run = runner::run(&worker, &runtime, &installed, ENGINE, start);
             run.expect("a device").expect("a queue");

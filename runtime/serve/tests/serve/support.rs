@@ -73,8 +73,9 @@ impl Queue {
         let name = name.to_owned();
         thread::spawn(move || {
             let is_ending = Arc::default();
-            let hangs = || ();
-            let worker = Worker { name, store, objects, times, is_draining, is_ending, hangs };
+            let (hangs, waits): (fn(), fn(bool)) = (|| (), |_| ());
+            let worker =
+                Worker { name, store, objects, times, is_draining, is_ending, hangs, waits };
             while !is_draining.load(Ordering::Relaxed) {
                 if let Err(error) = worker.run(&runtime, &mut Sine) {
                     tracing::error!(%error, "the worker begins again");

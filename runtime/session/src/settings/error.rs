@@ -2,7 +2,9 @@
 
 use std::{io, path::PathBuf};
 
-use acestep_engine::error::FamilyError;
+use acestep_engine::{Error, error::FamilyError};
+
+use super::Origin;
 
 /// Settings that cannot be used; inside [`acestep_engine::Error::Family`].
 #[derive(Debug, thiserror::Error)]
@@ -21,6 +23,12 @@ pub enum SettingsError {
     /// A variable with a value that its key does not take.
     #[error("the variable {name} is `{value}`: {why}")]
     Variable { name: String, value: String, why: String },
+    /// Defaults of requests that are none.
+    #[error("the defaults of requests cannot be used ({origins})")]
+    Defaults { origins: String, source: Box<Error> },
+    /// A file in place of the models directory.
+    #[error("the models directory `{path}` ({origin}) is a file")]
+    NoFolder { path: String, origin: Origin },
 }
 
 /// Reason why a file cannot be used.
@@ -35,13 +43,15 @@ impl FamilyError for SettingsError {
             Self::Wrong { .. } => "mend it there, or read no file".into(),
             Self::NotText(_) => "set it again".into(),
             Self::Variable { .. } => "set it to another value, or unset it".into(),
+            Self::Defaults { source, .. } => return source.hint(),
+            Self::NoFolder { .. } => "name a directory".into(),
         })
     }
 
     fn is_usage(&self) -> bool {
         match self {
-            Self::Unread { .. } | Self::Wrong { .. } => false,
-            Self::NotText(_) | Self::Variable { .. } => true,
+            Self::Unread { .. } | Self::Wrong { .. } | Self::Defaults { .. } => false,
+            Self::NotText(_) | Self::Variable { .. } | Self::NoFolder { .. } => true,
         }
     }
 }

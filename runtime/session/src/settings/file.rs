@@ -4,6 +4,7 @@ use std::{fs, io, path::Path};
 
 use acestep_engine::nearest;
 use serde_json::Value as Json;
+use toml::de::DeTable;
 
 use super::{
     Origin, Reason, Settings, SettingsError, Value,
@@ -43,17 +44,19 @@ impl Settings {
         let wrong = |error: toml::de::Error| shown(&error, content);
         let table: toml::Table = content.parse().map_err(wrong)?;
         for (name, value) in table {
+            let at = |why| placed_at(line_of(content, false, &name), why);
             if name != "request" {
-                let (key, text) = setting(&name, value, place)?;
+                let (key, text) = setting(&name, value, place).map_err(at)?;
                 self.put(key, text, origin.clone());
                 continue;
             }
             let toml::Value::Table(request) = value else {
-                return Err("`request` is no table: write `[request]`".to_owned());
+                return Err(at("`request` is no table: write `[request]`".to_owned()));
             };
             for (name, value) in request {
-                let key = request_key(&name)?;
-                let unusable = || format!("`{name}` is a value that no request has");
+                let at = |why| placed_at(line_of(content, true, &name), why);
+                let key = request_key(&name).map_err(at)?;
+                let unusable = || at(format!("`{name}` is a value that no request has"));
                 let text = json(value).ok_or_else(unusable)?;
                 let is_file = OF_FILES.contains(&key);
                 let text = if is_file { placed_all(text, place) } else { text };
@@ -74,9 +77,8 @@ fn setting(
     let text = match value {
         toml::Value::String(text) => text,
         toml::Value::Boolean(flag) if key.kind == Kind::Flag => flag.to_string(),
-        toml::Value::Integer(number) if matches!(key.kind, Kind::Flag | Kind::Count) => {
-            number.to_string()
-        }
+        toml::Value::Integer(number) if key.kind == Kind::Flag => number.to_string(),
+        number if key.kind == Kind::Count => number.to_string(),
         other => {
             let wanted = if key.kind == Kind::Flag { "true or false" } else { "a text" };
             return Err(format!("`{name}` is {other}: it is {wanted}"));
@@ -92,9 +94,29 @@ fn is_absent(error: &io::Error) -> bool {
 
 /// Formats the error and its line number in one line.
 fn shown(error: &toml::de::Error, content: &str) -> String {
-    let line = error.span().map(|span| content[..span.start].matches('\n').count() + 1);
-    let place = line.map_or(String::new(), |line| format!("line {line}: "));
-    format!("{place}{}", error.message())
+    let line = error.span().map(|span| line_at(content, span.start));
+    placed_at(line, error.message().to_owned())
+}
+
+/// Returns the line of the byte at `start`, from 1.
+fn line_at(content: &str, start: usize) -> usize {
+    content[..start].matches('\n').count() + 1
+}
+
+/// Returns the line of the key `name`, below `[request]` if it is one of a request.
+fn line_of(content: &str, of_request: bool, name: &str) -> Option<usize> {
+    let root = DeTable::parse(content).ok()?.into_inner();
+    let table = if of_request { root.get("request")?.get_ref().as_table()? } else { &root };
+    let (key, _) = table.iter().find(|(key, _)| key.get_ref() == name)?;
+    Some(line_at(content, key.span().start))
+}
+
+/// Puts the line, if it is known, before the reason.
+fn placed_at(line: Option<usize>, why: String) -> String {
+    match line {
+        Some(line) => format!("line {line}: {why}"),
+        None => why,
+    }
 }
 
 fn request_key(name: &str) -> Result<&'static str, String> {
@@ -110,7 +132,7 @@ fn unknown(name: &str) -> String {
     if request_keys().any(|key| key == name) {
         return format!("`{name}` is a key of requests: it stands below `[request]`");
     }
-    format!("it has {}", unknown_in(name, KEYS.iter().map(|key| key.name)))
+    unknown_in(name, KEYS.iter().map(|key| key.name).chain(["request"]))
 }
 
 /// Returns a text such as ``an unknown key `modle`: did you mean `model`?``
@@ -166,10 +188,12 @@ mod tests {
     #[test]
     fn what_a_file_may_not_hold_is_told_with_the_way_out() {
         for (content, reason) in [
-            ("modle = 'base'", "it has an unknown key `modle`: did you mean `model`?"),
+            ("modle = 'base'", "line 1: an unknown key `modle`: did you mean `model`?"),
+            ("\n[reqest]", "line 2: an unknown key `reqest`: did you mean `request`?"),
+            ("threads = 2.5", "`threads` is `2.5`: it is a whole number from 1 to 1024"),
             ("bpm = 90", "`bpm` is a key of requests: it stands below `[request]`"),
             ("[request]\nmodel = 'x'", "is a key of its own, above it"),
-            ("[request]\nbpn = 90", "`[request]` has an unknown key `bpn`: did you mean `bpm`?"),
+            ("[request]\nbpn = 9", "line 2: `[request]` has an unknown key `bpn`: did you mean `b"),
             ("[request]\nbpm = 1979-05-27", "`bpm` is a value that no request has"),
             ("request = 1", "`request` is no table"),
             ("device = 'gpu'", "`device` is `gpu`: expected auto, cpu"),

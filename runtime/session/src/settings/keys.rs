@@ -33,7 +33,7 @@ pub enum Kind {
     Device,
     /// A type of the weights.
     Dtype,
-    /// A positive number.
+    /// A number of threads; see [`threads`].
     Count,
     /// A level of the CPU's vector instructions.
     CpuLevel,
@@ -96,15 +96,26 @@ impl Key {
             Kind::Device | Kind::CpuLevel if text == "auto" => Ok(text.to_owned()),
             Kind::Device => text.parse::<Device>().map(|_| text.to_owned()).map_err(refused),
             Kind::Dtype => text.parse::<Dtype>().map(|_| text.to_owned()).map_err(refused),
-            Kind::Count => match text.parse::<NonZero<usize>>() {
-                Ok(count) => Ok(count.to_string()),
-                Err(_) => Err("it is a whole number from 1".to_owned()),
-            },
+            Kind::Count => threads(text).map(|count| count.to_string()),
             Kind::CpuLevel => level(text),
             Kind::OneOf(names) if names.contains(&text) => Ok(text.to_owned()),
             Kind::OneOf(names) => Err(format!("it is one of {}", names.join(", "))),
         }
     }
+}
+
+/// Maximum number of threads that compute. Two EPYC 9965, the most cores on one board, run 768 at once.
+/// Many more would only fill the memory with their stacks and reach the system's limit.
+const MOST_THREADS: usize = 1024;
+
+/// Parses a number of threads.
+///
+/// # Errors
+/// The range.
+pub fn threads(text: &str) -> Result<NonZero<usize>, String> {
+    let count = text.trim().parse::<NonZero<usize>>().ok();
+    let count = count.filter(|count| count.get() <= MOST_THREADS);
+    count.ok_or_else(|| format!("it is a whole number from 1 to {MOST_THREADS}"))
 }
 
 /// Checks that this CPU has the level `text`.

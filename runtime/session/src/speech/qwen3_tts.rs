@@ -9,7 +9,7 @@ use acestep_engine::{Engine, Error, Notice, Observe, on_engine};
 use acestep_import::{Qwen3Tts, Qwen3TtsNetwork};
 use acestep_model::{Backend, speech::qwen3_tts::Files as _};
 use acestep_speech::{
-    Made, Options,
+    Made, Options, SpeechError,
     qwen3_tts::{
         Networks, Plan, Request, Speaking, Voice as Heard, check_request, memory as needs,
     },
@@ -34,12 +34,20 @@ pub fn at_once(engine: Engine) -> usize {
     if engine.device.is_gpu() { AT_ONCE_ON_GPU } else { Options::default().batch_size }
 }
 
+/// Checks a request as [`check_request`], and that its text is not blank: models make noise of that.
+fn check(request: &Request, has_voice: bool, model: &Qwen3Tts) -> Result<(), Error> {
+    if request.text.trim().is_empty() {
+        return Err(SpeechError::NothingToSay { field: "text" }.into());
+    }
+    check_request(request, has_voice, model)
+}
+
 /// Checks a request, and returns the most prompt rows and frames of a segment of its run.
 ///
 /// # Errors
 /// The errors of [`Plan::new`].
 pub fn positions(request: &Request, voice: &Voice, model: &Qwen3Tts) -> Result<usize, Error> {
-    check_request(request, voice.is_recording(), model)?;
+    check(request, voice.is_recording(), model)?;
     let heard = match voice {
         Voice::Recording(audio, words) => {
             Some(Heard::of_length(audio.seconds(), words.as_deref(), model))

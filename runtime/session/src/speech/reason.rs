@@ -39,6 +39,7 @@ fn of_speech(error: &SpeechError) -> Option<Reason> {
             ("voice_not_found", field("voice"))
         }
         SpeechError::TooShort { .. } => ("bad_audio", None),
+        SpeechError::NothingToSay { .. } => ("bad_value", field("text")),
         SpeechError::TooLong { .. } => ("prompt_too_long", field("text")),
         SpeechError::Scores { .. } => ("bad_result", None),
         _ => return None,

@@ -5,7 +5,7 @@ use axum::{
     extract::{DefaultBodyLimit, FromRequest, Multipart, Request},
     http::StatusCode,
 };
-use serde::Deserialize;
+use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
@@ -32,6 +32,9 @@ pub(in crate::http) struct NewJob {
     pub(super) priority: i64,
 }
 
+/// A submission, as hints show it.
+const EXAMPLE: &str = r#"{"kind": "generate", "request": {"caption": ".."}}"#;
+
 fn generate() -> Kind {
     Kind::Generate
 }
@@ -40,20 +43,10 @@ fn generate() -> Kind {
 pub(super) async fn read(
     server: &Server,
     caller: &Caller,
-    mut request: Request,
+    request: Request,
 ) -> Result<NewJob, ApiError> {
     if !files::is_form(request.headers()) {
-        DefaultBodyLimit::max(JSON_BYTES).apply(&mut request);
-        let bytes =
-            Bytes::from_request(request, &()).await.map_err(|error| match error.status() {
-                StatusCode::PAYLOAD_TOO_LARGE => {
-                    let message = "the JSON is larger than 1 MiB";
-                    ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", message)
-                        .hint("send files as a form, or with POST /v1/files")
-                }
-                _ => files::of_body(&error),
-            })?;
-        return parsed(&bytes);
+        return parsed(&bytes(request).await?, EXAMPLE);
     }
     let mut form = Multipart::from_request(request, &())
         .await
@@ -66,7 +59,7 @@ pub(super) async fn read(
             "job" | "request" => {
                 let text = files::text(&mut field, JSON_BYTES).await?;
                 let job = match name.as_str() {
-                    "job" => parsed(text.as_bytes())?,
+                    "job" => parsed(text.as_bytes(), EXAMPLE)?,
                     _ => NewJob {
                         kind: Kind::Generate,
                         request: object(text.as_bytes())?,
@@ -109,11 +102,35 @@ fn object(bytes: &[u8]) -> Result<Map<String, Value>, ApiError> {
     acestep_music::request::object(text).map_err(|error| ApiError::from(crate::error::of(&error)))
 }
 
-fn parsed(bytes: &[u8]) -> Result<NewJob, ApiError> {
+fn parsed<T: DeserializeOwned>(bytes: &[u8], example: &str) -> Result<T, ApiError> {
     // First as an object, so that a repeated key is found.
     let object = object(bytes)?;
     serde_json::from_value(Value::Object(object)).map_err(|error| {
         ApiError::bad("bad_json", format!("the job cannot be read: {error}"))
-            .hint(r#"send {"kind": "generate", "request": {"caption": ".."}}"#)
+            .hint(format!("send {example}"))
     })
+}
+
+/// Reads a body of JSON, whatever its header says it is.
+async fn bytes(mut request: Request) -> Result<Bytes, ApiError> {
+    DefaultBodyLimit::max(JSON_BYTES).apply(&mut request);
+    Bytes::from_request(request, &()).await.map_err(|error| match error.status() {
+        StatusCode::PAYLOAD_TOO_LARGE => {
+            let message = "the JSON is larger than 1 MiB";
+            ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", message)
+                .hint("send files as a form, or with POST /v1/files")
+        }
+        _ => files::of_body(&error),
+    })
+}
+
+/// Reads an object like `example`.
+///
+/// # Errors
+/// 400 for another body.
+pub(super) async fn read_json<T: DeserializeOwned>(
+    request: Request,
+    example: &str,
+) -> Result<T, ApiError> {
+    parsed(&bytes(request).await?, example)
 }

@@ -37,6 +37,7 @@ pub(super) async fn create(
     Extension(caller): Extension<Caller>,
     request: Request,
 ) -> Result<Response, ApiError> {
+    server.has_room()?;
     let key = idempotency_key(request.headers())?;
     let mut object = Input::read_with_sound(&server, &caller, request, &[]).await?.into_object()?;
     let is_streamed = flag(&mut object, "stream")?;

@@ -54,6 +54,7 @@ pub(super) async fn create(
     Extension(caller): Extension<Caller>,
     request: Request,
 ) -> Result<Response, ApiError> {
+    server.has_room()?;
     let key = idempotency_key(request.headers())?;
     let object = Input::read_with_sound(&server, &caller, request, &[]).await?.into_object()?;
     let Wanted { request, notices, format, is_raw, is_events, sample_rate } =

@@ -6,10 +6,10 @@ use acestep_engine::{Engine, Error, Notice, Observe, on_engine};
 use acestep_import::{DIALOGUE_MODELS, Dia2, Dia2Choice, Layout};
 use acestep_model::speech::dia2::Files;
 use acestep_speech::{
-    Chunks, Options, Voices as Kept,
+    Chunks, Options, SpeechError, Voices as Kept,
     dia2::{
-        Dia2Error, FIELDS, KeptSnapshot, MOST_PREFIX, Request, Resampling, SAMPLE_RATE, Streams,
-        check_request, reader, streams, words_of_json,
+        Dia2Error, Entry, FIELDS, KeptSnapshot, MOST_PREFIX, Request, Resampling, SAMPLE_RATE,
+        Streams, check_request, reader, streams, words_of_json,
     },
 };
 use serde_json::Value;
@@ -162,19 +162,26 @@ pub(super) fn requests(first: &Request, scripts: Vec<String>, seed: u64) -> Vec<
     scripts.into_iter().zip(0..).map(request).collect()
 }
 
-/// Checks requests, and that their scripts can be read.
+/// Checks requests, and that their scripts can be read. A script that `may_grow` needs no word yet.
 ///
 /// # Errors
-/// A field that is out of range; a break without a number. Several requests are named by their place.
+/// A field that is out of range; a break without a number; no word. Several requests are named by
+/// their place.
 pub(super) fn check_scripts(
     requests: &[Request],
     streams: &Streams,
     model: &Dia2,
+    may_grow: bool,
 ) -> Result<(), Error> {
     let reader = reader(streams, model)?;
     for (index, request) in requests.iter().enumerate() {
-        let read = check_request(request)
-            .and_then(|()| reader.script(&request.script).map_err(Error::from).map(drop));
+        let read = check_request(request).and_then(|()| {
+            let entries = reader.script(&request.script).map_err(Error::from)?;
+            match may_grow || !entries.iter().all(Entry::is_break) {
+                true => Ok(()),
+                false => Err(SpeechError::NothingToSay { field: "script" }.into()),
+            }
+        });
         read.map_err(|error| match requests.len() {
             1 => error,
             _ => SessionError::Line { line: index + 1, error: Box::new(error) }.into(),
@@ -237,7 +244,7 @@ impl SpeechModel for Dia2 {
             let why = format!("`{sound}` has no `{field}`");
             return Err(Dia2Error::Words { field, why }.into());
         }
-        check_scripts(&requests(&first, vec![text.to_owned()], 0), &streams(self)?, self)
+        check_scripts(&requests(&first, vec![text.to_owned()], 0), &streams(self)?, self, false)
     }
 
     fn constants(&self) -> Option<String> {
@@ -288,7 +295,7 @@ impl SpeechModel for Dia2 {
             }
         };
         let requests = requests(&first, texts, seed);
-        check_scripts(&requests, &streams, self)?;
+        check_scripts(&requests, &streams, self, true)?;
         Ok(Box::new(Scripts { model: self, requests, voice, lines }))
     }
 
@@ -383,6 +390,8 @@ impl Prepared for Scripts<'_> {
         observe: &dyn Observe,
         sink: &mut dyn Sink,
     ) -> Result<Vec<Notice>, Error> {
+        let may_grow = more.is_some();
+        check_scripts(&self.requests, &streams(self.model)?, self.model, may_grow)?;
         let mut all = Vec::new();
         for (index, request) in self.requests.iter().enumerate() {
             let options = Options { since: options.since.filter(|_| index == 0), ..options };

@@ -108,7 +108,7 @@ impl<B: Backend> Resident<B> {
         let Read { first, speakers: given, snapshot, voice } = prepare::read(fields, &self.model)?;
         let streams = streams(&*self.model)?;
         let requests = prepare::requests(&first, texts, seed);
-        prepare::check_scripts(&requests, &streams, &self.model)?;
+        prepare::check_scripts(&requests, &streams, &self.model, true)?;
         let mut turn = Turn {
             on: self,
             requests,

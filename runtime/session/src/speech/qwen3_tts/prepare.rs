@@ -7,7 +7,7 @@ use acestep_import::{Layout, Qwen3Tts, TINY_SPEECH};
 use acestep_model::speech::qwen3_tts::{Files as _, ModelType};
 use acestep_speech::{
     Options, Voices,
-    qwen3_tts::{FIELDS, Request, SAMPLE_RATE, check_request},
+    qwen3_tts::{FIELDS, Request, SAMPLE_RATE},
 };
 use serde_json::Value;
 
@@ -16,8 +16,8 @@ use super::{
         Advanced, Arriving, Fields, LEAST_SECONDS, Prepared, PreparedVoice, Sink, SpeechModel,
         VoiceFile, Wanted, Written, check_fields, flag, no_more, read_kept, taken, text,
     },
-    Speech, Voice, at_once, check_keep, check_memory, check_recording, find, keep, keep_request,
-    positions, speak,
+    Speech, Voice, at_once, check, check_keep, check_memory, check_recording, find, keep,
+    keep_request, positions, speak,
 };
 use crate::SessionError;
 
@@ -198,7 +198,7 @@ impl SpeechModel for Qwen3Tts {
             (None, Some(name)) => Voice::named(name, self, voices)?.is_recording(),
             (None, None) => false,
         };
-        check_request(&first, has_recording, self)
+        check(&first, has_recording, self)
     }
 
     fn trials(&self, voices: Option<&Voices>) -> Vec<(String, Fields)> {

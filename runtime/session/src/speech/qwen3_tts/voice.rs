@@ -37,14 +37,10 @@ pub fn find(
     voices: Option<&Voices>,
     layout: &Layout,
 ) -> Result<Qwen3Tts, Error> {
-    let kept = voice.filter(|_| choice.is_none()).and_then(|name| {
-        let model = KeptVoice::model_at(&voices?.existing(name).ok()?)?;
-        Qwen3Tts::find(Some(&model), layout).ok()
-    });
-    match kept {
-        Some(model) => Ok(model),
-        None => Qwen3Tts::find(choice, layout).map_err(Error::checkpoint),
-    }
+    let kept = voice
+        .filter(|_| choice.is_none())
+        .and_then(|name| KeptVoice::model_at(&voices?.existing(name).ok()?));
+    Qwen3Tts::find(choice.or(kept.as_deref()), layout).map_err(Error::checkpoint)
 }
 
 /// A voice on the device, for any number of runs with the same networks.

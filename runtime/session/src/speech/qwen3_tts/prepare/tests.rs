@@ -27,6 +27,16 @@ fn every_listed_language_is_taken_and_no_dialect_is_listed() {
 }
 
 #[test]
+fn a_blank_text_is_refused() {
+    for text in ["", " \n\u{3000}"] {
+        let error = SpeechModel::check(&model(), text, &Fields::new(), None).expect_err("no words");
+        assert!(error.is_usage(), "{error}");
+        assert_eq!(error.to_string(), "there is nothing to say in the text");
+        assert_eq!(crate::speech::reason(&error), Some(("bad_value", Some("text".to_owned()))));
+    }
+}
+
+#[test]
 fn a_recording_stands_in_place_of_a_named_voice_and_that_is_said() {
     let mut notices = Vec::new();
     let named = Request { voice: Some("anna".to_owned()), ..Request::default() };
