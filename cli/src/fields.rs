@@ -11,7 +11,7 @@ use std::{
 };
 
 use acestep_engine::{Error, Notice};
-use acestep_session::settings::SettingsError;
+use acestep_session::{outputs::OutputError, settings::SettingsError};
 use clap::Command;
 
 use crate::settings;
@@ -85,17 +85,20 @@ pub(crate) fn texts<'a>(notices: impl IntoIterator<Item = &'a Notice>) -> Vec<St
 /// request name fields; others may quote a path that looks like one.
 pub(crate) fn message(error: &(dyn StdError + 'static)) -> String {
     let text = error.to_string();
+    let Some(error) = error.downcast_ref::<Error>().filter(|error| error.is_usage()) else {
+        return text;
+    };
+    if let Some(output) = error.family::<OutputError>() {
+        return if output.names_field() { as_flags(&text) } else { text };
+    }
     // The value of a variable may be a word such as `json`.
-    let is_setting = |error: &Error| error.family::<SettingsError>().is_some();
-    match error.downcast_ref::<Error>() {
-        Some(error) if error.is_usage() && !is_setting(error) => {
-            match settings::loaded().origin_in(&text) {
-                // Nobody typed a flag.
-                Some(origin) => format!("{text} (from {origin})"),
-                None => as_flags(&text),
-            }
-        }
-        _ => text,
+    if error.family::<SettingsError>().is_some() {
+        return text;
+    }
+    match settings::loaded().origin_in(&text) {
+        // Nobody typed a flag.
+        Some(origin) => format!("{text} (from {origin})"),
+        None => as_flags(&text),
     }
 }
 

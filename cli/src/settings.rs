@@ -36,7 +36,10 @@ pub(crate) fn read(flags: Flags) -> Result<Settings, Error> {
     let file = config.or_else(config_file).filter(|_| !no_config);
     let given = env::vars_os().filter(|(_, value)| !value.is_empty());
     let given = given.filter_map(|(name, value)| Some((name.into_string().ok()?, value)));
-    let (home, variables) = (home(), given.collect());
+    // Windows ignores their case.
+    let named = |name: String| if cfg!(windows) { name.to_uppercase() } else { name };
+    let variables = given.map(|(name, value)| (named(name), value)).collect();
+    let home = home();
     Settings::read(Sources { file, is_named, home, variables, told: said })
 }
 

@@ -36,17 +36,28 @@ pub struct Mapped {
     stamp: Stamp,
 }
 
-/// Length and modification time, which show that a file was written to.
+/// Length and modification time, which show that a file was written to, and on Unix its device and
+/// inode, which show that it is another one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Stamp {
     len: u64,
     /// `None` if the system does not know it.
     modified: Option<SystemTime>,
+    #[cfg(unix)]
+    inode: [u64; 2],
 }
 
 impl Stamp {
     fn of(metadata: &Metadata) -> Self {
-        Self { len: metadata.len(), modified: metadata.modified().ok() }
+        Self {
+            len: metadata.len(),
+            modified: metadata.modified().ok(),
+            #[cfg(unix)]
+            inode: {
+                use std::os::unix::fs::MetadataExt;
+                [metadata.dev(), metadata.ino()]
+            },
+        }
     }
 }
 
@@ -80,8 +91,7 @@ impl Mapped {
         Err(Error::Changed { path: path.to_owned(), how })
     }
 
-    /// True if the file that is now at `path`, which was this one's, has the length and the time that
-    /// this one had when it was opened.
+    /// True if the file that is now at `path`, which was this one's, is this one as it was opened.
     fn is_at(&self, path: &Path) -> bool {
         fs::metadata(path).is_ok_and(|now| Stamp::of(&now) == self.stamp)
     }

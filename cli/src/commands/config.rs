@@ -29,7 +29,7 @@ pub(crate) fn run(command: &Command, global: &Global) -> Result<ExitCode> {
                     CliError::new(message).because(error).hint("name another file with --config")
                 })?;
             }
-            write_text(&path, &[BEGINNING, &explained(), END].concat(), existing)?;
+            write_text(&path, &template(), existing)?;
             report::path(&path)?;
         }
     }
@@ -102,7 +102,12 @@ fn default_of(name: &str) -> Option<String> {
     Some(path.display().to_string())
 }
 
-/// Beginning of a file that `config init` writes.
+/// Returns the file that `config init` writes.
+fn template() -> String {
+    [BEGINNING, &explained(), END].concat()
+}
+
+/// Beginning of that file.
 const BEGINNING: &str = "\
 # What acestep takes as given. A flag goes before the variable of a key, and that
 # before this file. `acestep config show` says what holds, and who says so.
@@ -123,9 +128,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_end_of_the_file_can_be_read_as_it_is_and_with_its_lines() {
-        let table: toml::Table = END.parse().expect("TOML");
-        assert!(table["request"].as_table().is_some_and(toml::Table::is_empty));
+    fn the_file_can_be_read_as_it_is_and_so_can_the_lines_of_its_end() {
+        let table: toml::Table = template().parse().expect("TOML");
+        assert_eq!(table, "[request]".parse().expect("TOML"));
         let (_, lines) = END.split_once("[request]\n").expect("a section");
         let request: toml::Table = lines.replace("# ", "").parse().expect("TOML");
         assert_eq!(request["inference_steps"].as_integer(), Some(8));

@@ -10,6 +10,9 @@ use super::Access;
 const PROXIES: [&str; 6] =
     ["ALL_PROXY", "all_proxy", "HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy"];
 
+/// Variables with addresses that are reached without a proxy.
+const NO_PROXY: [&str; 2] = ["NO_PROXY", "no_proxy"];
+
 /// Variables of the environment, and the user's home directory.
 pub struct Environment<'a> {
     /// Returns the value of a variable that is set.
@@ -44,17 +47,26 @@ impl Environment<'_> {
         }
     }
 
-    /// Returns the first variable with a proxy, if its proxy cannot be used. SOCKS is not built in.
+    /// Returns the variable whose proxy cannot be used. `ureq` takes the first address that it understands, but
+    /// SOCKS is not built in, so it would connect directly. Addresses without a proxy may be meant that way.
     fn bad_proxy(&self) -> Option<&'static str> {
-        let (name, address) = PROXIES.into_iter().find_map(|name| {
-            let address = (self.variable)(name).filter(|address| !address.is_empty())?;
-            Some((name, address))
-        })?;
-        let proxy = address.to_str().and_then(|address| Proxy::new(address).ok());
-        let is_usable = proxy.is_some_and(|proxy| {
-            matches!(proxy.protocol(), ProxyProtocol::Http | ProxyProtocol::Https)
-        });
-        (!is_usable).then_some(name)
+        let given = |name| (self.variable)(name).filter(|value| !value.is_empty());
+        if NO_PROXY.into_iter().any(|name| given(name).is_some()) {
+            return None;
+        }
+        let mut unknown = None;
+        for name in PROXIES {
+            let Some(address) = given(name) else { continue };
+            match address.to_str().and_then(|address| Proxy::new(address).ok()) {
+                Some(proxy) => {
+                    let is_http =
+                        matches!(proxy.protocol(), ProxyProtocol::Http | ProxyProtocol::Https);
+                    return (!is_http).then_some(name);
+                }
+                None => unknown = unknown.or(Some(name)),
+            }
+        }
+        unknown
     }
 
     /// Returns the server and the token: HF_ENDPOINT, and HF_TOKEN or the file of `hf auth login`.
@@ -89,6 +101,20 @@ mod tests {
             let environment = Environment { variable: &variable, home: None };
             let expected = bad.then_some("HTTPS_PROXY");
             assert_eq!(environment.access().bad_proxy, expected, "{address}");
+        }
+        for (first, without, bad) in [
+            ("xx://1", "", None),
+            ("socks5://a:1", "", Some("ALL_PROXY")),
+            ("socks5://a:1", "b", None),
+        ] {
+            let variable = |name: &str| match name {
+                "ALL_PROXY" => Some(first.into()),
+                "HTTPS_PROXY" => Some("http://a:1".into()),
+                "NO_PROXY" => Some(without.into()),
+                _ => None,
+            };
+            let environment = Environment { variable: &variable, home: None };
+            assert_eq!(environment.access().bad_proxy, bad, "{first} {without}");
         }
     }
 }

@@ -267,7 +267,8 @@ impl Error {
     }
 
     /// Replaces the float type by `first`, the type of the first attempt.
-    pub(crate) fn after(mut self, first: DType) -> Self {
+    #[must_use]
+    pub fn after(mut self, first: DType) -> Self {
         if let Self::NotFinite { dtype, .. } | Self::Scores { dtype, .. } = &mut self {
             *dtype = first;
         }

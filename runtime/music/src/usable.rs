@@ -1,4 +1,5 @@
-//! A song of a batch that is silent or not finite, and the others, which are not lost with it.
+//! A song of a batch that is silent or not finite, and the others, which are not lost with it. If a song
+//! overflows its float type, all are made again in f32; if f32 has no room, that ends them all.
 //!
 //! Source: upstream `generate_music`, which does not save a silent song.
 

@@ -63,6 +63,11 @@ fn of_model(cause: &(dyn std::error::Error + 'static)) -> JobError {
         Some(acestep_import::Error::OtherKind { name, .. }) if !name.contains(['/', '\\']) => {
             return JobError::new("bad_value", cause.to_string());
         }
+        Some(acestep_import::Error::Adapter(error)) => {
+            let message =
+                "the adapter cannot be used with this model; see the worker's or server's log";
+            return JobError::new("bad_adapter", message).param("adapter").hint(error.hint());
+        }
         _ => {
             let message = "the files of the model cannot be used; see the worker's or server's log";
             return JobError::new("bad_model", message)

@@ -26,7 +26,7 @@ pub(crate) use self::trouble::{DISK_FULL, WAITS_FOR_ROOM, is_full, of_upload, re
 use self::{
     keeper::{Keeper, Watch},
     refused::Refused,
-    trouble::Trouble,
+    trouble::{ROOM, Trouble},
 };
 use crate::{
     job::{Content, Job, JobError, Kind, Output},
@@ -216,7 +216,8 @@ impl Worker<'_> {
                     let _ = runtime
                         .block_on(async { time::timeout(self.times.look, changes.recv()).await });
                 }
-                Err(error) if error.is_full => {
+                // The queue may be on another disk than this worker's.
+                Err(error) if error.is_full && self.objects.has_room(ROOM).is_err() => {
                     tracing::warn!(%error, "the worker waits for room");
                     (self.waits)(true);
                     trouble.is_full = true;

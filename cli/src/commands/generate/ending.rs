@@ -118,8 +118,8 @@ impl Ended {
         self.song.places.outputs.songs.first().map(ToString::to_string).unwrap_or_default()
     }
 
-    /// Describes the written songs.
-    fn to_json(&self, written: &Written) -> Result<Value> {
+    /// Describes the written songs; `unusable` is an error beside the one that ended the work.
+    fn to_json(&self, written: &Written, unusable: Option<&anyhow::Error>) -> Result<Value> {
         let Written { songs, files, found, .. } = written;
         let outputs = &self.song.places.outputs;
         let resources = Resources::of(&self.song.resolved, &self.outcome.widened)?;
@@ -140,11 +140,15 @@ impl Ended {
             object["ranking"] = found.ranking(&written.ranked());
         }
         object["elapsed"] = self.outcome.elapsed_json(written.after);
-        match &written.end {
-            End::Failed(error) => object["error"] = chain(error),
+        let mut errors = match &written.end {
+            End::Failed(error) => chain(error),
             // No other reason is possible.
-            End::Open => object["error"] = json!([Error::Cancelled.to_string()]),
-            End::Whole => {}
+            End::Open => vec![Error::Cancelled.to_string()],
+            End::Whole => vec![],
+        };
+        errors.extend(unusable.map(chain).unwrap_or_default());
+        if !errors.is_empty() {
+            object["error"] = errors.into();
         }
         Ok(object)
     }
@@ -210,15 +214,6 @@ impl Summary {
         let unwritten: Vec<String> = unwritten.map(|(_, song)| song.to_string()).collect();
         let is_complete = unwritten.len() == written.unusable.len();
         self.not_made.extend(unwritten);
-        if let Some(error) = written.unusable(&ended.song.resolved) {
-            match written.end {
-                End::Whole => written.fail(error),
-                // The other error becomes the program's.
-                End::Open | End::Failed(_) => {
-                    report.failure(&error);
-                }
-            }
-        }
         if is_complete {
             ended.song.remember_kernels();
             if let (Err(error), false) = (ended.keep_tiles(), matches!(written.end, End::Failed(_)))
@@ -229,8 +224,18 @@ impl Summary {
         {
             self.say_kept(&ended);
         }
+        let mut unusable = written.unusable(&ended.song.resolved);
+        if matches!(written.end, End::Whole)
+            && let Some(error) = unusable.take()
+        {
+            written.fail(error);
+        }
+        if let Some(error) = &unusable {
+            // Another error becomes the program's.
+            report.failure(error);
+        }
         if self.json && !(self.is_alone && written.songs.is_empty()) {
-            match ended.to_json(&written) {
+            match ended.to_json(&written, unusable.as_ref()) {
                 Ok(object) => self.objects.push(object),
                 Err(error) => {
                     self.nothing(&ended, &error);
@@ -295,7 +300,7 @@ impl Summary {
 }
 
 /// Returns an error and its causes as a list of sentences.
-fn chain(error: &anyhow::Error) -> Value {
+fn chain(error: &anyhow::Error) -> Vec<String> {
     error.chain().map(message).collect()
 }
 

@@ -79,6 +79,7 @@ impl Written {
         let names: Vec<String> = songs.iter().map(|(index, _)| resolved.name_of(*index)).collect();
         let (_, first) = songs.into_iter().next()?;
         let (names, are) = (names.join(", "), if names.len() == 1 { "is" } else { "are" });
+        let first = first.after(resolved.setup.engine.dtype);
         Some(anyhow::Error::from(first).context(format!("{names} {are} not written")))
     }
 

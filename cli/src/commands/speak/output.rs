@@ -244,9 +244,11 @@ impl Sink for Output<'_> {
             let file = &mut self.files[index];
             if file.is_none() {
                 let (path, existing) = (&paths[index], self.outputs.existing);
-                let begun = SoundWriter::begin(path, self.sample_rate, encoding, existing)?;
-                interrupt::removes(begun.place());
-                *file = Some(begun);
+                *file = Some(interrupt::whole(|| {
+                    let begun = SoundWriter::begin(path, self.sample_rate, encoding, existing)?;
+                    interrupt::removes(begun.place());
+                    Ok::<_, Error>(begun)
+                })?);
             }
             if let Some(file) = file {
                 file.write(samples)?;

@@ -271,6 +271,7 @@ impl Results<'_, '_> {
             match song {
                 Ok(song) => songs.push((index, song)),
                 Err(error) => {
+                    let error = error.after(resolved.setup.engine.dtype);
                     let name = resolved.name_of(index);
                     notify(task.observe, [Notice(format!("{name} is not written: {error}"))]);
                 }

@@ -11,7 +11,7 @@ use crate::{
 /// Times that a job goes back into the queue because its files cannot be stored or fetched.
 const TROUBLES: u32 = 3;
 /// Free space that a worker needs to go on after the disk was full.
-const ROOM: usize = 16 << 20;
+pub(super) const ROOM: usize = 16 << 20;
 
 /// Trouble with files, over several attempts.
 #[derive(Debug, Default)]
@@ -89,14 +89,14 @@ impl Worker<'_> {
             tracing::warn!(%error, "files of an attempt stay");
         }
         trouble.is_full = error.code == DISK_FULL;
-        if trouble.is_full {
-            (self.waits)(true);
-            watch.news().notices.push(WAITS_FOR_ROOM.to_owned());
-        }
         trouble.times = if trouble.job == Some(lease.id) { trouble.times + 1 } else { 1 };
         trouble.job = Some(lease.id);
         if trouble.times >= TROUBLES {
             return End::Failed(error, Vec::new());
+        }
+        if trouble.is_full {
+            (self.waits)(true);
+            watch.news().notices.push(WAITS_FOR_ROOM.to_owned());
         }
         tracing::warn!(code = error.code, reason = error.message, "the job waits again");
         std::thread::sleep(self.times.look);

@@ -44,6 +44,25 @@ pub enum OutputError {
     Placeholder { template: String, name: String },
 }
 
+impl OutputError {
+    /// True if the message names a field, and not only files of the user, whose names may be those of fields.
+    pub fn names_field(&self) -> bool {
+        match self {
+            Self::OverItself(_)
+            | Self::Pipe(_)
+            | Self::NoSong { .. }
+            | Self::NotWritten { .. }
+            | Self::NoSound(_)
+            | Self::NoTimes(_) => false,
+            Self::NoPicture { .. }
+            | Self::Contradicts { .. }
+            | Self::NoFormat { .. }
+            | Self::NoSeed(_)
+            | Self::Placeholder { .. } => true,
+        }
+    }
+}
+
 impl FamilyError for OutputError {
     fn hint(&self) -> Option<String> {
         Some(match self {

@@ -37,8 +37,11 @@ pub(super) async fn create(
     Extension(caller): Extension<Caller>,
     request: Request,
 ) -> Result<Response, ApiError> {
-    server.has_room()?;
     let key = idempotency_key(request.headers())?;
+    // The job of a request that is sent again may have ended.
+    if key.is_none() {
+        server.has_room()?;
+    }
     let mut object = Input::read_with_sound(&server, &caller, request, &[]).await?.into_object()?;
     let is_streamed = flag(&mut object, "stream")?;
     let named = match text(&mut object, "response_format")? {

@@ -54,8 +54,11 @@ pub(super) async fn create(
     Extension(caller): Extension<Caller>,
     request: Request,
 ) -> Result<Response, ApiError> {
-    server.has_room()?;
     let key = idempotency_key(request.headers())?;
+    // The job of a request that is sent again may have ended.
+    if key.is_none() {
+        server.has_room()?;
+    }
     let object = Input::read_with_sound(&server, &caller, request, &[]).await?.into_object()?;
     let Wanted { request, notices, format, is_raw, is_events, sample_rate } =
         read(&server, &caller, object).await?;
