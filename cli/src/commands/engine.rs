@@ -12,7 +12,7 @@ pub(crate) fn start(place: &Where) -> Result<Started, Error> {
     start::start(&place.device, &place.dtype, threads, kept.as_deref())
 }
 
-/// Like [`start`], for networks that belong to no model.
+/// Like [`start()`], for networks that belong to no model.
 pub(crate) fn open(place: &Where) -> Result<(Engine, Vec<Notice>), Error> {
     Ok(start(place)?.without_model())
 }
