@@ -90,7 +90,7 @@ fn what_is_for_one_request_is_refused_with_several() {
         .run(&["plan", "--model", "tiny", "--request", "a.json", "--request", "b.json"])
         .failed(2)
         .says("`--request` is given several times");
-    assert_eq!(place.files(), ["a.json", "b.json", "c.json", "d.json"]);
+    assert_eq!(place.files(), ["a.json", "b.json", "c.json", "d.json", "deep"]);
 }
 
 /// Notices and times belong to the request, not to the run.

@@ -57,7 +57,7 @@ fn what_is_no_song_is_refused() {
     understand(&place, &["notes.txt"])
         .failed(1)
         .says("error: cannot listen to `notes.txt`: it is no sound file that this program knows")
-        .says("hint: WAV, AIFF, FLAC, MP3, Ogg Vorbis and M4A are read");
+        .says("hint: WAV, AIFF, FLAC, MP3, Ogg Vorbis, Ogg Opus, M4A and AAC are read");
     understand(&place, &["no.wav"]).failed(1).says("cannot read `no.wav`");
     understand(&place, &["-"]).failed(1).says("hint: name a file: standard input is /dev/stdin");
     understand(&place, &["."]).failed(1).says("`.`");

@@ -62,7 +62,7 @@ pub struct Sampling {
     /// Number of likeliest codes to draw from; 0 for all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub top_k: Option<u32>,
-    /// Probability mass of the likeliest codes to draw from, above 0; 1 for all.
+    /// Probability mass of the likeliest codes to draw from; 1 for all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub top_p: Option<f32>,
     /// Divisor of the talker's logits, above 0.

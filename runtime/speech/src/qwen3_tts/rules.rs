@@ -73,10 +73,7 @@ fn sampling(
         (&mut sampling.top_p, "top_p", own.top_p),
         (&mut sampling.subtalker_top_p, "subtalker_top_p", own.subtalker_top_p),
     ] {
-        if let Some(p) = from {
-            check::above(field, p.into(), 0.0, 1.0)?;
-            *to = p;
-        }
+        *to = from.map_or(Ok(*to), |p| mass(field, p))?;
     }
     if let Some(k) = own.top_k {
         sampling.top_k = k as usize;
@@ -91,6 +88,15 @@ fn sampling(
             check::whole("max_new_tokens", tokens.into(), 2, most_tokens)? as usize;
     }
     Ok(sampling)
+}
+
+/// Checks a probability mass. As in upstream, more than 1 is as 1.
+fn mass(field: &'static str, p: f32) -> Result<f32, Error> {
+    if p >= 0.0 {
+        return Ok(p.min(1.0));
+    }
+    let range = "from 0 to 1, or more for no limit".to_owned();
+    Err(Error::OutOfRange { field, value: p.to_string(), range })
 }
 
 /// Returns a noun phrase for messages.

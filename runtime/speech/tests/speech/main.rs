@@ -177,9 +177,7 @@ fn a_request_that_does_not_fit_the_model_is_refused_with_the_field() {
         (change(&|r| r.language = Some("sichuan_dialect".into())), "`language: sichuan_dialect`"),
         (change(&|r| r.sampling.temperature = Some(0.0)), "`temperature: 0`"),
         (change(&|r| r.sampling.temperature = Some(f32::NAN)), "`temperature: NaN`"),
-        (change(&|r| r.sampling.top_p = Some(0.0)), "`top_p: 0`"),
-        (change(&|r| r.sampling.top_p = Some(1.5)), "`top_p: 1.5`"),
-        (change(&|r| r.sampling.subtalker_top_p = Some(9.0)), "`subtalker_top_p: 9`"),
+        (change(&|r| r.sampling.top_p = Some(-0.1)), "`top_p: -0.1"),
         (change(&|r| r.sampling.repetition_penalty = Some(0.0)), "`repetition_penalty: 0`"),
         (change(&|r| r.sampling.max_new_tokens = Some(1)), "`max_new_tokens: 1`"),
     ] {
@@ -204,6 +202,7 @@ fn capitals_and_an_empty_name_are_accepted_and_instructions_are_noted() {
     assert_eq!(small.prompt, large.prompt);
     let without = plan(&|r| r.voice = Some(String::new()));
     assert_eq!(without.prompt.rows.len() + 1, small.prompt.rows.len());
+    assert_eq!(plan(&|r| r.sampling.top_p = Some(1.5)).sampling.top_p, 1.0);
     let noted = plan(&|r| r.instruct = Some("Slowly.".into()));
     assert_eq!(noted.prompt, small.prompt);
     assert!(noted.notices[0].0.contains("`instruct` has no effect"), "{:?}", noted.notices);
