@@ -52,7 +52,7 @@ pub(crate) enum Command {
     /// Look after the jobs of a server: list, show, cancel, retry.
     #[command(subcommand)]
     Jobs(args::serve::Jobs),
-    /// Manage models: list, pull, show, verify, remove.
+    /// Manage models: list, pull, show, verify, quantize, remove.
     #[command(subcommand)]
     Model(args::model::Command),
     /// Inspect a LoRA or similar adapter, and check if it fits a model.
@@ -98,7 +98,7 @@ impl Command {
     }
 
     /// True if the log on standard error is JSON: lines of the program itself are objects too.
-    pub(crate) fn logs_json(&self) -> bool {
+    fn logs_json(&self) -> bool {
         let is_json = |of: &args::serve::Operation| of.log_format == args::serve::LogFormat::Json;
         matches!(self, Self::Serve(args) if is_json(&args.operation))
             || matches!(self, Self::Work(args) if is_json(&args.operation))
@@ -136,6 +136,9 @@ pub(crate) fn parse(settings: Option<&Settings>) -> Result<Cli, ExitCode> {
         let typed = Typed { color: is_typed("color"), progress: is_typed("progress") };
         let mut cli = Cli::from_arg_matches_mut(&mut matches)?;
         cli.global.typed = typed;
+        if cli.command.logs_json() {
+            (cli.global.progress, cli.global.no_progress) = (args::Watch::Json, false);
+        }
         Ok(cli)
     });
     read.map_err(|error| mistakes::explained(error, &command)).map_err(|error| {

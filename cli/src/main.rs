@@ -47,7 +47,7 @@ fn serve() -> ExitCode {
     if cli.command.is_configured() {
         let read = match settings::read(cli.global.flags()) {
             Ok(read) => read,
-            Err(error) => return cli.global.report().failure(&error.into()),
+            Err(error) => return cli.global.report_before_settings().failure(&error.into()),
         };
         if command_line::defaults::changes_any(&read) {
             cli = match command_line::parse(Some(&read)) {
@@ -58,9 +58,6 @@ fn serve() -> ExitCode {
         settings::set_up(read);
         #[cfg(feature = "cpu")]
         settings::lower_cpu_level();
-    }
-    if cli.command.logs_json() {
-        (cli.global.progress, cli.global.no_progress) = (args::Watch::Json, false);
     }
     let report = cli.global.report();
     settings::loaded().unknown_variables.iter().for_each(|text| report.note(text));

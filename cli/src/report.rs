@@ -10,6 +10,7 @@ use std::{
 
 use acestep_engine::Notice;
 use anstream::{AutoStream, ColorChoice};
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::{environment, fields};
@@ -157,6 +158,12 @@ pub(crate) fn path(path: &Path) -> Result<(), Stdout> {
 pub(crate) fn bytes(bytes: &[u8]) -> Result<(), Stdout> {
     let mut out = io::stdout().lock();
     out.write_all(bytes).and_then(|()| out.flush()).map_err(Stdout)
+}
+
+/// Writes a result to standard output: as JSON if that is wanted, else as `text`.
+pub(crate) fn result(json: bool, result: &impl Serialize, text: String) -> anyhow::Result<()> {
+    let text = if json { serde_json::to_string_pretty(result)? + "\n" } else { text };
+    Ok(bytes(text.as_bytes())?)
 }
 
 /// Writes to standard error at any verbosity, without waiting for other writers.

@@ -13,6 +13,7 @@ use crate::{
     built_in::{self, BuiltIn},
     families::acestep::Kind,
     foreign,
+    kind::agree,
     origin::notices,
 };
 
@@ -59,27 +60,17 @@ impl AceStep {
             text_encoder: text_encoder.weights().config().clone(),
             vae: vae.config().clone(),
         };
-        let agree = |first_key, first_value, other: &Directory, second_key, second_value| {
-            if first_value == second_value {
-                return Ok(());
-            }
-            let first = dit.directory().path("config.json");
-            let second = other.path("config.json");
-            Err(Error::ConfigsDisagree {
-                first,
-                first_key,
-                first_value,
-                second,
-                second_key,
-                second_value,
-            })
-        };
-        let (text, sound) = (text_encoder.weights().directory(), vae.directory());
-        let width = configs.text_encoder.hidden_size;
-        agree("text_hidden_dim", configs.dit.text_hidden_dim, text, "hidden_size", width)?;
-        let (latent, channels) =
-            (configs.dit.audio_acoustic_hidden_dim, configs.vae.decoder_input_channels);
-        agree("audio_acoustic_hidden_dim", latent, sound, "decoder_input_channels", channels)?;
+        let path = |directory: &Directory| directory.path("config.json");
+        let of_dit = |key, value| (path(dit.directory()), key, value);
+        let text = path(text_encoder.weights().directory());
+        agree(
+            of_dit("text_hidden_dim", configs.dit.text_hidden_dim),
+            (text, "hidden_size", configs.text_encoder.hidden_size),
+        )?;
+        agree(
+            of_dit("audio_acoustic_hidden_dim", configs.dit.audio_acoustic_hidden_dim),
+            (path(vae.directory()), "decoder_input_channels", configs.vae.decoder_input_channels),
+        )?;
         Ok(Self { name, configs, dit, vae, text_encoder })
     }
 

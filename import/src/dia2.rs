@@ -20,15 +20,14 @@ use acestep_model::{
 };
 use serde::Deserialize;
 use serde_json::Value;
-use sha2::{Digest as _, Sha256};
 
 use crate::{
     Directory, Error, LanguageTokenizer, Layout, Origin, PartSize, Tensors,
     error::Places,
     families::{self, dia2 as names, mimi::MIMI},
-    hub::checksum,
     kind, name_of,
     names::TensorNames,
+    quantized::fingerprint,
     weights::WeightsDir,
 };
 
@@ -146,16 +145,10 @@ impl Dia2 {
 
         let codec = crate::mimi::open(&codec, config.data.codebooks())?;
         let (codes, size) = (config.data.codes(), codec.config().codebook_size);
-        if codes != size {
-            return Err(Error::ConfigsDisagree {
-                first: directory.path(file),
-                first_key: "audio_bos_token_id",
-                first_value: codes,
-                second: codec.directory().path("config.json"),
-                second_key: "codebook_size",
-                second_value: size,
-            });
-        }
+        kind::agree(
+            (directory.path(file), "audio_bos_token_id", codes),
+            (codec.directory().path("config.json"), "codebook_size", size),
+        )?;
         let tensors = match assets.weights.as_deref() {
             None | Some("model.safetensors") => Tensors::open(&directory)?,
             Some(other) => Tensors::open_file(&directory, other)?,
@@ -355,11 +348,8 @@ impl Files for Dia2 {
     }
 
     fn fingerprint(&self) -> Result<String, CheckpointError> {
-        let mut hash = Sha256::new();
-        hash.update(format!("{:?} {:?}", self.model.config(), self.codec.config()));
-        self.model.tensors().sample(&mut hash)?;
-        self.codec.tensors().sample(&mut hash)?;
-        Ok(checksum::hex(hash.finalize()))
+        let settings = format!("{:?} {:?}", self.model.config(), self.codec.config());
+        Ok(fingerprint(&settings, &[self.model.tensors(), self.codec.tensors()])?)
     }
 
     fn unchanged(&self) -> Result<(), CheckpointError> {

@@ -57,13 +57,17 @@ pub trait StandIn: fmt::Debug + Send + Sync {
     fn format(&self) -> Format;
 
     /// Returns notices for its use: lower case, no full stop.
-    fn notices(&self) -> &[String];
+    fn notices(&self) -> &[String] {
+        &[]
+    }
 
     /// Returns its tensors, under the names that the tables of its family have for its format.
     fn tensors(&self) -> &Tensors;
 
     /// Returns the actual path of the text file that a released directory calls `file`.
-    fn origin(&self, file: &str) -> &Path;
+    fn origin(&self, _file: &str) -> &Path {
+        self.root()
+    }
 
     /// Returns the content of the text file that a released directory calls `file`.
     fn text(&self, file: &str) -> Option<&str>;
@@ -73,13 +77,17 @@ pub trait StandIn: fmt::Debug + Send + Sync {
     fn missing(&self) -> Error;
 
     /// Returns the error for `network`, a noun, if it is an optional network that is missing.
-    fn lack_of(&self, network: &str) -> Option<Error>;
+    fn lack_of(&self, _network: &str) -> Option<Error> {
+        None
+    }
 
     /// Returns the latent of silence, `[1, T, C]`.
     ///
     /// # Errors
-    /// [`Error::MissingPiece`], [`Error::BadSilence`].
-    fn silence(&self, channels: usize) -> Result<TensorData, Error>;
+    /// [`Error::NoNetwork`] if it is no diffusion model; [`Error::MissingPiece`], [`Error::BadSilence`].
+    fn silence(&self, _channels: usize) -> Result<TensorData, Error> {
+        Err(Error::NoNetwork { path: self.root().to_owned(), network: "latent of silence" })
+    }
 }
 
 /// Names and contents of files inside the program.

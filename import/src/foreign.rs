@@ -36,6 +36,16 @@ mod pieces;
 mod sizes;
 mod vocabulary;
 
+pub(crate) use comfy::networks;
+pub(crate) use diffusers::INDEX as PIPELINE;
+#[cfg(test)]
+pub(crate) use gguf::tensors as gguf_tensors;
+pub(crate) use gguf::{
+    magpie::{architecture, codec as magpie_codec, is_model as is_magpie, open as magpie},
+    qwentts::{open as speech, talker_called as talker},
+    says as gguf_says,
+};
+
 /// A text file of a released directory: its name there, its actual path, its content.
 type Text = (&'static str, PathBuf, String);
 
@@ -173,24 +183,6 @@ pub(crate) fn recognise(path: &Path) -> Result<Option<Format>, Error> {
     })
 }
 
-/// Opens the talker at `path`, a GGUF file or a directory with one, and its codec, which is searched
-/// beside it and in `places`. Returns `None` for other formats.
-///
-/// # Errors
-/// Any file that is missing, truncated, of another kind or unsupported; the message names it.
-pub(crate) fn speech(path: &Path, places: &[PathBuf]) -> Result<Option<[Directory; 2]>, Error> {
-    gguf::qwentts::open(path, places)
-}
-
-pub(crate) use gguf::magpie::{
-    architecture, codec as magpie_codec, is_model as is_magpie, open as magpie,
-};
-
-/// Returns the GGUF file in `place` of the talker whose released directory is called `name`.
-pub(crate) fn talker(place: &Path, name: &str) -> Option<PathBuf> {
-    gguf::qwentts::talker_called(place, name)
-}
-
 /// Returns a description of the GGUF files in the directory `place`, after "holds".
 pub(crate) fn ggufs_in(place: &Path) -> Option<String> {
     let files = files_in(place, "gguf");
@@ -206,24 +198,15 @@ fn is_gguf(path: &Path) -> bool {
     matches!(recognise(path), Ok(Some(Format::Gguf)))
 }
 
+/// False if the file at `path` is damaged or no GGUF file; true if its types or version are unknown.
+pub(crate) fn is_whole_gguf(path: &Path) -> bool {
+    is_gguf(path) && gguf::is_whole(path)
+}
+
 /// Returns the name stored in the GGUF file at `path`.
 pub(crate) fn name_inside(path: &Path) -> Option<String> {
     is_gguf(path).then(|| gguf::name(path))?
 }
-
-/// Tells if the GGUF file at `path` is an adapter of llama.cpp, and which network of this model it is;
-/// `None` if it cannot be read.
-pub(crate) fn gguf_says(path: &Path) -> Option<(bool, Option<Kind>)> {
-    gguf::says(path)
-}
-
-/// The networks of this model in a safetensors file whose tensors `has` knows by name.
-pub(crate) fn networks(has: &dyn Fn(&str) -> bool) -> Vec<Kind> {
-    comfy::networks(has)
-}
-
-/// The file that a pipeline of diffusers is known by.
-pub(crate) const PIPELINE: &str = diffusers::INDEX;
 
 /// True if the checkpoint at `path` holds the network `wanted` in addition to the diffusion model.
 pub(crate) fn holds(path: &Path, wanted: Kind) -> bool {
@@ -246,12 +229,6 @@ pub(crate) fn is_a(path: &Path, wanted: Kind) -> bool {
         Ok(Some(Format::Single)) => comfy::holds(path, wanted),
         _ => false,
     }
-}
-
-/// Returns the tensors of any GGUF file at `path`.
-#[cfg(test)]
-pub(crate) fn gguf_tensors(path: &Path) -> Result<Tensors, Error> {
-    gguf::tensors(path)
 }
 
 /// Refuses the model at `path` if its first bytes or names show that it is not of the kind

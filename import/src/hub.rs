@@ -27,7 +27,7 @@ use std::path::{Path, PathBuf};
 pub use checksum::Checksum;
 pub use environment::Environment;
 pub use error::HubError;
-pub(crate) use local::is_as_long_as_its_header_says;
+pub(crate) use local::seems_whole;
 pub use local::{Installed, State, Verified};
 pub use pins::{Pin, Pins};
 pub use pull::{Event, Here, Pull};

@@ -1,6 +1,9 @@
 //! Kind of a directory, from its `config.json`.
 
-use std::{ops::RangeInclusive, path::Path};
+use std::{
+    ops::RangeInclusive,
+    path::{Path, PathBuf},
+};
 
 use serde_json::Value;
 
@@ -64,6 +67,20 @@ pub(crate) fn config_that(
     }
     let found = declared(&value).map_or_else(|found| found, |kind| kind.name().to_owned());
     Err(wrong(directory, noun, found))
+}
+
+/// Checks that the configurations of two networks agree: each has its path, a key, and the value there.
+///
+/// # Errors
+/// [`Error::ConfigsDisagree`].
+pub(crate) fn agree(
+    (first, first_key, first_value): (PathBuf, &'static str, usize),
+    (second, second_key, second_value): (PathBuf, &'static str, usize),
+) -> Result<(), Error> {
+    if first_value == second_value {
+        return Ok(());
+    }
+    Err(Error::ConfigsDisagree { first, first_key, first_value, second, second_key, second_value })
 }
 
 fn wrong(directory: &Directory, wanted: &'static str, found: String) -> Error {

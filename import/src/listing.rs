@@ -11,6 +11,11 @@ const TYPES: [&str; 18] = [
     "Q4_1", "Q4_0", "Q3_K_L", "Q3_K_M", "Q3_K_S", "Q2_K", "Q4_K",
 ];
 
+/// Returns the directory of the file at `path`: `.` for a bare name, whose `Path::parent` is empty.
+pub(crate) fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|place| !place.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
 /// Returns the files of `place` with that extension, in alphabetical order.
 pub(crate) fn files_in(place: &Path, ending: &str) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(place) else { return Vec::new() };

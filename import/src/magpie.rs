@@ -18,17 +18,16 @@ use acestep_model::{
         nanocodec,
     },
 };
-use sha2::{Digest, Sha256};
 
 use crate::{
     Directory, Error, Layout, Origin, PartSize,
     families::magpie::{self as names, Spelling},
-    hub::checksum,
     layout::{self, files::stem},
     names::TensorNames,
     nemo::Texts,
     origin,
     part::{Codec, Opened, Part},
+    quantized::fingerprint,
     weights::WeightsDir,
 };
 use convolutions::flatten_convolutions;
@@ -227,12 +226,9 @@ impl Files for Magpie {
     }
 
     fn fingerprint(&self) -> Result<String, CheckpointError> {
-        let mut hash = Sha256::new();
         let (model, codec) = (self.model.config(), self.codec.config());
-        hash.update(format!("{model:?} {codec:?} {:?}", self.sizes));
-        self.model.tensors().sample(&mut hash)?;
-        self.codec.tensors().sample(&mut hash)?;
-        Ok(checksum::hex(hash.finalize()))
+        let settings = format!("{model:?} {codec:?} {:?}", self.sizes);
+        Ok(fingerprint(&settings, &[self.model.tensors(), self.codec.tensors()])?)
     }
 
     fn unchanged(&self) -> Result<(), CheckpointError> {

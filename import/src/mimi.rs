@@ -9,6 +9,7 @@ use crate::{
     families::mimi::{self as names, moshi},
     header::Entry,
     kind,
+    listing::folder_of,
     mapped::Bytes,
     weights::WeightsDir,
 };
@@ -22,8 +23,7 @@ pub(crate) fn open(path: &Path, codebooks: usize) -> Result<WeightsDir<Config>, 
     let (directory, config, tensors) = if path.is_file() {
         let config = Config::from_json(moshi::RELEASED);
         let config = config.map_err(|source| bad(path.to_owned(), source))?;
-        let place = path.parent().filter(|place| !place.as_os_str().is_empty());
-        let directory = Directory::Disk(place.unwrap_or(Path::new(".")).to_owned());
+        let directory = Directory::Disk(folder_of(path).to_owned());
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let tensors = Tensors::open_file(&directory, &name)?;
         (directory, config, tensors.described_by("the released Mimi"))
@@ -50,7 +50,7 @@ pub(crate) fn open(path: &Path, codebooks: usize) -> Result<WeightsDir<Config>, 
         names::encoder("codec encoder", "", &config, codebooks),
         names::decoder(&config, codebooks),
     ];
-    let unused = names::unused(&config, codebooks);
+    let unused = names::unused("", &config, codebooks);
     WeightsDir::of(directory, config, tensors, "codec Mimi", (&networks, &unused))
 }
 

@@ -2,6 +2,9 @@
 
 use std::borrow::Cow;
 
+/// Pairs of a beginning in the file and a beginning in the module.
+pub(crate) type Rows = Vec<(Cow<'static, str>, Cow<'static, str>)>;
+
 /// The names of one network's tensors.
 ///
 /// A parameter's path in its module is the tensor's name in the file, except for the beginnings
@@ -10,15 +13,20 @@ use std::borrow::Cow;
 pub(crate) struct TensorNames {
     /// Noun for messages, without an article.
     pub(crate) noun: &'static str,
-    /// (Beginning in the file, beginning in the module) as published.
-    pub(crate) published: Vec<(Cow<'static, str>, Cow<'static, str>)>,
-    /// The same, for other spellings that are read and never written.
-    pub(crate) others: Vec<(Cow<'static, str>, Cow<'static, str>)>,
+    /// As published.
+    pub(crate) published: Rows,
+    /// Other spellings that are read and never written.
+    pub(crate) others: Rows,
     /// Paths of parameters that the file leaves out because all their values are one.
     pub(crate) ones: Vec<String>,
 }
 
 impl TensorNames {
+    /// Returns names that have only the published spelling.
+    pub(crate) fn of(noun: &'static str, published: Rows) -> Self {
+        Self { noun, published, others: Vec::new(), ones: Vec::new() }
+    }
+
     /// Returns the path of tensor `name` in the module; `None` if it belongs to another network.
     pub(crate) fn path_of(&self, name: &str) -> Option<String> {
         let all = self.published.iter().chain(&self.others);

@@ -2,8 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use burn::tensor::TensorData;
-
 use crate::{Error, Format, Tensors, directory::StandIn, families::magpie::Spelling, nemo::Texts};
 
 /// A configuration as JSON, and tensors.
@@ -51,23 +49,11 @@ impl StandIn for Part {
         &self.tensors
     }
 
-    fn origin(&self, _file: &str) -> &Path {
-        &self.path
-    }
-
     fn text(&self, file: &str) -> Option<&str> {
         (file == "config.json").then_some(&self.config)
     }
 
     fn missing(&self) -> Error {
         Error::MissingFile { path: self.path.clone(), alternatives: String::new() }
-    }
-
-    fn lack_of(&self, _network: &str) -> Option<Error> {
-        None
-    }
-
-    fn silence(&self, _channels: usize) -> Result<TensorData, Error> {
-        Err(Error::NoNetwork { path: self.path.clone(), network: "latent of silence" })
     }
 }

@@ -54,10 +54,14 @@ pub(crate) fn path_of(tensors: &Tensors, names: &TensorNames) -> PathBuf {
     tensors.path().with_file_name(format!("{stem}.{}.q8", names.noun.replace(' ', "-")))
 }
 
-/// Returns the hash that tells weights from others.
-fn hash(tensors: &Tensors) -> Result<String, Error> {
+/// Returns the checksum of `settings` and of samples of all `weights`, which tells them from others.
+///
+/// # Errors
+/// [`Error::Changed`], [`Error::Io`].
+pub(crate) fn fingerprint(settings: &str, weights: &[&Tensors]) -> Result<String, Error> {
     let mut hash = Sha256::new();
-    tensors.sample(&mut hash)?;
+    hash.update(settings);
+    weights.iter().try_for_each(|tensors| tensors.sample(&mut hash))?;
     Ok(checksum::hex(hash.finalize()))
 }
 
@@ -74,7 +78,7 @@ impl Quantized {
         let bytes = Directory::open_file(&path)?;
         let metadata = header::metadata(&path, bytes.all())?;
         let found = [VERSION, WEIGHTS].map(|key| metadata.get(key).map(String::as_str));
-        if found != [Some(CURRENT), Some(&hash(tensors)?)] {
+        if found != [Some(CURRENT), Some(&fingerprint("", &[tensors])?)] {
             return Err(Error::OtherQuantized { path, weights: tensors.path().to_owned() });
         }
         let entries = header::parse(&path, bytes.all())?;
@@ -179,7 +183,7 @@ pub(crate) fn write<B: Backend>(
     });
     let metadata = HashMap::from([
         (VERSION.to_owned(), CURRENT.to_owned()),
-        (WEIGHTS.to_owned(), hash(tensors)?),
+        (WEIGHTS.to_owned(), fingerprint("", &[tensors])?),
     ]);
     let file = tempfile::Builder::new().suffix(".part").tempfile_in(folder).map_err(failed)?;
     let written = safetensors::serialize_to_file(lazy, Some(metadata), file.path());

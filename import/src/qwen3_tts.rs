@@ -10,11 +10,10 @@ use crate::{
     Directory, Error, Format, LanguageTokenizer, Layout, Origin, PartSize,
     built_in::{TINY_SPEECH, tiny_speech_directories},
     families::qwen3_tts::{self as names, gguf},
-    foreign,
-    hub::checksum,
-    kind, name_of,
+    foreign, kind, name_of,
     names::TensorNames,
     origin,
+    quantized::fingerprint,
     weights::WeightsDir,
 };
 use acestep_model::{
@@ -27,7 +26,6 @@ use acestep_model::{
         },
     },
 };
-use sha2::{Digest as _, Sha256};
 
 /// Folder of the codec.
 const CODEC: &str = "speech_tokenizer";
@@ -116,24 +114,16 @@ impl Qwen3Tts {
         let text = kind::config_of_type(&codec, kind, "the speech tokenizer of Qwen3-TTS")?;
         let codec_config =
             codec::Config::from_json(&text).map_err(|source| bad(&codec, "config.json", source))?;
-        let agree = |first_key, first_value, second_key, second_value| {
-            if first_value == second_value {
-                return Ok(());
-            }
-            Err(Error::ConfigsDisagree {
-                first: model.path("config.json"),
-                first_key,
-                first_value,
-                second: codec.path("config.json"),
-                second_key,
-                second_value,
-            })
-        };
         let (talker, decoder) = (&config.talker_config, &codec_config.decoder_config);
-        let groups = talker.num_code_groups;
-        agree("num_code_groups", groups, "num_quantizers", decoder.num_quantizers)?;
-        let codes = talker.code_predictor_config.vocab_size;
-        agree("vocab_size", codes, "codebook_size", decoder.codebook_size)?;
+        let of = |directory: &Directory, key, value| (directory.path("config.json"), key, value);
+        kind::agree(
+            of(&model, "num_code_groups", talker.num_code_groups),
+            of(&codec, "num_quantizers", decoder.num_quantizers),
+        )?;
+        kind::agree(
+            of(&model, "vocab_size", talker.code_predictor_config.vocab_size),
+            of(&codec, "codebook_size", decoder.codebook_size),
+        )?;
 
         let spelling = Spelling(model.format());
         let mut networks = vec![spelling.talker(&config)];
@@ -336,11 +326,8 @@ impl Files for Qwen3Tts {
             Files::unchanged(self)?;
             return Ok(fingerprint.clone());
         }
-        let mut hash = Sha256::new();
-        hash.update(format!("{:?} {:?}", self.model.config(), self.codec.config()));
-        self.model.tensors().sample(&mut hash)?;
-        self.codec.tensors().sample(&mut hash)?;
-        let fingerprint = checksum::hex(hash.finalize());
+        let settings = format!("{:?} {:?}", self.model.config(), self.codec.config());
+        let fingerprint = fingerprint(&settings, &[self.model.tensors(), self.codec.tensors()])?;
         Ok(self.fingerprint.get_or_init(|| fingerprint).clone())
     }
 

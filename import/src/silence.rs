@@ -17,7 +17,7 @@ use zip::{CompressionMethod, ZipArchive, result::ZipError};
 use crate::{
     Directory, Error, Tensors,
     convert::{FileType, convert},
-    pickle::Described,
+    pickle::{self, Described},
     pointer,
 };
 
@@ -128,7 +128,7 @@ fn values_of_zip(bytes: &[u8], channels: usize) -> Result<Vec<f32>, String> {
         return Err(format!("its byte order is `{order}`, not `little`"));
     }
     let pickle = entry(&mut zip, "/data.pkl")?.ok_or("it has no entry `*/data.pkl`")?;
-    let tensor = Described::parse(&pickle).map_err(|byte| {
+    let tensor = pickle::tensor(&pickle).map_err(|byte| {
         format!("its data.pkl is not that of one plain tensor (from byte {byte} on)")
     })?;
     let file_type = check(&tensor, channels)?;
@@ -136,7 +136,7 @@ fn values_of_zip(bytes: &[u8], channels: usize) -> Result<Vec<f32>, String> {
     let name = format!("/data/{}", tensor.key);
     let data = entry(&mut zip, &name)?.ok_or_else(|| format!("it has no entry `*{name}`"))?;
     if data.len() / file_type.size() != tensor.stored || data.len() % file_type.size() != 0 {
-        let (size, stored, storage) = (data.len(), tensor.stored, &tensor.storage);
+        let (size, stored, storage) = (data.len(), tensor.stored, tensor.storage);
         return Err(format!("it has {size} bytes for the {stored} values of a {storage}"));
     }
     let mut values = vec![0.0; tensor.stored];
@@ -152,7 +152,7 @@ fn values_of_zip(bytes: &[u8], channels: usize) -> Result<Vec<f32>, String> {
 
 /// Returns the type of the values, if the tensor is `[1, C, T]`.
 fn check(tensor: &Described, channels: usize) -> Result<FileType, String> {
-    let file_type = match tensor.storage.as_str() {
+    let file_type = match tensor.storage {
         "FloatStorage" => FileType::F32,
         "HalfStorage" => FileType::F16,
         "BFloat16Storage" => FileType::Bf16,

@@ -7,6 +7,7 @@
 
 use std::path::PathBuf;
 
+use rayon::prelude::*;
 use tokenizers::{
     Model as _, SplitDelimiterBehavior, Tokenizer,
     pre_tokenizers::{
@@ -167,7 +168,7 @@ pub(crate) fn read(directory: &Directory, owner: Owner) -> Result<(PathBuf, Toke
 pub(crate) fn vocabulary(tokenizer: &Tokenizer) -> usize {
     let (model, count) = (tokenizer.get_model(), tokenizer.get_vocab_size(false));
     // A vocabulary without gaps is told by looking at each id, which is faster than to copy its texts.
-    let own = match (0..count as u32).all(|id| model.id_to_token(id).is_some()) {
+    let own = match (0..count as u32).into_par_iter().all(|id| model.id_to_token(id).is_some()) {
         true => count,
         false => model.get_vocab().into_values().max().map_or(0, |id| id as usize + 1),
     };

@@ -24,6 +24,7 @@ mod autodiff;
 mod backend;
 mod cache;
 mod codes;
+mod convolutions;
 #[cfg(feature = "cube")]
 mod cube;
 #[cfg(all(test, feature = "cpu"))]
@@ -34,6 +35,7 @@ mod fused_conv;
 mod geometry;
 mod gradient;
 mod layers;
+mod norms;
 mod pointwise;
 mod products;
 mod residual;
@@ -46,6 +48,7 @@ pub use backend::Backend;
 pub use cache::{Slot, cache_write};
 pub(crate) use cache::{cache_read, empty_cache};
 pub use codes::{Map, code_tokens};
+pub use convolutions::{conv_transpose1d, conv1d};
 #[cfg(feature = "testing")]
 #[doc(hidden)]
 pub use cube::variants;
@@ -54,6 +57,7 @@ pub use flex::level::{CpuLevel, NoSuchLevel, cpu_level, lower_cpu_level};
 pub use fused_conv::{ConvActivation, FusedLayers, fused_conv1d};
 pub use geometry::ConvGeometry;
 pub use layers::{CachedLayer, CachingLayer, LayerWeights, NewTokens, cached_layers};
+pub use norms::{ada_norm, modulate, norm_rotate, rms_norm, rotate};
 pub use pointwise::{elu, gelu, gelu_tanh, half_snake, layer_norm};
 pub use products::{gated_linear, linear_added};
 pub use residual::{Convolution, SnakeParams, UnitTensors, residual_units};
@@ -142,63 +146,6 @@ pub fn linear<B: Backend, const D: usize>(
     .reshape(shape)
 }
 
-/// Convolution over the last axis.
-///
-/// # Shapes
-/// - `x`: `[B, in, S]`
-/// - `weight`: `[out, in / groups, k]`, `bias`: `[out]`
-/// - output: `[B, out, (S + left + right - dilation (k - 1) - 1) / stride + 1]` for the padding
-///   `[left, right]`
-pub fn conv1d<B: Backend>(
-    x: Tensor<B, 3>,
-    weight: impl Into<Weight<B, 3>>,
-    bias: Option<Tensor<B, 1>>,
-    geometry: ConvGeometry,
-) -> Tensor<B, 3> {
-    let weight = weight.into();
-    let others = bias.as_ref().map(Tensor::dtype);
-    assert_applies::<B>("conv1d", x.dtype(), weight.dtype(), others);
-    let ([batch, _, samples], [outputs, _, taps]) = (x.dims(), weight.dims());
-    if let Some(nothing) = nothing(&x, [batch, outputs, geometry.outputs(samples, taps)]) {
-        return nothing;
-    }
-    let (x, bias) = (primitive(x), bias.map(primitive));
-    tensor(match weight {
-        Weight::Plain(weight) => <B as Backend>::conv1d(x, primitive(weight), bias, geometry),
-        Weight::Packed(weight) => B::packed_conv1d(x, weight, bias, geometry),
-    })
-}
-
-/// Transposed convolution over the last axis: `out[s stride + k dilation - left] += x[s] w[k]`.
-///
-/// # Shapes
-/// - `x`: `[B, in, S]`
-/// - `weight`: `[in, out / groups, k]`, `bias`: `[out]`
-/// - output: `[B, out, (S - 1) stride + dilation (k - 1) + 1 - left - right]` for the padding
-///   `[left, right]`
-pub fn conv_transpose1d<B: Backend>(
-    x: Tensor<B, 3>,
-    weight: impl Into<Weight<B, 3>>,
-    bias: Option<Tensor<B, 1>>,
-    geometry: ConvGeometry,
-) -> Tensor<B, 3> {
-    let weight = weight.into();
-    let others = bias.as_ref().map(Tensor::dtype);
-    assert_applies::<B>("conv_transpose1d", x.dtype(), weight.dtype(), others);
-    let ([batch, _, samples], [_, outputs, taps]) = (x.dims(), weight.dims());
-    let length = if samples == 0 { 0 } else { geometry.transposed_outputs(samples, taps) };
-    if let Some(nothing) = nothing(&x, [batch, outputs * geometry.groups, length]) {
-        return nothing;
-    }
-    let (x, bias) = (primitive(x), bias.map(primitive));
-    tensor(match weight {
-        Weight::Plain(weight) => {
-            <B as Backend>::conv_transpose1d(x, primitive(weight), bias, geometry)
-        }
-        Weight::Packed(weight) => B::packed_conv_transpose1d(x, weight, bias, geometry),
-    })
-}
-
 /// Looks up rows of a table: `weight[ids]`.
 ///
 /// # Shapes
@@ -213,79 +160,6 @@ pub fn embedding<B: Backend>(
         Weight::Plain(weight) => reference::embedding(weight, ids),
         Weight::Packed(weight) => tensor(B::packed_embedding(weight, ids.into_primitive())),
     }
-}
-
-/// Root-mean-square norm over the last axis: `w x / sqrt(mean(x^2) + epsilon)`.
-///
-/// # Shapes
-/// - `x`, output: `[.., H]`
-/// - `weight`: `[H]`
-pub fn rms_norm<B: Backend, const D: usize>(
-    x: Tensor<B, D>,
-    weight: Tensor<B, 1>,
-    epsilon: f64,
-) -> Tensor<B, D> {
-    assert_same_dtype("rms_norm", x.dtype(), [weight.dtype()]);
-    let shape = x.dims();
-    let y: Tensor<B, 2> = tensor(B::rms_norm(primitive(rows(x)), primitive(weight), epsilon));
-    y.reshape(shape)
-}
-
-/// Second half of the adaptive norm: `x (1 + scale) + shift`.
-///
-/// # Shapes
-/// - `x`, output: `[B, P, H]`
-/// - `shift`, `scale`: `[B, 1, H]`
-pub fn modulate<B: Backend>(
-    x: Tensor<B, 3>,
-    shift: Tensor<B, 3>,
-    scale: Tensor<B, 3>,
-) -> Tensor<B, 3> {
-    assert_same_dtype("modulate", x.dtype(), [shift.dtype(), scale.dtype()]);
-    reference::modulate(x, shift, scale)
-}
-
-/// [`rms_norm`], then [`modulate`]: the norm with a scale and shift that depend on the timestep.
-///
-/// # Shapes
-/// - `x`, output: `[B, P, H]`
-/// - `weight`: `[H]`
-/// - `shift`, `scale`: `[B, 1, H]`
-pub fn ada_norm<B: Backend>(
-    x: Tensor<B, 3>,
-    weight: Tensor<B, 1>,
-    epsilon: f64,
-    shift: Tensor<B, 3>,
-    scale: Tensor<B, 3>,
-) -> Tensor<B, 3> {
-    let others = [weight.dtype(), shift.dtype(), scale.dtype()];
-    assert_same_dtype("ada_norm", x.dtype(), others);
-    if is_empty(&x) {
-        return x;
-    }
-    let [shift, scale] = [shift, scale].map(primitive);
-    tensor(B::ada_norm(primitive(x), primitive(weight), epsilon, shift, scale))
-}
-
-/// [`rms_norm`] of every head, then [`rotate`]: queries and keys in the layout that attention
-/// reads.
-///
-/// # Shapes
-/// - `x`: `[B, L, heads, D]`
-/// - `weight`: `[D]`
-/// - `cos`, `sin`: `[L, D / 2]`, or `[B, D / 2]` if `L` is 1 and each item has its own position
-/// - output: `[B, heads, L, D]`
-pub fn norm_rotate<B: Backend>(
-    x: Tensor<B, 4>,
-    weight: Tensor<B, 1>,
-    epsilon: f64,
-    cos: Tensor<B, 2>,
-    sin: Tensor<B, 2>,
-) -> Tensor<B, 4> {
-    let others = [weight.dtype(), cos.dtype(), sin.dtype()];
-    assert_same_dtype("norm_rotate", x.dtype(), others);
-    let [cos, sin] = [cos, sin].map(primitive);
-    tensor(B::norm_rotate(primitive(x), primitive(weight), epsilon, cos, sin))
 }
 
 /// Adds a residual branch: `x + y`, kept finite by [`keep_finite`].
@@ -320,27 +194,6 @@ pub fn add_gated<B: Backend>(x: Tensor<B, 3>, gate: Tensor<B, 3>, y: Tensor<B, 3
         return x;
     }
     keep_finite(tensor(B::add_gated(primitive(x), primitive(gate), primitive(y))))
-}
-
-/// Rotary position embedding; rotates the two halves against each other (not adjacent pairs).
-///
-/// # Shapes
-/// - `x`, output: `[B, heads, L, D]`
-/// - `cos`, `sin`: `[L, D / 2]`, or `[B, D / 2]` if `L` is 1 and each item has its own position
-pub fn rotate<B: Backend>(x: Tensor<B, 4>, cos: Tensor<B, 2>, sin: Tensor<B, 2>) -> Tensor<B, 4> {
-    assert_same_dtype("rotate", x.dtype(), [cos.dtype(), sin.dtype()]);
-    if is_empty(&x) {
-        return x;
-    }
-    let [batch, _, length, _] = x.dims();
-    let has_own = length == 1 && batch > 1 && cos.dims()[0] == batch;
-    let rotated = |x| tensor::<B, 4>(B::rotate(primitive(x), primitive(cos), primitive(sin)));
-    if has_own {
-        // The batch axis takes the place of the length.
-        rotated(x.swap_dims(0, 2)).swap_dims(0, 2)
-    } else {
-        rotated(x)
-    }
 }
 
 /// Returns `x sigmoid(x)`, for any shape.

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::{
     Place, Run,
-    serve::{Server, id},
+    server::{Server, id},
 };
 
 const SONG: [&str; 3] = ["rain", "--lyrics", "[Verse]\nIt rains\non the roof"];
@@ -126,7 +126,9 @@ fn what_has_no_place_or_no_words_is_said() {
         .failed(2)
         .says("`--output-plot song.jpg` is no name of a PNG file")
         .says("name it `song.png`");
-    place.tiny(&named(&["--output-lrc", "song.wav"])).failed(2).says("written twice");
+    for other in ["song.wav", "./song.wav"] {
+        place.tiny(&named(&["--output-lrc", other])).failed(2).says("written twice");
+    }
     place.tiny(&[&piped[..], &["--output-lrc", "song.lrc"]].concat()).succeeded();
     assert_eq!(place.files(), ["song.lrc"]);
     let instrumental = ["rain", "--instrumental", "--seed", "7", "-o", "b.wav", "--lrc"];

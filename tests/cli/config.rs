@@ -150,10 +150,20 @@ fn what_cannot_be_is_told_before_anything_is_done() {
     place.write("c.toml", "devise = 'cpu'\n");
     let song = ["generate", "a", "--model", "tiny", "--config", "c.toml"];
     place.run(&song).failed(1).says("did you mean `device`?").says("--no-config");
-    place.run(&["config", "show", "--config", "c.toml"]).failed(1).says("devise");
+    place.run(&["config", "show", "--config", "c.toml"]).failed(1).says("line 1: ");
     place.run(&["generate", "a", "--config", "none.toml"]).failed(1).says("none.toml");
+    let show = ["config", "show", "--config", "c.toml"];
     place.write("c.toml", "[request]\nbpm = 'quick'\n");
-    place.run(&song).failed(1).says("bpm");
+    place.run(&song).failed(1).says("cause: line 2: `bpm` is `quick`: it must be a number\n");
+    place.write("c.toml", "[request]\nseed = 1\nbpm = 1000\n");
+    let range = "out of range: a whole number from 30 to 300";
+    place.run(&show).failed(1).says(&format!("cause: line 3: `bpm` is `1000`: it is {range}\n"));
+    let says = format!("`bpm: 1000` is {range} (from c.toml, line 3)\n");
+    place.run(&song).failed(2).says(&says);
+    place.run(&[&song[..], &["--bpm", "90", "--dry-run"]].concat()).succeeded();
+    let mut command = place.command(&["config", "show"]);
+    let run = Run::from(command.env("ACESTEP_BPM", "1000").output().expect("starts"));
+    run.failed(2).says(&format!("error: the variable ACESTEP_BPM is `1000`: it is {range}\n"));
     let mut command = place.command(&["generate", "a", "--model", "tiny"]);
     let run = Run::from(command.env("ACESTEP_DTYPE", "int4").output().expect("starts"));
     run.failed(2).says("the variable ACESTEP_DTYPE is `int4`");
@@ -163,6 +173,28 @@ fn what_cannot_be_is_told_before_anything_is_done() {
     assert_eq!(path.text(), "c.toml\n");
     place.run(&["completions", "bash", "--config", "c.toml"]).succeeded();
     assert!(!place.path("song.wav").exists());
+}
+
+/// Also if the settings themselves are wrong.
+#[test]
+fn who_asks_for_json_gets_json() {
+    let place = Place::new();
+    let run = |args: &[&str], progress: &str| {
+        let mut command = place.command(args);
+        command.env("ACESTEP_DTYPE", "int4").env("ACESTEP_PROGRESS", progress);
+        Run::from(command.output().expect("starts"))
+    };
+    for run in [
+        run(&["serve", "--log-format", "json"], ""),
+        run(&["generate", "a", "--progress", "json"], ""),
+        run(&["generate", "a"], "json"),
+    ] {
+        let said: serde_json::Value = serde_json::from_str(&run.stderr).expect("one JSON object");
+        assert_eq!((run.code, &said["event"]), (Some(2), &"error".into()));
+        let message = said["message"].as_str().expect("a message");
+        assert!(message.starts_with("the variable ACESTEP_DTYPE is `int4`: "), "{message}");
+    }
+    run(&["generate", "a", "--progress", "none"], "json").failed(2).says("hint: ");
 }
 
 #[test]

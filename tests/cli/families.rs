@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{
     Place, names,
-    serve::{Server, id},
+    server::{Server, id},
 };
 
 /// The tiny models under the names of released ones.

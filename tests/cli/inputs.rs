@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::{
     Place,
-    serve::{Server, id},
+    server::{Server, id},
 };
 
 #[test]
@@ -59,6 +59,8 @@ fn lyrics_that_cannot_be_read_are_refused() {
     place.tiny(&["--lyrics", "@missing.txt"]).failed(1).says("cannot read `missing.txt`");
     place.tiny(&["--lyrics", "@."]).failed(1).says("cannot read `.`");
     place.tiny(&["--lyrics", "@"]).failed(2).says("`--lyrics @` names no file");
+    let caption = place.tiny(&["@latin1.txt"]).failed(2);
+    caption.says("the caption `@latin1.txt` is not read from a file").says("$(cat latin1.txt)");
     place.tiny(&["--lyrics", " "]).failed(2).says("there is nothing to sing or play");
     place.tiny(&["--lyrics", "la", "--instrumental"]).failed(2).says("exclude each other");
 }

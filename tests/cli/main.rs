@@ -40,6 +40,8 @@ mod sampler;
 #[cfg(unix)]
 mod serve;
 #[cfg(unix)]
+mod server;
+#[cfg(unix)]
 mod service;
 mod shell;
 mod songs;

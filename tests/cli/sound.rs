@@ -284,6 +284,8 @@ fn a_name_that_lies_about_its_file_is_refused() {
         let run = place.run(&["plot", "a.wav", "-o", name]).failed(2);
         run.says(&format!("`--output {name}` is no name of a PNG file")).says("name it `a.png`");
     }
+    let run = place.run(&["plot", "a.wav", "-o", "."]).failed(1);
+    run.says("cannot write `.`: it is a directory\n\nhint: name a file in it");
     assert_eq!(place.files(), ["a.wav", "b.bin"]);
 }
 

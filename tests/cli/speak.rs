@@ -156,10 +156,16 @@ fn wrong_values_are_named_by_their_flags() {
         (&["-o", "-", "--json"], "both to go to standard output"),
         (&["-o", "-", "--audio-format", "flac"], "cannot go to standard output"),
         (&["--transcript", "words"], "--reference"),
+        (
+            &["--audio-format", "wav", "-o", "a.json", "--timestamps", "./a.json"],
+            "`./a.json` would be written twice",
+        ),
     ] {
         let short = ["speak", "fine", "--model", "tiny-speech"];
         place.run(&[&short[..], args].concat()).failed(2).says(says);
     }
+    let folder = ["speak", "fine", "--model", "tiny-speech", "-o", "."];
+    place.run(&folder).failed(1).says("cannot write `.`: it is a directory");
     for text in ["", " \n", "-"] {
         let run = place.run_with_stdin(&["speak", text, "--model", "tiny-speech"], b"");
         run.failed(2).says("there is nothing to say in the text");

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{
     Place, Run,
-    serve::{Server, id},
+    server::{Server, id},
     speak::base,
 };
 
@@ -126,6 +126,7 @@ fn wrong_names_models_and_files_are_refused() {
     for name in ["a/b", "", "..", "a b"] {
         make(&place, name, &[]).failed(2).says("cannot be the name of a voice");
     }
+    make(&place, "Serena", &[]).failed(2).says("is a voice of the model `tiny-speech`");
     let named = ["voice", "make", "me", "--reference", "me.wav", "--model", "tiny-speech"];
     run(&place, &named).failed(2).says("takes no `--reference`");
     speak(&place, &["--voice", "me"]).failed(2).says("no voice is called `me`");

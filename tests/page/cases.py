@@ -382,6 +382,53 @@ def a_file_is_covered_and_a_refused_one_is_explained(context, server):
 
 
 @case
+def an_upload_shows_how_far_it_is(context, server):
+    tab = Tab(context, server)
+    page = tab.page
+    network = context.new_cdp_session(page)
+    slow = {"offline": False, "latency": 0, "downloadThroughput": -1, "uploadThroughput": 500_000}
+    network.send("Network.enable")
+    network.send("Network.emulateNetworkConditions", slow)
+    sound = {"name": "large.wav", "mimeType": "audio/wav", "buffer": b"RIFF" + bytes(2_000_000)}
+    page.get_by_label("Choose a sound file").set_input_files(sound)
+    bar = page.get_by_role("progressbar", name="Sending large.wav")
+    expect(bar).to_be_visible()
+    group, parts = page.get_by_role("group", name="Source"), []
+    for _ in range(2400):
+        if group.count():
+            break
+        parts += page.evaluate("[...document.querySelectorAll('.sending progress')].map((bar) => bar.value / bar.max)")
+        time.sleep(0.05)
+    assert any(0 < part < 1 for part in parts) and parts == sorted(parts), parts
+    expect(bar).to_have_count(0)
+    tab.end()
+
+
+@case
+def a_crowd_of_jobs_hides_neither_the_one_that_runs_nor_those_that_ended(context, _server):
+    server = Server()
+    try:
+        tab = Tab(context, server)
+        page = tab.page
+        tab.make("early bird")
+        expect(tab.card("early bird")).to_be_visible()
+        tab.make("gate keeper")
+        bar = page.get_by_role("progressbar", name="Progress of gate keeper")
+        expect(bar).to_be_visible()
+        page.evaluate("""async () => {
+            const body = JSON.stringify({ request: { caption: "crowd" } });
+            for (let n = 0; n < 60; n++) await fetch("v1/jobs", { method: "POST", body });
+        }""")
+        page.reload()
+        expect(page.locator(".queue li.card")).to_have_count(61)
+        expect(bar).to_be_visible()
+        expect(tab.card("early bird")).to_be_visible()
+        tab.end()
+    finally:
+        server.end()
+
+
+@case
 def speech_is_made_with_a_voice_of_the_server(context, server):
     tab = Tab(context, server)
     page = tab.page

@@ -35,8 +35,8 @@ pub(crate) struct After {
     #[arg(long)]
     pub(crate) score: bool,
 
-    /// Nats per token that count as much likelier for the language model, 0.001 to 100 [default:
-    /// 0.1].
+    /// Difference of the language model's scores that counts as large, in nats per token, 0.001 to
+    /// 100 [default: 0.1].
     #[arg(long, value_name = "X", requires = "score")]
     pub(crate) score_scale: Option<f64>,
 }

@@ -68,14 +68,14 @@ pub(crate) struct Editing {
     #[arg(long, value_name = "X")]
     pub(crate) repaint_strength: Option<f64>,
 
-    /// Crossfade of a repaint with the song around it, in latent frames (25 per second in the
+    /// Crossfade of a repaint with the song around it, 0 to 250 latent frames (25 per second in the
     /// released models).
     ///
     /// Sets the mode to custom.
     #[arg(long, value_name = "N")]
     pub(crate) repaint_latent_crossfade_frames: Option<i64>,
 
-    /// Crossfade of a repaint's sound, in seconds.
+    /// Crossfade of a repaint's sound in seconds, 0 to 20.
     ///
     /// Sets the mode to custom.
     #[arg(long, value_name = "SECONDS")]

@@ -67,7 +67,7 @@ pub(crate) struct Words {
     #[arg(long, value_name = "KEY", alias = "key-scale", hide_short_help = true)]
     pub(crate) keyscale: Option<String>,
 
-    /// Beats per bar: 2, 3, 4 or 6.
+    /// Beats per bar: 2, 3, 4, 6 or a fraction such as 6/8.
     #[arg(long, value_name = "N", alias = "time-signature", hide_short_help = true)]
     pub(crate) timesignature: Option<String>,
 

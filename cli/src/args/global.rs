@@ -6,7 +6,7 @@ use anstream::ColorChoice;
 use clap::{ArgAction, ValueEnum};
 
 use super::values::words;
-use crate::{report::Report, settings::Flags};
+use crate::{environment, report::Report, settings::Flags};
 
 /// Flags of every command, shown after the command's own flags.
 #[derive(Debug, Clone, clap::Args)]
@@ -48,9 +48,7 @@ pub(crate) struct Global {
     #[arg(long, global = true)]
     pub(crate) no_progress: bool,
 
-    /// Configuration file, in place of the user's.
-    ///
-    /// [env: ACESTEP_CONFIG] `acestep config show` shows the settings and their sources.
+    /// Configuration file, in place of the user's [env: ACESTEP_CONFIG].
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
 
@@ -129,6 +127,13 @@ impl Global {
         };
         flags.extend((0..times).map(|_| OsString::from(flag)));
         flags
+    }
+
+    /// Returns the output settings of an error in the settings: of these flags, else of the variable.
+    pub(crate) fn report_before_settings(&self) -> Report {
+        let json = environment::set("ACESTEP_PROGRESS").is_some_and(|value| value == "json");
+        let json = json && !self.typed.progress && !self.no_progress;
+        Report { json: json || self.report().json, ..self.report() }
     }
 
     /// Returns the output settings of these flags.

@@ -66,7 +66,7 @@ pub(crate) struct Drawing {
     #[arg(long, value_name = "N")]
     max_tokens: Option<i64>,
 
-    /// Maximum tokens of prompt and answer together [default: 8192].
+    /// Maximum tokens of prompt and answer together, at least 128 [default: 8192].
     #[arg(long, value_name = "N")]
     max_seq: Option<i64>,
 

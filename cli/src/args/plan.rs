@@ -28,11 +28,12 @@ pub(crate) const OTHER_WORDS: &[(&str, &[(&str, &str)])] = &[
         &[
             (
                 "lm_temperature",
-                "Spread of its draws, 0 to 2; 0 takes the likeliest token [default: 0.3]",
+                "Sampling temperature, 0 to 2; 0 takes the likeliest token [default: 0.3]",
             ),
             (
                 "lm_top_p",
-                "Draws from the likeliest tokens with this share together; 0, 1: all [default: 1]",
+                "Sample from the likeliest tokens with this total probability; 0 and 1 are all \
+                 [default: 1]",
             ),
             ("json", "Print one JSON object in place of text"),
         ],

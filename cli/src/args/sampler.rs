@@ -31,7 +31,8 @@ pub(crate) struct Sampler {
     #[arg(long, overrides_with = "use_adg")]
     no_use_adg: bool,
 
-    /// Limit a step's velocity to X times the norm of the latents; 0 is no limit [default: 0].
+    /// Limit a step's velocity to X times the norm of the latents, up to 100; 0 is no limit
+    /// [default: 0].
     #[arg(long, value_name = "X")]
     velocity_norm_threshold: Option<f64>,
 
@@ -78,11 +79,11 @@ pub(crate) struct Sampler {
     #[arg(long, value_name = "SHARE")]
     cover_noise_strength: Option<f64>,
 
-    /// Multiply the final latents by X [default: 1].
+    /// Multiply the final latents by X, up to 10 [default: 1].
     #[arg(long, value_name = "X")]
     latent_rescale: Option<f64>,
 
-    /// Add X to the final latents, after --latent-rescale [default: 0].
+    /// Add X, -10 to 10, to the final latents, after --latent-rescale [default: 0].
     #[arg(long, value_name = "X")]
     latent_shift: Option<f64>,
 
@@ -102,11 +103,11 @@ pub(crate) struct Sampler {
     #[arg(long, value_name = "TEXT|@FILE")]
     flow_edit_source_lyrics: Option<String>,
 
-    /// Share of the steps after which the edit begins [default: 0].
+    /// Share of the steps after which the edit begins, 0 to 1 [default: 0].
     #[arg(long, value_name = "SHARE")]
     flow_edit_n_min: Option<f64>,
 
-    /// Share of the steps after which the edit ends; the rest is sampled anew [default: 1].
+    /// Share of the steps after which the edit ends, 0 to 1; the rest is sampled anew [default: 1].
     #[arg(long, value_name = "SHARE")]
     flow_edit_n_max: Option<f64>,
 

@@ -24,11 +24,11 @@ pub(crate) struct Sampling {
     #[arg(long, value_name = "N")]
     pub(crate) batch_size: Option<i64>,
 
-    /// Steps; turbo takes 8 [default: 50].
+    /// Steps, 1 to 200; turbo takes 8 [default: 50].
     #[arg(long, value_name = "N", visible_alias = "steps")]
     pub(crate) inference_steps: Option<i64>,
 
-    /// Guidance scale; not turbo [default: 7; demo 4].
+    /// Guidance, 1 to 30; not turbo [default: 7; demo 4].
     ///
     /// 1 is no guidance; a higher value follows the request more closely.
     #[arg(long, value_name = "X", visible_alias = "cfg-scale")]
@@ -46,7 +46,7 @@ pub(crate) struct Sampling {
     #[arg(long, value_name = "T")]
     pub(crate) cfg_interval_end: Option<f64>,
 
-    /// Shift of the steps towards the noise [default: turbo 3, else 1].
+    /// Shift of the steps towards the noise, up to 100 [default: turbo 3, else 1].
     #[arg(long, value_name = "X")]
     pub(crate) shift: Option<f64>,
 

@@ -89,7 +89,7 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "N", default_value_t = 200, help_heading = "Limits")]
     pub(crate) max_queue: u64,
 
-    /// Largest upload in megabytes.
+    /// Largest upload in megabytes, 1 to 16384.
     #[arg(long, value_name = "MB", default_value_t = 256, help_heading = "Limits",
         value_parser = clap::value_parser!(u32).range(1..=16_384))]
     pub(crate) max_upload: u32,
@@ -99,7 +99,7 @@ pub(crate) struct Serve {
         value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) max_uploads: u32,
 
-    /// Days that results are kept.
+    /// Days that results are kept, 1 to 36500.
     #[arg(long, value_name = "DAYS", default_value_t = 30, help_heading = "Limits",
         value_parser = clap::value_parser!(u32).range(1..=36_500))]
     pub(crate) keep_days: u32,
@@ -154,13 +154,14 @@ pub(crate) struct Operation {
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     pub(crate) drain: u32,
 
-    /// Seconds after which a worker that says nothing counts as lost, and its job runs again.
+    /// Seconds, 4 to 3600, after which a worker that says nothing counts as lost, and its job runs
+    /// again.
     #[arg(long, value_name = "SECONDS", default_value_t = 60, hide_short_help = true,
         value_parser = clap::value_parser!(u32).range(4..=3600))]
     pub(crate) lease: u32,
 
-    /// Minutes without progress after which a job counts as hung, and its worker ends; 0 for never
-    /// [default: 30 on a GPU, never on a CPU].
+    /// Minutes without progress, up to 1440, after which a job counts as hung, and its worker ends;
+    /// 0 for never [default: 30 on a GPU, never on a CPU].
     ///
     /// The server starts its own worker again; others are started by what started them.
     #[arg(long, value_name = "MINUTES", hide_short_help = true,

@@ -35,7 +35,7 @@ pub(crate) struct Sound {
     #[arg(conflicts_with_all = ["lufs", "peak_clip"])]
     pub(crate) no_normalization: bool,
 
-    /// Integrated loudness in LUFS (EBU R 128), in place of a peak level, e.g. -14.
+    /// Integrated loudness in LUFS (EBU R 128), -60 to -5, in place of a peak level, e.g. -14.
     ///
     /// If the true peak would exceed -1 dB, the song gets less loud, and a note says so.
     #[arg(long, value_name = "LUFS", conflicts_with = "peak_clip")]
@@ -45,11 +45,11 @@ pub(crate) struct Sound {
     #[arg(long, value_name = "N")]
     pub(crate) peak_clip: Option<i64>,
 
-    /// Length of the fade-in in seconds [default: 0].
+    /// Length of the fade-in in seconds, up to 600 [default: 0].
     #[arg(long, value_name = "SECONDS", visible_alias = "fade-in")]
     pub(crate) fade_in_duration: Option<f64>,
 
-    /// Length of the fade-out in seconds [default: 0].
+    /// Length of the fade-out in seconds, up to 600 [default: 0].
     #[arg(long, value_name = "SECONDS", visible_alias = "fade-out")]
     pub(crate) fade_out_duration: Option<f64>,
 }

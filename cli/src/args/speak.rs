@@ -47,7 +47,7 @@ pub(crate) struct Speak {
     #[arg(long, value_name = "NAME|DIR|FILE", help_heading = "Model and device")]
     pub(crate) model: Option<String>,
 
-    /// Texts of --lines that are spoken side by side [default: 8 on a CPU, 4 on a GPU].
+    /// Texts of --lines that are spoken side by side, 1 to 16 [default: 8 on a CPU, 4 on a GPU].
     ///
     /// They share each pass over the weights. On a CPU each has the samples that it would have alone.
     #[arg(long, value_name = "NUMBER", hide_short_help = true)]
@@ -163,7 +163,7 @@ pub(crate) struct Drawing {
     #[serde(skip)]
     pub(crate) seed: Option<u64>,
 
-    /// Divisor of the talker's logits, above 0 [default: the model's, usually 0.9].
+    /// Sampling temperature, 0 to 100; for Qwen3-TTS above 0 [default: the model's, usually 0.9].
     #[arg(long, value_name = "NUMBER", value_parser = finite)]
     temperature: Option<f32>,
 
@@ -171,12 +171,13 @@ pub(crate) struct Drawing {
     #[arg(long, value_name = "NUMBER")]
     top_k: Option<u32>,
 
-    /// Probability mass of the likeliest codes to draw from [default: the model's, usually 1].
+    /// Probability mass of the likeliest codes to draw from, 0 to 1 [default: the model's, usually
+    /// 1].
     #[arg(long, value_name = "NUMBER", hide_short_help = true, value_parser = finite)]
     top_p: Option<f32>,
 
-    /// Penalty of first codes that were written before, 1 for none [default: the model's, usually
-    /// 1.05].
+    /// Penalty of first codes that were written before, up to 100, 1 for none [default: the
+    /// model's, usually 1.05].
     #[arg(long, value_name = "NUMBER", hide_short_help = true, value_parser = finite)]
     repetition_penalty: Option<f32>,
 
@@ -215,8 +216,8 @@ pub(crate) struct Drawing {
     #[arg(long, value_name = "NUMBER", hide_short_help = true)]
     max_text_tokens_per_segment: Option<u32>,
 
-    /// Scale of guidance, 1 for none, for Dia2 and Magpie TTS [default: 2 for Dia2; the model's,
-    /// usually 2.5, for Magpie TTS].
+    /// Scale of guidance, up to 100, 1 for none, for Dia2 and Magpie TTS [default: 2 for Dia2; the
+    /// model's, usually 2.5, for Magpie TTS].
     #[arg(long, value_name = "NUMBER", hide_short_help = true, value_parser = finite)]
     cfg_scale: Option<f32>,
 
@@ -240,7 +241,7 @@ pub(crate) struct Drawing {
     #[arg(long, value_name = "NUMBER", hide_short_help = true)]
     audio_top_k: Option<u32>,
 
-    /// Frames of 80 ms before the first word of a dialogue [default: 2].
+    /// Frames of 80 ms before the first word of a dialogue, up to 1000 [default: 2].
     #[arg(long, value_name = "FRAMES", hide_short_help = true)]
     initial_padding: Option<u32>,
 
@@ -289,7 +290,8 @@ pub(crate) struct Output {
     #[arg(long, value_name = "FORMAT")]
     pub(crate) audio_format: Option<String>,
 
-    /// Frames per chunk of sound, of 80 ms, for Magpie TTS of 46 ms; the first chunk has one [default: 8].
+    /// Frames per chunk of sound, 1 to 1000, of 80 ms, for Magpie TTS of 46 ms; the first chunk has
+    /// one [default: 8].
     ///
     /// Chunks of any size give the same samples. Large ones take less work, small ones come earlier.
     #[arg(long, value_name = "FRAMES", value_parser = clap::value_parser!(u32).range(1..=1000))]

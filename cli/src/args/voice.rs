@@ -34,7 +34,7 @@ pub(crate) enum Command {
 /// Flags of `voice make`.
 #[derive(Debug, Clone, clap::Args, Serialize)]
 pub(crate) struct Make {
-    /// Name: letters, digits, - and _.
+    /// Name: letters, digits, - and _; not the name of a model's speaker.
     #[arg(value_name = "NAME")]
     #[serde(skip)]
     pub(crate) name: String,

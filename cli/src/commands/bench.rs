@@ -30,11 +30,12 @@ pub(crate) struct Args {
     #[arg(long, value_parser = stage(), value_delimiter = ',')]
     stage: Vec<&'static Stage>,
 
-    /// Length of the song in seconds, for codes, steps and sound.
+    /// Length of the song in seconds, 0.2 to 600, for codes, steps and sound.
     #[arg(long, value_name = "SECONDS", default_value = "10")]
     duration: f64,
 
-    /// Speak for so long instead, without a pause: frames a second, real-time factors, memory.
+    /// Speak for so long instead, up to 1440, without a pause: frames a second, real-time factors,
+    /// memory.
     ///
     /// For presets of speech. The weights are random.
     #[arg(long, value_name = "MINUTES", conflicts_with_all = ["stage", "model", "page"])]
@@ -98,11 +99,7 @@ pub(crate) fn run(args: Args, global: &Global) -> Result<ExitCode> {
     if let [run] = &runs[..]
         && args.from.is_empty()
     {
-        let text = match args.json {
-            true => serde_json::to_string_pretty(run)? + "\n",
-            false => bench::text(run),
-        };
-        report::bytes(text.as_bytes())?;
+        report::result(args.json, run, bench::text(run))?;
     }
     if let Some(path) = &args.page {
         bench::write(path, &runs, &peers, &report)?;
@@ -113,10 +110,8 @@ pub(crate) fn run(args: Args, global: &Global) -> Result<ExitCode> {
 
 /// Measures a sustained load.
 fn stress(args: &Args, minutes: f64, report: Report) -> Result<ExitCode> {
-    /// The longest load: a day.
-    const LONGEST: f64 = 1440.0;
-    if !(0.01..=LONGEST).contains(&minutes) {
-        let message = format!("`--stress {minutes}` is out of range: 0.01 to {LONGEST} minutes");
+    if !(0.01..=1440.0).contains(&minutes) {
+        let message = format!("`--stress {minutes}` is out of range: 0.01 to 1440 minutes");
         return Err(CliError::usage(message).hint("five minutes say most").into());
     }
     let (engine, notices) = engine::open(&args.place)?;
@@ -127,11 +122,7 @@ fn stress(args: &Args, minutes: f64, report: Report) -> Result<ExitCode> {
         return Err(CliError::usage(message).hint("pass --preset qwen3-tts-0.6b").into());
     };
     let result = result?;
-    let text = match args.json {
-        true => serde_json::to_string_pretty(&result)? + "\n",
-        false => result.text(),
-    };
-    report::bytes(text.as_bytes())?;
+    report::result(args.json, &result, result.text())?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -67,7 +67,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "PYTHON", value_hint = ValueHint::CommandName)]
     torch: Option<OsString>,
 
-    /// Time limit of one item in seconds; a slower item fails and its process is killed.
+    /// Time limit of one item in seconds; a slower item fails and its process is killed [default:
+    /// none].
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     limit: Option<u64>,
 

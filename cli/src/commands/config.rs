@@ -67,8 +67,8 @@ fn show(json: bool, report: &Report) -> Result<()> {
     for (name, value) in loaded.of_requests() {
         rows.push((format!("request.{name}"), value.text.clone(), value.origin.clone()));
     }
-    // Check now that the defaults form a valid request, not at the next song.
-    loaded.request()?;
+    // Check now that the defaults can be used, not at the next song.
+    loaded.check_requests()?;
     if json {
         let settings: Vec<_> = rows
             .iter()
@@ -109,14 +109,14 @@ fn template() -> String {
 
 /// Beginning of that file.
 const BEGINNING: &str = "\
-# What acestep takes as given. A flag goes before the variable of a key, and that
-# before this file. `acestep config show` says what holds, and who says so.
+# Settings of acestep. A flag has priority over the variable of a key, and a variable
+# over this file. `acestep config show` shows every value and its source.
 ";
 
 /// End of that file.
 const END: &str = "
-# What every song begins with that is made without --request: the keys of a request file,
-# such as --save-request writes, each also a variable, such as ACESTEP_AUDIO_FORMAT.
+# Defaults of songs that are made without --request. The keys are those of a request file,
+# as --save-request writes it. Each is also a variable, such as ACESTEP_AUDIO_FORMAT.
 [request]
 # inference_steps = 8
 # audio_format = \"flac\"

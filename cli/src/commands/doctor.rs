@@ -90,7 +90,7 @@ pub(crate) fn run(args: &Doctor, global: &Global) -> Result<ExitCode> {
         }
     }
 
-    let broken = checks.count(State::Broken);
+    let broken = checks.all.iter().filter(|check| check.state == State::Broken).count();
     if args.json {
         let object = json!({
             "version": version,
@@ -124,9 +124,5 @@ impl Checks {
         }
         self.all.push(check);
         Ok(())
-    }
-
-    fn count(&self, state: State) -> usize {
-        self.all.iter().filter(|check| check.state == state).count()
     }
 }

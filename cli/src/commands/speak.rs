@@ -68,6 +68,7 @@ pub(crate) fn run(args: &Speak, global: &Global) -> Result<ExitCode> {
     for (field, text) in texts_of_fields {
         fields.extend(text.map(|text| (field.to_owned(), text.into())));
     }
+    notices.extend(speech::shadowing(args.model.as_deref(), &fields, voices, &layout));
     let model = speech::open(args.model.as_deref(), &mut fields, voices, &layout)?;
     notices.extend(model.notices());
     if args.output.timestamps.is_some() && !model.has_word_times() {

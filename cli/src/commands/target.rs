@@ -7,6 +7,7 @@ use std::{
 };
 
 use acestep_engine::files::Existing;
+use acestep_session::outputs::place;
 use anyhow::Result;
 use serde::{Serialize, Serializer};
 
@@ -69,13 +70,13 @@ impl Serialize for Target {
     }
 }
 
-/// Refuses the same path twice in `paths`.
+/// Refuses two `paths` of one file.
 pub(crate) fn check_distinct<'a>(
     paths: impl Iterator<Item = &'a Path>,
     hint: &str,
 ) -> Result<(), CliError> {
     let mut seen = HashSet::new();
-    let mut twice = paths.filter(|path| !seen.insert(*path));
+    let mut twice = paths.filter(|path| !seen.insert(place(path)));
     twice.next().map_or(Ok(()), |path| {
         let message = format!("`{}` would be written twice", path.display());
         Err(CliError::usage(message).hint(hint))

@@ -73,6 +73,11 @@ impl Typed {
             request.words.instrumental = Some(true);
         }
         let caption = words.positional_caption.as_ref().or(words.caption.as_ref());
+        let file = caption.and_then(|caption| caption.strip_prefix('@'));
+        if let Some(file) = file.filter(|file| Path::new(file).is_file()) {
+            let message = format!("the caption `@{file}` is not read from a file");
+            return Err(CliError::usage(message).hint(format!("write \"$(cat {file})\"")).into());
+        }
         put(&mut request.words.caption, caption.map(|caption| unix_lines(caption)).as_ref());
         words.put_over(&mut request);
         if let Some(lyrics) = &mut request.words.lyrics {

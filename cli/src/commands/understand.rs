@@ -81,7 +81,7 @@ pub(crate) fn run(args: &Understand, global: &Global) -> Result<ExitCode> {
         object["language_model"] = language::to_json(&folder, false, Some(&understood.timing));
         report.object(&object)?;
     } else {
-        report::bytes(printable(&understand::text(&understood)).as_bytes())?;
+        report::bytes(understand::text(&understood).as_bytes())?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -104,19 +104,4 @@ fn read(
     }
     let path = args.song.as_deref().unwrap_or(Path::new(""));
     Ok(Source::read(path, acestep_import::open(model, layout)?, notices)?)
-}
-
-/// `text` without control characters, which could move a terminal's cursor.
-fn printable(text: &str) -> String {
-    text.chars().filter(|&c| c == '\n' || !c.is_control()).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_a_model_says_cannot_move_the_cursor() {
-        assert_eq!(printable("a\x1b[2Jb\r\u{9b}c\nd\té\0"), "a[2Jbc\ndé");
-    }
 }

@@ -57,7 +57,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TYPE", requires = "model")]
     dtype: Option<String>,
 
-    /// Frames of 80 ms that are compared.
+    /// Frames of 80 ms that are compared, 1 to 1000.
     #[arg(long, value_name = "NUMBER", default_value = "50", requires = "model")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1000))]
     frames: u32,
@@ -104,8 +104,7 @@ pub(crate) fn run(args: Args, global: &Global) -> Result<ExitCode> {
         *why = as_flags(why);
     }
     let found = Report::new(engine.to_string(), cases);
-    let text = if args.json { serde_json::to_string_pretty(&found)? } else { found.line() };
-    report::bytes(format!("{text}\n").as_bytes())?;
+    report::result(args.json, &found, found.line() + "\n")?;
     if found.passed + found.failed == 0 {
         let refusal = CliError::new("nothing could be compared, so nothing is proved");
         return Err(refusal.hint("pass --models DIR, the checkpoints of these goldens").into());
@@ -120,11 +119,7 @@ fn agreement(model: &str, args: &Args, host: report::Report) -> Result<ExitCode>
     host.notes(&notices);
     let model = Qwen3Tts::find(Some(model), &settings::layout())?;
     let found = families::agreement(&model, engine, args.frames as usize, &host)?;
-    let text = match args.json {
-        true => serde_json::to_string_pretty(&found)? + "\n",
-        false => found.text(),
-    };
-    report::bytes(text.as_bytes())?;
+    report::result(args.json, &found, found.text())?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -48,6 +48,7 @@ pub(super) fn voices() -> Result<Voices, Error> {
 fn make(args: &Make, report: &Report) -> Result<ExitCode> {
     let voices = voices()?;
     let path = voices.path(&args.name)?;
+    speech::check_name(&args.name, &settings::layout())?;
     voices.create()?;
     outputs::check(&path, None, args.files.existing())?;
     let mut stdin = Stdin::default();

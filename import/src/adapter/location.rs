@@ -6,6 +6,7 @@ use super::{AdapterError, other};
 use crate::{
     Directory, Error, Layout,
     error::{Names, Places},
+    listing::folder_of,
 };
 
 /// File names of PEFT's settings and tensors.
@@ -91,6 +92,15 @@ pub(super) struct Location {
     pub(super) lacks_settings: bool,
 }
 
+impl Location {
+    /// The tensors in `file` of `directory`, whose settings belong to them if it `has_settings`.
+    fn new(directory: Directory, file: String, has_settings: bool) -> Result<Self, Error> {
+        let text = has_settings.then(|| directory.text(PEFT[0])).transpose()?;
+        let lacks_settings = file == PEFT[1] && !has_settings;
+        Ok(Self { directory, file, settings: text.map(|text| (PEFT[0], text)), lacks_settings })
+    }
+}
+
 /// Locates the adapter at `path`, a file or a directory.
 ///
 /// # Errors
@@ -100,12 +110,11 @@ pub(super) fn locate(path: &Path) -> Result<Location, Error> {
         return of_directory(path);
     }
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
-    let (Some(file), Some(parent), true) = (name, path.parent(), path.is_file()) else {
+    let (Some(file), true) = (name, path.is_file()) else {
         let (name, looked_for) = (path.display().to_string(), Places(vec![path.to_owned()]));
         return Err(AdapterError::Absent { name, looked_for }.into());
     };
-    // `Path::parent` of a bare file name is empty, which is not a directory.
-    let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
+    let parent = folder_of(path);
     if [".pt", ".bin", ".pth", ".ckpt"].iter().any(|ending| file.ends_with(ending)) {
         return Err(other::pickle().refused(path).into());
     }
@@ -119,14 +128,10 @@ pub(super) fn locate(path: &Path) -> Result<Location, Error> {
     // Settings beside the only adapter of a directory belong to it, even if the file was renamed.
     let has_settings =
         directory.has(PEFT[0]) && (file == PEFT[1] || safetensors_in(parent).len() == 1);
-    let settings = match has_settings {
-        true => Some((PEFT[0], directory.text(PEFT[0])?)),
-        false => None,
-    };
+    let location = Location::new(directory, file, has_settings)?;
     // Without the `.` of a bare name, so that messages show the path as the user typed it.
     let directory = Directory::Disk(path.parent().unwrap_or(parent).to_owned());
-    let lacks_settings = file == PEFT[1] && settings.is_none();
-    Ok(Location { directory, file, settings, lacks_settings })
+    Ok(Location { directory, ..location })
 }
 
 /// Searches the directory `path` and the subdirectories that training writes to: first for a known
@@ -144,11 +149,8 @@ fn of_directory(path: &Path) -> Result<Location, Error> {
     if let Some(other) = other::by_bytes(&path.join(&file)) {
         return Err(other.refused(&path.join(&file)).into());
     }
-    let (settings, lacks_settings) = match directory.has(PEFT[0]) {
-        true => (Some((PEFT[0], directory.text(PEFT[0])?)), false),
-        false => (None, file == PEFT[1]),
-    };
-    Ok(Location { directory, file, settings, lacks_settings })
+    let has_settings = directory.has(PEFT[0]);
+    Location::new(directory, file, has_settings)
 }
 
 /// Returns the directory `path` and its subdirectories that ACE-Step's training writes to.

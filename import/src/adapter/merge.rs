@@ -24,15 +24,9 @@ use crate::{Error, safetensors::is_beyond_f16};
 #[derive(Debug, Default)]
 pub struct Adapters {
     list: Vec<Fitted>,
-    /// Parameters of the network to their rounding statistics. Filled when they are read.
-    rounded: Mutex<BTreeMap<String, Rounded>>,
-}
-
-/// Share of the changes that remains after rounding to a narrow type.
-#[derive(Debug, Clone, Copy)]
-struct Rounded {
-    /// The change before rounding times the change after it, and times itself.
-    products: [f64; 2],
+    /// Parameters of the network to the change before rounding times the change after it, and times
+    /// itself. Filled when they are read.
+    rounded: Mutex<BTreeMap<String, [f64; 2]>>,
 }
 
 impl Adapters {
@@ -93,13 +87,13 @@ impl Adapters {
                 *w += change;
             }
         }
-        let mut rounded = Rounded { products: [0.0; 2] };
+        let mut products = [0.0; 2];
         if let Some(before) = before {
             let after = as_type(&weight, width, dtype);
             for ((before, after), change) in before.iter().zip(&after).zip(&sum) {
                 let arrived = f64::from(*after) - f64::from(*before);
-                rounded.products[0] += f64::from(*change) * arrived;
-                rounded.products[1] += f64::from(*change).powi(2);
+                products[0] += f64::from(*change) * arrived;
+                products[1] += f64::from(*change).powi(2);
             }
         }
         if !weight.iter().all(|w| w.is_finite()) {
@@ -108,7 +102,7 @@ impl Adapters {
         if dtype == DType::F16 && weight.iter().copied().any(is_beyond_f16) {
             return Err(AdapterError::BeyondF16 { tensor: path.to_owned() }.into());
         }
-        self.rounded().insert(path.to_owned(), rounded);
+        self.rounded().insert(path.to_owned(), products);
         let data = TensorData::new(weight, shape);
         // The network rounds to int8 when it is filled.
         Ok(match dtype {
@@ -121,14 +115,12 @@ impl Adapters {
     /// and int8 removes small ones. `None` before the weights were read, if nothing changes, or in
     /// f32.
     pub fn arrived(&self) -> Option<f64> {
-        let [with, own] = self
-            .rounded()
-            .values()
-            .fold([0.0; 2], |sum, of| [sum[0] + of.products[0], sum[1] + of.products[1]]);
+        let [with, own] =
+            self.rounded().values().fold([0.0; 2], |sum, of| [sum[0] + of[0], sum[1] + of[1]]);
         (own > 0.0).then(|| with / own)
     }
 
-    fn rounded(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, Rounded>> {
+    fn rounded(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, [f64; 2]>> {
         self.rounded.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

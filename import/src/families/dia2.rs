@@ -40,8 +40,7 @@ pub(crate) fn is_one(config: &Value) -> bool {
 
 /// The backbone.
 pub(crate) fn backbone() -> TensorNames {
-    let published = vec![("transformer.".into(), "".into())];
-    TensorNames { noun: "backbone", published, others: Vec::new(), ones: Vec::new() }
+    TensorNames::of("backbone", vec![("transformer.".into(), "".into())])
 }
 
 /// The depformer. A map with a number that the schedule does not have belongs to no network.
@@ -72,7 +71,7 @@ pub(crate) fn depformer(config: &Config) -> TensorNames {
             add(format!("depformer.{module}"), module);
         }
     }
-    TensorNames { noun: "depformer", published, others: Vec::new(), ones: Vec::new() }
+    TensorNames::of("depformer", published)
 }
 
 #[cfg(test)]

@@ -9,8 +9,6 @@
 
 pub(crate) mod moshi;
 
-use std::borrow::Cow;
-
 use acestep_model::speech::mimi::Config;
 
 use super::Release;
@@ -19,12 +17,6 @@ use crate::names::TensorNames;
 /// The published directory.
 pub(crate) const MIMI: Release =
     Release::whole("mimi", "kyutai/mimi", 0.4, "the codec of dialogue models");
-
-type Rows = Vec<(Cow<'static, str>, Cow<'static, str>)>;
-
-fn names(noun: &'static str, published: Rows) -> TensorNames {
-    TensorNames { noun, published, others: Vec::new(), ones: Vec::new() }
-}
 
 /// Returns the names of the layers of `transformer`.
 fn layers(transformer: &str, count: usize) -> impl Iterator<Item = [String; 2]> {
@@ -83,7 +75,7 @@ pub(crate) fn encoder(
     rows.extend(layers("encoder_transformer", config.num_hidden_layers));
     rows.extend(quantizers(config, codebooks, "input_proj"));
     let row = |[file, module]: [String; 2]| (format!("{prefix}{file}").into(), module.into());
-    names(noun, rows.into_iter().map(row).collect())
+    TensorNames::of(noun, rows.into_iter().map(row).collect())
 }
 
 /// Returns the names of the decoder's tensors.
@@ -104,19 +96,19 @@ pub(crate) fn decoder(config: &Config, codebooks: usize) -> TensorNames {
     rows.extend(layers("decoder_transformer", config.num_hidden_layers));
     rows.extend(quantizers(config, codebooks, "output_proj"));
     let row = |[file, module]: [String; 2]| (file.into(), module.into());
-    names("codec decoder", rows.into_iter().map(row).collect())
+    TensorNames::of("codec decoder", rows.into_iter().map(row).collect())
 }
 
 /// Returns the tensors that no network here reads, if the first `codebooks` codebooks are read: marks
-/// of the training, and the other codebooks.
-pub(crate) fn unused(config: &Config, codebooks: usize) -> Vec<String> {
+/// of the training, and the other codebooks. They begin with `prefix` in the file.
+pub(crate) fn unused(prefix: &str, config: &Config, codebooks: usize) -> Vec<String> {
     let semantic = config.num_semantic_quantizers;
     let (all, read) = (config.num_quantizers - semantic, codebooks.saturating_sub(semantic));
     let mut unused = Vec::new();
     for (kind, all, read) in [("semantic", semantic, semantic), ("acoustic", all, read)] {
         for layer in 0..all {
-            let codebook =
-                format!("quantizer.{kind}_residual_vector_quantizer.layers.{layer}.codebook.");
+            let quantizer = format!("{prefix}quantizer.{kind}_residual_vector_quantizer");
+            let codebook = format!("{quantizer}.layers.{layer}.codebook.");
             unused.push(format!("{codebook}initialized"));
             if layer >= read {
                 unused.push(format!("{codebook}embed_sum"));

@@ -195,7 +195,7 @@ fn prefix_among(has: &dyn Fn(&str) -> bool, kind: Kind) -> Option<&'static str> 
 
 /// The networks of the file whose tensors `has` knows by name. A Qwen3 alone is both the text encoder
 /// and a language model: their names are the same.
-pub(super) fn networks(has: &dyn Fn(&str) -> bool) -> Vec<Kind> {
+pub(crate) fn networks(has: &dyn Fn(&str) -> bool) -> Vec<Kind> {
     let kinds = PREFIXES.iter().map(|(kind, _)| *kind);
     kinds.filter(|kind| prefix_among(has, *kind).is_some()).collect()
 }

@@ -10,7 +10,11 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value};
 
 use super::{comfy, sizes};
-use crate::{Error, Tensors, families::acestep::Kind};
+use crate::{
+    Error, Tensors,
+    families::acestep::{Kind, declared},
+    listing::{files_in, folder_of},
+};
 
 const FILE: &str = "config.json";
 
@@ -73,7 +77,7 @@ fn beside(from: &Path, kind: Kind) -> Beside {
         Ok(config) => config,
         Err(error) => return Beside::Broken(format!("it is not JSON ({error})")),
     };
-    let declared = crate::families::acestep::declared(&config);
+    let declared = declared(&config);
     let fits = match kind {
         // Both are a Qwen3.
         Kind::LanguageModel => declared == Ok(Kind::TextEncoder),
@@ -137,10 +141,7 @@ fn is_turbo_by_name(path: &Path) -> Option<bool> {
 
 /// True if other diffusion models lie beside the file at `path`.
 fn has_others(path: &Path) -> bool {
-    let parent = path.parent().unwrap_or(Path::new(""));
-    // `Path::parent` of a bare name is empty, which is no directory.
-    let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
-    let files = crate::listing::files_in(parent, "safetensors");
+    let files = files_in(folder_of(path), "safetensors");
     let mut others = files.iter().filter(|other| other.file_name() != path.file_name());
     others.any(|other| comfy::holds(other, Kind::Dit))
 }

@@ -28,7 +28,7 @@ use crate::{Directory, Error, Network, Tensors, families::acestep::Kind, silence
 mod config;
 
 /// File that marks a pipeline.
-pub(super) const INDEX: &str = "model_index.json";
+pub(crate) const INDEX: &str = "model_index.json";
 const CLASS: &str = "AceStepPipeline";
 const SILENCE: &str = "silence_latent";
 

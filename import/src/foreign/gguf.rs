@@ -105,8 +105,7 @@ pub(super) fn open(path: &Path, wanted: Kind, places: &[PathBuf]) -> Result<Fore
 /// # Errors
 /// A description of its actual kind.
 pub(super) fn expect(path: &Path, wanted: Kind) -> Result<(), Error> {
-    let bytes = Directory::open_file(path)?;
-    let [architecture] = header::first_texts(path, bytes.all(), [ARCHITECTURE])?;
+    let [architecture] = header::first_texts(path, [ARCHITECTURE])?;
     check(path, kind(path, architecture.as_deref())?, wanted)
 }
 
@@ -125,22 +124,20 @@ pub(super) fn is_a(path: &Path, wanted: Kind) -> bool {
 
 /// Returns the name stored in the file at `path`: the directory that it was made from.
 pub(super) fn name(path: &Path) -> Option<String> {
-    let bytes = Directory::open_file(path).ok()?;
-    let [name] = header::first_texts(path, bytes.all(), [NAME]).ok()?;
+    let [name] = header::first_texts(path, [NAME]).ok()?;
     name
 }
 
 /// Returns a noun phrase for the network of any family in the file at `path`.
 pub(super) fn noun(path: &Path) -> Option<&'static str> {
-    let bytes = Directory::open_file(path).ok()?;
-    let [architecture] = header::first_texts(path, bytes.all(), [ARCHITECTURE]).ok()?;
+    let [architecture] = header::first_texts(path, [ARCHITECTURE]).ok()?;
     of_architecture(&architecture?)
 }
 
-/// Tells if the file at `path` is an adapter of llama.cpp, and which network of this model it is.
-pub(super) fn says(path: &Path) -> Option<(bool, Option<Kind>)> {
-    let bytes = Directory::open_file(path).ok()?;
-    let [kind, architecture] = header::first_texts(path, bytes.all(), [TYPE, ARCHITECTURE]).ok()?;
+/// Tells if the file at `path` is an adapter of llama.cpp, and which network of this model it is;
+/// `None` if it cannot be read.
+pub(crate) fn says(path: &Path) -> Option<(bool, Option<Kind>)> {
+    let [kind, architecture] = header::first_texts(path, [TYPE, ARCHITECTURE]).ok()?;
     let network = kind_of(&architecture.unwrap_or_default());
     Some((kind.is_some_and(|kind| kind == "adapter"), network))
 }
@@ -159,9 +156,15 @@ pub(super) fn silence(path: &Path, channels: usize) -> Option<Result<TensorData,
         .then(|| silence::of_tensor(path, &tensors, SILENCE, channels).transpose())?
 }
 
+/// Returns the tensors of any GGUF file at `path`.
 #[cfg(test)]
-pub(super) fn tensors(path: &Path) -> Result<Tensors, Error> {
+pub(crate) fn tensors(path: &Path) -> Result<Tensors, Error> {
     parse(path).map(|(_, tensors)| tensors)
+}
+
+/// False if the file at `path` is cut or its header is damaged; true if its types or version are unknown.
+pub(super) fn is_whole(path: &Path) -> bool {
+    matches!(parse(path), Ok(_) | Err(Error::Foreign { .. }))
 }
 
 fn parse(path: &Path) -> Result<(Header, Tensors), Error> {

@@ -1,15 +1,18 @@
 //! Installed files: state, verification.
 
 use std::{
+    ffi::OsStr,
     fs, io,
     path::{Path, PathBuf},
 };
+
+use serde::de::IgnoredAny;
 
 use super::{
     Checksum, Hub, HubError, Pin, Pins, Published,
     disk::{is_of_another, on},
 };
-use crate::{Directory, Release, header};
+use crate::{Directory, NemoArchive, Release, foreign, header};
 
 /// A directory of a model in the cache.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,7 +45,7 @@ pub struct Verified {
     pub size: u64,
     /// `None` if no checksum is known.
     pub checksum: Option<Checksum>,
-    /// True if it matches the published file; without a checksum, if it is as long as its header says.
+    /// True if it matches the published file; without a checksum, if its own content shows no damage.
     pub is_whole: bool,
 }
 
@@ -161,17 +164,26 @@ fn one(
 ) -> Result<Verified, HubError> {
     let size = fs::metadata(&path).map_or(0, |file| file.len());
     let is_whole = match &checksum {
-        None => path.is_file() && is_as_long_as_its_header_says(&path),
+        None => path.is_file() && seems_whole(&path),
         Some(_) if !path.is_file() => false,
         Some(checksum) => on(&path, checksum.matches(&path, read))?,
     };
     Ok(Verified { path, size, checksum, is_whole })
 }
 
-/// False for a safetensors file with another length than its header speaks of, or without one.
-pub(crate) fn is_as_long_as_its_header_says(path: &Path) -> bool {
-    let parse = || header::parse(path, Directory::open_file(path)?.all());
-    path.extension().is_none_or(|of| of != "safetensors") || parse().is_ok()
+/// False for a file whose own content shows damage: invalid JSON, a cut archive of NeMo, and safetensors or
+/// GGUF files that are cut or have no header.
+pub(crate) fn seems_whole(path: &Path) -> bool {
+    let is_json = |text: Vec<u8>| serde_json::from_slice::<IgnoredAny>(&text).is_ok();
+    match path.extension().and_then(OsStr::to_str).unwrap_or_default() {
+        "safetensors" => {
+            Directory::open_file(path).and_then(|file| header::parse(path, file.all())).is_ok()
+        }
+        "gguf" => foreign::is_whole_gguf(path),
+        "json" => fs::read(path).is_ok_and(is_json),
+        "nemo" => NemoArchive::open(path).is_ok(),
+        _ => true,
+    }
 }
 
 /// Returns the entries of `directory`, sorted; empty if it does not exist.

@@ -212,26 +212,53 @@ fn every_file_is_compared_with_what_was_published() {
     assert_eq!(outcome(), [(true, false), (true, false)]);
 }
 
-/// A header of 2 bytes and no tensor; and one that speaks of 4 bytes more than there are.
+/// Headers of no tensor; and headers that speak of 4 bytes more than there are.
 #[test]
-fn without_a_checksum_a_file_is_compared_with_its_own_header() {
+fn without_a_checksum_a_file_is_compared_with_its_own_content() {
     let place = TestCache::new();
     let directory = place.directory.path();
-    let cut = r#"{"a":{"dtype":"U8","shape":[8],"data_offsets":[0,8]}}"#;
-    let file = |header: &str, data: &[u8]| {
+    let safetensors = |header: &str, data: &[u8]| {
         [&(header.len() as u64).to_le_bytes()[..], header.as_bytes(), data].concat()
     };
-    for (name, content) in [
-        ("a.safetensors", file("{}", &[])),
-        ("b.safetensors", file(cut, &[0; 4])),
-        ("config.json", b"{}".to_vec()),
-        ("d.vae.q8", vec![1]),
-    ] {
+    let cut = r#"{"a":{"dtype":"U8","shape":[8],"data_offsets":[0,8]}}"#;
+    let gguf = |tensors: u64, rest: &[u8]| {
+        let counts = [tensors, 0].map(u64::to_le_bytes).concat();
+        [&b"GGUF"[..], &3_u32.to_le_bytes(), &counts, rest].concat()
+    };
+    // One tensor `a` of 8 bytes from byte 64, if `kind` is 24.
+    let tensor = |kind: u8, data: usize| {
+        let size = [1, 0, 0, 0, 8];
+        let start = [&1_u64.to_le_bytes()[..], b"a", &size, &[0; 7], &[kind], &[0; 11]].concat();
+        gguf(1, &[start, vec![0; 7 + data]].concat())
+    };
+    let mut archive = tar::Builder::new(Vec::new());
+    let mut header = tar::Header::new_ustar();
+    header.set_size(5);
+    archive.append_data(&mut header, "model_config.yaml", &b"a: 1\n"[..]).expect("a member");
+    let archive = archive.into_inner().expect("an archive");
+    let files = [
+        ("a.safetensors", safetensors("{}", &[]), true),
+        ("b.safetensors", safetensors(cut, &[0; 4]), false),
+        ("c.json", b"{}".to_vec(), true),
+        ("d.json", b"{".to_vec(), false),
+        ("e.gguf", gguf(0, &[]), true),
+        ("f.gguf", tensor(24, 8), true),
+        ("g.gguf", tensor(24, 4), false),
+        ("h.gguf", tensor(99, 8), true),
+        ("i.gguf", b"GGUF\x03".to_vec(), false),
+        ("j.gguf", b"<html>".to_vec(), false),
+        ("k.nemo", archive.clone(), true),
+        ("l.nemo", archive[..514].to_vec(), false),
+        ("m.vae.q8", vec![1], true),
+    ];
+    for (name, content, _) in &files {
         std::fs::write(directory.join(name), content).expect("a file");
     }
     let verified = Published(vec![]).verify(directory, &mut |_| Ok(())).expect("verifies");
-    let whole: Vec<_> = verified.iter().map(|file| file.is_whole).collect();
-    assert_eq!(whole, [true, false, true, true]);
+    for (file, (name, _, is_whole)) in verified.iter().zip(&files) {
+        assert!(file.path.ends_with(name) && file.is_whole == *is_whole, "{name}");
+    }
+    assert_eq!(verified.len(), files.len());
 }
 
 #[test]

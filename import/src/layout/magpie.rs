@@ -8,7 +8,7 @@ use crate::{
     error::Places,
     families::magpie::{CODEC, CODECS, WHOLE},
     foreign,
-    listing::files_in,
+    listing::{files_in, folder_of},
     nemo,
 };
 
@@ -77,9 +77,7 @@ pub(crate) fn codec(
         }
         looked_for.push(given.to_owned());
     } else {
-        // `Path::parent` of a bare name is empty, which is no directory.
-        let beside = model.parent().filter(|place| !place.as_os_str().is_empty());
-        let beside = beside.unwrap_or(Path::new("."));
+        let beside = folder_of(model);
         let [published] = &CODECS;
         let directory = published.directory;
         looked_for.extend([

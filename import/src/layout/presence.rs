@@ -10,7 +10,7 @@ use crate::{
         acestep::{COMPANIONS, MODELS},
         magpie,
     },
-    hub::{HubError, Published, State, Verified, is_as_long_as_its_header_says},
+    hub::{HubError, Published, State, Verified, seems_whole},
 };
 
 /// Presence of a released model.
@@ -120,7 +120,7 @@ impl Layout {
             // A file of another program: it has no published checksum.
             (Some(path), _) if in_cache.as_ref() != Some(&path) => {
                 let size = path.metadata().map_or(0, |file| file.len());
-                let is_whole = is_as_long_as_its_header_says(&path);
+                let is_whole = seems_whole(&path);
                 Ok(vec![Verified { path, size, checksum: None, is_whole }])
             }
             (_, Some(hub)) => hub.verify(model, read),

@@ -13,7 +13,10 @@ use std::{
 
 use zip::{CompressionMethod, ZipArchive};
 
-use crate::{header::Entry, pickle::dictionary};
+use crate::{
+    header::Entry,
+    pickle::{self, Described},
+};
 
 /// A released model has under a thousand tensors.
 const MOST_ENTRIES: usize = 1 << 16;
@@ -66,8 +69,8 @@ pub(super) fn entries(
     if pickle.len() as u64 > LONGEST_PICKLE {
         return Err(format!("its description has more than {LONGEST_PICKLE} bytes"));
     }
-    let described = dictionary::parse(&pickle)?;
-    let entry = |(name, tensor): (String, dictionary::Described)| {
+    let described = pickle::dictionary(&pickle)?;
+    let entry = |(name, tensor): (String, Described)| {
         let storage = of(&format!("data/{}", tensor.key))
             .ok_or_else(|| format!("tensor `{name}` is in the missing `data/{}`", tensor.key))?;
         let range = tensor.range(storage).map_err(|reason| format!("tensor `{name}` {reason}"))?;

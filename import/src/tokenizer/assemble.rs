@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tokenizers::{
     AddedToken, DecoderWrapper, NormalizerWrapper, PostProcessorWrapper, PreTokenizerWrapper,
     Tokenizer,
-    models::bpe::{BPE, Vocab},
+    models::bpe::{BPE, Merges, Vocab},
 };
 
 use super::{END_OF_TEXT, Owner};
@@ -69,22 +69,18 @@ pub(crate) const ADDED_TOKENS: usize = ADDED.len();
 /// The vocabulary does not go through a tokenizer.json: its 300 000 texts would be most of the time.
 pub(super) fn tokenizer(directory: &Directory, owner: Owner) -> Result<Tokenizer, Error> {
     let bad = |file: &str, reason: String| owner.error(directory.path(file), reason);
-    let vocab: Vocab = serde_json::from_str(&directory.text("vocab.json")?)
-        .map_err(|error| bad("vocab.json", error.to_string()))?;
-    let mut ids: Vec<u32> = vocab.values().copied().collect();
-    ids.sort_unstable();
-    if ids.iter().zip(0..).any(|(id, expected)| *id != expected) {
-        return Err(bad("vocab.json", "its ids are not 0, 1, 2, ... without gaps".into()));
-    }
-    let merges = directory.text("merges.txt")?;
-    let merges = merges.lines().filter(|line| !line.starts_with("#version") && !line.is_empty());
-    let merges = merges
-        .map(|line| match line.split_once(' ') {
-            Some((left, right)) => Ok((left.to_owned(), right.to_owned())),
-            None => Err(format!("`{line}` is not a pair")),
-        })
-        .collect::<Result<Vec<_>, _>>()
-        .map_err(|reason| bad("merges.txt", reason))?;
+    // Each of the two files keeps one core busy.
+    let (vocab, merges) = rayon::join(
+        || {
+            let text = directory.text("vocab.json")?;
+            read_vocab(&text).map_err(|reason| bad("vocab.json", reason))
+        },
+        || {
+            let text = directory.text("merges.txt")?;
+            read_merges(&text).map_err(|reason| bad("merges.txt", reason))
+        },
+    );
+    let (vocab, merges) = (vocab?, merges?);
 
     // Each merge makes one token of two, and the first tokens are the bytes.
     if vocab.len() != BYTES + merges.len() {
@@ -141,6 +137,27 @@ pub(super) fn tokenizer(directory: &Directory, owner: Owner) -> Result<Tokenizer
     // Their ids follow those of the vocabulary, in this order.
     tokenizer.add_tokens(&added);
     Ok(tokenizer)
+}
+
+/// Reads the texts of tokens and their ids, which have no gaps.
+fn read_vocab(text: &str) -> Result<Vocab, String> {
+    let vocab: Vocab = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    let mut ids: Vec<u32> = vocab.values().copied().collect();
+    ids.sort_unstable();
+    match ids.iter().zip(0..).all(|(id, expected)| *id == expected) {
+        true => Ok(vocab),
+        false => Err("its ids are not 0, 1, 2, ... without gaps".into()),
+    }
+}
+
+/// Reads pairs of texts that become one token, in order.
+fn read_merges(text: &str) -> Result<Merges, String> {
+    let lines = text.lines().filter(|line| !line.starts_with("#version") && !line.is_empty());
+    let pair = |line: &str| match line.split_once(' ') {
+        Some((left, right)) => Ok((left.to_owned(), right.to_owned())),
+        None => Err(format!("`{line}` is not a pair")),
+    };
+    lines.map(pair).collect()
 }
 
 fn of_json<T: serde::de::DeserializeOwned>(part: Value) -> serde_json::Result<T> {

@@ -21,18 +21,28 @@ pub(crate) enum Archive<'a, B: Backend> {
     Read { tensors: VecDeque<TensorData>, place: &'a Place<B> },
 }
 
-impl<B: Backend> Archive<'_, B> {
-    /// Returns the tensors that were written.
-    pub(crate) fn written(self) -> Vec<TensorData> {
-        match self {
+impl<'a, B: Backend> Archive<'a, B> {
+    /// Returns the tensors that `visit` writes.
+    pub(crate) fn write(
+        visit: impl FnOnce(&mut Self) -> Result<(), ForeignState>,
+    ) -> Vec<TensorData> {
+        let mut archive = Self::Write(Vec::new());
+        visit(&mut archive).expect("writing has no errors");
+        match archive {
             Self::Write(tensors) => tensors,
             Self::Read { .. } => Vec::new(),
         }
     }
 
-    /// Checks that every tensor was read.
-    pub(crate) fn finish(self) -> Result<(), ForeignState> {
-        match self {
+    /// Lets `visit` read `tensors`, and checks that it read every one.
+    pub(crate) fn read(
+        tensors: Vec<TensorData>,
+        place: &'a Place<B>,
+        visit: impl FnOnce(&mut Self) -> Result<(), ForeignState>,
+    ) -> Result<(), ForeignState> {
+        let mut archive = Self::Read { tensors: tensors.into(), place };
+        visit(&mut archive)?;
+        match archive {
             Self::Read { tensors, .. } if !tensors.is_empty() => Err(ForeignState),
             Self::Read { .. } | Self::Write(_) => Ok(()),
         }

@@ -2,7 +2,7 @@
 
 use std::{any::Any, cell::RefCell, fmt, rc::Rc, time::Instant};
 
-use acestep_model::{Backend, Place};
+use acestep_model::{Backend, CheckpointError, Place};
 use burn::{module::Module, tensor::DType};
 
 use crate::{
@@ -71,7 +71,7 @@ pub struct NetworkCache<'a, B: Backend> {
     place: Place<B>,
     target: DeviceTarget,
     residency: Residency,
-    is_unchanged: Box<dyn Fn() -> Result<(), Error> + 'a>,
+    is_unchanged: Box<dyn Fn() -> Result<(), CheckpointError> + 'a>,
     slots: RefCell<Vec<Slot>>,
 }
 
@@ -91,7 +91,7 @@ impl<'a, B: Backend> NetworkCache<'a, B> {
     pub fn new(
         place: Place<B>,
         residency: Residency,
-        is_unchanged: impl Fn() -> Result<(), Error> + 'a,
+        is_unchanged: impl Fn() -> Result<(), CheckpointError> + 'a,
     ) -> Self {
         let target = DeviceTarget::of::<B>(&place.device);
         let is_unchanged = Box::new(is_unchanged);
@@ -142,11 +142,11 @@ impl<'a, B: Backend> NetworkCache<'a, B> {
     /// Returns a network. `read` loads it if it is not in memory.
     ///
     /// # Errors
-    /// The errors of `read`.
+    /// [`Error::Checkpoint`] with the error of `read`.
     pub fn load<T: Module<B> + 'static>(
         &self,
         network: Network,
-        read: impl FnOnce(&Place<B>) -> Result<T, Error>,
+        read: impl FnOnce(&Place<B>) -> Result<T, CheckpointError>,
     ) -> Result<Rc<T>, Error> {
         let kept = self.in_slot(network, |slot| slot.kept.clone());
         if let Some(kept) = kept.and_then(|kept| kept.downcast().ok()) {
@@ -156,7 +156,7 @@ impl<'a, B: Backend> NetworkCache<'a, B> {
             self.slots.borrow_mut().iter_mut().for_each(|slot| slot.kept = None);
             self.free();
         }
-        let loaded = Rc::new(read(&self.place(network))?);
+        let loaded = Rc::new(read(&self.place(network)).map_err(Error::Checkpoint)?);
         self.in_slot(network, |slot| {
             slot.parameters = loaded.num_params() as u64;
             if self.residency != Residency::WhileUsed {
@@ -210,7 +210,7 @@ impl<'a, B: Backend> NetworkCache<'a, B> {
             let made = self.attempt(stage, || work(&Steps { stage, observe }));
             // Check this first: a changed file may be the reason of a cancellation or of NaN
             // values.
-            (self.is_unchanged)()?;
+            (self.is_unchanged)().map_err(Error::Checkpoint)?;
             made
         })?;
         observe.event(Event::Finished { stage, elapsed: start.elapsed() });

@@ -8,14 +8,11 @@ use acestep_engine::{
 };
 pub use acestep_model::acestep::Network;
 use acestep_model::{
-    Backend, Checkpoint, CheckpointError, Configs, Place,
+    Backend, Checkpoint, Configs, Place,
     acestep::{AudioCodec, Conditioner, Dit},
     oobleck, qwen3,
 };
-use burn::{
-    module::Module,
-    tensor::{DType, Tensor},
-};
+use burn::tensor::{DType, Tensor};
 
 use crate::stage;
 
@@ -92,8 +89,8 @@ impl<'a, B: Backend> Networks<'a, B> {
         residency: Residency,
     ) -> Self {
         let files = checkpoint.clone();
-        let is_unchanged = move || files.unchanged().map_err(Error::Checkpoint);
-        Self { checkpoint, cache: NetworkCache::new(place, residency, is_unchanged) }
+        let cache = NetworkCache::new(place, residency, move || files.unchanged());
+        Self { checkpoint, cache }
     }
 
     /// Sets the float type of one network.
@@ -192,13 +189,5 @@ impl<'a, B: Backend> Networks<'a, B> {
     /// [`Error::Checkpoint`].
     pub fn vae_encoder(&self) -> Result<Rc<oobleck::Encoder<B>>, Error> {
         self.load(VAE_ENCODER, |place| Ok(self.checkpoint.vae_encoder(place)?.prepacked()))
-    }
-
-    fn load<T: Module<B> + 'static>(
-        &self,
-        network: Spec,
-        read: impl FnOnce(&Place<B>) -> Result<T, CheckpointError>,
-    ) -> Result<Rc<T>, Error> {
-        self.cache.load(network, |place| read(place).map_err(Error::Checkpoint))
     }
 }

@@ -1,6 +1,8 @@
 // @ts-check
 // The server's API, by addresses relative to the page, so that a proxy may put it into a folder.
 
+import { set } from "./state.js";
+
 /**
  * @typedef {{ track: number, content: string, name: string, media_type: string, bytes: number,
  *   url: string, seed?: number, seconds?: number }} Output
@@ -47,9 +49,11 @@ async function fetched(path, content, options) {
     const answer = await fetch(at(path), options);
     return [answer, await content(answer)];
   } catch {
-    throw new Refusal(0, { code: "unreachable", message: "The server does not answer." });
+    throw unreachable();
   }
 }
+
+const unreachable = () => new Refusal(0, { code: "unreachable", message: "The server does not answer." });
 
 /**
  * @param {string} method @param {string} path @param {any} [body]
@@ -58,12 +62,16 @@ async function fetched(path, content, options) {
 export async function call(method, path, body) {
   /** @type {RequestInit} */
   const options = { method, cache: "no-store" };
-  if (body instanceof FormData) options.body = body;
-  else if (body !== undefined) {
+  if (body !== undefined) {
     options.body = JSON.stringify(body);
     options.headers = { "Content-Type": "application/json" };
   }
   const [answer, text] = await fetched(path, (one) => one.text(), options);
+  return valueOf(answer.status, text);
+}
+
+/** The content of an answer. @param {number} status @param {string} text @returns {any} */
+function valueOf(status, text) {
   let value;
   try {
     value = text ? JSON.parse(text) : null;
@@ -71,9 +79,9 @@ export async function call(method, path, body) {
     value = null;
   }
   // A proxy may answer in place of the server.
-  if (!answer.ok || (text && value === null)) {
-    const message = `The answer cannot be read (status ${answer.status}).`;
-    throw new Refusal(answer.status, value?.error ?? { code: "failed", message });
+  if (status < 200 || status > 299 || (text && value === null)) {
+    const message = `The answer cannot be read (status ${status}).`;
+    throw new Refusal(status, value?.error ?? { code: "failed", message });
   }
   return value;
 }
@@ -81,11 +89,22 @@ export async function call(method, path, body) {
 /** @param {string} path */
 export const read = (path) => call("GET", path);
 
-/** @param {Blob} blob @param {string} name @returns {Promise<string>} the id */
+/**
+ * Sends a file, and shows how far it is: `fetch` does not tell.
+ * @param {Blob} blob @param {string} name @returns {Promise<string>} the id
+ */
 export async function upload(blob, name) {
   const form = new FormData();
   form.append("file", blob, name);
-  return (await call("POST", "v1/files", form)).id;
+  const request = new XMLHttpRequest();
+  const ended = new Promise((resolve) => request.addEventListener("loadend", resolve));
+  request.upload.addEventListener("progress", ({ loaded, total }) => set({ sending: { name, loaded, total } }));
+  request.open("POST", at("v1/files"));
+  request.send(form);
+  await ended;
+  set({ sending: null });
+  if (request.status === 0) throw unreachable();
+  return valueOf(request.status, request.responseText).id;
 }
 
 /**

@@ -3,7 +3,7 @@
 
 import { Card } from "./card.js";
 import { Compare } from "./compare.js";
-import { isActive, nameOf } from "./format.js";
+import { isActive, nameOf, size } from "./format.js";
 import { Icon } from "./icons.js";
 import "./keys.js";
 import { refresh } from "./live.js";
@@ -47,8 +47,15 @@ function Library() {
     ${all.length === 0 && state.isLoaded && html`<p class="empty">Songs appear here and stay on the server. Describe one, and press “Make the song”.</p>`}
     ${all.length > 0 && jobs.length === 0 && html`<p class="empty">No song fits.</p>`}
     <ul class="cards">${jobs.map((job) => html`<${Card} key=${job.id} job=${job} />`)}</ul>
-    ${state.jobs.length >= state.shown && state.shown < 500 && html`<button class="quiet" onClick=${() => { set({ shown: state.shown + 50 }); void refresh(); }}>Show older ones</button>`}
+    ${all.length >= state.shown && state.shown < 500 && html`<button class="quiet" onClick=${() => { set({ shown: state.shown + 50 }); void refresh(); }}>Show older ones</button>`}
   </section>`;
+}
+
+/** A file on its way. @param {{ name: string, loaded: number, total: number }} props */
+function Sending({ name, loaded, total }) {
+  const words = loaded < total ? `Sending ${name}, ${size(loaded)} of ${size(total)}` : `Storing ${name}`;
+  return html`<div class="toast sending"><span>${words}</span>
+    <progress aria-label=${`Sending ${name}`} max=${total || 1} value=${loaded}></progress></div>`;
 }
 
 function App() {
@@ -64,6 +71,7 @@ function App() {
       <div class="lists"><${Queue} /><${Library} /></div>
     </main>
     <div class="bottom">
+      ${state.sending && html`<${Sending} ...${state.sending} />`}
       ${state.toast && html`<div class="toast"><span>${state.toast.text}</span>${state.toast.undo && html`<button onClick=${state.toast.undo}>Undo</button>`}</div>`}
       ${state.compared.length > 0 ? html`<${Compare} />` : html`<${Bar} />`}
     </div>

@@ -29,7 +29,7 @@ export async function refresh(withServer = false) {
   clearTimeout(timer);
   const look = ++looks;
   try {
-    const { jobs } = await read(`v1/jobs?limit=${state.shown}`);
+    const jobs = await listed();
     const isFresh = withServer || state.server === null || !state.server.ready || !state.isReached || look % 8 === 0;
     const server = isFresh || jobs.some(isActive) ? await read("v1/server") : state.server;
     if (look === looks) take(jobs, { server, isReached: true, needsKey: false, isLoaded: true });
@@ -39,6 +39,23 @@ export async function refresh(withServer = false) {
     else set({ isReached: false });
   }
   if (look === looks) again();
+}
+
+/**
+ * The newest jobs. If there are more than are shown, jobs that ended hide none that wait or run, nor the reverse.
+ * @returns {Promise<Job[]>}
+ */
+async function listed() {
+  const newest = async (/** @type {string} */ query) => (await read(`v1/jobs?${query}`)).jobs;
+  const { shown } = state;
+  const jobs = await newest(`limit=${shown}`);
+  if (jobs.length < shown) return jobs;
+  const known = new Map();
+  // In the order of a job's life: one that goes on between two answers is in the later one.
+  for (const query of ["queued&limit=500", "running,cancelling&limit=500", `done,failed,cancelled&limit=${shown}`]) {
+    for (const job of await newest(`state=${query}`)) known.set(job.id, job);
+  }
+  return [...known.values()].sort((a, b) => (a.id < b.id ? 1 : -1));
 }
 
 function again() {

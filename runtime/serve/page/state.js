@@ -28,6 +28,7 @@ const state = {
   /** @type {Record<string, any>} */ song: kept("song", {}),
   /** @type {Record<string, any>} */ speech: kept("speech", {}),
   /** @type {Source | null} */ source: null,
+  /** @type {{ name: string, loaded: number, total: number } | null} The file on its way. */ sending: null,
   /** @type {Toast | null} */ toast: null,
   said: "",
   filter: "",

@@ -1,26 +1,7 @@
 //! HTTP: one router, several faces over the same jobs.
 //!
-//! | module | content |
-//! |---|---|
-//! | `jobs`, `outputs`, `events`, `files`, `stream` | the native API |
-//! | `realtime` | speech over a WebSocket |
-//! | `openai`, `upstream`, `cpp` | the faces of other programs' clients |
-//! | `input`, `extract`, `formats`, `results`, `late` | what the faces share |
-//! | `page` | the page |
-//! | `info` | models, properties, health, metrics |
-//! | `described` | OpenAPI |
-//! | `security` | keys, Host and Origin |
-//! | `hub` | listeners for changes of jobs |
-//! | `relay` | sound that another machine makes |
-//! | `submit` | the way of a request into the queue |
-//! | `connections` | connections, and the time for a request's header |
-//! | `keys` | the form of clients' keys, files of them |
-//! | `limits` | limits of the clients |
-//! | `quota` | room for files that clients send, and for jobs that wait |
-//! | `sent` | files of a request on its way |
-//! | `wav` | the header of a stream, the samples of a file |
-//! | `unread`, `slow` | the rest of a body that nobody reads, the time of a body |
-//! | `error` | errors as JSON |
+//! `jobs`, `outputs`, `events`, `files`, `stream` and `realtime` are the native API; `openai`, `upstream` and `cpp` are
+//! the faces of other programs' clients. The first line of each module says what it is for.
 
 mod connections;
 mod cpp;
@@ -43,12 +24,14 @@ mod page;
 mod quota;
 mod realtime;
 mod relay;
+mod repeat;
 mod results;
 mod security;
 mod sent;
 mod slow;
 mod stream;
 mod submit;
+mod taken;
 mod unread;
 mod upstream;
 mod wav;
@@ -74,6 +57,7 @@ use tokio::{net::TcpListener, sync::watch, time};
 use tower_http::{catch_panic::CatchPanicLayer, set_header::SetResponseHeaderLayer};
 use uuid::Uuid;
 
+use self::extract::Asker;
 pub use self::{
     error::ApiError,
     keys::KeyError,
@@ -92,6 +76,8 @@ use crate::{
 
 /// The largest JSON body, in bytes.
 const JSON_BYTES: usize = 1 << 20;
+/// Room on disk that an answer from another machine needs here, in bytes.
+const COPY: usize = 1 << 20;
 /// Time that answers on their way have when the server ends.
 const LAST: Duration = Duration::from_secs(5);
 
@@ -135,6 +121,8 @@ pub struct Server {
     coming_files: quota::Coming,
     /// Submissions on their way.
     coming_jobs: quota::Coming,
+    /// Bytes of bodies in memory.
+    bodies: quota::Coming,
     /// Models that the health tells.
     recent_models: upstream::Recent,
     /// Requests whose answer has not begun.
@@ -177,6 +165,7 @@ impl Server {
             coming: quota::Coming::default(),
             coming_files: quota::Coming::default(),
             coming_jobs: quota::Coming::default(),
+            bodies: quota::Coming::default(),
             waiting: AtomicU64::default(),
             recent_models: upstream::Recent::default(),
             requests: Default::default(),
@@ -192,25 +181,42 @@ impl Server {
     /// True while a worker takes jobs.
     fn takes_jobs(&self) -> bool {
         let is_there = self.is_ready.load(Ordering::Relaxed) || self.not_warm().is_some();
-        is_there && !self.is_full.load(Ordering::Relaxed)
+        is_there && !self.waits_for_room()
     }
 
-    /// True while a worker is ready and does not wait for a full disk.
+    /// True while a worker is ready and no job waits for a full disk.
     fn is_ready(&self) -> bool {
-        self.is_ready.load(Ordering::Relaxed) && !self.is_full.load(Ordering::Relaxed)
+        self.is_ready.load(Ordering::Relaxed) && !self.waits_for_room()
     }
 
-    /// Refuses what could not be answered while a worker waits for a full disk.
+    /// True while jobs wait for a full disk. Workers of other machines take them, if there may be some.
+    fn waits_for_room(&self) -> bool {
+        self.is_full.load(Ordering::Relaxed) && self.objects.live().is_none()
+    }
+
+    /// Refuses what could not be answered while a worker waits for a full disk. The sound of another machine
+    /// needs the room of its copy here.
     ///
     /// # Errors
     /// 507 with `disk_full`.
-    fn has_room(&self) -> Result<(), ApiError> {
+    async fn has_room(&self) -> Result<(), ApiError> {
         if !self.is_full.load(Ordering::Relaxed) {
             return Ok(());
         }
-        let message = "the disk of the server is full: its worker waits for room";
-        let error = ApiError::new(StatusCode::INSUFFICIENT_STORAGE, DISK_FULL, message);
-        Err(error.hint("jobs wait until files are removed there; it looks once a minute"))
+        let (why, hint) = if self.waits_for_room() {
+            let hint = "jobs wait until files are removed there; it looks once a minute";
+            ("its worker waits for room", hint)
+        } else {
+            let objects = self.objects.clone();
+            let tried = tokio::task::spawn_blocking(move || objects.has_room(COPY)).await;
+            if matches!(tried, Ok(Ok(()))) {
+                return Ok(());
+            }
+            let hint = "remove files there; workers of other machines run what POST /v1/jobs takes";
+            ("it has no room for the answer", hint)
+        };
+        let message = format!("the disk of the server is full: {why}");
+        Err(ApiError::new(StatusCode::INSUFFICIENT_STORAGE, DISK_FULL, message).hint(hint))
     }
 
     /// Waits until the server ends.
@@ -281,6 +287,7 @@ pub fn router(server: Arc<Server>) -> Router {
         .method_not_allowed_fallback(|| async { ApiError::method_not_allowed() })
         .layer(middleware::from_fn(to_the_end))
         .layer(middleware::from_fn_with_state(server.clone(), sent::layer))
+        .layer(middleware::from_fn_with_state(server.clone(), quota::layer))
         .layer(middleware::from_fn_with_state(server.clone(), security::layer))
         .layer(middleware::from_fn_with_state(server.clone(), unread::layer))
         .layer(middleware::from_fn_with_state(server.clone(), count))
@@ -346,15 +353,15 @@ async fn count(
 }
 
 /// Answers requests until `ending` is true; then it waits a few seconds for answers on their way. A
-/// client that does not read its answer holds nothing up.
+/// client that does not take its answer holds nothing up.
 ///
 /// # Errors
 /// If the listener fails.
 pub async fn serve(listener: TcpListener, server: Arc<Server>) -> io::Result<()> {
     let (stopped, over) = (server.over(), server.over());
-    let limit = server.limits.headers;
+    let limits = server.limits;
     tokio::select! {
-        () = connections::answer(listener, router(server), limit, stopped) => Ok(()),
+        () = connections::answer(listener, router(server), limits, stopped) => Ok(()),
         () = async { over.await; time::sleep(LAST).await } => {
             tracing::warn!("answers on their way are cut");
             Ok(())

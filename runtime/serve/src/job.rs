@@ -109,6 +109,8 @@ pub struct NewJob {
     pub owner: String,
     /// A second job with the same key of the same owner is the first one.
     pub idempotency_key: Option<String>,
+    /// Hashes of the request as it was sent with that key; of two equal requests one is the same at least.
+    pub fingerprints: Vec<String>,
     /// Higher runs earlier.
     pub priority: i64,
     /// A title for people.
@@ -126,6 +128,7 @@ impl NewJob {
             request,
             owner: owner.to_owned(),
             idempotency_key: None,
+            fingerprints: Vec::new(),
             priority: 0,
             title: None,
             notices: Vec::new(),
@@ -144,6 +147,7 @@ impl NewJob {
             request: self.request,
             resolved: None,
             owner: self.owner,
+            fingerprints: self.fingerprints,
             priority: self.priority,
             created,
             started: None,
@@ -181,6 +185,9 @@ pub struct Job {
     /// The client.
     #[serde(skip)]
     pub owner: String,
+    /// Hashes of the request as it was sent with an idempotency key.
+    #[serde(skip)]
+    pub fingerprints: Vec<String>,
     /// Higher runs earlier.
     pub priority: i64,
     /// When it was accepted, in milliseconds since 1970.

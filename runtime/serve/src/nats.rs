@@ -7,9 +7,8 @@
 //! ```
 //!
 //! A job is one key, so queue and state are one truth. A worker takes a job by changing its state from
-//! the revision that it saw: of two workers, the server refuses one. A work-queue stream beside it would
-//! be a second truth, and it hands jobs out in the order of their arrival alone: without priorities,
-//! without the model in memory, without a position to show.
+//! the revision that it saw: of two workers, the server refuses one. The book (`machines.md`) says why no work-queue
+//! stream is beside it.
 //!
 //! Sound while it is made and text that arrives are questions to the worker that nothing stores: they are
 //! worth nothing a moment later.
@@ -20,8 +19,7 @@
 //! revision that it saw, and a worker that lives has written a newer one.
 //!
 //! With three or more servers in a cluster each bucket has three copies, and an answer means that two of
-//! them have the job. One server alone writes to its disk a little later (its `sync_interval`), so a
-//! power cut there may lose what it accepted last.
+//! them have the job.
 
 mod accept;
 mod change;
@@ -108,7 +106,7 @@ impl StoreError {
         }
         let full = ["insufficient", "resource limits exceeded", "no space left", "maximum bytes"];
         let is_full = full.iter().any(|text| why.contains(text));
-        Self { why, is_full }
+        Self { is_full, ..Self::new(why) }
     }
 }
 
@@ -230,7 +228,7 @@ fn parts(address: &str) -> Result<(Vec<String>, String), StoreError> {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '-' || letter == '_';
     if servers.is_empty() || !name.chars().all(is_plain) {
         let why = format!("`{name}` is no name of a queue: nats://SERVER/NAME");
-        return Err(StoreError { why, is_full: false });
+        return Err(StoreError::new(why));
     }
     Ok((servers, name))
 }

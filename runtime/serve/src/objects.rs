@@ -267,7 +267,7 @@ fn attempt_of(job: Uuid, attempt: u32) -> String {
 }
 
 /// Adds the ids within a request, however deep.
-fn list_ids(value: &Value, ids: &mut Vec<Uuid>) {
+pub(crate) fn list_ids(value: &Value, ids: &mut Vec<Uuid>) {
     match value {
         Value::String(text) => ids.extend(Uuid::parse_str(text).ok()),
         Value::Array(values) => values.iter().for_each(|value| list_ids(value, ids)),

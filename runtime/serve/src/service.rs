@@ -382,9 +382,14 @@ async fn watch_worker(
         }
     }
     if !*ending.borrow() {
-        let status = child.wait().await.ok();
-        tracing::warn!(?status, "the worker ended");
-        return;
+        // It may hang after it closed its output: then the end of the server ends it.
+        tokio::select! {
+            status = child.wait() => {
+                let status = status.ok();
+                return tracing::warn!(?status, "the worker ended");
+            }
+            _ = ending.changed() => {}
+        }
     }
     // The end of its input tells it to stop. It has a little more time than it knows.
     drop(stdin);

@@ -72,12 +72,12 @@ struct Readers {
 impl From<rusqlite::Error> for StoreError {
     fn from(error: rusqlite::Error) -> Self {
         let is_full = error.sqlite_error_code() == Some(ErrorCode::DiskFull);
-        Self { why: error.to_string(), is_full }
+        Self { is_full, ..Self::new(error.to_string()) }
     }
 }
 
 fn closed() -> StoreError {
-    StoreError { why: "it is closed".to_owned(), is_full: false }
+    StoreError::new("it is closed")
 }
 
 impl Sqlite {
@@ -101,13 +101,13 @@ impl Sqlite {
         thread::Builder::new()
             .name("queue-writer".to_owned())
             .spawn(move || write_all(&mut connection, writes, &sender))
-            .map_err(|error| StoreError { why: error.to_string(), is_full: false })?;
+            .map_err(|error| StoreError::new(error.to_string()))?;
         let (looker, weak) = (readers.connect()?, Arc::downgrade(&readers));
         let sender = changes.clone();
         thread::Builder::new()
             .name("queue-changes".to_owned())
             .spawn(move || look_for_changes(&looker, &weak, &sender))
-            .map_err(|error| StoreError { why: error.to_string(), is_full: false })?;
+            .map_err(|error| StoreError::new(error.to_string()))?;
         Ok(Self { writer, readers, changes, leases: Arc::default() })
     }
 

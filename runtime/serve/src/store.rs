@@ -34,10 +34,23 @@ pub struct StoreError {
     pub why: String,
     /// True if the disk is full.
     pub is_full: bool,
+    /// True if a change would make a job larger than the queue can store. The job is as before.
+    pub is_too_large: bool,
+}
+
+impl StoreError {
+    /// A failure of another kind.
+    pub(crate) fn new(why: impl Into<String>) -> Self {
+        Self { why: why.into(), is_full: false, is_too_large: false }
+    }
 }
 
 /// An answer of the store.
 pub type Answer<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
+
+/// A change of a stored setting: from its value, null without one, to the new one. It is called again if another
+/// process was faster.
+pub type Change = Box<dyn FnMut(Value) -> Value + Send>;
 
 /// A stored job, and whether it was there before.
 #[derive(Debug, Clone)]
@@ -295,7 +308,7 @@ pub trait Store: Send + Sync + 'static {
     fn waiting(&self, owner: String) -> Answer<'_, [u64; 2]>;
     /// Returns the events of a job after number `after`.
     fn events(&self, id: Uuid, after: u64) -> Answer<'_, Vec<Event>>;
-    /// Changes the words about a job; false for an unknown id.
+    /// Changes the words about a job; false for an unknown id. A change that makes the job too large is refused.
     fn mark(&self, id: Uuid, marks: Marks) -> Answer<'_, bool>;
     /// Returns jobs of lost workers to the queue or ends them; returns their ids.
     fn sweep(&self) -> Answer<'_, Vec<Uuid>>;
@@ -319,10 +332,10 @@ pub trait Store: Send + Sync + 'static {
     fn old_files(&self, before: Millis) -> Answer<'_, Vec<File>>;
     /// Removes the description of a file.
     fn forget_file(&self, id: Uuid) -> Answer<'_, ()>;
-    /// Returns a stored setting.
-    fn setting(&self, name: &'static str) -> Answer<'_, Option<Value>>;
-    /// Stores a setting; null removes it.
-    fn set(&self, name: &'static str, value: Value) -> Answer<'_, ()>;
+    /// Returns a stored setting; null for none.
+    fn setting(&self, name: &'static str) -> Answer<'_, Value>;
+    /// Changes a stored setting in one step, whichever process changes it besides, and returns the new value.
+    fn change_setting(&self, name: &'static str, change: Change) -> Answer<'_, Value>;
     /// Returns a receiver of the ids of jobs that changed, by this process or another.
     fn changes(&self) -> broadcast::Receiver<Uuid>;
 }

@@ -13,7 +13,7 @@ pub enum SessionError {
     #[error("{0}")]
     NoLanguageModel(#[source] acestep_import::Error),
     /// Times of lines or scores of words for a condition that was read.
-    #[error("where the lyrics stand in a conditioning from files is not known")]
+    #[error("a conditioning from files does not tell where the lyrics stand")]
     NoWordsInCondition,
     /// Codes for a task that follows a song.
     #[error("`{0}` follows a song, and has no use for a plan's codes")]
@@ -36,6 +36,9 @@ pub enum SessionError {
     /// A kept voice, for a model with voices of its own.
     #[error("`{name}` is a kept voice, and `{model}` takes none")]
     KeptVoice { name: String, model: String },
+    /// A name for a kept voice that a model's own voice has.
+    #[error("`{name}` is a voice of the model `{model}`")]
+    VoiceOfModel { name: String, model: String },
     /// A model that speaks only with voices of its own.
     #[error("`{model}` speaks with voices of its own, and keeps none of recordings")]
     KeepsNoVoices { model: String },
@@ -77,6 +80,7 @@ impl FamilyError for SessionError {
             Self::SpeechFields { .. } => "give each field a value of its type".into(),
             Self::NoVoices => "name a data directory with XDG_DATA_HOME".into(),
             Self::KeptVoice { .. } => "pass the `model` that made it".into(),
+            Self::VoiceOfModel { .. } => "choose another name".into(),
             Self::KeepsNoVoices { .. } => "choose a base model or a dialogue model".into(),
             Self::TooLarge { .. } => "check the path: no text or request is that long".into(),
             Self::NotText { .. } => "save it as UTF-8".into(),
@@ -98,6 +102,7 @@ impl FamilyError for SessionError {
             | Self::NoDescription
             | Self::SpeechFields { .. }
             | Self::KeepsNoVoices { .. }
+            | Self::VoiceOfModel { .. }
             | Self::KeptVoice { .. } => true,
             Self::Line { error, .. } => error.is_usage(),
             Self::NoLanguageModel(_)

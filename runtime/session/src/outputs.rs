@@ -52,10 +52,11 @@ pub fn check_inputs<'a>(
 /// Refuses the name of a picture without the extension of a PNG; `field` names it.
 ///
 /// # Errors
-/// [`OutputError::NoPicture`].
+/// [`OutputError::NoPicture`]; [`Error::IsDirectory`].
 pub fn check_picture(field: &'static str, path: &Path) -> Result<(), Error> {
     match path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("png")) {
         true => Ok(()),
+        false if path.is_dir() => Err(Error::IsDirectory { path: path.to_owned() }),
         false => Err(OutputError::NoPicture { field, path: path.to_owned() }.into()),
     }
 }

@@ -6,12 +6,14 @@
 //! | `keys` | the keys and their values |
 //! | `file` | a file in TOML |
 //! | `environment` | variables |
+//! | `check` | the check of defaults of requests |
 //! | `template` | a file that explains every key |
 //! | `error` | settings that cannot be used |
 //!
 //! The keys below `[request]` are those of a request file: the defaults of every request that is made
 //! without one.
 
+mod check;
 mod environment;
 mod error;
 mod file;
@@ -65,6 +67,18 @@ pub struct Value<T = String> {
     pub text: T,
     /// Its source.
     pub origin: Origin,
+    /// Its line in the file, from 1; only for defaults of requests.
+    pub line: Option<usize>,
+}
+
+impl<T> Value<T> {
+    /// Returns the source in words, with the line of a file.
+    fn place(&self) -> String {
+        match self.line {
+            Some(line) => format!("{}, line {line}", self.origin),
+            None => self.origin.to_string(),
+        }
+    }
 }
 
 /// The sources of settings.
@@ -116,7 +130,7 @@ impl Settings {
     }
 
     fn put(&mut self, name: &'static str, text: String, origin: Origin) {
-        self.values.insert(name, Value { text, origin });
+        self.values.insert(name, Value { text, origin, line: None });
     }
 
     /// Returns the value of key `name`.
@@ -132,7 +146,7 @@ impl Settings {
     /// Builds the request that every request without a file starts from, with notices about it.
     ///
     /// # Errors
-    /// [`SettingsError::Variable`]; [`SettingsError::Defaults`].
+    /// The errors of [`Self::check_requests`] for a value of another type; [`SettingsError::Defaults`].
     pub fn request(&self) -> Result<(Request, Vec<Notice>), Error> {
         if self.request.is_empty() {
             return Ok((Request::default(), vec![]));
@@ -141,22 +155,18 @@ impl Settings {
             self.of_requests().map(|(name, value)| (name.to_owned(), value.text.clone())).collect();
         // Only the first request sets it.
         let _ = self.begun.set(());
-        Request::from_json(&Json::Object(object).to_string()).map_err(|error| {
-            if let Error::RequestValue { key, value, expected } = &error
-                && let Some(set) = self.request.get(key.as_str())
-                && let Origin::Variable(name) = &set.origin
-            {
-                let (name, value) = (name.clone(), value.trim_matches('"').to_owned());
-                return SettingsError::Variable { name, value, why: expected.clone() }.into();
-            }
-            let origins = self.origins_of_requests();
-            SettingsError::Defaults { origins, source: error.into() }.into()
+        Request::from_object(object).map_err(|error| {
+            let of_one = self.check_requests().err();
+            of_one.unwrap_or_else(|| {
+                let origins = self.origins_of_requests();
+                SettingsError::Defaults { origins, source: error.into() }.into()
+            })
         })
     }
 
     /// Returns the source of the default of requests that `text` names as `` `key: value` ``; `None` if no
     /// request began with the defaults.
-    pub fn origin_in(&self, text: &str) -> Option<&Origin> {
+    pub fn origin_in(&self, text: &str) -> Option<String> {
         self.begun.get()?;
         let mut all = self.of_requests();
         let named = all.find(|(name, set)| {
@@ -166,7 +176,7 @@ impl Settings {
             };
             text.contains(&format!("`{name}: {value}`"))
         });
-        named.map(|(_, set)| &set.origin)
+        named.map(|(_, set)| set.place())
     }
 
     /// Returns a notice about a models directory that was named and does not exist.
@@ -174,7 +184,7 @@ impl Settings {
     /// # Errors
     /// [`SettingsError::NoFolder`].
     pub fn check_models_dir(&self) -> Result<Option<Notice>, Error> {
-        let Some(Value { text, origin }) = self.get("models_dir") else { return Ok(None) };
+        let Some(Value { text, origin, .. }) = self.get("models_dir") else { return Ok(None) };
         let path = Path::new(text);
         if path.exists() && !path.is_dir() {
             let (path, origin) = (text.clone(), origin.clone());

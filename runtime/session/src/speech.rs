@@ -30,7 +30,7 @@ use acestep_speech::{Options, Spoken, Voices};
 
 pub use fields::{FILES, Fields, is_content};
 use fields::{check_fields, flag, taken, text};
-pub use kept::{KeptVoice, read_kept};
+pub use kept::{KeptVoice, check_name, read_kept, shadowing};
 pub use reason::{Reason, reason};
 use resident::no_more;
 pub use resident::{Arriving, Ready, SpeechOn, open_on};

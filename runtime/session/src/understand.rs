@@ -153,7 +153,7 @@ pub fn to_json(understood: &Understood, codes: &[u32], seed: u64) -> Value {
     object
 }
 
-/// Returns the description as text: one value per line, the lyrics last.
+/// Returns the description as printable text: one value per line, the lyrics last.
 pub fn text(understood: &Understood) -> String {
     let Understood { metadata, lyrics, .. } = understood;
     let lines = [
@@ -170,5 +170,20 @@ pub fn text(understood: &Understood) -> String {
     if !lyrics.is_empty() {
         text += &format!("\n{lyrics}\n");
     }
-    text
+    printable(&text)
+}
+
+/// Returns `text` without control characters, which could move a terminal's cursor.
+fn printable(text: &str) -> String {
+    text.chars().filter(|&c| c == '\n' || !c.is_control()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_model_says_cannot_move_the_cursor() {
+        assert_eq!(printable("a\x1b[2Jb\r\u{9b}c\nd\té\0"), "a[2Jbc\ndé");
+    }
 }

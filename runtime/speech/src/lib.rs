@@ -13,13 +13,19 @@
 //! | `voices` | the folder of kept voices |
 //! | `kept_file` | files of kept states |
 //! | `guard` | silence and loops |
-//! | `recording` | the memory that the encoder of recordings needs |
+//! | [`networks`] | networks that are loaded when they are needed |
+//! | `recording` | recordings to codes |
+//! | `codes` | frames of codes to samples, and their checks |
+//! | `memory` | the memory that codecs need |
 
+mod codes;
 pub mod dia2;
 mod error;
 mod guard;
 mod kept_file;
 pub mod magpie;
+mod memory;
+pub mod networks;
 mod pcm;
 pub mod qwen3_tts;
 mod recording;

@@ -1,32 +1,42 @@
-//! Memory needs of Mimi's encoder, which turns recordings into codes.
+//! Recordings to codes by Mimi's encoder.
+
+use std::rc::Rc;
 
 use acestep_engine::{
-    device::memory::{Lifetime, MemoryNeed, Widths, product},
-    progress::Stage,
+    Audio, Error, Network, NetworkCache, Observe,
+    audio::{loudness::require_finite, resample::to_mono},
 };
-use acestep_model::speech::mimi::Config;
+use acestep_model::{Backend, speech::mimi::Encoder};
+use burn::tensor::Tensor;
 
-/// Samples per second of a recording that is read.
-const SAMPLE_RATE: f64 = 24_000.0;
+/// Returns the mean of the channels at `rate`. As in upstream, nothing is clipped.
+///
+/// # Errors
+/// [`Error::NotFinite`] if a sample is NaN or infinite; the errors of resampling.
+pub(crate) fn mono(sound: &Audio, rate: u32) -> Result<Vec<f32>, Error> {
+    sound.channels.iter().try_for_each(|channel| require_finite("the recording", channel))?;
+    to_mono(sound, rate)
+}
 
-/// Computes the needs of the encoder for a recording of `seconds`, which it reads at once. Weights are
-/// exact. Work memory is an estimate.
-pub(crate) fn codec_encoder(
-    stage: Stage,
-    config: &Config,
-    parameters: u64,
-    seconds: f64,
-    widths: Widths,
-) -> MemoryNeed {
-    let samples = (seconds * SAMPLE_RATE).ceil() as usize;
-    // The first stage is the widest: a residual unit holds its input, activations with padding, and sums.
-    let widest = product(&[samples, config.num_filters]) * widths.number;
-    MemoryNeed {
-        stage,
-        lifetime: Lifetime::Run,
-        weights: widths.weights_of_others(parameters),
-        work: 4 * widest,
-        cache: 0,
-        largest: widest,
-    }
+/// Encodes samples at 24 kHz to frames of codes with `network`, which `encoder` loads.
+///
+/// # Errors
+/// The errors of loading and of the device; [`Error::Cancelled`].
+pub(crate) fn frames_of<B: Backend>(
+    samples: &[f32],
+    networks: &NetworkCache<'_, B>,
+    network: Network,
+    encoder: impl Fn() -> Result<Rc<Encoder<B>>, Error>,
+    observe: &dyn Observe,
+) -> Result<Vec<Vec<u32>>, Error> {
+    networks.stage(network.stage, network, observe, |steps| {
+        let encoder = encoder()?;
+        steps.advanced(0, 1);
+        let codes = encoder.forward(Tensor::from_data(samples, networks.device()));
+        let [groups, frames] = codes.dims();
+        let codes: Vec<u32> = codes.into_data().iter::<i64>().map(|code| code as u32).collect();
+        steps.advanced(1, 1);
+        let frame = |frame| (0..groups).map(|group| codes[group * frames + frame]).collect();
+        Ok((0..frames).map(frame).collect())
+    })
 }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use acestep_engine::{Audio, Notice};
+use acestep_engine::{Audio, Error, Notice};
 use serde::{Deserialize, Serialize};
 
 use crate::guard::Fault;
@@ -44,11 +44,28 @@ impl Default for Options {
 
 /// A result of some runs.
 #[derive(Debug, Clone)]
-pub enum Made {
+pub enum Made<T = Spoken> {
     /// The next samples of a run.
     Samples(Vec<f32>),
     /// The end of a run.
-    Done(Spoken),
+    Done(T),
+}
+
+/// Takes the results of a run, and passes its samples to `sink`.
+///
+/// # Errors
+/// The errors of the run and of `sink`.
+pub(crate) fn finish<T>(
+    run: impl Iterator<Item = Result<Made<T>, Error>>,
+    sink: &mut dyn FnMut(&[f32]) -> Result<(), Error>,
+) -> Result<T, Error> {
+    for made in run {
+        match made? {
+            Made::Samples(samples) => sink(&samples)?,
+            Made::Done(done) => return Ok(done),
+        }
+    }
+    unreachable!("a run ends with its result or an error")
 }
 
 /// The result of a run.

@@ -7,12 +7,16 @@ mod dia2;
 mod magpie;
 mod qwen3_tts;
 
-use std::{sync::LazyLock, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    sync::LazyLock,
+    time::Duration,
+};
 
 use acestep_engine::Engine;
 use acestep_import::{Layout, Network};
 use acestep_model::{Backend, Place};
-use anyhow::Result;
+use anyhow::{Context, Result};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use serde_json::{Value, json};
 
@@ -124,10 +128,22 @@ pub(crate) struct Tensors<B: Backend> {
     /// The part of the program that it tests.
     pub(crate) component: &'static str,
     pub(crate) bounds: Bounds,
-    pub(crate) compare: fn(&mut Sheet<'_>, Of<'_>, &Place<B>) -> Result<()>,
+    pub(crate) compare: CompareTensors<B>,
 }
 
+/// Compares a file of tensors.
+type CompareTensors<B> = fn(&mut Sheet<'_>, Of<'_>, &Place<B>) -> Result<()>;
+
 impl<B: Backend> Tensors<B> {
+    pub(crate) fn new(
+        file: &'static str,
+        component: &'static str,
+        bounds: Bounds,
+        compare: CompareTensors<B>,
+    ) -> Self {
+        Self { file, component, bounds, compare }
+    }
+
     /// True if this is the row of the file `name`, without its ending.
     pub(crate) fn is_of(&self, name: &str) -> bool {
         match self.file.strip_suffix('*') {
@@ -142,14 +158,40 @@ pub(crate) struct Texts<B: Backend> {
     pub(crate) file: &'static str,
     /// The part of the program that it tests.
     pub(crate) component: &'static str,
-    pub(crate) compare: fn(Page<'_>, &Value, Of<'_>, &Place<B>) -> Result<()>,
+    pub(crate) compare: CompareTexts<B>,
 }
 
+/// Compares a file of text.
+type CompareTexts<B> = fn(Page<'_>, &Value, Of<'_>, &Place<B>) -> Result<()>;
+
 impl<B: Backend> Texts<B> {
+    pub(crate) fn new(
+        file: &'static str,
+        component: &'static str,
+        compare: CompareTexts<B>,
+    ) -> Self {
+        Self { file, component, compare }
+    }
+
     /// A file with nothing to compare on a user's machine.
     pub(crate) fn none(file: &'static str) -> Self {
-        Self { file, component: "", compare: |_, _, _, _| Ok(()) }
+        Self::new(file, "", |_, _, _, _| Ok(()))
     }
+}
+
+/// Returns what lies in the folder `models`, in alphabetical order.
+fn listed(models: &Path) -> Result<Vec<PathBuf>> {
+    let listing =
+        std::fs::read_dir(models).with_context(|| format!("cannot list `{}`", models.display()))?;
+    let mut paths: Vec<_> = listing.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    paths.sort();
+    Ok(paths)
+}
+
+/// Returns the `config.json` of a folder; null if it has none.
+fn config_in(folder: &Path) -> Value {
+    let text = std::fs::read_to_string(folder.join("config.json")).unwrap_or_default();
+    serde_json::from_str(&text).unwrap_or_default()
 }
 
 /// Networks that are measured together.
@@ -179,6 +221,15 @@ pub(crate) fn timed(quick: bool) -> &'static [Timed] {
 }
 
 impl Preset {
+    pub(crate) const fn new(
+        name: &'static str,
+        about: &'static str,
+        stages: &'static [(&'static Stage, Work)],
+        parts: &'static [Network],
+    ) -> Self {
+        Self { name, about, stages, parts }
+    }
+
     /// Returns the stages in the order of the pipeline.
     pub fn stages(&self) -> impl Iterator<Item = &'static Stage> {
         self.stages.iter().map(|(stage, _)| *stage)

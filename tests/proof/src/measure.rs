@@ -82,6 +82,22 @@ pub(crate) struct Cost {
     pub(crate) weights: f64,
 }
 
+/// Returns the cost of a linear layer for `rows` rows.
+pub(crate) fn linear(rows: f64, input: usize, output: usize) -> Cost {
+    let weights = (input * output) as f64;
+    Cost { flop: 2.0 * rows * weights, weights }
+}
+
+/// Returns the cost of a product of a matrix and a vector.
+pub(crate) fn matvec(input: usize, output: usize) -> Cost {
+    linear(1.0, input, output)
+}
+
+/// Returns the cost of a filter of `taps` taps with `samples` output samples.
+pub(crate) fn conv(samples: f64, input: usize, output: usize, taps: usize) -> Cost {
+    linear(samples, input * taps, output)
+}
+
 impl std::ops::Add for Cost {
     type Output = Self;
 
@@ -112,6 +128,14 @@ pub(crate) struct Run {
     pub(crate) time: Time,
     /// The usual metric of the stage.
     pub(crate) rate: Rate,
+}
+
+impl Run {
+    /// A run that makes `seconds` of speech.
+    pub(crate) fn of_speech(unit: String, cost: Cost, time: Time, seconds: f64) -> Self {
+        let rate = Rate::new(time.wall_s / seconds, "s per second of speech");
+        Self { unit, cost, time, rate }
+    }
 }
 
 /// A value and its unit.

@@ -86,7 +86,7 @@ pub(super) fn run(names: &[String], report: &Report) -> Result<ExitCode> {
     subjects.dedup();
     if !settings::yes() {
         if !can_ask(report) {
-            let message = "nobody is there to say whether that is to be deleted";
+            let message = "there is no terminal to ask whether that is to be deleted";
             return Err(CliError::usage(message).hint("pass --yes").into());
         }
         if !ask(report, &format!("Delete {}?", subjects.join(", ")))? {

@@ -1,9 +1,6 @@
 //! Output files of `plan`: the request, and parts of it for other programs.
 
-use std::{
-    collections::HashSet,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 use acestep_engine::{
     Action, Error,
@@ -18,7 +15,10 @@ use anyhow::Result;
 
 use crate::{
     args::plan::Common,
-    commands::{target::Target, text::write_text},
+    commands::{
+        target::{Target, check_distinct},
+        text::write_text,
+    },
     error::CliError,
     report,
 };
@@ -63,20 +63,16 @@ impl Outputs {
             fields: common.output_dir.clone(),
             text: common.output_text.clone(),
         };
-        let folder = this.fields.as_deref().map(place);
-        let mut seen = HashSet::new();
-        for path in this.files() {
-            let place = place(&path);
+        let (folder, files) = (this.fields.as_deref().map(place), this.files());
+        let is_above =
+            |path: &&PathBuf| folder.as_ref().is_some_and(|folder| folder.starts_with(place(path)));
+        let hint = "give each output a name";
+        if let Some(path) = files.iter().find(is_above) {
             let name = path.display();
-            let message = if folder.as_ref().is_some_and(|folder| folder.starts_with(&place)) {
-                format!("`{name}` cannot be a file and the folder of `--output-dir`")
-            } else if !seen.insert(place) {
-                format!("`{name}` would be written twice")
-            } else {
-                continue;
-            };
-            return Err(CliError::usage(message).hint("give each output a name").into());
+            let message = format!("`{name}` cannot be a file and the folder of `--output-dir`");
+            return Err(CliError::usage(message).hint(hint).into());
         }
+        check_distinct(files.iter().map(PathBuf::as_path), hint)?;
         Ok(this)
     }
 

@@ -22,6 +22,10 @@ pub(super) fn page(command: &Command, title: &str) -> String {
         }
     }
     for (heading, flags) in headings(command) {
+        if heading == "Global" && title != "acestep" {
+            text += "\nThe [global flags](acestep.md#global) work here too.\n";
+            continue;
+        }
         let _ = writeln!(text, "\n## {heading}");
         for flag in flags {
             let _ = write!(text, "\n{}", entry(flag));
@@ -130,7 +134,9 @@ mod tests {
             generate.contains("\n## Song\n")
                 && generate.contains("\n- `--bpm <N>`: Beats a minute")
         );
-        assert!(generate.contains("\\[possible values: auto, none, json\\]"));
+        // Flags of every command are on the page of the program.
+        assert!(page(&command, "acestep").contains("\\[possible values: auto, none, json\\]"));
+        assert!(generate.contains("(acestep.md#global)") && !generate.contains("--no-progress"));
         let model = page(command.find_subcommand("model").expect("a command"), "acestep-model");
         assert!(model.contains("| [acestep model pull](acestep-model-pull.md) | Fetch models"));
     }

@@ -25,7 +25,10 @@ use super::{
 };
 use crate::{
     args::speak::Speak,
-    commands::{play::Speaker, target::is_stdout},
+    commands::{
+        play::Speaker,
+        target::{check_distinct, is_stdout},
+    },
     error::CliError,
     interrupt,
     report::{self, Report},
@@ -87,6 +90,10 @@ impl Outputs {
             }
             None => None,
         };
+        if let (Place::Files(paths, _), Some((times, _))) = (&place, &timestamps) {
+            let all = paths.iter().chain([times]).map(PathBuf::as_path);
+            check_distinct(all, "give each file a name of its own")?;
+        }
         Ok(Self { place, existing, json, play, lines: args.lines, timestamps })
     }
 

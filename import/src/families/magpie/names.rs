@@ -15,7 +15,7 @@ use crate::names::TensorNames;
 
 fn same(noun: &'static str, prefixes: &[&'static str]) -> TensorNames {
     let published = prefixes.iter().map(|&prefix| (prefix.into(), prefix.into())).collect();
-    TensorNames { noun, published, others: Vec::new(), ones: Vec::new() }
+    TensorNames::of(noun, published)
 }
 
 /// The encoder of the text.
@@ -118,7 +118,7 @@ pub(crate) fn codec_decoder(config: &nanocodec::DecoderConfig, spelling: Spellin
             snake(format!("{block}skip_activation"));
         }
     }
-    TensorNames { noun: "codec decoder", published, others: Vec::new(), ones: Vec::new() }
+    TensorNames::of("codec decoder", published)
 }
 
 #[cfg(test)]

@@ -15,8 +15,8 @@ use acestep_model::speech::{
     qwen3_tts::{Config, SpeakerEncoderConfig, codec},
 };
 
-use super::names::{Rows, add};
-use crate::names::TensorNames;
+use super::names::add;
+use crate::names::{Rows, TensorNames};
 
 /// Architecture of a talker's file.
 pub(crate) const TALKER: &str = "qwen3-tts";
@@ -56,7 +56,7 @@ fn add_layers(rows: &mut Rows, count: usize, table: &[(&str, &str)], file: &str,
 }
 
 fn names(noun: &'static str, published: Rows, ones: Vec<String>) -> TensorNames {
-    TensorNames { noun, published, others: Vec::new(), ones }
+    TensorNames { ones, ..TensorNames::of(noun, published) }
 }
 
 /// Talker and code predictor.

@@ -14,9 +14,10 @@ use std::borrow::Cow;
 
 use acestep_model::speech::{mimi, qwen3_tts::codec};
 
-use crate::{families, names::TensorNames};
-
-pub(super) type Rows = Vec<(Cow<'static, str>, Cow<'static, str>)>;
+use crate::{
+    families,
+    names::{Rows, TensorNames},
+};
 
 /// Adds a row.
 pub(super) fn add(
@@ -27,13 +28,9 @@ pub(super) fn add(
     rows.push((file.into(), module.into()));
 }
 
-fn names(noun: &'static str, published: Rows) -> TensorNames {
-    TensorNames { noun, published, others: Vec::new(), ones: Vec::new() }
-}
-
 /// Talker and code predictor.
 pub(crate) fn talker() -> TensorNames {
-    names("talker", vec![("talker.".into(), "".into())])
+    TensorNames::of("talker", vec![("talker.".into(), "".into())])
 }
 
 /// The speaker encoder.
@@ -53,7 +50,7 @@ pub(crate) fn speaker_encoder() -> TensorNames {
     }
     add(&mut rows, "speaker_encoder.asp.", "asp.");
     add(&mut rows, "speaker_encoder.fc.", "fc.");
-    names("speaker encoder", rows)
+    TensorNames::of("speaker encoder", rows)
 }
 
 /// The decoder of the codec.
@@ -93,7 +90,7 @@ pub(crate) fn codec_decoder(config: &codec::DecoderConfig) -> TensorNames {
     }
     add(&mut rows, format!("decoder.decoder.{}.", stages + 1), "snake_out.");
     add(&mut rows, format!("decoder.decoder.{}.conv.", stages + 2), "conv_out.");
-    names("codec decoder", rows)
+    TensorNames::of("codec decoder", rows)
 }
 
 /// The encoder of the codec.
@@ -104,25 +101,15 @@ pub(crate) fn codec_encoder(config: &mimi::Config, codebooks: usize) -> TensorNa
 /// Returns the tensors of the speech tokenizer that no network here reads: projections of the other
 /// direction, marks of the training, and the codebooks of the encoder that do not count.
 pub(crate) fn unused_of_codec(config: &codec::Config) -> Vec<String> {
-    let of_decoder = ["rvq_first", "rvq_rest"]
-        .map(|quantizer| format!("decoder.quantizer.{quantizer}.input_proj.weight"));
-    let mut unused = Vec::from(of_decoder);
-    let encoder = &config.encoder_config;
-    let semantic = encoder.num_semantic_quantizers;
-    let used = config.encoder_valid_num_quantizers - semantic;
-    for (kind, all, used) in
-        [("semantic", semantic, semantic), ("acoustic", encoder.num_quantizers - semantic, used)]
-    {
-        let file = format!("encoder.quantizer.{kind}_residual_vector_quantizer.");
-        unused.push(format!("{file}output_proj.weight"));
-        for layer in 0..all {
-            let codebook = format!("{file}layers.{layer}.codebook.");
-            unused.push(format!("{codebook}initialized"));
-            if layer >= used {
-                unused.push(format!("{codebook}embed_sum"));
-                unused.push(format!("{codebook}cluster_usage"));
-            }
-        }
+    let (encoder, codebooks) = (&config.encoder_config, config.encoder_valid_num_quantizers);
+    let mut unused = families::mimi::unused("encoder.", encoder, codebooks);
+    for other in [
+        "decoder.quantizer.rvq_first.input_proj",
+        "decoder.quantizer.rvq_rest.input_proj",
+        "encoder.quantizer.semantic_residual_vector_quantizer.output_proj",
+        "encoder.quantizer.acoustic_residual_vector_quantizer.output_proj",
+    ] {
+        unused.push(format!("{other}.weight"));
     }
     unused
 }

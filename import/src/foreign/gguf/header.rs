@@ -12,7 +12,7 @@
 use std::{collections::BTreeMap, path::Path};
 
 use super::reader::{Reader, Value};
-use crate::{Error, blocks::Block, header::Entry};
+use crate::{Directory, Error, blocks::Block, header::Entry, pointer};
 
 /// First bytes of every GGUF file.
 pub(super) const MAGIC: &[u8; 4] = b"GGUF";
@@ -76,15 +76,14 @@ pub(super) fn parse(path: &Path, bytes: &[u8]) -> Result<Header, Error> {
     let start = reader.at().next_multiple_of(alignment);
     let mut entries = BTreeMap::new();
     for Described { name, shape, kind, offset } in described {
-        let dtype = type_name(kind).ok_or_else(|| {
-            broken(format!("tensor `{name}` is of type {kind}, which ggml lacks"))
-        })?;
-        let (values, size) = sizes(dtype).ok_or_else(|| Error::Foreign {
+        let dtype =
+            type_name(kind).map_or_else(|| format!("of the unknown type {kind}"), str::to_owned);
+        let (values, size) = sizes(&dtype).ok_or_else(|| Error::Foreign {
             path: path.to_owned(),
             reason: format!("tensor `{name}` is {dtype}"),
             remedy: format!("take the file in {READ}: those are read"),
         })?;
-        let entry = entry(shape, (dtype, values, size), start, offset, alignment)
+        let entry = entry(shape, (&dtype, values, size), start, offset, alignment)
             .map_err(|why| broken(format!("tensor `{name}` {why}")))?;
         let (needed, found) = (entry.range.end as u64, bytes.len() as u64);
         if needed > found {
@@ -97,15 +96,19 @@ pub(super) fn parse(path: &Path, bytes: &[u8]) -> Result<Header, Error> {
     Ok(Header { values, tensors: entries })
 }
 
-/// Returns the texts at `keys` of the file with content `bytes`. It stops after the last of them:
-/// programs write the identifying keys before the token lists.
+/// Returns the texts at `keys` of the file at `path`. It stops after the last of them: programs write
+/// the identifying keys before the token lists.
+///
+/// # Errors
+/// As [`parse`]; for a pointer in place of the file.
 pub(super) fn first_texts<const N: usize>(
     path: &Path,
-    bytes: &[u8],
     keys: [&str; N],
 ) -> Result<[Option<String>; N], Error> {
     let broken = |reason| Error::BadHeader { path: path.to_owned(), reason };
-    let (mut reader, [_, count]) = begin(path, bytes)?;
+    let bytes = Directory::open_file(path)?;
+    pointer::refuse(path, bytes.all())?;
+    let (mut reader, [_, count]) = begin(path, bytes.all())?;
     let mut found = [const { None }; N];
     for _ in 0..count {
         let (key, kind) = (reader.text().map_err(broken)?, reader.u32().map_err(broken)?);
@@ -124,6 +127,8 @@ pub(super) fn first_texts<const N: usize>(
 fn begin<'a>(path: &Path, bytes: &'a [u8]) -> Result<(Reader<'a>, [u64; 2]), Error> {
     let broken = |reason| Error::BadHeader { path: path.to_owned(), reason };
     let mut reader = Reader::of(bytes);
+    // A file that is cut here is damaged, not of another version.
+    Reader::of(bytes).take(8).map_err(broken)?;
     let version = version(&mut reader).map_err(|reason| Error::Foreign {
         path: path.to_owned(),
         reason,

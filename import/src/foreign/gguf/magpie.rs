@@ -18,7 +18,7 @@ use serde_json::{Map, Value as Json};
 
 use super::{ARCHITECTURE, header, values::Values};
 use crate::{
-    Directory, Error, Format, Tensors,
+    Error, Format, Tensors,
     families::{
         magpie::{CODEC, MODEL, WHOLE},
         of_architecture,
@@ -36,8 +36,7 @@ type Found<T> = Result<T, String>;
 /// Returns the architecture of the GGUF file at `path`; `None` if it is another file, or cannot be
 /// read.
 pub(crate) fn architecture(path: &Path) -> Option<String> {
-    let bytes = Directory::open_file(path).ok()?;
-    let [architecture] = header::first_texts(path, bytes.all(), [ARCHITECTURE]).ok()?;
+    let [architecture] = header::first_texts(path, [ARCHITECTURE]).ok()?;
     architecture
 }
 

@@ -20,8 +20,6 @@ use std::{
     sync::Arc,
 };
 
-use burn::tensor::TensorData;
-
 use super::{
     super::Text,
     ARCHITECTURE, NAME,
@@ -35,8 +33,7 @@ use crate::{
         of_architecture,
         qwen3_tts::gguf::{CODEC, TALKER},
     },
-    listing::{files_in, rank},
-    pointer,
+    listing::{files_in, folder_of, rank},
 };
 
 mod config;
@@ -59,16 +56,8 @@ impl StandIn for SpeechFile {
         Format::Gguf
     }
 
-    fn notices(&self) -> &[String] {
-        &[]
-    }
-
     fn tensors(&self) -> &Tensors {
         &self.tensors
-    }
-
-    fn origin(&self, _file: &str) -> &Path {
-        &self.path
     }
 
     fn text(&self, file: &str) -> Option<&str> {
@@ -82,14 +71,6 @@ impl StandIn for SpeechFile {
             reason: format!("it has no list `{}` or `{}`", super::TOKENS, super::MERGES),
             remedy: MADE.to_owned(),
         }
-    }
-
-    fn lack_of(&self, _network: &str) -> Option<Error> {
-        None
-    }
-
-    fn silence(&self, _channels: usize) -> Result<TensorData, Error> {
-        Err(Error::NoNetwork { path: self.path.clone(), network: "latent of silence" })
     }
 }
 
@@ -169,9 +150,7 @@ fn coarseness(path: &Path) -> (usize, Reverse<u64>, PathBuf) {
 
 /// Returns architecture and name of the GGUF file at `path`.
 fn heading(path: &Path) -> Result<[Option<String>; 2], Error> {
-    let bytes = Directory::open_file(path)?;
-    pointer::refuse(path, bytes.all())?;
-    header::first_texts(path, bytes.all(), [ARCHITECTURE, NAME])
+    header::first_texts(path, [ARCHITECTURE, NAME])
 }
 
 /// Refuses the GGUF file at `path` if it is of another architecture.
@@ -230,9 +209,7 @@ fn talker_in(place: &Path) -> Result<PathBuf, Error> {
 /// Returns the most precise codec beside the talker at `path`, else in the first of `places` that has
 /// one.
 fn codec_of(path: &Path, places: &[PathBuf]) -> Result<PathBuf, Error> {
-    // `Path::parent` of a bare name is empty, which is no directory.
-    let beside = path.parent().filter(|place| !place.as_os_str().is_empty());
-    let mut looked_for = vec![beside.unwrap_or(Path::new(".")).to_owned()];
+    let mut looked_for = vec![folder_of(path).to_owned()];
     for place in places {
         if !looked_for.contains(place) {
             looked_for.push(place.clone());

@@ -13,6 +13,8 @@
 
 mod decode;
 mod emulated;
+mod sight;
+mod teams;
 mod tensor_cores;
 mod units;
 
@@ -20,6 +22,7 @@ use burn_cubecl::{CubeRuntime, kernel::into_contiguous, ops::permute, tensor::Cu
 use cubecl::prelude::*;
 
 use super::{super::Visibility, matrix::is_in_software, rows::empty};
+use sight::{Bounds, Sight};
 
 /// Values per read.
 const VECTOR: usize = 4;
@@ -219,190 +222,10 @@ fn readable<R: CubeRuntime>(x: CubeTensor<R>) -> CubeTensor<R> {
     if strides[3] == 1 && aligned { x } else { into_contiguous(x) }
 }
 
-/// [`Visibility`] without its numbers, which do not change the kernel source.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Sight {
-    Full,
-    Causal,
-    /// A window to both sides, or a causal one.
-    Window,
-}
-
-/// The numbers of a rule: `query` sees `key` iff `key <= query + near` and
-/// `query + shift < key + width`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Bounds {
-    near: u32,
-    shift: u32,
-    width: u32,
-}
-
-impl Bounds {
-    /// Returns the numbers as arguments of a kernel.
-    fn launch<R: CubeRuntime>(self) -> ReachLaunch<R> {
-        ReachLaunch::new(self.near, self.shift, self.width)
-    }
-}
-
-/// [`Bounds`] in a kernel.
-#[derive(CubeType, CubeLaunch, Clone, Copy)]
-struct Reach {
-    near: u32,
-    shift: u32,
-    width: u32,
-}
-
-impl Sight {
-    /// Returns the rule and its numbers.
-    fn of(visibility: Visibility) -> (Self, Bounds) {
-        // No tensor has more positions, and sums of three such numbers do not overflow.
-        let number = |n: usize| n.min(1 << 29) as u32;
-        let bounds = |near, shift, width| Bounds {
-            near: number(near),
-            shift: number(shift),
-            width: number(width),
-        };
-        match visibility {
-            Visibility::Full => (Self::Full, bounds(0, 0, usize::MAX)),
-            Visibility::Causal { first } => (Self::Causal, bounds(first, 0, usize::MAX)),
-            Visibility::Window(reach) => (Self::Window, bounds(reach, 0, reach.saturating_add(1))),
-            Visibility::CausalWindow { first, width } => {
-                (Self::Window, bounds(first, first, width.max(1)))
-            }
-        }
-    }
-}
-
-/// Parameters of the kernel source besides its types.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-struct KernelParams {
-    /// Vectors per head.
-    vectors: usize,
-    /// Query heads per key head.
-    group: usize,
-    sight: Sight,
-    /// True if there are flags of real keys.
-    padded: bool,
-    /// Rows per cube, a multiple of 16.
-    rows: usize,
-    /// Keys per tile, a multiple of [`LANES`].
-    keys: usize,
-    /// True if lanes can exchange values through [`plane_shuffle_xor`].
-    shuffle: bool,
-}
-
-impl KernelParams {
-    fn teams(&self) -> usize {
-        self.rows / TEAM_ROWS
-    }
-
-    fn units(&self) -> usize {
-        self.teams() * LANES
-    }
-
-    /// Returns the number of vectors of a row of values per lane.
-    fn share(&self) -> usize {
-        self.vectors.div_ceil(LANES)
-    }
-
-    /// Returns the distance of rows of a tile in vectors: odd, so that lanes that read rows use
-    /// different banks of shared memory.
-    fn pitch(&self) -> usize {
-        self.share() * LANES + 1
-    }
-}
-
-/// Returns the index in the cube of row `i` of a team. Sixteen rows belong to four teams, which are
-/// 32 units. Neighbouring teams have neighbouring rows, which are in different banks.
-#[cube]
-fn row_of(team: usize, i: usize) -> usize {
-    team / 4 * 16 + team % 4 + i * 4
-}
-
-/// Returns true if `query` sees `key` by position.
-#[cube]
-fn sees(query: usize, key: usize, reach: &Reach, #[comptime] sight: Sight) -> bool {
-    match comptime!(sight) {
-        Sight::Full => true.runtime(),
-        Sight::Causal => key <= query + reach.near as usize,
-        Sight::Window => {
-            key <= query + reach.near as usize
-                && query + (reach.shift as usize) < key + reach.width as usize
-        }
-    }
-}
-
-// ANCHOR: window
-/// Returns the first key that any query from `first` on sees.
-#[cube]
-fn keys_from(first: usize, reach: &Reach, #[comptime] sight: Sight) -> usize {
-    match comptime!(sight) {
-        Sight::Full | Sight::Causal => 0usize.runtime(),
-        Sight::Window => {
-            let end = first + reach.shift as usize + 1;
-            end - min(end, reach.width as usize)
-        }
-    }
-}
-
-/// Returns the end of the keys, out of `keys`, that queries up to `last` see.
-#[cube]
-fn keys_until(last: usize, reach: &Reach, keys: usize, #[comptime] sight: Sight) -> usize {
-    match comptime!(sight) {
-        Sight::Full => keys,
-        Sight::Causal | Sight::Window => min(keys, last + reach.near as usize + 1),
-    }
-}
-// ANCHOR_END: window
-
 /// Returns the score of a hidden key, whose weight is 0.
 #[cube]
 fn hidden_score() -> f32 {
     f32::MIN.runtime()
-}
-
-/// Returns the largest value, or the sum, over the lanes of a team, row by row. Every unit of the
-/// cube must call it.
-#[cube]
-fn across_lanes<N: Size>(
-    value: Vector<f32, N>,
-    #[comptime] largest: bool,
-    #[comptime] plan: KernelParams,
-) -> Vector<f32, N> {
-    let mut result = value;
-    if comptime!(plan.shuffle) {
-        #[unroll]
-        for step in 0..comptime!(LANES.ilog2()) {
-            let mut other = Vector::<f32, N>::new(0.0f32);
-            #[unroll]
-            for i in 0..TEAM_ROWS {
-                other[i] = plane_shuffle_xor(result[i], comptime!(1u32 << step));
-            }
-            result = joined::<N>(result, other, largest);
-        }
-    } else {
-        let mut shared = SharedMemory::<Vector<f32, N>>::new(comptime!(plan.units()));
-        let place = UNIT_POS_Y as usize * LANES;
-        shared[place + UNIT_POS_X as usize] = value;
-        sync_cube();
-        result = shared[place];
-        #[unroll]
-        for i in 1..LANES {
-            result = joined::<N>(result, shared[place + i], largest);
-        }
-        // The next values may only be written after all units have read these.
-        sync_cube();
-    }
-    result
-}
-
-#[cube]
-fn joined<N: Size>(
-    a: Vector<f32, N>,
-    b: Vector<f32, N>,
-    #[comptime] largest: bool,
-) -> Vector<f32, N> {
-    if comptime!(largest) { max(a, b) } else { a + b }
 }
 
 /// Returns the mean of one column's vectors over all keys, for a query that sees none.

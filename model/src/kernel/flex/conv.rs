@@ -17,6 +17,7 @@ mod amx;
 mod filter;
 mod finish;
 mod gradient;
+mod pack;
 mod pairs;
 mod residual;
 mod share;
@@ -35,8 +36,9 @@ use super::{
     activation::ChannelActivation,
     contiguous, from_values,
 };
-use filter::{Filter, Form, Order, Taps};
+use filter::{Filter, Taps};
 use finish::Finish;
+use pack::{Form, Order, Panels};
 use share::{cut, share, together};
 use sound::{Reach, Sound, with_rooms};
 use tile::SAMPLES;
@@ -113,6 +115,7 @@ pub(super) fn fused_conv1d(
     let bias = bias.as_ref().map(FlexTensor::storage::<f32>);
     let residual = residual.as_ref().map(FlexTensor::storage::<f32>);
     let (filter, mut reach) = filter1d(&weight, geometry);
+    let Panels { form, at_once, .. } = filter.panels;
     reach.first -= known as isize;
     let sound = Sound {
         past: (past.as_ref().map_or(&[], FlexTensor::storage::<f32>), known),
@@ -120,20 +123,20 @@ pub(super) fn fused_conv1d(
         ..Sound::plain(x.storage::<f32>(), channels, samples)
     };
 
-    let part = part(&sound, &reach, filter.form).min(length.next_multiple_of(SAMPLES));
+    let part = part(&sound, &reach, form).min(length.next_multiple_of(SAMPLES));
     let parts = length.div_ceil(part);
     let mut out = vec![0.0; batch * outputs * length];
     let stretches = cut(&mut out, outputs, length, parts, |_| part);
     // The window of several work items is packed once.
-    let is_shared = together(stretches.len(), outputs, filter.at_once) < outputs;
-    let windows = is_shared.then(|| sound.windows((batch, parts), part, &reach, filter.form));
-    share(stretches, filter.at_once, |index, first, rows| {
+    let is_shared = together(stretches.len(), outputs, at_once) < outputs;
+    let windows = is_shared.then(|| sound.windows((batch, parts), part, &reach, form));
+    share(stretches, at_once, |index, first, rows| {
         let (item, start) = (index / parts, index % parts * part);
         let count = part.min(length - start);
         with_rooms(|[room, _]| {
             let window = match &windows {
                 Some(windows) => windows.at(index),
-                None => sound.window(item, (start, count), &reach, filter.form, room),
+                None => sound.window(item, (start, count), &reach, form, room),
             };
             filter.run(first..first + rows.len(), window, count, |row, at, sums| {
                 Finish { first: row, bias, curves: None }.apply(sums);
@@ -182,12 +185,10 @@ pub(super) fn pack_filter(weight: FlexTensor, packing: Packing) -> Option<FlexTe
         return None;
     }
     let weight = contiguous(weight);
-    let filter = match is_transposed {
-        true => Filter::plain(&weight, &Phases { shape, stride }, precision),
-        false => Filter::plain(&weight, &Plain { shape, stride }, precision),
-    };
-    let is_narrow = weight.dtype() == DType::BF16 && filter.form == Form::Single;
-    Some(filter.kept(is_narrow))
+    Some(match is_transposed {
+        true => Filter::kept(&weight, &Phases { shape, stride }, precision),
+        false => Filter::kept(&weight, &Plain { shape, stride }, precision),
+    })
 }
 
 /// The order of a convolution; its lines are channels, or the phases of each channel.
@@ -212,7 +213,10 @@ impl Order for Plain {
     }
 
     fn line(&self, line: usize) -> [usize; 2] {
-        [line / self.stride * self.shape[2], line % self.stride]
+        match self.stride {
+            1 => [line * self.shape[2], 0], // without divisions, for filters of one tap
+            stride => [line / stride * self.shape[2], line % stride],
+        }
     }
 
     fn tap(&self, tap: usize) -> usize {
@@ -248,6 +252,7 @@ pub(super) fn conv_transpose1d<W: Into<Weight<Flex, 3>>>(
     let bias = bias.as_ref().map(FlexTensor::storage::<f32>);
     let order = Phases { shape: weight.shape, stride };
     let filter = Filter::of(&weight, &order);
+    let Panels { form, at_once, .. } = filter.panels;
     let reached = taps.div_ceil(stride);
     let (first, last) = (padding / stride, (length - 1 + padding) / stride);
     let moments = last - first + 1;
@@ -257,15 +262,15 @@ pub(super) fn conv_transpose1d<W: Into<Weight<Flex, 3>>>(
     let reach = Reach { first, stride: 1, step: 1, taps: reached };
     let sound = Sound::plain(x.storage::<f32>(), channels, samples);
 
-    let part = part(&sound, &reach, filter.form).min(moments.next_multiple_of(SAMPLES));
+    let part = part(&sound, &reach, form).min(moments.next_multiple_of(SAMPLES));
     let parts = moments.div_ceil(part);
     let mut out = vec![0.0; batch * outputs * length];
     let before = |index: usize| if index == 0 { lead } else { 0 };
     let stretches = cut(&mut out, outputs, length, parts, |index| part * stride - before(index));
     // The window of several work items is packed once.
-    let is_shared = together(stretches.len(), outputs, filter.at_once) < outputs;
-    let windows = is_shared.then(|| sound.windows((batch, parts), part, &reach, filter.form));
-    share(stretches, filter.at_once, |stretch, output, rows| {
+    let is_shared = together(stretches.len(), outputs, at_once) < outputs;
+    let windows = is_shared.then(|| sound.windows((batch, parts), part, &reach, form));
+    share(stretches, at_once, |stretch, output, rows| {
         let (item, index) = (stretch / parts, stretch % parts);
         let start = index * part;
         let count = part.min(moments - start);
@@ -273,7 +278,7 @@ pub(super) fn conv_transpose1d<W: Into<Weight<Flex, 3>>>(
         with_rooms(|[room, _]| {
             let window = match &windows {
                 Some(windows) => windows.at(stretch),
-                None => sound.window(item, (start, count), &reach, filter.form, room),
+                None => sound.window(item, (start, count), &reach, form, room),
             };
             filter.run(range, window, count, |row, at, sums| {
                 let mut spread = 0;

@@ -1,7 +1,6 @@
 //! FLAC files, through flacenc: lossless, with the same integers as a WAV of equal bit depth.
 
 use std::{
-    fmt::Display,
     fs::File,
     io::{self, BufWriter, Cursor, Seek, SeekFrom, Write},
 };
@@ -15,31 +14,26 @@ use flacenc::{
     source::{Context, Fill, FrameBuf},
 };
 
-use super::{Audio, wav::integer, write::check};
-use crate::Error;
+use super::{
+    Audio,
+    wav::integer,
+    write::{Encode, interleaved, other},
+};
 
 /// Bytes before the first block.
 const HEADER: u64 = 42;
 
-/// Encodes a FLAC file of `bits` bits per sample; [`super::wav`] describes the rounding.
-///
-/// # Errors
-/// [`Error::Encode`] unless there are one to eight channels of equal length and the rate is at most
-/// 655 350.
-pub(super) fn to_bytes(audio: &Audio, bits: u16) -> Result<Vec<u8>, Error> {
-    let failed = |why: String| Error::Encode { format: "a FLAC file", why };
-    check(audio).map_err(failed)?;
+/// Encodes a FLAC file of `bits` bits per sample, of one to eight channels and a rate of at most 655 350;
+/// [`super::wav`] describes the rounding.
+pub(super) fn to_bytes(audio: &Audio, bits: u16) -> io::Result<Vec<u8>> {
     let channels = audio.channels.len();
-    let interleaved =
-        |i: usize| audio.channels.iter().map(move |channel| integer(channel[i], bits));
-    let samples: Vec<i32> = (0..audio.samples()).flat_map(interleaved).collect();
+    let samples: Vec<i32> = interleaved(&audio.channels).map(|x| integer(x, bits)).collect();
     let encoded = |predicts: bool| -> io::Result<Vec<u8>> {
         let form = (audio.sample_rate, channels, bits);
         let mut blocks = Blocks::begin(Cursor::new(Vec::new()), form, predicts)?;
         samples.chunks(blocks.size()).try_for_each(|block| blocks.write(block))?;
         Ok(blocks.finish()?.into_inner())
     };
-    let encoded = |predicts| encoded(predicts).map_err(|error| failed(error.to_string()));
     let predicted = encoded(true)?;
     if predicted.len() <= samples.len() * usize::from(bits) / 8 {
         return Ok(predicted);
@@ -70,15 +64,6 @@ impl Pieces {
         Ok(Self { predicted, plain, waiting: Vec::new(), samples: 0, bits })
     }
 
-    /// Writes the next samples.
-    pub(super) fn write(&mut self, samples: &[f32]) -> io::Result<()> {
-        self.samples += samples.len() as u64;
-        self.waiting.extend(samples.iter().map(|&sample| integer(sample, self.bits)));
-        let size = self.predicted.size();
-        let whole = self.waiting.len() / size * size;
-        self.blocks(whole)
-    }
-
     fn blocks(&mut self, count: usize) -> io::Result<()> {
         for block in self.waiting[..count].chunks(self.predicted.size()) {
             self.predicted.write(block)?;
@@ -87,11 +72,22 @@ impl Pieces {
         self.waiting.drain(..count);
         Ok(())
     }
+}
 
-    /// Completes the file in `out`.
-    pub(super) fn finish(mut self) -> io::Result<()> {
-        self.blocks(self.waiting.len())?;
-        let Self { predicted, plain, samples, bits, .. } = self;
+impl Encode for Pieces {
+    fn write(&mut self, channels: &[&[f32]]) -> io::Result<()> {
+        let known = self.waiting.len();
+        self.waiting.extend(interleaved(channels).map(|sample| integer(sample, self.bits)));
+        self.samples += (self.waiting.len() - known) as u64;
+        let size = self.predicted.size();
+        let whole = self.waiting.len() / size * size;
+        self.blocks(whole)
+    }
+
+    fn finish(mut self: Box<Self>) -> io::Result<()> {
+        let last = self.waiting.len();
+        self.blocks(last)?;
+        let Self { predicted, plain, samples, bits, .. } = *self;
         let is_long = predicted.bytes > samples * u64::from(bits) / 8;
         let is_plain = is_long && plain.bytes < predicted.bytes;
         let mut out = predicted.finish()?.into_inner()?;
@@ -172,8 +168,4 @@ impl<W: Write + Seek> Blocks<W> {
         self.out.write_all(sink.as_slice())?;
         Ok(self.out)
     }
-}
-
-fn other(error: impl Display) -> io::Error {
-    io::Error::other(error.to_string())
 }

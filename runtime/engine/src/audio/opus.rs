@@ -2,15 +2,16 @@
 //!
 //! Source: RFC 6716 (Opus), RFC 7845 (Opus in Ogg).
 
+use std::io::{self, Write};
+
 use ogg::writing::{PacketWriteEndInfo, PacketWriter};
 use opus_pure::{Application, MAX_PACKET_BYTES, OpusEncoder};
 
 use super::{
     Audio,
-    resample::{to_mono, to_stereo},
-    write::check,
+    resample::Stream,
+    write::{Encode, encode, interleaved, other},
 };
-use crate::Error;
 
 /// The only sample rate that is encoded.
 const RATE: u32 = 48_000;
@@ -25,56 +26,88 @@ const PAGE: usize = 50;
 const SERIAL: u32 = 1;
 
 /// Encodes an Ogg Opus file of `bitrate` kilobits per second, resampled to 48 kHz.
-///
-/// # Errors
-/// [`Error::Encode`] for more than two channels.
-pub(super) fn to_bytes(audio: &Audio, bitrate: u32) -> Result<Vec<u8>, Error> {
-    let failed = |why: String| Error::Encode { format: "an Opus file", why };
-    check(audio).map_err(failed)?;
-    let count = match audio.channels.len() {
-        one_or_two @ 1..=2 => one_or_two,
-        more => return Err(failed(format!("it has {more} channels"))),
-    };
-    let resampled = match (audio.sample_rate, count) {
-        (RATE, _) => None,
-        (_, 1) => Some(Audio { channels: vec![to_mono(audio, RATE)?], sample_rate: RATE }),
-        _ => Some(to_stereo(audio, RATE)?),
-    };
-    let audio = resampled.as_ref().unwrap_or(audio);
-    let opus = |error: opus_pure::Error| failed(error.to_string());
-    let mut encoder = OpusEncoder::new(RATE as i32, count, Application::Audio).map_err(opus)?;
-    encoder.bitrate_bps = i32::try_from(bitrate * 1000).unwrap_or(i32::MAX);
-    // The encoder's delay; players skip as many samples at the start.
-    let delay = encoder.lookahead();
+pub(super) fn to_bytes(audio: &Audio, bitrate: u32) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let file = Pieces::begin(&mut bytes, audio.channels.len(), audio.sample_rate, bitrate)?;
+    encode(audio, Box::new(file))?;
+    Ok(bytes)
+}
 
-    let mut writer = PacketWriter::new(Vec::new());
-    let io = |error: std::io::Error| failed(error.to_string());
-    let end_page = PacketWriteEndInfo::EndPage;
-    writer.write_packet(head(count as u8, delay), SERIAL, end_page, 0).map_err(io)?;
-    writer.write_packet(no_comments(), SERIAL, end_page, 0).map_err(io)?;
-    // Enough packets that the last one holds the last sample after the delay.
-    let end = audio.samples() + delay;
-    let packets = end.div_ceil(PACKET).max(1);
-    let mut bytes = vec![0; MAX_PACKET_BYTES];
-    for packet in 0..packets {
-        let sample = |i: usize, c: usize| audio.channels[c].get(i).copied().unwrap_or(0.0);
-        let input: Vec<f32> = (packet * PACKET..(packet + 1) * PACKET)
-            .flat_map(|i| (0..count).map(move |c| sample(i, c)))
-            .collect();
-        let length = encoder.encode(&input, PACKET, &mut bytes).map_err(opus)?;
-        let is_last = packet + 1 == packets;
-        let info = if is_last {
-            PacketWriteEndInfo::EndStream
-        } else if (packet + 1).is_multiple_of(PAGE) {
-            end_page
-        } else {
-            PacketWriteEndInfo::NormalPacket
-        };
-        // The position of the last page gives the end of the sound within its last packet.
-        let heard = if is_last { end } else { (packet + 1) * PACKET };
-        writer.write_packet(bytes[..length].to_vec(), SERIAL, info, heard as u64).map_err(io)?;
+/// A file whose samples arrive in pieces.
+pub(super) struct Pieces<W: Write> {
+    stream: Stream,
+    encoder: OpusEncoder,
+    writer: PacketWriter<'static, W>,
+    /// Samples of all channels that fill no packet yet.
+    waiting: Vec<f32>,
+    /// Samples of a packet, of all channels.
+    size: usize,
+    /// Packets so far.
+    packets: usize,
+}
+
+impl<W: Write> Pieces<W> {
+    /// Begins a file.
+    pub(super) fn begin(
+        out: W,
+        channels: usize,
+        sample_rate: u32,
+        bitrate: u32,
+    ) -> io::Result<Self> {
+        let is_stereo = channels == 2 && sample_rate != RATE;
+        let stream = Stream::new(channels, [sample_rate, RATE], is_stereo).map_err(other)?;
+        let encoder = OpusEncoder::new(RATE as i32, channels, Application::Audio);
+        let mut encoder = encoder.map_err(other)?;
+        encoder.bitrate_bps = i32::try_from(bitrate * 1000).unwrap_or(i32::MAX);
+        let (mut writer, end_page) = (PacketWriter::new(out), PacketWriteEndInfo::EndPage);
+        // Players skip as many samples at the start as the encoder delays.
+        let head = head(channels as u8, encoder.lookahead());
+        writer.write_packet(head, SERIAL, end_page, 0)?;
+        writer.write_packet(no_comments(), SERIAL, end_page, 0)?;
+        let (waiting, size) = (Vec::new(), PACKET * channels);
+        Ok(Self { stream, encoder, writer, waiting, size, packets: 0 })
     }
-    Ok(writer.into_inner())
+
+    /// Encodes whole packets. With `end`, the last one is that of the file, which ends at this sample; without
+    /// it none is, because the delay follows.
+    fn encode(&mut self, end: Option<usize>) -> io::Result<()> {
+        let whole = self.waiting.len() / self.size * self.size;
+        let mut bytes = vec![0; MAX_PACKET_BYTES];
+        let mut start = 0;
+        while start < whole {
+            let input = &self.waiting[start..start + self.size];
+            let length = self.encoder.encode(input, PACKET, &mut bytes).map_err(other)?;
+            (start, self.packets) = (start + self.size, self.packets + 1);
+            let usual = self.packets * PACKET;
+            // The position of the last page gives the end of the sound within its last packet.
+            let (info, heard) = match end {
+                Some(end) if start == whole => (PacketWriteEndInfo::EndStream, end),
+                _ if self.packets.is_multiple_of(PAGE) => (PacketWriteEndInfo::EndPage, usual),
+                _ => (PacketWriteEndInfo::NormalPacket, usual),
+            };
+            self.writer.write_packet(bytes[..length].to_vec(), SERIAL, info, heard as u64)?;
+        }
+        self.waiting.drain(..whole);
+        Ok(())
+    }
+}
+
+impl<W: Write> Encode for Pieces<W> {
+    fn write(&mut self, channels: &[&[f32]]) -> io::Result<()> {
+        self.waiting.extend(interleaved(&self.stream.write(channels)));
+        self.encode(None)
+    }
+
+    fn finish(mut self: Box<Self>) -> io::Result<()> {
+        self.waiting.extend(interleaved(&self.stream.finish()));
+        let samples = self.packets * PACKET + self.waiting.len() * PACKET / self.size;
+        let end = samples + self.encoder.lookahead();
+        // Enough packets that the last one holds the last sample after the delay.
+        let packets = end.div_ceil(PACKET).max(1) - self.packets;
+        self.waiting.resize(packets * self.size, 0.0);
+        self.encode(Some(end))?;
+        self.writer.inner_mut().flush()
+    }
 }
 
 /// Builds the identification header (RFC 7845, 5.1).
@@ -96,4 +129,25 @@ fn no_comments() -> Vec<u8> {
     tags.extend(vendor.as_bytes());
     tags.extend(0u32.to_le_bytes());
     tags
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The encoder delays by 312 samples, so 648 samples fill one packet.
+    #[test]
+    fn the_last_page_ends_with_the_last_sample_after_the_delay() {
+        for (samples, packets) in [(0, 1), (1, 1), (648, 1), (649, 2), (960, 2), (1_608, 2)] {
+            let audio = Audio { channels: vec![vec![0.5; samples]], sample_rate: RATE };
+            let bytes = to_bytes(&audio, 64).expect("encoded");
+            let start = bytes.windows(4).rposition(|name| name == b"OggS").expect("a page");
+            let page = &bytes[start..];
+            assert_eq!(page[5], 4, "the end of the stream");
+            let end = page[6..14].try_into().map(u64::from_le_bytes).expect("eight bytes");
+            assert_eq!(end, samples as u64 + 312);
+            let lengths = &page[27..27 + usize::from(page[26])];
+            assert_eq!(lengths.iter().filter(|&&length| length < 255).count(), packets);
+        }
+    }
 }

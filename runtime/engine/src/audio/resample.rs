@@ -20,8 +20,11 @@
 //! Source: `torchaudio.functional.resample` (`_get_sinc_resample_kernel`); upstream
 //! `_normalize_audio_to_stereo_48k`.
 
+mod stream;
+
 use std::f64::consts::PI;
 
+pub(super) use self::stream::Stream;
 use super::Audio;
 use crate::Error;
 
@@ -39,15 +42,9 @@ const ROLLOFF: f64 = 0.99;
 /// [`Error::Conflict`] if the audio has no channels, channels of different lengths, or a rate of 0.
 pub fn to_stereo(audio: &Audio, rate: u32) -> Result<Audio, Error> {
     let heard = &audio.channels[..audio.channels.len().min(2)];
-    check(heard, [audio.sample_rate, rate])?;
-    let mut channels = at_rate(heard.to_vec(), [audio.sample_rate, rate]);
-    for sample in channels.iter_mut().flatten() {
-        *sample = sample.clamp(-1.0, 1.0);
-    }
-    if let [only] = &channels[..] {
-        channels = vec![only.clone(), only.clone()];
-    }
-    Ok(Audio { channels, sample_rate: rate })
+    check(heard)?;
+    let stream = Stream::new(heard.len(), [audio.sample_rate, rate], true)?;
+    Ok(Audio { channels: stream.whole(heard.to_vec()), sample_rate: rate })
 }
 
 /// Returns the mean of all channels of `audio` at `rate`. Samples beyond `[-1, 1]` stay.
@@ -57,34 +54,24 @@ pub fn to_stereo(audio: &Audio, rate: u32) -> Result<Audio, Error> {
 /// # Errors
 /// As [`to_stereo`].
 pub fn to_mono(audio: &Audio, rate: u32) -> Result<Vec<f32>, Error> {
-    check(&audio.channels, [audio.sample_rate, rate])?;
+    check(&audio.channels)?;
     let count = audio.channels.len() as f32;
     let mean = |i: usize| audio.channels.iter().map(|channel| channel[i]).sum::<f32>() / count;
     let mean = (0..audio.samples()).map(mean).collect();
-    Ok(at_rate(vec![mean], [audio.sample_rate, rate]).swap_remove(0))
+    Ok(Stream::new(1, [audio.sample_rate, rate], false)?.whole(vec![mean]).swap_remove(0))
 }
 
-/// Checks channels, and the rates before and after.
-fn check(channels: &[Vec<f32>], rates: [u32; 2]) -> Result<(), Error> {
-    let problem =
-        |why: &str| Err(Error::Conflict(format!("this audio cannot be resampled: {why}")));
-    let Some(first) = channels.first() else { return problem("it has no channels") };
-    if channels.iter().any(|channel| channel.len() != first.len()) {
-        return problem("its channels have different lengths");
+/// Returns an error unless there are channels of one length.
+fn check(channels: &[Vec<f32>]) -> Result<(), Error> {
+    let Some(first) = channels.first() else { return Err(problem("it has no channels")) };
+    match channels.iter().all(|channel| channel.len() == first.len()) {
+        true => Ok(()),
+        false => Err(problem("its channels have different lengths")),
     }
-    if rates.contains(&0) {
-        return problem("a rate of 0");
-    }
-    Ok(())
 }
 
-/// Resamples channels between two rates; at the same rate they stay.
-fn at_rate(channels: Vec<Vec<f32>>, [from, to]: [u32; 2]) -> Vec<Vec<f32>> {
-    if from == to {
-        return channels;
-    }
-    let filter = Filter::new(from, to);
-    channels.iter().map(|channel| filter.resampled(channel)).collect()
+fn problem(why: &str) -> Error {
+    Error::Conflict(format!("this audio cannot be resampled: {why}"))
 }
 
 /// The filter, sampled at every phase of an output sample between two input samples.
@@ -121,20 +108,26 @@ impl Filter {
         Self { from, phases: (0..to).map(phase).collect() }
     }
 
-    /// Resamples one channel, with silence around it.
-    fn resampled(&self, channel: &[f32]) -> Vec<f32> {
+    /// Returns the number of output samples of `inputs` input samples.
+    fn samples(&self, inputs: usize) -> usize {
+        (inputs as u128 * self.phases.len() as u128).div_ceil(self.from as u128) as usize
+    }
+
+    /// Returns the first input sample of output sample `n`, and its taps.
+    fn taps(&self, n: usize) -> (isize, &[f32]) {
         let to = self.phases.len();
-        let wanted = (channel.len() as u128 * to as u128).div_ceil(self.from as u128) as usize;
-        let sample = |n: usize| {
-            let Phase { first, taps } = &self.phases[n % to];
-            let start = (n / to * self.from) as isize + first;
-            // Skip the taps before the first sample.
-            let before = usize::try_from(-start).unwrap_or(0).min(taps.len());
-            let heard = &channel[channel.len().min(start.max(0) as usize)..];
-            let products = taps[before..].iter().zip(heard);
-            products.map(|(&tap, &x)| f64::from(tap) * f64::from(x)).sum::<f64>() as f32
-        };
-        (0..wanted).map(sample).collect()
+        let Phase { first, taps } = &self.phases[n % to];
+        ((n / to * self.from) as isize + first, taps)
+    }
+
+    /// Returns output sample `n` of a channel, of which `heard` are the samples from `passed` on.
+    fn sample(&self, n: usize, heard: &[f32], passed: usize) -> f32 {
+        let (start, taps) = self.taps(n);
+        // Skip the taps before the first sample.
+        let before = usize::try_from(-start).unwrap_or(0).min(taps.len());
+        let heard = &heard[heard.len().min(start.max(0) as usize - passed)..];
+        let products = taps[before..].iter().zip(heard);
+        products.map(|(&tap, &x)| f64::from(tap) * f64::from(x)).sum::<f64>() as f32
     }
 }
 
@@ -160,7 +153,7 @@ mod tests {
     }
 
     /// Deterministic noise of full amplitude.
-    fn noise(samples: usize) -> Vec<f32> {
+    pub(super) fn noise(samples: usize) -> Vec<f32> {
         let mut state = 7u32;
         let mut next = || {
             state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);

@@ -8,8 +8,10 @@ use std::io::{self, Cursor, Seek, Write};
 
 use hound::{SampleFormat, WavSpec, WavWriter};
 
-use super::{Audio, write::check};
-use crate::Error;
+use super::{
+    Audio,
+    write::{Encode, encode, interleaved, other},
+};
 
 /// Sample format of a WAV file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -34,17 +36,12 @@ impl WavFormat {
     }
 }
 
-/// Encodes a WAV file in memory.
-///
-/// # Errors
-/// [`Error::Encode`] if the audio has no channels, channels of different lengths, or over 4 GiB.
-pub(super) fn to_bytes(audio: &Audio, format: WavFormat) -> Result<Vec<u8>, Error> {
-    let failed = |why: String| Error::Encode { format: "a WAV file", why };
-    check(audio).map_err(failed)?;
+/// Encodes a WAV file in memory, of at most 4 GiB.
+pub(super) fn to_bytes(audio: &Audio, format: WavFormat) -> io::Result<Vec<u8>> {
     let mut bytes = Cursor::new(Vec::new());
-    Pieces::begin(&mut bytes, audio.channels.len(), audio.sample_rate, format)
-        .and_then(|mut pieces| pieces.write(&audio.channels).and_then(|()| pieces.finish()))
-        .map_err(|error| failed(error.to_string()))?;
+    let file = Pieces::begin(&mut bytes, audio.channels.len(), audio.sample_rate, format)?;
+    file.check_room(audio.channels.len() * audio.samples())?;
+    encode(audio, Box::new(file))?;
     Ok(bytes.into_inner())
 }
 
@@ -59,8 +56,8 @@ impl<W: Write + Seek> Pieces<W> {
         sample_rate: u32,
         format: WavFormat,
     ) -> io::Result<Self> {
-        let channels = u16::try_from(channels)
-            .map_err(|_| io::Error::other(format!("it has {channels} channels")))?;
+        let channels =
+            u16::try_from(channels).map_err(|_| other(format!("it has {channels} channels")))?;
         let sample_format = match format {
             WavFormat::Int16 | WavFormat::Int24 => SampleFormat::Int,
             WavFormat::Float32 => SampleFormat::Float,
@@ -70,40 +67,42 @@ impl<W: Write + Seek> Pieces<W> {
         WavWriter::new(out, spec).map(Self).map_err(io_error)
     }
 
-    /// Writes the next samples of each channel, as long as the file has room for them.
-    pub(super) fn write(&mut self, channels: &[impl AsRef<[f32]>]) -> io::Result<()> {
-        let WavSpec { bits_per_sample, sample_format, .. } = self.0.spec();
-        let samples = channels.first().map_or(0, |channel| channel.as_ref().len());
+    /// Returns an error if as many samples of all channels have no room.
+    fn check_room(&self, samples: usize) -> io::Result<()> {
         // Sizes are 32 bits wide; no header is larger than 100 bytes.
-        let count = u64::from(self.0.len()) + (samples * channels.len()) as u64;
-        let bytes = count * u64::from(bits_per_sample / 8);
-        if bytes > u64::from(u32::MAX) - 100 {
-            let why = format!("{bytes} bytes are more than a WAV file can have (4 GiB)");
-            return Err(io::Error::other(why));
+        let count = u64::from(self.0.len()) + samples as u64;
+        let bytes = count * u64::from(self.0.spec().bits_per_sample / 8);
+        match bytes > u64::from(u32::MAX) - 100 {
+            true => Err(other(format!("{bytes} bytes are more than a WAV file can have (4 GiB)"))),
+            false => Ok(()),
         }
-        for i in 0..samples {
-            for channel in channels {
-                let sample = channel.as_ref()[i];
-                let written = match sample_format {
-                    SampleFormat::Int => self.0.write_sample(integer(sample, bits_per_sample)),
-                    SampleFormat::Float => self.0.write_sample(sample),
-                };
-                written.map_err(io_error)?;
-            }
+    }
+}
+
+impl<W: Write + Seek> Encode for Pieces<W> {
+    fn write(&mut self, channels: &[&[f32]]) -> io::Result<()> {
+        let WavSpec { bits_per_sample, sample_format, .. } = self.0.spec();
+        self.check_room(channels.iter().map(|channel| channel.len()).sum())?;
+        for sample in interleaved(channels) {
+            let written = match sample_format {
+                SampleFormat::Int => self.0.write_sample(integer(sample, bits_per_sample)),
+                SampleFormat::Float => self.0.write_sample(sample),
+            };
+            written.map_err(io_error)?;
         }
         Ok(())
     }
 
-    /// Completes the header.
-    pub(super) fn finish(self) -> io::Result<()> {
-        self.0.finalize().map_err(io_error)
+    fn finish(self: Box<Self>) -> io::Result<()> {
+        let Self(writer) = *self;
+        writer.finalize().map_err(io_error)
     }
 }
 
 fn io_error(error: hound::Error) -> io::Error {
     match error {
         hound::Error::IoError(error) => error,
-        other => io::Error::other(other.to_string()),
+        error => other(error),
     }
 }
 
@@ -140,6 +139,17 @@ mod tests {
         assert_eq!(bytes.len(), 44 + 16);
         assert_eq!(bytes[20..22], 1u16.to_le_bytes());
         assert_eq!(bytes[24..28], 48_000u32.to_le_bytes());
+    }
+
+    /// 100 bytes are left for the header: 1 073 741 798 samples are 4 294 967 192 bytes of 4 294 967 195.
+    #[test]
+    fn a_file_has_room_for_four_gibibytes() {
+        let out = Cursor::new(Vec::new());
+        let mut file = Pieces::begin(out, 1, 48_000, WavFormat::Float32).expect("begun");
+        file.write(&[&[0.0; 8]]).expect("written");
+        file.check_room(1_073_741_790).expect("room");
+        let error = file.check_room(1_073_741_791).expect_err("too long").to_string();
+        assert_eq!(error, "4294967196 bytes are more than a WAV file can have (4 GiB)");
     }
 
     #[test]

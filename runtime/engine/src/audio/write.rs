@@ -4,7 +4,7 @@
 //! last. It appears whole or not at all.
 
 use std::{
-    fs::File,
+    fmt::Display,
     io::{self, BufWriter, Write},
     path::Path,
 };
@@ -19,6 +19,9 @@ use crate::{
     Error,
     files::{Existing, Part, write_whole},
 };
+
+/// Samples of a block: half a second.
+pub(super) const BLOCK: usize = 24_000;
 
 /// Writes a sound file.
 ///
@@ -43,6 +46,14 @@ pub fn save(
 /// [`Error::NotBuiltIn`].
 pub fn to_bytes(audio: &Audio, encoding: &Encoding, tags: Option<&Tags>) -> Result<Vec<u8>, Error> {
     let format = encoding.format.require()?;
+    let name = match format {
+        Format::Wav16 | Format::Wav24 | Format::Wav32 => "a WAV file",
+        Format::Flac | Format::Flac16 => "a FLAC file",
+        Format::Mp3 => "an MP3 file",
+        Format::Opus => "an Opus file",
+    };
+    let failed = |why: String| Error::Encode { format: name, why };
+    check(audio, format).map_err(failed)?;
     let bytes = match format {
         Format::Wav16 => wav::to_bytes(audio, WavFormat::Int16),
         Format::Wav24 => wav::to_bytes(audio, WavFormat::Int24),
@@ -54,8 +65,9 @@ pub fn to_bytes(audio: &Audio, encoding: &Encoding, tags: Option<&Tags>) -> Resu
         #[cfg(feature = "opus")]
         Format::Opus => super::opus::to_bytes(audio, encoding.opus_bitrate),
         #[cfg(not(all(feature = "mp3", feature = "opus")))]
-        absent => absent.require().map(|_| Vec::new()),
-    }?;
+        absent => Err(other(absent)),
+    };
+    let bytes = bytes.map_err(|error| failed(error.to_string()))?;
     match tags {
         Some(tags) => tags.put_in(bytes, format),
         None => Ok(bytes),
@@ -63,21 +75,10 @@ pub fn to_bytes(audio: &Audio, encoding: &Encoding, tags: Option<&Tags>) -> Resu
 }
 
 /// A sound file of one channel that is written while its sound is made, with the bytes of [`save`].
-///
-/// WAV and FLAC are written in pieces. An MP3 is as loud as the whole sound allows, and it and Opus change
-/// the rate of the whole sound: these keep their samples until the end.
 pub struct SoundWriter {
     // First, because it is closed before the file may be removed.
-    form: Form,
+    file: Box<dyn Encode>,
     part: Part,
-    sample_rate: u32,
-    encoding: Encoding,
-}
-
-enum Form {
-    Wav(wav::Pieces<BufWriter<File>>),
-    Flac(Box<flac::Pieces>),
-    Whole(Vec<f32>),
 }
 
 impl SoundWriter {
@@ -91,10 +92,10 @@ impl SoundWriter {
         encoding: &Encoding,
         existing: Existing,
     ) -> Result<Self, Error> {
-        let format = encoding.format.require()?;
+        encoding.format.require()?;
         let part = Part::begin(path, existing)?;
-        let form = Form::begin(&part, format, sample_rate).map_err(|error| part.failed(error))?;
-        Ok(Self { form, part, sample_rate, encoding: *encoding })
+        let file = begin(&part, encoding, sample_rate).map_err(|error| part.failed(error))?;
+        Ok(Self { file, part })
     }
 
     /// The place of the unfinished file.
@@ -107,68 +108,87 @@ impl SoundWriter {
     /// # Errors
     /// [`Error::File`].
     pub fn write(&mut self, samples: &[f32]) -> Result<(), Error> {
-        let written = match &mut self.form {
-            Form::Wav(pieces) => pieces.write(&[samples]),
-            Form::Flac(pieces) => pieces.write(samples),
-            Form::Whole(all) => {
-                all.extend_from_slice(samples);
-                Ok(())
-            }
-        };
-        written.map_err(|error| self.part.failed(error))
+        self.file.write(&[samples]).map_err(|error| self.part.failed(error))
     }
 
     /// Completes the file.
     ///
     /// # Errors
-    /// The errors of [`save`].
+    /// [`Error::File`]; the errors of [`Part::finish`].
     pub fn finish(self) -> Result<(), Error> {
-        let Self { form, part, sample_rate, encoding } = self;
-        let written = match form {
-            Form::Wav(pieces) => pieces.finish(),
-            Form::Flac(pieces) => pieces.finish(),
-            Form::Whole(all) => {
-                let audio = Audio { channels: vec![all], sample_rate };
-                let bytes = to_bytes(&audio, &encoding, None)?;
-                part.open().and_then(|mut file| file.write_all(&bytes))
-            }
-        };
-        written.map_err(|error| part.failed(error))?;
+        let Self { file, part } = self;
+        file.finish().map_err(|error| part.failed(error))?;
         part.finish()
     }
 }
 
-impl Form {
-    fn begin(part: &Part, format: Format, sample_rate: u32) -> io::Result<Self> {
-        let wav = |format: WavFormat| -> io::Result<Self> {
-            let file = BufWriter::new(part.open()?);
-            Ok(Self::Wav(wav::Pieces::begin(file, 1, sample_rate, format)?))
-        };
-        let flac = |bits: u16| -> io::Result<Self> {
-            let pieces = flac::Pieces::begin(part.open()?, part.spare()?, sample_rate, bits)?;
-            Ok(Self::Flac(Box::new(pieces)))
-        };
-        match format {
-            Format::Wav16 => wav(WavFormat::Int16),
-            Format::Wav24 => wav(WavFormat::Int24),
-            Format::Wav32 => wav(WavFormat::Float32),
-            Format::Flac => flac(24),
-            Format::Flac16 => flac(16),
-            Format::Mp3 | Format::Opus => Ok(Self::Whole(Vec::new())),
+fn begin(part: &Part, encoding: &Encoding, sample_rate: u32) -> io::Result<Box<dyn Encode>> {
+    let file = || part.open().map(BufWriter::new);
+    let wav = |format| wav::Pieces::begin(file()?, 1, sample_rate, format);
+    let flac = |bits| flac::Pieces::begin(part.open()?, part.spare()?, sample_rate, bits);
+    let pieces: Box<dyn Encode> = match encoding.format {
+        Format::Wav16 => Box::new(wav(WavFormat::Int16)?),
+        Format::Wav24 => Box::new(wav(WavFormat::Int24)?),
+        Format::Wav32 => Box::new(wav(WavFormat::Float32)?),
+        Format::Flac => Box::new(flac(24)?),
+        Format::Flac16 => Box::new(flac(16)?),
+        #[cfg(feature = "mp3")]
+        Format::Mp3 => {
+            let (rates, bitrate) = ([sample_rate, encoding.mp3_sample_rate], encoding.mp3_bitrate);
+            Box::new(super::mp3::Pieces::begin(part.open()?, part.spare()?, rates, bitrate)?)
         }
-    }
+        #[cfg(feature = "opus")]
+        Format::Opus => {
+            let bitrate = encoding.opus_bitrate;
+            Box::new(super::opus::Pieces::begin(file()?, 1, sample_rate, bitrate)?)
+        }
+        #[cfg(not(all(feature = "mp3", feature = "opus")))]
+        absent => return Err(other(absent)),
+    };
+    Ok(pieces)
 }
 
-/// Returns an error if the audio has no channels, or channels of different lengths.
-pub(super) fn check(audio: &Audio) -> Result<(), String> {
-    if audio.channels.is_empty() {
-        return Err("it has 0 channels".into());
+/// A file that is encoded in pieces.
+pub(super) trait Encode {
+    /// Encodes the next samples of each channel.
+    fn write(&mut self, channels: &[&[f32]]) -> io::Result<()>;
+
+    /// Completes the file.
+    fn finish(self: Box<Self>) -> io::Result<()>;
+}
+
+/// Encodes a whole sound, in blocks: no encoder copies all of it.
+pub(super) fn encode(audio: &Audio, mut file: Box<dyn Encode + '_>) -> io::Result<()> {
+    for start in (0..audio.samples()).step_by(BLOCK) {
+        let end = audio.samples().min(start + BLOCK);
+        let channels = audio.channels.iter().map(|channel| &channel[start..end]);
+        file.write(&channels.collect::<Vec<_>>())?;
+    }
+    file.finish()
+}
+
+/// Returns an error for channels of different lengths, none, or more than MP3 and Opus have.
+fn check(audio: &Audio, format: Format) -> Result<(), String> {
+    let count = audio.channels.len();
+    if count == 0 || count > 2 && matches!(format, Format::Mp3 | Format::Opus) {
+        return Err(format!("it has {count} channels"));
     }
     if audio.channels.iter().any(|channel| channel.len() != audio.samples()) {
         let lengths: Vec<_> = audio.channels.iter().map(Vec::len).collect();
         return Err(format!("its channels have different lengths: {lengths:?}"));
     }
     Ok(())
+}
+
+/// Returns the samples of all channels at a time, one after the other.
+pub(super) fn interleaved(channels: &[impl AsRef<[f32]>]) -> impl Iterator<Item = f32> {
+    let samples = channels.first().map_or(0, |channel| channel.as_ref().len());
+    (0..samples).flat_map(move |i| channels.iter().map(move |channel| channel.as_ref()[i]))
+}
+
+/// An error of an encoder.
+pub(super) fn other(error: impl Display) -> io::Error {
+    io::Error::other(error.to_string())
 }
 
 #[cfg(test)]

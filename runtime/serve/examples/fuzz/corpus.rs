@@ -60,26 +60,9 @@ impl Sample {
         Self { method: method.to_owned(), path: path.to_owned(), headers, content }
     }
 
-    pub(crate) fn get(path: &str) -> Self {
-        Self::new("GET", path, Content::None)
-    }
-
-    fn post(path: &str, value: Value) -> Self {
-        Self::new("POST", path, Content::Json(value))
-    }
-
-    fn form(path: &str, texts: &[(&str, &str)], files: &[(&str, &[u8])]) -> Self {
-        let texts = texts.iter().map(|(name, text)| Part {
-            name: (*name).to_owned(),
-            file: None,
-            bytes: text.as_bytes().to_vec(),
-        });
-        let files = files.iter().map(|(name, bytes)| Part {
-            name: (*name).to_owned(),
-            file: Some(format!("{name}.wav")),
-            bytes: bytes.to_vec(),
-        });
-        Self::new("POST", path, Content::Form(texts.chain(files).collect()))
+    fn with(mut self, header: &str, value: &str) -> Self {
+        self.headers.push((header.to_owned(), value.into()));
+        self
     }
 
     pub(crate) fn bytes(&self) -> Vec<u8> {
@@ -117,6 +100,32 @@ impl Sample {
     }
 }
 
+pub(crate) fn get(path: &str) -> Sample {
+    Sample::new("GET", path, Content::None)
+}
+
+fn delete(path: &str) -> Sample {
+    Sample::new("DELETE", path, Content::None)
+}
+
+fn post(path: &str, value: Value) -> Sample {
+    Sample::new("POST", path, Content::Json(value))
+}
+
+fn form(path: &str, texts: &[(&str, &str)], files: &[(&str, &[u8])]) -> Sample {
+    let texts = texts.iter().map(|(name, text)| Part {
+        name: (*name).to_owned(),
+        file: None,
+        bytes: text.as_bytes().to_vec(),
+    });
+    let files = files.iter().map(|(name, bytes)| Part {
+        name: (*name).to_owned(),
+        file: Some(format!("{name}.wav")),
+        bytes: bytes.to_vec(),
+    });
+    Sample::new("POST", path, Content::Form(texts.chain(files).collect()))
+}
+
 /// An id of a job or a file that does not exist; mutations put known ones in its place.
 pub(crate) const ID: &str = "01890000-0000-7000-8000-000000000000";
 /// A sound of a few samples: mono, 8 kHz, 8 bits.
@@ -148,141 +157,115 @@ fn native() -> Vec<Sample> {
         "caption": "rain", "task_type": "repaint", "src_latents": ID, "repainting_start": 0.5,
         "repainting_end": 1.0,
     });
+    let speech = json!({
+        "text": "la la", "voice": "me", "language": "en", "instruct": "soft", "reference": ID, "seed": 1,
+    });
+    let words = json!({
+        "caption": "rain", "mode": "plan", "lm_temperature": 0.8, "lm_top_k": 3, "lm_top_p": 0.9,
+    });
+    let of =
+        |kind: &str, request: Value| post("/v1/jobs", json!({ "kind": kind, "request": request }));
     let job = json!({ "kind": "generate", "request": song, "title": "a song", "priority": -3 });
     let text = job.to_string();
     let mut all = vec![
-        Sample::post("/v1/jobs", job),
-        Sample::post("/v1/jobs?wait=0.1", json!({ "request": { "caption": "rain" } })),
-        Sample::post("/v1/jobs", json!({ "request": cover })),
-        Sample::post("/v1/jobs", json!({ "request": repaint })),
-        Sample::post(
-            "/v1/jobs",
-            json!({ "kind": "speak", "request": { "text": "la la", "voice": "me",
-            "language": "en", "instruct": "soft", "reference": ID, "seed": 1 } }),
-        ),
-        Sample::post("/v1/jobs", json!({ "kind": "understand", "request": { "audio": ID } })),
-        Sample::post(
-            "/v1/jobs",
-            json!({ "kind": "compose", "request": { "caption": "rain",
-            "mode": "plan", "lm_temperature": 0.8, "lm_top_k": 3, "lm_top_p": 0.9 } }),
-        ),
-        Sample::post("/v1/jobs", json!({ "kind": "encode", "request": { "audio": ID } })),
-        Sample::post("/v1/jobs", json!({ "kind": "decode", "request": { "src_latents": ID } })),
-        Sample::form("/v1/jobs", &[("job", &text)], &[("src_audio", WAV)]),
-        Sample::form(
+        post("/v1/jobs", job),
+        post("/v1/jobs?wait=0.1", json!({ "request": { "caption": "rain" } })),
+        of("generate", cover),
+        of("generate", repaint),
+        of("speak", speech),
+        of("understand", json!({ "audio": ID })),
+        of("compose", words),
+        of("encode", json!({ "audio": ID })),
+        of("decode", json!({ "src_latents": ID })),
+        form("/v1/jobs", &[("job", &text)], &[("src_audio", WAV)]),
+        form(
             "/v1/jobs",
             &[("request", r#"{"caption":"rain","task_type":"cover"}"#)],
             &[("src_audio", WAV), ("reference_audio", WAV)],
         ),
-        Sample::form("/v1/files", &[], &[("file", WAV)]),
-        Sample::get("/v1/jobs?state=done,failed&kind=generate&limit=3&deleted=false"),
-        Sample::get(&format!("/v1/jobs?before={ID}")),
-        Sample::get(&format!("/v1/jobs/{ID}?wait=0.05")),
+        form("/v1/files", &[], &[("file", WAV)]),
+        get("/v1/jobs?state=done,failed&kind=generate&limit=3&deleted=false"),
+        get(&format!("/v1/jobs?before={ID}")),
+        get(&format!("/v1/jobs/{ID}?wait=0.05")),
         Sample::new(
             "PATCH",
             &format!("/v1/jobs/{ID}"),
             Content::Json(json!({ "title": "x",
             "liked": true, "tags": ["a", "b"], "deleted": false })),
         ),
-        Sample::new("DELETE", &format!("/v1/jobs/{ID}?forget=true"), Content::None),
-        Sample::new("DELETE", &format!("/v1/jobs/{ID}"), Content::None),
-        Sample::new("DELETE", &format!("/v1/files/{ID}"), Content::None),
-        Sample::post(&format!("/v1/jobs/{ID}/cancel"), json!({})),
-        Sample::post(&format!("/v1/jobs/{ID}/retry"), json!({})),
-        Sample::post("/v1/session", json!({ "key": KEY })),
+        delete(&format!("/v1/jobs/{ID}?forget=true")),
+        delete(&format!("/v1/jobs/{ID}")),
+        delete(&format!("/v1/files/{ID}")),
+        post(&format!("/v1/jobs/{ID}/cancel"), json!({})),
+        post(&format!("/v1/jobs/{ID}/retry"), json!({})),
+        post("/v1/session", json!({ "key": KEY })),
     ];
-    for path in [
-        "",
-        "/events",
-        "/audio",
-        "/audio?format=pcm",
-        "/outputs/1.wav",
-        "/outputs/1.lrc",
-        "/tracks/1",
-        "/tracks/1.wav",
-        "/tracks/1/lrc",
-        "/tracks/1/latents",
-    ] {
-        all.push(Sample::get(&format!("/v1/jobs/{ID}{path}")));
-    }
-    for path in [
-        "/",
-        "/page/app.js",
-        "/healthz",
-        "/readyz",
-        "/metrics",
-        "/openapi.json",
-        "/v1/server",
-        "/v1/realtime",
-        "/v1/files",
-        "/nothing",
-    ] {
-        all.push(Sample::get(path));
-    }
-    let mut keyed = Sample::post("/v1/jobs", json!({ "request": { "caption": "rain" } }));
-    keyed.headers.push(("idempotency-key".to_owned(), b"one".to_vec()));
-    all.push(keyed);
-    let mut part = Sample::get(&format!("/v1/jobs/{ID}/tracks/1"));
-    part.headers.push(("range".to_owned(), b"bytes=8-11".to_vec()));
-    all.push(part);
-    let mut later = Sample::get(&format!("/v1/jobs/{ID}/events"));
-    later.headers.push(("last-event-id".to_owned(), b"3".to_vec()));
-    all.push(later);
-    let mut origin = Sample::new("OPTIONS", "/v1/jobs", Content::None);
-    origin.headers.push(("origin".to_owned(), b"https://example.org".to_vec()));
-    all.push(origin);
+    let results = "/events /audio /audio?format=pcm /outputs/1.wav /outputs/1.lrc /tracks/1 \
+        /tracks/1.wav /tracks/1/lrc /tracks/1/latents";
+    all.push(get(&format!("/v1/jobs/{ID}")));
+    all.extend(results.split(' ').map(|path| get(&format!("/v1/jobs/{ID}{path}"))));
+    let others = "/ /page/app.js /healthz /readyz /metrics /openapi.json /v1/server /v1/realtime \
+        /v1/files /nothing";
+    all.extend(others.split(' ').map(get));
+    all.extend([
+        post("/v1/jobs", json!({ "request": { "caption": "rain" } }))
+            .with("idempotency-key", "one"),
+        get(&format!("/v1/jobs/{ID}/tracks/1")).with("range", "bytes=8-11"),
+        get(&format!("/v1/jobs/{ID}/events")).with("last-event-id", "3"),
+        Sample::new("OPTIONS", "/v1/jobs", Content::None).with("origin", "https://example.org"),
+    ]);
     all
 }
 
 fn openai() -> Vec<Sample> {
     let data = "data:audio/wav;base64,UklGRiQAAABXQVZFZm10IBAAAAABAAEA";
     let mut all = vec![
-        Sample::post(
+        post(
             "/v1/audio/speech",
             json!({ "input": "la la", "model": "tiny-speech",
             "voice": "vivian", "response_format": "pcm", "speed": 1.0, "instructions": "soft",
             "stream_format": "sse", "language": "english", "task_type": "CustomVoice" }),
         ),
-        Sample::post(
+        post(
             "/v1/audio/speech",
             json!({ "input": "la", "voice": { "id": "me" },
             "response_format": "wav", "ref_audio": data, "ref_text": "la", "x_vector_only_mode": false,
             "max_new_tokens": 50 }),
         ),
-        Sample::post(
+        post(
             "/v1/audio/generations",
             json!({ "prompt": "rain", "lyrics": "la", "duration": 2,
             "steps": 8, "cfg": 1.0, "seed": 3, "response_format": "wav", "stream": true }),
         ),
-        Sample::post(
+        post(
             "/v1/audio/music",
             json!({ "prompt": "rain", "n": 1, "src_audio": data,
             "response_format": "flac" }),
         ),
-        Sample::post(
+        post(
             "/v1/chat/completions",
             json!({ "model": "acestep/tiny", "stream": false,
             "messages": [{ "role": "user", "content": "<prompt>rain</prompt><lyrics>la</lyrics>" }],
             "audio_config": { "duration": 2, "bpm": 90, "format": "wav", "instrumental": true } }),
         ),
-        Sample::post(
+        post(
             "/v1/chat/completions",
             json!({ "stream": true, "batch_size": 2, "seed": 7,
             "messages": [{ "role": "user", "content": [{ "type": "text", "text": "rain" },
                 { "type": "input_audio", "input_audio": { "data": "UklGRiQA", "format": "wav" } }] }],
             "task_type": "cover", "temperature": 0.9, "top_p": 0.8, "use_format": true }),
         ),
-        Sample::form(
+        form(
             "/v1/audio/generations",
             &[("prompt", "rain"), ("response_format", "wav")],
             &[("ref_audio", WAV)],
         ),
-        Sample::form("/v1/audio/voices", &[("name", "x")], &[("audio_sample", WAV)]),
-        Sample::new("DELETE", "/v1/audio/voices/me", Content::None),
+        form("/v1/audio/voices", &[("name", "x")], &[("audio_sample", WAV)]),
+        delete("/v1/audio/voices/me"),
     ];
     for path in ["/v1/models", "/v1/models/acestep/tiny", "/v1/audio/models", "/v1/audio/voices"] {
-        all.push(Sample::get(path));
-        all.push(Sample::get(&format!("/api{path}")));
+        all.push(get(path));
+        all.push(get(&format!("/api{path}")));
     }
     all
 }
@@ -298,59 +281,59 @@ fn upstream() -> Vec<Sample> {
         "chunk_mask_mode": "auto", "repaint_mode": "balanced", "lm_temperature": 0.85,
     });
     let mut all = vec![
-        Sample::post("/release_task", task.clone()),
-        Sample::post(
+        post("/release_task", task.clone()),
+        post(
             "/api/release_task",
             json!({ "description": "rain", "keyScale": "C major",
             "sample_mode": true, "sample_query": "a song", "use_format": "yes" }),
         ),
-        Sample::post(
+        post(
             "/release_task",
             json!({ "prompt": "x", "task_type": "cover",
             "src_audio_path": format!("/v1/audio?path={ID}%2F1.wav") }),
         ),
-        Sample::post(
+        post(
             "/release_task",
             json!({ "full_analysis_only": true,
             "src_audio_path": format!("{ID}/1.wav") }),
         ),
-        Sample::form(
+        form(
             "/release_task",
             &[("prompt", "rain"), ("task_type", "cover"), ("bpm", "90")],
             &[("src_audio", WAV), ("reference_audio", WAV)],
         ),
-        Sample::form("/release_task", &[("prompt", "rain")], &[("ctx_audio", WAV)]),
+        form("/release_task", &[("prompt", "rain")], &[("ctx_audio", WAV)]),
         Sample::new(
             "POST",
             "/release_task",
             Content::Raw(b"prompt=rain&audio_duration=2&seed=7%2C8&thinking=false".to_vec()),
         ),
-        Sample::post("/query_result", json!({ "task_id_list": [ID, "never"] })),
-        Sample::post("/query_result", json!({ "task_id_list": format!("[\"{ID}\"]") })),
-        Sample::post(
+        post("/query_result", json!({ "task_id_list": [ID, "never"] })),
+        post("/query_result", json!({ "task_id_list": format!("[\"{ID}\"]") })),
+        post(
             "/format_input",
             json!({ "prompt": "rain", "lyrics": "la", "temperature": 0.8,
             "param_obj": { "duration": 3, "bpm": 90, "key": "C major", "time_signature": "4",
                 "language": "en" } }),
         ),
-        Sample::post("/create_random_sample", json!({ "sample_type": "simple_mode" })),
-        Sample::post("/v1/create_sample", json!({ "query": "a song", "instrumental": true })),
-        Sample::post("/v1/init", json!({ "model": "tiny", "slot": 1, "init_llm": true })),
-        Sample::post("/v1/reinitialize", json!({})),
-        Sample::post("/v1/lora/load", json!({ "lora_path": "rock", "adapter_name": "r" })),
-        Sample::post("/v1/lora/toggle", json!({ "use_lora": true })),
-        Sample::post("/v1/lora/scale", json!({ "scale": 0.5 })),
-        Sample::post("/v1/lora/unload", json!({})),
-        Sample::post("/v1/training/start", json!({})),
-        Sample::post("/v1/dataset/scan", json!({ "audio_dir": "/etc" })),
+        post("/create_random_sample", json!({ "sample_type": "simple_mode" })),
+        post("/v1/create_sample", json!({ "query": "a song", "instrumental": true })),
+        post("/v1/init", json!({ "model": "tiny", "slot": 1, "init_llm": true })),
+        post("/v1/reinitialize", json!({})),
+        post("/v1/lora/load", json!({ "lora_path": "rock", "adapter_name": "r" })),
+        post("/v1/lora/toggle", json!({ "use_lora": true })),
+        post("/v1/lora/scale", json!({ "scale": 0.5 })),
+        post("/v1/lora/unload", json!({})),
+        post("/v1/training/start", json!({})),
+        post("/v1/dataset/scan", json!({ "audio_dir": "/etc" })),
     ];
     for path in
         ["/v1/model_inventory", "/v1/stats", "/health", "/v1/lora/status", "/v1/audio?path=x"]
     {
-        all.push(Sample::get(path));
-        all.push(Sample::get(&format!("/api{path}")));
+        all.push(get(path));
+        all.push(get(&format!("/api{path}")));
     }
-    all.push(Sample::get(&format!("/v1/audio?path={ID}%2F1.wav")));
+    all.push(get(&format!("/v1/audio?path={ID}%2F1.wav")));
     all
 }
 
@@ -365,21 +348,21 @@ fn cpp() -> Vec<Sample> {
     let pair = json!([song, { "caption": "snow" }]).to_string();
     let vae = r#"{"output_format":"wav32","peak_clip":0}"#;
     vec![
-        Sample::post("/lm", song.clone()),
-        Sample::post("/lm", json!({ "caption": "rain", "lm_mode": "inspire", "lm_batch_size": 2 })),
-        Sample::post("/synth", song.clone()),
-        Sample::post("/synth", json!([song, { "caption": "snow", "output_format": "wav16" }])),
-        Sample::form("/synth", &[("request", &pair)], &[("src_latents", LATENTS), ("audio", WAV)]),
-        Sample::form("/synth", &[("request", r#"{"caption":"x"}"#)], &[("ref_audio", WAV)]),
-        Sample::form("/synth", &[], &[("request", pair.as_bytes()), ("ref_latents", LATENTS)]),
-        Sample::form("/understand", &[("request", r#"{"lm_temperature":0.3}"#)], &[("audio", WAV)]),
-        Sample::form("/understand", &[], &[("src_latents", LATENTS)]),
-        Sample::form("/vae", &[], &[("audio", WAV)]),
-        Sample::form("/vae", &[("request", vae)], &[("src_latents", LATENTS)]),
-        Sample::get(&format!("/job?id={ID}")),
-        Sample::get(&format!("/job?id={ID}.{ID}&result=1")),
+        post("/lm", song.clone()),
+        post("/lm", json!({ "caption": "rain", "lm_mode": "inspire", "lm_batch_size": 2 })),
+        post("/synth", song.clone()),
+        post("/synth", json!([song, { "caption": "snow", "output_format": "wav16" }])),
+        form("/synth", &[("request", &pair)], &[("src_latents", LATENTS), ("audio", WAV)]),
+        form("/synth", &[("request", r#"{"caption":"x"}"#)], &[("ref_audio", WAV)]),
+        form("/synth", &[], &[("request", pair.as_bytes()), ("ref_latents", LATENTS)]),
+        form("/understand", &[("request", r#"{"lm_temperature":0.3}"#)], &[("audio", WAV)]),
+        form("/understand", &[], &[("src_latents", LATENTS)]),
+        form("/vae", &[], &[("audio", WAV)]),
+        form("/vae", &[("request", vae)], &[("src_latents", LATENTS)]),
+        get(&format!("/job?id={ID}")),
+        get(&format!("/job?id={ID}.{ID}&result=1")),
         Sample::new("POST", &format!("/job?id={ID}&cancel=1"), Content::None),
-        Sample::get("/props"),
-        Sample::get("/logs"),
+        get("/props"),
+        get("/logs"),
     ]
 }

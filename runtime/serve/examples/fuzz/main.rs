@@ -174,7 +174,7 @@ impl Bench {
 
     /// Speaks over a WebSocket with mutated messages.
     async fn talk(&mut self, random: &mut SplitMix64) {
-        let sample = Sample::get("/v1/realtime");
+        let sample = corpus::get("/v1/realtime");
         let url = format!("ws://{}/v1/realtime", self.address);
         let Ok((mut socket, _)) = connect_async(url).await else {
             return self.fault("no WebSocket", &sample, "");
@@ -218,7 +218,7 @@ impl Bench {
         let results = files(&objects.incoming().with_file_name("results"));
         let left = (files(&objects.incoming()), results);
         if left != (0, 0) || counts.queued + counts.running > 0 {
-            let sample = Sample::get("/");
+            let sample = corpus::get("/");
             self.fault("files are left", &sample, &format!("{left:?} {counts:?}"));
         }
         self.known = Known::default();

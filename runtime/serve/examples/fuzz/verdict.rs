@@ -7,7 +7,8 @@ use serde_json::Value;
 use super::corpus::Sample;
 
 /// Codes of server errors that the book documents: `(status, code)`.
-const DOCUMENTED: [(u16, &str); 5] = [
+const DOCUMENTED: [(u16, &str); 6] = [
+    (503, "busy"),
     (504, "not_ended"),
     (501, "not_implemented"),
     (503, "not_ready"),

@@ -17,6 +17,8 @@ use tokio::{
     time,
 };
 
+use super::{Limits, taken::Taken};
+
 /// Time until the next attempt if the system has no descriptor left.
 const RETRY: Duration = Duration::from_secs(1);
 
@@ -26,14 +28,15 @@ const LOOK: Duration = Duration::from_millis(50);
 const HTTP2: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// Answers requests until `stopped` is ready, and then those on their way. A connection ends if the header of
-/// its next request takes longer than `limit`; one of HTTP/2, if its client is silent so long and does not answer a
-/// ping in the same time again.
+/// its next request takes too long; one of HTTP/2, if its client is silent so long and does not answer a ping in
+/// the same time again. It also ends if its client takes nothing of an answer for too long.
 pub(super) async fn answer(
     listener: TcpListener,
     router: Router,
-    limit: Duration,
+    limits: Limits,
     stopped: impl Future<Output = ()>,
 ) {
+    let limit = limits.headers;
     let mut builder = Builder::new(TokioExecutor::new());
     builder.http1().timer(TokioTimer::new()).header_read_timeout(limit);
     let mut http2 = builder.http2();
@@ -59,7 +62,8 @@ pub(super) async fn answer(
                 return;
             }
             let service = TowerToHyperService::new(router);
-            let connection = builder.serve_connection_with_upgrades(TokioIo::new(socket), service);
+            let socket = TokioIo::new(Taken::new(socket, limits.answer));
+            let connection = builder.serve_connection_with_upgrades(socket, service);
             if let Err(error) = watcher.watch(connection.into_owned()).await {
                 tracing::debug!(error = &*error, "a connection ended");
             }

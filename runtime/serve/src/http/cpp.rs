@@ -1,16 +1,6 @@
 //! The face of acestep.cpp's server: its page and its other clients run unchanged.
 //!
-//! | module | content |
-//! |---|---|
-//! | `submit` | `/lm`, `/synth`, `/understand`, `/vae` |
-//! | `id` | one id for several jobs |
-//! | `state` | `/job`: state, cancel, result |
-//! | `parts` | results with several parts |
-//! | `props` | `/props`, `/logs` |
-//!
-//! Differences on purpose: an array of requests may come within a form, as acestep.cpp's own page sends it;
-//! a failed job has its reason under `error`; more songs than the server makes at once are refused, where
-//! acestep.cpp cuts them silently.
+//! The book (`clients.md`) lists the differences on purpose.
 
 mod id;
 mod parts;

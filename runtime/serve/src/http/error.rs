@@ -98,6 +98,11 @@ impl From<JobError> for ApiError {
 
 impl From<StoreError> for ApiError {
     fn from(error: StoreError) -> Self {
+        if error.is_too_large {
+            let message = "the change makes the job too large for the queue";
+            return Self::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", message)
+                .hint("the job stays as it is: shorten its title or its tags");
+        }
         tracing::error!(%error, "the queue cannot be used");
         if error.is_full {
             let message = "the disk of the server is full";

@@ -6,8 +6,7 @@
 use std::{collections::VecDeque, convert::Infallible, sync::Arc, time::Duration};
 
 use axum::{
-    Extension, Router,
-    extract::State,
+    Router,
     http::{HeaderMap, StatusCode},
     response::{
         IntoResponse, Response,
@@ -17,7 +16,7 @@ use axum::{
 use futures_util::stream;
 use uuid::Uuid;
 
-use super::{ApiError, Caller, Server, extract::Path, hub::Listener, read};
+use super::{ApiError, Asker, Caller, Server, extract::Path, hub::Listener, read};
 use crate::job::Event;
 
 /// Time between two comments.
@@ -44,8 +43,7 @@ struct Following {
         content_type = "text/event-stream", body = String),
         (status = 204, description = "the job ended, and all its events were sent")))]
 pub(super) async fn events(
-    State(server): State<Arc<Server>>,
-    Extension(caller): Extension<Caller>,
+    Asker(server, caller): Asker,
     Path(id): Path<Uuid>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {

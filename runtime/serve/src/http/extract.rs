@@ -1,5 +1,7 @@
 //! Parts of requests, whose errors are JSON as all others.
 
+use std::sync::Arc;
+
 use axum::{
     extract::{self, FromRequest, FromRequestParts, Request},
     http::{StatusCode, request::Parts},
@@ -7,7 +9,20 @@ use axum::{
 use serde::de::DeserializeOwned;
 use uuid::Uuid;
 
-use super::{ApiError, slow};
+use super::{ApiError, Caller, Server, slow};
+
+/// The server, and the client that asks it.
+#[derive(Debug)]
+pub(super) struct Asker(pub(super) Arc<Server>, pub(super) Caller);
+
+impl FromRequestParts<Arc<Server>> for Asker {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, of: &Arc<Server>) -> Result<Self, ApiError> {
+        let caller = parts.extensions.get::<Caller>().cloned();
+        Ok(Self(of.clone(), caller.ok_or_else(ApiError::no_key)?))
+    }
+}
 
 /// Values of the path.
 #[derive(Debug)]

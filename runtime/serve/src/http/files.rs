@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use acestep_session::speech;
 use axum::{
-    Extension, Json, Router,
+    Json, Router,
     extract::{
-        FromRequest, Multipart, Request, State,
+        FromRequest, Multipart, Request,
         multipart::{Field, MultipartError},
     },
     http::{HeaderMap, StatusCode, header},
@@ -20,11 +20,11 @@ use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
 use super::{
-    ApiError, Caller, Server,
+    ApiError, Asker, Caller, Server,
     extract::{Path, Query},
     jobs::page,
     quota::Room,
-    sent, slow,
+    slow,
 };
 use crate::{
     job::{Kind, now},
@@ -114,8 +114,7 @@ pub(super) fn too_large() -> ApiError {
         (status = 415, description = "a body that is no form"),
     ))]
 pub(super) async fn upload(
-    State(server): State<Arc<Server>>,
-    Extension(caller): Extension<Caller>,
+    Asker(server, caller): Asker,
     request: Request,
 ) -> Result<Json<File>, ApiError> {
     if !is_form(request.headers()) {
@@ -161,8 +160,7 @@ struct Files {
 #[utoipa::path(get, path = "/v1/files", tag = "files", params(List),
     responses((status = 200, description = "the files", body = Files)))]
 pub(super) async fn list(
-    State(server): State<Arc<Server>>,
-    Extension(caller): Extension<Caller>,
+    Asker(server, caller): Asker,
     Query(List { after, limit }): Query<List>,
 ) -> Result<Json<Value>, ApiError> {
     let limit = page(limit)?;
@@ -179,8 +177,7 @@ pub(super) async fn list(
         (status = 409, description = "a job needs the file"),
     ))]
 pub(super) async fn remove(
-    State(server): State<Arc<Server>>,
-    Extension(caller): Extension<Caller>,
+    Asker(server, caller): Asker,
     Path(id): Path<Uuid>,
 ) -> Result<StatusCode, ApiError> {
     let Some(file) = server.store.file(id).await?.filter(|file| file.owner == caller.0) else {
@@ -224,19 +221,8 @@ pub(super) async fn receive(
     // An error of the last write is told here, and nowhere else.
     file.flush().await.map_err(failed)?;
     file.sync_all().await.map_err(failed)?;
-    let id = Uuid::now_v7();
-    room.settle().await?;
-    sent::keep(server, path, id).await?;
-    let file = File {
-        id,
-        owner: caller.0.clone(),
-        name,
-        bytes,
-        sha256: hex(&sum.finalize()),
-        created: now(),
-    };
-    server.store.put_file(file.clone()).await?;
-    Ok(file)
+    let (id, owner, sha256) = (Uuid::now_v7(), caller.0.clone(), hex(&sum.finalize()));
+    room.keep(path, File { id, owner, name, bytes, sha256, created: now() }).await
 }
 
 /// Checks the files that a request names, and returns their fields and ids: each is a file of the caller.

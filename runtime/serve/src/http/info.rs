@@ -6,7 +6,7 @@ use std::{
 };
 
 use axum::{
-    Extension, Json, Router,
+    Json, Router,
     extract::State,
     http::{StatusCode, header},
     response::{IntoResponse, Response},
@@ -16,7 +16,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
-use super::{ApiError, Caller, Server, extract, read};
+use super::{ApiError, Asker, Server, extract, read};
 use crate::{
     catalog::Catalog,
     stages::{self, BOUNDS},
@@ -60,7 +60,7 @@ pub(super) async fn alive() -> Json<Value> {
 pub(super) async fn ready(State(server): State<Arc<Server>>) -> Result<Json<Value>, ApiError> {
     let unavailable =
         |error: ApiError| ApiError { status: StatusCode::SERVICE_UNAVAILABLE, ..error };
-    server.has_room().map_err(unavailable)?;
+    server.has_room().await.map_err(unavailable)?;
     server.store.counts(None).await?;
     if server.is_ready() {
         return Ok(Json(json!({ "status": "ready" })));
@@ -76,10 +76,7 @@ pub(super) async fn ready(State(server): State<Arc<Server>>) -> Result<Json<Valu
 /// Returns models, voices, limits and the numbers of the caller's jobs.
 #[utoipa::path(get, path = "/v1/server", tag = "server",
     responses((status = 200, description = "properties of the server")))]
-pub(super) async fn server(
-    State(server): State<Arc<Server>>,
-    Extension(caller): Extension<Caller>,
-) -> Result<Json<Value>, ApiError> {
+pub(super) async fn server(Asker(server, caller): Asker) -> Result<Json<Value>, ApiError> {
     let listed = server.ask(|of| (of.models(), of.voices(), of.adapters(), of.missing()));
     let (models, voices, adapters, missing) = listed.await?;
     let jobs = server.store.counts(Some(caller.0)).await?;

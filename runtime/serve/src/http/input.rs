@@ -1,21 +1,24 @@
 //! Bodies of requests, as the faces take them: JSON, a form, or a form with files.
 
 mod crowded;
+mod sound;
 
-pub(super) use self::crowded::{check_json, size};
+pub(super) use self::{
+    crowded::{check_json, size},
+    sound::{base64, sound, sounds, store},
+};
+
+use std::borrow::Cow;
 
 use axum::{
     body::Bytes,
     extract::{DefaultBodyLimit, FromRequest, Multipart, Request},
     http::{StatusCode, header},
 };
-use base64::{Engine as _, engine::general_purpose::STANDARD};
-use serde_json::{Map, Value};
-use sha2::{Digest, Sha256};
-use uuid::Uuid;
+use serde_json::{Map, Value, json};
 
-use super::{ApiError, Caller, Server, files, quota::Room, sent};
-use crate::{job::now, objects::hex, store::File, worker::of_upload};
+use super::{ApiError, Caller, Server, files};
+use crate::store::File;
 
 /// The largest size of all texts of a form.
 const MOST_TEXT: usize = super::JSON_BYTES;
@@ -78,18 +81,29 @@ impl Input {
             .map_err(|_| ApiError::bad("bad_body", "the body is not UTF-8"))?;
         let looks_like_json = text.trim_start().starts_with(['{', '[']);
         match &*kind {
-            "application/json" => json(text),
-            kind if kind.ends_with("+json") => json(text),
+            "application/json" => parsed(text),
+            kind if kind.ends_with("+json") => parsed(text),
             "application/x-www-form-urlencoded" | "" | "text/plain" if looks_like_json => {
-                json(text)
+                parsed(text)
             }
             "application/x-www-form-urlencoded" => Ok(Self::Form(pairs(text)?, Vec::new())),
             "" | "text/plain" if text.contains('=') => Ok(Self::Form(pairs(text)?, Vec::new())),
-            "" | "text/plain" => json(text),
+            "" | "text/plain" => parsed(text),
             other => {
                 let message = format!("the body has the type `{other}`");
                 let error = ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "bad_body", message);
                 Err(error.hint("send JSON or a form"))
+            }
+        }
+    }
+
+    /// Returns the body as it was sent, with ids for files.
+    pub(super) fn asked(&self) -> Cow<'_, Value> {
+        match self {
+            Self::Json(value) => Cow::Borrowed(value),
+            Self::Form(texts, files) => {
+                let files: Vec<_> = files.iter().map(|(name, file)| (name, file.id)).collect();
+                Cow::Owned(json!([texts, files]))
             }
         }
     }
@@ -118,7 +132,7 @@ impl Input {
 }
 
 /// Reads JSON; a key with two different values is refused.
-fn json(text: &str) -> Result<Input, ApiError> {
+fn parsed(text: &str) -> Result<Input, ApiError> {
     check_json(text)?;
     if text.trim_start().starts_with('{') {
         let object = acestep_music::request::object(text);
@@ -200,79 +214,6 @@ pub(super) fn escaped(text: &str) -> String {
         }
     }
     escaped
-}
-
-/// Returns the id of a sound within a request: an id of a file that was sent, or a `data:` address
-/// whose bytes are stored.
-///
-/// # Errors
-/// Any other address; bytes that are not base64.
-pub(super) async fn sound(
-    server: &Server,
-    caller: &Caller,
-    field: &str,
-    value: &str,
-) -> Result<String, ApiError> {
-    if let Some(data) = value.strip_prefix("data:") {
-        let Some((_, data)) = data.split_once(";base64,") else {
-            let message = format!("`{field}` is a data: address without base64");
-            return Err(ApiError::bad("bad_value", message).param(field));
-        };
-        return base64(server, caller, field, data).await;
-    }
-    if Uuid::parse_str(value).is_err() {
-        let message = format!("`{field}` is neither a data: address nor the id of a file");
-        let hint = "the server reads no addresses and no paths: send the file with POST /v1/files";
-        return Err(ApiError::bad("bad_value", message).param(field).hint(hint));
-    }
-    Ok(value.to_owned())
-}
-
-/// Stores a sound that is base64 within a request.
-pub(super) async fn base64(
-    server: &Server,
-    caller: &Caller,
-    field: &str,
-    data: &str,
-) -> Result<String, ApiError> {
-    let bytes = STANDARD
-        .decode(data.trim().as_bytes())
-        .map_err(|_| ApiError::bad("bad_value", format!("`{field}` is not base64")).param(field))?;
-    store(server, caller, field, bytes).await
-}
-
-/// Stores bytes as a file of the caller; returns its id.
-pub(super) async fn store(
-    server: &Server,
-    caller: &Caller,
-    field: &str,
-    bytes: Vec<u8>,
-) -> Result<String, ApiError> {
-    if bytes.is_empty() {
-        return Err(ApiError::bad("empty_file", "the file is empty").param(field));
-    }
-    if bytes.len() > server.limits.upload {
-        return Err(files::too_large().param(field));
-    }
-    let failed = |error: std::io::Error| ApiError::from(of_upload(&error));
-    let mut room = Room::of(server, caller).await?;
-    room.take(bytes.len() as u64)?;
-    let (bytes_of, sha256) = (bytes.len() as u64, hex(&Sha256::digest(&bytes)));
-    let folder = server.objects.incoming();
-    let written = tokio::task::spawn_blocking(move || {
-        let mut file = tempfile::NamedTempFile::new_in(folder)?;
-        std::io::Write::write_all(&mut file, &bytes)?;
-        file.as_file().sync_all()?;
-        Ok(file.into_temp_path())
-    });
-    let written = written.await.map_err(|_| ApiError::internal("the file cannot be stored"))?;
-    let id = Uuid::now_v7();
-    room.settle().await?;
-    sent::keep(server, written.map_err(failed)?, id).await?;
-    let (owner, name) = (caller.0.clone(), field.to_owned());
-    let file = File { id, owner, name, bytes: bytes_of, sha256, created: now() };
-    server.store.put_file(file).await?;
-    Ok(id.to_string())
 }
 
 #[cfg(test)]

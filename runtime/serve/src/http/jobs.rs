@@ -6,9 +6,9 @@ mod words;
 use std::{sync::Arc, time::Duration};
 
 use axum::{
-    Extension, Json, Router,
-    extract::{Request, State},
-    http::{HeaderMap, HeaderValue, StatusCode, header},
+    Json, Router,
+    extract::Request,
+    http::{HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
     routing::post,
 };
@@ -20,13 +20,14 @@ use uuid::Uuid;
 pub(super) use self::body::NewJob;
 
 use super::{
-    ApiError, Caller, Server, Submission,
+    ApiError, Asker, Server, Submission,
     extract::{Path, Query},
     late, read,
+    repeat::Keyed,
 };
 use crate::{
     job::{Job, Kind, State as JobState},
-    store::{Marks, Selection},
+    store::{Marks, Put, Selection},
 };
 
 /// Jobs of one page of a list.
@@ -73,27 +74,33 @@ impl Wait {
 #[utoipa::path(post, path = "/v1/jobs", tag = "jobs", params(Wait), request_body = NewJob,
     responses(
         (status = 202, description = "accepted; with `wait` the body comes at the end of the job", body = Job),
-        (status = 200, description = "the job of this Idempotency-Key", body = Job),
+        (status = 200, description = "the job of this Idempotency-Key, or with `wait` one that ended within a second. A job that failed is an answer too: `state` and `error` say so", body = Job),
         (status = 400, description = "a request that cannot be run"),
         (status = 422, description = "the Idempotency-Key was sent before, with another request"),
         (status = 429, description = "the queue is full"),
     ))]
 pub(super) async fn submit(
-    State(server): State<Arc<Server>>,
-    Extension(caller): Extension<Caller>,
+    Asker(server, caller): Asker,
     Query(wait): Query<Wait>,
     request: Request,
 ) -> Result<Response, ApiError> {
     let wait = wait.duration()?;
-    let idempotency_key = idempotency_key(request.headers())?;
-    let NewJob { kind, request, title, priority } = body::read(&server, &caller, request).await?;
+    let keyed = Keyed::of(&request)?;
+    let (new, asked) = body::read(&server, &caller, request).await?;
+    let NewJob { kind, request, title, priority } = new;
     words::check(title.as_deref(), None)?;
-    // No client may overtake the others.
-    let priority = priority.clamp(LEAST_PRIORITY, 0);
-    let submission = Submission { idempotency_key, priority, title, notices: Vec::new() };
-    let put = server.submit(&caller, kind, request, submission).await?;
-    let status = if put.existed { StatusCode::OK } else { StatusCode::ACCEPTED };
-    let (id, job) = (put.job.id, put.job);
+    let (first, submission) = keyed.first(&server, &caller, &asked).await?;
+    let Put { job, existed } = match first {
+        Some(job) => Put { job, existed: true },
+        None => {
+            // No client may overtake the others.
+            let priority = priority.clamp(LEAST_PRIORITY, 0);
+            let submission = Submission { priority, title, ..submission };
+            server.submit(&caller, kind, request, submission).await?
+        }
+    };
+    let status = if existed { StatusCode::OK } else { StatusCode::ACCEPTED };
+    let id = job.id;
     let answer = async move {
         let job = match wait {
             Some(wait) => server.wait(&caller, id, wait).await?,
@@ -107,15 +114,6 @@ pub(super) async fn submit(
         response.headers_mut().insert(header::LOCATION, location);
     }
     Ok(response)
-}
-
-/// Returns the key of a submission that may be repeated.
-pub(super) fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
-    let Some(value) = headers.get("idempotency-key") else { return Ok(None) };
-    match value.to_str() {
-        Ok(text) if !text.is_empty() && text.len() <= 255 => Ok(Some(text.to_owned())),
-        _ => Err(ApiError::bad("bad_value", "`Idempotency-Key` is 1 to 255 letters of ASCII")),
-    }
 }
 
 /// Returns a job as clients see it, with its position in the queue.
@@ -168,8 +166,7 @@ struct Jobs {
         (status = 400, description = "a value that cannot be used"),
     ))]
 pub(super) async fn list(
-    State(server): State<Arc<Server>>,
-    Extension(caller): Extension<Caller>,
+    Asker(server, caller): Asker,
     Query(list): Query<List>,
 ) -> Result<Json<Value>, ApiError> {
     let List { state, kind, before, limit, deleted } = list;
@@ -216,13 +213,12 @@ fn listed<T>(
 /// Returns a job, at once or after its end.
 #[utoipa::path(get, path = "/v1/jobs/{id}", tag = "jobs", params(Wait),
     responses(
-        (status = 200, description = "the job", body = Job),
+        (status = 200, description = "the job, also one that failed: `state` and `error` say so", body = Job),
         (status = 404, description = "no job has this id"),
         (status = 410, description = "the job was removed"),
     ))]
 pub(super) async fn show(
-    State(server): State<Arc<Server>>,
-    Extension(caller): Extension<Caller>,
+    Asker(server, caller): Asker,
     Path(id): Path<Uuid>,
     Query(wait): Query<Wait>,
 ) -> Result<Json<Value>, ApiError> {
@@ -238,14 +234,14 @@ pub(super) async fn show(
     responses(
         (status = 200, description = "the job", body = Job),
         (status = 400, description = "a title or a tag that is too long, or too many tags"),
+        (status = 413, description = "the job would be too large for the queue; it stays as it is"),
     ))]
 pub(super) async fn mark(
-    State(server): State<Arc<Server>>,
-    Extension(caller): Extension<Caller>,
+    Asker(server, caller): Asker,
     Path(id): Path<Uuid>,
     request: Request,
 ) -> Result<Json<Value>, ApiError> {
-    let marks: Marks = body::read_json(request, r#"{"title": ".."}"#).await?;
+    let marks: Marks = body::read_change(request).await?;
     words::check(marks.title.as_deref(), marks.tags.as_deref())?;
     let job = server.job(&caller, id).await?;
     if marks.deleted == Some(true) && !job.state.is_ended() {
@@ -263,8 +259,7 @@ pub(super) async fn mark(
 #[utoipa::path(post, path = "/v1/jobs/{id}/cancel", tag = "jobs",
     responses((status = 200, description = "the job", body = Job)))]
 pub(super) async fn cancel(
-    State(server): State<Arc<Server>>,
-    Extension(caller): Extension<Caller>,
+    Asker(server, caller): Asker,
     Path(id): Path<Uuid>,
 ) -> Result<Json<Value>, ApiError> {
     server.job(&caller, id).await?;
@@ -282,8 +277,7 @@ pub(super) async fn cancel(
         (status = 429, description = "the queue is full"),
     ))]
 pub(super) async fn retry(
-    State(server): State<Arc<Server>>,
-    Extension(caller): Extension<Caller>,
+    Asker(server, caller): Asker,
     Path(id): Path<Uuid>,
 ) -> Result<Json<Value>, ApiError> {
     server.retry(&caller, id).await?;
@@ -304,8 +298,7 @@ pub(super) struct Remove {
     responses((status = 200, description = "the job; with `forget` its id alone",
         body = Job)))]
 pub(super) async fn remove(
-    State(server): State<Arc<Server>>,
-    Extension(caller): Extension<Caller>,
+    Asker(server, caller): Asker,
     Path(id): Path<Uuid>,
     Query(remove): Query<Remove>,
 ) -> Result<Response, ApiError> {

@@ -26,6 +26,10 @@ pub struct Limits {
     /// The longest time without a byte of a request's body. A body has this time once, and a millisecond for
     /// each byte.
     pub body: Duration,
+    /// The longest time in which a connection takes no byte of an answer that is there: of a file, of events, of
+    /// a WebSocket. Over HTTP/2 it may take pings alone. Long enough for a player that reads as it plays: its system
+    /// takes a megabyte at once.
+    pub answer: Duration,
     /// The longest time without a sign of life of an idle WebSocket. Pings ask for one.
     pub silence: Duration,
 }
@@ -43,6 +47,7 @@ impl Default for Limits {
             wait: Duration::from_secs(600),
             headers: Duration::from_secs(30),
             body: Duration::from_secs(30),
+            answer: Duration::from_secs(300),
             silence: Duration::from_secs(90),
         }
     }

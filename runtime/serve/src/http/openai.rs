@@ -1,13 +1,5 @@
 //! The face of OpenAI's clients: models, speech, music by one call, and music by chat.
 //!
-//! | module | content |
-//! |---|---|
-//! | `models` | lists of models and voices |
-//! | `voices` | kept voices |
-//! | `speech` | a text to speech |
-//! | `generations` | a song by one call |
-//! | `chat`, `words` | songs by chat, as upstream's adapter |
-//!
 //! Each call is a job of the queue. Its id is in the header `X-Job-Id`, and the job goes on if the client
 //! goes away.
 

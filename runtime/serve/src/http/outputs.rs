@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use axum::{
-    Extension, Router,
-    extract::{Request, State},
+    Router,
+    extract::Request,
     http::{HeaderMap, HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
@@ -12,7 +12,7 @@ use tower_http::services::ServeFile;
 use uuid::Uuid;
 
 use super::{
-    ApiError, Caller, Server,
+    ApiError, Asker, Server,
     extract::Path,
     read,
     results::{no_result, place},
@@ -30,8 +30,7 @@ pub(super) fn routes() -> Router<Arc<Server>> {
 #[utoipa::path(get, path = "/v1/jobs/{id}/outputs/{name}", tag = "results",
     responses((status = 200, description = "the file"), (status = 404, description = "no such result")))]
 pub(super) async fn output(
-    State(server): State<Arc<Server>>,
-    Extension(caller): Extension<Caller>,
+    Asker(server, caller): Asker,
     Path((id, name)): Path<(Uuid, String)>,
     request: Request,
 ) -> Result<Response, ApiError> {
@@ -44,8 +43,7 @@ pub(super) async fn output(
 #[utoipa::path(get, path = "/v1/jobs/{id}/tracks/{track}", tag = "results",
     responses((status = 200, description = "the sound file")))]
 pub(super) async fn track(
-    State(server): State<Arc<Server>>,
-    Extension(caller): Extension<Caller>,
+    Asker(server, caller): Asker,
     Path((id, track)): Path<(Uuid, String)>,
     request: Request,
 ) -> Result<Response, ApiError> {
@@ -66,8 +64,7 @@ pub(super) async fn track(
 #[utoipa::path(get, path = "/v1/jobs/{id}/tracks/{track}/{content}", tag = "results",
     responses((status = 200, description = "the file")))]
 pub(super) async fn content(
-    State(server): State<Arc<Server>>,
-    Extension(caller): Extension<Caller>,
+    Asker(server, caller): Asker,
     Path((id, track, content)): Path<(Uuid, u32, String)>,
     request: Request,
 ) -> Result<Response, ApiError> {

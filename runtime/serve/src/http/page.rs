@@ -1,16 +1,5 @@
-//! The page: files that are part of the program, so it works without a network.
-//!
-//! | script | content |
-//! |---|---|
-//! | `app` | the whole page, the library |
-//! | `api`, `state`, `live` | calls, shared state, jobs as the server has them |
-//! | `song`, `more`, `source`, `speech` | the forms |
-//! | `queue`, `card`, `details` | jobs that run, jobs that ended, their files |
-//! | `player`, `keys`, `wave`, `lyrics` | one sound for the page, its keys, its pictures |
-//! | `hear` | sound while it is made |
-//! | `region`, `compare` | a part made anew, two versions side by side |
-//! | `status`, `said`, `format`, `icons` | readiness, messages, words and numbers |
-//! | `vendor/` | foreign code, with licences and checksums |
+//! The page: files that are part of the program, so it works without a network. Each script says what it is for;
+//! `vendor/` has foreign code, with licences and checksums.
 
 use std::sync::{Arc, LazyLock};
 
@@ -24,7 +13,7 @@ use sha2::{Digest, Sha256};
 use tower_http::compression::CompressionLayer;
 
 use super::{
-    ApiError, Caller, Server,
+    ApiError, Asker, Caller, Server,
     extract::{Path, Query},
     outputs::is_known,
     read,
@@ -51,8 +40,12 @@ macro_rules! files {
     };
 }
 
+/// The licence of htm: that of this program, with another owner.
+const HTM: &str =
+    concat!("Copyright 2018 Google Inc.\n\n", include_str!("../../../../LICENSE-APACHE"));
+
 static FILES: LazyLock<Vec<File>> = LazyLock::new(|| {
-    Vec::from(files![
+    let mut files = Vec::from(files![
         "index.html",
         "style.css",
         "icon.svg",
@@ -80,13 +73,14 @@ static FILES: LazyLock<Vec<File>> = LazyLock::new(|| {
         "voices.js",
         "wave.js",
         "vendor/htm-preact.js",
-        "vendor/htm-LICENSE.txt",
         "vendor/preact-LICENSE.txt",
         "vendor/wavesurfer.js",
         "vendor/regions.js",
         "vendor/wavesurfer-LICENSE.txt",
         "vendor/README.md",
-    ])
+    ]);
+    files.push(File::new("vendor/htm-LICENSE.txt", HTM.as_bytes()));
+    files
 });
 
 impl File {
@@ -142,7 +136,7 @@ async fn index(
     }
     // The page needs no key, and so the layer lets everyone pass here.
     let caller = caller.ok_or_else(ApiError::no_key)?;
-    realtime::stream_tts(State(server), caller, choice?, upgrade).await
+    realtime::stream_tts(Asker(server, caller.0), choice?, upgrade).await
 }
 
 async fn file(Path(name): Path<String>, headers: HeaderMap) -> Response {

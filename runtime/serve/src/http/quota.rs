@@ -1,14 +1,28 @@
-//! Room for what clients send, for each client and in all: files, and jobs that wait.
+//! Room for what clients send, for each client and in all: files, bodies in memory, and jobs that wait.
 
 use std::{
     collections::HashMap,
-    sync::{Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
-use axum::http::StatusCode;
+use axum::{
+    body::Body,
+    extract::{Request, State},
+    http::{Method, StatusCode},
+    middleware::Next,
+    response::Response,
+};
+use futures_util::StreamExt as _;
+use tempfile::TempPath;
 
-use super::{ApiError, Caller, Server};
-use crate::store::Stored;
+use super::{ApiError, Caller, JSON_BYTES, Server, files, sent, slow::Cut};
+use crate::store::{File, Stored};
+
+/// Bodies of the largest size that may be in memory at once.
+const BODIES: u64 = 4;
 
 /// An amount on its way, by client: several requests at once cannot pass a limit together.
 #[derive(Debug, Default)]
@@ -66,6 +80,56 @@ impl Drop for Place<'_> {
     }
 }
 
+/// The memory of a body that is read as a whole. Its bytes count until it is dropped.
+struct Memory {
+    server: Arc<Server>,
+    owner: String,
+    bytes: AtomicU64,
+}
+
+impl Memory {
+    /// Counts bytes that came; false if there is no memory for them. A small body always has it.
+    fn holds(&self, bytes: usize) -> bool {
+        let bytes = bytes as u64;
+        let of_body = self.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        let (all, own) = self.server.bodies.add(&self.owner, bytes);
+        let largest = self.server.limits.upload.saturating_add(JSON_BYTES) as u64;
+        let most = largest.saturating_mul(BODIES);
+        // One of several clients leaves half to the others.
+        let most_of_one = if self.server.security.keys.len() > 1 { most / 2 } else { most };
+        of_body <= JSON_BYTES as u64 || all <= most && own <= most_of_one
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        self.server.bodies.remove(&self.owner, *self.bytes.get_mut());
+    }
+}
+
+/// The layer: a body counts until its answer begins. A form goes to disk.
+pub(super) async fn layer(
+    State(server): State<Arc<Server>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    if request.method() != Method::POST || files::is_form(request.headers()) {
+        return next.run(request).await;
+    }
+    let (parts, body) = request.into_parts();
+    let owner = parts.extensions.get::<Caller>().map(|caller| caller.0.clone());
+    let (owner, bytes) = (owner.unwrap_or_default(), AtomicU64::default());
+    let memory = Arc::new(Memory { server, owner, bytes });
+    let held = memory.clone();
+    let pieces = body.into_data_stream().map(move |piece| match piece {
+        Ok(bytes) if !held.holds(bytes.len()) => Err(axum::Error::new(Cut::Busy)),
+        piece => piece,
+    });
+    let response = next.run(Request::from_parts(parts, Body::from_stream(pieces))).await;
+    drop(memory);
+    response
+}
+
 /// The room of one upload. Its bytes count until it is dropped: then the store knows the file.
 pub(super) struct Room<'a> {
     server: &'a Server,
@@ -87,11 +151,18 @@ impl<'a> Room<'a> {
         Ok(room)
     }
 
-    /// Reads again what is stored, when a file is whole: others may have been stored since it began.
+    /// Keeps a whole file. What is stored is read again: others may have been stored since it began.
     ///
     /// # Errors
-    /// 413 if there is no room any more; if the queue cannot be used.
-    pub(super) async fn settle(&mut self) -> Result<(), ApiError> {
+    /// 413 if there is no room any more; if it cannot be stored.
+    pub(super) async fn keep(mut self, whole: TempPath, file: File) -> Result<File, ApiError> {
+        self.settle().await?;
+        sent::keep(self.server, whole, file.id).await?;
+        self.server.store.put_file(file.clone()).await?;
+        Ok(file)
+    }
+
+    async fn settle(&mut self) -> Result<(), ApiError> {
         self.stored = self.server.store.stored(self.owner.to_owned()).await?;
         self.take(0)
     }

@@ -1,19 +1,8 @@
 //! Speech over a WebSocket: text in pieces, sound while it is made.
 //!
-//! | client | server |
-//! |---|---|
-//! | | `{"event": "warming"}` until a worker is ready, then `{"event": "ready", "sample_rate": 24000, ..}` |
-//! | `{"type": "tts", "text": .., ..}`: fields of a request for speech | `{"event": "job", "id": ..}`, samples, `{"event": "done"}` |
-//! | `{"type": "append", "text": ..}` | speaks each sentence as soon as it is complete, or each word if the model can append |
-//! | `{"type": "end"}` | speaks the rest; `done` follows |
-//! | `{"type": "set_voice", ..}`: recordings, their words | `{"event": "warming"}`, `{"event": "voice_ready"}` |
-//! | `{"type": "cancel"}` | stops, and forgets what waits; `{"event": "cancelled"}` |
-//! | `{"type": "ping"}`, `{"type": "close"}` | `{"event": "pong"}`; the end |
-//!
-//! Samples are binary messages: 16-bit integers, little endian, mono. An error is `{"event": "error",
-//! "error": {..}}`, and the connection stays open. A slow client is waited for: nothing piles up.
-//! `?model=` names the model of texts that name none. At `/ws/stream_tts`, and where a WebSocket is opened
-//! at `/`, the clients are those of stream-dia2: see `framed`.
+//! The book lists the messages (`serve.md`, `realtime.md`). An error is `{"event": "error", "error": {..}}`, and the
+//! connection stays open. A slow client is waited for: nothing piles up. At `/ws/stream_tts`, and where a WebSocket
+//! is opened at `/`, the clients are those of stream-dia2: see `framed`.
 
 mod alive;
 mod framed;
@@ -26,13 +15,10 @@ mod voice;
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use axum::{
-    Extension, Router,
-    extract::{
-        State,
-        ws::{
-            CloseFrame, Message, WebSocket, WebSocketUpgrade, close_code,
-            rejection::WebSocketUpgradeRejection,
-        },
+    Router,
+    extract::ws::{
+        CloseFrame, Message, WebSocket, WebSocketUpgrade, close_code,
+        rejection::WebSocketUpgradeRejection,
     },
     response::Response,
 };
@@ -40,7 +26,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tokio::time;
 
-use super::{ApiError, Caller, Server, extract::Query, input, read};
+use super::{ApiError, Asker, Caller, Server, extract::Query, input, read};
 use crate::catalog::Speech;
 use alive::Alive;
 use messages::Sent;
@@ -73,8 +59,7 @@ pub(super) type Upgrade = Result<WebSocketUpgrade, WebSocketUpgradeRejection>;
 
 /// Upgrades the connection.
 async fn realtime(
-    State(server): State<Arc<Server>>,
-    Extension(caller): Extension<Caller>,
+    Asker(server, caller): Asker,
     Query(choice): Query<Choice>,
     upgrade: Upgrade,
 ) -> Result<Response, ApiError> {
@@ -83,8 +68,7 @@ async fn realtime(
 
 /// Upgrades the connection of a client of stream-dia2.
 pub(super) async fn stream_tts(
-    State(server): State<Arc<Server>>,
-    Extension(caller): Extension<Caller>,
+    Asker(server, caller): Asker,
     Query(choice): Query<Choice>,
     upgrade: Upgrade,
 ) -> Result<Response, ApiError> {

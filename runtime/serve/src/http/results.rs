@@ -23,12 +23,10 @@ use crate::job::{Content, Job, Output, State};
 /// is cut.
 pub(super) const EARLY: Duration = Duration::from_secs(1);
 
-/// The request was fine when it was accepted: a failure after that is the server's.
-fn blamed(error: ApiError) -> ApiError {
-    let status = match error.status {
-        StatusCode::BAD_REQUEST => StatusCode::INTERNAL_SERVER_ERROR,
-        other => other,
-    };
+/// The request was fine when it was accepted: a failure after that, of one of these statuses, is the server's.
+fn blamed(error: ApiError, of: &[StatusCode]) -> ApiError {
+    let is_servers = of.contains(&error.status);
+    let status = if is_servers { StatusCode::INTERNAL_SERVER_ERROR } else { error.status };
     ApiError { status, ..error }
 }
 
@@ -37,15 +35,7 @@ fn done(job: Job) -> Result<Job, ApiError> {
     match (job.state, job.error) {
         (State::Done, error) => Ok(Job { error, ..job }),
         (State::Failed, Some(error)) => {
-            let failed = ApiError::from(error);
-            // The request was fine when it was accepted: the failure is the server's.
-            let status = match failed.status {
-                StatusCode::BAD_REQUEST | StatusCode::NOT_FOUND => {
-                    StatusCode::INTERNAL_SERVER_ERROR
-                }
-                other => other,
-            };
-            Err(ApiError { status, ..failed })
+            Err(blamed(error.into(), &[StatusCode::BAD_REQUEST, StatusCode::NOT_FOUND]))
         }
         (State::Failed, None) => Err(ApiError::internal("the job failed without a reason")),
         (State::Cancelled, _) => {
@@ -86,7 +76,7 @@ pub(super) async fn ended(server: &Server, caller: &Caller, id: Uuid) -> Result<
 async fn began(server: &Server, caller: &Caller, id: Uuid) -> Result<(), ApiError> {
     let job = server.wait(caller, id, EARLY).await?;
     // An answer that begins now would have no byte until there is room.
-    if job.state.is_ended() { done(job).map(drop) } else { server.has_room() }
+    if job.state.is_ended() { done(job).map(drop) } else { server.has_room().await }
 }
 
 /// Returns the results of a kind, by song.
@@ -186,7 +176,7 @@ pub(super) async fn samples(
         Ok(pieces) => pieces,
         // The answer begins; the wait goes on within its body.
         Err(_) => {
-            server.has_room()?;
+            server.has_room().await?;
             Ok(stream::once(async { begin.await.map_err(other) }).try_flatten().boxed())
         }
     }
@@ -214,7 +204,7 @@ async fn begin(
             }
             Ok(ReaderStream::new(wav::samples(&place).await.map_err(failed)?).boxed())
         }
-        Err(error) => Err(blamed(error)),
+        Err(error) => Err(blamed(error, &[StatusCode::BAD_REQUEST])),
     }
 }
 

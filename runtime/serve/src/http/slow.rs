@@ -55,16 +55,31 @@ impl Pace {
     }
 }
 
-/// The error of a body that comes too slowly.
-#[derive(Debug, thiserror::Error)]
-#[error("the body of the request comes too slowly")]
-pub(super) struct TooSlow;
+/// The reason why a body is read no further.
+#[derive(Debug, Clone, Copy, thiserror::Error)]
+pub(super) enum Cut {
+    /// It comes too slowly.
+    #[error("the body of the request comes too slowly")]
+    Slow,
+    /// There is no memory for it.
+    #[error("large requests of others fill the memory for them")]
+    Busy,
+}
 
-/// Returns the answer to a request that could not be read, if its body came too slowly.
+/// Returns the answer to a request that could not be read, if its body was cut.
 pub(super) fn of(error: &(dyn Error + 'static)) -> Option<ApiError> {
     let mut causes = iter::successors(Some(error), |error| (**error).source());
-    causes.any(|cause| cause.is::<TooSlow>()).then(|| {
-        ApiError::new(StatusCode::REQUEST_TIMEOUT, "too_slow", TooSlow.to_string())
-            .hint("send it again, with 1000 bytes a second at least and without a long pause")
-    })
+    let cut = causes.find_map(|cause| cause.downcast_ref::<Cut>())?;
+    let (status, code, retry_after, hint) = match cut {
+        Cut::Slow => {
+            let hint = "send it again, with 1000 bytes a second at least and without a long pause";
+            (StatusCode::REQUEST_TIMEOUT, "too_slow", None, hint)
+        }
+        Cut::Busy => {
+            let hint = "try again, or send sound as a file with POST /v1/files";
+            (StatusCode::SERVICE_UNAVAILABLE, "busy", Some(10), hint)
+        }
+    };
+    let error = ApiError::new(status, code, cut.to_string()).hint(hint);
+    Some(ApiError { retry_after, ..error })
 }

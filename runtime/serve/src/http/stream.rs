@@ -3,9 +3,8 @@
 use std::{io, path, pin::pin, sync::Arc, time::Duration};
 
 use axum::{
-    Extension, Router,
+    Router,
     body::{Body, Bytes},
-    extract::State,
     http::{HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
@@ -20,7 +19,7 @@ use utoipa::IntoParams;
 use uuid::Uuid;
 
 use super::{
-    ApiError, Caller, Server,
+    ApiError, Asker, Caller, Server,
     extract::{Path, Query},
     hub::Listener,
     read,
@@ -342,8 +341,7 @@ pub(super) struct Form {
 #[utoipa::path(get, path = "/v1/jobs/{id}/audio", tag = "results", params(Form),
     responses((status = 200, description = "samples as they are made", content_type = "audio/wav")))]
 pub(super) async fn audio(
-    State(server): State<Arc<Server>>,
-    Extension(caller): Extension<Caller>,
+    Asker(server, caller): Asker,
     Path(id): Path<Uuid>,
     Query(form): Query<Form>,
 ) -> Result<Response, ApiError> {

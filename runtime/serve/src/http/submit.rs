@@ -1,15 +1,13 @@
 //! The way of a request into the queue. Every face submits through here.
 
-use std::sync::atomic::Ordering;
-
 use axum::http::StatusCode;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use super::{ApiError, Caller, JSON_BYTES, Server, files, input, quota::Place, sent};
+use super::{ApiError, Caller, JSON_BYTES, Server, files, input, quota::Place, repeat, sent};
 use crate::{
     catalog::Checked,
-    job::{Job, Kind, NewJob, State},
+    job::{Kind, NewJob, State},
     store::Put,
     worker::WAITS_FOR_ROOM,
 };
@@ -22,6 +20,8 @@ const NOTICE: usize = 500;
 pub struct Submission {
     /// A second submission with the same key is the first one.
     pub idempotency_key: Option<String>,
+    /// Hashes of the request as it was sent with that key.
+    pub fingerprints: Vec<String>,
     /// Higher runs earlier.
     pub priority: i64,
     /// A title for people.
@@ -42,14 +42,6 @@ impl Server {
         request: Map<String, Value>,
         submission: Submission,
     ) -> Result<Put, ApiError> {
-        // A client that sends its job again gets it, even while the queue is full.
-        if let Some(key) = &submission.idempotency_key
-            && let Some(job) = self.store.keyed(caller.0.clone(), key.clone()).await?
-        {
-            sent::refuse();
-            self.check_repeated(&job, kind, &Value::Object(request)).await?;
-            return Ok(Put { job, existed: true });
-        }
         if input::size(&request) > JSON_BYTES {
             let message = "the request without its sound is larger than 1 MiB";
             return Err(ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", message));
@@ -57,9 +49,9 @@ impl Server {
         let _place = Place::take(self, caller).await?;
         let named = files::check(self, caller, kind, &request).await?;
         let checked = self.checked(kind, &request).await?;
-        let Submission { idempotency_key, priority, title, mut notices } = submission;
+        let Submission { idempotency_key, fingerprints, priority, title, mut notices } = submission;
         notices.extend(checked.notices);
-        if self.is_full.load(Ordering::Relaxed) {
+        if self.waits_for_room() {
             notices.push(WAITS_FOR_ROOM.to_owned());
         }
         for notice in &mut notices {
@@ -70,6 +62,7 @@ impl Server {
         }
         let job = NewJob {
             idempotency_key,
+            fingerprints: fingerprints.clone(),
             priority,
             title,
             notices,
@@ -77,14 +70,11 @@ impl Server {
         };
         // Before the job is stored: a client that goes away meanwhile must not take its files along.
         sent::take(&job.request);
-        let again = job.idempotency_key.is_some().then(|| job.request.clone());
         let put = self.store.put(job).await?;
         if put.existed {
             // The job of this key has files of its own.
             sent::refuse();
-            if let Some(request) = again {
-                self.check_repeated(&put.job, kind, &request).await?;
-            }
+            repeat::check(&put.job, &fingerprints)?;
         } else if let Err(error) = files::are_there(self, &named).await {
             // Removed in between: see `maintenance::remove_files`.
             self.store.cancel(put.job.id).await?;
@@ -92,32 +82,6 @@ impl Server {
             return Err(error);
         }
         Ok(put)
-    }
-
-    /// Refuses a key whose first job was another one. A request that is sent again has its files again,
-    /// with other ids.
-    ///
-    /// # Errors
-    /// 422 for another task or request.
-    async fn check_repeated(&self, job: &Job, kind: Kind, again: &Value) -> Result<(), ApiError> {
-        // As the stored one: the last digit of a number may change on that way.
-        let again: Value = serde_json::from_str(&again.to_string()).unwrap_or_default();
-        let mut files = Vec::new();
-        let mut is_same = job.kind == kind && is_same(&job.request, &again, &mut files);
-        for (first, second) in files {
-            let (first, second) = (self.store.file(first).await?, self.store.file(second).await?);
-            // One that is gone cannot be compared.
-            if let (Some(first), Some(second)) = (first, second) {
-                is_same &= first.sha256 == second.sha256;
-            }
-        }
-        if is_same {
-            return Ok(());
-        }
-        let message = "the `Idempotency-Key` was sent before, with another request";
-        let status = StatusCode::UNPROCESSABLE_ENTITY;
-        Err(ApiError::new(status, "idempotency_key_used", message)
-            .hint("send each new request with a key of its own"))
     }
 
     /// Puts a job that failed or was cancelled back into the queue. It takes a place there, and its files
@@ -158,29 +122,5 @@ impl Server {
     async fn checked(&self, kind: Kind, request: &Map<String, Value>) -> Result<Checked, ApiError> {
         let copy = request.clone();
         Ok(self.ask(move |catalog| catalog.check(kind, &copy)).await??)
-    }
-}
-
-/// True if two requests are the same, except for the ids of files, which are added to `files`.
-fn is_same(first: &Value, second: &Value, files: &mut Vec<(Uuid, Uuid)>) -> bool {
-    match (first, second) {
-        (Value::Object(first), Value::Object(second)) => {
-            let has = |key: &String| second.contains_key(key);
-            first.len() == second.len()
-                && first.keys().all(has)
-                && first.iter().all(|(key, value)| is_same(value, &second[key], files))
-        }
-        (Value::Array(first), Value::Array(second)) => {
-            first.len() == second.len()
-                && first.iter().zip(second).all(|(one, other)| is_same(one, other, files))
-        }
-        (Value::String(one), Value::String(other)) if one != other => {
-            let (Ok(one), Ok(other)) = (Uuid::parse_str(one), Uuid::parse_str(other)) else {
-                return false;
-            };
-            files.push((one, other));
-            true
-        }
-        _ => first == second,
     }
 }

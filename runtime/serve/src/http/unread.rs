@@ -21,7 +21,7 @@ use tokio::{runtime::Handle, time};
 
 use super::{
     Server,
-    slow::{Pace, TooSlow},
+    slow::{Cut, Pace},
 };
 
 /// The most bytes that are dropped.
@@ -56,7 +56,7 @@ impl Stream for Unread {
         let polled = match stream.poll_next_unpin(cx) {
             Poll::Pending => {
                 ready!(pace.poll_late(cx));
-                Some(Err(axum::Error::new(TooSlow)))
+                Some(Err(axum::Error::new(Cut::Slow)))
             }
             Poll::Ready(polled) => polled,
         };

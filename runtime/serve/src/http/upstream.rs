@@ -1,17 +1,6 @@
 //! The face of upstream's REST server: ACE-Step's own clients run unchanged.
 //!
-//! | module | content |
-//! |---|---|
-//! | `tasks` | `/release_task`, `/query_result`, `/v1/audio` |
-//! | `fields` | names and values of upstream's requests |
-//! | `progress` | the state of a job, as upstream tells it |
-//! | `writing` | words by the language model, examples |
-//! | `server` | models, numbers, health |
-//! | `adapters` | the default adapter of later jobs |
-//!
-//! Every address is there with the prefix `/api` too. Differences on purpose: a file is named by an opaque
-//! name, never by its place; an unknown job says so; a number that cannot be read and a model that is not
-//! here are 400; a field that is not known is a notice.
+//! Every address is there with the prefix `/api` too. The book (`clients.md`) lists the differences on purpose.
 
 mod adapters;
 mod fields;

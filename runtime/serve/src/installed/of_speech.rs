@@ -77,7 +77,7 @@ impl Installed {
             let JobError { message, hint, .. } = of(&error);
             JobError { hint, ..JobError::new("bad_value", message).param("name") }
         })?;
-        let is_taken = self.all_voices().iter().any(|voice| voice.id == *name);
+        let is_taken = self.all_voices().iter().any(|voice| voice.id.eq_ignore_ascii_case(name));
         if is_taken || self.kept_names().contains(name) {
             return Err(voice_exists(name));
         }

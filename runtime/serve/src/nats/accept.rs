@@ -30,7 +30,7 @@ pub(super) fn only(owner: &str, key: &str) -> String {
 }
 
 fn unseen() -> StoreError {
-    StoreError { why: "what was written is not seen".to_owned(), is_full: false }
+    StoreError::new("what was written is not seen")
 }
 
 impl Nats {

@@ -11,7 +11,7 @@ use uuid::Uuid;
 use super::{
     HERE, Nats, PATIENCE, PAUSE, TURNS,
     mirror::Seen,
-    own::Work,
+    own::{Large, Work},
     parsed,
     record::{Record, Stored, TOO_LARGE, Text},
     text_of,
@@ -72,17 +72,20 @@ impl Nats {
         id: Uuid,
         work: impl FnMut(&mut Record) -> Option<T> + Send,
     ) -> Result<Option<T>, StoreError> {
-        Ok(self.written(id, work).await?.map(|(result, _)| result))
+        Ok(self.written(id, work, Large::Ends).await?.map(|(result, _)| result))
     }
 
     /// Changes a job as [`Self::change`], and makes the change again if another one overwrites it.
     pub(super) async fn change_and_keep<T>(
         &self,
         id: Uuid,
+        large: Large,
         mut work: impl FnMut(&mut Record) -> Option<T> + Send + 'static,
     ) -> Result<Option<T>, StoreError> {
-        let Some((result, revision)) = self.written(id, &mut work).await? else { return Ok(None) };
-        self.remember(id, revision, Box::new(move |record| work(record).is_some()));
+        let written = self.written(id, &mut work, large).await?;
+        let Some((result, revision)) = written else { return Ok(None) };
+        let run = Box::new(move |record: &mut Record| work(record).is_some());
+        self.remember(id, revision, Work { run, large });
         Ok(Some(result))
     }
 
@@ -100,9 +103,13 @@ impl Nats {
     pub(super) async fn repeat(&self) {
         for (id, mut work) in self.mirror.own.missing() {
             tracing::warn!(%id, "a change was overwritten by another one: it is made again");
-            match self.written(id, |record| work(record).then_some(())).await {
+            let large = work.large;
+            match self.written(id, |record| (work.run)(record).then_some(()), large).await {
                 Ok(Some(((), revision))) => self.remember(id, revision, work),
                 Ok(None) => {}
+                Err(error) if error.is_too_large => {
+                    tracing::warn!(%id, %error, "a change that was overwritten is lost");
+                }
                 Err(error) => {
                     tracing::warn!(%id, %error, "a change that was overwritten waits");
                     self.mirror.own.put_back(id, work);
@@ -120,12 +127,13 @@ impl Nats {
         text.len() + HEADERS <= self.client.max_payload()
     }
 
-    /// Changes a job, and returns the revision of the change too. A job that has not ended, and that the change
-    /// makes too large for a message, fails instead: each later change would be too large again.
+    /// Changes a job, and returns the revision of the change too. `large` is the rule for a job that has not
+    /// ended, and that the change makes too large for a message.
     async fn written<T>(
         &self,
         id: Uuid,
         mut work: impl FnMut(&mut Record) -> Option<T> + Send,
+        large: Large,
     ) -> Result<Option<(T, u64)>, StoreError> {
         let _turn = self.turn(id).await;
         let (write, end) = (Uuid::now_v7(), Instant::now() + PATIENCE);
@@ -151,14 +159,15 @@ impl Nats {
                 continue;
             }
             let (mut stored, mut text) = sealed(record, write, now.revision)?;
-            if !self.fits(&text)
+            if large == Large::Ends
+                && !self.fits(&text)
                 && let Some(refused) = now.record().and_then(Record::refused)
             {
                 result = None;
                 (stored, text) = sealed(refused, write, now.revision)?;
             }
             if !self.fits(&text) {
-                return Err(StoreError { why: TOO_LARGE.to_owned(), is_full: false });
+                return Err(StoreError { is_too_large: true, ..StoreError::new(TOO_LARGE) });
             }
             let written = self.jobs.update(id.to_string(), text, now.revision).await;
             match written {

@@ -98,7 +98,7 @@ impl Followed {
 }
 
 fn silent() -> StoreError {
-    StoreError { why: "the changes of the queue do not come".to_owned(), is_full: false }
+    StoreError::new("the changes of the queue do not come")
 }
 
 type Next = Option<Result<kv::Entry, kv::WatcherError>>;

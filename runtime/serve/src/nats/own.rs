@@ -20,8 +20,22 @@ use super::record::Record;
 /// Time after which a change is not overwritten any more: longer than a cluster needs for a leader.
 const SAFE: Duration = Duration::from_secs(120);
 
-/// A change that can be made again; false if the job must stay as it is.
-pub(super) type Work = Box<dyn FnMut(&mut Record) -> bool + Send>;
+/// A change that can be made again.
+pub(super) struct Work {
+    /// Makes it; false if the job must stay as it is.
+    pub(super) run: Box<dyn FnMut(&mut Record) -> bool + Send>,
+    /// The rule for a job that it makes too large.
+    pub(super) large: Large,
+}
+
+/// The rule for a job that a change makes too large for a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Large {
+    /// The job fails: each later change would be too large again.
+    Ends,
+    /// The change is refused, and the job stays.
+    Stays,
+}
 
 struct Made {
     revision: u64,

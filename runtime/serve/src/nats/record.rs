@@ -43,6 +43,8 @@ pub(super) struct Record {
     pub(super) owner: String,
     /// The key of the idempotency key, if there is one.
     pub(super) only: Option<String>,
+    #[serde(default)]
+    fingerprints: Vec<String>,
     pub(super) priority: i64,
     pub(super) created: Millis,
     pub(super) started: Option<Millis>,
@@ -96,6 +98,7 @@ impl Record {
             resolved: None,
             owner: new.owner,
             only,
+            fingerprints: new.fingerprints,
             priority: new.priority,
             created: now(),
             started: None,
@@ -135,6 +138,7 @@ impl Record {
             request,
             resolved,
             owner: record.owner,
+            fingerprints: record.fingerprints,
             priority: record.priority,
             created: record.created,
             started: record.started,

@@ -1,26 +1,27 @@
 //! The contract of the store over the buckets.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_nats::connection::State;
 use serde_json::Value;
-use tokio::sync::broadcast;
+use tokio::{sync::broadcast, time};
 use uuid::Uuid;
 
 use super::{
-    Nats,
+    Nats, PATIENCE, PAUSE,
     accept::only,
     mirror::Seen,
+    own::Large,
     parsed,
-    record::{self, Record, TOO_LARGE, Text},
+    record::{self, Record, Text},
     text_of,
 };
 use crate::{
     job::{self, Event, Job, Millis, NewJob, now},
     objects::hex,
     store::{
-        Answer, Claim, Counts, End, File, Found, Held, Lease, Marks, News, Put, Selection, Store,
-        StoreError, Stored,
+        Answer, Change, Claim, Counts, End, File, Found, Held, Lease, Marks, News, Put, Selection,
+        Store, StoreError, Stored,
     },
 };
 
@@ -64,7 +65,7 @@ impl Nats {
                 Ok(Some(record)) => return Ok(Some(self.job(&record).await?)),
                 Ok(None) => {}
                 // The jobs behind it must not wait for it.
-                Err(error) if error.why == TOO_LARGE => {
+                Err(error) if error.is_too_large => {
                     tracing::error!(job = %id, %error, "the job cannot be taken");
                     claim.except.push(id);
                 }
@@ -138,14 +139,14 @@ impl Store for Nats {
         Box::pin(async move {
             let id = lease.id;
             let work = move |record: &mut Record| record.finish(&lease, end.clone()).then_some(());
-            Ok(self.change_and_keep(id, work).await?.is_some())
+            Ok(self.change_and_keep(id, Large::Ends, work).await?.is_some())
         })
     }
 
     fn cancel(&self, id: Uuid) -> Answer<'_, Option<job::State>> {
         Box::pin(async move {
             let work = |record: &mut Record| record.cancel().then_some(record.state);
-            let changed = self.change_and_keep(id, work).await?;
+            let changed = self.change_and_keep(id, Large::Ends, work).await?;
             let present = || self.mirror.get(id)?.record().map(|record| record.state);
             Ok(changed.or_else(present))
         })
@@ -153,7 +154,8 @@ impl Store for Nats {
 
     fn retry(&self, id: Uuid) -> Answer<'_, bool> {
         Box::pin(async move {
-            Ok(self.change_and_keep(id, |record| record.retry().then_some(())).await?.is_some())
+            let work = |record: &mut Record| record.retry().then_some(());
+            Ok(self.change_and_keep(id, Large::Ends, work).await?.is_some())
         })
     }
 
@@ -206,7 +208,7 @@ impl Store for Nats {
                 record.mark(&marks);
                 Some(())
             };
-            Ok(self.change_and_keep(id, work).await?.is_some())
+            Ok(self.change_and_keep(id, Large::Stays, work).await?.is_some())
         })
     }
 
@@ -281,21 +283,35 @@ impl Store for Nats {
         Box::pin(async move { self.files.purge(id.to_string()).await.map_err(|why| error(&why)) })
     }
 
-    fn setting(&self, name: &'static str) -> Answer<'_, Option<Value>> {
+    fn setting(&self, name: &'static str) -> Answer<'_, Value> {
         Box::pin(async move {
             let entry = self.entry(&self.settings, &hex(name.as_bytes())).await?;
-            entry.map(|entry| parsed(&entry.value)).transpose()
+            entry.map_or(Ok(Value::Null), |entry| parsed(&entry.value))
         })
     }
 
-    fn set(&self, name: &'static str, value: Value) -> Answer<'_, ()> {
+    fn change_setting(&self, name: &'static str, mut change: Change) -> Answer<'_, Value> {
         Box::pin(async move {
-            let key = hex(name.as_bytes());
-            if value.is_null() {
-                return self.settings.purge(key).await.map_err(|why| error(&why));
+            let (key, end) = (hex(name.as_bytes()), Instant::now() + PATIENCE);
+            loop {
+                let entry = self.entry(&self.settings, &key).await?;
+                let old = entry.as_ref().map_or(Ok(Value::Null), |entry| parsed(&entry.value))?;
+                let new = change(old);
+                let text = text_of(&new)?;
+                // From the state that was read: of two changes the server refuses one.
+                let stored = match entry {
+                    None => self.settings.create(&key, text).await.map_err(|why| error(&why)),
+                    Some(entry) => {
+                        let stored = self.settings.update(&key, text, entry.revision).await;
+                        stored.map_err(|why| error(&why))
+                    }
+                };
+                match stored {
+                    Ok(_) => return Ok(new),
+                    Err(why) if why.is_full || Instant::now() > end => return Err(why),
+                    Err(_) => time::sleep(PAUSE / 20).await,
+                }
             }
-            let put = self.settings.put(key, text_of(&value)?).await;
-            put.map(|_| ()).map_err(|why| error(&why))
         })
     }
 

@@ -21,6 +21,8 @@ use crate::{
 
 /// Columns of the picture of a waveform.
 const COLUMNS: usize = 2000;
+/// The most pairs of samples that a picture is made of.
+const MOST_PAIRS: usize = 1 << 16;
 
 /// Returns the encoding of sound files. A format that is not built in, or does not exist, is an error.
 ///
@@ -47,11 +49,32 @@ pub(super) fn sound(
     tags: Option<&Tags>,
     seed: Option<u64>,
 ) -> Result<(), Error> {
-    let name = format!("{track}.{}", encoding.format.extension());
+    let name = name(track, encoding);
     write::save(&task.folder.join(&name), audio, encoding, tags, Existing::Replace)?;
-    let seconds = Some(audio.seconds());
-    task.made.push(Made { track, content: Content::Audio, name, seed, seconds });
-    let text = json!({ "duration": audio.seconds(), "peaks": peaks(audio) }).to_string();
+    let mut peaks = Peaks::new();
+    peaks.add(&audio.channels);
+    made(task, track, name, seed, (&peaks, audio.sample_rate))
+}
+
+/// Returns the name of a sound.
+pub(super) fn name(track: u32, encoding: &Encoding) -> String {
+    format!("{track}.{}", encoding.format.extension())
+}
+
+/// Adds a sound that is written to the results, and writes its waveform.
+///
+/// # Errors
+/// If a file cannot be written.
+pub(super) fn made(
+    task: &mut Task<'_>,
+    track: u32,
+    name: String,
+    seed: Option<u64>,
+    (peaks, sample_rate): (&Peaks, u32),
+) -> Result<(), Error> {
+    let seconds = peaks.samples as f64 / f64::from(sample_rate);
+    task.made.push(Made { track, content: Content::Audio, name, seed, seconds: Some(seconds) });
+    let text = json!({ "duration": seconds, "peaks": peaks.columns() }).to_string();
     file(task, track, Content::Peaks, &format!("{track}.peaks.json"), text.as_bytes())
 }
 
@@ -71,17 +94,77 @@ pub(super) fn file(
     Ok(())
 }
 
-/// Returns the smallest and the largest sample of each column over all channels: one after the other.
-fn peaks(audio: &Audio) -> Vec<f64> {
-    let samples = audio.samples();
-    let columns = COLUMNS.min(samples);
-    let of_column = |column: usize| {
-        let range = column * samples / columns..(column + 1) * samples / columns;
-        let values = audio.channels.iter().flat_map(|channel| &channel[range.clone()]);
-        let (low, high) =
-            values.fold((0f32, 0f32), |(low, high), &value| (low.min(value), high.max(value)));
-        // Three digits are more than a picture shows.
-        [low, high].map(|value| (f64::from(value) * 1000.0).round() / 1000.0)
-    };
-    (0..columns).flat_map(of_column).collect()
+/// The smallest and the largest samples of a sound that arrives in pieces.
+pub(super) struct Peaks {
+    /// Peaks of equal stretches.
+    pairs: Vec<[f32; 2]>,
+    /// Samples of a stretch.
+    stretch: usize,
+    samples: usize,
+}
+
+impl Peaks {
+    pub(super) fn new() -> Self {
+        Self { pairs: Vec::new(), stretch: 1, samples: 0 }
+    }
+
+    /// Takes the next samples of each channel.
+    pub(super) fn add(&mut self, channels: &[impl AsRef<[f32]>]) {
+        for i in 0..channels.first().map_or(0, |channel| channel.as_ref().len()) {
+            if self.samples.is_multiple_of(self.stretch) {
+                if self.pairs.len() == MOST_PAIRS {
+                    self.pairs = self.pairs.chunks(2).map(both).collect();
+                    self.stretch *= 2;
+                }
+                self.pairs.push([0.0; 2]);
+            }
+            if let Some([low, high]) = self.pairs.last_mut() {
+                for channel in channels {
+                    let x = channel.as_ref()[i];
+                    (*low, *high) = (x.min(*low), x.max(*high));
+                }
+            }
+            self.samples += 1;
+        }
+    }
+
+    /// Returns the smallest and the largest sample of each column: one after the other.
+    fn columns(&self) -> Vec<f64> {
+        let (pairs, columns) = (&self.pairs, COLUMNS.min(self.pairs.len()));
+        let of_column = |column: usize| {
+            let range = column * pairs.len() / columns..(column + 1) * pairs.len() / columns;
+            // Three digits are more than a picture shows.
+            both(&pairs[range]).map(|x| (f64::from(x) * 1000.0).round() / 1000.0)
+        };
+        (0..columns).flat_map(of_column).collect()
+    }
+}
+
+/// Returns the smallest and the largest sample of all pairs.
+fn both(pairs: &[[f32; 2]]) -> [f32; 2] {
+    pairs.iter().fold([0.0; 2], |[a, b], &[low, high]| [low.min(a), high.max(b)])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 200 000 samples are 50 000 stretches of four, 25 for each column, so column 7 begins at sample 700. Its
+    /// values are 0.7 and -0.7 in the middle.
+    #[test]
+    fn a_waveform_of_pieces_has_the_peaks_of_its_columns() {
+        let mut sound = vec![0.25f32; 200_000];
+        (sound[700], sound[701], sound[799]) = (0.7004, 0.1, -0.7);
+        let mut peaks = Peaks::new();
+        sound.chunks(1_920).for_each(|piece| peaks.add(&[piece]));
+        assert_eq!((peaks.pairs.len(), peaks.stretch, peaks.samples), (50_000, 4, 200_000));
+        let columns = peaks.columns();
+        assert_eq!(columns.len(), 4000);
+        assert_eq!(columns[12..18], [0.0, 0.25, -0.7, 0.7, 0.0, 0.25]);
+        // A short sound has a column for each sample; the second channel counts too.
+        let mut short = Peaks::new();
+        short.add(&[[0.5f32, -0.5], [0.75, 0.0]]);
+        assert_eq!(short.columns(), [0.0, 0.75, -0.5, 0.0]);
+        assert!(Peaks::new().columns().is_empty());
+    }
 }

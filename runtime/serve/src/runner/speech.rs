@@ -2,15 +2,22 @@
 //!
 //! The model is one of any family: its networks and the state of its voices stay in memory.
 
-use std::{io, path::Path, rc::Rc};
+use std::rc::Rc;
 
-use acestep_engine::{Encoding, Error, Notice, audio::encoding::EncodingOptions};
+use acestep_engine::{
+    Encoding, Error, Existing, Notice,
+    audio::{encoding::EncodingOptions, write::SoundWriter},
+};
 use acestep_model::Backend;
 use acestep_session::speech::{Arriving, FILES, Fields, Ready, Sink, SpeechOn, Wanted, open_on};
 use acestep_speech::{Chunks, Options, Spoken, TimesFormat, pcm16};
 use serde_json::Value;
 
-use super::{Failed, Networked, Speech, is_too_large, notify, sinks, songs};
+use super::{
+    Failed, Networked, Speech, is_too_large, notify,
+    sinks::{self, Peaks},
+    songs,
+};
 use crate::{
     arriving::Incoming,
     job::{Content, JobError},
@@ -55,7 +62,7 @@ impl<B: Backend> Networked<'_, B> {
         let turn = Turn {
             model,
             seed,
-            options: Options { chunks, batch_size: 1, ..usual },
+            options: Options { chunks, batch_size: 1, keeps_samples: false, ..usual },
             encoding,
             timestamps: read.timestamps,
             append: read.append,
@@ -136,12 +143,22 @@ fn spoken(
         (task.resolved)(resolved);
         return Ok(());
     }
-    let mut sink = Streaming::begin(task.folder, sample_rate, turn.truncate)?;
+    let name = sinks::name(1, &turn.encoding);
+    let path = task.folder.join(&name);
+    let mut sink = Streaming {
+        preview: Preview::begin(task.folder, PreviewFormat { sample_rate, channels: 1 })?,
+        truncate: turn.truncate,
+        file: SoundWriter::begin(&path, sample_rate, &turn.encoding, Existing::Replace)?,
+        peaks: Peaks::new(),
+        spoken: None,
+    };
     let mut incoming = turn.append.then(|| Incoming::of(task.folder));
     let more = incoming.as_mut().map(|incoming| incoming as &mut dyn Arriving);
     let notices: Vec<Notice> = ready.speak(turn.options, more, task.observe, &mut sink)?;
     notify(task.observe, notices);
-    let Some(spoken) = sink.spoken else { return Err(songs::internal().into()) };
+    let Streaming { file, peaks, spoken: Some(spoken), .. } = sink else {
+        return Err(songs::internal().into());
+    };
     notify(task.observe, spoken.notices());
     if let Some(incoming) = incoming {
         // The client that sent the text learns how many pieces were spoken.
@@ -151,7 +168,8 @@ fn spoken(
     told["frames"] = spoken.frames().into();
     told["reason"] = spoken.reason().into();
     (task.resolved)(told);
-    sinks::sound(task, 1, &spoken.audio, &turn.encoding, None, Some(turn.seed))?;
+    file.finish()?;
+    sinks::made(task, 1, name, Some(turn.seed), (&peaks, sample_rate))?;
     if !spoken.words.is_empty() || turn.timestamps.is_some() {
         for form in
             [Some(TimesFormat::Json), turn.timestamps.filter(|own| *own != TimesFormat::Json)]
@@ -166,19 +184,14 @@ fn spoken(
     Ok(())
 }
 
-/// Sound that clients follow while it is made.
+/// Sound that is written while it is made, and that clients follow: its samples need no memory.
 struct Streaming {
     preview: Preview,
-    /// True for samples that are cut toward zero.
+    /// True for samples of the preview that are cut toward zero.
     truncate: bool,
+    file: SoundWriter,
+    peaks: Peaks,
     spoken: Option<Spoken>,
-}
-
-impl Streaming {
-    fn begin(folder: &Path, sample_rate: u32, truncate: bool) -> io::Result<Self> {
-        let format = PreviewFormat { sample_rate, channels: 1 };
-        Ok(Self { preview: Preview::begin(folder, format)?, truncate, spoken: None })
-    }
 }
 
 impl Sink for Streaming {
@@ -191,7 +204,9 @@ impl Sink for Streaming {
             action: acestep_engine::Action::Write,
             path: "preview.pcm".into(),
             source,
-        })
+        })?;
+        self.peaks.add(&[samples]);
+        self.file.write(samples)
     }
 
     fn done(&mut self, _index: usize, spoken: Spoken) -> Result<(), Error> {

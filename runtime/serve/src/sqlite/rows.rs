@@ -14,7 +14,7 @@ use crate::job::{Job, Kind, State, now};
 /// The columns of [`job`], in order.
 pub(super) const COLUMNS: &str = "id, kind, model, state, request, resolved, owner, priority, created, \
      started, ended, attempts, worker, lease_until, progress, notices, error, outputs, title, liked, \
-     tags, deleted";
+     tags, deleted, fingerprints";
 
 /// Reads a job from a row of [`COLUMNS`].
 pub(super) fn job(row: &Row<'_>) -> rusqlite::Result<Job> {
@@ -41,6 +41,7 @@ pub(super) fn job(row: &Row<'_>) -> rusqlite::Result<Job> {
         liked: row.get(19)?,
         tags: parsed(row, 20)?,
         deleted: row.get(21)?,
+        fingerprints: parsed(row, 22)?,
     })
 }
 

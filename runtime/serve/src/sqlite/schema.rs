@@ -5,7 +5,9 @@ use rusqlite::{Connection, TransactionBehavior};
 use crate::store::StoreError;
 
 /// Version of the tables, stored as `user_version`.
-const VERSION: i64 = 3;
+const VERSION: i64 = 4;
+/// The changes from each version to the next one; an empty file has version 0.
+const STEPS: [&str; VERSION as usize] = [TABLES, TALLY, LEASES, FINGERPRINTS];
 
 const TABLES: &str = "
 CREATE TABLE job (
@@ -101,6 +103,9 @@ UPDATE job SET losses = attempts WHERE state = 'queued';
 UPDATE job SET losses = max(attempts - 1, 0) WHERE state IN ('running', 'cancelling');
 ";
 
+/// Version 4: requests that are sent again are compared as they were sent.
+const FINGERPRINTS: &str = "ALTER TABLE job ADD COLUMN fingerprints TEXT NOT NULL DEFAULT '[]';";
+
 /// Sets the connection up, and creates the tables in an empty file.
 ///
 /// # Errors
@@ -113,32 +118,21 @@ pub(super) fn prepare(connection: &mut Connection) -> Result<(), StoreError> {
     let version: i64 = transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
     let tables: i64 =
         transaction.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
-    match (version, tables) {
-        (0, 0) => {
-            transaction.execute_batch(TABLES)?;
-            transaction.execute_batch(TALLY)?;
-            transaction.execute_batch(LEASES)?;
-        }
-        (1, _) => {
-            transaction.execute_batch(TALLY)?;
-            transaction.execute_batch(LEASES)?;
-        }
-        (2, _) => transaction.execute_batch(LEASES)?,
-        (VERSION, _) => {}
-        (0, _) => return Err(foreign("it is a database of another program".to_owned())),
-        (other, _) => {
-            let why = format!("it has version {other}, and this program knows version {VERSION}");
-            return Err(foreign(why));
-        }
+    if version == 0 && tables > 0 {
+        return Err(StoreError::new("it is a database of another program"));
     }
-    if version != VERSION {
+    let steps = usize::try_from(version).ok().and_then(|version| STEPS.get(version..));
+    let Some(steps) = steps else {
+        let why = format!("it has version {version}, and this program knows version {VERSION}");
+        return Err(StoreError::new(why));
+    };
+    for step in steps {
+        transaction.execute_batch(step)?;
+    }
+    if !steps.is_empty() {
         transaction.pragma_update(None, "user_version", VERSION)?;
     }
     Ok(transaction.commit()?)
-}
-
-fn foreign(why: String) -> StoreError {
-    StoreError { why, is_full: false }
 }
 
 #[cfg(test)]

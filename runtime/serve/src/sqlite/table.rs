@@ -2,7 +2,7 @@
 
 use std::{sync::PoisonError, time::Duration};
 
-use rusqlite::{OptionalExtension, Row, named_params};
+use rusqlite::{Connection, OptionalExtension, Row, named_params};
 use serde_json::{Value, json};
 use tokio::sync::broadcast;
 use uuid::Uuid;
@@ -14,8 +14,8 @@ use super::{
 use crate::{
     job::{Event, Job, Millis, NewJob, State, now},
     store::{
-        Answer, Claim, Counts, End, File, Found, Held, Lease, Marks, News, Put, Selection, Store,
-        Stored,
+        Answer, Change, Claim, Counts, End, File, Found, Held, Lease, Marks, News, Put, Selection,
+        Store, Stored,
     },
 };
 
@@ -43,6 +43,12 @@ fn file(row: &Row<'_>) -> rusqlite::Result<File> {
     })
 }
 
+fn setting(connection: &Connection, name: &str) -> rusqlite::Result<Value> {
+    let select = "SELECT value FROM setting WHERE name = ?1";
+    let text = connection.prepare_cached(select)?.query_row([name], |row| row.get::<_, String>(0));
+    Ok(text.optional()?.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default())
+}
+
 impl Store for Sqlite {
     fn put(&self, new: NewJob) -> Answer<'_, Put> {
         self.write(move |group| {
@@ -53,9 +59,9 @@ impl Store for Sqlite {
             }
             let (id, at) = (Uuid::now_v7(), now());
             let insert = "INSERT INTO job (id, kind, model, owner, idempotency_key, request, state,
-                     priority, created, notices, title, change)
+                     priority, created, notices, title, change, fingerprints)
                  VALUES (:id, :kind, :model, :owner, :key, :request, 'queued', :priority, :now,
-                     :notices, :title, :change)";
+                     :notices, :title, :change, :fingerprints)";
             group.connection.prepare_cached(insert)?.execute(named_params! {
                 ":id": id.to_string(),
                 ":kind": new.kind,
@@ -68,6 +74,7 @@ impl Store for Sqlite {
                 ":notices": json!(new.notices).to_string(),
                 ":title": new.title,
                 ":change": group.next_change()?,
+                ":fingerprints": json!(new.fingerprints).to_string(),
             })?;
             group.changed.push(id);
             group.event(id, "state", &json!({ "state": State::Queued.name(), "at": at }))?;
@@ -366,27 +373,16 @@ impl Store for Sqlite {
         })
     }
 
-    fn setting(&self, name: &'static str) -> Answer<'_, Option<Value>> {
-        self.read(move |connection| {
-            let select = "SELECT value FROM setting WHERE name = ?1";
-            let text: Option<String> = connection
-                .prepare_cached(select)?
-                .query_row([name], |row| row.get(0))
-                .optional()?;
-            Ok(text.and_then(|text| serde_json::from_str(&text).ok()))
-        })
+    fn setting(&self, name: &'static str) -> Answer<'_, Value> {
+        self.read(move |connection| setting(connection, name))
     }
 
-    fn set(&self, name: &'static str, value: Value) -> Answer<'_, ()> {
+    fn change_setting(&self, name: &'static str, mut change: Change) -> Answer<'_, Value> {
         self.write(move |group| {
-            if value.is_null() {
-                let delete = "DELETE FROM setting WHERE name = ?1";
-                group.connection.prepare_cached(delete)?.execute([name])?;
-            } else {
-                let put = "INSERT OR REPLACE INTO setting (name, value) VALUES (?1, ?2)";
-                group.connection.prepare_cached(put)?.execute((name, value.to_string()))?;
-            }
-            Ok(())
+            let value = change(setting(group.connection, name)?);
+            let put = "INSERT OR REPLACE INTO setting (name, value) VALUES (?1, ?2)";
+            group.connection.prepare_cached(put)?.execute((name, value.to_string()))?;
+            Ok(value)
         })
     }
 

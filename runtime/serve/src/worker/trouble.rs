@@ -1,6 +1,8 @@
 //! Trouble with files: a full disk, a lost connection.
 
-use std::{io, sync::atomic::Ordering, time::Instant};
+use std::{collections::HashMap, io, sync::atomic::Ordering, time::Instant};
+
+use uuid::Uuid;
 
 use super::{Worker, keeper::Watch};
 use crate::{
@@ -8,26 +10,46 @@ use crate::{
     store::{End, Lease},
 };
 
-/// Times that a job goes back into the queue because its files cannot be stored or fetched.
+/// Attempts of a worker at a job whose files cannot be stored or fetched; after each but the last one the job
+/// goes back into the queue, where other workers find it.
 const TROUBLES: u32 = 3;
+/// The most jobs that are remembered. One that was forgotten may go back more often.
+const MOST: usize = 4096;
 /// Free space that a worker needs to go on after the disk was full.
 pub(super) const ROOM: usize = 16 << 20;
 
 /// Trouble with files, over several attempts.
 #[derive(Debug, Default)]
 pub(super) struct Trouble {
-    /// The job that met it last.
-    job: Option<uuid::Uuid>,
-    /// Times that it did.
-    times: u32,
+    /// The attempts of each job that met it.
+    attempts: HashMap<Uuid, u32>,
     /// True if the disk was full.
     pub(super) is_full: bool,
 }
 
+impl Trouble {
+    /// The end of an attempt that met `error`.
+    fn end(&mut self, id: Uuid, error: JobError) -> End {
+        self.is_full = error.code == DISK_FULL;
+        if self.attempts.len() >= MOST {
+            self.attempts.clear();
+        }
+        let attempts = self.attempts.entry(id).or_default();
+        *attempts += 1;
+        if *attempts < TROUBLES {
+            return End::Released;
+        }
+        self.attempts.remove(&id);
+        let hint = "the disk of the worker was full each time: make room there, then run it again";
+        End::Failed(if self.is_full { error.hint(hint) } else { error }, Vec::new())
+    }
+}
+
 /// Word for errors of a full disk.
 pub(crate) const DISK_FULL: &str = "disk_full";
-/// Notice of a job that waits for a full disk.
-pub(crate) const WAITS_FOR_ROOM: &str = "the disk of the server is full: the job waits for room";
+/// Notice of a job that met a full disk.
+pub(crate) const WAITS_FOR_ROOM: &str =
+    "the disk of the worker is full: the job waits for room, or for another worker";
 
 /// True for the error of a full disk.
 pub(crate) fn is_full(error: &io::Error) -> bool {
@@ -88,25 +110,42 @@ impl Worker<'_> {
         if let Err(error) = std::fs::remove_dir_all(self.objects.attempt_folder(lease)) {
             tracing::warn!(%error, "files of an attempt stay");
         }
-        trouble.is_full = error.code == DISK_FULL;
-        trouble.times = if trouble.job == Some(lease.id) { trouble.times + 1 } else { 1 };
-        trouble.job = Some(lease.id);
-        if trouble.times >= TROUBLES {
-            return End::Failed(error, Vec::new());
-        }
+        let JobError { code, message, .. } = error.clone();
+        let end = trouble.end(lease.id, error);
         if trouble.is_full {
             (self.waits)(true);
-            watch.news().notices.push(WAITS_FOR_ROOM.to_owned());
         }
-        tracing::warn!(code = error.code, reason = error.message, "the job waits again");
-        std::thread::sleep(self.times.look);
-        End::Released
+        if let End::Released = end {
+            if trouble.is_full {
+                watch.news().notices.push(WAITS_FOR_ROOM.to_owned());
+            }
+            tracing::warn!(code, reason = message, "the job waits again");
+            std::thread::sleep(self.times.look);
+        }
+        end
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn jobs_that_take_turns_fail_each_after_three_attempts_and_say_how_to_go_on() {
+        let (mut trouble, jobs) = (Trouble::default(), [Uuid::now_v7(), Uuid::now_v7()]);
+        for attempt in 1..=4 {
+            for id in jobs {
+                let end = trouble.end(id, JobError::new(DISK_FULL, "no room"));
+                let End::Failed(error, _) = end else {
+                    assert_ne!(attempt, 3);
+                    continue;
+                };
+                assert_eq!(attempt, 3, "then it was sent again");
+                assert!(error.hint.expect("a hint").contains("make room"));
+            }
+        }
+        assert!(trouble.is_full);
+    }
 
     #[test]
     fn an_error_of_a_temporary_file_tells_no_place() {

@@ -6,14 +6,13 @@ use ureq::http::Request;
 
 use crate::{
     support::Running,
-    web::{agent, body, client, get, post, start},
+    web::{agent, body, client, get, post, served},
 };
 
 #[tokio::test(flavor = "multi_thread")]
 async fn another_site_and_another_name_are_refused() {
-    let (running, _folder) = start().await;
-    let url = running.url("/v1/jobs");
-    client(move || {
+    served(move |url| {
+        let url = url + "/v1/jobs";
         let with = |name: &str, value: &str| {
             let answer = agent().get(&url).header(name, value).call().expect("an answer");
             answer.status().as_u16()

@@ -2,13 +2,14 @@
 
 use std::{
     fs,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
 use acestep_serve::{
     http::Security,
     job::{Job, NewJob, State},
-    store::End,
+    store::{End, Store},
 };
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -19,7 +20,7 @@ use crate::{
     killed::{LATE, Started, is_ended, job, put, start, until},
     place::{NatsServer, Place, port},
     support::{Queue, Running, open_gate, quick},
-    web::agent,
+    web::{agent, body, client},
 };
 
 /// Three servers; none if it is not installed.
@@ -97,19 +98,24 @@ async fn bucket(place: &Place) -> async_nats::jetstream::kv::Store {
     bucket.expect("the bucket of jobs")
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_job_that_no_message_takes_any_more_fails_and_says_why() {
-    let Some(place) = Place::nats() else { return };
-    let store = place.store().await;
+/// Stores a job whose record has about that length, as an older version did.
+async fn of_length(place: &Place, store: &Arc<dyn Store>, bytes: usize) -> Uuid {
     let titled = async |length: usize| {
         let job = NewJob { title: Some("t".repeat(length)), ..new("song") };
         store.put(job).await.expect("stored").job.id
     };
     let small = titled(1).await;
-    let record = bucket(&place).await.get(small.to_string()).await.expect("answered");
+    let record = bucket(place).await.get(small.to_string()).await.expect("answered");
     store.cancel(small).await.expect("answered");
-    // As an older version stored it: a message has room for it, and not for the name of a worker.
-    let large = titled((1 << 20) - 500 - record.expect("a job").len()).await;
+    titled(bytes - record.expect("a job").len()).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_that_no_message_takes_any_more_fails_and_says_why() {
+    let Some(place) = Place::nats() else { return };
+    let store = place.store().await;
+    // A message has room for it, and not for the name of a worker.
+    let large = of_length(&place, &store, (1 << 20) - 500).await;
     let next = put(&store, "rain").await;
     assert_eq!(claim(&store, "w").await.expect("a job").id, next);
     let failed = job(&store, large).await;
@@ -117,6 +123,25 @@ async fn a_job_that_no_message_takes_any_more_fails_and_says_why() {
     assert_eq!(failed.error.expect("a reason").code, "too_large");
     assert!(store.retry(large).await.expect("answered"));
     assert_eq!(claim(&store, "w").await.expect("a job").id, large);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tags_that_no_message_takes_are_refused_and_the_job_goes_on() {
+    let Some(place) = Place::nats() else { return };
+    let queue = place.open().await;
+    let running = Running::over(&queue, Security::default(), 0, 0, |_| ()).await;
+    // Room for the name of a worker.
+    let large = of_length(&place, &queue.store, (1 << 20) - 5000).await;
+    let url = running.url(&format!("/v1/jobs/{large}"));
+    let tags = json!({ "tags": vec!["t".repeat(100); 64] }).to_string();
+    let refused = client(move || {
+        let answer = agent().patch(url).send(tags).expect("an answer");
+        (answer.status().as_u16(), body(answer)["error"]["code"].clone())
+    });
+    assert_eq!(refused.await, (413, json!("too_large")));
+    let waits = job(&queue.store, large).await;
+    assert_eq!((waits.state, waits.tags.len(), waits.error), (State::Queued, 0, None));
+    assert_eq!(claim(&queue.store, "w").await.expect("a job").id, large);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -8,10 +8,11 @@ use std::{
 };
 
 use acestep_serve::http::{Security, Server};
+use serde_json::json;
 
 use crate::{
     support::Running,
-    web::{client, get},
+    web::{body, client, get, post},
 };
 
 #[tokio::test(flavor = "multi_thread")]
@@ -42,6 +43,34 @@ async fn a_client_that_does_not_end_its_header_is_let_go() {
         let mut first = [0; 15];
         socket.read_exact(&mut first).expect("an answer");
         assert_eq!(&first, b"HTTP/1.1 200 OK");
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_takes_nothing_of_its_answer_is_let_go() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let short = |server: &mut Server| server.limits.answer = Duration::from_secs(1);
+    let running = Running::with(folder.path(), Security::default(), 0, short).await;
+    let (address, url) = (running.address, running.url("/v1/jobs?wait=300"));
+    client(move || {
+        let job = body(post(&url, &json!({ "request": { "caption": "x", "duration": 60 } })));
+        let sound = &job["outputs"][0];
+        let (path, whole) = (sound["url"].as_str().expect("a url"), sound["bytes"].as_u64());
+        let whole = whole.expect("a number") as usize;
+        let taken_after = |pause| {
+            let mut socket = TcpStream::connect(address).expect("a connection");
+            let head = "HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close";
+            write!(socket, "GET {path} {head}\r\n\r\n").expect("written");
+            std::thread::sleep(pause);
+            let mut answer = Vec::new();
+            // A connection that is cut may be an error.
+            let _ = socket.read_to_end(&mut answer);
+            answer.len()
+        };
+        assert!(taken_after(Duration::ZERO) > whole);
+        let taken = taken_after(Duration::from_secs(4));
+        assert!(taken < whole, "{taken} of {whole} bytes");
     })
     .await;
 }

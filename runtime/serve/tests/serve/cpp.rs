@@ -4,7 +4,7 @@ use std::{io::BufRead as _, thread, time::Duration};
 
 use serde_json::{Value, json};
 
-use crate::web::{agent, body, bytes, client, form, get, post, start};
+use crate::web::{agent, body, bytes, form, get, post, served};
 
 /// Frames of latents of a second.
 const LATENTS: &[u8] = &[0; 256 * 25];
@@ -52,9 +52,7 @@ fn parts(url: &str, id: &str) -> Vec<(String, Vec<u8>)> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn texts_are_written_as_often_as_asked() {
-    let (running, _folder) = start().await;
-    let url = running.url("");
-    client(move || {
+    served(move |url| {
         let request = json!({
             "caption": "rain", "lm_batch_size": 2, "synth_batch_size": 3, "lm_seed": 5,
             "synth_model": "tiny", "bpm": 0, "track": "",
@@ -90,9 +88,7 @@ async fn texts_are_written_as_often_as_asked() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn songs_come_with_their_latents_for_one_request_and_for_an_array() {
-    let (running, _folder) = start().await;
-    let url = running.url("");
-    client(move || {
+    served(move |url| {
         let song = |caption: &str, batch: u32| {
             json!({
                 "caption": caption, "synth_batch_size": batch, "output_format": "wav16",
@@ -122,9 +118,7 @@ async fn songs_come_with_their_latents_for_one_request_and_for_an_array() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_that_cannot_be_run_is_refused_and_leaves_no_job() {
-    let (running, _folder) = start().await;
-    let url = running.url("");
-    client(move || {
+    served(move |url| {
         for request in [
             json!({ "caption": "" }),
             json!([]),
@@ -155,9 +149,7 @@ async fn a_request_that_cannot_be_run_is_refused_and_leaves_no_job() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_song_is_described_and_sound_is_converted_both_ways() {
-    let (running, _folder) = start().await;
-    let url = running.url("");
-    client(move || {
+    served(move |url| {
         let request = [("request", r#"{"lm_model":"tiny-lm","lm_temperature":0.3}"#)];
         let told = id(form(&format!("{url}/understand"), &request, &[("audio", b"sound")]));
         let list = parts(&url, &told);
@@ -185,9 +177,7 @@ async fn a_song_is_described_and_sound_is_converted_both_ways() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_job_that_failed_has_its_reason_and_one_that_was_cancelled_says_so() {
-    let (running, _folder) = start().await;
-    let url = running.url("");
-    client(move || {
+    served(move |url| {
         let failing = json!({ "caption": "fail", "output_format": "wav16" });
         let failed = id(post(&format!("{url}/synth"), &failing));
         let state = ended(&url, &failed);
@@ -213,9 +203,7 @@ async fn a_job_that_failed_has_its_reason_and_one_that_was_cancelled_says_so() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_page_finds_its_models_and_a_log_without_captions() {
-    let (running, _folder) = start().await;
-    let url = running.url("");
-    client(move || {
+    served(move |url| {
         let props = body(get(&format!("{url}/props")));
         assert_eq!(props["models"]["dit"], json!(["tiny"]));
         assert_eq!(props["models"]["lm"], json!(["tiny-lm"]));

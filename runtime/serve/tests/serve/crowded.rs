@@ -1,14 +1,18 @@
 //! Requests with too many values, keys or words.
 
+use std::{io::Write as _, net::TcpStream, time::Duration};
+
+use acestep_serve::http::{Key, Security, Server};
 use serde_json::{Value, json};
 
-use crate::web::{agent, body, client, get, post, start};
+use crate::{
+    support::Running,
+    web::{agent, body, client, get, post, served},
+};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_body_with_very_many_values_is_refused_by_every_face_that_takes_sound() {
-    let (running, _folder) = start().await;
-    let url = running.url("");
-    client(move || {
+    served(move |url| {
         let many = json!({ "input": "la", "prompt": "la", "x": vec![0; 70_000] });
         for face in ["audio/speech", "audio/generations", "chat/completions", "audio/voices"] {
             let answer = post(&format!("{url}/v1/{face}"), &many);
@@ -30,10 +34,57 @@ async fn a_body_with_very_many_values_is_refused_by_every_face_that_takes_sound(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_text_to_speak_has_at_most_64_unknown_keys() {
-    let (running, _folder) = start().await;
-    let url = running.url("/v1/audio/speech");
+async fn large_bodies_at_once_have_a_limit_for_each_client_and_together_and_small_ones_pass() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let keys = ["ann", "bob", "cat"].map(|name| Key::new(name, name)).to_vec();
+    let security = Security { keys, ..Security::default() };
+    let small = |server: &mut Server| {
+        server.limits.upload = 1000;
+        server.limits.body = Duration::from_secs(300);
+    };
+    let running = Running::with(folder.path(), security, 0, small).await;
+    let (address, url) = (running.address, running.url(""));
     client(move || {
+        // A MiB and 1000 bytes is the largest body. A MiB of one is small, and so never refused itself.
+        let head = "POST /v1/audio/speech HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 1049500";
+        let (head, part) = (&format!("{head}\r\nX-Api-Key"), &"A".repeat(1 << 20));
+        let two = |name: &str| {
+            [(); 2].map(|()| {
+                let mut socket = TcpStream::connect(address).expect("a connection");
+                write!(socket, "{head}: {name}\r\n\r\n{part}").expect("written");
+                socket
+            })
+        };
+        let ask = |name: &str, path: &str, value: &Value| {
+            let sent = agent().post(format!("{url}{path}")).header("x-api-key", name);
+            sent.send(value.to_string()).expect("an answer")
+        };
+        let large = json!({ "input": "x", "ref_audio": "A".repeat(1_049_000) });
+        let until = |name: &str, status: u16| {
+            let mut answers = (0..3000).map(|_| {
+                std::thread::sleep(Duration::from_millis(10));
+                ask(name, "/v1/audio/speech", &large)
+            });
+            answers.find(|answer| answer.status() == status).expect("an answer of that status")
+        };
+        let of_ann = two("ann");
+        let busy = until("ann", 503);
+        assert_eq!(busy.headers()["retry-after"], "10");
+        assert_eq!(body(busy)["error"]["code"], "busy");
+        assert_eq!(body(ask("cat", "/v1/audio/speech", &large))["error"]["param"], "ref_audio");
+        let _of_bob = two("bob");
+        until("cat", 503);
+        assert_eq!(ask("ann", "/v1/jobs", &json!({})).status(), 202);
+        drop(of_ann);
+        until("cat", 400);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_text_to_speak_has_at_most_64_unknown_keys() {
+    served(move |url| {
+        let url = url + "/v1/audio/speech";
         let with = |keys: usize| {
             let mut request = json!({ "input": "la", "response_format": "wav" });
             (0..keys).for_each(|key| request[format!("x{key}")] = 1.into());
@@ -57,9 +108,8 @@ async fn a_text_to_speak_has_at_most_64_unknown_keys() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn words_about_a_job_are_limited() {
-    let (running, _folder) = start().await;
-    let url = running.url("/v1/jobs");
-    client(move || {
+    served(move |url| {
+        let url = url + "/v1/jobs";
         let titled = |length: usize| {
             post(&url, &json!({ "request": { "caption": "x" }, "title": "t".repeat(length) }))
         };

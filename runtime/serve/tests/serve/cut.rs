@@ -4,7 +4,7 @@ use std::io::Read as _;
 
 use serde_json::{Value, json};
 
-use crate::web::{Answer, agent, client, get, post, start};
+use crate::web::{Answer, agent, get, post, served};
 
 /// Reads the first sound, cancels the job, and reads the rest.
 fn cancelled(url: &str, id: &str, mut answer: Answer) -> std::io::Result<String> {
@@ -24,9 +24,7 @@ fn id(answer: &Answer) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_sound_of_a_cancelled_job_ends_with_an_error() {
-    let (running, _folder) = start().await;
-    let url = running.url("");
-    client(move || {
+    served(move |url| {
         let speech = |more: Value| {
             let mut request = json!({ "input": "a gate that stays closed" });
             for (key, value) in more.as_object().expect("an object") {

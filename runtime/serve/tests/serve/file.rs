@@ -19,6 +19,7 @@ fn a_file_of_version_1_is_used_and_its_jobs_are_counted() {
         "DROP TRIGGER job_added; DROP TRIGGER job_moved; DROP TRIGGER job_removed;
          DROP TABLE tally; DROP INDEX job_owner; DROP INDEX job_waits;
          ALTER TABLE job DROP COLUMN losses; ALTER TABLE job DROP COLUMN lease_ms;
+         ALTER TABLE job DROP COLUMN fingerprints;
          ALTER TABLE job ADD COLUMN run_after INTEGER NOT NULL DEFAULT 0; PRAGMA user_version = 1",
     )
     .expect("version 1");

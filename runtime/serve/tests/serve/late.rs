@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{
     support::open_gate,
-    web::{Answer, agent, body, client, get, post, start},
+    web::{Answer, agent, body, get, post, served, served_in},
 };
 
 /// A call whose job waits at its gate, and the place of a word of the job in the answer.
@@ -33,9 +33,7 @@ fn close_gate(folder: &Path) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_header_names_the_job_while_it_runs_and_the_body_comes_at_its_end() {
-    let (running, folder) = start().await;
-    let (url, folder) = (running.url(""), folder.path().to_owned());
-    client(move || {
+    served_in(move |url, folder| {
         for (path, request, place, word) in calls() {
             let answer = post(&format!("{url}{path}"), &request);
             let status = answer.status().as_u16();
@@ -56,9 +54,7 @@ async fn the_header_names_the_job_while_it_runs_and_the_body_comes_at_its_end() 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_late_failure_is_in_the_body_in_the_form_of_its_face() {
-    let (running, _folder) = start().await;
-    let url = running.url("");
-    client(move || {
+    served(move |url| {
         let mut told = Vec::new();
         for (path, request, ..) in calls() {
             let answer = post(&format!("{url}{path}"), &request);
@@ -79,9 +75,7 @@ async fn a_late_failure_is_in_the_body_in_the_form_of_its_face() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_loses_a_long_answer_finds_its_job_by_the_header() {
-    let (running, folder) = start().await;
-    let (url, folder) = (running.url(""), folder.path().to_owned());
-    client(move || {
+    served_in(move |url, folder| {
         let chat = json!({ "messages": [{ "role": "user", "content": "a gate" }] });
         let mut answer = post(&format!("{url}/v1/chat/completions"), &chat);
         let (id, _) = state(&url, &answer);

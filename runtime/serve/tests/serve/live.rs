@@ -45,12 +45,15 @@ struct Apart {
 impl Apart {
     /// A server without workers; none if NATS is not installed.
     async fn start() -> Option<Self> {
-        Some(Self::over(Place::nats()?).await)
+        Some(Self::over(Place::nats()?, false).await)
     }
 
-    async fn over(place: Place) -> Self {
+    async fn over(place: Place, is_full: bool) -> Self {
         let queue = place.open().await;
-        let ready = |server: &mut Server| server.is_ready.store(true, Ordering::Relaxed);
+        let ready = |server: &mut Server| {
+            server.is_ready.store(true, Ordering::Relaxed);
+            server.is_full.store(is_full, Ordering::Relaxed);
+        };
         let running = Running::over(&queue, Security::default(), 0, 0, ready).await;
         let elsewhere = tempfile::tempdir().expect("a folder");
         Self { running, store: queue.store, elsewhere, place }
@@ -180,6 +183,24 @@ async fn speech_of_a_worker_elsewhere_comes_while_it_is_spoken() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_server_whose_own_worker_waits_for_room_refuses_nothing_that_others_do() {
+    let Some(place) = Place::nats() else { return };
+    let apart = Apart::over(place, true).await;
+    let _worker = apart.work().await;
+    let url = apart.running.url("");
+    client(move || {
+        assert_eq!(get(&format!("{url}/readyz")).status(), 200);
+        let speech = json!({ "input": "Rain.", "response_format": "wav" });
+        let spoken = post(&format!("{url}/v1/audio/speech"), &speech);
+        assert_eq!((spoken.status().as_u16(), bytes(spoken).len()), (200, 48_044));
+        let song = json!({ "request": { "caption": "rain" } });
+        let job = body(post(&format!("{url}/v1/jobs?wait=300"), &song));
+        assert_eq!((&job["state"], &job["notices"]), (&json!("done"), &json!([])), "{job}");
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn text_that_arrives_is_one_text_of_a_worker_elsewhere() {
     let Some(place) = Place::nats() else { return };
     let elsewhere = tempfile::tempdir().expect("a folder");
@@ -273,7 +294,7 @@ async fn a_listener_goes_on_after_the_only_server_of_the_queue_was_away() {
     let own = || tempfile::tempdir().expect("a folder");
     let nats = || NatsServer::start_at(port, data.path(), "", own()).expect("it is there");
     place.servers = vec![nats()];
-    let mut apart = Apart::over(place).await;
+    let mut apart = Apart::over(place, false).await;
     let _worker = apart.work().await;
     let id = apart.song().await;
     let (answer, first) = apart.listen(id, FIRST).await;

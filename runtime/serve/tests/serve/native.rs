@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::{
     killed::{is_ended, job, until},
     support::{Queue, Running, open_gate},
-    web::{Answer, agent, body, client, get, post, start},
+    web::{Answer, FORM, agent, body, client, form, get, parts, post, served, served_in},
 };
 
 fn code(answer: Answer) -> Value {
@@ -20,9 +20,7 @@ fn code(answer: Answer) -> Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_song_is_made_and_fetched_whole_and_in_part() {
-    let (running, _folder) = start().await;
-    let url = running.url("");
-    client(move || {
+    served(move |url| {
         let answer = post(
             &format!("{url}/v1/jobs?wait=300"),
             &json!({
@@ -60,9 +58,7 @@ async fn a_song_is_made_and_fetched_whole_and_in_part() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_wrong_request_is_answered_with_its_field_and_stores_nothing() {
-    let (running, _folder) = start().await;
-    let url = running.url("");
-    client(move || {
+    served(move |url| {
         let refused = |value: Value| {
             let answer = post(&format!("{url}/v1/jobs"), &value);
             let status = answer.status().as_u16();
@@ -91,9 +87,7 @@ async fn a_wrong_request_is_answered_with_its_field_and_stores_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_running_job_is_cancelled_and_says_so_when_it_stopped() {
-    let (running, _folder) = start().await;
-    let url = running.url("");
-    client(move || {
+    served(move |url| {
         let job =
             body(post(&format!("{url}/v1/jobs"), &json!({ "request": { "caption": "long" } })));
         let id = job["id"].as_str().expect("an id").to_owned();
@@ -111,9 +105,7 @@ async fn a_running_job_is_cancelled_and_says_so_when_it_stopped() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_panic_fails_one_job_and_the_worker_goes_on() {
-    let (running, _folder) = start().await;
-    let url = running.url("");
-    client(move || {
+    served(move |url| {
         let made = |caption: &str| {
             let job = json!({ "request": { "caption": caption } });
             body(post(&format!("{url}/v1/jobs?wait=300"), &job))
@@ -131,9 +123,7 @@ async fn a_panic_fails_one_job_and_the_worker_goes_on() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_full_disk_fails_only_the_job_that_fills_it_each_time() {
-    let (running, _folder) = start().await;
-    let url = running.url("");
-    client(move || {
+    served(move |url| {
         let made = |caption: &str| {
             let job = json!({ "request": { "caption": caption } });
             body(post(&format!("{url}/v1/jobs?wait=300"), &job))
@@ -172,9 +162,7 @@ async fn a_server_whose_worker_waits_for_room_says_so() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn events_tell_the_life_of_a_job_and_continue_after_a_number() {
-    let (running, _folder) = start().await;
-    let url = running.url("");
-    client(move || {
+    served(move |url| {
         let job =
             body(post(&format!("{url}/v1/jobs"), &json!({ "request": { "caption": "rain" } })));
         let events = format!("{url}/v1/jobs/{}/events", job["id"].as_str().expect("an id"));
@@ -230,17 +218,14 @@ async fn the_sound_of_a_lost_attempt_is_cut_and_not_followed_by_that_of_the_next
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_is_sent_in_a_form_and_used_by_its_id() {
-    let (running, _folder) = start().await;
-    let url = running.url("");
-    client(move || {
-        let form = "--b\r\nContent-Disposition: form-data; name=\"job\"\r\n\r\n\
-             {\"request\":{\"caption\":\"rain\",\"task_type\":\"cover\"}}\r\n--b\r\n\
-             Content-Disposition: form-data; name=\"src_audio\"; filename=\"a.wav\"\r\n\r\nsound\r\n--b--\r\n";
+    served_in(move |url, folder| {
+        let job = r#"{"request":{"caption":"rain","task_type":"cover"}}"#;
+        let form = parts(&[("job", job)], &[("src_audio", b"sound")]);
+        let form = String::from_utf8(form).expect("text");
         let send = |path: &str, form: &str| {
-            let kind = "multipart/form-data; boundary=b";
-            agent().post(format!("{url}{path}")).content_type(kind).send(form).expect("an answer")
+            agent().post(format!("{url}{path}")).content_type(FORM).send(form).expect("an answer")
         };
-        let job = body(send("/v1/jobs", form));
+        let job = body(send("/v1/jobs", &form));
         let id = job["request"]["src_audio"].as_str().expect("an id").to_owned();
         let again = json!({ "request": { "caption": "rain", "src_audio": id } });
         assert_eq!(post(&format!("{url}/v1/jobs"), &again).status(), 202);
@@ -251,7 +236,7 @@ async fn a_file_is_sent_in_a_form_and_used_by_its_id() {
             let answer = send("/v1/files", &part[..part.len() - cut]);
             assert_eq!(answer.status(), 400, "{}", body(answer));
         }
-        assert_eq!(send("/v1/files", form).status(), 400, "two parts");
+        assert_eq!(send("/v1/files", &form).status(), 400, "two parts");
         let other = r#""model":"suno""#;
         for (right, wrong, status) in [
             ("src_audio", "sound", 400),
@@ -261,23 +246,22 @@ async fn a_file_is_sent_in_a_form_and_used_by_its_id() {
             let answer = send("/v1/jobs", &form.replace(right, wrong));
             assert_eq!(answer.status(), status, "{wrong}: {}", body(answer));
         }
+        assert_eq!(std::fs::read_dir(folder.join("files")).expect("a folder").count(), 2);
     })
     .await;
-    let left = std::fs::read_dir(_folder.path().join("files")).expect("a folder").count();
-    assert_eq!(left, 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_repeated_submission_is_one_job() {
-    let (running, _folder) = start().await;
-    let url = running.url("");
-    client(move || {
-        let send = |job: &str| {
-            let sent = agent().post(format!("{url}/v1/jobs")).header("idempotency-key", "once");
+    served(move |url| {
+        let keyed = |key: &str, job: &str| {
+            let sent = agent().post(format!("{url}/v1/jobs")).header("idempotency-key", key);
             sent.send(job).expect("an answer")
         };
+        let send = |job: &str| keyed("once", job);
         let rain = r#"{"request": {"caption": "rain", "guidance_scale": 7.3}}"#;
-        let (first, second) = (send(rain), send(rain));
+        let turned = r#"{"request": {"guidance_scale": 7.3, "caption": "rain"}}"#;
+        let (first, second) = (send(rain), send(turned));
         assert_eq!((first.status().as_u16(), second.status().as_u16()), (202, 200));
         let first = body(first);
         assert_eq!(first["id"], body(second)["id"]);
@@ -289,6 +273,12 @@ async fn a_repeated_submission_is_one_job() {
             let refused = send(job);
             assert_eq!(refused.status(), 422, "{job}");
             assert_eq!(code(refused), "idempotency_key_used");
+        }
+        // A file that is sent again has another id.
+        for (sound, status) in [("wind", 202), ("wind", 200), ("rain", 422)] {
+            let file = body(form(&format!("{url}/v1/files"), &[], &[("a", sound.as_bytes())]));
+            let cover = json!({ "request": { "caption": "x", "src_audio": file["id"] } });
+            assert_eq!(keyed("sound", &cover.to_string()).status(), status, "{sound}");
         }
         // As for a submission, the header of a change need not say that it is JSON.
         let change =
@@ -309,9 +299,8 @@ async fn a_repeated_submission_is_one_job() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_may_stand_back_and_never_overtake() {
-    let (running, _folder) = start().await;
-    let url = running.url("/v1/jobs");
-    client(move || {
+    served(move |url| {
+        let url = url + "/v1/jobs";
         for (asked, given) in [(7, 0), (0, 0), (-3, -3), (-99, -10)] {
             let job = json!({ "request": { "caption": "x" }, "priority": asked });
             assert_eq!(body(post(&url, &job))["priority"], given, "{asked}");
@@ -384,9 +373,7 @@ async fn one_client_does_not_fill_the_queue_of_all() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_description_names_every_address_of_the_native_api() {
-    let (running, _folder) = start().await;
-    let url = running.url("/openapi.json");
-    let api = client(move || body(get(&url))).await;
+    let api = served(|url| body(get(&(url + "/openapi.json")))).await;
     let paths: Vec<&String> = api["paths"].as_object().expect("paths").keys().collect();
     for path in ["/v1/jobs", "/v1/jobs/{id}", "/v1/jobs/{id}/events", "/v1/files", "/metrics"] {
         assert!(paths.iter().any(|known| *known == path), "{path} of {paths:?}");
@@ -395,9 +382,7 @@ async fn the_description_names_every_address_of_the_native_api() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_refusal_is_json_with_a_word_for_programs() {
-    let (running, _folder) = start().await;
-    let url = running.url("");
-    client(move || {
+    served(move |url| {
         let id = body(post(&format!("{url}/v1/jobs"), &json!({})))["id"].clone();
         let job = format!("{url}/v1/jobs/{}", id.as_str().expect("an id"));
         let words = |text: &str| agent().patch(&job).send(text.as_bytes()).expect("an answer");
@@ -419,6 +404,8 @@ async fn every_refusal_is_json_with_a_word_for_programs() {
             assert_eq!(answer.status(), status, "{code}");
             assert_eq!(body(answer)["error"]["code"], code);
         }
+        let message = body(patch(r#"{"titel": "x"}"#))["error"]["message"].to_string();
+        assert!(message.contains("the change cannot be read: unknown field"), "{message}");
     })
     .await;
 }

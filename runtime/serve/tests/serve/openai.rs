@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::{
     support::open_gate,
-    web::{agent, body, bytes, client, form, get, post, start},
+    web::{agent, body, bytes, form, get, post, served, served_in},
 };
 
 fn default_type() -> &'static str {
@@ -16,9 +16,7 @@ fn default_type() -> &'static str {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn models_and_voices_are_listed_in_every_shape() {
-    let (running, _folder) = start().await;
-    let url = running.url("");
-    client(move || {
+    served(move |url| {
         for list in ["/v1/models", "/api/v1/models"] {
             let list = body(get(&format!("{url}{list}")));
             assert_eq!((&list["object"], &list["data"][0]["id"]), (&json!("list"), &json!("tiny")));
@@ -40,9 +38,7 @@ async fn models_and_voices_are_listed_in_every_shape() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_song_by_one_call_is_a_file_with_the_id_of_its_job() {
-    let (running, _folder) = start().await;
-    let url = running.url("");
-    client(move || {
+    served(move |url| {
         for path in ["/v1/audio/generations", "/v1/audio/music", "/v1/audio/music/generations"] {
             let request = json!({
                 "model": "acestep/tiny", "prompt": "rain", "steps": 4, "cfg": 1.0, "duration": 10,
@@ -90,9 +86,8 @@ async fn a_song_by_one_call_is_a_file_with_the_id_of_its_job() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_song_that_cannot_be_made_has_a_status_and_a_reason() {
-    let (running, _folder) = start().await;
-    let url = running.url("/v1/audio/generations");
-    client(move || {
+    served(move |url| {
+        let url = url + "/v1/audio/generations";
         let refused = |request: Value| {
             let answer = post(&url, &request);
             (answer.status().as_u16(), body(answer)["error"]["code"].clone())
@@ -119,9 +114,7 @@ async fn a_song_that_cannot_be_made_has_a_status_and_a_reason() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn speech_comes_while_it_is_made_and_as_a_file() {
-    let (running, folder) = start().await;
-    let (url, folder) = (running.url(""), folder.path().to_owned());
-    client(move || {
+    served_in(move |url, folder| {
         let send = |more: Value| {
             let mut request =
                 json!({ "model": "tiny-speech", "input": "hello", "voice": "vivian" });
@@ -169,9 +162,7 @@ async fn speech_comes_while_it_is_made_and_as_a_file() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn speech_that_cannot_be_made_has_a_reason_for_each_field() {
-    let (running, _folder) = start().await;
-    let url = running.url("");
-    client(move || {
+    served(move |url| {
         let refused = |more: Value| {
             let mut request = json!({ "input": "hello" });
             for (key, value) in more.as_object().expect("an object") {
@@ -219,9 +210,8 @@ async fn speech_that_cannot_be_made_has_a_reason_for_each_field() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_chat_answers_with_all_songs() {
-    let (running, _folder) = start().await;
-    let url = running.url("/v1/chat/completions");
-    client(move || {
+    served(move |url| {
+        let url = url + "/v1/chat/completions";
         let chat = json!({
             "model": "acestep/tiny", "batch_size": 2, "temperature": 0.8,
             "messages": [{ "role": "user", "content": "<prompt>rain</prompt><lyrics>la</lyrics>" }],
@@ -243,9 +233,8 @@ async fn a_chat_answers_with_all_songs() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_streamed_chat_ends_with_the_songs_or_with_the_reason() {
-    let (running, folder) = start().await;
-    let (url, folder) = (running.url("/v1/chat/completions"), folder.path().to_owned());
-    client(move || {
+    served_in(move |url, folder| {
+        let url = url + "/v1/chat/completions";
         let chunks = |words: &str| {
             let chat = json!({
                 "stream": true, "messages": [{ "role": "user", "content": words }],

@@ -24,6 +24,7 @@ use crate::{
     contract::{claim, lease_of, put},
     support::{Queue, Two},
     uploads::{delete, kept, soon},
+    web::{FORM, parts},
 };
 
 /// A place whose removals wait until they may go on.
@@ -117,14 +118,10 @@ impl SlowServer {
 #[tokio::test(flavor = "multi_thread")]
 async fn all_files_of_a_refused_request_are_removed() {
     let slow = SlowServer::start().await;
-    let part = |name: &str, text: &str| {
-        format!("--b\r\nContent-Disposition: form-data; name=\"{name}\"{text}\r\n")
-    };
-    let sound = |name: &str| part(name, "; filename=\"a\"\r\n\r\nsound");
-    let refused = part("request", "\r\n\r\n{\"captoin\":\"x\"}");
-    let form = sound("src_audio") + &sound("reference_audio") + &refused + "--b--\r\n";
+    let sounds: [(&str, &[u8]); 2] = [("src_audio", b"sound"), ("reference_audio", b"sound")];
+    let form = parts(&[("request", r#"{"captoin":"x"}"#)], &sounds);
     let post = Request::post("/v1/jobs").header("host", "localhost");
-    let post = post.header("content-type", "multipart/form-data; boundary=b");
+    let post = post.header("content-type", FORM);
     slow.cut(post.body(form.into()).expect("good")).await;
     let names = || std::fs::read_dir(slow.folder.path().join("files")).expect("a folder").count();
     let store = &slow.queue.store;

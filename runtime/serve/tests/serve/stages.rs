@@ -6,14 +6,12 @@ use serde_json::{Value, json};
 
 use crate::{
     support::open_gate,
-    web::{body, client, get, post, start},
+    web::{body, get, post, served_in},
 };
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_running_job_tells_the_time_left_after_another_of_its_model() {
-    let (running, folder) = start().await;
-    let (url, folder) = (running.url(""), folder.path().to_owned());
-    client(move || {
+    served_in(move |url, folder| {
         let song = |caption: &str| json!({ "request": { "caption": caption } });
         let first = body(post(&format!("{url}/v1/jobs?wait=300"), &song("slow rain")));
         assert_eq!((&first["state"], &first["progress"]["eta_s"]), (&json!("done"), &Value::Null));

@@ -7,7 +7,7 @@ use acestep_serve::{
     job::{JobError, NewJob, Progress, State},
     store::{End, File, Found, Marks, News, Selection},
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{
     contract::{LEASE, claim, lease_of, new, of_each_store, put},
@@ -22,7 +22,8 @@ of_each_store!(
     words_about_a_job_change_and_a_deleted_one_leaves_the_list,
     jobs_expire_by_age_and_by_bytes_from_the_oldest,
     a_large_request_comes_back_whole,
-    files_and_settings_are_kept_until_they_are_removed,
+    files_are_kept_until_they_are_removed,
+    a_setting_is_changed_in_one_step_by_each_process,
     counts_and_lists_follow_each_change_by_client,
     old_files_go_but_those_of_waiting_jobs_stay,
 );
@@ -186,7 +187,7 @@ async fn a_large_request_comes_back_whole(place: Place) {
     assert_eq!(listed[0].resolved.as_ref(), Some(&large.request));
 }
 
-async fn files_and_settings_are_kept_until_they_are_removed(place: Place) {
+async fn files_are_kept_until_they_are_removed(place: Place) {
     let store = place.store().await;
     let file = File {
         id: uuid::Uuid::now_v7(),
@@ -207,12 +208,23 @@ async fn files_and_settings_are_kept_until_they_are_removed(place: Place) {
     store.forget_file(file.id).await.expect("answered");
     assert_eq!(store.file(file.id).await.expect("answered"), None);
     assert!(store.old_files(1001).await.expect("answered").is_empty());
-    assert_eq!(store.setting("the model").await.expect("answered"), None);
-    store.set("the model", json!({ "id": "tiny" })).await.expect("stored");
-    let other = place.store().await;
-    assert_eq!(other.setting("the model").await.expect("answered"), Some(json!({ "id": "tiny" })));
-    store.set("the model", json!(null)).await.expect("stored");
-    assert_eq!(other.setting("the model").await.expect("answered"), None);
+}
+
+async fn a_setting_is_changed_in_one_step_by_each_process(place: Place) {
+    let (store, other) = (place.store().await, place.store().await);
+    let name = "the number";
+    assert_eq!(store.setting(name).await.expect("answered"), Value::Null);
+    let mut changes = Vec::new();
+    for n in 0..20 {
+        let store = if n % 2 == 0 { store.clone() } else { other.clone() };
+        let add = Box::new(|old: Value| json!(old.as_u64().unwrap_or(0) + 1));
+        let change = async move { store.change_setting(name, add).await.expect("stored") };
+        changes.push(tokio::spawn(change));
+    }
+    for change in changes {
+        change.await.expect("no panic");
+    }
+    assert_eq!(other.setting(name).await.expect("answered"), json!(20));
 }
 
 async fn counts_and_lists_follow_each_change_by_client(place: Place) {

@@ -17,7 +17,7 @@ use crate::{
     contract::of_each_store,
     place::Place,
     support::{Queue, Running, Two},
-    web::{Answer, agent, body, client, form, get, post, start},
+    web::{Answer, FORM, agent, body, client, form, get, parts, post, served_in},
 };
 
 of_each_store!(
@@ -31,9 +31,7 @@ fn files(folder: &Path) -> usize {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_refused_request_of_any_face_leaves_no_file() {
-    let (running, folder) = start().await;
-    let (url, folder) = (running.url(""), folder.path().to_owned());
-    client(move || {
+    served_in(move |url, folder| {
         let sound: &[(&str, &[u8])] = &[("src_audio", b"sound")];
         let at = |path: &str| format!("{url}{path}");
         let data = "data:audio/wav;base64,AAAA";
@@ -118,14 +116,10 @@ async fn a_client_that_goes_away_at_many_moments_leaves_no_file_and_no_half() {
     let security = Security::default();
     let server = Server::new(store.clone(), objects.clone(), Arc::new(Two), security, receiver);
     let server = Arc::new(server);
-    let part = |name: &str, text: &str| {
-        format!("--b\r\nContent-Disposition: form-data; name=\"{name}\"{text}\r\n")
-    };
-    let sound = part("src_audio", "; filename=\"a\"\r\n\r\nsound");
-    let refused = sound + &part("request", "\r\n\r\n{\"captoin\":\"x\"}") + "--b--\r\n";
+    let refused = parts(&[("request", r#"{"captoin":"x"}"#)], &[("src_audio", b"sound")]);
     for polls in 0.. {
         let form = Request::post("/v1/jobs").header("host", "localhost");
-        let form = form.header("content-type", "multipart/form-data; boundary=b");
+        let form = form.header("content-type", FORM);
         let is_over = cut(&server, form.body(refused.clone().into()).expect("good"), polls).await;
         let what = format!("a file stays after {polls} polls");
         soon(&what, async || files(folder.path()) == 0).await;
@@ -179,13 +173,31 @@ async fn an_upload_has_a_limit_in_every_face() {
     .await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn speech_that_is_sent_again_needs_no_room_for_its_sound() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let limit = |server: &mut Server| server.limits.files_of_one = 5;
+    let running = Running::with(folder.path(), Security::default(), 0, limit).await;
+    let url = running.url("/v1/audio/speech");
+    client(move || {
+        let send = |key: &str| {
+            let speech = r#"{"input": "la", "ref_audio": "data:audio/wav;base64,UklGRg=="}"#;
+            let sent = agent().post(&url).header("idempotency-key", key).send(speech);
+            let answer = sent.expect("an answer");
+            (answer.status().as_u16(), answer.headers().get("x-job-id").cloned())
+        };
+        let first = send("one");
+        assert!(first.0 == 200 && first.1.is_some(), "{first:?}");
+        assert_eq!(send("one"), first);
+        assert_eq!(send("two"), (413, None), "else nothing is tested");
+    })
+    .await;
+}
+
 fn upload(url: &str, key: &str, bytes: usize) -> Answer {
-    let mut text =
-        b"--b\r\nContent-Disposition: form-data; name=\"a\"; filename=\"a\"\r\n\r\n".to_vec();
-    text.extend(vec![7; bytes]);
-    text.extend(b"\r\n--b--\r\n");
+    let form = parts(&[], &[("a", &vec![7; bytes][..])]);
     let post = agent().post(format!("{url}/v1/files")).header("x-api-key", key);
-    post.content_type("multipart/form-data; boundary=b").send(&text[..]).expect("an answer")
+    post.content_type(FORM).send(&form[..]).expect("an answer")
 }
 
 #[tokio::test(flavor = "multi_thread")]

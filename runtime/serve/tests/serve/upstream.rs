@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::{
     support::Running,
-    web::{agent, body, bytes, client, form, get, post, start},
+    web::{agent, body, bytes, client, form, get, post, served},
 };
 
 /// Releases a task and returns its id.
@@ -38,9 +38,7 @@ fn ended(url: &str, id: &str) -> (Value, Vec<Value>) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_task_is_released_asked_for_and_fetched() {
-    let (running, _folder) = start().await;
-    let root = running.url("");
-    client(move || {
+    served(move |root| {
         for url in [root.clone(), format!("{root}/api")] {
             let id = release(
                 &url,
@@ -99,9 +97,7 @@ async fn a_task_is_released_asked_for_and_fetched() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_kind_of_body_is_read() {
-    let (running, _folder) = start().await;
-    let url = running.url("");
-    client(move || {
+    served(move |url| {
         let send = |kind: Option<&str>, text: &str| {
             let request = agent().post(format!("{url}/release_task"));
             let request = match kind {
@@ -139,9 +135,7 @@ async fn every_kind_of_body_is_read() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn json_without_sound_is_at_most_1_mib() {
-    let (running, _folder) = start().await;
-    let url = running.url("");
-    client(move || {
+    served(move |url| {
         let long = "x".repeat(2 << 20);
         for path in ["release_task", "query_result", "v1/lora/load", "lm", "v1/jobs"] {
             let answer = post(&format!("{url}/{path}"), &json!({ "prompt": long }));
@@ -159,9 +153,7 @@ async fn json_without_sound_is_at_most_1_mib() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_task_that_cannot_be_run_is_refused_with_its_detail() {
-    let (running, _folder) = start().await;
-    let url = running.url("");
-    client(move || {
+    served(move |url| {
         for request in [
             json!({ "prompt": "x", "bpm": "fast" }),
             json!({ "prompt": "x", "model": "acestep-v9" }),
@@ -189,9 +181,7 @@ async fn a_task_that_cannot_be_run_is_refused_with_its_detail() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_language_model_writes_and_examples_are_given() {
-    let (running, _folder) = start().await;
-    let url = running.url("");
-    client(move || {
+    served(move |url| {
         let request = json!({
             "prompt": "rain", "lyrics": "la", "temperature": 0.7,
             "param_obj": { "duration": 60, "key": "A minor" },
@@ -225,9 +215,8 @@ async fn the_language_model_writes_and_examples_are_given() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn models_numbers_and_health_have_upstreams_shapes() {
-    let (running, _folder) = start().await;
-    let (url, version) = (running.url(""), env!("CARGO_PKG_VERSION"));
-    client(move || {
+    served(move |url| {
+        let version = env!("CARGO_PKG_VERSION");
         let inventory = body(get(&format!("{url}/v1/model_inventory")))["data"].clone();
         assert_eq!(inventory["models"][0]["name"], "tiny");
         assert_eq!(inventory["models"][0]["supported_task_types"][0], "text2music");
@@ -307,6 +296,19 @@ async fn the_default_adapter_is_that_of_one_client_and_of_later_jobs() {
                 call(key, "/v1/lora/unload", json!({}));
             }
         }
+        // Two changes at once are both made.
+        for _ in 0..9 {
+            call("a", "/v1/lora/load", json!({ "lora_path": "rock" }));
+            let changes =
+                [("toggle", json!({ "use_lora": false })), ("scale", json!({ "scale": 0.5 }))];
+            thread::scope(|scope| {
+                for (of, body) in changes {
+                    scope.spawn(move || call("a", &format!("/v1/lora/{of}"), body));
+                }
+            });
+            call("a", "/v1/lora/toggle", json!({ "use_lora": true }));
+            assert_eq!(adapter("a", json!({ "prompt": "x" })), (json!("rock"), json!(0.5)));
+        }
         // A key is needed everywhere but for the health.
         for path in ["/v1/stats", "/api/v1/stats", "/props", "/v1/models", "/logs", "/job?id=1"] {
             assert_eq!((get(&format!("{url}{path}")).status().as_u16(), path), (401, path));
@@ -314,6 +316,29 @@ async fn the_default_adapter_is_that_of_one_client_and_of_later_jobs() {
         for path in ["/health", "/api/health"] {
             assert_eq!(get(&format!("{url}{path}")).status(), 200);
         }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_task_that_is_sent_again_is_the_first_one_whatever_the_default_adapter_is_now() {
+    served(move |url| {
+        let load = |name: &str| {
+            let loaded = post(&format!("{url}/v1/lora/load"), &json!({ "lora_path": name }));
+            assert_eq!(loaded.status(), 200);
+        };
+        let send = |task: &str| {
+            let sent = agent().post(format!("{url}/release_task")).header("idempotency-key", "k");
+            let answer = sent.send(task).expect("an answer");
+            (answer.status().as_u16(), body(answer)["data"]["task_id"].clone())
+        };
+        load("rock");
+        let first = send(r#"{"prompt": "rain"}"#);
+        assert!(first.0 == 200 && first.1.is_string(), "{first:?}");
+        load("jazz");
+        assert_eq!(send(r#"{"prompt": "rain"}"#), first);
+        // It is the adapter of the first one, but this time the client says so.
+        assert_eq!(send(r#"{"prompt": "rain", "adapter": "rock"}"#).0, 422);
     })
     .await;
 }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::{
     support::Running,
-    web::{agent, body, client, form, get, post, start},
+    web::{agent, body, client, form, get, post, served_in},
 };
 
 fn remove(url: &str, name: &str, key: &str) -> u16 {
@@ -15,9 +15,7 @@ fn remove(url: &str, name: &str, key: &str) -> u16 {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_voice_is_made_of_a_recording_in_a_form_or_in_json() {
-    let (running, folder) = start().await;
-    let url = running.url("");
-    client(move || {
+    served_in(move |url, folder| {
         let texts = [("name", "ann"), ("ref_text", "my words"), ("consent", "yes")];
         let made = form(&format!("{url}/v1/audio/voices"), &texts, &[("audio_sample", b"sound")]);
         assert_eq!(made.status(), 200);
@@ -48,7 +46,7 @@ async fn a_voice_is_made_of_a_recording_in_a_form_or_in_json() {
         ] {
             assert_eq!(refused(request.clone()), (400, param.to_owned()), "{request}");
         }
-        assert_eq!(std::fs::read_dir(folder.path().join("files")).expect("a folder").count(), 2);
+        assert_eq!(std::fs::read_dir(folder.join("files")).expect("a folder").count(), 2);
         assert_eq!((remove(&url, "me", ""), remove(&url, "eve", "")), (200, 404));
     })
     .await;

@@ -1,6 +1,6 @@
 //! A client of HTTP for the tests.
 
-use std::time::Duration;
+use std::{path::PathBuf, time::Duration};
 
 use acestep_serve::http::Security;
 use serde_json::Value;
@@ -35,6 +35,22 @@ pub(crate) async fn start() -> (Running, TempDir) {
     (Running::start(folder.path(), Security::default(), 0).await, folder)
 }
 
+/// Runs a blocking client beside a server of its own, whose address it gets.
+pub(crate) async fn served<T: Send + 'static>(
+    work: impl FnOnce(String) -> T + Send + 'static,
+) -> T {
+    served_in(|url, _| work(url)).await
+}
+
+/// As [`served`], with the folder of the server.
+pub(crate) async fn served_in<T: Send + 'static>(
+    work: impl FnOnce(String, PathBuf) -> T + Send + 'static,
+) -> T {
+    let (running, folder) = start().await;
+    let (url, path) = (running.url(""), folder.path().to_owned());
+    client(move || work(url, path)).await
+}
+
 pub(crate) fn post(url: &str, value: &Value) -> Answer {
     agent()
         .post(url)
@@ -52,23 +68,25 @@ pub(crate) fn bytes(mut answer: Answer) -> Vec<u8> {
     answer.body_mut().read_to_vec().expect("a body")
 }
 
-/// Sends a form: text parts, and files with their bytes.
-pub(crate) fn form(url: &str, texts: &[(&str, &str)], files: &[(&str, &[u8])]) -> Answer {
+/// The type of a form.
+pub(crate) const FORM: &str = "multipart/form-data; boundary=b";
+
+/// Returns a form: files with their bytes, then texts.
+pub(crate) fn parts(texts: &[(&str, &str)], files: &[(&str, &[u8])]) -> Vec<u8> {
+    let files = files.iter().map(|(name, bytes)| (*name, format!("; filename=\"{name}\""), *bytes));
+    let texts = texts.iter().map(|(name, text)| (*name, String::new(), text.as_bytes()));
     let mut form = Vec::new();
-    for (name, text) in texts {
-        let head =
-            format!("--b\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n{text}\r\n");
+    for (name, file, bytes) in files.chain(texts) {
+        let head = format!("--b\r\nContent-Disposition: form-data; name=\"{name}\"{file}\r\n\r\n");
         form.extend(head.as_bytes());
-    }
-    for (name, bytes) in files {
-        let head = format!(
-            "--b\r\nContent-Disposition: form-data; name=\"{name}\"; filename=\"{name}\"\r\n\r\n"
-        );
-        form.extend(head.as_bytes());
-        form.extend(*bytes);
+        form.extend(bytes);
         form.extend(b"\r\n");
     }
     form.extend(b"--b--\r\n");
-    let kind = "multipart/form-data; boundary=b";
-    agent().post(url).content_type(kind).send(&form[..]).expect("an answer")
+    form
+}
+
+/// Sends a form.
+pub(crate) fn form(url: &str, texts: &[(&str, &str)], files: &[(&str, &[u8])]) -> Answer {
+    agent().post(url).content_type(FORM).send(&parts(texts, files)[..]).expect("an answer")
 }

@@ -53,12 +53,13 @@ pub fn song_format(
 /// Returns the format of speech: the `typed` one, else by the extension of `output`.
 ///
 /// # Errors
-/// If the name contradicts the typed format, or has no extension that is written.
+/// If the name contradicts the typed format, is that of a folder, or has no extension that is written.
 pub fn speech_format(typed: Option<&str>, output: &Path) -> Result<Format, Error> {
     let typed: Option<Format> = typed.map(str::parse).transpose()?;
     let named = Format::of(output);
     match typed {
         Some(typed) => Ok(fitting(typed, named, Some(output))?),
+        None if output.is_dir() => Err(Error::IsDirectory { path: output.to_owned() }),
         None => named.ok_or_else(|| OutputError::NoSound(output.to_owned()).into()),
     }
 }

@@ -60,7 +60,8 @@ impl Settings {
             let name = variable(key);
             let Some(text) = value(&name) else { continue };
             let text = as_json(key, text?);
-            self.request.insert(key, Value { text, origin: Origin::Variable(name) });
+            let origin = Origin::Variable(name);
+            self.request.insert(key, Value { text, origin, line: None });
         }
         self.unknown_variables = unknown(variables);
         Ok(())

@@ -54,13 +54,14 @@ impl Settings {
                 return Err(at("`request` is no table: write `[request]`".to_owned()));
             };
             for (name, value) in request {
-                let at = |why| placed_at(line_of(content, true, &name), why);
+                let line = line_of(content, true, &name);
+                let at = |why| placed_at(line, why);
                 let key = request_key(&name).map_err(at)?;
                 let unusable = || at(format!("`{name}` is a value that no request has"));
                 let text = json(value).ok_or_else(unusable)?;
                 let is_file = OF_FILES.contains(&key);
                 let text = if is_file { placed_all(text, place) } else { text };
-                self.request.insert(key, Value { text, origin: origin.clone() });
+                self.request.insert(key, Value { text, origin: origin.clone(), line });
             }
         }
         Ok(())
@@ -112,7 +113,7 @@ fn line_of(content: &str, of_request: bool, name: &str) -> Option<usize> {
 }
 
 /// Puts the line, if it is known, before the reason.
-fn placed_at(line: Option<usize>, why: String) -> String {
+pub(super) fn placed_at(line: Option<usize>, why: String) -> String {
     match line {
         Some(line) => format!("line {line}: {why}"),
         None => why,

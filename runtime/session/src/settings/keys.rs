@@ -48,13 +48,13 @@ pub const KEYS: [Key; 13] = [
     key(
         "models_dir",
         "acestep/models in the data directory",
-        "where models lie that were put there by hand",
+        "directory of manually installed models",
         Kind::Path,
     ),
     key(
         "cache_dir",
         "acestep in the cache directory",
-        "where compiled GPU kernels are kept",
+        "directory of compiled GPU kernels",
         Kind::Path,
     ),
     key("device", "auto", "auto, cpu, cuda[:N] or wgpu[:N]", Kind::Device),

@@ -53,8 +53,8 @@ impl Wants {
         match attention_maps::heads(&folder.configs().dit) {
             Err(unknown) if self.extras.lines => return Err(unknown),
             Err(_) => {
-                let text = "which heads of this model follow the lyrics is not known: its words \
-                            are not scored";
+                let text = "the heads of this model that follow the lyrics are not known: its \
+                            words are not scored";
                 notices.push(Notice(text.into()));
                 self.extras.score = false;
             }

@@ -2,11 +2,13 @@
 
 use std::path::Path;
 
-use acestep_engine::{Error, files::Existing};
+use acestep_engine::{Error, Notice, files::Existing};
+use acestep_import::{Layout, Presence, Release};
 use acestep_speech::{Voices, dia2::KeptSnapshot, qwen3_tts};
 use serde_json::{Value, json};
 
-use super::{Fields, VoiceFile};
+use super::{Fields, VoiceFile, built_in, open, releases};
+use crate::SessionError;
 
 /// A description of a kept voice.
 #[derive(Debug, Clone, PartialEq)]
@@ -117,4 +119,69 @@ pub(super) fn model_of(
 ) -> Option<String> {
     let name = fields.get("voice").and_then(Value::as_str).filter(|_| choice.is_none())?;
     KeptSnapshot::model_at(&voices?.existing(name).ok()?)
+}
+
+/// Refuses the `name` of a voice that a model of this machine has: `voice` could mean both.
+///
+/// # Errors
+/// [`SessionError::VoiceOfModel`].
+pub fn check_name(name: &str, layout: &Layout) -> Result<(), Error> {
+    let is_here = |release: &&Release| layout.presence(release) == Presence::Whole;
+    let models = releases().filter(is_here).map(|release| release.name);
+    match models.chain([built_in().0]).find(|model| has_voice(model, name, layout)) {
+        Some(model) => {
+            let (name, model) = (name.to_owned(), model.to_owned());
+            Err(SessionError::VoiceOfModel { name, model }.into())
+        }
+        None => Ok(()),
+    }
+}
+
+/// Returns a notice for a kept `voice` in the fields with the name of a released named speaker, if no
+/// model is chosen.
+pub fn shadowing(
+    choice: Option<&str>,
+    fields: &Fields,
+    voices: Option<&Voices>,
+    layout: &Layout,
+) -> Option<Notice> {
+    let name = fields.get("voice").and_then(Value::as_str).filter(|_| choice.is_none())?;
+    // The model inside the program has the released names, and is opened at once.
+    let is_both = is_kept(fields, voices) && has_voice(built_in().0, name, layout);
+    is_both.then(|| {
+        Notice(format!(
+            "the kept voice `{name}` speaks; for the named speaker, choose its model with `model`"
+        ))
+    })
+}
+
+/// True if the model has a voice of its own called `name`.
+fn has_voice(model: &str, name: &str, layout: &Layout) -> bool {
+    let is_name = |own: &String| own.eq_ignore_ascii_case(name);
+    open(Some(model), &mut Fields::new(), None, layout)
+        .is_ok_and(|model| model.voices().iter().any(is_name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kept_voice_and_a_named_speaker_are_told_apart() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let voices = Voices::new(folder.path().to_owned());
+        for name in ["serena", "me"] {
+            std::fs::write(voices.path(name).expect("a name"), "").expect("a file");
+        }
+        let layout = Layout::new([]);
+        let told = |choice, name: &str| {
+            let fields = Fields::from_iter([("voice".to_owned(), name.into())]);
+            shadowing(choice, &fields, Some(&voices), &layout).is_some()
+        };
+        assert!(told(None, "serena"));
+        assert!(!told(Some("tiny-speech"), "serena") && !told(None, "me") && !told(None, "ryan"));
+        let refused = check_name("Serena", &layout).expect_err("a named speaker").to_string();
+        assert_eq!(refused, "`Serena` is a voice of the model `tiny-speech`");
+        assert!(check_name("me", &layout).is_ok());
+    }
 }

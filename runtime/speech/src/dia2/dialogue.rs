@@ -2,16 +2,10 @@
 
 use acestep_engine::Notice;
 
-use crate::spoken::Spoken;
+use crate::spoken::{self, Spoken};
 
 /// A result of a run.
-#[derive(Debug, Clone)]
-pub enum Made {
-    /// The next samples.
-    Samples(Vec<f32>),
-    /// The end.
-    Done(Dialogue),
-}
+pub type Made = spoken::Made<Dialogue>;
 
 /// The result of a run.
 #[derive(Debug, Clone)]

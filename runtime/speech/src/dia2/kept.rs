@@ -13,7 +13,7 @@ use super::{
     networks::{BACKBONE, CODEC_DECODER, FRAME_RATE, Networks, streams},
     plan::check_codes,
     prefix::Recording,
-    snapshot::{Said, Snapshot, SnapshotData, type_name},
+    snapshot::{Said, Snapshot, SnapshotData},
 };
 use crate::{
     error::SpeechError,
@@ -52,7 +52,7 @@ struct MadeBy {
 
 impl MadeBy {
     fn of<B: Backend>(networks: &Networks<'_, B>) -> Result<Self, Error> {
-        let of = |network| type_name(networks.place(network).dtype);
+        let of = |network| format!("{:?}", networks.place(network).dtype);
         Ok(Self {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             model: networks.checkpoint().name().to_owned(),

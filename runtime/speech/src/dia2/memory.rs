@@ -7,7 +7,7 @@ use acestep_model::speech::{dia2, mimi};
 use burn::tensor::DType;
 
 use super::stage;
-use crate::recording;
+use crate::memory;
 
 /// The most frames that the codec decodes at once: recordings are long.
 pub(super) const MOST_DECODED: usize = 256;
@@ -41,19 +41,11 @@ pub fn codec_decoder(config: &mimi::Config, parameters: u64) -> MemoryNeed {
     let widths = Widths::all(DType::F32);
     // The last stage is the widest: all its samples in a few channels, several times.
     let samples = MOST_DECODED * config.samples_per_frame();
-    let widest = product(&[samples, config.num_filters]) * widths.number;
-    MemoryNeed {
-        stage: stage::CODEC_DECODER,
-        lifetime: Lifetime::Run,
-        weights: widths.weights_of_others(parameters),
-        work: 4 * widest,
-        cache: 0,
-        largest: widest,
-    }
+    memory::codec(stage::CODEC_DECODER, parameters, widths, [samples, config.num_filters], 4)
 }
 
 /// Computes the needs of the codec's encoder, which is in f32, for a recording of `seconds`.
 pub fn codec_encoder(config: &mimi::Config, parameters: u64, seconds: f64) -> MemoryNeed {
     let (stage, widths) = (stage::CODEC_ENCODER, Widths::all(DType::F32));
-    recording::codec_encoder(stage, config, parameters, seconds, widths)
+    memory::codec_encoder(stage, config, parameters, seconds, widths)
 }

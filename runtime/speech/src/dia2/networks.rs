@@ -1,14 +1,14 @@
 //! The networks of a model, each loaded when it is needed.
 
-use std::{fmt, ops::Deref, rc::Rc};
+use std::rc::Rc;
 
 use acestep_engine::{
-    Error, Lent, Residency,
+    Error,
     host::to_host,
-    networks::{Network, NetworkCache, WeightTypes},
+    networks::{Network, WeightTypes},
 };
 use acestep_model::{
-    Backend, Place,
+    Backend, CheckpointError, Place,
     kernel::Precision,
     speech::{
         dia2::{Backbone, BackboneState, Checkpoint, Depformer, DepformerState, Files},
@@ -24,6 +24,7 @@ use super::{
     step::{Read, StepNetworks},
     streams::Streams,
 };
+use crate::networks::{self, Unchanged};
 
 /// Steps of text and codes.
 pub const BACKBONE: Network =
@@ -77,55 +78,23 @@ pub fn reader<'a>(streams: &Streams, model: &'a dyn Files) -> Result<Reader<'a>,
     Ok(Reader { tokenizer, ids: streams.ids, frame_rate: streams.frame_rate })
 }
 
-/// The networks of a checkpoint on a device. Stages run through the [`NetworkCache`] to which this
-/// dereferences.
-pub struct Networks<'a, B: Backend> {
-    checkpoint: Lent<'a, dyn Checkpoint<B> + 'a>,
-    cache: NetworkCache<'a, B>,
-}
+/// The networks of a checkpoint.
+pub type Networks<'a, B> = networks::Networks<'a, B, dyn Checkpoint<B> + 'a>;
 
-impl<B: Backend> fmt::Debug for Networks<'_, B> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.cache.fmt(f)
+impl<B: Backend> Unchanged for dyn Checkpoint<B> + '_ {
+    fn unchanged(&self) -> Result<(), CheckpointError> {
+        Files::unchanged(self)
     }
 }
 
-impl<'a, B: Backend> Deref for Networks<'a, B> {
-    type Target = NetworkCache<'a, B>;
-
-    fn deref(&self) -> &Self::Target {
-        &self.cache
-    }
-}
-
-impl<'a, B: Backend> Networks<'a, B> {
-    /// All networks in `place`. Nothing is loaded yet. What is loaded stays in memory: all work in
-    /// turn.
-    pub fn new(checkpoint: &'a dyn Checkpoint<B>, place: Place<B>) -> Self {
-        Self::of(Lent::Borrowed(checkpoint), place)
-    }
-
-    /// As [`Self::new`], with a checkpoint that the networks share.
-    pub fn of(checkpoint: Lent<'a, dyn Checkpoint<B> + 'a>, place: Place<B>) -> Self {
-        let files = checkpoint.clone();
-        let is_unchanged = move || files.unchanged().map_err(Error::Checkpoint);
-        Self { checkpoint, cache: NetworkCache::new(place, Residency::Kept, is_unchanged) }
-    }
-
-    /// The checkpoint.
-    pub fn checkpoint(&self) -> &(dyn Checkpoint<B> + 'a) {
-        &*self.checkpoint
-    }
-
+impl<B: Backend> Networks<'_, B> {
     /// Returns backbone and depformer.
     ///
     /// # Errors
     /// [`Error::Checkpoint`].
     pub fn pair(&self) -> Result<Pair<B>, Error> {
-        let read = |place: &Place<B>| self.checkpoint.backbone(place);
-        let backbone = self.load(BACKBONE, |place| read(place).map_err(Error::Checkpoint))?;
-        let read = |place: &Place<B>| self.checkpoint.depformer(place);
-        let depformer = self.load(DEPFORMER, |place| read(place).map_err(Error::Checkpoint))?;
+        let backbone = self.read(BACKBONE, |files, place| files.backbone(place))?;
+        let depformer = self.read(DEPFORMER, |files, place| files.depformer(place))?;
         let places = [self.place(BACKBONE), self.place(DEPFORMER)];
         Ok(Pair { backbone, depformer, places })
     }
@@ -137,8 +106,7 @@ impl<'a, B: Backend> Networks<'a, B> {
     /// [`Error::Checkpoint`].
     pub fn codec_decoder(&self) -> Result<Rc<mimi::Decoder<B>>, Error> {
         let precision = Precision::beside(self.place(BACKBONE).dtype);
-        let read = |place: &Place<B>| self.checkpoint.codec_decoder(place, precision);
-        self.load(CODEC_DECODER, |place| read(place).map_err(Error::Checkpoint))
+        self.read(CODEC_DECODER, |files, place| files.codec_decoder(place, precision))
     }
 
     /// Returns the encoder of the codec.
@@ -146,8 +114,7 @@ impl<'a, B: Backend> Networks<'a, B> {
     /// # Errors
     /// [`Error::Checkpoint`].
     pub fn codec_encoder(&self) -> Result<Rc<mimi::Encoder<B>>, Error> {
-        let read = |place: &Place<B>| self.checkpoint.codec_encoder(place);
-        self.load(CODEC_ENCODER, |place| read(place).map_err(Error::Checkpoint))
+        self.read(CODEC_ENCODER, |files, place| files.codec_encoder(place))
     }
 }
 

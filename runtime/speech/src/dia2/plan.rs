@@ -13,6 +13,7 @@ use super::{
     script::Entry,
     streams::Streams,
 };
+use crate::codes;
 
 /// Most steps that a request may ask for.
 const MOST_STEPS: u32 = 1_000_000;
@@ -146,17 +147,8 @@ fn early_frames(request: &Request, voice: &Voice, streams: &Streams) -> usize {
 
 /// Checks that the codes of recordings are of this model's codec.
 pub(super) fn check_codes(frames: &[Vec<u32>], streams: &Streams) -> Result<(), Error> {
-    let (groups, codes) = (streams.delays.len(), streams.codebook_size);
-    let fits = |frame: &Vec<u32>| {
-        frame.len() == groups && frame.iter().all(|&code| (code as usize) < codes)
-    };
-    match frames.iter().all(fits) {
-        true => Ok(()),
-        false => {
-            let why = format!("its codes are not {groups} below {codes} in each frame");
-            Err(Dia2Error::ForeignSnapshot { why }.into())
-        }
-    }
+    codes::check(frames, streams.delays.len(), streams.codebook_size)
+        .map_err(|why| Dia2Error::ForeignSnapshot { why }.into())
 }
 
 /// Checks a request before anything is read.

@@ -9,7 +9,7 @@
 
 use acestep_engine::{Error, Event, Observe, progress::check};
 use acestep_model::{Backend, speech::dia2::BackboneState};
-use burn::tensor::{DType, Tensor, TensorData};
+use burn::tensor::{Tensor, TensorData};
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -245,9 +245,4 @@ pub(super) struct SnapshotData {
     pub(super) keys_values: Vec<TensorData>,
     /// Empty if the codec has decoded nothing.
     pub(super) codec: Vec<TensorData>,
-}
-
-/// The type of a tensor's values, for messages and comparisons.
-pub(super) fn type_name(dtype: DType) -> String {
-    format!("{dtype:?}")
 }

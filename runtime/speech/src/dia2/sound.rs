@@ -2,19 +2,20 @@
 
 use std::rc::Rc;
 
-use acestep_engine::{Error, audio::loudness::require_finite, host::to_host};
+use acestep_engine::Error;
 use acestep_model::{
     Backend, Place,
     nn::ForeignState,
     speech::mimi::{Decoder, DecoderState},
 };
-use burn::tensor::{Int, Tensor, TensorData};
+use burn::tensor::TensorData;
 
 use super::{
     grid::sanitised,
     memory::MOST_DECODED,
     networks::{CODEC_DECODER, Networks},
 };
+use crate::codes;
 
 /// Samples per second of the sound.
 pub const SAMPLE_RATE: u32 = 24_000;
@@ -66,16 +67,11 @@ impl<B: Backend> Decoding<B> {
     /// Decodes frames with equally many codes.
     fn decode_equal(&mut self, frames: &[Vec<u32>]) -> Result<Vec<f32>, Error> {
         self.has_begun = true;
-        let groups = frames[0].len();
         let frames: Vec<_> =
             frames.iter().map(|frame| sanitised(frame.clone(), self.codebook_size)).collect();
-        let of_group = |group: usize| frames.iter().map(move |frame| frame[group] as i32);
-        let codes: Vec<i32> = (0..groups).flat_map(of_group).collect();
-        let data = TensorData::new(codes, [groups, frames.len()]);
-        let codes = Tensor::<B, 2, Int>::from_data(data, &self.device);
         let (decoder, state) = (&*self.decoder, &mut self.state);
-        let mut samples = to_host(B::on_pool(|| decoder.forward(codes, state)));
-        require_finite("the codec decoder", &samples)?;
+        let decode = |codes| decoder.forward(codes, state);
+        let mut samples = codes::decoded::<B>(&frames, &self.device, decode)?;
         samples.iter_mut().for_each(|sample| *sample = sample.clamp(-1.0, 1.0));
         Ok(samples)
     }

@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     guard::{Fault, Guard},
-    spoken::{Chunks, Ended, Ending, Segment, Spoken, Times},
+    spoken::{Chunks, Ended, Ending, Segment, Spoken, Times, finish},
 };
 
 /// Speaks a plan. `sink` receives the samples of each chunk as soon as it is decoded; the run waits
@@ -38,13 +38,7 @@ pub fn speak<B: Backend>(
     observe: &dyn Observe,
     sink: &mut dyn FnMut(&[f32]) -> Result<(), Error>,
 ) -> Result<Dialogue, Error> {
-    for made in Speaking::begin(plan.clone(), snapshot, networks, chunks, observe)? {
-        match made? {
-            Made::Samples(samples) => sink(&samples)?,
-            Made::Done(dialogue) => return Ok(dialogue),
-        }
-    }
-    unreachable!("a run ends with its result or an error")
+    finish(Speaking::begin(plan.clone(), snapshot, networks, chunks, observe)?, sink)
 }
 
 /// Speaks a plan: an iterator over samples, then the result.

@@ -1,19 +1,14 @@
 //! Recordings of the speakers to codes.
 
-use acestep_engine::{
-    Audio, Error, Observe,
-    audio::{loudness::require_finite, resample::to_mono},
-};
+use acestep_engine::{Audio, Error, Observe};
 use acestep_model::Backend;
-use burn::tensor::Tensor;
 
 use super::{
     networks::{CODEC_ENCODER, Networks},
     prefix::Recording,
     sound::SAMPLE_RATE,
-    stage,
 };
-use crate::spoken::Word;
+use crate::{recording, spoken::Word};
 
 /// Resampling of recordings that are not at 24 kHz.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -47,29 +42,19 @@ impl Recording {
                 near: None,
             });
         }
-        let frames = networks.stage(stage::CODEC_ENCODER, CODEC_ENCODER, observe, |steps| {
-            let encoder = networks.codec_encoder()?;
-            steps.advanced(0, 1);
-            let samples = Tensor::from_data(&*samples, networks.device());
-            let codes = encoder.forward(samples);
-            let [groups, frames] = codes.dims();
-            let codes: Vec<u32> = codes.into_data().iter::<i64>().map(|code| code as u32).collect();
-            steps.advanced(1, 1);
-            let frame = |frame| (0..groups).map(|group| codes[group * frames + frame]).collect();
-            Ok((0..frames).map(frame).collect())
-        })?;
+        let encoder = || networks.codec_encoder();
+        let frames = recording::frames_of(&samples, networks, CODEC_ENCODER, encoder, observe)?;
         Ok(Self { frames, words })
     }
 }
 
 /// Returns the mean of the channels at 24 kHz.
 fn mono(sound: &Audio, resampling: Resampling) -> Result<Vec<f32>, Error> {
-    sound.channels.iter().try_for_each(|channel| require_finite("the recording", channel))?;
     let rate = match resampling {
         Resampling::Filtered => SAMPLE_RATE,
         Resampling::Linear => sound.sample_rate,
     };
-    let mean = to_mono(sound, rate)?;
+    let mean = recording::mono(sound, rate)?;
     Ok(match resampling {
         Resampling::Filtered => mean,
         Resampling::Linear => linear(&mean, sound.sample_rate, SAMPLE_RATE),

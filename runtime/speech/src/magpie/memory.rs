@@ -10,6 +10,7 @@ use acestep_model::speech::{
 use burn::tensor::DType;
 
 use super::stage;
+use crate::memory;
 
 /// Frames of a chunk of sound that count at least.
 const LEAST_FRAMES: usize = 8;
@@ -47,13 +48,5 @@ pub fn codec_decoder(config: &nanocodec::Config, parameters: u64, frames: usize)
     let samples = frames.max(LEAST_FRAMES) * config.samples_per_frame;
     let decoder = &config.audio_decoder;
     let narrow = decoder.base_channels >> decoder.up_sample_rates.len();
-    let widest = product(&[samples, narrow]) * widths.number;
-    MemoryNeed {
-        stage: stage::CODEC_DECODER,
-        lifetime: Lifetime::Run,
-        weights: widths.weights_of_others(parameters),
-        work: 8 * widest,
-        cache: 0,
-        largest: widest,
-    }
+    memory::codec(stage::CODEC_DECODER, parameters, widths, [samples, narrow], 8)
 }

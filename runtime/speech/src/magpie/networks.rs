@@ -1,21 +1,22 @@
 //! The networks of a model, each loaded when it is needed.
 
-use std::{fmt, ops::Deref, rc::Rc};
+use std::rc::Rc;
 
 use acestep_engine::{
-    Error, Lent, Residency,
-    networks::{Network, NetworkCache, WeightTypes},
+    Error,
+    networks::{Network, WeightTypes},
 };
 use acestep_model::{
-    Backend, Place,
+    Backend, CheckpointError,
     kernel::Precision,
     speech::{
-        magpie::{Checkpoint, Decoder, Encoder, LocalTransformer},
+        magpie::{Checkpoint, Decoder, Encoder, Files, LocalTransformer},
         nanocodec,
     },
 };
 
 use super::stage;
+use crate::networks::{self, Unchanged};
 
 /// Text to memory.
 pub const ENCODER: Network =
@@ -30,51 +31,22 @@ pub const LOCAL_TRANSFORMER: Network =
 pub const CODEC_DECODER: Network =
     Network { name: "the codec decoder", stage: stage::CODEC_DECODER, types: WeightTypes::F32 };
 
-/// The networks of a checkpoint on a device. Stages run through the [`NetworkCache`] to which this
-/// dereferences.
-pub struct Networks<'a, B: Backend> {
-    checkpoint: Lent<'a, dyn Checkpoint<B> + 'a>,
-    cache: NetworkCache<'a, B>,
-}
+/// The networks of a checkpoint.
+pub type Networks<'a, B> = networks::Networks<'a, B, dyn Checkpoint<B> + 'a>;
 
-impl<B: Backend> fmt::Debug for Networks<'_, B> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.cache.fmt(f)
+impl<B: Backend> Unchanged for dyn Checkpoint<B> + '_ {
+    fn unchanged(&self) -> Result<(), CheckpointError> {
+        Files::unchanged(self)
     }
 }
 
-impl<'a, B: Backend> Deref for Networks<'a, B> {
-    type Target = NetworkCache<'a, B>;
-
-    fn deref(&self) -> &Self::Target {
-        &self.cache
-    }
-}
-
-impl<'a, B: Backend> Networks<'a, B> {
-    /// All networks in `place`. Nothing is loaded yet; what is loaded stays in memory.
-    pub fn new(checkpoint: &'a dyn Checkpoint<B>, place: Place<B>) -> Self {
-        Self::of(Lent::Borrowed(checkpoint), place)
-    }
-
-    /// As [`Self::new`], with a checkpoint that the networks share.
-    pub fn of(checkpoint: Lent<'a, dyn Checkpoint<B> + 'a>, place: Place<B>) -> Self {
-        let files = checkpoint.clone();
-        let is_unchanged = move || files.unchanged().map_err(Error::Checkpoint);
-        Self { checkpoint, cache: NetworkCache::new(place, Residency::Kept, is_unchanged) }
-    }
-
-    /// The checkpoint.
-    pub fn checkpoint(&self) -> &(dyn Checkpoint<B> + 'a) {
-        &*self.checkpoint
-    }
-
+impl<B: Backend> Networks<'_, B> {
     /// Returns the encoder of the text.
     ///
     /// # Errors
     /// [`Error::Checkpoint`].
     pub fn encoder(&self) -> Result<Rc<Encoder<B>>, Error> {
-        self.load(ENCODER, |place| self.checkpoint.encoder(place).map_err(Error::Checkpoint))
+        self.read(ENCODER, |files, place| files.encoder(place))
     }
 
     /// Returns the decoder.
@@ -82,7 +54,7 @@ impl<'a, B: Backend> Networks<'a, B> {
     /// # Errors
     /// [`Error::Checkpoint`].
     pub fn decoder(&self) -> Result<Rc<Decoder<B>>, Error> {
-        self.load(DECODER, |place| self.checkpoint.decoder(place).map_err(Error::Checkpoint))
+        self.read(DECODER, |files, place| files.decoder(place))
     }
 
     /// Returns the local transformer.
@@ -90,8 +62,7 @@ impl<'a, B: Backend> Networks<'a, B> {
     /// # Errors
     /// [`Error::Checkpoint`].
     pub fn local_transformer(&self) -> Result<Rc<LocalTransformer<B>>, Error> {
-        let read = |place: &Place<B>| self.checkpoint.local_transformer(place);
-        self.load(LOCAL_TRANSFORMER, |place| read(place).map_err(Error::Checkpoint))
+        self.read(LOCAL_TRANSFORMER, |files, place| files.local_transformer(place))
     }
 
     /// Returns the decoder of the codec. It computes in f32, with a precision that depends on the type of the
@@ -101,7 +72,6 @@ impl<'a, B: Backend> Networks<'a, B> {
     /// [`Error::Checkpoint`].
     pub fn codec_decoder(&self) -> Result<Rc<nanocodec::Decoder<B>>, Error> {
         let precision = Precision::beside(self.place(DECODER).dtype);
-        let read = |place: &Place<B>| self.checkpoint.codec_decoder(place, precision);
-        self.load(CODEC_DECODER, |place| read(place).map_err(Error::Checkpoint))
+        self.read(CODEC_DECODER, |files, place| files.codec_decoder(place, precision))
     }
 }

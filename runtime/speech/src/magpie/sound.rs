@@ -2,14 +2,14 @@
 
 use std::rc::Rc;
 
-use acestep_engine::{Error, audio::loudness::require_finite, host::to_host};
+use acestep_engine::Error;
 use acestep_model::{
     Backend,
     speech::nanocodec::{Decoder, DecoderState},
 };
-use burn::tensor::{Int, Tensor, TensorData};
 
 use super::networks::Networks;
+use crate::codes;
 
 /// Decodes frames in the order of their arrival. Chunks of any sizes give the same samples, up to
 /// rounding.
@@ -37,15 +37,10 @@ impl<B: Backend> Decoding<B> {
     /// # Errors
     /// [`Error::NotFinite`].
     pub fn decode(&mut self, frames: &[Vec<u32>]) -> Result<Vec<f32>, Error> {
-        let Some(first) = frames.first() else { return Ok(Vec::new()) };
-        let groups = first.len();
-        let of_group = |group: usize| frames.iter().map(move |frame| frame[group] as i32);
-        let codes: Vec<i32> = (0..groups).flat_map(of_group).collect();
-        let data = TensorData::new(codes, [groups, frames.len()]);
-        let codes = Tensor::<B, 2, Int>::from_data(data, &self.device);
+        if frames.is_empty() {
+            return Ok(Vec::new());
+        }
         let (decoder, state) = (&*self.decoder, &mut self.state);
-        let samples = to_host(B::on_pool(|| decoder.forward(codes, state)));
-        require_finite("the codec decoder", &samples)?;
-        Ok(samples)
+        codes::decoded::<B>(frames, &self.device, |codes| decoder.forward(codes, state))
     }
 }

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     guard::{Fault, Guard},
-    spoken::{Ended, Ending, Made, Options, Segment, Spoken, Times},
+    spoken::{Ended, Ending, Made, Options, Segment, Spoken, Times, finish},
 };
 
 /// The field of the limit of frames.
@@ -264,11 +264,5 @@ pub fn speak<B: Backend>(
     observe: &dyn Observe,
     sink: &mut dyn FnMut(&[f32]) -> Result<(), Error>,
 ) -> Result<Spoken, Error> {
-    for made in Speaking::begin(plan, networks, options, observe)? {
-        match made? {
-            Made::Samples(samples) => sink(&samples)?,
-            Made::Done(spoken) => return Ok(spoken),
-        }
-    }
-    unreachable!("a run ends with its result or an error")
+    finish(Speaking::begin(plan, networks, options, observe)?, sink)
 }

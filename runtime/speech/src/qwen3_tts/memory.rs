@@ -10,7 +10,7 @@ use acestep_model::speech::{
 use burn::tensor::DType;
 
 use super::{mel, stage};
-use crate::recording;
+use crate::memory;
 
 /// Rows of a prompt that count as work memory.
 const PROMPT: usize = 512;
@@ -56,15 +56,7 @@ pub fn codec_decoder(
     // The last stage is the widest: all its samples in a few channels, several times.
     let samples = frames.max(RECORDING) * config.samples_per_frame();
     let narrow = config.decoder_dim >> config.upsample_rates.len();
-    let widest = product(&[samples, narrow]) * widths.number;
-    MemoryNeed {
-        stage: stage::CODEC_DECODER,
-        lifetime: Lifetime::Run,
-        weights: widths.weights_of_others(parameters),
-        work: 8 * widest,
-        cache: 0,
-        largest: widest,
-    }
+    memory::codec(stage::CODEC_DECODER, parameters, widths, [samples, narrow], 8)
 }
 
 /// Computes the needs of the speaker encoder for a recording of `seconds`.
@@ -95,7 +87,7 @@ pub fn codec_encoder(
     seconds: f64,
     widths: Widths,
 ) -> MemoryNeed {
-    recording::codec_encoder(stage::CODEC_ENCODER, config, parameters, seconds, widths)
+    memory::codec_encoder(stage::CODEC_ENCODER, config, parameters, seconds, widths)
 }
 
 #[cfg(test)]

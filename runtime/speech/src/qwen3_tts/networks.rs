@@ -1,20 +1,21 @@
 //! The networks of a speech model, each loaded when it is needed.
 
-use std::{fmt, ops::Deref, rc::Rc};
+use std::rc::Rc;
 
 use acestep_engine::{
-    Error, Lent, Residency,
-    networks::{Network, NetworkCache, WeightTypes},
+    Error,
+    networks::{Network, WeightTypes},
 };
 use acestep_model::{
-    Backend, Place,
+    Backend, CheckpointError,
     speech::{
         mimi,
-        qwen3_tts::{Checkpoint, SpeakerEncoder, Talker, codec},
+        qwen3_tts::{Checkpoint, Files, SpeakerEncoder, Talker, codec},
     },
 };
 
 use super::stage;
+use crate::networks::{self, Unchanged};
 
 /// Talker and code predictor.
 pub const TALKER: Network =
@@ -32,52 +33,22 @@ pub const CODEC_DECODER: Network =
 pub const CODEC_ENCODER: Network =
     Network { name: "the codec encoder", stage: stage::CODEC_ENCODER, types: WeightTypes::Floats };
 
-/// The networks of a checkpoint on a device. Stages run through the [`NetworkCache`] to which this
-/// dereferences.
-pub struct Networks<'a, B: Backend> {
-    checkpoint: Lent<'a, dyn Checkpoint<B> + 'a>,
-    cache: NetworkCache<'a, B>,
-}
+/// The networks of a checkpoint.
+pub type Networks<'a, B> = networks::Networks<'a, B, dyn Checkpoint<B> + 'a>;
 
-impl<B: Backend> fmt::Debug for Networks<'_, B> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.cache.fmt(f)
+impl<B: Backend> Unchanged for dyn Checkpoint<B> + '_ {
+    fn unchanged(&self) -> Result<(), CheckpointError> {
+        Files::unchanged(self)
     }
 }
 
-impl<'a, B: Backend> Deref for Networks<'a, B> {
-    type Target = NetworkCache<'a, B>;
-
-    fn deref(&self) -> &Self::Target {
-        &self.cache
-    }
-}
-
-impl<'a, B: Backend> Networks<'a, B> {
-    /// All networks in `place`. Nothing is loaded yet. What is loaded stays in memory: talker and
-    /// codec work in turn.
-    pub fn new(checkpoint: &'a dyn Checkpoint<B>, place: Place<B>) -> Self {
-        Self::of(Lent::Borrowed(checkpoint), place)
-    }
-
-    /// As [`Self::new`], with a checkpoint that the networks share.
-    pub fn of(checkpoint: Lent<'a, dyn Checkpoint<B> + 'a>, place: Place<B>) -> Self {
-        let files = checkpoint.clone();
-        let is_unchanged = move || files.unchanged().map_err(Error::Checkpoint);
-        Self { checkpoint, cache: NetworkCache::new(place, Residency::Kept, is_unchanged) }
-    }
-
-    /// The checkpoint.
-    pub fn checkpoint(&self) -> &(dyn Checkpoint<B> + 'a) {
-        &*self.checkpoint
-    }
-
+impl<B: Backend> Networks<'_, B> {
     /// Returns talker and code predictor.
     ///
     /// # Errors
     /// [`Error::Checkpoint`].
     pub fn talker(&self) -> Result<Rc<Talker<B>>, Error> {
-        self.load(TALKER, |place| self.checkpoint.talker(place).map_err(Error::Checkpoint))
+        self.read(TALKER, |files, place| files.talker(place))
     }
 
     /// Returns the speaker encoder.
@@ -85,8 +56,7 @@ impl<'a, B: Backend> Networks<'a, B> {
     /// # Errors
     /// [`Error::Checkpoint`].
     pub fn speaker_encoder(&self) -> Result<Rc<SpeakerEncoder<B>>, Error> {
-        let read = |place: &Place<B>| self.checkpoint.speaker_encoder(place);
-        self.load(SPEAKER_ENCODER, |place| read(place).map_err(Error::Checkpoint))
+        self.read(SPEAKER_ENCODER, |files, place| files.speaker_encoder(place))
     }
 
     /// Returns the decoder of the codec.
@@ -94,8 +64,7 @@ impl<'a, B: Backend> Networks<'a, B> {
     /// # Errors
     /// [`Error::Checkpoint`].
     pub fn codec_decoder(&self) -> Result<Rc<codec::Decoder<B>>, Error> {
-        let read = |place: &Place<B>| self.checkpoint.codec_decoder(place);
-        self.load(CODEC_DECODER, |place| read(place).map_err(Error::Checkpoint))
+        self.read(CODEC_DECODER, |files, place| files.codec_decoder(place))
     }
 
     /// Returns the encoder of the codec.
@@ -103,7 +72,6 @@ impl<'a, B: Backend> Networks<'a, B> {
     /// # Errors
     /// [`Error::Checkpoint`].
     pub fn codec_encoder(&self) -> Result<Rc<mimi::Encoder<B>>, Error> {
-        let read = |place: &Place<B>| self.checkpoint.codec_encoder(place);
-        self.load(CODEC_ENCODER, |place| read(place).map_err(Error::Checkpoint))
+        self.read(CODEC_ENCODER, |files, place| files.codec_encoder(place))
     }
 }

@@ -2,18 +2,19 @@
 
 use std::rc::Rc;
 
-use acestep_engine::{Error, audio::loudness::require_finite, host::to_host};
+use acestep_engine::Error;
 use acestep_model::{
     Backend, Place,
     nn::ForeignState,
     speech::qwen3_tts::codec::{Decoder, DecoderState},
 };
-use burn::tensor::{Int, Tensor, TensorData};
+use burn::tensor::TensorData;
 
 use super::{
     networks::{CODEC_DECODER, Networks},
     plan::Plan,
 };
+use crate::codes;
 
 /// Samples per second of the sound.
 pub const SAMPLE_RATE: u32 = 24_000;
@@ -84,16 +85,11 @@ impl<B: Backend> Decoding<B> {
     /// # Errors
     /// [`Error::NotFinite`].
     pub fn decode(&mut self, frames: &[Vec<u32>]) -> Result<Vec<f32>, Error> {
-        let Some(first) = frames.first() else { return Ok(Vec::new()) };
+        if frames.is_empty() {
+            return Ok(Vec::new());
+        }
         self.has_begun = true;
-        let groups = first.len();
-        let of_group = |group: usize| frames.iter().map(move |frame| frame[group] as i32);
-        let codes: Vec<i32> = (0..groups).flat_map(of_group).collect();
-        let data = TensorData::new(codes, [groups, frames.len()]);
-        let codes = Tensor::<B, 2, Int>::from_data(data, &self.device);
         let (decoder, state) = (&*self.decoder, &mut self.state);
-        let samples = to_host(B::on_pool(|| decoder.forward(codes, state)));
-        require_finite("the codec decoder", &samples)?;
-        Ok(samples)
+        codes::decoded::<B>(frames, &self.device, |codes| decoder.forward(codes, state))
     }
 }

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     guard::{Fault, Guard},
-    spoken::{Chunks, Ended, Made, Options, Segment, Spoken, Times},
+    spoken::{Chunks, Ended, Made, Options, Segment, Spoken, Times, finish},
 };
 
 /// Speaks a plan. `sink` receives the samples of each chunk as soon as it is decoded; the run waits
@@ -32,13 +32,8 @@ pub fn speak<B: Backend>(
     sink: &mut dyn FnMut(&[f32]) -> Result<(), Error>,
 ) -> Result<Spoken, Error> {
     let options = Options { chunks, batch_size: 1, ..Options::default() };
-    for made in Speaking::begin(vec![plan.clone()], snapshot, networks, options, observe)? {
-        match made? {
-            (_, Made::Samples(samples)) => sink(&samples)?,
-            (_, Made::Done(spoken)) => return Ok(spoken),
-        }
-    }
-    unreachable!("a run ends with its result or an error")
+    let run = Speaking::begin(vec![plan.clone()], snapshot, networks, options, observe)?;
+    finish(run.map(|made| made.map(|(_, made)| made)), sink)
 }
 
 /// Speaks several plans, some of them side by side: an iterator over samples and results, with the

@@ -2,11 +2,7 @@
 //!
 //! Source: upstream `Qwen3TTSModel.create_voice_clone_prompt`.
 
-use acestep_engine::{
-    Audio, Error, Observe,
-    audio::{loudness::require_finite, resample::to_mono},
-    host::to_host,
-};
+use acestep_engine::{Audio, Error, Observe, audio::loudness::require_finite, host::to_host};
 use acestep_model::{
     Backend,
     speech::qwen3_tts::{Files, codec},
@@ -19,7 +15,7 @@ use super::{
     networks::{CODEC_ENCODER, Networks, SPEAKER_ENCODER},
     stage,
 };
-use crate::error::SpeechError;
+use crate::{codes, error::SpeechError, recording};
 
 /// The voice of a recording.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -46,7 +42,7 @@ impl Voice {
     /// [`Error::BadValue`] for an empty transcript; [`SpeechError::TooShort`]; [`Error::NotFinite`] if
     /// a sample is NaN or infinite; the errors of loading and of the device.
     pub fn of_recording<B: Backend>(
-        recording: &Audio,
+        sound: &Audio,
         transcript: Option<&str>,
         networks: &Networks<'_, B>,
         observe: &dyn Observe,
@@ -59,7 +55,7 @@ impl Voice {
                 near: None,
             });
         }
-        let samples = mono(recording)?;
+        let samples = recording::mono(sound, mel::SAMPLE_RATE)?;
         let speaker =
             networks.stage(stage::SPEAKER_ENCODER, SPEAKER_ENCODER, observe, |steps| {
                 let encoder = networks.speaker_encoder()?;
@@ -80,11 +76,12 @@ impl Voice {
                 steps.advanced(1, 1);
                 Ok(speaker)
             })?;
+        let encoder = || networks.codec_encoder();
         let context = match transcript {
             None => None,
             Some(transcript) => Some(Context {
                 transcript: transcript.to_owned(),
-                frames: frames_of(&samples, networks, observe)?,
+                frames: recording::frames_of(&samples, networks, CODEC_ENCODER, encoder, observe)?,
             }),
         };
         Ok(Self { speaker, context })
@@ -109,44 +106,13 @@ impl Voice {
     /// # Errors
     /// [`SpeechError::ForeignVoice`].
     pub fn check(&self, width: usize, codec: &codec::DecoderConfig) -> Result<(), Error> {
-        let foreign = |why: String| Err(SpeechError::ForeignVoice { why }.into());
+        let foreign = |why: String| Error::from(SpeechError::ForeignVoice { why });
         if self.speaker.len() != width {
             let own = self.speaker.len();
-            return foreign(format!("its vector has {own} numbers, and the model's have {width}"));
+            let why = format!("its vector has {own} numbers, and the model's have {width}");
+            return Err(foreign(why));
         }
         let Some(context) = &self.context else { return Ok(()) };
-        let (groups, codes) = (codec.num_quantizers, codec.codebook_size);
-        let fits = |frame: &Vec<u32>| {
-            frame.len() == groups && frame.iter().all(|&code| (code as usize) < codes)
-        };
-        match context.frames.iter().all(fits) {
-            true => Ok(()),
-            false => foreign(format!("its codes are not {groups} below {codes} in each frame")),
-        }
+        codes::check(&context.frames, codec.num_quantizers, codec.codebook_size).map_err(foreign)
     }
-}
-
-/// Returns the mean of the channels at 24 kHz. As in upstream, nothing is clipped.
-fn mono(recording: &Audio) -> Result<Vec<f32>, Error> {
-    recording.channels.iter().try_for_each(|channel| require_finite("the recording", channel))?;
-    to_mono(recording, mel::SAMPLE_RATE)
-}
-
-/// Encodes samples at 24 kHz to frames of codes.
-fn frames_of<B: Backend>(
-    samples: &[f32],
-    networks: &Networks<'_, B>,
-    observe: &dyn Observe,
-) -> Result<Vec<Vec<u32>>, Error> {
-    networks.stage(stage::CODEC_ENCODER, CODEC_ENCODER, observe, |steps| {
-        let encoder = networks.codec_encoder()?;
-        steps.advanced(0, 1);
-        let samples = Tensor::from_data(samples, networks.device());
-        let codes = encoder.forward(samples);
-        let [groups, frames] = codes.dims();
-        let codes: Vec<u32> = codes.into_data().iter::<i64>().map(|code| code as u32).collect();
-        steps.advanced(1, 1);
-        let frame = |frame| (0..groups).map(|group| codes[group * frames + frame]).collect();
-        Ok((0..frames).map(frame).collect())
-    })
 }

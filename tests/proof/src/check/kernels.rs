@@ -2,6 +2,7 @@
 //! rounded inputs.
 
 mod operation;
+mod ready;
 mod sweep;
 
 use acestep_engine::{Device, device::dtype::name};

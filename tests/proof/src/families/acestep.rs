@@ -92,26 +92,17 @@ static TEXT_ENCODER_ALONE: &[(&Stage, Work)] = &[(&TEXT_ENCODER, Work::Song(Own:
 /// The networks of a language model.
 const LANGUAGE_MODEL: &[Network] = &[Network::LanguageModel];
 
-const fn preset(
-    name: &'static str,
-    about: &'static str,
-    stages: &'static [(&'static Stage, Work)],
-    parts: &'static [Network],
-) -> Preset {
-    Preset { name, about, stages, parts }
-}
-
 /// All presets.
 #[rustfmt::skip]
 pub(super) static PRESETS: &[Preset] = &[
-    preset("turbo", "The 2B models as turbo runs them: one forward pass per step", &TURBO, &Network::ALL),
-    preset("base", "The 2B models with guidance: two forward passes per step", &BASE, &Network::ALL),
-    preset("xl", "The XL models, one forward pass per step", &XL, &Network::ALL),
-    preset("vae", "The autoencoder alone", VAE_ALONE, &[Network::VaeDecoder, Network::VaeEncoder]),
-    preset("text-encoder", "The text encoder alone", TEXT_ENCODER_ALONE, &[Network::TextEncoder]),
-    preset("lm-0.6b", "The 0.6B language model", &LM_06B, LANGUAGE_MODEL),
-    preset("lm-1.7b", "The 1.7B language model", &LM_17B, LANGUAGE_MODEL),
-    preset("lm-4b", "The 4B language model", &LM_4B, LANGUAGE_MODEL),
+    Preset::new("turbo", "The 2B models as turbo runs them: one forward pass per step", &TURBO, &Network::ALL),
+    Preset::new("base", "The 2B models with guidance: two forward passes per step", &BASE, &Network::ALL),
+    Preset::new("xl", "The XL models, one forward pass per step", &XL, &Network::ALL),
+    Preset::new("vae", "The autoencoder alone", VAE_ALONE, &[Network::VaeDecoder, Network::VaeEncoder]),
+    Preset::new("text-encoder", "The text encoder alone", TEXT_ENCODER_ALONE, &[Network::TextEncoder]),
+    Preset::new("lm-0.6b", "The 0.6B language model", &LM_06B, LANGUAGE_MODEL),
+    Preset::new("lm-1.7b", "The 1.7B language model", &LM_17B, LANGUAGE_MODEL),
+    Preset::new("lm-4b", "The 4B language model", &LM_4B, LANGUAGE_MODEL),
 ];
 
 /// Song lengths in seconds for diffusion steps and decoding.

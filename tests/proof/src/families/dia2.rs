@@ -13,11 +13,11 @@ use std::path::Path;
 
 use acestep_import::{Dia2, Dia2Choice};
 use acestep_model::{Backend, speech::dia2::Files};
-use anyhow::{Context, Result};
+use anyhow::Result;
 
-use super::{Preset, Tensors, Texts, Work};
+use super::{Preset, Tensors, Texts, Work, config_in, listed};
 use crate::{
-    golden::{Lacks, set::Set, tolerance::Bounds},
+    golden::{Lacks, set::Set, tolerance::bounds},
     measure::Stage,
 };
 use speed::{Sizes, Work as Own};
@@ -53,72 +53,51 @@ static B2: OfSize = of(Sizes::B2);
 
 /// All presets.
 pub(super) static PRESETS: &[Preset] = &[
-    Preset {
-        name: "dia2-1b",
-        about: "The 1B dialogue model: a frame of 80 ms, and its sound",
-        stages: &B1,
-        parts: &[],
-    },
-    Preset {
-        name: "dia2-2b",
-        about: "The 2B dialogue model: a frame of 80 ms, and its sound",
-        stages: &B2,
-        parts: &[],
-    },
+    Preset::new("dia2-1b", "The 1B dialogue model: a frame of 80 ms, and its sound", &B1, &[]),
+    Preset::new("dia2-2b", "The 2B dialogue model: a frame of 80 ms, and its sound", &B2, &[]),
 ];
 
-/// Bounds in f32 from the goldens' README, for tensors without a measurement; in bf16 both results
-/// are rounded independently.
-const fn bounds(of: &'static [(&'static str, f64)], bf16: f64) -> Bounds {
-    Bounds { of, bf16 }
-}
-
-/// The files of tensors.
+/// The files of tensors. The bounds are those of the goldens' README, for tensors without a measurement.
 pub(super) fn tensors<B: Backend>() -> Vec<Tensors<B>> {
     vec![
-        Tensors {
-            file: "backbone",
-            component: "backbone",
-            bounds: bounds(&[("kv.", 1e-5), ("cb0", 4e-5), ("", 2e-5)], 0.03),
-            compare: |sheet, of, place| networks::backbone(sheet, of.dialogue, place),
-        },
-        Tensors {
-            file: "depformer",
-            component: "depformer",
-            bounds: bounds(&[("logits", 5e-5), ("", 2e-5)], 0.03),
-            compare: |sheet, of, place| networks::depformer(sheet, of.dialogue, place),
-        },
-        Tensors {
-            file: "mimi_encode",
-            component: CODEC,
-            bounds: bounds(&[("codes", 0.0), ("", 2e-5)], 0.03),
-            compare: |sheet, of, place| codec::encode(sheet, of.dialogue.any()?, place),
-        },
-        Tensors {
-            file: "mimi_decode",
-            component: CODEC,
-            bounds: bounds(&[("wave", 1e-5), ("", 2e-5)], 0.03),
-            compare: |sheet, of, place| codec::decode(sheet, of.dialogue.any()?, place),
-        },
-        Tensors {
-            file: "mimi_stream",
-            component: CODEC,
-            bounds: bounds(&[("codes", 0.0), ("wave", 1e-5), ("", 2e-5)], 0.03),
-            compare: |sheet, of, place| codec::stream(sheet, of.dialogue.any()?, place),
-        },
-        Tensors {
-            file: "guidance",
-            component: DIALOGUE,
-            bounds: bounds(&[("kept", 3e-6)], 0.0),
-            compare: |sheet, of, _| {
-                let data = &of.dialogue.any()?.config().data;
-                guidance::compare(sheet, &[data.audio_pad(), data.audio_bos()])
-            },
-        },
-        Tensors {
-            file: "generate",
-            component: DIALOGUE,
-            bounds: bounds(
+        Tensors::new(
+            "backbone",
+            "backbone",
+            bounds(&[("kv.", 1e-5), ("cb0", 4e-5), ("", 2e-5)], 0.03),
+            |sheet, of, place| networks::backbone(sheet, of.dialogue, place),
+        ),
+        Tensors::new(
+            "depformer",
+            "depformer",
+            bounds(&[("logits", 5e-5), ("", 2e-5)], 0.03),
+            |sheet, of, place| networks::depformer(sheet, of.dialogue, place),
+        ),
+        Tensors::new(
+            "mimi_encode",
+            CODEC,
+            bounds(&[("codes", 0.0), ("", 2e-5)], 0.03),
+            |sheet, of, place| codec::encode(sheet, of.dialogue.any()?, place),
+        ),
+        Tensors::new(
+            "mimi_decode",
+            CODEC,
+            bounds(&[("wave", 1e-5), ("", 2e-5)], 0.03),
+            |sheet, of, place| codec::decode(sheet, of.dialogue.any()?, place),
+        ),
+        Tensors::new(
+            "mimi_stream",
+            CODEC,
+            bounds(&[("codes", 0.0), ("wave", 1e-5), ("", 2e-5)], 0.03),
+            |sheet, of, place| codec::stream(sheet, of.dialogue.any()?, place),
+        ),
+        Tensors::new("guidance", DIALOGUE, bounds(&[("kept", 3e-6)], 0.0), |sheet, of, _| {
+            let data = &of.dialogue.any()?.config().data;
+            guidance::compare(sheet, &[data.audio_pad(), data.audio_bos()])
+        }),
+        Tensors::new(
+            "generate",
+            DIALOGUE,
+            bounds(
                 &[
                     ("wave", 1e-5),
                     ("dep", 1e-4),
@@ -129,19 +108,19 @@ pub(super) fn tensors<B: Backend>() -> Vec<Tensors<B>> {
                 ],
                 0.03,
             ),
-            compare: |sheet, of, place| runs::generate(sheet, of.set, of.dialogue, place),
-        },
-        Tensors {
-            file: "prefix",
-            component: DIALOGUE,
-            bounds: bounds(&[(".kv.", 1e-5), (".out", 1e-6), ("", 0.0)], 0.03),
-            compare: |sheet, of, place| runs::prefix(sheet, of.set, of.dialogue, place),
-        },
-        Tensors {
-            file: "server",
-            component: DIALOGUE,
-            // A sample of 16 bits may be cut to the one beside it.
-            bounds: bounds(
+            |sheet, of, place| runs::generate(sheet, of.set, of.dialogue, place),
+        ),
+        Tensors::new(
+            "prefix",
+            DIALOGUE,
+            bounds(&[(".kv.", 1e-5), (".out", 1e-6), ("", 0.0)], 0.03),
+            |sheet, of, place| runs::prefix(sheet, of.set, of.dialogue, place),
+        ),
+        // A sample of 16 bits may be cut to the one beside it.
+        Tensors::new(
+            "server",
+            DIALOGUE,
+            bounds(
                 &[
                     ("wave", 1e-5),
                     ("pcm16", 1.0),
@@ -152,18 +131,16 @@ pub(super) fn tensors<B: Backend>() -> Vec<Tensors<B>> {
                 ],
                 0.03,
             ),
-            compare: |sheet, of, place| server::compare(sheet, of.set, of.dialogue, place),
-        },
+            |sheet, of, place| server::compare(sheet, of.set, of.dialogue, place),
+        ),
     ]
 }
 
 /// The files of texts.
 pub(super) fn texts<B: Backend>() -> Vec<Texts<B>> {
-    let runs = Texts {
-        file: "runs.json",
-        component: DIALOGUE,
-        compare: |page, _, of, place| runs::times::<B>(page, of.set, of.dialogue, place),
-    };
+    let runs = Texts::new("runs.json", DIALOGUE, |page, _, of, place| {
+        runs::times::<B>(page, of.set, of.dialogue, place)
+    });
     // Text and whole numbers alone, which the tests beside the code compare.
     let logic = [
         "config_defaults.json",
@@ -181,13 +158,6 @@ pub(super) fn owns(set: &Set) -> bool {
     set.names().any(|name| name == "depformer.safetensors")
 }
 
-/// True if a configuration is of this family.
-fn is_dialogue(config: &Path) -> bool {
-    let text = std::fs::read_to_string(config).unwrap_or_default();
-    let config: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
-    config["model"]["depformer"].is_object()
-}
-
 /// The available dialogue models.
 #[derive(Debug, Default)]
 pub(crate) struct DialogueModels(Vec<Dia2>);
@@ -195,11 +165,8 @@ pub(crate) struct DialogueModels(Vec<Dia2>);
 impl DialogueModels {
     /// Opens the dialogue models in `models`.
     pub(crate) fn find(models: &Path) -> Result<Self> {
-        let listing = std::fs::read_dir(models)
-            .with_context(|| format!("cannot list `{}`", models.display()))?;
-        let mut paths: Vec<_> = listing.filter_map(|entry| Some(entry.ok()?.path())).collect();
-        paths.sort();
-        paths.retain(|path| is_dialogue(&path.join("config.json")));
+        let mut paths = listed(models)?;
+        paths.retain(|path| config_in(path)["model"]["depformer"].is_object());
         let open = |path: &std::path::PathBuf| Dia2::open(path, &Dia2Choice::default());
         Ok(Self(paths.iter().map(open).collect::<Result<_, _>>()?))
     }

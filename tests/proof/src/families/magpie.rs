@@ -10,9 +10,9 @@ use std::path::Path;
 
 use acestep_import::{Format, Magpie};
 use acestep_model::{Backend, speech::magpie::Files};
-use anyhow::{Context, Result};
+use anyhow::Result;
 
-use super::{Preset, Tensors, Work};
+use super::{Preset, Tensors, Work, listed};
 use crate::{
     golden::{Lacks, tolerance::Bounds},
     measure::Stage,
@@ -56,18 +56,18 @@ static V2607: OfGeometry = of(Geometry::V2607);
 
 /// All presets.
 pub(super) static PRESETS: &[Preset] = &[
-    Preset {
-        name: "magpie-2512",
-        about: "Magpie TTS of December 2025: a step of 46 ms, and its sound",
-        stages: &V2512,
-        parts: &[],
-    },
-    Preset {
-        name: "magpie-2607",
-        about: "Magpie TTS of July 2026: a step of 93 ms, and its sound",
-        stages: &V2607,
-        parts: &[],
-    },
+    Preset::new(
+        "magpie-2512",
+        "Magpie TTS of December 2025: a step of 46 ms, and its sound",
+        &V2512,
+        &[],
+    ),
+    Preset::new(
+        "magpie-2607",
+        "Magpie TTS of July 2026: a step of 93 ms, and its sound",
+        &V2607,
+        &[],
+    ),
 ];
 
 /// Bounds in f32 from the goldens' README, for tensors without a measurement. No golden is in bf16.
@@ -78,79 +78,46 @@ const fn bounds(of: &'static [(&'static str, f64)]) -> Bounds {
 /// The files of tensors: `s1_*` with one frame in a step, `s2_*` with two.
 pub(super) fn tensors<B: Backend>() -> Vec<Tensors<B>> {
     vec![
-        Tensors {
-            file: "s1_encoder",
-            component: MODEL,
-            bounds: bounds(&[("", 3e-5)]),
-            compare: |sheet, of, place| networks::encoder(sheet, of.magpie.stacking(1)?, place),
-        },
-        Tensors {
-            file: "s2_encoder",
-            component: MODEL,
-            bounds: bounds(&[("", 3e-5)]),
-            compare: |sheet, of, place| networks::encoder(sheet, of.magpie.stacking(2)?, place),
-        },
-        Tensors {
-            file: "s1_decoder",
-            component: MODEL,
-            bounds: bounds(OF_DECODER),
-            compare: |sheet, of, place| networks::decoder(sheet, of.magpie.stacking(1)?, place),
-        },
-        Tensors {
-            file: "s2_decoder",
-            component: MODEL,
-            bounds: bounds(OF_DECODER),
-            compare: |sheet, of, place| networks::decoder(sheet, of.magpie.stacking(2)?, place),
-        },
-        Tensors {
-            file: "s1_local",
-            component: MODEL,
-            bounds: bounds(&[("logits", 6e-5)]),
-            compare: |sheet, of, place| networks::local(sheet, of.magpie.stacking(1)?, place),
-        },
-        Tensors {
-            file: "s2_local",
-            component: MODEL,
-            bounds: bounds(&[("logits", 6e-5)]),
-            compare: |sheet, of, place| networks::local(sheet, of.magpie.stacking(2)?, place),
-        },
-        Tensors {
-            file: "s1_run",
-            component: MODEL,
-            bounds: bounds(OF_RUNS),
-            compare: |sheet, of, place| runs::compare(sheet, of.magpie.stacking(1)?, place),
-        },
-        Tensors {
-            file: "s1_e2e",
-            component: MODEL,
-            bounds: bounds(&[("wave", 5e-6)]),
-            compare: |sheet, of, place| texts::compare(sheet, of.magpie.all_stacking(1)?, place),
-        },
-        Tensors {
-            file: "s2_run",
-            component: MODEL,
-            bounds: bounds(OF_RUNS),
-            compare: |sheet, of, place| runs::compare(sheet, of.magpie.stacking(2)?, place),
-        },
-        Tensors {
-            file: "s2_e2e",
-            component: MODEL,
-            bounds: bounds(&[("wave", 5e-6)]),
-            compare: |sheet, of, place| texts::compare(sheet, of.magpie.all_stacking(2)?, place),
-        },
-        Tensors {
-            file: "codec",
-            component: CODEC,
-            // Activations are up to four times as large as samples.
-            bounds: bounds(&[("wave", 5e-6), ("latent", 0.0), ("", 2e-5)]),
-            compare: |sheet, of, place| codec::decode(sheet, of.magpie.any()?, place),
-        },
-        Tensors {
-            file: "fsq",
-            component: CODEC,
-            bounds: bounds(&[("compressed", 2e-6)]),
-            compare: |sheet, _, place| codec::codes(sheet, place),
-        },
+        Tensors::new("s1_encoder", MODEL, bounds(&[("", 3e-5)]), |sheet, of, place| {
+            networks::encoder(sheet, of.magpie.stacking(1)?, place)
+        }),
+        Tensors::new("s2_encoder", MODEL, bounds(&[("", 3e-5)]), |sheet, of, place| {
+            networks::encoder(sheet, of.magpie.stacking(2)?, place)
+        }),
+        Tensors::new("s1_decoder", MODEL, bounds(OF_DECODER), |sheet, of, place| {
+            networks::decoder(sheet, of.magpie.stacking(1)?, place)
+        }),
+        Tensors::new("s2_decoder", MODEL, bounds(OF_DECODER), |sheet, of, place| {
+            networks::decoder(sheet, of.magpie.stacking(2)?, place)
+        }),
+        Tensors::new("s1_local", MODEL, bounds(&[("logits", 6e-5)]), |sheet, of, place| {
+            networks::local(sheet, of.magpie.stacking(1)?, place)
+        }),
+        Tensors::new("s2_local", MODEL, bounds(&[("logits", 6e-5)]), |sheet, of, place| {
+            networks::local(sheet, of.magpie.stacking(2)?, place)
+        }),
+        Tensors::new("s1_run", MODEL, bounds(OF_RUNS), |sheet, of, place| {
+            runs::compare(sheet, of.magpie.stacking(1)?, place)
+        }),
+        Tensors::new("s1_e2e", MODEL, bounds(&[("wave", 5e-6)]), |sheet, of, place| {
+            texts::compare(sheet, of.magpie.all_stacking(1)?, place)
+        }),
+        Tensors::new("s2_run", MODEL, bounds(OF_RUNS), |sheet, of, place| {
+            runs::compare(sheet, of.magpie.stacking(2)?, place)
+        }),
+        Tensors::new("s2_e2e", MODEL, bounds(&[("wave", 5e-6)]), |sheet, of, place| {
+            texts::compare(sheet, of.magpie.all_stacking(2)?, place)
+        }),
+        // Activations are up to four times as large as samples.
+        Tensors::new(
+            "codec",
+            CODEC,
+            bounds(&[("wave", 5e-6), ("latent", 0.0), ("", 2e-5)]),
+            |sheet, of, place| codec::decode(sheet, of.magpie.any()?, place),
+        ),
+        Tensors::new("fsq", CODEC, bounds(&[("compressed", 2e-6)]), |sheet, _, place| {
+            codec::codes(sheet, place)
+        }),
     ]
 }
 
@@ -168,9 +135,7 @@ impl MagpieModels {
     /// Opens the models in the folders of `models`: archives, with the codec of any of the folders,
     /// then GGUF files.
     pub(crate) fn find(models: &Path) -> Result<Self> {
-        let listing = std::fs::read_dir(models)
-            .with_context(|| format!("cannot list `{}`", models.display()))?;
-        let folders: Vec<_> = listing.filter_map(|entry| Some(entry.ok()?.path())).collect();
+        let folders = listed(models)?;
         let files = |wanted: &str| {
             let entries = folders.iter().filter_map(|folder| std::fs::read_dir(folder).ok());
             let paths = entries.flatten().filter_map(|entry| Some(entry.ok()?.path()));

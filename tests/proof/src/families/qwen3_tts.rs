@@ -18,23 +18,17 @@ use acestep_model::{
     Backend,
     speech::qwen3_tts::{Files, ModelType},
 };
-use anyhow::{Context, Result};
+use anyhow::Result;
 
-use super::{Preset, Tensors, Texts, Work};
+use super::{Preset, Tensors, Texts, Work, config_in, listed};
 use crate::{
-    golden::{Lacks, tolerance::Bounds},
+    golden::{Lacks, tolerance::bounds},
     measure::Stage,
 };
 use speed::{Sizes, Work as Own};
 
 const TALKER: &str = "talker";
 const CODEC: &str = "speech codec";
-
-/// Bounds in f32 from the goldens' README, for tensors without a measurement; in bf16 both results
-/// are rounded independently, as in the README.
-const fn bounds(of: &'static [(&'static str, f64)], bf16: f64) -> Bounds {
-    Bounds { of, bf16 }
-}
 
 static TALKER_STEP: Stage =
     Stage::new("talker", "Talker: one frame to the next first code").kept_as_asked();
@@ -59,101 +53,80 @@ const fn speech(sizes: Sizes) -> OfSpeech {
     ]
 }
 
-static SPEECH_06B: OfSpeech = speech(Sizes::B06);
-static SPEECH_17B: OfSpeech = speech(Sizes::B17);
+static B06: OfSpeech = speech(Sizes::B06);
+static B17: OfSpeech = speech(Sizes::B17);
 
 /// All presets.
 pub(super) static PRESETS: &[Preset] = &[
-    Preset {
-        name: "qwen3-tts-0.6b",
-        about: "The 0.6B speech model: a frame of 80 ms, and its sound",
-        stages: &SPEECH_06B,
-        parts: &[],
-    },
-    Preset {
-        name: "qwen3-tts-1.7b",
-        about: "The 1.7B speech model: a frame of 80 ms, and its sound",
-        stages: &SPEECH_17B,
-        parts: &[],
-    },
+    Preset::new(
+        "qwen3-tts-0.6b",
+        "The 0.6B speech model: a frame of 80 ms, and its sound",
+        &B06,
+        &[],
+    ),
+    Preset::new(
+        "qwen3-tts-1.7b",
+        "The 1.7B speech model: a frame of 80 ms, and its sound",
+        &B17,
+        &[],
+    ),
 ];
 
-/// The files of tensors.
+/// The files of tensors. The bounds are those of the goldens' README, for tensors without a measurement.
 pub(super) fn tensors<B: Backend>() -> Vec<Tensors<B>> {
     vec![
-        Tensors {
-            file: "codec_decode",
-            component: CODEC,
-            bounds: bounds(&[("wave", 5e-5), ("", 4e-4)], 0.085),
-            compare: |sheet, of, place| codec::decode(sheet, of.speech.any()?, place),
-        },
-        Tensors {
-            file: "codec_encode",
-            component: CODEC,
-            bounds: bounds(&[("act", 2e-5)], 0.03),
-            compare: |sheet, of, place| codec::encode(sheet, of.speech.any()?, place),
-        },
-        Tensors {
-            file: "speaker",
-            component: "speaker encoder",
-            bounds: bounds(&[("mel", 5e-5), ("embedding", 3e-6), ("", 2e-4)], 0.03),
-            compare: |sheet, of, place| codec::speaker(sheet, of.speech.base()?, place),
-        },
-        Tensors {
-            file: "lm_*",
-            component: TALKER,
-            bounds: bounds(&[("logits", 4e-5), ("", 1e-5)], 0.015),
-            compare: |sheet, of, place| language::networks(sheet, of.speech, place),
-        },
-        Tensors {
-            file: "runs",
-            component: "speech",
-            bounds: bounds(
+        Tensors::new(
+            "codec_decode",
+            CODEC,
+            bounds(&[("wave", 5e-5), ("", 4e-4)], 0.085),
+            |sheet, of, place| codec::decode(sheet, of.speech.any()?, place),
+        ),
+        Tensors::new("codec_encode", CODEC, bounds(&[("act", 2e-5)], 0.03), |sheet, of, place| {
+            codec::encode(sheet, of.speech.any()?, place)
+        }),
+        Tensors::new(
+            "speaker",
+            "speaker encoder",
+            bounds(&[("mel", 5e-5), ("embedding", 3e-6), ("", 2e-4)], 0.03),
+            |sheet, of, place| codec::speaker(sheet, of.speech.base()?, place),
+        ),
+        Tensors::new(
+            "lm_*",
+            TALKER,
+            bounds(&[("logits", 4e-5), ("", 1e-5)], 0.015),
+            |sheet, of, place| language::networks(sheet, of.speech, place),
+        ),
+        Tensors::new(
+            "runs",
+            "speech",
+            bounds(
                 &[("wave", 5e-5), ("logits", 4e-5), ("spk", 3e-6), ("codes", 0.0), ("", 8e-6)],
                 0.03,
             ),
-            compare: |sheet, of, place| runs::compare(sheet, of.speech, place),
-        },
-        Tensors {
-            file: "sampling",
-            component: TALKER,
-            bounds: bounds(&[("probs", 2e-6)], 0.0),
-            compare: |sheet, of, _| language::sampling(sheet, of.speech),
-        },
+            |sheet, of, place| runs::compare(sheet, of.speech, place),
+        ),
+        Tensors::new("sampling", TALKER, bounds(&[("probs", 2e-6)], 0.0), |sheet, of, _| {
+            language::sampling(sheet, of.speech)
+        }),
     ]
 }
 
 /// The files of texts.
 pub(super) fn texts<B: Backend>() -> Vec<Texts<B>> {
     vec![
-        Texts {
-            file: "prompt_ids.json",
-            component: "prompts",
-            compare: |page, content, of, _| texts::ids(page, content, of.speech),
-        },
-        Texts {
-            file: "row_plans.json",
-            component: "prompts",
-            compare: |page, content, of, _| texts::rows(page, content, of),
-        },
-        Texts {
-            file: "full_layout.json",
-            component: "layout",
-            compare: |page, content, of, place| layout::compare(page, content, of.speech, place),
-        },
-        Texts {
-            file: "bad_input.json",
-            component: "speech",
-            compare: |page, content, of, place| odd_input::compare(page, content, of.speech, place),
-        },
+        Texts::new("prompt_ids.json", "prompts", |page, content, of, _| {
+            texts::ids(page, content, of.speech)
+        }),
+        Texts::new("row_plans.json", "prompts", |page, content, of, _| {
+            texts::rows(page, content, of)
+        }),
+        Texts::new("full_layout.json", "layout", |page, content, of, place| {
+            layout::compare(page, content, of.speech, place)
+        }),
+        Texts::new("bad_input.json", "speech", |page, content, of, place| {
+            odd_input::compare(page, content, of.speech, place)
+        }),
     ]
-}
-
-/// True if a configuration says that it is of this family.
-fn is_speech(config: &Path) -> bool {
-    let text = std::fs::read_to_string(config).unwrap_or_default();
-    let config: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
-    config["model_type"] == "qwen3_tts"
 }
 
 /// The available speech models.
@@ -167,16 +140,11 @@ pub(crate) struct SpeechModels {
 impl SpeechModels {
     /// Opens the speech models in `models`.
     pub(crate) fn find(models: &Path) -> Result<Self> {
-        let listing = std::fs::read_dir(models)
-            .with_context(|| format!("cannot list `{}`", models.display()))?;
-        let mut paths: Vec<_> = listing.filter_map(|entry| Some(entry.ok()?.path())).collect();
-        paths.sort();
+        let mut paths = listed(models)?;
         // Models of other kinds have no such file, and the codec alone has no vocabulary.
         paths.retain(|path| {
-            ["config.json", "generation_config.json", "vocab.json"]
-                .iter()
-                .all(|file| path.join(file).is_file())
-                && is_speech(&path.join("config.json"))
+            ["generation_config.json", "vocab.json"].iter().all(|file| path.join(file).is_file())
+                && config_in(path)["model_type"] == "qwen3_tts"
         });
         let models = paths.iter().map(|path| Qwen3Tts::open(path)).collect::<Result<_, _>>()?;
         Ok(Self { models, vocabulary: None })

@@ -154,6 +154,12 @@ impl Golden {
         Ok(&self.stored(name)?.shape)
     }
 
+    /// The shape of a tensor of `D` dimensions.
+    pub(crate) fn dims<const D: usize>(&self, name: &str) -> Result<[usize; D]> {
+        let shape = self.shape(name)?.try_into();
+        shape.map_err(|_| anyhow!("{}: {name} does not have {D} dimensions", self.file))
+    }
+
     /// The values of a tensor as floats.
     pub(crate) fn floats(&self, name: &str) -> Result<Vec<f32>> {
         Ok(match &self.stored(name)?.values {
@@ -186,10 +192,7 @@ impl Golden {
         name: &str,
         device: &B::Device,
     ) -> Result<Tensor<B, D>> {
-        let shape: [usize; D] = self
-            .shape(name)?
-            .try_into()
-            .map_err(|_| anyhow!("{}: {name} does not have {D} dimensions", self.file))?;
+        let shape = self.dims::<D>(name)?;
         Ok(Tensor::from_data(TensorData::new(self.floats(name)?, shape), device))
     }
 

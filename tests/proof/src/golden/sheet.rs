@@ -3,9 +3,9 @@
 use std::{collections::BTreeSet, fmt::Arguments};
 
 use acestep_engine::host::to_host;
-use acestep_model::{Backend, Place, Tap};
+use acestep_model::{Backend, CheckpointError, Place, Tap};
 use anyhow::Result;
-use burn::tensor::{DType, Tensor};
+use burn::tensor::{DType, Int, Tensor, TensorData};
 
 use super::{
     Lacks,
@@ -233,6 +233,21 @@ fn is_of_goldens(error: &anyhow::Error) -> bool {
             || cause.is::<Error>()
     };
     !error.chain().any(is_ours)
+}
+
+/// A network, or the engine's error for a checkpoint that does not have it.
+pub(crate) fn loaded<T>(network: Result<T, CheckpointError>) -> Result<T> {
+    network.map_err(|error| acestep_engine::Error::Checkpoint(error).into())
+}
+
+/// Whole numbers as a tensor on a device.
+pub(crate) fn ids<B: Backend>(
+    values: &[i64],
+    shape: [usize; 2],
+    device: &B::Device,
+) -> Tensor<B, 2, Int> {
+    let values: Vec<i32> = values.iter().map(|&id| id as i32).collect();
+    Tensor::from_data(TensorData::new(values, shape), device)
 }
 
 /// The same place in bf16, if its device supports it.

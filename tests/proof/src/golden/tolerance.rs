@@ -14,6 +14,11 @@ pub(crate) struct Bounds {
     pub(crate) bf16: f64,
 }
 
+/// Returns bounds in f32, and one in bf16, where both results are rounded independently.
+pub(crate) const fn bounds(of: &'static [(&'static str, f64)], bf16: f64) -> Bounds {
+    Bounds { of, bf16 }
+}
+
 /// The largest difference allowed for a stored tensor.
 // ANCHOR: tolerance
 pub(crate) fn of(golden: &Golden, name: &str, bounds: Bounds) -> f64 {

@@ -128,7 +128,7 @@ fn counts_and_sizes_that_no_file_has_are_refused_before_they_are_believed() {
         (at(tensor("w", &[4], 0, u64::MAX - 31)), "too large"),
         (at(tensor("w", &[4], 0, 3)), "begins at byte 3, which is no multiple of 32"),
         (at(tensor("w", &[33], 8, 0)), "is [33], but Q8_0 has blocks of 32 in a row"),
-        (at(tensor("w", &[4], 99, 0)), "tensor `w` is of type 99, which ggml lacks"),
+        (at(tensor("w", &[4], 99, 0)), "tensor `w` is of the unknown type 99"),
         (
             file(&[value(ALIGNMENT, 4, &[3, 0, 0, 0])], &[], 0),
             "its general.alignment is Unsigned(3)",

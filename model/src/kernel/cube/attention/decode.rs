@@ -17,9 +17,8 @@ use burn_cubecl::{CubeRuntime, ops::numeric::empty_device_contiguous_dtype, tens
 use cubecl::prelude::*;
 
 use super::super::rows::spread;
-use super::{
-    Call, LANES, Reach, Sight, VECTOR, hidden_score, keys_from, keys_until, mean_value, place, sees,
-};
+use super::sight::{Reach, Sight, keys_from, keys_until, sees};
+use super::{Call, LANES, VECTOR, hidden_score, mean_value, place};
 
 /// Maximum number of rows per key head.
 const MOST_ROWS: usize = 8;

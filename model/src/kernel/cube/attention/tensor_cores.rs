@@ -24,16 +24,15 @@ use cubecl::{
 
 use super::super::rows::{shuffles, spread};
 use super::emulated::{looped_in, looped_mix, looped_out, looped_scores};
-use super::{
-    Call, KernelParams, LANES, Reach, TEAM_ROWS, VECTOR, across_lanes, hidden_score, keys_from,
-    keys_until, mean_value, place, row_of, sees,
-};
+use super::sight::{Reach, keys_from, keys_until, sees};
+use super::teams::{KernelParams, across_lanes, row_of};
+use super::{Call, LANES, TEAM_ROWS, VECTOR, hidden_score, mean_value, place};
 
 /// Units of a plane, which multiply matrices together.
 pub(super) const PLANE: usize = 32;
-/// TeamRows and columns of a matrix.
+/// Rows and columns of a matrix.
 pub(super) const SIDE: usize = 16;
-/// Values between rows in shared memory: half a matrix. TeamRows that are read together are then in
+/// Values between rows in shared memory: half a matrix. Rows that are read together are then in
 /// different banks, and every matrix is aligned.
 const GAP: usize = SIDE / 2;
 /// Maximum excess of a score over the row's measure before the measure is raised. A weight is then
@@ -92,7 +91,7 @@ impl Cores {
     }
 }
 
-/// True if the device supports such matrices and has the memory. A emulated only needs the memory.
+/// True if the device supports such matrices and has the memory. Emulation only needs the memory.
 pub(super) fn takes<R: CubeRuntime>(call: &Call<R>, emulated: bool) -> bool {
     let float = match call.q.dtype {
         DType::F16 => FloatKind::F16,

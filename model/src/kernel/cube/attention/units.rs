@@ -1,6 +1,6 @@
 //! Attention on plain units, for any device and any float type.
 //!
-//! A cube has some rows of one key head. Q8Rows lanes share four of its rows; a vector holds these
+//! A cube has some rows of one key head. Eight lanes share four of its rows; a vector holds these
 //! four rows, so a score, weight or sum of four rows is one vector. Shared memory holds, in f32,
 //! the transposed queries, a tile of keys, then the same tile of values, and the tile's weights.
 //!
@@ -16,10 +16,9 @@ use burn_cubecl::{CubeRuntime, tensor::CubeTensor};
 use cubecl::prelude::*;
 
 use super::super::rows::{shuffles, spread};
-use super::{
-    Call, KernelParams, LANES, Reach, Sight, TEAM_ROWS, VECTOR, across_lanes, hidden_score,
-    keys_from, keys_until, mean_value, place, row_of, sees,
-};
+use super::sight::{Reach, Sight, keys_from, keys_until, sees};
+use super::teams::{KernelParams, across_lanes, row_of};
+use super::{Call, LANES, TEAM_ROWS, VECTOR, hidden_score, mean_value, place};
 
 /// Rows of a cube and keys of a tile, best first; [`fits`] checks the last.
 const SIZES: [(usize, usize); 5] = [(64, 32), (32, 32), (32, 16), (16, 16), (16, 8)];

@@ -14,7 +14,7 @@ use super::{
         contiguous, from_values,
     },
     dims,
-    filter::Form,
+    pack::Form,
     sound::{Reach, Sound, with_rooms},
     tile::{SAMPLES, Window},
 };

@@ -24,10 +24,12 @@ use super::{
     LEAST,
     amx::{self, LINES},
     dims,
-    filter::{Form, Taps},
+    filter::Taps,
     filter1d,
     finish::Finish,
-    is_ours, pairs,
+    is_ours,
+    pack::Form,
+    pairs,
     share::{cut, pieces, share_whole},
     sound::{Scratch, Sound, aligned, with_rooms},
     tile::{SAMPLES, Window},
@@ -105,7 +107,7 @@ fn residual_unit(x: &FlexTensor, unit: UnitTensors<Flex>, out: &mut [f32]) {
     let (filter2, _) = filter1d(&weight2, geometry2);
     let bias1 = bias1.as_ref().map(FlexTensor::storage::<f32>);
     let bias2 = bias2.as_ref().map(FlexTensor::storage::<f32>);
-    let form = filter1.form;
+    let form = filter1.panels.form;
     let values = x.storage::<f32>();
     let activations: Vec<_> = curves1.into_iter().map(ChannelActivation::Snake).collect();
     let activations = Some(&activations[..]);

@@ -8,7 +8,7 @@ use rayon::prelude::*;
 use super::{
     super::activation::ChannelActivation,
     amx::{self, LINES},
-    filter::Form,
+    pack::Form,
     pairs,
     tile::{SAMPLES, Window},
 };

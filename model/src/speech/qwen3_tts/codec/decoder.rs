@@ -87,10 +87,7 @@ impl<B: Backend> Decoder<B> {
 
     /// Returns the tensors of a state that is not fresh, on the host.
     pub fn state_to_data(&self, state: &DecoderState<B>, place: &Place<B>) -> Vec<TensorData> {
-        let mut archive = Archive::Write(Vec::new());
-        let visited = self.visit(&mut state.clone(), place, &mut archive);
-        visited.expect("writing has no errors");
-        archive.written()
+        Archive::write(|archive| self.visit(&mut state.clone(), place, archive))
     }
 
     /// Returns a state from the tensors of [`Self::state_to_data`].
@@ -103,9 +100,7 @@ impl<B: Backend> Decoder<B> {
         place: &Place<B>,
     ) -> Result<DecoderState<B>, ForeignState> {
         let mut state = DecoderState::default();
-        let mut archive = Archive::Read { tensors: tensors.into(), place };
-        self.visit(&mut state, place, &mut archive)?;
-        archive.finish()?;
+        Archive::read(tensors, place, |archive| self.visit(&mut state, place, archive))?;
         Ok(state)
     }
 

@@ -1,70 +1,64 @@
 //! LAME (LGPL, so behind the feature `lame`).
 
-use mp3lame_encoder::{Bitrate, Builder, DualPcm, Encoder, FlushGap, MonoPcm, Quality};
+use std::{io, num::NonZeroU32};
 
-use super::Audio;
+use mp3lame_encoder::{
+    Bitrate, BuildError, Builder, DualPcm, FlushGap, MonoPcm, Quality, max_required_buffer_size,
+};
 
-/// Samples per call of LAME: half a second.
-const AT_ONCE: usize = 24_000;
+use super::other;
 
 /// Output buffer for the final flush, as LAME's documentation demands.
 const FLUSH_BYTES: usize = 7_200;
 
-/// Encodes an MP3 of `bitrate` kilobits per second. LAME attenuates the sound by [`super::reserve`].
-pub(super) fn encode(audio: &Audio, bitrate: u32) -> Result<Vec<u8>, String> {
-    let mut encoder = encoder(audio, bitrate)?;
-    let mut bytes = Vec::new();
-    for start in (0..audio.samples()).step_by(AT_ONCE) {
-        let end = (start + AT_ONCE).min(audio.samples());
-        bytes.reserve(mp3lame_encoder::max_required_buffer_size(end - start));
-        let written = match &audio.channels[..] {
-            [only] => encoder.encode_to_vec(MonoPcm(&only[start..end]), &mut bytes),
-            [left, right] => {
-                let pair = DualPcm { left: &left[start..end], right: &right[start..end] };
-                encoder.encode_to_vec(pair, &mut bytes)
-            }
-            more => return Err(super::too_many(more.len())),
+/// An encoder whose samples arrive in pieces. LAME attenuates them by [`super::reserve`].
+pub(super) struct Encoder(mp3lame_encoder::Encoder);
+
+impl Encoder {
+    /// Begins an MP3 of `bitrate` kilobits per second.
+    pub(super) fn begin(channels: usize, sample_rate: u32, bitrate: u32) -> io::Result<Self> {
+        let bitrate = rate(bitrate)?;
+        let mut builder = Builder::new().ok_or_else(|| other("LAME has no memory"))?;
+        let mut built = || -> Result<(), BuildError> {
+            builder.set_num_channels(channels as u8)?;
+            builder.set_sample_rate(sample_rate)?;
+            builder.set_output_sample_rate(NonZeroU32::new(sample_rate))?;
+            builder.set_brate(bitrate)?;
+            builder.set_quality(Quality::NearBest)?;
+            builder.set_to_write_vbr_tag(true)
         };
-        written.map_err(|error| error.to_string())?;
+        built().and_then(|()| builder.build()).map(Self).map_err(other)
     }
-    bytes.reserve(FLUSH_BYTES);
-    encoder.flush_to_vec::<FlushGap>(&mut bytes).map_err(|error| error.to_string())?;
-    // LAME reserved a first frame, whose values are known only now.
-    let mut first = Vec::with_capacity(encoder.lame_tag_size());
-    if encoder.lame_tag_encode_to_vec(&mut first).is_some() && first.len() <= bytes.len() {
-        bytes[..first.len()].copy_from_slice(&first);
+
+    /// Takes the next samples, and returns the frames that they complete.
+    pub(super) fn write(&mut self, channels: &[Vec<f32>]) -> io::Result<Vec<u8>> {
+        let samples = channels.first().map_or(0, Vec::len);
+        let mut frames = Vec::with_capacity(max_required_buffer_size(samples));
+        let written = match channels {
+            [left, right] => self.0.encode_to_vec(DualPcm { left, right }, &mut frames),
+            [only, ..] => self.0.encode_to_vec(MonoPcm(only), &mut frames),
+            [] => Ok(0),
+        };
+        written.map(|_| frames).map_err(other)
     }
-    Ok(bytes)
+
+    /// Returns the last frames, and the first one again: only now LAME knows its values.
+    pub(super) fn finish(mut self) -> io::Result<(Vec<u8>, Option<Vec<u8>>)> {
+        let mut frames = Vec::with_capacity(FLUSH_BYTES);
+        self.0.flush_to_vec::<FlushGap>(&mut frames).map_err(other)?;
+        let mut first = Vec::with_capacity(self.0.lame_tag_size());
+        let is_known = self.0.lame_tag_encode_to_vec(&mut first).is_some();
+        Ok((frames, is_known.then_some(first)))
+    }
 }
 
-fn encoder(audio: &Audio, bitrate: u32) -> Result<Encoder, String> {
-    let text = |error: mp3lame_encoder::BuildError| error.to_string();
-    let channels = u8::try_from(audio.channels.len()).unwrap_or(u8::MAX);
-    let mut builder = Builder::new().ok_or("LAME has no memory")?;
-    builder.set_num_channels(channels).map_err(text)?;
-    builder.set_sample_rate(audio.sample_rate).map_err(text)?;
-    builder.set_output_sample_rate(std::num::NonZeroU32::new(audio.sample_rate)).map_err(text)?;
-    builder.set_brate(rate(bitrate)?).map_err(text)?;
-    builder.set_quality(Quality::NearBest).map_err(text)?;
-    builder.set_to_write_vbr_tag(true).map_err(text)?;
-    builder.build().map_err(text)
-}
-
-fn rate(kilobits: u32) -> Result<Bitrate, String> {
-    Ok(match kilobits {
-        32 => Bitrate::Kbps32,
-        40 => Bitrate::Kbps40,
-        48 => Bitrate::Kbps48,
-        64 => Bitrate::Kbps64,
-        80 => Bitrate::Kbps80,
-        96 => Bitrate::Kbps96,
-        112 => Bitrate::Kbps112,
-        128 => Bitrate::Kbps128,
-        160 => Bitrate::Kbps160,
-        192 => Bitrate::Kbps192,
-        224 => Bitrate::Kbps224,
-        256 => Bitrate::Kbps256,
-        320 => Bitrate::Kbps320,
-        other => return Err(format!("there is no MP3 of {other} kbit/s")),
-    })
+fn rate(kilobits: u32) -> io::Result<Bitrate> {
+    use Bitrate::*;
+    let mut rates = [
+        Kbps32, Kbps40, Kbps48, Kbps64, Kbps80, Kbps96, Kbps112, Kbps128, Kbps160, Kbps192,
+        Kbps224, Kbps256, Kbps320,
+    ]
+    .into_iter();
+    let found = rates.find(|&rate| rate as u32 == kilobits);
+    found.ok_or_else(|| other(format!("there is no MP3 of {kilobits} kbit/s")))
 }

@@ -3,7 +3,7 @@
 use std::{collections::VecDeque, convert::Infallible, sync::Arc, time::Duration};
 
 use axum::{
-    Extension, Json,
+    Json,
     extract::State,
     http::header,
     response::{
@@ -19,7 +19,7 @@ use uuid::Uuid;
 use super::{Failure, MOST_SONGS, said};
 use crate::{
     catalog::{Family, Model},
-    http::{ApiError, Caller, Server},
+    http::{ApiError, Asker, Caller, Server},
     job::{Job, State as JobState},
     store::Selection,
 };
@@ -77,10 +77,7 @@ struct Log {
 }
 
 /// Follows the caller's jobs as lines of text. Captions and lyrics are in no line.
-pub(super) async fn logs(
-    State(server): State<Arc<Server>>,
-    Extension(caller): Extension<Caller>,
-) -> Result<Response, Failure> {
+pub(super) async fn logs(Asker(server, caller): Asker) -> Result<Response, Failure> {
     // Listen first, so that no change is missed.
     let changes = server.store.changes();
     let owner = Some(caller.0.clone());

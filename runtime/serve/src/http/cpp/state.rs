@@ -1,10 +1,9 @@
 //! State, cancel and result of an id.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use axum::{
-    Extension, Json,
-    extract::State,
+    Json,
     http::StatusCode,
     response::{IntoResponse, Response},
 };
@@ -13,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::{Failure, id, parts, said};
 use crate::{
-    http::{ApiError, Caller, Server, extract::Query},
+    http::{ApiError, Asker, Caller, Server, extract::Query},
     job::{Job, JobError, State as JobState},
 };
 
@@ -71,8 +70,7 @@ fn told(jobs: &[Job]) -> Value {
 
 /// Returns the state, or with `result=1` the result.
 pub(super) async fn show(
-    State(server): State<Arc<Server>>,
-    Extension(caller): Extension<Caller>,
+    Asker(server, caller): Asker,
     asked: Result<Query<Asked>, ApiError>,
 ) -> Result<Response, Failure> {
     let Query(asked) = asked?;
@@ -99,8 +97,7 @@ pub(super) async fn show(
 /// Cancels the jobs of an id. The answer has the state after a moment: `running` until the worker
 /// stopped.
 pub(super) async fn cancel(
-    State(server): State<Arc<Server>>,
-    Extension(caller): Extension<Caller>,
+    Asker(server, caller): Asker,
     asked: Result<Query<Asked>, ApiError>,
 ) -> Result<Json<Value>, Failure> {
     let Query(asked) = asked?;

@@ -1,17 +1,13 @@
 //! Submission: requests to jobs.
 
-use std::{collections::HashMap, sync::Arc};
+use std::collections::HashMap;
 
-use axum::{
-    Extension, Json,
-    extract::{Request, State},
-    http::StatusCode,
-};
+use axum::{Json, extract::Request, http::StatusCode};
 use serde_json::{Map, Value, json};
 
 use super::{Failure, MOST_SONGS, id};
 use crate::{
-    http::{ApiError, Caller, Server, Submission, formats, input::Input, sent},
+    http::{ApiError, Asker, Caller, Server, Submission, formats, input::Input, sent},
     job::Kind,
     store::File,
 };
@@ -149,11 +145,7 @@ async fn submit(server: &Server, caller: &Caller, jobs: Vec<(Kind, Map<String, V
 }
 
 /// Lets the language model complete a request, `lm_batch_size` times.
-pub(super) async fn lm(
-    State(server): State<Arc<Server>>,
-    Extension(caller): Extension<Caller>,
-    request: Request,
-) -> Answer {
+pub(super) async fn lm(Asker(server, caller): Asker, request: Request) -> Answer {
     let mut sent = Sent::read(&server, &caller, request).await?;
     let Some(mut request) = sent.requests.pop().filter(|_| sent.requests.is_empty()) else {
         return Err(ApiError::bad("bad_json", "this address takes one request").into());
@@ -188,11 +180,7 @@ pub(super) async fn lm(
 }
 
 /// Makes songs of requests.
-pub(super) async fn synth(
-    State(server): State<Arc<Server>>,
-    Extension(caller): Extension<Caller>,
-    request: Request,
-) -> Answer {
+pub(super) async fn synth(Asker(server, caller): Asker, request: Request) -> Answer {
     let mut sent = Sent::read(&server, &caller, request).await?;
     let requests = std::mem::take(&mut sent.requests);
     if requests.is_empty() {
@@ -245,11 +233,7 @@ pub(super) async fn synth(
 }
 
 /// Describes a song.
-pub(super) async fn understand(
-    State(server): State<Arc<Server>>,
-    Extension(caller): Extension<Caller>,
-    request: Request,
-) -> Answer {
+pub(super) async fn understand(Asker(server, caller): Asker, request: Request) -> Answer {
     let mut sent = Sent::read(&server, &caller, request).await?;
     let asked = sent.single()?;
     let mut request = Map::new();
@@ -279,11 +263,7 @@ pub(super) async fn understand(
 }
 
 /// Converts a sound to latents, or latents to a sound.
-pub(super) async fn vae(
-    State(server): State<Arc<Server>>,
-    Extension(caller): Extension<Caller>,
-    request: Request,
-) -> Answer {
+pub(super) async fn vae(Asker(server, caller): Asker, request: Request) -> Answer {
     let mut sent = Sent::read(&server, &caller, request).await?;
     let asked = sent.single()?;
     let mut request = Map::new();

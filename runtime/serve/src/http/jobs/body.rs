@@ -5,13 +5,14 @@ use axum::{
     extract::{DefaultBodyLimit, FromRequest, Multipart, Request},
     http::StatusCode,
 };
-use serde::{Deserialize, de::DeserializeOwned};
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
 use crate::{
     http::{ApiError, Caller, JSON_BYTES, Server, files},
     job::Kind,
+    store::Marks,
 };
 
 /// A submission as JSON.
@@ -32,42 +33,37 @@ pub(in crate::http) struct NewJob {
     pub(super) priority: i64,
 }
 
-/// A submission, as hints show it.
-const EXAMPLE: &str = r#"{"kind": "generate", "request": {"caption": ".."}}"#;
-
 fn generate() -> Kind {
     Kind::Generate
 }
 
-/// Reads a submission: JSON, or a form with the part `job` (or `request`) and files.
+/// Reads a submission: JSON, or a form with the part `job` (or `request`) and files. Returns it also as it was
+/// sent, with ids for files.
 pub(super) async fn read(
     server: &Server,
     caller: &Caller,
     request: Request,
-) -> Result<NewJob, ApiError> {
+) -> Result<(NewJob, Value), ApiError> {
     if !files::is_form(request.headers()) {
-        return parsed(&bytes(request).await?, EXAMPLE);
+        let asked = object(&bytes(request).await?)?;
+        return Ok((job(&asked)?, asked));
     }
     let mut form = Multipart::from_request(request, &())
         .await
         .map_err(|error| ApiError::bad("bad_form", error.to_string()))?;
-    let mut new = None;
-    let mut sent = Map::new();
+    let (mut new, mut asked, mut sent) = (None, Map::new(), Map::new());
     while let Some(mut field) = form.next_field().await.map_err(|error| files::of_form(&error))? {
         let name = field.name().unwrap_or_default().to_owned();
         match name.as_str() {
             "job" | "request" => {
                 let text = files::text(&mut field, JSON_BYTES).await?;
-                let job = match name.as_str() {
-                    "job" => parsed(text.as_bytes(), EXAMPLE)?,
-                    _ => NewJob {
-                        kind: Kind::Generate,
-                        request: object(text.as_bytes())?,
-                        title: None,
-                        priority: 0,
-                    },
+                let given = object(text.as_bytes())?;
+                let given_job = match name.as_str() {
+                    "job" => job(&given)?,
+                    _ => job(&json!({ "request": given }))?,
                 };
-                if new.replace(job).is_some() {
+                asked.insert(name, given);
+                if new.replace(given_job).is_some() {
                     let message = "the form has its request twice: send `job` or `request`";
                     return Err(ApiError::bad("bad_form", message));
                 }
@@ -90,25 +86,28 @@ pub(super) async fn read(
             let hint = format!("files are {}", files::fields().collect::<Vec<_>>().join(", "));
             return Err(ApiError::bad("unknown_key", message).param(name).hint(hint));
         }
+        asked.insert(name.clone(), id.clone());
         new.request.insert(name, id);
     }
-    Ok(new)
+    Ok((new, Value::Object(asked)))
 }
 
 /// Reads a JSON object; a key with two values is refused.
-fn object(bytes: &[u8]) -> Result<Map<String, Value>, ApiError> {
+fn object(bytes: &[u8]) -> Result<Value, ApiError> {
     let text = std::str::from_utf8(bytes)
         .map_err(|_| ApiError::bad("bad_json", "the request is not UTF-8"))?;
-    acestep_music::request::object(text).map_err(|error| ApiError::from(crate::error::of(&error)))
+    let object = acestep_music::request::object(text);
+    object.map(Value::Object).map_err(|error| ApiError::from(crate::error::of(&error)))
 }
 
-fn parsed<T: DeserializeOwned>(bytes: &[u8], example: &str) -> Result<T, ApiError> {
-    // First as an object, so that a repeated key is found.
-    let object = object(bytes)?;
-    serde_json::from_value(Value::Object(object)).map_err(|error| {
-        ApiError::bad("bad_json", format!("the job cannot be read: {error}"))
-            .hint(format!("send {example}"))
-    })
+fn job(asked: &Value) -> Result<NewJob, ApiError> {
+    let example = r#"{"kind": "generate", "request": {"caption": ".."}}"#;
+    NewJob::deserialize(asked).map_err(|error| unread("the job", &error, example))
+}
+
+fn unread(what: &str, error: &serde_json::Error, example: &str) -> ApiError {
+    let message = format!("{what} cannot be read: {error}");
+    ApiError::bad("bad_json", message).hint(format!("send {example}"))
 }
 
 /// Reads a body of JSON, whatever its header says it is.
@@ -124,13 +123,12 @@ async fn bytes(mut request: Request) -> Result<Bytes, ApiError> {
     })
 }
 
-/// Reads an object like `example`.
+/// Reads a change of the words about a job.
 ///
 /// # Errors
 /// 400 for another body.
-pub(super) async fn read_json<T: DeserializeOwned>(
-    request: Request,
-    example: &str,
-) -> Result<T, ApiError> {
-    parsed(&bytes(request).await?, example)
+pub(super) async fn read_change(request: Request) -> Result<Marks, ApiError> {
+    let asked = object(&bytes(request).await?)?;
+    let example = r#"{"title": ".."}"#;
+    Marks::deserialize(&asked).map_err(|error| unread("the change", &error, example))
 }

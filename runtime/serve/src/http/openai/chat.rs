@@ -3,8 +3,8 @@
 use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use axum::{
-    Extension, Json,
-    extract::{Request, State},
+    Json,
+    extract::Request,
     http::StatusCode,
     response::{
         IntoResponse, Response,
@@ -18,10 +18,11 @@ use serde_json::{Map, Value, json};
 use super::{flag, model, models, text, words, wrong};
 use crate::{
     http::{
-        ApiError, Caller, Server, Submission, formats,
+        ApiError, Asker, Caller, Server, Submission, formats,
         input::{self, Input},
-        jobs::idempotency_key,
-        late, results,
+        late,
+        repeat::Keyed,
+        results,
     },
     job::{Content, Job, Kind, now},
 };
@@ -51,16 +52,22 @@ const OF_AUDIO: [&str; 6] =
 
 /// Makes songs of the last message.
 pub(super) async fn create(
-    State(server): State<Arc<Server>>,
-    Extension(caller): Extension<Caller>,
+    Asker(server, caller): Asker,
     request: Request,
 ) -> Result<Response, ApiError> {
-    let key = idempotency_key(request.headers())?;
-    let mut object = Input::read_with_sound(&server, &caller, request, &[]).await?.into_object()?;
+    let keyed = Keyed::of(&request)?;
+    let body = Input::read_with_sound(&server, &caller, request, &[]).await?;
+    let (first, submission) = keyed.first(&server, &caller, &body.asked()).await?;
+    let mut object = body.into_object()?;
     let is_streamed = flag(&mut object, "stream")?;
-    let (request, notices) = read(&server, &caller, object).await?;
-    let submission = Submission { idempotency_key: key, notices, ..Submission::default() };
-    let job = server.submit(&caller, Kind::Generate, request, submission).await?.job;
+    let job = match first {
+        Some(job) => job,
+        None => {
+            let (request, notices) = read(&server, &caller, object).await?;
+            let submission = Submission { notices, ..submission };
+            server.submit(&caller, Kind::Generate, request, submission).await?.job
+        }
+    };
     let id = job.id;
     let head = Head {
         id: format!("chatcmpl-{id}"),
@@ -112,7 +119,7 @@ async fn read(
     mut object: Map<String, Value>,
 ) -> Result<(Map<String, Value>, Vec<String>), ApiError> {
     let from = &mut object;
-    let said = words::read(from.get("messages"))?;
+    let said = words::read(from.remove("messages"))?;
     let mut request = Map::new();
     let mut notices = Vec::new();
     let mut audio = match from.remove("audio_config") {
@@ -179,8 +186,6 @@ async fn read(
         return Err(wrong("messages", "they have more sounds than the task takes"));
     }
     for (field, data) in fields.into_iter().zip(sounds) {
-        // With or without the head of a data: address.
-        let data = data.split_once(";base64,").map_or(&*data, |(_, data)| data);
         let id = input::base64(server, caller, "messages", data).await?;
         request.insert(field.to_owned(), id.into());
     }

@@ -1,22 +1,14 @@
 //! Songs by one call: `POST /v1/audio/generations`.
 
-use std::sync::Arc;
-
-use axum::{
-    Extension,
-    body::Body,
-    extract::{Request, State},
-    http::header,
-    response::Response,
-};
+use axum::{body::Body, extract::Request, http::header, response::Response};
 use serde_json::{Map, Value};
 
 use super::{flag, model, rename, text};
 use crate::{
     http::{
-        ApiError, Caller, Server, Submission, formats,
+        ApiError, Asker, Caller, Server, formats,
         input::{self, Input},
-        jobs::idempotency_key,
+        repeat::Keyed,
         results,
     },
     job::Kind,
@@ -33,16 +25,17 @@ const NAMES: [(&str, &str); 4] = [
 /// Makes a song, and answers with its file. The header comes at once, the file when it is there; with
 /// `stream` WAV of 16 bits and PCM come while they are made, as a preview.
 pub(super) async fn create(
-    State(server): State<Arc<Server>>,
-    Extension(caller): Extension<Caller>,
+    Asker(server, caller): Asker,
     request: Request,
 ) -> Result<Response, ApiError> {
-    let key = idempotency_key(request.headers())?;
+    let keyed = Keyed::of(&request)?;
     // The job of a request that is sent again may have ended.
-    if key.is_none() {
-        server.has_room()?;
+    if keyed.is_none() {
+        server.has_room().await?;
     }
-    let mut object = Input::read_with_sound(&server, &caller, request, &[]).await?.into_object()?;
+    let body = Input::read_with_sound(&server, &caller, request, &[]).await?;
+    let (first, submission) = keyed.first(&server, &caller, &body.asked()).await?;
+    let mut object = body.into_object()?;
     let is_streamed = flag(&mut object, "stream")?;
     let named = match text(&mut object, "response_format")? {
         Some(name) => Some(name),
@@ -53,24 +46,14 @@ pub(super) async fn create(
         true => acestep_engine::Format::Wav16,
         false => formats::choose("response_format", named.as_deref())?,
     };
-    if let Some(name) = model(&mut object)? {
-        object.insert("model".to_owned(), name.into());
-    }
-    object.remove("user");
-    rename(&mut object, &NAMES)?;
-    for field in ["src_audio", "reference_audio"] {
-        if let Some(Value::String(value)) = object.get(field) {
-            let id = input::sound(&server, &caller, field, value).await?;
-            object.insert(field.to_owned(), id.into());
+    let id = match first {
+        Some(job) => job.id,
+        None => {
+            object.insert("audio_format".to_owned(), format.name().into());
+            let request = request_of(&server, &caller, object).await?;
+            server.submit(&caller, Kind::Generate, request, submission).await?.job.id
         }
-    }
-    if songs(&object) > 1 {
-        let error = ApiError::bad("out_of_range", "this answer has room for one song").param("n");
-        return Err(error.hint("POST /v1/chat/completions or /v1/jobs make several at once"));
-    }
-    object.insert("audio_format".to_owned(), format.name().into());
-    let submission = Submission { idempotency_key: key, ..Submission::default() };
-    let id = server.submit(&caller, Kind::Generate, object, submission).await?.job.id;
+    };
     // Samples on their way have 16 bits.
     let is_wav = format == acestep_engine::Format::Wav16 && !is_raw;
     // A preview may have another loudness, so only who asks for a stream gets it.
@@ -82,6 +65,25 @@ pub(super) async fn create(
     let kind = if is_raw { "audio/pcm" } else { formats::media_type(format) };
     let answer = pieces.map(|pieces| ([(header::CONTENT_TYPE, kind)], Body::from_stream(pieces)));
     Ok(results::with_id(answer, id))
+}
+
+/// Returns the fields of a request with our names, and its sounds as ids.
+async fn request_of(
+    server: &Server,
+    caller: &Caller,
+    mut object: Map<String, Value>,
+) -> Result<Map<String, Value>, ApiError> {
+    if let Some(name) = model(&mut object)? {
+        object.insert("model".to_owned(), name.into());
+    }
+    object.remove("user");
+    rename(&mut object, &NAMES)?;
+    input::sounds(server, caller, &mut object, &["src_audio", "reference_audio"]).await?;
+    if songs(&object) > 1 {
+        let error = ApiError::bad("out_of_range", "this answer has room for one song").param("n");
+        return Err(error.hint("POST /v1/chat/completions or /v1/jobs make several at once"));
+    }
+    Ok(object)
 }
 
 /// The number of songs that a request asks for.

@@ -5,9 +5,8 @@ use std::{convert::Infallible, sync::Arc};
 use acestep_engine::Format;
 use acestep_session::speech::FILES;
 use axum::{
-    Extension,
     body::Body,
-    extract::{Request, State},
+    extract::Request,
     http::{HeaderValue, header},
     response::{
         Response,
@@ -21,9 +20,9 @@ use serde_json::{Map, Value, json};
 use super::{flag, model, models, number, text, wrong};
 use crate::{
     http::{
-        ApiError, Caller, Server, Submission, formats,
+        ApiError, Asker, Caller, Server, Submission, formats,
         input::{self, Input},
-        jobs::idempotency_key,
+        repeat::Keyed,
         results::{self, Piece},
     },
     job::Kind,
@@ -34,36 +33,42 @@ const LONGEST: usize = 4096;
 /// The names of vllm-omni for the kinds of models.
 const TASKS: [&str; 3] = ["customvoice", "voicedesign", "base"];
 
-/// A request, as far as it is not the family's.
-struct Wanted {
-    request: Map<String, Value>,
-    notices: Vec<String>,
+/// The form of an answer.
+struct Form {
     format: Format,
     /// True for samples without a header.
     is_raw: bool,
     /// True for events, false for bytes.
     is_events: bool,
-    /// Samples per second; none for a model that is not here.
-    sample_rate: Option<u32>,
 }
 
 /// Speaks a text. The sound comes in pieces while it is made: WAV of 16 bits and PCM as they are spoken,
 /// other formats when they are complete.
 pub(super) async fn create(
-    State(server): State<Arc<Server>>,
-    Extension(caller): Extension<Caller>,
+    Asker(server, caller): Asker,
     request: Request,
 ) -> Result<Response, ApiError> {
-    let key = idempotency_key(request.headers())?;
+    let keyed = Keyed::of(&request)?;
     // The job of a request that is sent again may have ended.
-    if key.is_none() {
-        server.has_room()?;
+    if keyed.is_none() {
+        server.has_room().await?;
     }
-    let object = Input::read_with_sound(&server, &caller, request, &[]).await?.into_object()?;
-    let Wanted { request, notices, format, is_raw, is_events, sample_rate } =
-        read(&server, &caller, object).await?;
-    let submission = Submission { idempotency_key: key, notices, ..Submission::default() };
-    let id = server.submit(&caller, Kind::Speak, request, submission).await?.job.id;
+    let body = Input::read_with_sound(&server, &caller, request, &[]).await?;
+    let (first, submission) = keyed.first(&server, &caller, &body.asked()).await?;
+    let mut object = body.into_object()?;
+    let Form { format, is_raw, is_events } = form(&mut object)?;
+    let (id, sample_rate) = match first {
+        Some(job) => {
+            let name = job.request["model"].as_str().map(str::to_owned);
+            let model = models::speech_of(&server, name).await?;
+            (job.id, model.map(|(_, speech)| speech.sample_rate))
+        }
+        None => {
+            let (request, notices, rate) = read(&server, &caller, object, format).await?;
+            let submission = Submission { notices, ..submission };
+            (server.submit(&caller, Kind::Speak, request, submission).await?.job.id, rate)
+        }
+    };
     // Samples on their way have 16 bits.
     let is_wav = format == Format::Wav16 && !is_raw;
     let pieces = if is_raw || is_wav {
@@ -92,11 +97,31 @@ pub(super) async fn create(
     Ok(answer)
 }
 
+/// Reads the form of the answer.
+fn form(from: &mut Map<String, Value>) -> Result<Form, ApiError> {
+    let is_events = match text(from, "stream_format")?.as_deref() {
+        None | Some("audio") => false,
+        Some("sse") => true,
+        Some(_) => return Err(wrong("stream_format", "audio or sse")),
+    };
+    // The answer is always sent in pieces.
+    flag(from, "stream")?;
+    let named = text(from, "response_format")?;
+    let is_raw = named.as_deref() == Some("pcm");
+    let format = match is_raw {
+        true => Format::Wav16,
+        false => formats::choose("response_format", named.as_deref())?,
+    };
+    Ok(Form { format, is_raw, is_events })
+}
+
+/// Reads the rest: the request, its notices, and the samples per second of a model that is here.
 async fn read(
     server: &Server,
     caller: &Caller,
     mut object: Map<String, Value>,
-) -> Result<Wanted, ApiError> {
+    format: Format,
+) -> Result<(Map<String, Value>, Vec<String>, Option<u32>), ApiError> {
     let from = &mut object;
     let mut notices = Vec::new();
     let spoken = text(from, "input")?.ok_or_else(|| wrong("input", "there is no text to speak"))?;
@@ -122,19 +147,6 @@ async fn read(
         let why = format!("this model speaks with {rate} samples a second");
         return Err(wrong("sample_rate", &why));
     }
-    let is_events = match text(from, "stream_format")?.as_deref() {
-        None | Some("audio") => false,
-        Some("sse") => true,
-        Some(_) => return Err(wrong("stream_format", "audio or sse")),
-    };
-    // The answer is always sent in pieces.
-    flag(from, "stream")?;
-    let named = text(from, "response_format")?;
-    let is_raw = named.as_deref() == Some("pcm");
-    let format = match is_raw {
-        true => Format::Wav16,
-        false => formats::choose("response_format", named.as_deref())?,
-    };
     request.insert("audio_format".to_owned(), format.name().into());
     let takes = |field: &str| {
         speech.as_ref().is_none_or(|speech| speech.fields.iter().any(|own| own == field))
@@ -166,7 +178,7 @@ async fn read(
         notices.push("`task_type` is not read: the model decides it".to_owned());
     }
     if let Some(reference) = text(from, "ref_audio")? {
-        let id = input::sound(server, caller, "ref_audio", &reference).await?;
+        let id = input::sound(server, caller, "ref_audio", reference).await?;
         request.insert("reference".to_owned(), id.into());
     }
     if flag(from, "x_vector_only_mode")? {
@@ -194,7 +206,7 @@ async fn read(
         return Err(input::too_many_unknown(left[0].0));
     }
     notices.extend(left.iter().map(|(key, _)| format!("`{key}` is not read")));
-    Ok(Wanted { request, notices, format, is_raw, is_events, sample_rate: rate })
+    Ok((request, notices, rate))
 }
 
 /// Moves the other fields of the model's family into the request. Forms have texts.
@@ -209,7 +221,7 @@ async fn own_fields(
         let Some(value) = from.remove(field).filter(|value| !value.is_null()) else { continue };
         let value = match value {
             Value::String(text) if FILES.contains(&&**field) => {
-                input::sound(server, caller, field, &text).await?.into()
+                input::sound(server, caller, field, text).await?.into()
             }
             Value::String(text) => {
                 // Numbers, true and false.

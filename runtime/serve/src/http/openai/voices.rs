@@ -1,24 +1,24 @@
 //! Kept voices: `/v1/audio/voices`, with the fields of OpenAI and of vllm-omni.
 
-use std::sync::Arc;
-
 use axum::{
-    Extension, Json,
-    extract::{Request, State},
+    Json,
+    extract::Request,
     http::StatusCode,
     response::{IntoResponse, Response},
 };
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use super::{model, rename};
 use crate::{
     http::{
-        ApiError, Caller, Server, Submission,
+        ApiError, Asker, Caller, Server, Submission,
         extract::Path,
         input::{self, Input},
-        jobs::{MOST_OF_PAGE, idempotency_key},
-        late, results,
+        jobs::MOST_OF_PAGE,
+        late,
+        repeat::Keyed,
+        results,
     },
     job::{Content, Kind, State as JobState},
     store::Selection,
@@ -32,12 +32,27 @@ const UNREAD: [&str; 2] = ["consent", "speaker_description"];
 
 /// Keeps the voice of a recording. The answer comes when the worker has read it.
 pub(super) async fn make(
-    State(server): State<Arc<Server>>,
-    Extension(caller): Extension<Caller>,
+    Asker(server, caller): Asker,
     request: Request,
 ) -> Result<Response, ApiError> {
-    let key = idempotency_key(request.headers())?;
-    let mut object = Input::read_with_sound(&server, &caller, request, &[]).await?.into_object()?;
+    let keyed = Keyed::of(&request)?;
+    let body = Input::read_with_sound(&server, &caller, request, &[]).await?;
+    let (first, submission) = keyed.first(&server, &caller, &body.asked()).await?;
+    let id = match first {
+        Some(job) => job.id,
+        None => submit(&server, &caller, body.into_object()?, submission).await?,
+    };
+    let answer = async move { kept(&server, &caller, id).await.into_response() };
+    Ok(late::answer(id, StatusCode::OK, answer).await)
+}
+
+/// Puts the job of a voice into the queue; returns its id.
+async fn submit(
+    server: &Server,
+    caller: &Caller,
+    mut object: Map<String, Value>,
+    submission: Submission,
+) -> Result<Uuid, ApiError> {
     let mut notices = Vec::new();
     for field in UNREAD {
         if object.remove(field).is_some_and(|value| !value.is_null()) {
@@ -48,16 +63,9 @@ pub(super) async fn make(
         object.insert("model".to_owned(), name.into());
     }
     rename(&mut object, &NAMES)?;
-    for field in ["reference", "speaker_1", "speaker_2"] {
-        if let Some(Value::String(value)) = object.get(field) {
-            let id = input::sound(&server, &caller, field, value).await?;
-            object.insert(field.to_owned(), id.into());
-        }
-    }
-    let submission = Submission { idempotency_key: key, notices, ..Submission::default() };
-    let id = server.submit(&caller, Kind::Voice, object, submission).await?.job.id;
-    let answer = async move { kept(&server, &caller, id).await.into_response() };
-    Ok(late::answer(id, StatusCode::OK, answer).await)
+    input::sounds(server, caller, &mut object, &["reference", "speaker_1", "speaker_2"]).await?;
+    let submission = Submission { notices, ..submission };
+    Ok(server.submit(caller, Kind::Voice, object, submission).await?.job.id)
 }
 
 /// Returns the voice that a job kept, when it has ended.
@@ -76,8 +84,7 @@ async fn kept(server: &Server, caller: &Caller, id: Uuid) -> Result<Json<Value>,
 
 /// Removes a kept voice. With several keys a client removes only what it made itself.
 pub(super) async fn remove(
-    State(server): State<Arc<Server>>,
-    Extension(caller): Extension<Caller>,
+    Asker(server, caller): Asker,
     Path(name): Path<String>,
 ) -> Result<Json<Value>, ApiError> {
     if server.security.keys.len() > 1 && !has_made(&server, &caller, &name).await? {

@@ -30,22 +30,28 @@ pub(super) struct Said {
 ///
 /// # Errors
 /// Messages of another shape, and sounds by their address.
-pub(super) fn read(messages: Option<&Value>) -> Result<Said, ApiError> {
-    let list = messages.and_then(Value::as_array);
-    let list = list.ok_or_else(|| wrong("messages", "a list of messages is needed"))?;
-    let is_users = |message: &&Value| message["role"].as_str().unwrap_or("user") == "user";
-    let Some(message) = list.iter().rev().find(is_users) else { return Ok(Said::default()) };
+pub(super) fn read(messages: Option<Value>) -> Result<Said, ApiError> {
+    let Some(Value::Array(list)) = messages else {
+        return Err(wrong("messages", "a list of messages is needed"));
+    };
+    let is_users = |message: &Value| message["role"].as_str().unwrap_or("user") == "user";
+    let Some(mut message) = list.into_iter().rev().find(is_users) else {
+        return Ok(Said::default());
+    };
     let mut sounds = Vec::new();
-    let text = match &message["content"] {
-        Value::String(text) => text.clone(),
+    let text = match message.get_mut("content").map(Value::take).unwrap_or_default() {
+        Value::String(text) => text,
         Value::Array(parts) => {
             let mut texts = Vec::new();
-            for part in parts {
+            for mut part in parts {
                 match part["type"].as_str() {
-                    Some("text") => texts.push(part["text"].as_str().unwrap_or_default().trim()),
-                    Some("input_audio") => match part["input_audio"]["data"].as_str() {
-                        Some(data) => sounds.push(data.to_owned()),
-                        None => return Err(wrong("messages", "a sound has no `data`")),
+                    Some("text") => {
+                        texts.push(part["text"].as_str().unwrap_or_default().trim().to_owned());
+                    }
+                    // Taken, not copied: a sound may be large.
+                    Some("input_audio") => match part.pointer_mut("/input_audio/data") {
+                        Some(Value::String(data)) => sounds.push(std::mem::take(data)),
+                        _ => return Err(wrong("messages", "a sound has no `data`")),
                     },
                     _ => return Err(wrong("messages", "parts are `text` or `input_audio`")),
                 }
@@ -108,7 +114,7 @@ mod tests {
     use super::*;
 
     fn of(content: Value) -> Said {
-        read(Some(&json!([{ "role": "user", "content": content }]))).expect("a message")
+        read(Some(json!([{ "role": "user", "content": content }]))).expect("a message")
     }
 
     #[test]
@@ -133,10 +139,10 @@ mod tests {
             ] },
             { "role": "assistant", "content": "third" },
         ]);
-        let said = read(Some(&messages)).expect("a message");
+        let said = read(Some(messages)).expect("a message");
         assert_eq!((&*said.wish, &said.sounds[..]), ("second", &["AAAA".to_owned()][..]));
         read(None).expect_err("no messages");
         let address = json!([{ "content": [{ "type": "image_url" }] }]);
-        read(Some(&address)).expect_err("a part of another kind");
+        read(Some(address)).expect_err("a part of another kind");
     }
 }

@@ -97,10 +97,10 @@ impl Session {
             if value.is_null() || field == "clear" || field.starts_with("format_") {
                 continue;
             }
-            let value = match &value {
+            let value = match value {
                 Value::String(text) if FILES.contains(&&*field) => {
                     let (server, caller) = (&self.server, &self.caller);
-                    let is_id = Uuid::parse_str(text).is_ok();
+                    let is_id = Uuid::parse_str(&text).is_ok();
                     let id = match is_id || text.starts_with("data:") {
                         true => input::sound(server, caller, &field, text).await?,
                         false => input::base64(server, caller, &field, text).await?,
@@ -110,7 +110,7 @@ impl Session {
                     }
                     Value::String(id)
                 }
-                other => other.clone(),
+                other => other,
             };
             stored.insert(field, value);
         }

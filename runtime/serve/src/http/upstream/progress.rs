@@ -1,6 +1,6 @@
 //! The state of a job, as `/query_result` tells it: a number, and a list as JSON text.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::tasks::ADDRESS;
 use crate::{
@@ -99,37 +99,28 @@ async fn songs(server: &Server, job: &Job) -> Result<Vec<Value>, ApiError> {
         (Some(started), Some(ended)) => (ended - started) as f64 / 1000.0,
         _ => 0.0,
     };
-    let mut song = Map::new();
-    let mut set = |key: &str, value: Value| drop(song.insert(key.to_owned(), value));
-    set("file", "".into());
-    set("wave", "".into());
-    set("status", SUCCEEDED.into());
-    set("create_time", (job.created / 1000).into());
-    set("env", "production".into());
-    set("prompt", words["caption"].as_str().unwrap_or_default().into());
-    set("lyrics", words["lyrics"].as_str().unwrap_or_default().into());
-    set("metas", metas(&words, &job.request));
-    set("audio_codes", words["audio_codes"].clone());
-    set("generation_info", format!("{seconds:.1} s").into());
-    set("seed_value", seeds.join(",").into());
-    set("lm_model", words["lm_model"].clone());
-    set("dit_model", words["model"].as_str().or(job.model.as_deref()).into());
-    set("progress", 1.0.into());
-    set("stage", "succeeded".into());
-    set("notices", job.notices.clone().into());
+    let song = json!({
+        "file": "", "wave": "", "status": SUCCEEDED, "create_time": job.created / 1000,
+        "env": "production", "prompt": words["caption"].as_str().unwrap_or_default(),
+        "lyrics": words["lyrics"].as_str().unwrap_or_default(),
+        "metas": metas(&words, &job.request), "audio_codes": words["audio_codes"],
+        "generation_info": format!("{seconds:.1} s"), "seed_value": seeds.join(","),
+        "lm_model": words["lm_model"], "dit_model": words["model"].as_str().or(job.model.as_deref()),
+        "progress": 1.0, "stage": "succeeded", "notices": job.notices,
+    });
     let mut songs = Vec::new();
     for output in results::of(job, Content::Audio) {
         let mut song = song.clone();
-        song.insert("file".to_owned(), address(job, output).into());
+        song["file"] = address(job, output).into();
         if let Some(lines) =
             results::of(job, Content::Lrc).find(|lines| lines.track == output.track)
         {
-            song.insert("lrc".to_owned(), address(job, lines).into());
+            song["lrc"] = address(job, lines).into();
         }
-        songs.push(Value::Object(song));
+        songs.push(song);
     }
     if songs.is_empty() {
-        songs.push(Value::Object(song));
+        songs.push(song);
     }
     Ok(songs)
 }

@@ -6,16 +6,16 @@ use std::{
 };
 
 use axum::{
-    Extension, Json,
+    Json,
     extract::{Request, State},
 };
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tokio::sync::Mutex;
 
 use super::{Answer, Failure, text, wrapped, wrong};
 use crate::{
     catalog::{Family, Model},
-    http::{ApiError, Caller, Server, input::Input},
+    http::{ApiError, Asker, Server, input::Input},
 };
 
 async fn models(server: &Server) -> Result<Vec<Model>, ApiError> {
@@ -44,7 +44,7 @@ async fn recent_models(server: &Server) -> Result<Vec<Model>, ApiError> {
 
 /// Models in upstream's shape. Each counts as loaded: a job may name any of them, and the worker loads
 /// it.
-fn shown(models: &[Model]) -> Map<String, Value> {
+fn shown(models: &[Model]) -> Value {
     let of = |family| models.iter().filter(move |model| model.family == family);
     let songs: Vec<Value> = of(Family::Music)
         .map(|model| {
@@ -61,30 +61,23 @@ fn shown(models: &[Model]) -> Map<String, Value> {
     let default = of(Family::Music).find(|model| model.is_default).or(of(Family::Music).next());
     let default = default.map(|model| model.id.clone());
     let first = of(Family::Language).next().map(|model| model.id.clone());
-    let mut object = Map::new();
-    object.insert("models".to_owned(), songs.into());
-    object.insert("default_model".to_owned(), default.clone().into());
-    object.insert("loaded_model".to_owned(), default.into());
-    object.insert("llm_initialized".to_owned(), first.is_some().into());
-    object.insert("loaded_lm_model".to_owned(), first.into());
-    object.insert("lm_models".to_owned(), language.into());
-    object.insert("gpus".to_owned(), json!([]));
-    object.insert("gpu_mapping".to_owned(), json!({}));
-    object.insert("device_map".to_owned(), json!({}));
-    object
+    json!({
+        "models": songs, "default_model": default, "loaded_model": default,
+        "llm_initialized": first.is_some(), "loaded_lm_model": first, "lm_models": language,
+        "gpus": [], "gpu_mapping": {}, "device_map": {},
+    })
 }
 
 /// Lists the models.
 pub(super) async fn inventory(State(server): State<Arc<Server>>) -> Answer {
-    Ok(wrapped(Value::Object(shown(&models(&server).await?))))
+    Ok(wrapped(shown(&models(&server).await?)))
 }
 
+/// The answer to a wish to load a model.
+const NOTHING: &str = "nothing was loaded: a worker loads the model of each job when it runs";
+
 /// Answers as if a model were loaded. Workers load models when a job needs them.
-pub(super) async fn init(
-    State(server): State<Arc<Server>>,
-    Extension(caller): Extension<Caller>,
-    request: Request,
-) -> Answer {
+pub(super) async fn init(Asker(server, caller): Asker, request: Request) -> Answer {
     let body = Input::read(&server, &caller, request, &[]).await?.into_object()?;
     let all = models(&server).await?;
     let mut told = shown(&all);
@@ -99,27 +92,22 @@ pub(super) async fn init(
             let error = wrong(field, &format!("no model is called `{name}`"));
             return Err(error.hint(format!("here are {}", names.join(", "))).into());
         }
-        told.insert(loaded.to_owned(), name.into());
+        told[loaded] = name.into();
     }
-    let message = "nothing was loaded: a worker loads the model of each job when it runs";
-    told.insert("message".to_owned(), message.into());
-    told.insert("slot".to_owned(), body.get("slot").cloned().unwrap_or(1.into()));
-    Ok(wrapped(Value::Object(told)))
+    told["message"] = NOTHING.into();
+    told["slot"] = body.get("slot").cloned().unwrap_or(1.into());
+    Ok(wrapped(told))
 }
 
 /// Does nothing, and says so.
 pub(super) async fn reinitialize(State(server): State<Arc<Server>>) -> Answer {
     let mut told = shown(&models(&server).await?);
-    let message = "nothing was loaded: a worker loads the model of each job when it runs";
-    told.insert("message".to_owned(), message.into());
-    Ok(wrapped(Value::Object(told)))
+    told["message"] = NOTHING.into();
+    Ok(wrapped(told))
 }
 
 /// Returns the numbers of the caller's jobs.
-pub(super) async fn stats(
-    State(server): State<Arc<Server>>,
-    Extension(caller): Extension<Caller>,
-) -> Answer {
+pub(super) async fn stats(Asker(server, caller): Asker) -> Answer {
     let counts = server.store.counts(Some(caller.0)).await.map_err(ApiError::from)?;
     let all = server.store.counts(None).await.map_err(ApiError::from)?;
     let total = counts.queued + counts.running + counts.done + counts.failed + counts.cancelled;

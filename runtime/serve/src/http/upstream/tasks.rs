@@ -1,10 +1,9 @@
 //! Tasks: release, query, fetch.
 
-use std::sync::Arc;
+use std::fs::File;
 
 use axum::{
-    Extension,
-    extract::{Request, State},
+    extract::Request,
     response::{IntoResponse, Response},
 };
 use serde::Deserialize;
@@ -14,13 +13,15 @@ use uuid::Uuid;
 use super::{Answer, Failure, adapters, fields, progress, wrapped, wrong};
 use crate::{
     http::{
-        ApiError, Caller, Server, Submission,
+        ApiError, Asker, Caller, Server, Submission,
         extract::Query,
         input::{self, Input},
-        jobs::idempotency_key,
-        outputs, results,
+        outputs,
+        repeat::Keyed,
+        results,
     },
     job::{Job, Kind},
+    worker::of_files,
 };
 
 /// The most jobs of one question.
@@ -29,27 +30,28 @@ const MOST: usize = 500;
 pub(super) const ADDRESS: &str = "/v1/audio?path=";
 
 /// Puts a task into the queue.
-pub(super) async fn release(
-    State(server): State<Arc<Server>>,
-    Extension(caller): Extension<Caller>,
-    request: Request,
-) -> Answer {
-    let key = idempotency_key(request.headers())?;
-    let body = Input::read(&server, &caller, request, &[]).await?.into_object()?;
-    let fields::Read { kind, mut request, notices } = fields::read(body)?;
-    from_results(&server, &caller, &mut request).await?;
-    if kind == Kind::Generate {
-        adapters::add_default(&server, &caller, &mut request).await?;
-    }
-    let submission =
-        Submission { idempotency_key: key, notices: notices.clone(), ..Submission::default() };
-    let job = server.submit(&caller, kind, request, submission).await?.job;
+pub(super) async fn release(Asker(server, caller): Asker, request: Request) -> Answer {
+    let keyed = Keyed::of(&request)?;
+    let body = Input::read(&server, &caller, request, &[]).await?;
+    let (first, submission) = keyed.first(&server, &caller, &body.asked()).await?;
+    let job = match first {
+        Some(job) => job,
+        None => {
+            let fields::Read { kind, mut request, notices } = fields::read(body.into_object()?)?;
+            from_results(&server, &caller, &mut request).await?;
+            if kind == Kind::Generate {
+                adapters::add_default(&server, &caller, &mut request).await?;
+            }
+            let submission = Submission { notices, ..submission };
+            server.submit(&caller, kind, request, submission).await?.job
+        }
+    };
     let ahead = server.store.ahead(job.id).await.map_err(ApiError::from)?;
     Ok(wrapped(json!({
         "task_id": job.id,
         "status": "queued",
         "queue_position": ahead.unwrap_or(0) + 1,
-        "notices": notices,
+        "notices": job.notices,
     })))
 }
 
@@ -66,8 +68,9 @@ async fn from_results(
             None => value.clone(),
         };
         let Some((job, output)) = result(server, caller, &name).await? else { continue };
-        let bytes = results::bytes(server, &job.outputs[output]).await?;
-        let id = input::store(server, caller, field, bytes).await?;
+        let place = results::place(server, &job.outputs[output]).await?;
+        let file = File::open(place).map_err(|error| ApiError::from(of_files(&error)))?;
+        let id = input::store(server, caller, field, job.outputs[output].bytes, file).await?;
         request.insert(field.to_owned(), id.into());
     }
     Ok(())
@@ -87,11 +90,7 @@ async fn result(
 }
 
 /// Tells the state of tasks.
-pub(super) async fn query(
-    State(server): State<Arc<Server>>,
-    Extension(caller): Extension<Caller>,
-    request: Request,
-) -> Answer {
+pub(super) async fn query(Asker(server, caller): Asker, request: Request) -> Answer {
     let body = Input::read(&server, &caller, request, &[]).await?.into_object()?;
     let ids = ids(&body)?;
     let mut states = Vec::new();
@@ -133,8 +132,7 @@ pub(super) struct Named {
 
 /// Returns a sound by the name that `/query_result` gave.
 pub(super) async fn audio(
-    State(server): State<Arc<Server>>,
-    Extension(caller): Extension<Caller>,
+    Asker(server, caller): Asker,
     named: Result<Query<Named>, ApiError>,
     request: Request,
 ) -> Result<Response, Failure> {

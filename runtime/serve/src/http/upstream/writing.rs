@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use axum::{
-    Extension, Json,
-    extract::{Request, State},
+    Json,
+    extract::Request,
     http::StatusCode,
     response::{IntoResponse, Response},
 };
@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use super::{Answer, Failure, is_set, text, wrapped, wrong};
 use crate::{
-    http::{ApiError, Caller, Server, Submission, input::Input, late, results},
+    http::{ApiError, Asker, Caller, Server, Submission, input::Input, late, results},
     job::{Content, Kind, now},
 };
 
@@ -22,8 +22,7 @@ const EXAMPLES: &str = include_str!("examples.json");
 
 /// Lets the language model improve caption and lyrics.
 pub(super) async fn format(
-    State(server): State<Arc<Server>>,
-    Extension(caller): Extension<Caller>,
+    Asker(server, caller): Asker,
     request: Request,
 ) -> Result<Response, Failure> {
     let body = Input::read(&server, &caller, request, &[]).await?.into_object()?;
@@ -44,8 +43,7 @@ pub(super) async fn format(
 
 /// Lets the language model write a song of a wish.
 pub(super) async fn sample(
-    State(server): State<Arc<Server>>,
-    Extension(caller): Extension<Caller>,
+    Asker(server, caller): Asker,
     request: Request,
 ) -> Result<Response, Failure> {
     let body = Input::read(&server, &caller, request, &[]).await?.into_object()?;
@@ -120,11 +118,7 @@ async fn words(server: &Server, caller: &Caller, id: Uuid) -> Result<Value, ApiE
 }
 
 /// Returns one of the examples, at random.
-pub(super) async fn example(
-    State(server): State<Arc<Server>>,
-    Extension(caller): Extension<Caller>,
-    request: Request,
-) -> Answer {
+pub(super) async fn example(Asker(server, caller): Asker, request: Request) -> Answer {
     let body = Input::read(&server, &caller, request, &[]).await?.into_object()?;
     let kind = text(&body, "sample_type")?.unwrap_or_else(|| "simple_mode".to_owned());
     let all: Map<String, Value> = serde_json::from_str(EXAMPLES)

@@ -52,82 +52,57 @@ const fn of_vae(of: &'static [(&'static str, f64)]) -> Bounds {
 /// The files of tensors.
 pub(crate) fn tensors<B: Backend>() -> Vec<Tensors<B>> {
     vec![
-        Tensors {
-            file: "vae_decode",
-            component: "VAE decoder",
-            bounds: of_vae(&[("", 5e-5)]),
-            compare: |sheet, of, place| networks::vae_decode(sheet, of.checkpoints.vae()?, place),
-        },
-        Tensors {
-            file: "vae_encode",
-            component: "VAE encoder",
-            bounds: of_vae(&[("mean", 5e-5), ("scale", 4e-5), ("std", 3e-5), ("sample", 5e-5)]),
-            compare: |sheet, of, place| networks::vae_encode(sheet, of.checkpoints.vae()?, place),
-        },
-        Tensors {
-            file: "vae_tiled",
-            component: "VAE decoder",
-            bounds: of_vae(&[("", 5e-5)]),
-            compare: |sheet, of, place| networks::vae_tiled(sheet, of.checkpoints.vae()?, place),
-        },
-        Tensors {
-            file: "dit_time",
-            component: "DiT",
-            bounds: bounds(&[("proj", 2e-6), ("temb", 3e-6), ("sinusoid", 3e-6)]),
-            compare: |sheet, of, place| networks::dit_time(sheet, of.checkpoints.turbo()?, place),
-        },
-        Tensors {
-            file: "dit_forward",
-            component: "DiT",
-            bounds: bounds(&[("", 2e-5)]),
-            compare: |sheet, of, place| {
-                networks::dit_forward(sheet, of.checkpoints.turbo()?, place)
-            },
-        },
-        Tensors {
-            file: "bf16_time",
-            component: "DiT",
-            // The bound of the same output in `dit_forward`.
-            bounds: bounds(&[("velocity", 2e-5)]),
-            compare: |sheet, of, place| {
-                let inputs = of.set.tensors("dit_forward.safetensors").ok();
-                networks::bf16_time(sheet, of.checkpoints.turbo()?, inputs.as_ref(), place)
-            },
-        },
-        Tensors {
-            file: "cond_encoder",
-            component: "condition encoder",
-            bounds: bounds(&[("encoder_hidden_states", 2e-5), ("mask", 0.0), ("", 2e-5)]),
-            compare: |sheet, of, place| {
-                networks::cond_encoder(sheet, of.checkpoints.turbo()?, place)
-            },
-        },
-        Tensors {
-            file: "audio_tokenizer",
-            component: "audio codes",
-            bounds: bounds(&[("", 7e-6)]),
-            compare: |sheet, of, place| {
-                networks::audio_tokenizer(sheet, of.checkpoints.turbo()?, place)
-            },
-        },
-        Tensors {
-            file: "silence",
-            component: "silence",
-            bounds: bounds(&[]),
-            compare: |sheet, of, place| networks::silence(sheet, of.checkpoints.turbo()?, place),
-        },
-        Tensors {
-            file: "text_encoder",
-            component: "text encoder",
-            bounds: bounds(&[("last_hidden_state", 2e-5)]),
-            compare: |sheet, of, place| {
-                networks::text_encoder(sheet, of.checkpoints.text_encoder()?, place)
-            },
-        },
-        Tensors {
-            file: "sampling_turbo",
-            component: "flow matching",
-            bounds: bounds(&[
+        Tensors::new("vae_decode", "VAE decoder", of_vae(&[("", 5e-5)]), |sheet, of, place| {
+            networks::vae_decode(sheet, of.checkpoints.vae()?, place)
+        }),
+        Tensors::new(
+            "vae_encode",
+            "VAE encoder",
+            of_vae(&[("mean", 5e-5), ("scale", 4e-5), ("std", 3e-5), ("sample", 5e-5)]),
+            |sheet, of, place| networks::vae_encode(sheet, of.checkpoints.vae()?, place),
+        ),
+        Tensors::new("vae_tiled", "VAE decoder", of_vae(&[("", 5e-5)]), |sheet, of, place| {
+            networks::vae_tiled(sheet, of.checkpoints.vae()?, place)
+        }),
+        Tensors::new(
+            "dit_time",
+            "DiT",
+            bounds(&[("proj", 2e-6), ("temb", 3e-6), ("sinusoid", 3e-6)]),
+            |sheet, of, place| networks::dit_time(sheet, of.checkpoints.turbo()?, place),
+        ),
+        Tensors::new("dit_forward", "DiT", bounds(&[("", 2e-5)]), |sheet, of, place| {
+            networks::dit_forward(sheet, of.checkpoints.turbo()?, place)
+        }),
+        // The bound of the same output in `dit_forward`.
+        Tensors::new("bf16_time", "DiT", bounds(&[("velocity", 2e-5)]), |sheet, of, place| {
+            let inputs = of.set.tensors("dit_forward.safetensors").ok();
+            networks::bf16_time(sheet, of.checkpoints.turbo()?, inputs.as_ref(), place)
+        }),
+        Tensors::new(
+            "cond_encoder",
+            "condition encoder",
+            bounds(&[("encoder_hidden_states", 2e-5), ("mask", 0.0), ("", 2e-5)]),
+            |sheet, of, place| networks::cond_encoder(sheet, of.checkpoints.turbo()?, place),
+        ),
+        Tensors::new(
+            "audio_tokenizer",
+            "audio codes",
+            bounds(&[("", 7e-6)]),
+            |sheet, of, place| networks::audio_tokenizer(sheet, of.checkpoints.turbo()?, place),
+        ),
+        Tensors::new("silence", "silence", bounds(&[]), |sheet, of, place| {
+            networks::silence(sheet, of.checkpoints.turbo()?, place)
+        }),
+        Tensors::new(
+            "text_encoder",
+            "text encoder",
+            bounds(&[("last_hidden_state", 2e-5)]),
+            |sheet, of, place| networks::text_encoder(sheet, of.checkpoints.text_encoder()?, place),
+        ),
+        Tensors::new(
+            "sampling_turbo",
+            "flow matching",
+            bounds(&[
                 (".latents", 8e-5),
                 // Each step has the bound of a velocity, the inputs the bound of their network.
                 (".step", 2e-5),
@@ -136,25 +111,22 @@ pub(crate) fn tensors<B: Backend>() -> Vec<Tensors<B>> {
                 // Times are decimal fractions in f32: one unit in the last place.
                 ("timesteps", 1e-7),
             ]),
-            compare: |sheet, of, place| sampling::runs(sheet, of.checkpoints.turbo()?, true, place),
-        },
-        Tensors {
-            file: "sampling_base",
-            component: "flow matching",
-            // As for turbo.
-            bounds: bounds(&[(".latents", 3e-4), (".step", 2e-5), ("timesteps", 1e-7)]),
-            compare: |sheet, of, place| sampling::runs(sheet, of.checkpoints.base()?, false, place),
-        },
-        Tensors {
-            file: "guidance",
-            component: "flow matching",
-            bounds: bounds(&[("", 4e-5)]),
-            compare: |sheet, _, place| sampling::guidance::<B>(sheet, &place.device),
-        },
-        Tensors {
-            file: "e2e",
-            component: "whole song",
-            bounds: bounds(&[
+            |sheet, of, place| sampling::runs(sheet, of.checkpoints.turbo()?, true, place),
+        ),
+        // As for turbo.
+        Tensors::new(
+            "sampling_base",
+            "flow matching",
+            bounds(&[(".latents", 3e-4), (".step", 2e-5), ("timesteps", 1e-7)]),
+            |sheet, of, place| sampling::runs(sheet, of.checkpoints.base()?, false, place),
+        ),
+        Tensors::new("guidance", "flow matching", bounds(&[("", 4e-5)]), |sheet, _, place| {
+            sampling::guidance::<B>(sheet, &place.device)
+        }),
+        Tensors::new(
+            "e2e",
+            "whole song",
+            bounds(&[
                 // Each part of a run has the bound of its network.
                 ("encoder_hidden_states", 2e-5),
                 ("text_hidden_states", 2e-5),
@@ -165,20 +137,17 @@ pub(crate) fn tensors<B: Backend>() -> Vec<Tensors<B>> {
                 (".latents", 8e-5),
                 ("wave", 5e-5),
             ]),
-            compare: |sheet, of, place| e2e::run(sheet, of.checkpoints.whole()?, place),
-        },
-        Tensors {
-            file: "rng",
-            component: "noise",
-            // Normals: PyTorch's logarithm and cosine in f32 are polynomials, wrong by at most two
-            // units.
-            bounds: bounds(&[("randn", 1e-6)]),
-            compare: |sheet, _, _| noise::streams(sheet),
-        },
-        Tensors {
-            file: "lm",
-            component: LANGUAGE,
-            bounds: bounds(&[
+            |sheet, of, place| e2e::run(sheet, of.checkpoints.whole()?, place),
+        ),
+        // Normals: PyTorch's logarithm and cosine in f32 are polynomials, wrong by at most two
+        // units.
+        Tensors::new("rng", "noise", bounds(&[("randn", 1e-6)]), |sheet, _, _| {
+            noise::streams(sheet)
+        }),
+        Tensors::new(
+            "lm",
+            LANGUAGE,
+            bounds(&[
                 ("decode_logits", 4e-5),
                 ("prefill_logits", 4e-5),
                 (".logits", 4e-5),
@@ -187,10 +156,8 @@ pub(crate) fn tensors<B: Backend>() -> Vec<Tensors<B>> {
                 // Guidance at scale 2 is `2 c - u`: twice the error of `c` plus the error of `u`.
                 ("cfg2_logits", 3.0 * 4e-5),
             ]),
-            compare: |sheet, of, place| {
-                language::scores(sheet, of.checkpoints.language_model()?, place)
-            },
-        },
+            |sheet, of, place| language::scores(sheet, of.checkpoints.language_model()?, place),
+        ),
     ]
 }
 
@@ -200,38 +167,24 @@ pub(crate) fn tensors<B: Backend>() -> Vec<Tensors<B>> {
 /// Of these files only the token ids of the real vocabulary are compared here.
 pub(crate) fn texts<B: Backend>() -> Vec<Texts<B>> {
     vec![
-        Texts {
-            file: "lm_e2e.json",
-            component: LANGUAGE,
-            compare: |page, content, of, place| {
-                language::runs(page, content, of.checkpoints.language.as_ref(), place)
-            },
-        },
-        Texts {
-            file: "dit_prompts.json",
-            component: TEXT,
-            compare: |page, content, of, _| texts::prompts(page, content, of.checkpoints),
-        },
-        Texts {
-            file: "tokenizer_cases.json",
-            component: TEXT,
-            compare: |page, content, of, _| texts::tokens(page, content, of.checkpoints),
-        },
-        Texts {
-            file: "lm_prompts.json",
-            component: LANGUAGE,
-            compare: |page, content, of, _| texts::language_prompts(page, content, of.checkpoints),
-        },
-        Texts {
-            file: "constrained_decoding.json",
-            component: LANGUAGE,
-            compare: |page, content, of, _| texts::constrained(page, content, of.checkpoints),
-        },
-        Texts {
-            file: "prefix_trees_full.json",
-            component: LANGUAGE,
-            compare: |page, content, of, _| texts::trees(page, content, of.checkpoints),
-        },
+        Texts::new("lm_e2e.json", LANGUAGE, |page, content, of, place| {
+            language::runs(page, content, of.checkpoints.language.as_ref(), place)
+        }),
+        Texts::new("dit_prompts.json", TEXT, |page, content, of, _| {
+            texts::prompts(page, content, of.checkpoints)
+        }),
+        Texts::new("tokenizer_cases.json", TEXT, |page, content, of, _| {
+            texts::tokens(page, content, of.checkpoints)
+        }),
+        Texts::new("lm_prompts.json", LANGUAGE, |page, content, of, _| {
+            texts::language_prompts(page, content, of.checkpoints)
+        }),
+        Texts::new("constrained_decoding.json", LANGUAGE, |page, content, of, _| {
+            texts::constrained(page, content, of.checkpoints)
+        }),
+        Texts::new("prefix_trees_full.json", LANGUAGE, |page, content, of, _| {
+            texts::trees(page, content, of.checkpoints)
+        }),
         // Pure logic, and a description of how the goldens were made.
         Texts::none("cot_yaml.json"),
         Texts::none("lm_sampling.json"),

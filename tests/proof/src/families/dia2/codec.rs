@@ -15,7 +15,7 @@ use acestep_model::{
 use anyhow::{Result, anyhow};
 use burn::tensor::{Int, Tensor, TensorData};
 
-use crate::golden::sheet::{Activations, Sheet};
+use crate::golden::sheet::{Activations, Sheet, ids, loaded};
 
 /// Compares activations under the names of the goldens.
 struct Stages<'s, 'a>(Activations<'s, 'a>);
@@ -37,10 +37,6 @@ impl<B: Backend> Tap<B> for Stages<'_, '_> {
     }
 }
 
-fn loaded<T>(network: Result<T, acestep_model::CheckpointError>) -> Result<T> {
-    network.map_err(|error| acestep_engine::Error::Checkpoint(error).into())
-}
-
 /// Reads codes `[1, G, F]` as `[G, F]`.
 fn codes_of<B: Backend>(
     sheet: &Sheet<'_>,
@@ -50,8 +46,7 @@ fn codes_of<B: Backend>(
     let &[1, groups, frames] = sheet.golden.shape(name)? else {
         return Err(anyhow!("{name} is no batch of one"));
     };
-    let values: Vec<i32> = sheet.golden.whole(name)?.iter().map(|&code| code as i32).collect();
-    Ok(Tensor::from_data(TensorData::new(values, [groups, frames]), &place.device))
+    Ok(ids(sheet.golden.whole(name)?, [groups, frames], &place.device))
 }
 
 /// Compares codes `[G, F]` with stored ones, `[1, G, F]`.

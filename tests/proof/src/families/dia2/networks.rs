@@ -8,11 +8,11 @@ use acestep_model::{
     Backend, NoTap, Place, Tap,
     speech::dia2::{Backbone, BackboneState, Checkpoint, Depformer},
 };
-use anyhow::{Result, anyhow};
+use anyhow::Result;
 use burn::tensor::Tensor;
 
 use super::DialogueModels;
-use crate::golden::sheet::{Sheet, in_bf16};
+use crate::golden::sheet::{Sheet, in_bf16, loaded};
 
 /// Values of every tapped name: those of all steps, one after the other, and the shape of one.
 #[derive(Debug, Default)]
@@ -41,10 +41,6 @@ impl<B: Backend> Tap<B> for Collected {
     }
 }
 
-fn loaded<T>(network: Result<T, acestep_model::CheckpointError>) -> Result<T> {
-    network.map_err(|error| acestep_engine::Error::Checkpoint(error).into())
-}
-
 /// The tokens of every step and row, and the position of every step.
 struct Steps {
     tokens: Vec<Vec<Vec<u32>>>,
@@ -54,9 +50,7 @@ struct Steps {
 impl Steps {
     fn read(sheet: &Sheet<'_>, case: &str) -> Result<Self> {
         let name = format!("{case}.in.tokens");
-        let &[_, rows, channels] = sheet.golden.shape(&name)? else {
-            return Err(anyhow!("{name} does not have {} dimensions", 3));
-        };
+        let [_, rows, channels] = sheet.golden.dims(&name)?;
         let ids: Vec<u32> = sheet.golden.whole(&name)?.iter().map(|&id| id as u32).collect();
         let row = |row: &[u32]| row.to_vec();
         let step = |step: &[u32]| step.chunks(channels).map(row).collect();

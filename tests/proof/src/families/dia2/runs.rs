@@ -10,7 +10,7 @@ use acestep_speech::{
         Speaking, Uniforms, Voice,
     },
 };
-use anyhow::{Context as _, Result, anyhow};
+use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 
 use super::{DialogueModels, recorded::Recorded, recordings::recordings};
@@ -232,9 +232,7 @@ pub(super) fn buffer(
     columns: &[Vec<u32>],
     unwritten: i64,
 ) -> Result<()> {
-    let [groups, count] = sheet.golden.shape(name)?[..] else {
-        return Err(anyhow!("{name} does not have {} dimensions", 2));
-    };
+    let [groups, count] = sheet.golden.dims(name)?;
     let code = |group: usize, column: usize| {
         columns.get(column).map_or(unwritten, |codes| codes[group].into())
     };

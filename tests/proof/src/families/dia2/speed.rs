@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use crate::measure::{
     Cost, Rate, Run,
     clock::{self, wait},
+    conv, matvec,
     weights::random_weights,
 };
 
@@ -97,8 +98,8 @@ fn backbone<B: Backend>(config: &Config, place: &Place<B>) -> Result<Run> {
     let attention = Attention::of_backbone(own);
     let layers = attention.layer(own.n_embd, own.n_hidden) * own.n_layer as f64;
     // Both texts of a frame, and its logits.
-    let texts = map(own.n_embd, own.n_embd) * 2.0;
-    let heads = map(own.n_embd, data.audio_vocab_size + data.action_vocab_size);
+    let texts = matvec(own.n_embd, own.n_embd) * 2.0;
+    let heads = matvec(own.n_embd, data.audio_vocab_size + data.action_vocab_size);
     Ok(frame(format!("{ROWS} rows after {BEFORE} steps"), layers + texts + heads, time))
 }
 
@@ -128,9 +129,9 @@ fn depformer<B: Backend>(config: &Config, place: &Place<B>) -> Result<Run> {
     let own = &config.model.depformer;
     let heads = own.gqa_query_heads * own.gqa_head_dim;
     let attention = Attention { queries: heads, keys: heads };
-    let stage = map(width, own.n_embd)
+    let stage = matvec(width, own.n_embd)
         + attention.layer(own.n_embd, own.n_hidden) * own.n_layer as f64
-        + map(own.n_embd, config.data.audio_vocab_size);
+        + matvec(own.n_embd, config.data.audio_vocab_size);
     // Each stage reads all weights that it uses.
     Ok(frame(format!("{stages} codes of {ROWS} rows"), stage * stages as f64, time))
 }
@@ -154,19 +155,8 @@ fn codec<B: Backend>(frames: usize, place: &Place<B>) -> Result<Run> {
         B::on_pool(|| drop(to_host(decoder.forward(codes, state))));
     };
     let time = clock::time(work, || wait::<B>(device));
-    let seconds = frames as f64 / FRAMES_PER_SECOND;
-    Ok(Run {
-        unit: format!("{} in f32", counted(frames, "frame")),
-        cost: codec_cost(&config, frames),
-        time,
-        rate: Rate::new(time.wall_s / seconds, "s per second of speech"),
-    })
-}
-
-/// Returns the cost of a map for one row.
-fn map(input: usize, output: usize) -> Cost {
-    let weights = (input * output) as f64;
-    Cost { flop: 2.0 * weights, weights }
+    let (unit, cost) = (counted(frames, "frame") + " in f32", codec_cost(&config, frames));
+    Ok(Run::of_speech(unit, cost, time, frames as f64 / FRAMES_PER_SECOND))
 }
 
 /// Widths of all query heads, and of all key heads.
@@ -185,19 +175,15 @@ impl Attention {
 
     /// Returns the cost of a layer for one row; attention to the keys is left out.
     fn layer(&self, width: usize, inner: usize) -> Cost {
-        map(width, self.queries + 2 * self.keys)
-            + map(self.queries, width)
-            + map(width, 2 * inner)
-            + map(inner, width)
+        matvec(width, self.queries + 2 * self.keys)
+            + matvec(self.queries, width)
+            + matvec(width, 2 * inner)
+            + matvec(inner, width)
     }
 }
 
 /// Returns the cost of decoding frames.
 fn codec_cost(config: &mimi::Config, frames: usize) -> Cost {
-    let conv = |samples: f64, input: usize, output: usize, taps: usize| {
-        let weights = (input * output * taps) as f64;
-        Cost { flop: 2.0 * samples * weights, weights }
-    };
     let wide = config.hidden_size;
     let heads = config.num_attention_heads * config.head_dim;
     // The transformer has two positions a frame.

@@ -10,11 +10,10 @@ use acestep_model::{
         nanocodec::{Decoder, DecoderState, ScalarQuantizer},
     },
 };
-use anyhow::{Result, anyhow};
+use anyhow::Result;
 use burn::tensor::{Int, Tensor};
 
-use super::networks::{ids, loaded};
-use crate::golden::sheet::{Activations, Sheet};
+use crate::golden::sheet::{Activations, Sheet, ids, loaded};
 
 /// Returns the samples of frames that arrive in parts of these sizes.
 fn streamed<B: Backend>(
@@ -58,9 +57,7 @@ pub(super) fn decode<B: Backend>(
             continue;
         }
         let all = sheet.golden.whole(&format!("{case}.codes"))?.to_vec();
-        let &[batch, groups, frames] = sheet.golden.shape(&format!("{case}.codes"))? else {
-            return Err(anyhow!("{case} does not have {} dimensions", 3));
-        };
+        let [batch, groups, frames] = sheet.golden.dims(&format!("{case}.codes"))?;
         sheet.attempt(&format!("{case}."), |sheet| {
             let name = format!("{case}.wave");
             let theirs = sheet.golden.floats(&name)?;

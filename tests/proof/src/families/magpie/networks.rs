@@ -9,23 +9,9 @@ use acestep_model::{
     speech::magpie::{Checkpoint, Decoder, Files, Start, Step},
 };
 use anyhow::{Result, anyhow};
-use burn::tensor::{Int, Tensor, TensorData};
+use burn::tensor::Tensor;
 
-use crate::golden::sheet::{Activations, Sheet};
-
-pub(super) fn loaded<T>(network: Result<T, acestep_model::CheckpointError>) -> Result<T> {
-    network.map_err(|error| acestep_engine::Error::Checkpoint(error).into())
-}
-
-/// Whole numbers as a tensor on a device.
-pub(super) fn ids<B: Backend>(
-    values: &[i64],
-    shape: [usize; 2],
-    device: &B::Device,
-) -> Tensor<B, 2, Int> {
-    let values: Vec<i32> = values.iter().map(|&id| id as i32).collect();
-    Tensor::from_data(TensorData::new(values, shape), device)
-}
+use crate::golden::sheet::{Activations, Sheet, ids, loaded};
 
 /// The encoder.
 pub(super) fn encoder<B: Backend>(
@@ -156,10 +142,7 @@ pub(super) fn decoder<B: Backend>(
     let file = &sheet.golden.file;
     let voice = voice.ok_or_else(|| anyhow!("{file}: speaker holds no whole numbers"))?;
     let context = decoder.context(voice as usize, device);
-    let &[_, codebooks, frames] = sheet.golden.shape("codes")? else {
-        let name = "codes";
-        return Err(anyhow!("{name} does not have {} dimensions", 3));
-    };
+    let [_, codebooks, frames] = sheet.golden.dims("codes")?;
     let (tables, stacking) = (decoder.tables(), decoder.tables() / codebooks);
     let steps = frames / stacking;
     let stored = sheet.golden.whole("codes")?;

@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use crate::measure::{
     Cost, Rate, Run,
     clock::{self, wait},
+    conv, matvec,
     weights::random_weights,
 };
 
@@ -75,8 +76,7 @@ fn encoder<B: Backend>(place: &Place<B>) -> Result<Run> {
     let time = clock::time(work, || wait::<B>(device));
     let (own, width) = (&config.encoder, config.embedding_dim);
     let inner = own.kernel_size * own.d_ffn;
-    let one = map(width, 3 * width) + map(width, width) + map(width, inner) + map(inner, width);
-    let all = one * own.n_layers as f64;
+    let all = layer(width, inner) * own.n_layers as f64;
     let cost = Cost { flop: all.flop * TEXT as f64, weights: all.weights };
     let rate = Rate::per_second(TEXT, "ids/s", time);
     Ok(Run { unit: format!("{TEXT} ids"), cost, time, rate })
@@ -124,8 +124,8 @@ fn decoder<B: Backend>(geometry: Geometry, place: &Place<B>) -> Result<Run> {
     let time = clock::time(work, || wait::<B>(device));
     let own = &config.decoder;
     let cross = own.xa_n_heads * own.xa_d_head;
-    let layer = layer(width, own.stack.d_ffn) + map(width, cross) + map(cross, width);
-    let last = map(width, decoder.tables() * sizes.code_rows());
+    let layer = layer(width, own.stack.d_ffn) + matvec(width, cross) + matvec(cross, width);
+    let last = matvec(width, decoder.tables() * sizes.code_rows());
     let all = layer * own.stack.n_layers as f64 + last;
     let cost = Cost { flop: all.flop * ROWS as f64, weights: all.weights };
     let unit = format!("{ROWS} rows after {BEFORE} steps of {TEXT} ids");
@@ -154,9 +154,9 @@ fn local<B: Backend>(geometry: Geometry, place: &Place<B>) -> Result<Run> {
     };
     let time = clock::time(work, || wait::<B>(device));
     let own = config.local_transformer(&sizes);
-    let entry = if own.d_model == width { Cost::default() } else { map(width, own.d_model) };
+    let entry = if own.d_model == width { Cost::default() } else { matvec(width, own.d_model) };
     let layers = layer(own.d_model, own.d_ffn) * own.n_layers as f64;
-    let one = entry + layers + map(own.d_model, sizes.code_rows());
+    let one = entry + layers + matvec(own.d_model, sizes.code_rows());
     // Each code reads all layers again.
     let all = one * codes as f64;
     let cost = Cost { flop: all.flop * ROWS as f64, weights: all.weights };
@@ -178,13 +178,9 @@ fn codec<B: Backend>(frames: usize, place: &Place<B>) -> Result<Run> {
         B::on_pool(|| drop(to_host(decoder.forward(codes, state))));
     };
     let time = clock::time(work, || wait::<B>(device));
-    let seconds = frames as f64 / FRAMES_PER_SECOND;
-    Ok(Run {
-        unit: format!("{} in f32", counted(frames, "frame")),
-        cost: codec_cost(&config.audio_decoder, frames),
-        time,
-        rate: Rate::new(time.wall_s / seconds, "s per second of speech"),
-    })
+    let cost = codec_cost(&config.audio_decoder, frames);
+    let unit = counted(frames, "frame") + " in f32";
+    Ok(Run::of_speech(unit, cost, time, frames as f64 / FRAMES_PER_SECOND))
 }
 
 fn random<B: Backend, const D: usize>(shape: [usize; D], place: &Place<B>) -> Tensor<B, D> {
@@ -194,23 +190,13 @@ fn random<B: Backend, const D: usize>(shape: [usize; D], place: &Place<B>) -> Te
     Tensor::from_data(TensorData::new(values, shape), (&place.device, dtype))
 }
 
-/// Returns the cost of a map for one row.
-fn map(input: usize, output: usize) -> Cost {
-    let weights = (input * output) as f64;
-    Cost { flop: 2.0 * weights, weights }
-}
-
 /// Returns the cost of a layer for one row; attention to few keys is left out.
 fn layer(width: usize, inner: usize) -> Cost {
-    map(width, 3 * width) + map(width, width) + map(width, inner) + map(inner, width)
+    matvec(width, 3 * width) + matvec(width, width) + matvec(width, inner) + matvec(inner, width)
 }
 
 /// Returns the cost of decoding frames.
 fn codec_cost(config: &nanocodec::DecoderConfig, frames: usize) -> Cost {
-    let conv = |samples: f64, input: usize, output: usize, taps: usize| {
-        let weights = (input * output * taps) as f64;
-        Cost { flop: 2.0 * samples * weights, weights }
-    };
     let mut samples = frames as f64;
     let mut cost = conv(samples, config.input_dim, config.base_channels, config.in_kernel_size);
     let mut channels = config.base_channels;

@@ -10,24 +10,10 @@ use acestep_model::{
     },
 };
 use acestep_speech::qwen3_tts::mel;
-use anyhow::{Result, anyhow};
+use anyhow::Result;
 use burn::tensor::{Int, Tensor, TensorData};
 
-use crate::golden::sheet::{Activations, Sheet, in_bf16};
-
-fn loaded<T>(network: Result<T, acestep_model::CheckpointError>) -> Result<T> {
-    network.map_err(|error| acestep_engine::Error::Checkpoint(error).into())
-}
-
-/// Codes `[G, F]` on a device.
-fn codes_of<B: Backend>(
-    values: &[i64],
-    shape: [usize; 2],
-    device: &B::Device,
-) -> Tensor<B, 2, Int> {
-    let values: Vec<i32> = values.iter().map(|&code| code as i32).collect();
-    Tensor::from_data(TensorData::new(values, shape), device)
-}
+use crate::golden::sheet::{Activations, Sheet, ids, in_bf16, loaded};
 
 /// The batch items of codes `[B, G, F]`.
 fn items<B: Backend>(
@@ -36,10 +22,8 @@ fn items<B: Backend>(
     device: &B::Device,
 ) -> Result<Vec<Tensor<B, 2, Int>>> {
     let values = sheet.golden.whole(name)?;
-    let &[_, groups, frames] = sheet.golden.shape(name)? else {
-        return Err(anyhow!("{name} does not have {} dimensions", 3));
-    };
-    let item = |values: &[i64]| codes_of(values, [groups, frames], device);
+    let [_, groups, frames] = sheet.golden.dims(name)?;
+    let item = |values: &[i64]| ids(values, [groups, frames], device);
     Ok(values.chunks(groups * frames).map(item).collect())
 }
 
@@ -141,10 +125,7 @@ pub(super) fn decode<B: Backend>(
             break;
         }
         let values = sheet.golden.whole(&name)?.to_vec();
-        let &[frames, groups] = sheet.golden.shape(&name)? else {
-            return Err(anyhow!("{name} does not have {} dimensions", 2));
-        };
-        let codes = codes_of::<B>(&values, [frames, groups], device).transpose();
+        let codes = ids::<B>(&values, sheet.golden.dims(&name)?, device).transpose();
         let samples = whole(&decoder, codes);
         sheet.attempt(&format!("list.wave{index}"), |sheet| {
             close_every(sheet, &format!("list.wave{index}"), &samples, 4)

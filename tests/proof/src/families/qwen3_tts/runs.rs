@@ -9,7 +9,7 @@ use acestep_model::{
 use acestep_speech::qwen3_tts::{
     Context, Frames, Networks, Plan, Request, Sampling, Step, TALKER, Voice, frames::embedded,
 };
-use anyhow::{Result, anyhow};
+use anyhow::Result;
 use burn::tensor::{Int, Tensor, TensorData};
 use serde_json::Value;
 
@@ -119,10 +119,8 @@ fn call<B: Backend>(
     let networks = Networks::<B>::new(model, place.clone());
     let device = &place.device;
     let talker = networks.talker()?;
-    let shape = sheet.golden.shape(&format!("{tag}.inputs_embeds"))?.to_vec();
-    let [rows, length, width] = shape[..] else {
-        return Err(anyhow!("{tag} does not have {} dimensions", 3));
-    };
+    let shape = sheet.golden.dims(&format!("{tag}.inputs_embeds"))?;
+    let [rows, length, width] = shape;
     let mut prompts = vec![0.0; rows * length * width];
     let (mut logits, mut predicted) = (Vec::new(), Vec::new());
     for row in 0..rows {

@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use crate::measure::{
     Cost, Rate, Run,
     clock::{self, wait},
+    conv, matvec,
     weights::random_weights,
 };
 
@@ -85,7 +86,7 @@ fn talker<B: Backend>(config: &Config, place: &Place<B>) -> Result<Run> {
     };
     let time = clock::time(work, || wait::<B>(device));
     let cost = layers(&config.talker_config.layers, 1.0)
-        + map(config.talker_config.layers.hidden_size, config.talker_config.vocab_size);
+        + matvec(config.talker_config.layers.hidden_size, config.talker_config.vocab_size);
     Ok(frame(format!("1 frame after {BEFORE} rows"), cost, time))
 }
 
@@ -109,7 +110,7 @@ fn predictor<B: Backend>(config: &Config, place: &Place<B>) -> Result<Run> {
     };
     let time = clock::time(work, || wait::<B>(device));
     let (own, steps) = (&config.talker_config.code_predictor_config, predictor.groups() - 1);
-    let one = layers(&own.layers, 1.0) + map(own.layers.hidden_size, own.vocab_size);
+    let one = layers(&own.layers, 1.0) + matvec(own.layers.hidden_size, own.vocab_size);
     // Each step reads all weights again.
     Ok(frame(format!("{steps} codes of a frame"), one * steps as f64, time))
 }
@@ -132,37 +133,23 @@ fn decode<B: Backend>(frames: usize, place: &Place<B>) -> Result<Run> {
         B::on_pool(|| drop(to_host(decoder.forward(codes, state))));
     };
     let time = clock::time(work, || wait::<B>(device));
-    let seconds = frames as f64 / FRAMES_PER_SECOND;
-    Ok(Run {
-        unit: counted(frames, "frame"),
-        cost: codec_cost(&config.decoder_config, frames),
-        time,
-        rate: Rate::new(time.wall_s / seconds, "s per second of speech"),
-    })
-}
-
-/// Returns the cost of a map for one row.
-fn map(input: usize, output: usize) -> Cost {
-    let weights = (input * output) as f64;
-    Cost { flop: 2.0 * weights, weights }
+    let (unit, cost) = (counted(frames, "frame"), codec_cost(&config.decoder_config, frames));
+    Ok(Run::of_speech(unit, cost, time, frames as f64 / FRAMES_PER_SECOND))
 }
 
 /// Returns the cost of layers for `rows` rows; attention to few keys is left out.
 fn layers(config: &LayersConfig, rows: f64) -> Cost {
     let (wide, heads) = (config.hidden_size, config.num_attention_heads * config.head_dim);
     let kv = config.num_key_value_heads * config.head_dim;
-    let one =
-        map(wide, heads + 2 * kv) + map(heads, wide) + map(wide, 3 * config.intermediate_size);
+    let one = matvec(wide, heads + 2 * kv)
+        + matvec(heads, wide)
+        + matvec(wide, 3 * config.intermediate_size);
     let all = one * config.num_hidden_layers as f64;
     Cost { flop: all.flop * rows, weights: all.weights }
 }
 
 /// Returns the cost of decoding frames.
 fn codec_cost(config: &codec::DecoderConfig, frames: usize) -> Cost {
-    let conv = |samples: f64, input: usize, output: usize, taps: usize| {
-        let weights = (input * output * taps) as f64;
-        Cost { flop: 2.0 * samples * weights, weights }
-    };
     let mut samples = frames as f64;
     let (latent, wide) = (config.latent_dim, config.hidden_size);
     let heads = config.num_attention_heads * config.head_dim;

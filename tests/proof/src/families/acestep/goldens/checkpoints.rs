@@ -1,6 +1,6 @@
 //! The available checkpoints.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use acestep_import::{
     AceStep, DitDir, Kind, LanguageModelDir, Layout, TINY, TextEncoderDir, VaeDir, built_in,
@@ -8,7 +8,7 @@ use acestep_import::{
 use anyhow::{Context, Result};
 
 use super::tokenizers::Real;
-use crate::golden::Lacks;
+use crate::{families::listed, golden::Lacks};
 
 /// The prefix of the folders of language models.
 pub(crate) const LANGUAGE_MODELS: &str = "acestep-5Hz-lm";
@@ -45,15 +45,11 @@ impl Checkpoints {
 
     /// Opens the models of the released layout in `models`: directories or GGUF files.
     pub(crate) fn find(models: &Path) -> Result<Self> {
-        let mut paths: Vec<PathBuf> = std::fs::read_dir(models)
-            .with_context(|| format!("cannot list `{}`", models.display()))?
-            .filter_map(|entry| Some(entry.ok()?.path()))
-            .filter(|path| {
-                let is_gguf = path.extension().is_some_and(|ending| ending == "gguf");
-                is_gguf || path.join("config.json").is_file()
-            })
-            .collect();
-        paths.sort();
+        let mut paths = listed(models)?;
+        paths.retain(|path| {
+            let is_gguf = path.extension().is_some_and(|ending| ending == "gguf");
+            is_gguf || path.join("config.json").is_file()
+        });
         let names: Vec<String> = paths.iter().map(|path| acestep_import::name_of(path)).collect();
         let layout = Layout::new([models.to_owned()]);
         let at = |name: &str, kind| {

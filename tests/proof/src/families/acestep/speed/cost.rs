@@ -5,13 +5,7 @@
 
 use acestep_model::{acestep, kernel::Visibility, nn::LayerShape, oobleck, qwen3};
 
-use crate::measure::Cost;
-
-/// Returns the cost of a linear layer for `rows` rows.
-fn linear(rows: f64, input: usize, output: usize) -> Cost {
-    let weights = (input * output) as f64;
-    Cost { flop: 2.0 * rows * weights, weights }
-}
+use crate::measure::{Cost, conv, linear};
 
 /// Returns the cost of attention for `queries` rows that each see `keys` keys.
 fn attention(queries: f64, keys: f64, shape: &LayerShape) -> Cost {
@@ -132,11 +126,6 @@ pub(crate) fn vae_encode(config: &oobleck::Config, frames: usize) -> Cost {
     }
     // Means and scales.
     total + conv(samples, widths[widths.len() - 1], config.encoder_hidden_size, 3)
-}
-
-/// Returns the cost of a filter of `taps` taps with `samples` output samples.
-fn conv(samples: f64, input: usize, output: usize, taps: usize) -> Cost {
-    linear(samples, input * taps, output)
 }
 
 /// Returns the cost of the three residual units of a stage.

@@ -1,79 +1,20 @@
-//! The pickle of a state dictionary: the names of tensors, and their types, shapes and places.
-//!
-//! `torch.save(model.state_dict())` writes an `OrderedDict` of calls `_rebuild_tensor_v2`. This reads
-//! the instructions that it uses, and knows only those two names and the classes of storages. Any
-//! other name or instruction is an error: nothing is executed.
-//!
-//! Source: Python's `pickletools`; PyTorch `torch/_utils.py` and `torch/serialization.py`.
+//! The instructions of a pickle.
 
-use std::{cell::RefCell, collections::HashMap, ops::Range, rc::Rc};
+use std::{cell::RefCell, collections::HashMap, rc::Rc};
 
-/// (Class of a storage in module `torch`, type of its values, bytes of a value.)
-const STORAGES: [(&str, &str, usize); 9] = [
-    ("FloatStorage", "F32", 4),
-    ("HalfStorage", "F16", 2),
-    ("BFloat16Storage", "BF16", 2),
-    ("DoubleStorage", "F64", 8),
-    ("LongStorage", "I64", 8),
-    ("IntStorage", "I32", 4),
-    ("ShortStorage", "I16", 2),
-    ("ByteStorage", "U8", 1),
-    ("BoolStorage", "BOOL", 1),
-];
+use super::{Described, PROTOCOL, STORAGES};
+
 /// Items of the longest tuple that `torch.save` writes.
 const LONGEST_TUPLE: usize = 16;
 /// Tuples in each other: arguments, in them a storage and its number.
 const DEPTH: usize = 3;
 
-/// A tensor as described.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Described {
-    /// The type, as safetensors spells it.
-    pub(crate) dtype: &'static str,
-    /// Bytes of a value.
-    pub(crate) bytes: usize,
-    /// Name of the entry `data/{key}` with the values.
-    pub(crate) key: String,
-    /// Number of values in the storage.
-    pub(crate) stored: usize,
-    /// Index of the first value.
-    pub(crate) offset: usize,
-    pub(crate) sizes: Vec<usize>,
-    pub(crate) strides: Vec<usize>,
-}
-
-impl Described {
-    /// Returns the place of the values in a storage at `storage`.
-    ///
-    /// # Errors
-    /// The reason why it has none.
-    pub(crate) fn range(&self, storage: Range<usize>) -> Result<Range<usize>, String> {
-        let Self { bytes, stored, offset, sizes, strides, .. } = self;
-        let needed = stored.checked_mul(*bytes).ok_or("has a storage that is too large")?;
-        if storage.len() != needed {
-            let found = storage.len();
-            return Err(format!("has a storage of {found} bytes instead of {needed}"));
-        }
-        let mut count = 1_usize;
-        for (&size, &stride) in sizes.iter().zip(strides).rev() {
-            if size > 1 && stride != count {
-                return Err("is not contiguous".into());
-            }
-            count = count.checked_mul(size).ok_or("is too large")?;
-        }
-        let end = offset.checked_add(count).filter(|end| end <= stored);
-        let end = end.filter(|_| sizes.len() == strides.len());
-        let end = end.ok_or("reaches out of its storage")?;
-        Ok(storage.start + offset * bytes..storage.start + end * bytes)
-    }
-}
-
 /// Names and tensors of a dictionary. A value that is no tensor has none.
-type Items = Vec<(Rc<str>, Option<Rc<Described>>)>;
+pub(super) type Items = Vec<(Rc<str>, Option<Rc<Described>>)>;
 
 /// A value of the pickle.
 #[derive(Debug, Clone)]
-enum Item {
+pub(super) enum Item {
     Mark,
     None,
     Bool,
@@ -89,27 +30,8 @@ enum Item {
     Tensor(Rc<Described>),
 }
 
-/// Returns the tensors of the dictionary in `pickle`, in the order of the file.
-///
-/// # Errors
-/// The reason why it is not the dictionary of a checkpoint.
-pub(crate) fn parse(pickle: &[u8]) -> Result<Vec<(String, Described)>, String> {
-    let mut reader = Reader { all: pickle, at: 0, stack: Vec::new(), memo: HashMap::new() };
-    let items = reader
-        .run()
-        .map_err(|reason| format!("its description stops at byte {}: {reason}", reader.at))?;
-    let mut found = std::collections::BTreeSet::new();
-    let named = |(name, tensor): (Rc<str>, Option<Rc<Described>>)| {
-        let tensor = tensor.ok_or_else(|| format!("`{name}` is no tensor"))?;
-        if !found.insert(name.clone()) {
-            return Err(format!("tensor `{name}` is described twice"));
-        }
-        Ok((name.to_string(), (*tensor).clone()))
-    };
-    items.into_iter().map(named).collect()
-}
-
-struct Reader<'a> {
+/// The instructions of a pickle, and the values so far.
+pub(super) struct Reader<'a> {
     all: &'a [u8],
     at: usize,
     stack: Vec<Item>,
@@ -117,14 +39,46 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    fn run(&mut self) -> Result<Items, String> {
-        if self.take(2)? != b"\x80\x02" {
+    pub(super) fn of(pickle: &'a [u8]) -> Self {
+        Self { all: pickle, at: 0, stack: Vec::new(), memo: HashMap::new() }
+    }
+
+    /// Returns the number of bytes that were read.
+    pub(super) fn at(&self) -> usize {
+        self.at
+    }
+
+    /// Reads a pickle of one dictionary.
+    pub(super) fn dictionary_alone(&mut self) -> Result<Items, String> {
+        self.run()?;
+        let items = self.dictionary()?;
+        self.end()?;
+        Ok(items.take())
+    }
+
+    /// Reads a pickle of one value.
+    pub(super) fn value(&mut self) -> Result<Item, String> {
+        self.run()?;
+        self.end()?;
+        self.pop()
+    }
+
+    /// Checks that one value and no byte is left.
+    fn end(&self) -> Result<(), String> {
+        if self.stack.len() != 1 || self.at != self.all.len() {
+            return Err("it goes on after its end".into());
+        }
+        Ok(())
+    }
+
+    fn run(&mut self) -> Result<(), String> {
+        if self.take(PROTOCOL.len())? != PROTOCOL {
             return Err("it is no pickle of protocol 2".into());
         }
         loop {
             let code = self.take(1)?[0];
             match code {
-                b'.' => break,
+                b'.' => return Ok(()),
                 b'(' => self.stack.push(Item::Mark),
                 b'N' => self.stack.push(Item::None),
                 b'\x88' | b'\x89' => self.stack.push(Item::Bool),
@@ -188,11 +142,6 @@ impl<'a> Reader<'a> {
                 other => return Err(format!("instruction {other:#04x} is not of a checkpoint")),
             }
         }
-        let items = self.dictionary()?;
-        if self.stack.len() != 1 || self.at != self.all.len() {
-            return Err("it goes on after its end".into());
-        }
-        Ok(items.take())
     }
 
     fn take(&mut self, count: usize) -> Result<&'a [u8], String> {
@@ -336,8 +285,9 @@ impl<'a> Reader<'a> {
                     _ => Err("a size is no number"),
                 };
                 let list = |items: &[Item]| items.iter().map(whole).collect::<Result<Vec<_>, _>>();
-                let (_, dtype, bytes) = STORAGES[*class];
+                let (storage, dtype, bytes) = STORAGES[*class];
                 Item::Tensor(Rc::new(Described {
+                    storage,
                     dtype,
                     bytes,
                     key: key.to_string(),
@@ -353,6 +303,3 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 }
-
-#[cfg(test)]
-mod tests;
