@@ -1,16 +1,15 @@
 //! Matrix product of any sizes and memory orders by one kernel, for drivers in software.
 //!
 //! A unit computes a block of 4 by 4 or 8 by 8 outputs, term by term, in f32. All sizes and strides
-//! are run-time numbers, so that three compilations serve every product of a type.
+//! are run-time numbers, so that two compilations serve every product of a type.
 //!
-//! Limits: at most two batch axes; no shared memory.
+//! Limits: at most two batch axes; no shared memory, no vectors.
 //!
 //! Burn's product has hundreds of variants, by sizes, memory orders and divisors. A driver in
 //! software compiles each of them for one to ten seconds.
 //!
 //! Mesa's lavapipe reads a buffer lane by lane, sizes and strides too: with AVX2 some 20 cycles for each
-//! lane. So the kernel reads them once, before its loop. A large product has large blocks, and reads four terms
-//! at once if they lie together, as those of a convolution do.
+//! lane. So the kernel reads them once, before its loop, and a large product has large blocks.
 
 use burn_cubecl::{CubeRuntime, tensor::CubeTensor};
 use cubecl::{calculate_cube_count_elemwise, prelude::*, zspace::metadata::Metadata};
@@ -19,8 +18,6 @@ use super::rows::empty;
 
 /// Outputs of a block in each direction: of a small product, and of a large one.
 const BLOCKS: [usize; 2] = [4, 8];
-/// Terms that a large product reads at once.
-const VECTOR: usize = 4;
 /// Units per cube.
 const UNITS: usize = 32;
 /// Axes of the tensors in the kernel: two of the batch, rows, columns.
@@ -51,7 +48,6 @@ pub(super) fn product<R: CubeRuntime>(left: CubeTensor<R>, right: CubeTensor<R>)
     let [left, right, whole] = [left, right, output.clone()].map(with_all_axes);
     let [outer, inner, rows, columns] = whole.meta.shape().dims();
     let block = block([outer * inner, rows, left.meta.shape()[3], columns]);
-    let is_vector = block == BLOCKS[1] && are_vectors(&left, 3) && are_vectors(&right, 2);
     let units = outer * inner * rows.div_ceil(block) * columns.div_ceil(block);
     let client = whole.client.clone();
     let dim = CubeDim::new_1d(UNITS as u32);
@@ -62,7 +58,6 @@ pub(super) fn product<R: CubeRuntime>(left: CubeTensor<R>, right: CubeTensor<R>)
         calculate_cube_count_elemwise(&client, units, dim),
         dim,
         of_left.max(of_right).max(of_output),
-        if is_vector { VECTOR } else { 1 },
         left.into_tensor_arg(),
         right.into_tensor_arg(),
         whole.into_tensor_arg(),
@@ -79,16 +74,6 @@ fn block([batches, rows, terms, columns]: [usize; 4]) -> usize {
     BLOCKS[usize::from(large && rows.min(columns) >= BLOCKS[1])]
 }
 
-/// True if the terms, which are axis `terms`, lie in whole vectors.
-fn are_vectors<R: CubeRuntime>(x: &CubeTensor<R>, terms: usize) -> bool {
-    let sizes = x.meta.shape().iter().zip(x.meta.strides().iter()).enumerate();
-    let mut sizes = sizes.map(|(axis, (&size, &stride))| match axis == terms {
-        true => stride == 1 && size.is_multiple_of(VECTOR),
-        false => stride.is_multiple_of(VECTOR),
-    });
-    sizes.all(|is_whole| is_whole)
-}
-
 /// Returns a view of four axes. The stride of an axis of one is 0, so that a batch axis is repeated.
 fn with_all_axes<R: CubeRuntime>(mut x: CubeTensor<R>) -> CubeTensor<R> {
     let missing = AXES - x.meta.num_dims();
@@ -102,21 +87,19 @@ fn with_all_axes<R: CubeRuntime>(mut x: CubeTensor<R>) -> CubeTensor<R> {
 }
 
 #[cube(launch, address_type = "dynamic")]
-fn plain_product_kernel<T: Float, N: Size>(
-    left: &Tensor<Vector<T, N>>,
-    right: &Tensor<Vector<T, N>>,
+fn plain_product_kernel<T: Float>(
+    left: &Tensor<T>,
+    right: &Tensor<T>,
     output: &mut Tensor<T>,
     units: usize,
     #[comptime] block: usize,
     #[define(T)] _type: StorageType,
 ) {
-    let size = left.vector_size();
     let (rows, columns) = (output.shape(2), output.shape(3));
-    let (vectors, items) = (left.shape(3) / size, output.shape(1));
+    let (terms, items) = (left.shape(3), output.shape(1));
     let (of_outer, of_inner) =
         ((left.stride(0), right.stride(0)), (left.stride(1), right.stride(1)));
     let (of_row, of_column) = (left.stride(2), right.stride(3));
-    // From one vector of terms to the next: those of several terms lie one after the other.
     let (of_left, of_right) = (left.stride(3), right.stride(2));
     if ABSOLUTE_POS >= units {
         terminate!();
@@ -132,33 +115,27 @@ fn plain_product_kernel<T: Float, N: Size>(
     #[unroll]
     for i in 0..block {
         // What is beyond the last row or column is computed, and not written.
-        let left = outer * of_outer.0 + inner * of_inner.0 + min(row + i, rows - 1) * of_row;
-        let right =
+        lefts[i] = outer * of_outer.0 + inner * of_inner.0 + min(row + i, rows - 1) * of_row;
+        rights[i] =
             outer * of_outer.1 + inner * of_inner.1 + min(column + i, columns - 1) * of_column;
-        lefts[i] = left / size;
-        rights[i] = right / size;
     }
     let mut sums = Array::<f32>::new(comptime!(block * block));
     #[unroll]
     for i in 0..comptime!(block * block) {
         sums[i] = 0.0f32;
     }
-    for vector in 0..vectors {
-        let mut factors = Array::<Vector<f32, N>>::new(block);
+    for term in 0..terms {
+        let mut factors = Array::<f32>::new(block);
         #[unroll]
         for i in 0..block {
-            factors[i] = Vector::cast_from(right[rights[i] + vector * of_right]);
+            factors[i] = f32::cast_from(right[rights[i] + term * of_right]);
         }
         #[unroll]
         for i in 0..block {
-            let factor = Vector::<f32, N>::cast_from(left[lefts[i] + vector * of_left]);
+            let factor = f32::cast_from(left[lefts[i] + term * of_left]);
             #[unroll]
             for j in 0..block {
-                let other = factors[j];
-                #[unroll]
-                for term in 0..factor.size() {
-                    sums[i * block + j] += factor[term] * other[term];
-                }
+                sums[i * block + j] += factor * factors[j];
             }
         }
     }
