@@ -175,13 +175,14 @@ fn one(
 /// GGUF files that are cut or have no header.
 pub(crate) fn seems_whole(path: &Path) -> bool {
     let is_json = |text: Vec<u8>| serde_json::from_slice::<IgnoredAny>(&text).is_ok();
-    match path.extension().and_then(OsStr::to_str).unwrap_or_default() {
-        "safetensors" => {
+    match path.extension().and_then(OsStr::to_str) {
+        Some("safetensors") => {
             Directory::open_file(path).and_then(|file| header::parse(path, file.all())).is_ok()
         }
-        "gguf" => foreign::is_whole_gguf(path),
-        "json" => fs::read(path).is_ok_and(is_json),
-        "nemo" => NemoArchive::open(path).is_ok(),
+        Some("gguf") => foreign::is_whole_gguf(path),
+        Some("json") => fs::read(path).is_ok_and(is_json),
+        Some("nemo") => NemoArchive::open(path).is_ok(),
+        // Nothing is known of other files.
         _ => true,
     }
 }

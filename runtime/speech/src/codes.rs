@@ -23,7 +23,7 @@ pub(crate) fn decoded<B: Backend>(
     Ok(samples)
 }
 
-/// Checks that every frame has `groups` codes below `codes`; the error says that they have not.
+/// Checks that every frame has `groups` codes below `codes`.
 pub(crate) fn check(frames: &[Vec<u32>], groups: usize, codes: usize) -> Result<(), String> {
     let fits = |frame: &Vec<u32>| {
         frame.len() == groups && frame.iter().all(|&code| (code as usize) < codes)

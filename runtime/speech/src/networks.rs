@@ -1,5 +1,6 @@
-//! The networks of a checkpoint of any family, each loaded when it is needed. They are not in the engine:
-//! Rust lets only their own crate add the methods of a family.
+//! The networks of a checkpoint of any family, each loaded when it is needed.
+//!
+//! The struct is not in the engine: each family adds methods, and Rust allows that only in the struct's crate.
 
 use std::{fmt, ops::Deref, rc::Rc};
 
@@ -15,7 +16,7 @@ pub trait Unchanged {
     /// Checks that the files of the networks did not change since they were opened.
     ///
     /// # Errors
-    /// If a file was changed or cannot be read any more.
+    /// A file that was changed or cannot be read any more.
     fn unchanged(&self) -> Result<(), CheckpointError>;
 }
 
@@ -41,8 +42,8 @@ impl<'a, B: Backend, C: ?Sized> Deref for Networks<'a, B, C> {
 }
 
 impl<'a, B: Backend, C: Unchanged + ?Sized + 'a> Networks<'a, B, C> {
-    /// All networks in `place`. Nothing is loaded yet. What is loaded stays in memory: all work in
-    /// turn.
+    /// All networks in `place`. Nothing is loaded yet. Loaded networks stay in memory, because they
+    /// work in turn.
     pub fn new(checkpoint: &'a C, place: Place<B>) -> Self {
         Self::of(Lent::Borrowed(checkpoint), place)
     }

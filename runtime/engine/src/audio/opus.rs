@@ -68,8 +68,8 @@ impl<W: Write> Pieces<W> {
         Ok(Self { stream, encoder, writer, waiting, size, packets: 0 })
     }
 
-    /// Encodes whole packets. With `end`, the last one is that of the file, which ends at this sample; without
-    /// it none is, because the delay follows.
+    /// Encodes whole packets. With `end`, the last packet is the last of the file, and the sound ends at this
+    /// sample. Without `end`, more packets follow.
     fn encode(&mut self, end: Option<usize>) -> io::Result<()> {
         let whole = self.waiting.len() / self.size * self.size;
         let mut bytes = vec![0; MAX_PACKET_BYTES];

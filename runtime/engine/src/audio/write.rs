@@ -20,7 +20,7 @@ use crate::{
     files::{Existing, Part, write_whole},
 };
 
-/// Samples of a block: half a second.
+/// Samples that are encoded at a time: half a second at 48 kHz.
 pub(super) const BLOCK: usize = 24_000;
 
 /// Writes a sound file.

@@ -104,7 +104,7 @@ fn fingerprint(path: &str, asked: &Value, contents: &HashMap<Uuid, String>) -> S
     hex(&sum.finalize())
 }
 
-/// Adds a text with its length: texts that follow one another are no other texts.
+/// Adds a text with its length, so that `a` and `bc` differ from `ab` and `c`.
 fn text(sum: &mut Sha256, text: &str) {
     sum.update((text.len() as u64).to_le_bytes());
     sum.update(text);

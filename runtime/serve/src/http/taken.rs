@@ -1,7 +1,7 @@
 //! Clients that take nothing of their answer. Without a limit each of them would hold its connection, and what
 //! the server keeps of its answer, for ever.
 //!
-//! Only an answer that is there counts: an event stream without events and a WebSocket without messages have time.
+//! The time runs only while bytes wait for the client. A quiet event stream or WebSocket has no limit here.
 
 use std::{
     io,

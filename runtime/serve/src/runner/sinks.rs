@@ -40,7 +40,7 @@ pub(super) fn encoding(
 /// Writes a sound of a job, and its waveform.
 ///
 /// # Errors
-/// If a file cannot be written.
+/// A file that cannot be written.
 pub(super) fn sound(
     task: &mut Task<'_>,
     track: u32,
@@ -64,7 +64,7 @@ pub(super) fn name(track: u32, encoding: &Encoding) -> String {
 /// Adds a sound that is written to the results, and writes its waveform.
 ///
 /// # Errors
-/// If a file cannot be written.
+/// A file that cannot be written.
 pub(super) fn made(
     task: &mut Task<'_>,
     track: u32,

@@ -53,7 +53,7 @@ pub fn song_format(
 /// Returns the format of speech: the `typed` one, else by the extension of `output`.
 ///
 /// # Errors
-/// If the name contradicts the typed format, is that of a folder, or has no extension that is written.
+/// A name that contradicts the typed format, names a folder, or has no extension of a format.
 pub fn speech_format(typed: Option<&str>, output: &Path) -> Result<Format, Error> {
     let typed: Option<Format> = typed.map(str::parse).transpose()?;
     let named = Format::of(output);

@@ -42,7 +42,7 @@ impl Encoder {
         written.map(|_| frames).map_err(other)
     }
 
-    /// Returns the last frames, and the first one again: only now LAME knows its values.
+    /// Returns the last frames, and the first one again: LAME knows its values only now.
     pub(super) fn finish(mut self) -> io::Result<(Vec<u8>, Option<Vec<u8>>)> {
         let mut frames = Vec::with_capacity(FLUSH_BYTES);
         self.0.flush_to_vec::<FlushGap>(&mut frames).map_err(other)?;

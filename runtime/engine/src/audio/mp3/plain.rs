@@ -34,7 +34,7 @@ impl Encoder {
         self.frames()
     }
 
-    /// Returns the last frames, and the first one again: only now it has the length of the sound.
+    /// Returns the last frames, and the first one again: it has the length of the sound only now.
     pub(super) fn finish(mut self) -> io::Result<(Vec<u8>, Option<Vec<u8>>)> {
         self.own.finish();
         Ok((self.frames()?, self.own.lame_tag_frame().map(<[u8]>::to_vec)))
@@ -56,7 +56,7 @@ impl Encoder {
 mod tests {
     use super::*;
 
-    /// Of a tone: whole, all frames are taken after the end.
+    /// Encodes a tone twice. The whole one gives its frames after the end.
     #[test]
     fn frames_that_are_taken_while_they_come_are_those_of_the_whole_sound() {
         for (bitrate, samples) in [(128, 0), (128, 1), (128, 5_000), (320, 1_153), (320, 5_000)] {

@@ -65,7 +65,7 @@ pub(in crate::http) async fn sounds(
 }
 
 /// Stores a sound that is base64 within a request, with or without the head of a `data:` address. It goes to disk
-/// while it is decoded: memory has the text alone.
+/// while it is decoded, so only the text is in memory.
 pub(in crate::http) async fn base64(
     server: &Server,
     caller: &Caller,
