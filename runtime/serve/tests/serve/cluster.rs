@@ -155,7 +155,9 @@ async fn a_change_that_another_one_overwrote_is_made_again() {
     };
     let running = |job: &Job| job.state == State::Running;
     for _ in 0..2 {
-        put(&server, "rain").await;
+        let job = put(&server, "rain").await;
+        // A claim asks no server: it sees what the watch brought.
+        until(&worker, job, |job| job.state == State::Queued).await;
     }
     let done = claim(&worker, "one").await.expect("a job");
     let old = bucket.get(done.id.to_string()).await.expect("answered").expect("a job");
