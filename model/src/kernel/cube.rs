@@ -15,6 +15,7 @@ mod conv_transpose1d;
 #[cfg(feature = "cuda")]
 mod cuda;
 mod decode;
+mod device;
 mod fusion;
 mod matrix;
 mod matvec;

@@ -12,10 +12,10 @@
 
 use burn::tensor::DType;
 use burn_cubecl::{CubeRuntime, kernel::into_contiguous, tensor::CubeTensor};
-use cubecl::{calculate_cube_count_elemwise, prelude::*, std::tensor::layout::linear::LinearView};
+use cubecl::{prelude::*, std::tensor::layout::linear::LinearView};
 
 use super::{
-    rows::{common_vector, empty},
+    rows::{common_vector, elementwise, empty},
     snake::snake_of,
 };
 
@@ -49,12 +49,12 @@ pub(super) fn add_snake<R: CubeRuntime>(
     let (alpha, beta) = (into_contiguous(alpha), into_contiguous(beta));
     let vector = common_vector([&x, &y, &output]);
     let units = output.meta.num_elements() / vector;
-    let dim = CubeDim::new(&client, units);
+    let (count, dim) = elementwise(&client, units);
     let types = [x.dtype.into(), alpha.dtype.into(), beta.dtype.into()];
     let bounded = x.dtype == DType::F16;
     add_snake_kernel::launch::<R>(
         &client,
-        calculate_cube_count_elemwise(&client, units, dim),
+        count,
         dim,
         x.required_address_type().max(y.required_address_type()),
         vector,

@@ -21,7 +21,7 @@ mod units;
 use burn_cubecl::{CubeRuntime, kernel::into_contiguous, ops::permute, tensor::CubeTensor};
 use cubecl::prelude::*;
 
-use super::{super::Visibility, matrix::is_in_software, rows::empty};
+use super::{super::Visibility, device::is_in_software, rows::empty};
 use sight::{Bounds, Sight};
 
 /// Values per read.

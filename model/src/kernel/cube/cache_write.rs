@@ -9,9 +9,12 @@
 //! fast, or 2 times with fusion; a step costs the same for every capacity.
 
 use burn_cubecl::{CubeRuntime, kernel::into_contiguous, tensor::CubeTensor};
-use cubecl::{calculate_cube_count_elemwise, prelude::*};
+use cubecl::prelude::*;
 
-use super::{super::Slot, rows::common_vector};
+use super::{
+    super::Slot,
+    rows::{common_vector, elementwise},
+};
 
 /// Maximum number of slots per launch; more slots need several launches.
 const MOST_SLOTS: usize = 32;
@@ -42,10 +45,10 @@ pub(super) fn cache_write<R: CubeRuntime>(
             starts.push(slot.start);
         });
         let units = slots.len() * heads * tokens * width / vector;
-        let dim = CubeDim::new(&client, units);
+        let (count, dim) = elementwise(&client, units);
         cache_write_kernel::launch::<R>(
             &client,
-            calculate_cube_count_elemwise(&client, units, dim),
+            count,
             dim,
             cache.required_address_type().max(new.required_address_type()),
             vector,

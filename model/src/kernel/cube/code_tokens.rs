@@ -12,13 +12,13 @@
 
 use burn::tensor::{DType, Tensor as Values};
 use burn_cubecl::{CubeRuntime, kernel::into_contiguous, tensor::CubeTensor};
-use cubecl::{calculate_cube_count_elemwise, prelude::*};
+use cubecl::prelude::*;
 
 use super::{
     super::{primitive, tensor},
     Any,
     matvec::matvec,
-    rows::{common_vector, empty},
+    rows::{common_vector, elementwise, empty},
 };
 
 /// Weight and bias.
@@ -53,13 +53,13 @@ pub(super) fn code_tokens<R: CubeRuntime>(
     let (codes, places) = (into_contiguous(codes), into_contiguous(places));
     let vector = common_vector([&map, &places, &output]);
     let units = count * width / vector;
-    let dim = CubeDim::new(&client, units);
+    let (count, dim) = elementwise(&client, units);
     let mut sizes = SequenceArg::<R, u32>::new();
     levels.iter().for_each(|&levels| sizes.push(levels));
     let types = [dtype.into(), codes.dtype.into()];
     code_tokens_kernel::launch::<R>(
         &client,
-        calculate_cube_count_elemwise(&client, units, dim),
+        count,
         dim,
         output.required_address_type(),
         vector,

@@ -7,21 +7,24 @@
 //! sample), so their memory does not grow with the length. The weight is transposed in every call.
 //! If a device has matrix units for the type, Burn's implicit GEMM convolution is faster. Filters
 //! of one tap are a product in Burn too. Both still use this kernel if Burn's would round f32 to
-//! tf32 ([`is_cut`]), or if autotuning is off.
+//! tf32 ([`is_cut`]), or if autotuning is off. A driver in software needs no columns:
+//! [`plain_product::conv1d`] reads the samples of each tap where they are.
 //!
-//! Gain over Burn's convolution, which computes one output per unit, on Mesa lavapipe on two cores:
-//! 128 to 128 channels of 4800 samples with seven taps are 2.5 times as fast at dilations 1 and 9;
-//! patches of two 1.3 times; one tap 0.9 times.
+//! Gain of the columns over Burn's convolution, which computes one output per unit, on Mesa lavapipe on
+//! two cores: 128 to 128 channels of 4800 samples with seven taps are 2.5 times as fast at dilations 1
+//! and 9; patches of two 1.3 times; one tap 0.9 times.
 
 use burn::tensor::{Tensor as Values, TensorMetadata};
 use burn_cubecl::{CubeRuntime, kernel::into_contiguous, tensor::CubeTensor};
-use cubecl::{calculate_cube_count_elemwise, prelude::*};
+use cubecl::prelude::*;
 
 use super::{
     super::{ConvGeometry, primitive, tensor},
     Any,
-    matrix::{is_cut, is_tuned, matmul},
-    rows::{common_vector, empty},
+    device::{is_cut, is_in_software, is_tuned},
+    matrix::matmul,
+    plain_product,
+    rows::{common_vector, elementwise, empty},
 };
 
 /// Maximum bytes of columns at a time: half of the smallest tensor limit of any device.
@@ -53,10 +56,34 @@ pub(super) fn conv1d<R: CubeRuntime>(
     bias: Option<CubeTensor<R>>,
     geometry: ConvGeometry,
 ) -> CubeTensor<R> {
+    if is_in_software(&x.client) {
+        return without_columns(x, weight, bias, geometry);
+    }
     in_tiles(x, weight, bias, geometry, COLUMNS)
 }
 
-/// [`conv1d`] with at most `bytes` of columns.
+fn without_columns<R: CubeRuntime>(
+    mut x: CubeTensor<R>,
+    weight: CubeTensor<R>,
+    bias: Option<CubeTensor<R>>,
+    geometry: ConvGeometry,
+) -> CubeTensor<R> {
+    let [_, _, taps] = weight.shape().dims();
+    x.meta.swap(1, 2); // [B, S, in]
+    let weight = primitive(by_taps::<R>(weight));
+    let mut output = plain_product::conv1d(x, weight, bias, taps, geometry);
+    output.meta.swap(1, 2);
+    output
+}
+
+/// Returns a filter `[out, in, k]` as `[1, k in, out]`.
+fn by_taps<R: CubeRuntime>(weight: CubeTensor<R>) -> Values<Any<R>, 3> {
+    let [channels, input, taps] = weight.shape().dims();
+    let weight: Values<Any<R>, 3> = tensor(weight);
+    weight.swap_dims(1, 2).reshape([1, channels, taps * input]).swap_dims(1, 2)
+}
+
+/// [`conv1d`] by columns, at most `bytes` of them at a time.
 pub(super) fn in_tiles<R: CubeRuntime>(
     mut x: CubeTensor<R>,
     weight: CubeTensor<R>,
@@ -69,8 +96,7 @@ pub(super) fn in_tiles<R: CubeRuntime>(
     let dtype = x.dtype;
     let bias = bias.map(into_contiguous);
 
-    let weight: Values<Any<R>, 3> = tensor(weight);
-    let weight = weight.swap_dims(1, 2).reshape([1, channels, taps * input]).swap_dims(1, 2);
+    let weight = by_taps::<R>(weight);
     x.meta.swap(1, 2); // [B, S, in]
     let mut output = empty(&x, [batch, outputs, channels]);
 
@@ -101,10 +127,10 @@ fn columns<R: CubeRuntime>(
     let columns = empty(x, [1, range.len(), taps * input]);
     let vector = common_vector([x, &columns]);
     let units = range.len() * taps * input / vector;
-    let dim = CubeDim::new(&client, units);
+    let (count, dim) = elementwise(&client, units);
     columns_kernel::launch::<R>(
         &client,
-        calculate_cube_count_elemwise(&client, units, dim),
+        count,
         dim,
         x.required_address_type().max(columns.required_address_type()),
         vector,
@@ -164,12 +190,12 @@ fn place<R: CubeRuntime>(
     let [_, rows, channels] = product.meta.shape().dims();
     let vector = common_vector([&product, output].into_iter().chain(&bias));
     let units = rows * channels / vector;
-    let dim = CubeDim::new(&client, units);
+    let (count, dim) = elementwise(&client, units);
     let step = product.meta.strides()[1] / vector;
     let types = [output.dtype.into(), bias.as_ref().map_or(output.dtype, |bias| bias.dtype).into()];
     place_kernel::launch::<R>(
         &client,
-        calculate_cube_count_elemwise(&client, units, dim),
+        count,
         dim,
         product.required_address_type().max(output.required_address_type()),
         vector,

@@ -14,14 +14,14 @@
 
 use burn::tensor::{Tensor as Values, TensorMetadata};
 use burn_cubecl::{CubeRuntime, kernel::into_contiguous, tensor::CubeTensor};
-use cubecl::{calculate_cube_count_elemwise, prelude::*};
+use cubecl::prelude::*;
 
 use super::{
     super::{ConvGeometry, primitive, reference, tensor},
     Any,
     conv1d::COLUMNS,
     matrix::matmul,
-    rows::{common_vector, empty},
+    rows::{common_vector, elementwise, empty},
 };
 
 /// # Shapes
@@ -85,11 +85,11 @@ pub(super) fn in_tiles<R: CubeRuntime>(
             }
             let vector = common_vector([&columns, &output].into_iter().chain(&bias));
             let units = (last - first) * channels / vector;
-            let dim = CubeDim::new(&client, units);
+            let (count, dim) = elementwise(&client, units);
             let row = columns.meta.strides()[1] / vector;
             overlap_add_kernel::launch::<R>(
                 &client,
-                calculate_cube_count_elemwise(&client, units, dim),
+                count,
                 dim,
                 columns.required_address_type().max(output.required_address_type()),
                 vector,

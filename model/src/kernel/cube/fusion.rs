@@ -21,7 +21,7 @@ use super::{
         tensor,
     },
     decode::{self, Decodes, Decoding, TENSORS},
-    matrix, matvec,
+    device, matvec,
 };
 
 type Recorded<B> = FusionTensor<<B as FusionBackend>::FusionRuntime>;
@@ -243,7 +243,7 @@ fn windows<T: TensorMetadata>(codes: &T, places: &T) -> (Shape, DType) {
     ([count, window, width].into(), places.dtype())
 }
 
-impl<B: FusionBackend + Decodes + matrix::Products> Decodes for Fusion<B> {
+impl<B: FusionBackend + Decodes + device::Products> Decodes for Fusion<B> {
     fn decodes(device: &Self::Device, decoding: &Decoding) -> bool {
         B::decodes(device, decoding)
     }
@@ -270,7 +270,7 @@ impl<B: FusionBackend + Decodes + matrix::Products> Decodes for Fusion<B> {
     }
 }
 
-impl<B: FusionBackend + Decodes + matrix::Products> Backend for Fusion<B> {
+impl<B: FusionBackend + Decodes + device::Products> Backend for Fusion<B> {
     const MOST_SEPARATE_ROWS: usize = B::MOST_SEPARATE_ROWS;
 
     // ANCHOR: record
@@ -294,7 +294,7 @@ impl<B: FusionBackend + Decodes + matrix::Products> Backend for Fusion<B> {
 
     fn product(x: FloatTensor<Self>, weight: FloatTensor<Self>) -> FloatTensor<Self> {
         let is_ours = B::has_product(x.client.device(), x.dtype());
-        if matrix::is_tuned() && !is_ours && !matvec::is_for(x.shape()[0]) {
+        if device::is_tuned() && !is_ours && !matvec::is_for(x.shape()[0]) {
             // Left to Burn, which may fuse the next operations into the product.
             let [x, weight] = [x, weight].map(tensor::<Self, 2>);
             return primitive(x.matmul(weight.transpose()));

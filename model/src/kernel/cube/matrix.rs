@@ -10,18 +10,11 @@
 //! variants for them would round f32 to tf32, but the goldens' tolerances are a hundred times as
 //! strict. So f32 products use plain units, which keep full f32 factors.
 
-use burn::tensor::DType;
 use burn_cubecl::{
-    BoolElement, CubeBackend, CubeRuntime, FloatElement, IntElement,
+    CubeRuntime,
     kernel::matmul::{self, MatmulStrategy},
     tensor::CubeTensor,
 };
-use cubecl::{
-    client::ComputeClient,
-    config::{CubeClRuntimeConfig, autotune::AutotuneLevel},
-    ir::{ElemType, FloatKind, Type},
-};
-use cubecl_common::config::RuntimeConfig;
 use cubek::{
     matmul::{
         definition::{MatmulElems, MatmulGlobalElems, MatmulSetupError},
@@ -34,52 +27,11 @@ use cubek::{
     std::InputBinding,
 };
 
-use super::{plain_product, rows::empty};
-
-/// True if autotuning is on.
-pub(super) fn is_tuned() -> bool {
-    !matches!(CubeClRuntimeConfig::get().autotune.level, AutotuneLevel::Minimal)
-}
-
-/// True if compiling a kernel takes longer than most of its work: nothing is tuned, and planes are
-/// the vectors of a CPU, narrower than those of the GPUs that may be told not to tune.
-pub(super) fn is_in_software<R: CubeRuntime>(client: &ComputeClient<R>) -> bool {
-    !is_tuned() && client.properties().hardware.plane_size_min < 32
-}
-
-/// True if Burn's fastest products would round the values of this tensor first.
-pub(super) fn is_cut<R: CubeRuntime>(x: &CubeTensor<R>) -> bool {
-    x.dtype == DType::F32 && knows_tf32(&x.client)
-}
-
-fn knows_tf32<R: CubeRuntime>(client: &ComputeClient<R>) -> bool {
-    client.properties().supports_type(Type::scalar(ElemType::Float(FloatKind::TF32)))
-}
-
-/// Properties of a device that must be known before a product is recorded for it.
-#[doc(hidden)]
-pub trait Products: burn::tensor::backend::Backend {
-    /// True if products of this type are not left to Burn: this project has kernels for them, or
-    /// Burn's fastest ones would round f32.
-    fn has_product(device: &Self::Device, dtype: DType) -> bool;
-}
-
-impl<R, F, I, BT> Products for CubeBackend<R, F, I, BT>
-where
-    R: CubeRuntime,
-    F: FloatElement,
-    I: IntElement,
-    BT: BoolElement,
-{
-    fn has_product(device: &Self::Device, dtype: DType) -> bool {
-        let client = R::client(device);
-        #[cfg(feature = "cuda")]
-        if dtype == DType::BF16 && super::cuda::is_hopper(&client) {
-            return true;
-        }
-        dtype == DType::F32 && knows_tf32(&client)
-    }
-}
+use super::{
+    device::{is_cut, is_in_software, is_tuned},
+    plain_product,
+    rows::empty,
+};
 
 /// Computes the product of two matrices, or of batches of them.
 ///

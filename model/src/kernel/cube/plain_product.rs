@@ -1,20 +1,22 @@
-//! Matrix product of any sizes and memory orders by one kernel, for drivers in software.
+//! Matrix product and convolution of any sizes and memory orders by one kernel, for drivers in software.
 //!
 //! A unit computes a block of 4 by 4 or 8 by 8 outputs, term by term, in f32. All sizes and strides
-//! are run-time numbers, so that two compilations serve every product of a type.
+//! are run-time numbers, so that two compilations serve everything of a type. A convolution is a
+//! product whose rows are read once for each tap, each time further on; a product has one tap.
 //!
-//! Limits: at most two batch axes; no shared memory, no vectors.
+//! Limits: at most two batch axes; no groups; no shared memory, no vectors.
 //!
 //! Burn's product has hundreds of variants, by sizes, memory orders and divisors. A driver in
 //! software compiles each of them for one to ten seconds.
 //!
 //! Mesa's lavapipe reads a buffer lane by lane, sizes and strides too: with AVX2 some 20 cycles for each
-//! lane. So the kernel reads them once, before its loop, and a large product has large blocks.
+//! lane. So the kernel reads them once, before its loop, and a large product has large blocks. For the
+//! same reason the columns of a convolution ([`super::conv1d`]) take as long to write as its product takes.
 
-use burn_cubecl::{CubeRuntime, tensor::CubeTensor};
+use burn_cubecl::{CubeRuntime, kernel::into_contiguous, tensor::CubeTensor};
 use cubecl::{calculate_cube_count_elemwise, prelude::*, zspace::metadata::Metadata};
 
-use super::rows::empty;
+use super::{super::ConvGeometry, rows::empty};
 
 /// Outputs of a block in each direction: of a small product, and of a large one.
 const BLOCKS: [usize; 2] = [4, 8];
@@ -42,17 +44,52 @@ pub(super) fn product<R: CubeRuntime>(left: CubeTensor<R>, right: CubeTensor<R>)
     }
     shape[rank - 1] = right.meta.shape()[rank - 1];
     let output = empty(&left, shape);
+    launch(left, right, None, &output, 1, ConvGeometry::default());
+    output
+}
+
+/// Convolution of one group.
+///
+/// # Shapes
+/// - `x`: `[B, S, in]`, `weight`: `[1, k in, out]`, `bias`: `[out]`, output: `[B, S', out]`
+pub(super) fn conv1d<R: CubeRuntime>(
+    x: CubeTensor<R>,
+    weight: CubeTensor<R>,
+    bias: Option<CubeTensor<R>>,
+    taps: usize,
+    geometry: ConvGeometry,
+) -> CubeTensor<R> {
+    let [batch, samples, _] = x.meta.shape().dims();
+    let outputs = geometry.outputs(samples, taps);
+    let output = empty(&x, [batch, outputs, weight.meta.shape()[2]]);
+    launch(x, weight, bias.map(into_contiguous), &output, taps, geometry);
+    output
+}
+
+/// Launches the kernel; the number of taps and the geometry are those of a convolution.
+fn launch<R: CubeRuntime>(
+    left: CubeTensor<R>,
+    right: CubeTensor<R>,
+    bias: Option<CubeTensor<R>>,
+    output: &CubeTensor<R>,
+    taps: usize,
+    geometry: ConvGeometry,
+) {
     if output.meta.num_elements() == 0 {
-        return output;
+        return;
     }
-    let [left, right, whole] = [left, right, output.clone()].map(with_all_axes);
-    let [outer, inner, rows, columns] = whole.meta.shape().dims();
-    let block = block([outer * inner, rows, left.meta.shape()[3], columns]);
+    let [left, right, output] = [left, right, output.clone()].map(with_all_axes);
+    let [outer, inner, rows, columns] = output.meta.shape().dims();
+    let block = block([outer * inner, rows, right.meta.shape()[2], columns]);
     let units = outer * inner * rows.div_ceil(block) * columns.div_ceil(block);
-    let client = whole.client.clone();
+    let client = output.client.clone();
     let dim = CubeDim::new_1d(UNITS as u32);
-    let [of_left, of_right, of_output] = [&left, &right, &whole].map(|x| x.required_address_type());
-    let dtype = whole.dtype.into();
+    let [of_left, of_right, of_output] =
+        [&left, &right, &output].map(|x| x.required_address_type());
+    // Without a bias this tensor is not read.
+    let biased = if bias.is_some() { columns } else { 0 };
+    let bias = bias.unwrap_or_else(|| right.clone());
+    let types = [output.dtype.into(), bias.dtype.into()];
     plain_product_kernel::launch::<R>(
         &client,
         calculate_cube_count_elemwise(&client, units, dim),
@@ -60,12 +97,17 @@ pub(super) fn product<R: CubeRuntime>(left: CubeTensor<R>, right: CubeTensor<R>)
         of_left.max(of_right).max(of_output),
         left.into_tensor_arg(),
         right.into_tensor_arg(),
-        whole.into_tensor_arg(),
+        bias.into_tensor_arg(),
+        output.into_tensor_arg(),
         units,
+        biased,
+        taps,
+        geometry.stride,
+        geometry.padding[0],
+        geometry.dilation,
         block,
-        dtype,
+        types,
     );
-    output
 }
 
 /// Outputs of a block in each direction for `[batches, rows, terms, columns]`.
@@ -87,16 +129,23 @@ fn with_all_axes<R: CubeRuntime>(mut x: CubeTensor<R>) -> CubeTensor<R> {
 }
 
 #[cube(launch, address_type = "dynamic")]
-fn plain_product_kernel<T: Float>(
+#[allow(clippy::too_many_arguments, reason = "a kernel's inputs, and its launch")]
+fn plain_product_kernel<T: Float, B: Float>(
     left: &Tensor<T>,
     right: &Tensor<T>,
+    bias: &Tensor<B>,
     output: &mut Tensor<T>,
     units: usize,
+    biased: usize,
+    taps: usize,
+    stride: usize,
+    padding: usize,
+    dilation: usize,
     #[comptime] block: usize,
-    #[define(T)] _type: StorageType,
+    #[define(T, B)] _types: [StorageType; 2],
 ) {
     let (rows, columns) = (output.shape(2), output.shape(3));
-    let (terms, items) = (left.shape(3), output.shape(1));
+    let (samples, terms, items) = (left.shape(2), left.shape(3), output.shape(1));
     let (of_outer, of_inner) =
         ((left.stride(0), right.stride(0)), (left.stride(1), right.stride(1)));
     let (of_row, of_column) = (left.stride(2), right.stride(3));
@@ -110,32 +159,47 @@ fn plain_product_kernel<T: Float>(
     let batch = ABSOLUTE_POS / (across * down);
     let (outer, inner) = (batch / items, batch % items);
 
-    let mut lefts = Array::<usize>::new(block);
+    let first_left = outer * of_outer.0 + inner * of_inner.0;
     let mut rights = Array::<usize>::new(block);
-    #[unroll]
-    for i in 0..block {
-        // What is beyond the last row or column is computed, and not written.
-        lefts[i] = outer * of_outer.0 + inner * of_inner.0 + min(row + i, rows - 1) * of_row;
-        rights[i] =
-            outer * of_outer.1 + inner * of_inner.1 + min(column + i, columns - 1) * of_column;
-    }
     let mut sums = Array::<f32>::new(comptime!(block * block));
     #[unroll]
-    for i in 0..comptime!(block * block) {
-        sums[i] = 0.0f32;
-    }
-    for term in 0..terms {
-        let mut factors = Array::<f32>::new(block);
-        #[unroll]
-        for i in 0..block {
-            factors[i] = f32::cast_from(right[rights[i] + term * of_right]);
+    for j in 0..block {
+        // What is beyond the last row or column is computed, and not written.
+        rights[j] =
+            outer * of_outer.1 + inner * of_inner.1 + min(column + j, columns - 1) * of_column;
+        let mut sum = 0.0f32;
+        if column + j < biased {
+            sum = f32::cast_from(bias[column + j]);
         }
         #[unroll]
         for i in 0..block {
-            let factor = f32::cast_from(left[lefts[i] + term * of_left]);
+            sums[i * block + j] = sum;
+        }
+    }
+    let mut lefts = Array::<usize>::new(block);
+    let mut places = Array::<usize>::new(block);
+    for tap in 0..taps {
+        #[unroll]
+        for i in 0..block {
+            let place = min(row + i, rows - 1) * stride + tap * dilation;
+            // Of a place that is left of the first sample, a number that is beyond the last one.
+            places[i] = select(place < padding, samples, max(place, padding) - padding);
+            lefts[i] = first_left + min(places[i], samples - 1) * of_row;
+        }
+        for term in 0..terms {
+            let mut factors = Array::<f32>::new(block);
             #[unroll]
             for j in 0..block {
-                sums[i * block + j] += factor * factors[j];
+                factors[j] = f32::cast_from(right[rights[j] + (tap * terms + term) * of_right]);
+            }
+            #[unroll]
+            for i in 0..block {
+                let value = f32::cast_from(left[lefts[i] + term * of_left]);
+                let factor = select(places[i] < samples, value, 0.0f32);
+                #[unroll]
+                for j in 0..block {
+                    sums[i * block + j] += factor * factors[j];
+                }
             }
         }
     }

@@ -3,12 +3,20 @@
 
 use burn::tensor::Shape;
 use burn_cubecl::{CubeRuntime, ops::numeric::empty_device_contiguous_dtype, tensor::CubeTensor};
-use cubecl::{features::Plane, prelude::*, tensor_vector_size_parallel};
+use cubecl::{
+    calculate_cube_count_elemwise, features::Plane, prelude::*, tensor_vector_size_parallel,
+};
+
+use super::device::is_in_software;
 
 /// Units per cube: enough to hide memory latency, few enough for every device.
 const UNITS: usize = 256;
 /// This many rows, one plane each, occupy every multiprocessor of a GPU.
 const MANY_ROWS: usize = 256;
+
+/// Units per cube of a driver in software, which begins each cube anew: cubes of 16, the number of CubeCL, take
+/// up to 1.8 times as long.
+const UNITS_IN_SOFTWARE: u32 = 64;
 
 /// The launch of a kernel whose units share rows of a contiguous tensor.
 ///
@@ -78,6 +86,18 @@ pub(super) fn spread(cubes: usize) -> CubeCount {
     const MOST: usize = 65_535;
     let rows = cubes.div_ceil(MOST);
     CubeCount::Static(cubes.div_ceil(rows) as u32, rows as u32, 1)
+}
+
+/// Returns the cubes and their size for `units` units that share nothing.
+pub(super) fn elementwise<R: Runtime>(
+    client: &ComputeClient<R>,
+    units: usize,
+) -> (CubeCount, CubeDim) {
+    let dim = match is_in_software(client) {
+        true => CubeDim::new_1d(UNITS_IN_SOFTWARE),
+        false => CubeDim::new(client, units),
+    };
+    (calculate_cube_count_elemwise(client, units, dim), dim)
 }
 
 /// Allocates a contiguous tensor of this shape, in the type and on the device of `x`.

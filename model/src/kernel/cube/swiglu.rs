@@ -9,9 +9,9 @@
 //! times as fast, or 2.4 times if Burn fuses the plain operations into one kernel.
 
 use burn_cubecl::{CubeRuntime, tensor::CubeTensor};
-use cubecl::{calculate_cube_count_elemwise, prelude::*, std::tensor::layout::linear::LinearView};
+use cubecl::{prelude::*, std::tensor::layout::linear::LinearView};
 
-use super::rows::{common_vector, empty};
+use super::rows::{common_vector, elementwise, empty};
 
 /// # Shapes
 /// - `gate`, `up`, output: `[rows, H]`, in any order in memory
@@ -23,11 +23,11 @@ pub(super) fn swiglu<R: CubeRuntime>(gate: CubeTensor<R>, up: CubeTensor<R>) -> 
     }
     let vector = common_vector([&gate, &up, &output]);
     let units = output.meta.num_elements() / vector;
-    let dim = CubeDim::new(&client, units);
+    let (count, dim) = elementwise(&client, units);
     let types = [gate.dtype.into(), up.dtype.into()];
     swiglu_kernel::launch::<R>(
         &client,
-        calculate_cube_count_elemwise(&client, units, dim),
+        count,
         dim,
         gate.required_address_type().max(up.required_address_type()),
         vector,

@@ -36,7 +36,7 @@ pub fn conv1d<R: CubeRuntime>(
     bias: Option<CubeTensor<R>>,
     geometry: ConvGeometry,
 ) -> CubeTensor<R> {
-    conv1d::conv1d(x, weight, bias, geometry)
+    conv1d::in_tiles(x, weight, bias, geometry, conv1d::COLUMNS)
 }
 
 /// `conv1d` with at most `bytes` of columns at a time.

@@ -4,10 +4,13 @@ use acestep_model::{
     Backend,
     kernel::{self, ConvGeometry, variants},
 };
-use burn::tensor::DType;
+use burn::tensor::{DType, Tensor};
+use burn_flex::{Flex, FlexDevice};
 use burn_wgpu::WgpuRuntime;
 
-use super::testing::{Operation, Plain, primitive, random, read, same_everywhere, sound, tensor};
+use super::testing::{
+    Operation, Plain, primitive, random, read, same, same_everywhere, sound, tensor,
+};
 
 struct Convolution {
     batch: usize,
@@ -19,15 +22,25 @@ struct Convolution {
     channels_last: bool,
 }
 
+impl Convolution {
+    fn inputs<B: Backend>(
+        &self,
+        dtype: DType,
+        device: &B::Device,
+    ) -> (Tensor<B, 3>, Tensor<B, 3>, Option<Tensor<B, 1>>) {
+        let &Self { batch, channels: [input, output], samples, taps, .. } = self;
+        let x = sound::<B>([batch, input, samples], self.channels_last, 1, dtype, device);
+        let weight = random::<B, 3>([output, input, taps], 2, dtype, device);
+        (x, weight, self.bias.then(|| random::<B, 1>([output], 3, dtype, device)))
+    }
+}
+
 impl Operation for Convolution {
     fn run<B: Backend>(&self, dtype: DType, device: &B::Device) -> Vec<f32> {
-        let &Self { batch, channels: [input, output], samples, taps, .. } = self;
-        let shape = [batch, input, samples];
-        let x = sound::<B>(shape, self.channels_last, 1, dtype, device);
-        let weight = random::<B, 3>([output, input, taps], 2, dtype, device);
-        let bias = self.bias.then(|| random::<B, 1>([output], 3, dtype, device));
+        let (x, weight, bias) = self.inputs::<B>(dtype, device);
         let y = kernel::conv1d(x, weight, bias, self.geometry);
         // The formula of the front's documentation.
+        let &Self { batch, channels: [_, output], samples, taps, .. } = self;
         let ConvGeometry { stride, padding: [left, right], dilation, .. } = self.geometry;
         let outputs = (samples + left + right - dilation * (taps - 1) - 1) / stride + 1;
         assert_eq!(y.dims(), [batch, output, outputs]);
@@ -35,9 +48,8 @@ impl Operation for Convolution {
     }
 }
 
-/// The filters of the networks: wide and dilated, one tap, patches, and strided.
-#[test]
-fn every_filter_of_the_networks() {
+/// Calls `check` with the filters of the networks: wide and dilated, one tap, patches, and strided.
+fn for_each_filter(check: impl Fn(&str, &Convolution)) {
     let cases = [
         (7, 1, [3, 3], 1),
         (7, 1, [9, 9], 3),
@@ -61,9 +73,43 @@ fn every_filter_of_the_networks() {
                 channels_last,
             };
             let name = format!("conv1d k {taps} s {stride} d {dilation}, {channels_last}");
-            same_everywhere(&name, &case, 1e-5);
+            check(&name, &case);
         }
     }
+}
+
+#[test]
+fn every_filter_of_the_networks() {
+    for_each_filter(|name, case| same_everywhere(name, case, 1e-5));
+}
+
+/// By columns, which drivers in software do not use.
+#[test]
+fn every_filter_by_columns() {
+    let device = burn_wgpu::WgpuDevice::DefaultDevice;
+    for_each_filter(|name, case| {
+        let expected = case.run::<Flex>(DType::F32, &FlexDevice);
+        let (x, weight, bias) = case.inputs::<Plain>(DType::F32, &device);
+        let bias = bias.map(primitive);
+        let (x, weight) = (primitive(x), primitive(weight));
+        let y = variants::conv1d::<WgpuRuntime>(x, weight, bias, case.geometry);
+        same(&format!("{name} by columns"), &expected, &read::<Plain, 3>(tensor(y)), 1e-5);
+    });
+}
+
+/// Blocks of 8 by 8 outputs, with rows and columns that fill no block.
+#[test]
+fn a_large_filter() {
+    let case = Convolution {
+        batch: 1,
+        channels: [20, 10],
+        samples: 1203,
+        taps: 7,
+        geometry: ConvGeometry { padding: [9; 2], dilation: 3, ..Default::default() },
+        bias: true,
+        channels_last: true,
+    };
+    same_everywhere("a large filter", &case, 1e-5);
 }
 
 /// Tiles join without errors, down to one sample each.

@@ -316,7 +316,7 @@ fn attention_decode_kernel<T: Float, K: Numeric, N: Size>(
         if unit < vectors {
             let mut total = 0.0f32;
             let mut mix = Vector::<f32, N>::new(0.0f32);
-            #[unroll]
+            // Not unrolled: a driver in software took 32 s to compile eight rows of 32 slices.
             for i in 0..comptime!(plan.slices()) {
                 total += met_sums[unit + i * comptime!(plan.columns())];
                 mix += met[unit + i * comptime!(plan.columns())];
