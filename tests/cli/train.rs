@@ -89,6 +89,36 @@ fn a_state_of_something_else_is_refused_and_force_starts_again() {
     assert_eq!(place.json(config)["r"], 3);
 }
 
+/// A run with `--force` that is stopped leaves its state beside the old adapter.
+#[test]
+fn a_stopped_run_that_replaces_an_adapter_is_continued_by_one_run_at_a_time() {
+    let place = with_songs();
+    let learn = |more: &[&str]| {
+        let common = ["train", "lora", "songs", "--model", "tiny", "--epochs", "12"];
+        place.run(&[&common[..], more].concat())
+    };
+    let [state, adapter] = ["training/state.bin", "adapter_model.safetensors"]
+        .map(|name| format!("songs-lora/{name}"));
+    learn(&[]).succeeded();
+    learn(&[]).failed(1).says("holds an adapter already");
+    // As if it had been stopped after step 14 of 24.
+    let mut stopped = place.read(&state);
+    let at = stopped.windows(9).position(|of| of == b"\"step\":24").expect("a header");
+    stopped[at + 7] = b'1';
+    place.write(&state, &stopped);
+    learn(&["--learning-rate", "0.01"]).failed(1).says("(changed: the learning rate)");
+
+    let held = fs::File::create(place.path("songs-lora/training/lock")).expect("a file");
+    held.lock().expect("a lock");
+    learn(&["--force"]).failed(1).says("another training run uses `").says("--output");
+    assert!(place.read(&state) == stopped);
+    drop(held);
+    let first = place.read(&adapter);
+    learn(&[]).succeeded().says("24 steps on 2 songs, loss ");
+    assert!(place.read(&adapter) != first);
+    learn(&[]).failed(1).says("holds an adapter already");
+}
+
 /// A state knows what is in every song and what is said of it, not only its name and size.
 #[test]
 fn songs_that_changed_since_are_named_and_not_mixed_with_what_was_learned() {

@@ -29,6 +29,12 @@ pub enum Error {
         /// The problem.
         reason: String,
     },
+    /// Another process trains in the folder.
+    #[error("another training run uses `{}`", path.display())]
+    Busy {
+        /// The folder.
+        path: PathBuf,
+    },
     /// An error of the runtime, such as a failed write.
     #[error(transparent)]
     File(#[from] acestep_engine::Error),
@@ -68,6 +74,7 @@ impl Error {
     pub fn hint(&self) -> Option<&'static str> {
         Some(match self {
             Self::State { .. } => "start again with `force: true`",
+            Self::Busy { .. } => "wait for its end, or name another folder with `output`",
             Self::Diverged { .. } => "use a smaller `learning_rate`",
             Self::Dataset { path, .. } if path.is_file() => {
                 "mend that file: the JSON beside a song has keys of a request, such as caption and lyrics"

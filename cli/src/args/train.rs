@@ -78,7 +78,7 @@ pub(crate) struct Lora {
     #[arg(long, value_name = "X", default_value_t = 1e-4, help_heading = "Learning")]
     pub(crate) learning_rate: f64,
 
-    /// Steps until the full learning rate.
+    /// Steps until the full learning rate, at most a quarter of all.
     #[arg(long, value_name = "N", default_value_t = 100, hide_short_help = true)]
     #[arg(help_heading = "Learning")]
     pub(crate) warmup_steps: u32,

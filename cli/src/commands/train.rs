@@ -60,14 +60,10 @@ fn lora(args: &Lora, report: &Report) -> Result<()> {
 
     let facts = facts(args, folder.name(), engine.dtype);
     let training = settings.training(&output, &entries, facts).map_err(known)?;
+    let _lock = training.lock().map_err(known)?;
     if args.force {
         remove(&training.folder.join("state.bin"))?;
     }
-    fs::create_dir_all(&training.folder).map_err(|error| {
-        CliError::new(format!("`{}` cannot be made", output.display()))
-            .hint("name another folder with --output")
-            .because(error)
-    })?;
     let start = Instant::now();
     let shown = Progress::new(*report);
     let (training, entries, output, progress) = (&training, &entries[..], &*output, &shown);
@@ -81,8 +77,7 @@ fn lora(args: &Lora, report: &Report) -> Result<()> {
     .map_err(known)?;
     said.extend(shown.finish().notices);
     let Some(losses) = learned else {
-        let note = "the state is kept: the same command continues from it";
-        report.note(note);
+        report.note("the state is kept: the same command without --force continues from it");
         return Err(Error::Cancelled.into());
     };
     let (name, steps) = (output.display().to_string(), training.optimizer_config.steps);
@@ -126,7 +121,8 @@ fn settings_of(args: &Lora) -> Settings {
     }
 }
 
-/// The folder of the new adapter. It must not hold an adapter yet, except with `--force`.
+/// The folder of the new adapter. It must not hold an adapter yet, except with `--force`, or if a run with
+/// `--force` was stopped.
 fn output(args: &Lora) -> Result<PathBuf> {
     let output = match &args.output {
         Some(output) => output.clone(),
@@ -142,7 +138,8 @@ fn output(args: &Lora) -> Result<PathBuf> {
             songs.with_file_name(name)
         }
     };
-    if output.join(ADAPTER).exists() && !args.force {
+    let may_replace = args.force || TrainingRun::is_stopped(&output.join("training"));
+    if output.join(ADAPTER).exists() && !may_replace {
         let message = format!("`{}` holds an adapter already", output.display());
         let hint = "name another folder with --output, or replace it with --force";
         return Err(CliError::new(message).hint(hint).into());

@@ -157,16 +157,8 @@ fn a_card_learns_what_the_processor_does() {
 
 #[test]
 fn the_rate_rises_in_a_line_and_falls_in_half_a_cosine() {
-    let optimizer_config = OptimizerConfig {
-        steps: 110,
-        rate: 2.0,
-        warm_up: 10,
-        last: 0.1,
-        betas: [0.9, 0.999],
-        decay: 0.0,
-        longest: 1.0,
-        average: 0.99,
-    };
+    let optimizer_config =
+        OptimizerConfig { steps: 110, rate: 2.0, warm_up: 10, last: 0.1, ..OPTIMIZER };
     assert_eq!(optimizer_config.rate_at(0), 0.2);
     assert_eq!(optimizer_config.rate_at(9), 2.0);
     assert_eq!(optimizer_config.rate_at(10), 2.0);

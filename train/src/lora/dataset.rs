@@ -10,12 +10,16 @@
 //! Source: upstream, `LoRA_Training_Tutorial.md`.
 
 use std::{
+    collections::HashSet,
     fs, io,
     path::{Path, PathBuf},
 };
 
 use acestep_engine::{Notice, texts};
-use acestep_music::prompt::{INSTRUMENTAL, Metas, duration_text};
+use acestep_music::{
+    prompt::{INSTRUMENTAL, Metas, duration_text},
+    request::words::too_long,
+};
 
 use super::sidecar::{self, Said};
 use crate::Error;
@@ -43,7 +47,10 @@ impl Entry {
 }
 
 /// Extensions of sound files.
-const SOUNDS: [&str; 8] = ["wav", "flac", "mp3", "ogg", "opus", "m4a", "aac", "aiff"];
+const SOUNDS: [&str; 9] = ["wav", "flac", "mp3", "ogg", "opus", "m4a", "aac", "aiff", "aif"];
+
+/// Extensions of texts that belong to a song.
+const TEXTS: [&str; 2] = ["caption.txt", "lyrics.txt"];
 
 /// The largest size of a text file in bytes; lyrics have a few thousand.
 const LONGEST: u64 = 1 << 20;
@@ -61,24 +68,35 @@ pub fn read(
     caption: Option<&str>,
 ) -> Result<(Vec<Entry>, Vec<Notice>), Error> {
     let failed = |source| Error::Read { path: folder.to_owned(), source };
-    let mut sounds = Vec::new();
+    let (mut sounds, mut texts) = (Vec::new(), Vec::new());
     for entry in fs::read_dir(folder).map_err(failed)? {
         let path = entry.map_err(failed)?.path();
         let extension = path.extension().and_then(|of| of.to_str()).unwrap_or_default();
         // macOS stores metadata of `a.wav` on other file systems in `._a.wav`.
-        let is_hidden =
-            path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
-        let is_sound = SOUNDS.contains(&extension.to_ascii_lowercase().as_str());
-        if is_sound && !is_hidden && path.is_file() {
-            sounds.push(path);
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if name.starts_with('.') {
+            continue;
+        }
+        if SOUNDS.contains(&extension.to_ascii_lowercase().as_str()) {
+            // A link may lead nowhere.
+            let failed = |source| Error::Read { path: path.clone(), source };
+            if path.metadata().map_err(failed)?.is_file() {
+                sounds.push(path);
+            }
+        } else if TEXTS.iter().any(|of| name.ends_with(&format!(".{of}"))) {
+            texts.push(path);
         }
     }
     sounds.sort();
+    texts.sort();
     if sounds.is_empty() {
         let reason = format!("no song is in it: looked for .{}", SOUNDS.join(", ."));
         return Err(Error::Dataset { path: folder.to_owned(), reason });
     }
-    let (mut entries, mut notices) = (Vec::new(), Vec::new());
+    let known: HashSet<_> =
+        sounds.iter().flat_map(|sound| TEXTS.map(|of| sound.with_extension(of))).collect();
+    texts.retain(|text| !known.contains(text));
+    let (mut entries, mut notices) = (Vec::new(), Vec::from_iter(lonely(&texts)));
     for audio in sounds {
         let (entry, said) = of_song(audio, tag, caption)?;
         entries.push(entry);
@@ -106,6 +124,20 @@ pub fn read(
             Err(Error::Dataset { path: folder.to_owned(), reason })
         }
     }
+}
+
+/// Returns a notice about texts without a song: a name is misspelled, or the song is of another format.
+fn lonely(texts: &[PathBuf]) -> Option<Notice> {
+    let (first, others) = texts.split_first()?;
+    let first = first.file_name()?.to_string_lossy();
+    let more = match others.len() {
+        0 => String::new(),
+        count => format!(" and {count} more"),
+    };
+    Some(Notice(format!(
+        "no song belongs to `{first}`{more}: a song has the same name and ends in .{}",
+        SOUNDS.join(", .")
+    )))
 }
 
 /// Reads the texts of one song.
@@ -138,12 +170,13 @@ fn of_song(
         },
     };
     let (lyrics, left_out) = acestep_music::lyrics::sung(&lyrics);
-    let name = audio.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    notices.extend(left_out.into_iter().map(|notice| Notice(format!("`{name}`: {}", notice.0))));
     let caption = match tag {
         Some(tag) if !caption.is_empty() => format!("{tag}, {caption}"),
         _ => caption,
     };
+    let name = audio.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let said = left_out.into_iter().chain(too_long(&caption, &lyrics));
+    notices.extend(said.map(|notice| Notice(format!("`{name}`: {}", notice.0))));
     let metas = Metas {
         bpm: metadata.bpm,
         timesignature: metadata.timesignature,
@@ -245,10 +278,31 @@ mod tests {
     }
 
     #[test]
-    fn times_of_lyrics_are_not_learned_and_the_file_is_named() {
-        let folder = folder(&[("a.wav", ""), ("a.caption.txt", "x"), ("a.txt", "[00:01.00]la")]);
-        let (entries, notices) = read(folder.path(), None, None).expect("a song");
-        assert_eq!(entries[0].lyrics, "la");
-        assert!(notices[0].0.starts_with("`a.wav`: the lyrics' time stamps"), "{notices:?}");
+    fn texts_that_are_not_learned_are_said_with_their_files() {
+        let long = "x".repeat(509);
+        let folder = folder(&[
+            ("a.b.aif", ""),
+            ("a.b.caption.txt", &long),
+            ("a.b.txt", "[00:01.00]la"),
+            ("z.lyrics.txt", "lo"),
+            ("caption.txt", ""),
+            ("d.wave", ""),
+            ("d.caption.txt", "calm"),
+        ]);
+        let (entries, notices) = read(folder.path(), Some("zy"), None).expect("a song");
+        assert_eq!((entries.len(), entries[0].lyrics.as_str()), (1, "la"));
+        let [lonely, times, cut] = notices.as_slice() else { panic!("{notices:?}") };
+        assert!(lonely.0.starts_with("no song belongs to `d.caption.txt` and 1 m"), "{lonely:?}");
+        assert!(times.0.starts_with("`a.b.aif`: the lyrics' time stamps"), "{times:?}");
+        assert!(cut.0.starts_with("`a.b.aif`: the caption of 513 characters"), "{cut:?}");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_song_that_is_not_there_is_not_passed_over() {
+        let folder = folder(&[("a.wav", "")]);
+        std::os::unix::fs::symlink("nowhere", folder.path().join("b.wav")).expect("a link");
+        let refused = read(folder.path(), None, Some("x")).expect_err("no file").to_string();
+        assert!(refused.ends_with("b.wav`"), "{refused}");
     }
 }

@@ -1,9 +1,9 @@
 //! The saved state of a training run.
 
 use std::{
-    fs,
-    io::{self, Write},
-    path::PathBuf,
+    fs::{self, File, TryLockError},
+    io::{self, BufRead, BufReader, Write},
+    path::{Path, PathBuf},
 };
 
 use acestep_engine::files::{Existing, write_whole};
@@ -18,6 +18,9 @@ use crate::{
     Error,
     learner::{Learner, OptimizerConfig},
 };
+
+/// The file of the state.
+const STATE: &str = "state.bin";
 
 /// The first line of a saved state.
 #[derive(Debug, Serialize, Deserialize)]
@@ -35,8 +38,35 @@ pub(super) struct Header {
 }
 
 impl TrainingRun {
+    /// True if `folder` has the state of a run that was stopped before its last step.
+    pub fn is_stopped(folder: &Path) -> bool {
+        let mut line = Vec::new();
+        let read = File::open(folder.join(STATE))
+            .and_then(|file| BufReader::new(file).read_until(b'\n', &mut line));
+        let header = read.ok().and_then(|_| serde_json::from_slice::<Header>(&line).ok());
+        header.is_some_and(|of| of.step < of.optimizer_config.steps)
+    }
+
+    /// Creates the folder and locks it against other processes, until the result is dropped.
+    ///
+    /// # Errors
+    /// [`Error::Busy`]; [`Error::Write`].
+    pub fn lock(&self) -> Result<File, Error> {
+        let path = self.folder.clone();
+        let open = || {
+            fs::create_dir_all(&path)?;
+            File::create(path.join("lock"))
+        };
+        match open().map(|file| (file.try_lock(), file)) {
+            Err(source) => Err(Error::Write { path, source }),
+            Ok((Err(TryLockError::WouldBlock), _)) => Err(Error::Busy { path }),
+            // Some file systems have no locks.
+            Ok((Ok(()) | Err(TryLockError::Error(_)), file)) => Ok(file),
+        }
+    }
+
     fn state_path(&self) -> PathBuf {
-        self.folder.join("state.bin")
+        self.folder.join(STATE)
     }
 
     /// Restores the learner from the folder's state, if there is one. Also returns its seconds.
@@ -78,7 +108,17 @@ impl TrainingRun {
             || header.optimizer_config != self.optimizer_config
             || header.of != self.of
         {
-            let others = others(&header.of, &self.of);
+            let mut others = others(&header.of, &self.of);
+            let (old, new) = (&header.optimizer_config, &self.optimizer_config);
+            for (name, is_other) in [
+                ("the seed", header.seed != self.seed),
+                ("the number of steps", old.steps != new.steps),
+                ("the learning rate", old.rate != new.rate),
+                // It depends on the number of steps.
+                ("the warm-up", old.steps == new.steps && old.warm_up != new.warm_up),
+            ] {
+                others.extend(is_other.then(|| name.to_owned()));
+            }
             let others = match others.is_empty() {
                 true => String::new(),
                 false => format!(" (changed: {})", others.join(", ")),

@@ -2,9 +2,11 @@
 
 use std::{
     fs::{self, OpenOptions},
-    io::Write,
+    io::{ErrorKind, Write},
     path::{Path, PathBuf},
 };
+
+use acestep_engine::files::{Existing, write_whole};
 
 use crate::{Error, curves};
 
@@ -40,8 +42,11 @@ impl Table {
     /// Creates a table, or cuts an existing one to the rows of the first `step` steps.
     pub(super) fn open(path: &Path, names: &[&str], step: usize) -> Result<Self, Error> {
         let heading = format!("step,seconds,rate,gradient,{}", names.join(","));
-        let kept = match fs::read_to_string(path) {
-            Ok(text) if step > 0 => text
+        let kept = match fs::read(path) {
+            Err(source) if source.kind() != ErrorKind::NotFound => {
+                return Err(Error::Read { path: path.to_owned(), source });
+            }
+            Ok(bytes) if step > 0 => String::from_utf8_lossy(&bytes)
                 .lines()
                 .skip(1)
                 .filter(|row| {
@@ -52,8 +57,8 @@ impl Table {
                 .collect(),
             _ => String::new(),
         };
-        fs::write(path, format!("{heading}\n{kept}"))
-            .map_err(|source| Error::Write { path: path.to_owned(), source })?;
+        // The rows stay if the disk is full.
+        write_whole(path, Existing::Replace, |file| write!(file, "{heading}\n{kept}"))?;
         Ok(Self { path: path.to_owned() })
     }
 

@@ -103,6 +103,27 @@ fn a_course_that_is_stopped_ends_where_one_does_that_is_not() {
 }
 
 #[test]
+fn a_folder_is_of_one_run_and_its_table_is_replaced_in_one_piece() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let held = training(folder.path()).lock().expect("a lock");
+    let second = training(folder.path()).lock().expect_err("it is held");
+    assert!(matches!(second, Error::Busy { .. }), "{second}");
+    drop(held);
+    training(folder.path()).lock().expect("it is free");
+
+    let [path, link] = ["losses.csv", "old.csv"].map(|name| folder.path().join(name));
+    let heading = "step,seconds,rate,gradient,error\n";
+    let old = [heading.as_bytes(), b"20,1.0,1e-3,0.5,0.25\n40,\xff\n60,1.0\n"].concat();
+    fs::write(&path, &old).expect("a table");
+    fs::hard_link(&path, &link).expect("a link");
+    Table::open(&path, &["error"], 40).expect("a table");
+    let kept = fs::read_to_string(&path).expect("a text");
+    assert_eq!(kept, format!("{heading}20,1.0,1e-3,0.5,0.25\n40,\u{fffd}\n"));
+    // A full disk cannot cut what is never written in place.
+    assert_eq!(fs::read(&link).expect("the old table"), old);
+}
+
+#[test]
 fn a_state_of_another_course_or_a_cut_one_is_refused() {
     let folder = tempfile::tempdir().expect("a folder");
     learned(folder.path(), &[10]);
@@ -117,7 +138,12 @@ fn a_state_of_another_course_or_a_cut_one_is_refused() {
             .to_string()
     };
     let other = TrainingRun { seed: 4, ..training(folder.path()) };
-    assert!(said(&other).contains("another seed"), "{}", said(&other));
+    assert!(said(&other).contains("(changed: the seed)"), "{}", said(&other));
+    let mut other = training(folder.path());
+    other.optimizer_config.steps = 61;
+    other.optimizer_config.warm_up = 6;
+    assert!(said(&other).contains("(changed: the number of steps)"), "{}", said(&other));
+    assert!(TrainingRun::is_stopped(folder.path()) && !TrainingRun::is_stopped(&path));
     let other = TrainingRun { of: "another".to_owned(), ..training(folder.path()) };
     assert!(said(&other).contains("another seed"), "{}", said(&other));
     let mut damaged = state.clone();
