@@ -141,6 +141,9 @@ pub enum Error {
     /// A file of quantised matrices that are those of other weights.
     #[error("`{}` does not belong to `{}`", path.display(), weights.display())]
     OtherQuantized { path: PathBuf, weights: PathBuf },
+    /// A file of quantised weights that is damaged.
+    #[error(transparent)]
+    BadQuantized(Box<Self>),
     /// A file could not be written.
     #[error("cannot write `{}`", path.display())]
     NotWritten { path: PathBuf, source: io::Error },
@@ -288,6 +291,7 @@ impl Error {
             Self::OtherQuantized { .. } => {
                 "the weights were replaced, or another version of the program wrote the file: remove it, or quantise the model again"
             }
+            Self::BadQuantized(_) => "remove the file, or quantise the model again",
             Self::NotWritten { .. } => {
                 "check that the disk has room and that you may write there; nothing was changed"
             }

@@ -9,6 +9,11 @@ pub(crate) mod magpie;
 pub(crate) mod mimi;
 pub(crate) mod qwen3_tts;
 
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+};
+
 use acestep::Kind;
 use serde_json::Value;
 
@@ -105,6 +110,13 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Release> {
     let songs = MODELS.iter().chain(&LANGUAGE_MODELS).chain(&COMPANIONS);
     let speech = qwen3_tts::MODELS.iter().chain(&dia2::MODELS).chain(&dia2::COMPANIONS);
     songs.chain(speech).chain(&magpie::MODELS).chain(&magpie::CODECS)
+}
+
+/// Returns `place`, the directory of a model, and the folders in it where a release has files.
+pub(crate) fn with_folders(place: &Path) -> Vec<PathBuf> {
+    let names: BTreeSet<_> = all().flat_map(|release| release.folders).collect();
+    let inner = names.into_iter().map(|name| place.join(name)).filter(|path| path.is_dir());
+    [place.to_owned()].into_iter().chain(inner).collect()
 }
 
 /// Returns the speech models of every family, the default first.

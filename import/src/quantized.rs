@@ -69,19 +69,20 @@ impl Quantized {
     /// Maps the file of the network with these `names`, if there is one.
     ///
     /// # Errors
-    /// [`Error::OtherQuantized`]; a file that is cut or no safetensors file.
+    /// [`Error::OtherQuantized`]; [`Error::BadQuantized`].
     pub(crate) fn open(tensors: &Tensors, names: &TensorNames) -> Result<Option<Self>, Error> {
         let path = path_of(tensors, names);
         if !path.is_file() {
             return Ok(None);
         }
         let bytes = Directory::open_file(&path)?;
-        let metadata = header::metadata(&path, bytes.all())?;
+        let damaged = |error| Error::BadQuantized(Box::new(error));
+        let metadata = header::metadata(&path, bytes.all()).map_err(damaged)?;
         let found = [VERSION, WEIGHTS].map(|key| metadata.get(key).map(String::as_str));
         if found != [Some(CURRENT), Some(&fingerprint("", &[tensors])?)] {
             return Err(Error::OtherQuantized { path, weights: tensors.path().to_owned() });
         }
-        let entries = header::parse(&path, bytes.all())?;
+        let entries = header::parse(&path, bytes.all()).map_err(damaged)?;
         Ok(Some(Self { path, bytes: Arc::new(bytes), entries }))
     }
 

@@ -316,8 +316,7 @@ impl VaeDir {
         self.load(module, Network::VaeEncoder, place)
     }
 
-    /// Compares the headers with those networks of `networks` that are in this directory: every tensor
-    /// must exist with its shape, and there must be no others. No weight is read or initialised.
+    /// Compares the headers with the networks, as [`DitDir::check`].
     ///
     /// # Errors
     /// Names the tensors.

@@ -2,9 +2,9 @@
 
 use std::{ffi::OsString, path::PathBuf};
 
-use ureq::{Proxy, ProxyProtocol};
+use ureq::{Proxy, ProxyProtocol, http::Uri};
 
-use super::Access;
+use super::{Access, remote::ENDPOINT};
 
 /// Variables with a proxy, in the order in which `ureq` takes them.
 const PROXIES: [&str; 6] =
@@ -47,11 +47,16 @@ impl Environment<'_> {
         }
     }
 
-    /// Returns the variable whose proxy cannot be used. `ureq` takes the first address that it understands, but
-    /// SOCKS is not built in, so it would connect directly. Addresses without a proxy may be meant that way.
-    fn bad_proxy(&self) -> Option<&'static str> {
+    /// Returns the variable whose proxy cannot be used for `server`. `ureq` takes the first address that it
+    /// understands, but SOCKS is not built in, so it would connect directly.
+    fn bad_proxy(&self, server: &str) -> Option<&'static str> {
         let given = |name| (self.variable)(name).filter(|value| !value.is_empty());
-        if NO_PROXY.into_iter().any(|name| given(name).is_some()) {
+        let without = NO_PROXY.into_iter().find_map(given).unwrap_or_default();
+        let without = without.to_string_lossy();
+        let proxy = Proxy::builder(ProxyProtocol::Http);
+        let proxy = without.split(',').fold(proxy, |proxy, host| proxy.no_proxy(host)).build();
+        let is_direct = |server: Uri| proxy.is_ok_and(|proxy| proxy.is_no_proxy(&server));
+        if server.parse::<Uri>().is_ok_and(is_direct) {
             return None;
         }
         let mut unknown = None;
@@ -79,7 +84,9 @@ impl Environment<'_> {
             (!token.is_empty()).then_some(token)
         };
         let token = text("HF_TOKEN").or_else(token);
-        Access { endpoint: text("HF_ENDPOINT"), token, bad_proxy: self.bad_proxy() }
+        let endpoint = text("HF_ENDPOINT");
+        let bad_proxy = self.bad_proxy(endpoint.as_deref().unwrap_or(ENDPOINT));
+        Access { endpoint, token, bad_proxy }
     }
 }
 
@@ -105,7 +112,8 @@ mod tests {
         for (first, without, bad) in [
             ("xx://1", "", None),
             ("socks5://a:1", "", Some("ALL_PROXY")),
-            ("socks5://a:1", "b", None),
+            ("socks5://a:1", "localhost,a.co", Some("ALL_PROXY")),
+            ("socks5://a:1", "a.co,huggingface.co", None),
         ] {
             let variable = |name: &str| match name {
                 "ALL_PROXY" => Some(first.into()),

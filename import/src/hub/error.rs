@@ -83,10 +83,11 @@ impl HubError {
                  or the disk is at fault"
             }
             Self::Locked { .. } => "wait for it, then run this again",
+            Self::Data { source, .. } if is_full(source) => {
+                "free some space, or name another disk with XDG_DATA_HOME"
+            }
             Self::Disk { source, .. } => match source.kind() {
-                io::ErrorKind::StorageFull
-                | io::ErrorKind::QuotaExceeded
-                | io::ErrorKind::FileTooLarge => {
+                _ if is_full(source) => {
                     "free some space, or name another disk with HF_HOME or HF_HUB_CACHE; what was \
                      received is kept"
                 }
@@ -109,4 +110,9 @@ impl HubError {
         };
         Some(text.to_owned())
     }
+}
+
+fn is_full(error: &io::Error) -> bool {
+    use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+    matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge)
 }

@@ -12,7 +12,7 @@ use super::{
     Checksum, Hub, HubError, Pin, Pins, Published,
     disk::{is_of_another, on},
 };
-use crate::{Directory, NemoArchive, Release, foreign, header};
+use crate::{Directory, NemoArchive, Release, families, foreign, header};
 
 /// A directory of a model in the cache.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -101,16 +101,19 @@ impl Hub {
 
     /// Locks `repo`, so that other runs of this program cannot change its files.
     pub(super) fn lock(&self, repo: &str) -> Result<fs::File, HubError> {
-        let path = self.data.join("locks").join(repo.replace('/', "--"));
-        let open = || {
-            fs::create_dir_all(self.data.join("locks"))?;
-            fs::File::create(&path)
-        };
-        let file = open().map_err(|source| HubError::Data { path, source })?;
+        let file = self.lock_file(&repo.replace('/', "--"))?;
         match is_of_another(file.try_lock()) {
             false => Ok(file),
             true => Err(HubError::Locked { file: repo.to_owned() }),
         }
+    }
+
+    /// Opens the file `name` of the locks.
+    pub(super) fn lock_file(&self, name: &str) -> Result<fs::File, HubError> {
+        let locks = self.data.join("locks");
+        let path = locks.join(name);
+        let file = fs::create_dir_all(locks).and_then(|()| fs::File::create(&path));
+        file.map_err(|source| HubError::Data { path, source })
     }
 }
 
@@ -125,7 +128,9 @@ impl Published {
         read: &mut dyn FnMut(u64) -> io::Result<()>,
     ) -> Result<Vec<Verified>, HubError> {
         if self.0.is_empty() {
-            let files = entries(directory)?.into_iter().filter(|path| path.is_file());
+            let folders = families::with_folders(directory);
+            let files: Vec<_> = folders.iter().map(|of| entries(of)).collect::<Result<_, _>>()?;
+            let files = files.into_iter().flatten().filter(|path| path.is_file());
             return files.map(|path| one(path, None, read)).collect();
         }
         let file = |(name, checksum): &(String, Checksum)| {

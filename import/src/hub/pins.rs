@@ -53,12 +53,15 @@ impl Pins {
         Ok(read(&hub.data)?.remove(&key(hub)).unwrap_or_default())
     }
 
-    /// Changes the pins of `hub`. Reads them first, because another run may have changed them, and
+    /// Changes the pins of `hub`, which another run may be changing: locks and reads them first, and
     /// writes a temporary file that replaces the old one.
     ///
     /// # Errors
     /// As [`Pins::read`]; if the file cannot be written.
     pub(super) fn change(hub: &Hub, change: impl FnOnce(&mut Self)) -> Result<(), HubError> {
+        let lock = hub.lock_file(FILE)?;
+        // Without locks of the file system nobody else is expected.
+        drop(lock.lock());
         let mut caches = read(&hub.data)?;
         let pins = caches.entry(key(hub)).or_default();
         change(pins);

@@ -13,7 +13,7 @@ use super::{Checksum, HubError};
 use crate::Release;
 
 /// The address of the Hugging Face hub.
-const ENDPOINT: &str = "https://huggingface.co";
+pub(super) const ENDPOINT: &str = "https://huggingface.co";
 /// Timeout for an answer of the server.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Number of attempts to get a list, and the first pause between two attempts.

@@ -1,5 +1,7 @@
 //! Files found in a cache and removed from it. The tests of the program cover the hub itself.
 
+use std::fs;
+
 use super::{pins::PinnedFile, *};
 use crate::{
     Layout,
@@ -28,16 +30,16 @@ impl TestCache {
         let blob = hub.repository(repo).join("blobs").join(checksum(content).name());
         let link = hub.snapshot(repo, commit).join(path);
         for path in [&blob, &link] {
-            std::fs::create_dir_all(path.parent().expect("a directory")).expect("a directory");
+            fs::create_dir_all(path.parent().expect("a directory")).expect("a directory");
         }
-        std::fs::write(&blob, content).expect("a file");
+        fs::write(&blob, content).expect("a file");
         disk::name(&link, &blob).expect("a link");
     }
 
     fn main(&self, repo: &str, commit: &str) {
         let refs = self.hub().repository(repo).join("refs");
-        std::fs::create_dir_all(&refs).expect("a directory");
-        std::fs::write(refs.join("main"), commit).expect("a file");
+        fs::create_dir_all(&refs).expect("a directory");
+        fs::write(refs.join("main"), commit).expect("a file");
     }
 
     fn pin(&self, release: &Release, commit: &str, files: &[(&str, &str)]) {
@@ -83,8 +85,28 @@ fn what_was_pulled_is_used_whatever_another_program_fetches_after_it() {
     place.main(REPO, "bbb");
     assert_eq!(hub.find(&vae), Some(ours.clone()));
 
-    std::fs::remove_file(ours.path.join("config.json")).expect("a file");
+    fs::remove_file(ours.path.join("config.json")).expect("a file");
     assert_eq!(hub.state(&vae), State::Broken(ours, vec!["config.json".into()]));
+
+    // Another program deletes the commit.
+    let layout = Layout::new([]).with_hub(hub.clone());
+    assert_eq!(layout.displaced().expect("pins"), [&vae; 0]);
+    fs::remove_dir_all(hub.snapshot(REPO, "aaa")).expect("a directory");
+    assert_eq!(hub.find(&vae).expect("another commit").revision, "bbb");
+    assert_eq!(layout.displaced().expect("pins"), [&vae]);
+}
+
+#[test]
+fn pins_that_change_at_the_same_time_are_all_kept() {
+    let place = &TestCache::new();
+    let pin = |release| (0..20).for_each(|_| place.pin(release, "aaa", &[]));
+    std::thread::scope(|scope| {
+        for release in &MODELS {
+            scope.spawn(move || pin(release));
+        }
+    });
+    let pins = Pins::read(&place.hub()).expect("pins");
+    assert!(MODELS.iter().all(|release| pins.of(release).is_some()));
 }
 
 #[test]
@@ -139,7 +161,7 @@ fn files_that_no_other_name_leads_to_go_with_a_directory() {
     assert_eq!(removed, Removed { files: 4, bytes: 6 });
     assert_eq!(hub.state(&vae), State::Absent);
     let State::Whole(found) = hub.state(&text) else { panic!("the other is gone") };
-    assert_eq!(std::fs::read_to_string(found.path.join("config.json")).expect("a file"), "{}");
+    assert_eq!(fs::read_to_string(found.path.join("config.json")).expect("a file"), "{}");
     assert_eq!(hub.remove(&text).expect("removes"), Removed { files: 2, bytes: 2 });
     assert!(!hub.repository(REPO).exists());
     assert_eq!(Pins::read(&hub).expect("pins"), Pins::default());
@@ -154,7 +176,7 @@ fn what_is_begun_goes_with_an_absent_directory_but_not_what_others_have_begun() 
     place.file(REPO, "aaa", "Qwen3-Embedding-0.6B/config.json", "{}");
     let blobs = hub.repository(REPO).join("blobs");
     for (name, content) in [("a.part", "abc"), ("b", "abcd"), ("c.1f.incomplete", "abcde")] {
-        std::fs::write(blobs.join(name), content).expect("a file");
+        fs::write(blobs.join(name), content).expect("a file");
     }
     assert_eq!(hub.unfinished(&vae).expect("bytes"), 7);
     // Its own names lead to what is deleted.
@@ -179,8 +201,8 @@ fn files_with_two_names_lose_both_unless_another_directory_was_pulled_with_them(
     ] {
         place.file(REPO, "aaa", path, content);
         let link = hub.snapshot(REPO, "aaa").join(path);
-        std::fs::remove_file(&link).expect("a link");
-        std::fs::hard_link(hub.blob(REPO, &checksum(content)), &link).expect("a second name");
+        fs::remove_file(&link).expect("a link");
+        fs::hard_link(hub.blob(REPO, &checksum(content)), &link).expect("a second name");
     }
     place.pin(&vae, "aaa", &[("config.json", "{}"), ("model.safetensors", "weights")]);
     place.pin(&text, "aaa", &[("config.json", "{}")]);
@@ -207,8 +229,8 @@ fn every_file_is_compared_with_what_was_published() {
     place.pin(&vae, "aaa", &[("config.json", "{}"), ("model.safetensors", "weights")]);
     assert_eq!(outcome(), [(true, true), (true, true)]);
     let found = hub.find(&vae).expect("here").path;
-    std::fs::write(found.join("model.safetensors"), "weightz").expect("a file");
-    std::fs::remove_file(found.join("config.json")).expect("a file");
+    fs::write(found.join("model.safetensors"), "weightz").expect("a file");
+    fs::remove_file(found.join("config.json")).expect("a file");
     assert_eq!(outcome(), [(true, false), (true, false)]);
 }
 
@@ -250,23 +272,27 @@ fn without_a_checksum_a_file_is_compared_with_its_own_content() {
         ("k.nemo", archive.clone(), true),
         ("l.nemo", archive[..514].to_vec(), false),
         ("m.vae.q8", vec![1], true),
+        ("speech_tokenizer/n.json", b"{".to_vec(), false),
     ];
+    fs::create_dir(directory.join("speech_tokenizer")).expect("a directory");
     for (name, content, _) in &files {
-        std::fs::write(directory.join(name), content).expect("a file");
+        fs::write(directory.join(name), content).expect("a file");
     }
     let verified = Published(vec![]).verify(directory, &mut |_| Ok(())).expect("verifies");
     for (file, (name, _, is_whole)) in verified.iter().zip(&files) {
         assert!(file.path.ends_with(name) && file.is_whole == *is_whole, "{name}");
     }
     assert_eq!(verified.len(), files.len());
+    let listed = crate::model_files(directory).expect("files");
+    assert_eq!((listed.len(), &listed[13]), (14, &("speech_tokenizer/n.json".into(), 1)));
 }
 
 #[test]
 fn what_was_pulled_has_to_be_told_by_a_file_that_can_be_read() {
     let place = TestCache::new();
     let data = place.hub().data;
-    std::fs::create_dir_all(&data).expect("a directory");
-    std::fs::write(data.join("pulled.json"), "[").expect("a file");
+    fs::create_dir_all(&data).expect("a directory");
+    fs::write(data.join("pulled.json"), "[").expect("a file");
     let error = Pins::read(&place.hub()).expect_err("no pins");
     assert!(error.to_string().contains("does not say what was pulled"), "{error}");
 }
@@ -302,11 +328,14 @@ fn a_place_that_may_not_be_written_to_has_the_remedy_for_that_place() {
     let hint = |error: HubError| error.hint().expect("a remedy");
     let cache = hint(HubError::Disk { path: path.clone(), source: denied() });
     assert!(cache.contains("HF_HOME") && !cache.contains("XDG"), "{cache}");
+    let full = std::io::ErrorKind::StorageFull.into();
+    let full = hint(HubError::Data { path: path.clone(), source: full });
+    assert_eq!(full, "free some space, or name another disk with XDG_DATA_HOME");
     let data = hint(HubError::Data { path, source: denied() });
     assert!(data.contains("XDG_DATA_HOME") && !data.contains("HF_HOME"), "{data}");
     // A file at the path of the data directory.
     let place = TestCache::new();
-    std::fs::write(place.directory.path().join("data"), "").expect("a file");
+    fs::write(place.directory.path().join("data"), "").expect("a file");
     let hub = place.hub();
     assert!(matches!(Pins::change(&hub, |_| ()), Err(HubError::Data { .. })));
     assert!(matches!(hub.lock(REPO), Err(HubError::Data { .. })));

@@ -10,7 +10,7 @@ use crate::{
         acestep::{COMPANIONS, MODELS},
         magpie,
     },
-    hub::{HubError, Published, State, Verified, seems_whole},
+    hub::{HubError, Pins, Published, State, Verified, seems_whole},
 };
 
 /// Presence of a released model.
@@ -78,6 +78,20 @@ impl Layout {
         }
     }
 
+    /// Returns the pulled models whose commit is gone from the cache, so that another commit there is used.
+    ///
+    /// # Errors
+    /// As [`Pins::read`].
+    pub fn displaced(&self) -> Result<Vec<&'static Release>, HubError> {
+        let Some(hub) = self.hub() else { return Ok(vec![]) };
+        let pins = Pins::read(hub)?;
+        let is_displaced = |model: &&Release| {
+            let found = pins.of(model).and_then(|_| hub.find(model)).filter(|found| !found.pinned);
+            found.is_some_and(|found| self.place(model) == Some(found.path))
+        };
+        Ok(Release::all().filter(is_displaced).collect())
+    }
+
     /// Returns the approximate bytes of the missing parts of `model`; only the hub knows the exact
     /// number.
     pub fn missing_bytes(&self, model: &'static Release) -> u64 {
@@ -142,23 +156,26 @@ impl Layout {
     }
 }
 
-/// Returns the files of a model with their sizes; links are followed.
+/// Returns the files of a model with their sizes, those in the folders of a release too; links are followed.
 ///
 /// # Errors
 /// If the directory cannot be read.
 pub fn model_files(place: &Path) -> io::Result<Vec<(String, u64)>> {
-    let named = |path: &Path| -> io::Result<(String, u64)> {
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        Ok((name, path.metadata()?.len()))
+    let mut files = Vec::new();
+    let mut add = |path: &Path, name: &Path| -> io::Result<()> {
+        files.push((name.to_string_lossy().into_owned(), path.metadata()?.len()));
+        Ok(())
     };
     if place.is_file() {
-        return Ok(vec![named(place)?]);
+        add(place, place.file_name().unwrap_or_default().as_ref())?;
+        return Ok(files);
     }
-    let mut files = Vec::new();
-    for entry in std::fs::read_dir(place)? {
-        let path = entry?.path();
-        if path.is_file() {
-            files.push(named(&path)?);
+    for folder in families::with_folders(place) {
+        for entry in std::fs::read_dir(folder)? {
+            let path = entry?.path();
+            if path.is_file() {
+                add(&path, path.strip_prefix(place).unwrap_or(&path))?;
+            }
         }
     }
     files.sort();

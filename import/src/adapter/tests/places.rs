@@ -1,13 +1,15 @@
 //! Directories and names.
 
+use std::fs;
+
 use super::*;
 
 #[test]
 fn a_directory_of_peft_has_its_alpha_in_its_settings() {
     let file = File::lora(&format!("base_model.model.{Q}"), 64, 0.3);
     let folder = file.folder.path().join("adapter");
-    std::fs::create_dir(&folder).expect("a folder");
-    std::fs::write(folder.join("adapter_model.safetensors"), file.bytes()).expect("written");
+    fs::create_dir(&folder).expect("a folder");
+    fs::write(folder.join("adapter_model.safetensors"), file.bytes()).expect("written");
     let settings = folder.join("adapter_config.json");
     let (a, b) = file.a_b();
     for (text, scale) in [
@@ -15,7 +17,7 @@ fn a_directory_of_peft_has_its_alpha_in_its_settings() {
         (r#"{"peft_type": "LORA", "r": 4, "lora_alpha": 8, "use_rslora": true}"#, 4.0),
         (r#"{"r": 4, "lora_alpha": 8, "alpha_pattern": {"self_attn.q_proj": 2}}"#, 0.5),
     ] {
-        std::fs::write(&settings, text).expect("written");
+        fs::write(&settings, text).expect("written");
         // The directory, its parent as ACE-Step's training writes it, and the file in it.
         for path in [&folder, file.folder.path(), &folder.join("adapter_model.safetensors")] {
             let found = weights(vec![(Adapter::open(path).expect("an adapter"), 1.0)]);
@@ -24,22 +26,22 @@ fn a_directory_of_peft_has_its_alpha_in_its_settings() {
     }
     // Renamed, with only its settings beside it.
     let renamed = file.folder.path().join("renamed");
-    std::fs::create_dir(&renamed).expect("a folder");
-    std::fs::write(renamed.join("voice.safetensors"), file.bytes()).expect("written");
+    fs::create_dir(&renamed).expect("a folder");
+    fs::write(renamed.join("voice.safetensors"), file.bytes()).expect("written");
     let text = r#"{"peft_type": "LORA", "r": 4, "lora_alpha": 8}"#;
-    std::fs::write(renamed.join("adapter_config.json"), text).expect("written");
+    fs::write(renamed.join("adapter_config.json"), text).expect("written");
     let voice = Adapter::open(&renamed.join("voice.safetensors")).expect("an adapter");
     assert_only(&weights(vec![(voice, 1.0)]), Q, &with_lora(&own(Q), &a, &b, 4, 2.0));
-    std::fs::write(&settings, r#"{"r": 4, "lora_alpha": 8, "use_dora": true}"#).expect("written");
+    fs::write(&settings, r#"{"r": 4, "lora_alpha": 8, "use_dora": true}"#).expect("written");
     let error = message(Adapter::open(&folder));
     assert_ends(&error, "`use_dora` is true, but no module has the lengths of DoRA");
-    std::fs::write(&settings, r#"{"r": 8, "lora_alpha": 8}"#).expect("written");
+    fs::write(&settings, r#"{"r": 8, "lora_alpha": 8}"#).expect("written");
     let error = message(Adapter::open(&folder));
     assert_contains(&error, "its rank is 4, but the settings say 8");
-    std::fs::write(&settings, r#"{"peft_type": "LOHA", "r": 4, "alpha": 8}"#).expect("written");
+    fs::write(&settings, r#"{"peft_type": "LOHA", "r": 4, "alpha": 8}"#).expect("written");
     let error = message(Adapter::open(&folder));
     assert_ends(&error, "`peft_type` is LOHA, but its tensors are those of LoRA");
-    std::fs::remove_file(settings).expect("gone");
+    fs::remove_file(settings).expect("gone");
     let error = message(Adapter::open(&folder));
     assert_ends(
         &error,
@@ -57,8 +59,8 @@ fn a_directory_of_peft_has_its_alpha_in_its_settings() {
 /// Writes `file` to `path` in its folder and returns the full path.
 fn put(file: &File, path: &str) -> PathBuf {
     let path = file.folder.path().join(path);
-    std::fs::create_dir_all(path.parent().expect("a folder")).expect("made");
-    std::fs::write(&path, file.bytes()).expect("written");
+    fs::create_dir_all(path.parent().expect("a folder")).expect("made");
+    fs::write(&path, file.bytes()).expect("written");
     path
 }
 
@@ -89,7 +91,7 @@ fn the_only_file_of_a_directory_is_found_and_so_is_what_training_puts_in_it() {
         let path_of_file = put(&file, path);
         let outer = file.folder.path().join(path.split('/').next().expect("a part"));
         // macOS leaves such files behind.
-        std::fs::write(outer.join("._style.safetensors"), "x").expect("written");
+        fs::write(outer.join("._style.safetensors"), "x").expect("written");
         let adapter = Adapter::open(&outer).expect(path);
         assert_eq!((adapter.path(), adapter.name().as_str()), (&*path_of_file, called), "{path}");
     }

@@ -33,7 +33,8 @@ fn text(text: &str) -> Vec<u8> {
 
 impl Header {
     fn add(&mut self, key: &str, kind: u32, value: &[u8]) {
-        self.0.push((key.to_owned(), [&kind.to_le_bytes(), value].concat()));
+        let family = if key.starts_with('.') { "magpie" } else { "" };
+        self.0.push((format!("{family}{key}"), [&kind.to_le_bytes(), value].concat()));
     }
 
     fn numbers(&mut self, values: &[(&str, u32)]) {
@@ -138,18 +139,18 @@ pub(super) fn pair() -> [Vec<u8>; 2] {
     let mut header = Header::default();
     header.texts(&[
         ("general.architecture", "magpie"),
-        ("magpie.tokenizer.vocab", "a\nb\n \n<pad>\n<oov>"),
-        ("magpie.tokenizer.dict", "b\ta"),
+        (".tokenizer.vocab", "a\nb\n \n<pad>\n<oov>"),
+        (".tokenizer.dict", "b\ta"),
     ]);
     header.numbers(&[
-        ("magpie.encoder_heads", 2),
-        ("magpie.decoder_sa_heads", 2),
-        ("magpie.decoder_xa_heads", 1),
-        ("magpie.num_codebooks", 2),
-        ("magpie.vocab_size_per_codebook", 13),
-        ("magpie.audio_bos_id", 5),
-        ("magpie.audio_eos_id", 6),
-        ("magpie.text_eos_id", 8),
+        (".encoder_heads", 2),
+        (".decoder_sa_heads", 2),
+        (".decoder_xa_heads", 1),
+        (".num_codebooks", 2),
+        (".vocab_size_per_codebook", 13),
+        (".audio_bos_id", 5),
+        (".audio_eos_id", 6),
+        (".text_eos_id", 8),
     ]);
     let mut codec = Header::default();
     codec.texts(&[("general.architecture", "nano-codec")]);
@@ -175,17 +176,17 @@ fn header_of_whole() -> Header {
     let class = "nemo.collections.common.tokenizers.text_to_speech.tts_tokenizers.IPATokenizer";
     header.texts(&[
         ("general.architecture", "magpie-tts"),
-        ("magpie.model_type", "decoder_ce"),
-        ("magpie.activation", "gelu_tanh"),
-        ("magpie.sampling.eos_detection_method", "argmax_or_multinomial_any"),
-        ("magpie.codec.name", "codec"),
-        ("magpie.codec.dec.activation", "half_snake"),
-        ("magpie.codec.dec.output_activation", "clamp"),
-        ("magpie.codec.dec.pad_mode", "zeros"),
-        ("magpie.tokenizer.english_phoneme.target", class),
+        (".model_type", "decoder_ce"),
+        (".activation", "gelu_tanh"),
+        (".sampling.eos_detection_method", "argmax_or_multinomial_any"),
+        (".codec.name", "codec"),
+        (".codec.dec.activation", "half_snake"),
+        (".codec.dec.output_activation", "clamp"),
+        (".codec.dec.pad_mode", "zeros"),
+        (".tokenizer.english_phoneme.target", class),
     ]);
     for stack in ["encoder", "decoder"] {
-        let key = |key: &str| format!("magpie.{stack}.{key}");
+        let key = |key: &str| format!(".{stack}.{key}");
         let kernel = if stack == "encoder" { 3 } else { 1 };
         for (name, number) in [
             ("n_layers", 1),
@@ -201,73 +202,73 @@ fn header_of_whole() -> Header {
         }
     }
     header.numbers(&[
-        ("magpie.d_model", 4),
-        ("magpie.local_transformer.kernel_size", 1),
-        ("magpie.local_transformer.n_layers", 1),
-        ("magpie.local_transformer.n_heads", 1),
-        ("magpie.local_transformer.d_head", 2),
-        ("magpie.local_transformer.d_ffn", 8),
-        ("magpie.prior.sink_skip_threshold", 8),
-        ("magpie.prior.sink_penalty_threshold", 10),
-        ("magpie.prior.lookahead_window", 5),
-        ("magpie.prior.start_after_n_audio_steps", 0),
-        ("magpie.decoder.xattn.n_heads", 1),
-        ("magpie.decoder.xattn.d_head", 3),
-        ("magpie.decoder.xattn.d_memory", 4),
-        ("magpie.audio.frame_stacking_factor", 1),
-        ("magpie.audio.tokens_per_codebook", 13),
-        ("magpie.audio.bos_id", 5),
-        ("magpie.audio.eos_id", 6),
-        ("magpie.sampling.max_decoder_steps", 6),
-        ("magpie.sampling.topk", 5),
-        ("magpie.sampling.min_generated_frames", 0),
-        ("magpie.text.vocab_size", 9),
-        ("magpie.codec.sample_rate", 22_050),
-        ("magpie.codec.samples_per_frame", 2),
-        ("magpie.codec.latent_dim", 2),
-        ("magpie.codec.fsq.num_groups", 2),
-        ("magpie.codec.dec.base_channels", 4),
-        ("magpie.codec.dec.in_kernel_size", 7),
-        ("magpie.codec.dec.out_kernel_size", 3),
-        ("magpie.tokenizer.g2p.english_phoneme.entries", 1),
+        (".d_model", 4),
+        (".local_transformer.kernel_size", 1),
+        (".local_transformer.n_layers", 1),
+        (".local_transformer.n_heads", 1),
+        (".local_transformer.d_head", 2),
+        (".local_transformer.d_ffn", 8),
+        (".prior.sink_skip_threshold", 8),
+        (".prior.sink_penalty_threshold", 10),
+        (".prior.lookahead_window", 5),
+        (".prior.start_after_n_audio_steps", 0),
+        (".decoder.xattn.n_heads", 1),
+        (".decoder.xattn.d_head", 3),
+        (".decoder.xattn.d_memory", 4),
+        (".audio.frame_stacking_factor", 1),
+        (".audio.tokens_per_codebook", 13),
+        (".audio.bos_id", 5),
+        (".audio.eos_id", 6),
+        (".sampling.max_decoder_steps", 6),
+        (".sampling.topk", 5),
+        (".sampling.min_generated_frames", 0),
+        (".text.vocab_size", 9),
+        (".codec.sample_rate", 22_050),
+        (".codec.samples_per_frame", 2),
+        (".codec.latent_dim", 2),
+        (".codec.fsq.num_groups", 2),
+        (".codec.dec.base_channels", 4),
+        (".codec.dec.in_kernel_size", 7),
+        (".codec.dec.out_kernel_size", 3),
+        (".tokenizer.g2p.english_phoneme.entries", 1),
     ]);
     header.floats(&[
-        ("magpie.norm_eps", 1e-5),
-        ("magpie.sampling.argmax_temperature", 0.01),
-        ("magpie.sampling.temperature", 0.6),
-        ("magpie.sampling.cfg_scale", 2.5),
-        ("magpie.prior.epsilon", 0.1),
-        ("magpie.codec.dec.snake_eps", 1e-9),
-        ("magpie.codec.dec.lrelu_slope", 0.01),
+        (".norm_eps", 1e-5),
+        (".sampling.argmax_temperature", 0.01),
+        (".sampling.temperature", 0.6),
+        (".sampling.cfg_scale", 2.5),
+        (".prior.epsilon", 0.1),
+        (".codec.dec.snake_eps", 1e-9),
+        (".codec.dec.lrelu_slope", 0.01),
     ]);
     header.flags(&[
-        ("magpie.local_transformer.apply_norm_out", false),
-        ("magpie.decoder.xattn.apply_norm_to_cond", true),
-        ("magpie.sampling.ignore_finished_sentence_tracking", true),
-        ("magpie.prior.apply", true),
-        ("magpie.codec.dec.causal", true),
-        ("magpie.codec.dec.grouped_upsample", true),
+        (".local_transformer.apply_norm_out", false),
+        (".decoder.xattn.apply_norm_to_cond", true),
+        (".sampling.ignore_finished_sentence_tracking", true),
+        (".prior.apply", true),
+        (".codec.dec.causal", true),
+        (".codec.dec.grouped_upsample", true),
     ]);
     header.lists(&[
-        ("magpie.prior.apply_to_layers", &[0]),
-        ("magpie.prior.estimate_from_layers", &[0]),
-        ("magpie.speaker.indices", &[2, 0, 1]),
-        ("magpie.baked_context.lengths", &[2, 1, 2]),
-        ("magpie.tokenizer.sizes", &[7]),
-        ("magpie.tokenizer.offsets", &[0]),
-        ("magpie.codec.fsq.num_levels", &[5]),
-        ("magpie.codec.fsq.dim_base_index", &[1]),
-        ("magpie.codec.dec.up_sample_rates", &[2]),
-        ("magpie.codec.dec.up_kernel_sizes", &[4]),
-        ("magpie.codec.dec.resblock_kernel_sizes", &[3, 7, 11]),
-        ("magpie.codec.dec.resblock_dilation_sizes", &[1, 3, 5]),
+        (".prior.apply_to_layers", &[0]),
+        (".prior.estimate_from_layers", &[0]),
+        (".speaker.indices", &[2, 0, 1]),
+        (".baked_context.lengths", &[2, 1, 2]),
+        (".tokenizer.sizes", &[7]),
+        (".tokenizer.offsets", &[0]),
+        (".codec.fsq.num_levels", &[5]),
+        (".codec.fsq.dim_base_index", &[1]),
+        (".codec.dec.up_sample_rates", &[2]),
+        (".codec.dec.up_kernel_sizes", &[4]),
+        (".codec.dec.resblock_kernel_sizes", &[3, 7, 11]),
+        (".codec.dec.resblock_dilation_sizes", &[1, 3, 5]),
     ]);
     header.lists_of_texts(&[
-        ("magpie.speaker.names", &["Cy", "Ann", "Bob"]),
-        ("magpie.tokenizer.names", &["english_phoneme"]),
-        ("magpie.tokenizer.tokens", &["!", "'", "a", "b", " ", "<pad>", "<oov>"]),
-        ("magpie.tokenizer.language_map.keys", &["en"]),
-        ("magpie.tokenizer.language_map.values", &["english_phoneme"]),
+        (".speaker.names", &["Cy", "Ann", "Bob"]),
+        (".tokenizer.names", &["english_phoneme"]),
+        (".tokenizer.tokens", &["!", "'", "a", "b", " ", "<pad>", "<oov>"]),
+        (".tokenizer.language_map.keys", &["en"]),
+        (".tokenizer.language_map.values", &["english_phoneme"]),
     ]);
     header
 }
