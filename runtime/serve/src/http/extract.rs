@@ -62,8 +62,11 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
             let why = text.strip_prefix("Failed to deserialize query string: ").unwrap_or(&text);
             let error = |message| ApiError::new(error.status(), "bad_value", message);
             match why.split_once(": ") {
-                Some((field, _)) if !field.contains([' ', '`']) => {
-                    error(format!("`{field}` of the query cannot be read")).param(field)
+                Some((field, why)) if !field.contains([' ', '`']) => {
+                    let error = error(format!("`{field}` of the query cannot be read"));
+                    let error = error.param(field);
+                    // It names the keys that are known.
+                    if why.starts_with("unknown field") { error.hint(why) } else { error }
                 }
                 _ => error(format!("the query cannot be read: {why}")),
             }

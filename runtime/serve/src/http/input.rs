@@ -10,6 +10,7 @@ pub(super) use self::{
 
 use std::borrow::Cow;
 
+use acestep_engine::Error;
 use axum::{
     body::Bytes,
     extract::{DefaultBodyLimit, FromRequest, Multipart, Request},
@@ -17,7 +18,7 @@ use axum::{
 };
 use serde_json::{Map, Value, json};
 
-use super::{ApiError, Caller, Server, files};
+use super::{ApiError, Caller, Server, error::wrong, files};
 use crate::store::File;
 
 /// The largest size of all texts of a form.
@@ -30,6 +31,28 @@ pub(super) const MOST_UNKNOWN: usize = 64;
 pub(super) fn too_many_unknown(one: &str) -> ApiError {
     let message = format!("the request has more than {MOST_UNKNOWN} unknown keys");
     ApiError::bad("unknown_key", message).param(one)
+}
+
+/// Adds a notice for each key of a request that is left.
+///
+/// # Errors
+/// Too many of them.
+pub(super) fn unread(left: &Map<String, Value>, notices: &mut Vec<String>) -> Result<(), ApiError> {
+    let left: Vec<_> = left.iter().filter(|(_, value)| !value.is_null()).collect();
+    if left.len() > MOST_UNKNOWN {
+        return Err(too_many_unknown(left[0].0));
+    }
+    notices.extend(left.iter().map(|(key, _)| format!("`{key}` is not read")));
+    Ok(())
+}
+
+/// Reads a text of a request; an empty one is none.
+pub(super) fn text(object: &Map<String, Value>, key: &str) -> Result<Option<String>, ApiError> {
+    match object.get(key) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text.clone()).filter(|text| !text.trim().is_empty())),
+        Some(_) => Err(wrong(key, "it must be a text")),
+    }
 }
 
 /// A body.
@@ -131,18 +154,25 @@ impl Input {
     }
 }
 
-/// Reads JSON; a key with two different values is refused.
+/// Reads JSON.
 fn parsed(text: &str) -> Result<Input, ApiError> {
     check_json(text)?;
-    if text.trim_start().starts_with('{') {
-        let object = acestep_music::request::object(text);
-        return object
-            .map(|object| Input::Json(Value::Object(object)))
-            .map_err(|error| ApiError::from(crate::error::of(&error)));
-    }
-    serde_json::from_str(text)
-        .map(Input::Json)
-        .map_err(|error| ApiError::bad("bad_json", format!("the JSON cannot be read: {error}")))
+    let read = json_of(text, |why| match text.trim_start().starts_with('{') {
+        true => ApiError::from(crate::error::of(&Error::RequestSyntax(why))),
+        false => ApiError::bad("bad_json", format!("the JSON cannot be read: {why}")),
+    });
+    read.map(Input::Json)
+}
+
+/// Reads JSON; a key with two different values is refused. `unread` is the error of a text that is no JSON.
+pub(super) fn json_of(
+    text: &str,
+    unread: impl FnOnce(String) -> ApiError,
+) -> Result<Value, ApiError> {
+    acestep_music::request::json(text).map_err(|error| match error {
+        Error::RequestSyntax(why) => unread(why),
+        error => ApiError::from(crate::error::of(&error)),
+    })
 }
 
 async fn parts(

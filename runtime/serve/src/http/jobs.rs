@@ -51,6 +51,7 @@ pub(super) fn upload_routes() -> Router<Arc<Server>> {
 
 /// A number of seconds to wait.
 #[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
 pub(super) struct Wait {
     /// Seconds to wait for the end of the job; 0 answers at once.
     #[serde(default)]
@@ -287,6 +288,7 @@ pub(super) async fn retry(
 
 /// The choice of an end.
 #[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
 pub(super) struct Remove {
     /// True: remove the results at once, without a way back.
     #[serde(default)]

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use axum::{Router, routing::post};
 use serde_json::{Map, Value};
 
-use super::{ApiError, Server, error::wrong, read};
+use super::{ApiError, Server, error::wrong, input, read};
 
 pub(super) fn routes() -> Router<Arc<Server>> {
     Router::new()
@@ -42,11 +42,9 @@ fn model(object: &mut Map<String, Value>) -> Result<Option<String>, ApiError> {
 
 /// Takes a text out of a request; an empty one is none.
 fn text(object: &mut Map<String, Value>, key: &str) -> Result<Option<String>, ApiError> {
-    match object.remove(key) {
-        None | Some(Value::Null) => Ok(None),
-        Some(Value::String(text)) => Ok(Some(text).filter(|text| !text.trim().is_empty())),
-        Some(_) => Err(wrong(key, "it must be a text")),
-    }
+    let read = input::text(object, key);
+    object.remove(key);
+    read
 }
 
 /// Takes a flag out of a request. Forms have texts.

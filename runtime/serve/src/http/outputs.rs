@@ -79,18 +79,23 @@ pub(super) async fn content(
 pub(super) fn is_known(headers: &HeaderMap, tag: &str) -> bool {
     let known = headers.get(header::IF_NONE_MATCH).and_then(|tags| tags.to_str().ok());
     let strong = |tag: &str| tag.trim().trim_start_matches("W/").to_owned();
-    known.is_some_and(|tags| tags.split(',').any(|other| strong(other) == strong(tag)))
+    let is_it = |other: &str| other.trim() == "*" || strong(other) == strong(tag);
+    known.is_some_and(|tags| tags.split(',').any(is_it))
 }
 
 /// Answers with a file, whole or a range of it. `refused` gives an error the form of its face.
 pub(super) async fn file(
     server: &Server,
     output: &Output,
-    request: Request,
+    mut request: Request,
     refused: impl FnOnce(ApiError) -> Response,
 ) -> Result<Response, ApiError> {
     let place = place(server, output).await?;
     let tag = format!("\"{}\"", output.sha256);
+    // `ServeFile` refuses several ranges. RFC 9110 allows the whole instead.
+    if request.headers().get(header::RANGE).is_some_and(|range| range.as_bytes().contains(&b',')) {
+        request.headers_mut().remove(header::RANGE);
+    }
     let mut response = if is_known(request.headers(), &tag) {
         StatusCode::NOT_MODIFIED.into_response()
     } else {

@@ -49,6 +49,7 @@ pub(super) fn routes() -> Router<Arc<Server>> {
 
 /// The choice of a connection.
 #[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct Choice {
     /// The model of texts that name none.
     #[serde(default)]

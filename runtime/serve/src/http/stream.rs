@@ -330,6 +330,7 @@ impl Sound {
 
 /// The form of a stream.
 #[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
 pub(super) struct Form {
     /// `wav` (of unknown length) or `pcm` (16-bit integers, little endian).
     #[serde(default)]

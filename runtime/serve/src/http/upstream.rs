@@ -23,6 +23,7 @@ pub(super) use self::server::Recent;
 use super::{
     ApiError, Server,
     error::{self, wrong},
+    input::text,
     read,
 };
 use crate::job::now;
@@ -93,15 +94,6 @@ fn wrapped(data: Value) -> Json<Value> {
     Json(json!({
         "data": data, "code": 200, "error": null, "timestamp": now(), "extra": null,
     }))
-}
-
-/// Takes a text out of a request; an empty one is none.
-fn text(object: &Map<String, Value>, key: &str) -> Result<Option<String>, ApiError> {
-    match object.get(key) {
-        None | Some(Value::Null) => Ok(None),
-        Some(Value::String(text)) => Ok(Some(text.clone()).filter(|text| !text.trim().is_empty())),
-        Some(_) => Err(wrong(key, "it must be a text")),
-    }
 }
 
 /// Reads a flag in upstream's spellings.

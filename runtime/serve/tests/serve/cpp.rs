@@ -143,6 +143,17 @@ async fn a_request_that_cannot_be_run_is_refused_and_leaves_no_job() {
         let long = form(&format!("{url}/synth"), &request, &[("src_latents", &long)]);
         assert_eq!(long.status(), 413);
         assert_eq!(form(&format!("{url}/synth"), &[], &[("audio", b"x")]).status(), 400);
+        let foreign = form(&format!("{url}/synth"), &request, &[("sound", b"x")]);
+        assert_eq!(foreign.status(), 400);
+        let two: [(&str, &[u8]); 2] = [("audio", b"one"), ("audio", b"two")];
+        assert_eq!(form(&format!("{url}/synth"), &request, &two).status(), 400);
+        for wrong in
+            [r#"{"output_format":5}"#, r#"{"synth_model":7}"#, r#"{"peak_clip":0,"peak_clip":1}"#]
+        {
+            let files = [("src_latents", LATENTS)];
+            let answer = form(&format!("{url}/vae"), &[("request", wrong)], &files);
+            assert_eq!(answer.status(), 400, "{wrong}");
+        }
     })
     .await;
 }

@@ -215,7 +215,8 @@ async fn a_chat_answers_with_all_songs() {
         let chat = json!({
             "model": "acestep/tiny", "batch_size": 2, "temperature": 0.8,
             "messages": [{ "role": "user", "content": "<prompt>rain</prompt><lyrics>la</lyrics>" }],
-            "audio_config": { "duration": 10, "format": "wav", "bpm": 90 },
+            "audio_config": { "duration": 10, "format": "wav", "bpm": 90, "bmp": 80 },
+            "guidance": 9, "user": "ann",
         });
         let answer = body(post(&url, &chat));
         assert_eq!(answer["object"], "chat.completion");
@@ -224,7 +225,11 @@ async fn a_chat_answers_with_all_songs() {
         assert_eq!(songs.len(), 2);
         let song = songs[1]["audio_url"]["url"].as_str().expect("an address");
         assert!(song.starts_with("data:audio/wav;base64,UklGR"));
-        assert!(message["content"].to_string().contains("**Caption:** rain"));
+        let words = message["content"].to_string();
+        for told in ["**Caption:** rain", "`guidance` is not read", "`audio_config.bmp` is"] {
+            assert!(words.contains(told), "{told}: {words}");
+        }
+        assert!(!words.contains("`user`"), "{words}");
         let empty = post(&url, &json!({ "messages": [{ "role": "user", "content": "" }] }));
         assert_eq!(empty.status(), 400);
     })

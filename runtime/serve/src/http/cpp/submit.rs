@@ -2,12 +2,17 @@
 
 use std::collections::HashMap;
 
+use acestep_engine::Format;
 use axum::{Json, extract::Request, http::StatusCode};
 use serde_json::{Map, Value, json};
 
 use super::{Failure, MOST_SONGS, id};
 use crate::{
-    http::{ApiError, Asker, Caller, Server, Submission, formats, input::Input, sent},
+    http::{
+        ApiError, Asker, Caller, Server, Submission, formats,
+        input::{Input, json_of, text},
+        sent,
+    },
     job::Kind,
     store::File,
 };
@@ -16,6 +21,8 @@ use crate::{
 const FRAME: u64 = 256;
 /// The most frames of latents: ten minutes.
 const MOST_FRAMES: u64 = 15_000;
+/// Parts of forms that are files.
+const FILES: [&str; 4] = ["audio", "src_latents", "ref_audio", "ref_latents"];
 /// Tasks that need no caption.
 const WITHOUT_CAPTION: [&str; 3] = ["lego", "extract", "complete"];
 
@@ -39,20 +46,21 @@ impl Sent {
             }
             Input::Form(fields, sent) => {
                 let mut requests = None;
-                for (name, text) in fields {
+                for (name, request) in fields {
                     if name != "request" || requests.is_some() {
-                        let message = format!("the form has a part `{name}` too much");
-                        return Err(ApiError::bad("bad_form", message));
+                        return Err(too_much(&name));
                     }
-                    let value = serde_json::from_str(&text).map_err(|_| {
-                        ApiError::bad("bad_json", "Multipart: invalid JSON in 'request' part")
-                    })?;
+                    let why = "Multipart: invalid JSON in 'request' part";
+                    let value = json_of(&request, |_| ApiError::bad("bad_json", why))?;
                     requests = Some(objects(value)?);
                 }
                 let mut files = HashMap::new();
                 for (name, file) in sent {
                     if name.ends_with("latents") {
                         check_latents(&name, &file)?;
+                    }
+                    if !FILES.contains(&&*name) || files.contains_key(&name) {
+                        return Err(too_much(&name));
                     }
                     files.insert(name, file);
                 }
@@ -76,6 +84,12 @@ impl Sent {
             _ => Err(ApiError::bad("bad_json", "this address takes one request")),
         }
     }
+}
+
+fn too_much(name: &str) -> ApiError {
+    let message = format!("the form has a part `{name}` too much");
+    let hint = format!("parts are request, {}", FILES.join(", "));
+    ApiError::bad("bad_form", message).param(name).hint(hint)
 }
 
 fn objects(value: Value) -> Result<Vec<Map<String, Value>>, ApiError> {
@@ -119,6 +133,10 @@ fn count(request: &mut Map<String, Value>, key: &str) -> Result<usize, ApiError>
         return Err(ApiError::bad("out_of_range", message).param(key));
     }
     Ok(count)
+}
+
+fn format(request: &Map<String, Value>) -> Result<Format, ApiError> {
+    formats::choose("output_format", text(request, "output_format")?.as_deref())
 }
 
 fn has_caption(request: &Map<String, Value>) -> bool {
@@ -196,15 +214,8 @@ pub(super) async fn synth(Asker(server, caller): Asker, request: Request) -> Ans
         let batch = count(&mut request, "synth_batch_size")?;
         songs += batch;
         request.insert("batch_size".to_owned(), batch.into());
-        let format = request.remove("output_format");
-        let format = match format.as_ref() {
-            None | Some(Value::Null) => formats::choose("output_format", None)?,
-            Some(Value::String(name)) => formats::choose("output_format", Some(name))?,
-            Some(_) => {
-                let message = "`output_format` is not a text";
-                return Err(ApiError::bad("bad_value", message).param("output_format").into());
-            }
-        };
+        let format = format(&request)?;
+        request.remove("output_format");
         request.insert("audio_format".to_owned(), format.name().into());
         // The language model has its own address, with its own number of texts and its mode.
         for key in ["lm_batch_size", "lm_mode"] {
@@ -267,8 +278,7 @@ pub(super) async fn vae(Asker(server, caller): Asker, request: Request) -> Answe
     let mut sent = Sent::read(&server, &caller, request).await?;
     let asked = sent.single()?;
     let mut request = Map::new();
-    if let Some(model) = asked.get("synth_model").and_then(Value::as_str).filter(|m| !m.is_empty())
-    {
+    if let Some(model) = text(&asked, "synth_model")? {
         request.insert("model".to_owned(), model.into());
     }
     let kind = match (sent.file("audio"), sent.file("src_latents")) {
@@ -278,9 +288,7 @@ pub(super) async fn vae(Asker(server, caller): Asker, request: Request) -> Answe
         }
         (None, Some(latents)) => {
             request.insert("src_latents".to_owned(), latents);
-            let format = asked.get("output_format").and_then(Value::as_str);
-            let format = formats::choose("output_format", format)?;
-            request.insert("audio_format".to_owned(), format.name().into());
+            request.insert("audio_format".to_owned(), format(&asked)?.name().into());
             for key in ["peak_clip", "mp3_bitrate"] {
                 if let Some(value) = asked.get(key).filter(|value| !value.is_null()) {
                     request.insert(key.to_owned(), value.clone());

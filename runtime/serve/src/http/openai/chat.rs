@@ -131,17 +131,19 @@ async fn read(
     let format = formats::choose("audio_config.format", format.as_deref())?;
     request.insert("audio_format".to_owned(), format.name().into());
     let has_voice_choice = audio.get("instrumental").is_some_and(|value| !value.is_null());
-    for (name, from) in
-        OF_AUDIO.map(|name| (name, &audio)).into_iter().chain(SAME.map(|name| (name, &*from)))
-    {
-        if let Some(value) = from.get(name).filter(|value| !value.is_null()) {
-            request.insert(name.to_owned(), value.clone());
+    let mut take = |from: &mut Map<String, Value>, theirs: &str, ours: &str| {
+        if let Some(value) = from.remove(theirs).filter(|value| !value.is_null()) {
+            request.insert(ours.to_owned(), value);
         }
+    };
+    for name in OF_AUDIO {
+        take(&mut audio, name, name);
+    }
+    for name in SAME {
+        take(from, name, name);
     }
     for (theirs, ours) in [("temperature", "lm_temperature"), ("top_p", "lm_top_p")] {
-        if let Some(value) = from.get(theirs).filter(|value| !value.is_null()) {
-            request.insert(ours.to_owned(), value.clone());
-        }
+        take(from, theirs, ours);
     }
     if let Some(name) = model(from)? {
         request.insert("model".to_owned(), name.into());
@@ -168,6 +170,12 @@ async fn read(
     if flag(from, "use_format")? && !is_wish {
         request.insert("lm_mode".to_owned(), "format".into());
     }
+    // Clients of OpenAI send these.
+    for name in ["user", "modalities"] {
+        from.remove(name);
+    }
+    from.extend(audio.into_iter().map(|(key, value)| (format!("audio_config.{key}"), value)));
+    input::unread(from, &mut notices)?;
     if lyrics.is_empty() && !is_wish && !has_voice_choice {
         request.insert("instrumental".to_owned(), true.into());
     }

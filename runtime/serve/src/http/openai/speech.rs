@@ -201,11 +201,7 @@ async fn read(
     if let Some(speech) = &speech {
         own_fields(server, caller, from, &speech.fields, &mut request).await?;
     }
-    let left: Vec<_> = from.iter().filter(|(_, value)| !value.is_null()).collect();
-    if left.len() > input::MOST_UNKNOWN {
-        return Err(input::too_many_unknown(left[0].0));
-    }
-    notices.extend(left.iter().map(|(key, _)| format!("`{key}` is not read")));
+    input::unread(from, &mut notices)?;
     Ok((request, notices, rate))
 }
 

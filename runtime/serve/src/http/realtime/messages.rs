@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::ApiError;
-use crate::http::input::check_json;
+use crate::http::input::{check_json, json_of};
 
 /// A message of a client.
 #[derive(Debug, Deserialize)]
@@ -42,13 +42,25 @@ impl Sent {
     /// Reads a message.
     ///
     /// # Errors
-    /// A text that is no message, or has too many values.
+    /// A text that is no message, has a key twice, or too many values.
     pub(super) fn read(text: &str) -> Result<Self, ApiError> {
         check_json(text)?;
-        serde_json::from_str(text).map_err(|error| {
-            let message = format!("the message cannot be read: {error}");
+        let unread = |why: String| {
+            let message = format!("the message cannot be read: {why}");
             ApiError::bad("bad_message", message)
                 .hint(r#"send {"type": "tts", "text": "Good morning."}"#)
-        })
+        };
+        Self::deserialize(json_of(text, unread)?).map_err(|error| unread(error.to_string()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Sent;
+
+    #[test]
+    fn a_message_with_two_texts_is_refused() {
+        let two = r#"{"type": "tts", "text": "a", "text": "b"}"#;
+        assert_eq!(Sent::read(two).expect_err("two texts").error.code, "repeated_key");
     }
 }

@@ -2,7 +2,10 @@
 //!
 //! Most names are known to [`Request::from_object`]; here are those of the REST server alone.
 
-use acestep_music::{Request, request::Takes};
+use acestep_music::{
+    Request,
+    request::{Takes, snake_case},
+};
 use serde_json::{Map, Value};
 
 use super::{flag, is_set, wrong};
@@ -51,7 +54,7 @@ pub(super) fn read(body: Map<String, Value>) -> Result<Read, ApiError> {
         if key == "ai_token" {
             continue;
         }
-        if key == "user_metadata" || NESTED.contains(&key.as_str()) {
+        if NESTED.contains(&key.as_str()) {
             request.insert(key.clone(), nested(&key, value)?);
             continue;
         }
@@ -209,18 +212,6 @@ fn is_off(value: &Value) -> bool {
         Value::Null => true,
         other => flag(other) == Some(false),
     }
-}
-
-/// Converts `keyScale` to `key_scale`.
-fn snake_case(key: &str) -> String {
-    let mut snake = String::with_capacity(key.len() + 2);
-    for c in key.chars() {
-        if c.is_ascii_uppercase() {
-            snake.push('_');
-        }
-        snake.push(c.to_ascii_lowercase());
-    }
-    snake
 }
 
 #[cfg(test)]
