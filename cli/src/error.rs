@@ -70,6 +70,13 @@ pub(crate) fn code_of(error: &anyhow::Error) -> u8 {
     }
 }
 
+/// Adds `context` to an error of a run. A wrong value needs none, and keeps its exit code.
+pub(crate) fn during(error: acestep_engine::Error, context: &'static str) -> anyhow::Error {
+    let is_usage = error.is_usage();
+    let error = anyhow::Error::new(error);
+    if is_usage { error } else { error.context(context) }
+}
+
 /// The causes of `error` below its message, in order. A cause that repeats the line before is
 /// left out.
 pub(crate) fn causes(error: &anyhow::Error) -> Vec<String> {
@@ -191,6 +198,8 @@ mod tests {
         assert_eq!(code_of(&wrong().context("the request `r.json` cannot be used")), 1);
         let path = "a.wav".into();
         assert_eq!(code_of(&acestep_engine::Error::AlreadyExists { path }.into()), 1);
+        let wrong = during(acestep_engine::Error::Conflict("no".into()), "cannot speak");
+        assert_eq!((code_of(&wrong), &*wrong.to_string()), (2, "no"));
     }
 
     #[test]

@@ -30,7 +30,6 @@ mod version;
 
 use std::process::ExitCode;
 
-use acestep_import::hub::Pins;
 use command_line::{Cli, Command};
 
 fn main() -> ExitCode {
@@ -62,10 +61,8 @@ fn serve() -> ExitCode {
     let report = cli.global.report();
     settings::loaded().unknown_variables.iter().for_each(|text| report.note(text));
     interrupt::install(&report);
-    let pins = || settings::hub().filter(|_| cli.command.uses_models());
-    if let Some(Err(error)) = pins().map(|hub| Pins::read(&hub)) {
-        let text = "the list of pulled models cannot be read, so any version in the cache is used";
-        report.note(&format!("{text}: {error}"));
+    if cli.command.uses_models() {
+        tell_of_pins(&report);
     }
     let mut result = run(&cli);
     // At most four models can be missing: the model, two that it shares with others, and the
@@ -79,6 +76,21 @@ fn serve() -> ExitCode {
         }
     }
     result.unwrap_or_else(|error| report.failure(&error))
+}
+
+/// Tells which models are used in another version than the pulled one.
+fn tell_of_pins(report: &report::Report) {
+    match settings::layout().displaced() {
+        Ok(models) if models.is_empty() => (),
+        Ok(models) => {
+            let names: Vec<_> = models.iter().map(|model| model.name).collect();
+            let (all, pull) = (names.join(", "), names.join(" "));
+            report.note(&format!("the pulled version is gone from the cache, and another one is used, of {all}; `acestep model pull {pull}` pulls again"));
+        }
+        Err(error) => report.note(&format!(
+            "the list of pulled models cannot be read, so any version in the cache is used: {error}"
+        )),
+    }
 }
 
 fn run(cli: &Cli) -> anyhow::Result<ExitCode> {

@@ -137,6 +137,21 @@ fn a_saved_request_keeps_its_adapters_and_makes_the_song_again() {
 }
 
 #[test]
+fn the_tags_of_a_song_name_the_directory_of_its_adapter() {
+    let place = Place::new();
+    std::fs::create_dir(place.path("voice")).expect("a folder");
+    place.write("voice/adapter_model.safetensors", lora(0.3));
+    place.write("voice/adapter_config.json", r#"{"r": 4, "lora_alpha": 16}"#);
+    place.tiny(&["rain", "--seed", "7", "-o", "a.wav", "--adapter", "voice"]).succeeded();
+    // Another file of PEFT beside the song is not taken for it.
+    place.write("adapter_model.safetensors", lora(0.0));
+    place.run(&["generate", "--request", "a.wav", "-o", "b.wav"]).succeeded();
+    assert_eq!(place.read("a.wav"), place.read("b.wav"));
+    let tags = String::from_utf8_lossy(&place.read("a.wav")).into_owned();
+    assert!(tags.contains(r#""adapter": "voice""#));
+}
+
+#[test]
 fn an_adapter_does_the_same_to_other_peoples_files_of_a_model() {
     let place = Place::new();
     place.write("voice.safetensors", lora(0.3));

@@ -78,6 +78,8 @@ fn what_is_no_whole_result_is_an_error_that_names_the_file() {
     let run = place.run(&["bench", "--from", "nowhere.json", "--page", "page.md"]);
     assert_eq!(run.code, Some(1));
     assert!(run.stderr.starts_with("error: cannot read `nowhere.json`"), "{}", run.stderr);
+    // Before anything is measured.
+    place.run(&["bench", "--page", "nowhere/a.md"]).failed(1).says("cannot create `nowhere/a.md`");
 }
 
 #[test]

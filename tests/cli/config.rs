@@ -47,6 +47,10 @@ fn each_layer_goes_over_the_one_before_and_says_so() {
     assert_eq!(said(&variables, &flags, "offline").1, "--offline");
     let typed = ("/else".to_owned(), "--models-dir".to_owned());
     assert_eq!(said(&variables, &flags, "models_dir"), typed);
+    if cfg!(unix) {
+        let run = place.run(&["--config", "/dev/null", "config", "show"]).succeeded();
+        assert!(!run.stderr.contains("there is no"), "{}", run.stderr);
+    }
 }
 
 /// Flags with a default count only if they are typed, even if the value is the same.

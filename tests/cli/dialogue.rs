@@ -35,29 +35,36 @@ fn a_script_is_spoken_and_its_words_have_times() {
     assert_ne!(dialogue(&place, &other).succeeded().json()["codes"], object["codes"]);
 }
 
-/// The lines come one by one; the sound is that of the whole text.
+/// The first frame is complete after more than three steps. The times of an earlier run stay.
+#[test]
+fn a_speech_without_sound_writes_nothing_and_names_the_limit() {
+    let place = Place::new();
+    place.write("a.srt", "earlier");
+    let files = ["-o", "a.wav", "--timestamps", "a.srt", "--force"];
+    let short = ["speak", "hello", "--model", &model(), "--max-steps", "3", "--seed", "4"];
+    place
+        .run(&[&short[..], &files].concat())
+        .failed(1)
+        .says("the model did not end within `--max-steps`")
+        .says("the speech ended before the first frame: there is nothing to write")
+        .says("hint: raise the limit that the note names");
+    assert_eq!(place.read("a.srt"), b"earlier");
+    assert!(!place.path("a.wav").exists());
+}
+
+/// The lines come one by one, after a byte-order mark; the sound is that of the whole text.
 #[test]
 fn a_script_that_arrives_line_by_line_sounds_as_the_whole() {
     let place = Place::new();
     let script = "[S1] hello there, my friend\n[S2]\nhow are you today";
     place.write("talk.txt", script);
     dialogue(&place, &["@talk.txt", "-o", "a.wav"]).succeeded();
-    let mut command = place.command(&[
-        "speak",
-        "-",
-        "--follow",
-        "--model",
-        &model(),
-        "--max-steps",
-        "40",
-        "--seed",
-        "4",
-        "-o",
-        "b.wav",
-    ]);
+    let short = ["speak", "-", "--follow", "--model", &model(), "--max-steps", "40", "--seed", "4"];
+    let mut command = place.command(&[&short[..], &["-o", "b.wav"]].concat());
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("the program starts");
     let mut stdin = child.stdin.take().expect("a pipe");
+    stdin.write_all("\u{feff}".as_bytes()).expect("it reads");
     for line in script.lines() {
         writeln!(stdin, "{line}\n").expect("it reads");
     }
@@ -65,6 +72,10 @@ fn a_script_that_arrives_line_by_line_sounds_as_the_whole() {
     Run::from(child.wait_with_output().expect("it ends")).succeeded();
     assert_eq!(place.read("a.wav"), place.read("b.wav"));
     dialogue(&place, &["hello", "--follow"]).failed(2).says("reads the text from standard input");
+    place
+        .run_with_stdin(&[&short[..], &["-o", "c.wav"]].concat(), b"hello\n\xe9t\xe9\n")
+        .failed(1)
+        .says("is not UTF-8 text: line 2 ");
     let other = ["speak", "-", "--follow", "--model", "tiny-speech", "-o", "c.wav"];
     place.run(&other).failed(2).says("`tiny-speech` takes no text while it speaks");
 }
@@ -148,8 +159,11 @@ fn recordings_of_speakers_need_their_words() {
 }
 
 #[test]
-fn flags_of_another_family_are_refused() {
+fn scripts_without_words_and_flags_of_another_family_are_refused() {
     let place = Place::new();
+    for script in ["", "[S1] [S2]", ": :"] {
+        dialogue(&place, &[script]).failed(2).says("there is nothing to say in the script");
+    }
     let run = dialogue(&place, &["hello", "--top-p", "0.5"]).failed(2);
     let run = run.says("takes no `--top-p`").says("it takes `--cfg-scale`, ");
     assert!(!run.stderr.contains("snapshot") && !run.stderr.contains("prefix_"), "{}", run.stderr);

@@ -22,11 +22,6 @@ fn source(place: &Place, name: &str) {
     file.finalize().expect("a file");
 }
 
-fn samples(place: &Place, name: &str) -> Vec<i16> {
-    let mut file = hound::WavReader::open(place.path(name)).expect("a WAV file");
-    file.samples().map(|sample| sample.expect("a sample")).collect()
-}
-
 fn generate(place: &Place, args: &[&str]) -> Run {
     place.run(&[&["generate", "--model", "tiny", "--seed", "7"], args].concat())
 }
@@ -44,7 +39,7 @@ fn a_repaint_leaves_every_sample_outside_as_it_was() {
     assert_eq!(plan["region"]["frames"], serde_json::json!([37, 75]));
     assert_eq!(plan["source"]["path"], "a.wav");
     assert!(plan["normalization_db"].is_null());
-    let (before, after) = (samples(&place, "a.wav"), samples(&place, "b.wav"));
+    let (before, after) = (place.sound("a.wav"), place.sound("b.wav"));
     assert_eq!(before.len(), after.len());
     let region = 2 * 72_000..2 * 144_000;
     assert_eq!(before[..region.start], after[..region.start]);
@@ -101,8 +96,6 @@ fn what_cannot_be_done_is_refused_before_any_work() {
         .says("hint: pass `--model base` or `--model sft`");
     task(&["--task", "remix"]).failed(2).says("use text2music, cover, cover-nofsq");
     task(&["--task", "cover", "--src-audio", "no.wav"]).failed(1).says("cannot read `no.wav`");
-    place.write("notes.txt", "la la la");
-    task(&["--reference-audio", "notes.txt"]).failed(1).says("cannot listen to `notes.txt`");
     let region = ["--task", "repaint", "--src-audio", "a.wav"];
     task(&[&region[..], &["--repainting-start", "4", "--repainting-end", "2"]].concat())
         .failed(2)
@@ -115,24 +108,7 @@ fn what_cannot_be_done_is_refused_before_any_work() {
     task(&[&region[..], &["--audio-codes", "1,2"]].concat())
         .failed(2)
         .says("`--task-type repaint` follows a song, and not audio codes");
-    assert_eq!(place.files(), ["a.wav", "notes.txt"]);
-}
-
-#[test]
-fn a_silent_source_is_named() {
-    let place = Place::new();
-    let spec = hound::WavSpec {
-        channels: 1,
-        sample_rate: 8_000,
-        bits_per_sample: 16,
-        sample_format: hound::SampleFormat::Int,
-    };
-    let mut file = hound::WavWriter::create(place.path("a.wav"), spec).expect("a file");
-    (0..8_000).for_each(|_| file.write_sample(0i16).expect("a sample"));
-    file.finalize().expect("a file");
-    generate(&place, &["rain", "--task", "cover", "--src-audio", "a.wav"])
-        .failed(1)
-        .says("error: cannot listen to `a.wav`: it is silent");
+    assert_eq!(place.files(), ["a.wav"]);
 }
 
 #[test]

@@ -65,7 +65,7 @@ fn what_cannot_be_heard_is_refused_at_every_door() {
     );
     for (song, text) in [
         ("silent.wav", "silent.wav`: it is silent"),
-        ("short.wav", "short.wav`: it lasts 0.010 s, but one frame of latents is 0.040 s"),
+        ("short.wav", "short.wav`: it lasts 0.010 s, but 0.040 s is the least"),
         ("centre.wav", "centre.wav`: of its 6 channels the first two, which are read, are silent"),
     ] {
         for run in doors(&place, song) {

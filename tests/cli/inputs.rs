@@ -61,6 +61,9 @@ fn lyrics_that_cannot_be_read_are_refused() {
     place.tiny(&["--lyrics", "@"]).failed(2).says("`--lyrics @` names no file");
     let caption = place.tiny(&["@latin1.txt"]).failed(2);
     caption.says("the caption `@latin1.txt` is not read from a file").says("$(cat latin1.txt)");
+    let caption = place.tiny(&["@missing.txt"]).failed(2);
+    caption.says("the caption `@missing.txt` is not read from a file");
+    place.tiny(&["@ home by v. 2", "--instrumental", "--dry-run"]).succeeded();
     place.tiny(&["--lyrics", " "]).failed(2).says("there is nothing to sing or play");
     place.tiny(&["--lyrics", "la", "--instrumental"]).failed(2).says("exclude each other");
 }

@@ -4,6 +4,7 @@ mod transfers;
 
 use std::{
     ffi::OsStr,
+    fs,
     process::{Command, Stdio},
 };
 
@@ -39,6 +40,35 @@ impl<'a> User<'a> {
         Run::from(self.command(args).output().expect("the program starts"))
     }
 
+    /// Runs with a variable of the environment.
+    fn run_with(&self, args: &[&str], name: &str, value: &str) -> Run {
+        Run::from(self.command(args).env(name, value).output().expect("the program starts"))
+    }
+
+    fn pull(&self) -> Run {
+        self.run(&["model", "pull", "turbo"])
+    }
+
+    fn verify(&self) -> Run {
+        self.run(&["model", "verify"])
+    }
+
+    /// Returns the snapshot of the first commit, after each link in it is replaced by a file, as Python's
+    /// program stores them on systems without links.
+    fn without_links(&self) -> std::path::PathBuf {
+        let snapshot = self.cache("snapshots").join("a".repeat(40));
+        for directory in ["acestep-v15-turbo", "vae", "Qwen3-Embedding-0.6B"] {
+            for name in super::names(&snapshot.join(directory)) {
+                let path = snapshot.join(directory).join(name);
+                let content = fs::read(&path).expect("a file");
+                fs::remove_file(&path).expect("a link");
+                fs::write(&path, content).expect("a file");
+            }
+        }
+        fs::remove_dir_all(self.cache("blobs")).expect("blobs");
+        snapshot
+    }
+
     fn cache(&self, below: &str) -> std::path::PathBuf {
         self.place.path("hf/hub/models--ACE-Step--Ace-Step1.5").join(below)
     }
@@ -64,13 +94,13 @@ fn from_nothing_to_a_song_and_back() {
     assert!(!is_here("turbo") && !is_here("vae"));
     user.run(&["model", "show", "turbo"]).succeeded();
 
-    let run = user.run(&["model", "pull", "turbo"]).succeeded().says("to fetch");
+    let run = user.pull().succeeded().says("to fetch");
     let path = std::path::PathBuf::from(run.text().trim_end());
     assert!(path.ends_with(format!("snapshots/{}/acestep-v15-turbo", "a".repeat(40))), "{path:?}");
     // Code and documentation are not fetched.
     assert!(hub.asked().iter().all(|(path, _)| !path.ends_with(".py") && !path.ends_with(".md")));
     assert!(!path.join("modeling.py").exists() && path.join("model.safetensors").is_file());
-    let main = std::fs::read_to_string(user.cache("refs/main")).expect("a reference");
+    let main = fs::read_to_string(user.cache("refs/main")).expect("a reference");
     assert_eq!(
         (main, super::names(&user.cache("refs"))),
         ("a".repeat(40), vec!["main".to_owned()])
@@ -91,7 +121,7 @@ fn from_nothing_to_a_song_and_back() {
     assert_eq!(show["needs"], serde_json::json!(["vae", "text-encoder"]));
 
     // Nothing is fetched twice.
-    user.run(&["model", "pull", "turbo"]).succeeded().says("all of it is here already");
+    user.pull().succeeded().says("all of it is here already");
     assert_eq!(hub.asked(), []);
     let verified = user.run(&["model", "verify", "--offline"]).succeeded();
     assert_eq!(verified.text().matches("all as they were published").count(), 3);
@@ -113,8 +143,7 @@ fn a_command_pulls_what_it_lacks_if_it_may() {
     user.run(&[&song[..], &["--yes", "--offline"]].concat()).failed(2).says("cannot be used with");
     let run = user.run(&[&song[..], &["--offline"]].concat()).failed(1);
     run.says("hint: run `acestep model pull turbo` without --offline, which forbids downloads");
-    let mut command = user.command(&song);
-    let run = Run::from(command.env("HF_HUB_OFFLINE", "1").output().expect("starts")).failed(1);
+    let run = user.run_with(&song, "HF_HUB_OFFLINE", "1").failed(1);
     run.says("model pull turbo` without HF_HUB_OFFLINE");
     assert_eq!(hub.asked(), []);
 
@@ -169,20 +198,20 @@ fn what_is_built_in_is_listed_and_needs_no_pull() {
 fn a_cache_that_may_only_be_read_is_used_as_it_is() {
     let hub = Hub::with_turbo();
     let user = User::of(&hub);
-    user.run(&["model", "pull", "turbo"]).succeeded();
+    user.pull().succeeded();
     let allow = |what: &str| {
         let status = Command::new("chmod").args(["-R", what]).arg(user.place.path("hf")).status();
         assert!(status.expect("chmod runs").success());
     };
     allow("a-w");
-    let pull = user.run(&["model", "pull", "turbo"]);
+    let pull = user.pull();
     let list = user.run(&["model", "list"]);
     let song = ["generate", "a", "--no-thinking", "--duration", "1", "-o", "a.wav"];
     let song = user.run(&[&song[..], &["--model", "turbo"]].concat());
-    let verify = user.run(&["model", "verify"]);
+    let verify = user.verify();
     hub.commit("b");
     hub.file(MAIN, WEIGHTS, "other");
-    let newer = user.run(&["model", "pull", "turbo"]);
+    let newer = user.pull();
     allow("u+w");
     pull.succeeded().says("all of it is here already");
     assert!(list.succeeded().text().contains("yes"));
@@ -207,7 +236,7 @@ fn names_that_are_none_are_told_with_the_nearest() {
         .failed(2)
         .says("once for each");
     user.run(&["model", "show", "zzz"]).failed(2).says("no model is called");
-    user.run(&["model", "verify"]).failed(1).says("no model is on this machine");
+    user.verify().failed(1).says("no model is on this machine");
     user.run(&["model", "verify", "4b"]).failed(1).says("model pull lm-4b");
     user.run(&["model", "remove", "turbo", "--yes"]).failed(1).says("`turbo` is not in");
 }
@@ -217,7 +246,7 @@ fn names_that_are_none_are_told_with_the_nearest() {
 fn what_was_pulled_stays_until_it_is_pulled_again() {
     let hub = Hub::with_turbo();
     let user = User::of(&hub);
-    user.run(&["model", "pull", "turbo"]).succeeded();
+    user.pull().succeeded();
     let revision = || {
         let show = user.run(&["model", "show", "turbo", "--json"]).succeeded().json();
         show["revision"].as_str().expect("a commit").to_owned()
@@ -225,19 +254,26 @@ fn what_was_pulled_stays_until_it_is_pulled_again() {
     let newer = hub.commit("b");
     hub.file(MAIN, "acestep-v15-turbo/README.json", "{\"new\": true}");
     // Another program fetches a part of it.
-    std::fs::write(user.cache("refs/main"), &newer).expect("a file");
+    fs::write(user.cache("refs/main"), &newer).expect("a file");
     let of_other = user.cache("snapshots").join(&newer).join("acestep-v15-turbo");
-    std::fs::create_dir_all(&of_other).expect("a folder");
-    std::fs::write(of_other.join("config.json"), "{}").expect("a file");
+    fs::create_dir_all(&of_other).expect("a folder");
+    fs::write(of_other.join("config.json"), "{}").expect("a file");
     assert_eq!(revision(), "a".repeat(40));
     hub.asked();
-    std::fs::remove_file(of_other.join("config.json")).expect("a file");
-    user.run(&["model", "pull", "turbo"]).succeeded();
+    fs::remove_file(of_other.join("config.json")).expect("a file");
+    user.pull().succeeded();
     // Only the changed file is fetched.
     assert_eq!(hub.asked(), [("acestep-v15-turbo/README.json".to_owned(), 0)]);
     assert_eq!(revision(), newer);
     user.run(&["model", "pull", "turbo", "--revision", "v1"]).succeeded();
-    user.run(&["model", "verify"]).succeeded();
+    user.verify().succeeded();
+    // Another program deletes that version.
+    fs::remove_dir_all(user.cache("snapshots").join(&newer)).expect("a folder");
+    let says = "another one is used, of turbo, vae, text-encoder; `acestep model pull turbo vae";
+    user.verify().succeeded().says(says);
+    assert_eq!(revision(), "a".repeat(40));
+    user.pull().succeeded();
+    assert!(!user.verify().succeeded().stderr.contains("another one"));
 }
 
 #[test]
@@ -245,11 +281,11 @@ fn what_lies_among_the_models_is_not_fetched_and_not_deleted() {
     let hub = Hub::with_turbo();
     hub.publish("ACE-Step/acestep-v15-base", "", "acestep-v15-base");
     let user = User::of(&hub);
-    std::fs::create_dir(user.place.path("models")).expect("a folder");
+    fs::create_dir(user.place.path("models")).expect("a folder");
     for directory in ["vae", "Qwen3-Embedding-0.6B"] {
         user.place.copy(directory);
         let to = user.place.path("models").join(directory);
-        std::fs::rename(user.place.path(directory), to).expect("a folder");
+        fs::rename(user.place.path(directory), to).expect("a folder");
     }
     user.run(&["model", "pull", "base"]).succeeded().says("stays as it is");
     assert!(hub.asked().iter().all(|(path, _)| !path.contains('/')));
@@ -277,10 +313,10 @@ fn taking_one_model_away_leaves_what_is_begun_of_another() {
     let user = User::of(&hub);
     user.run(&["model", "pull", "lm-1.7b"]).succeeded();
     hub.fails("vae/diffusion_pytorch_model.safetensors", Fault::Cut(1000), 5);
-    user.run(&["model", "pull", "turbo"]).failed(1);
+    user.pull().failed(1);
     user.run(&["model", "remove", "lm-1.7b", "--yes"]).succeeded();
     hub.asked();
-    user.run(&["model", "pull", "turbo"]).succeeded();
+    user.pull().succeeded();
     assert!(!hub.asked().iter().any(|(path, _)| path == WEIGHTS), "it is fetched twice");
 }
 
@@ -290,42 +326,32 @@ fn of_half_an_update_nothing_is_used() {
     let user = User::of(&hub);
     let song = ["generate", "a", "--no-thinking", "--duration", "1", "--offline", "--seed", "1"];
     let song = |name| user.run(&[&song[..], &["-o", name]].concat()).succeeded();
-    user.run(&["model", "pull", "turbo"]).succeeded();
+    user.pull().succeeded();
     song("a.wav");
     hub.commit("b");
     hub.file(MAIN, "acestep-v15-turbo/more.json", "{}");
     hub.file(MAIN, "vae/more.json", "{\"a\": 1}");
     hub.fails("vae/more.json", Fault::Status(404), 1);
-    user.run(&["model", "pull", "turbo"]).failed(1);
+    user.pull().failed(1);
     song("b.wav");
     assert_eq!(user.place.sound("a.wav"), user.place.sound("b.wav"));
     let show = user.run(&["model", "show", "turbo", "--json"]).succeeded().json();
     assert_eq!(show["revision"], "a".repeat(40));
-    user.run(&["model", "pull", "turbo"]).succeeded();
+    user.pull().succeeded();
     song("c.wav");
 }
 
-/// Python's program stores files this way on systems without links.
 #[test]
 fn files_without_links_are_taken_over_and_mended() {
     let hub = Hub::with_turbo();
     let user = User::of(&hub);
-    user.run(&["model", "pull", "turbo"]).succeeded();
-    let snapshot = user.cache("snapshots").join("a".repeat(40));
-    for directory in ["acestep-v15-turbo", "vae", "Qwen3-Embedding-0.6B"] {
-        for name in super::names(&snapshot.join(directory)) {
-            let path = snapshot.join(directory).join(name);
-            let content = std::fs::read(&path).expect("a file");
-            std::fs::remove_file(&path).expect("a link");
-            std::fs::write(&path, content).expect("a file");
-        }
-    }
-    std::fs::remove_dir_all(user.cache("blobs")).expect("blobs");
-    std::fs::write(snapshot.join("vae/config.json"), "{}").expect("a file");
+    user.pull().succeeded();
+    let snapshot = user.without_links();
+    fs::write(snapshot.join("vae/config.json"), "{}").expect("a file");
     hub.asked();
-    user.run(&["model", "pull", "turbo"]).succeeded();
+    user.pull().succeeded();
     assert_eq!(hub.asked(), [("vae/config.json".to_owned(), 0)]);
-    user.run(&["model", "verify"]).succeeded();
+    user.verify().succeeded();
     user.run(&["model", "remove", "turbo", "--yes"]).succeeded();
     assert!(!user.cache("").exists());
 }
@@ -337,13 +363,13 @@ fn what_another_program_fetched_at_another_commit_stays_in_sight() {
     let user = User::of(&hub);
     user.run(&["model", "pull", "lm-1.7b"]).succeeded();
     // Without its pins, this program treats the files as another program's.
-    std::fs::remove_file(user.place.path("data/acestep/pulled.json")).expect("pins");
+    fs::remove_file(user.place.path("data/acestep/pulled.json")).expect("pins");
     hub.commit("b");
-    user.run(&["model", "pull", "turbo"]).succeeded();
+    user.pull().succeeded();
     let show = user.run(&["model", "show", "lm-1.7b", "--json"]).succeeded().json();
     assert_eq!((&show["here"], &show["pulled"]), (&true.into(), &false.into()));
     assert_eq!(show["revision"], "a".repeat(40));
-    std::fs::write(user.place.path("data/acestep/pulled.json"), "[").expect("a file");
+    fs::write(user.place.path("data/acestep/pulled.json"), "[").expect("a file");
     user.run(&["model", "list"]).succeeded().says("the list of pulled models cannot be read");
 }
 
@@ -351,19 +377,19 @@ fn what_another_program_fetched_at_another_commit_stays_in_sight() {
 fn what_other_models_need_is_not_taken_from_them() {
     let hub = Hub::with_turbo();
     let user = User::of(&hub);
-    user.run(&["model", "pull", "turbo"]).succeeded();
+    user.pull().succeeded();
     let own = user.place.copy("acestep-v15-turbo");
-    std::fs::create_dir(user.place.path("models")).expect("a folder");
-    std::fs::rename(own, user.place.path("models/my-own")).expect("a folder");
+    fs::create_dir(user.place.path("models")).expect("a folder");
+    fs::rename(own, user.place.path("models/my-own")).expect("a folder");
     let song = ["generate", "a", "--model", "my-own", "--no-thinking", "--duration", "1"];
     user.run(&[&song[..], &["-o", "a.wav"]].concat()).succeeded();
     user.run(&["model", "remove", "turbo", "--yes"]).succeeded();
     user.run(&[&song[..], &["-o", "b.wav"]].concat()).succeeded();
     // A model that is already in the models directory is not fetched again.
     let to = user.place.path("models/acestep-v15-turbo");
-    std::fs::rename(user.place.path("models/my-own"), to).expect("a folder");
+    fs::rename(user.place.path("models/my-own"), to).expect("a folder");
     hub.asked();
-    user.run(&["model", "pull", "turbo"]).succeeded().says("stays as it is in ");
+    user.pull().succeeded().says("stays as it is in ");
     assert_eq!(hub.asked(), []);
 }
 
@@ -372,7 +398,7 @@ fn what_was_begun_and_given_up_can_be_taken_away() {
     let hub = Hub::with_turbo();
     let user = User::of(&hub);
     hub.fails(WEIGHTS, Fault::Cut(1000), 5);
-    user.run(&["model", "pull", "turbo"]).failed(1);
+    user.pull().failed(1);
     assert_eq!(user.parts(), [5000]);
     user.run(&["model", "remove", "turbo", "--yes"]).succeeded();
     assert!(!user.cache("").exists());

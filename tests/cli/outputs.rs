@@ -86,8 +86,6 @@ fn names_that_cannot_be_are_refused_before_any_work() {
     run.says("this program does not write `{name}.xyz`");
     let args = ["rain", "-o", "{seed}.wav", "--seed", "3,3"];
     place.tiny(&args).failed(2).says("`3.wav` would be written twice");
-    let args = ["rain", "-o", "a.json"];
-    place.tiny(&args).failed(2).says("`a.json` is no name of a song");
     assert_eq!(place.files(), ["file", "folder", "my.song.json"]);
 }
 
@@ -162,6 +160,43 @@ fn a_full_disk_leaves_no_half_file() {
     let run = place.tiny(&["rain", "-o", &output]).failed(1);
     run.says("error: cannot write").says("cause: ").says("hint: free some space");
     assert!(crate::names(&mount.folder).is_empty());
+}
+
+/// Latents of a second are 1600 bytes, and all 4096 of the disk are taken.
+#[cfg(target_os = "linux")]
+#[test]
+fn latents_that_cannot_be_written_cost_no_song() {
+    let place = Place::new();
+    let Some(mount) = Tmpfs::new(&place.path("disk"), "size=4k") else { return };
+    std::fs::write(mount.folder.join("full"), [0; 4096]).expect("written");
+    let latents = mount.path("a.vae");
+    let run = place.tiny(&["rain", "-o", "a.wav", "--save-request", "--output-latents", &latents]);
+    assert_eq!((run.code, run.text()), (Some(1), "a.wav\na.json\n"), "{}", run.stderr);
+    run.says("a.vae`\n  cause: ").says("hint: free some space");
+    assert_eq!(place.read("a.wav")[..4], *b"RIFF");
+}
+
+#[test]
+fn a_file_that_is_read_is_not_replaced() {
+    let place = Place::new();
+    let texts = [("words", "[Verse]\nla"), ("codes", "5,17,9"), ("genres", "rock")];
+    for (name, text) in texts {
+        place.write(name, text);
+    }
+    let song = ["generate", "rain", "-o", "a.wav"];
+    for (name, verb, args) in [
+        ("words", &song[..], &["--lyrics", "@words", "--output-lrc", "./words"][..]),
+        ("words", &["plan", "rain"], &["--lyrics", "@words", "--output-text", "words"]),
+        ("codes", &song, &["--audio-codes", "@codes", "--output-vtt", "codes"]),
+        ("codes", &["understand"], &["--audio-codes", "@codes", "-o", "codes"]),
+        ("genres", &["plan", "rain"], &["--genres", "genres", "-o", "genres"]),
+    ] {
+        let run = place.run(&[verb, args, &["--model", "tiny", "--force"]].concat()).failed(2);
+        run.says(&format!("{name}` would be written over itself"));
+    }
+    for (name, text) in texts {
+        assert_eq!(place.read(name), text.as_bytes());
+    }
 }
 
 /// A file system in memory that is unmounted at the end of the test.

@@ -43,7 +43,7 @@ fn check(place: &Place, model: &str, make: &[&str], files: &[&str]) {
         || place.read("changed.wav") != place.read("before.wav");
     assert!(is_heard, "{model}: {}", changed.stderr);
     fs::write(&path, &whole[..whole.len() / 2]).expect("cut");
-    run("cut.wav").failed(1).says(files[0]).says("is cut");
+    run("cut.wav").failed(1).says(files[0]).says("is cut").says("quantise the model again");
     assert!(!place.path("cut.wav").exists());
     for made in ["before.wav", "after.wav", "changed.wav"] {
         // The last one may not be there.
@@ -97,6 +97,15 @@ fn speech_is_the_same_from_quantised_files() {
     }
     let files = ["model.backbone.q8", "model.depformer.q8"];
     check(&place, "./Dia2-tiny-alt", &[&speak[..], &["--max-steps", "40"]].concat(), &files);
+    // A name among the models. The family whose files they are says what is wrong with them.
+    fs::create_dir(place.path("models")).expect("a folder");
+    for model in ["Dia2-tiny-alt", "mimi"] {
+        fs::rename(place.path(model), place.path("models").join(model)).expect("a folder");
+    }
+    let run = || place.run(&["model", "quantize", "Dia2-tiny-alt", "--models-dir", "models"]);
+    run().succeeded();
+    place.write("models/Dia2-tiny-alt/model.safetensors", "cut");
+    run().failed(1).says("Dia2-tiny-alt/model.safetensors` is cut");
 
     let [magpie, codec] =
         ["magpie_tts_multilingual_357m", "nemo-nano-codec-22khz-1.89kbps-21.5fps"];
@@ -120,6 +129,12 @@ fn a_model_without_a_folder_or_a_name_is_refused() {
     quantize("turbo").failed(1).says("model pull turbo");
     quantize("lm-0.6b").failed(1).says("model pull lm-0.6b");
     quantize("turbot").failed(2).says("no model is called `turbot`").says("did you mean `turbo`?");
+    for name in ["nanocodec", "vae"] {
+        quantize(name).failed(2).says(&format!("no network of `{name}` runs in int8"));
+    }
+    // Other names of released models.
+    quantize("1.7b").failed(1).says("model pull lm-1.7b");
+    quantize("ACE-Step/acestep-v15-base").failed(1).says("model pull base");
     place.run(&["model", "quantize"]).failed(2);
     assert_eq!(place.files(), [""; 0]);
 }

@@ -4,10 +4,6 @@ use serde_json::{Value, json};
 
 use crate::Place;
 
-pub(super) fn saved(place: &Place, name: &str) -> Value {
-    serde_json::from_slice(&place.read(name)).expect("JSON")
-}
-
 #[test]
 fn a_saved_request_makes_the_same_song() {
     let place = Place::new();
@@ -35,11 +31,12 @@ fn a_saved_request_of_a_model_that_is_a_path_finds_it_again() {
 }
 
 #[test]
-fn a_saved_request_with_codes_or_own_times_makes_the_same_song() {
+fn a_saved_request_with_codes_or_own_times_or_tiles_makes_the_same_song() {
     let place = Place::new();
     for (name, flags) in [
         ("codes", &["--audio-codes", "5,17,9,2,63999", "--audio-cover-strength", "0.5"][..]),
         ("times", &["--timesteps", "1,0.6,0.3", "--rng", "mt19937", "--no-normalization"]),
+        ("tiles", &["--vae-chunk", "40", "--vae-overlap", "0"]),
     ] {
         let (a, b) = (format!("{name}.wav"), format!("{name}-again.wav"));
         place.tiny(&[&["rain", "--save-request", "-o", &a], flags].concat()).succeeded();
@@ -50,21 +47,11 @@ fn a_saved_request_with_codes_or_own_times_makes_the_same_song() {
 }
 
 #[test]
-fn a_saved_batch_makes_the_same_songs() {
-    let place = Place::new();
-    let args = ["rain", "--batch-size", "2", "--save-request", "-o", "a.wav"];
-    place.tiny(&args).succeeded();
-    place.run(&["generate", "--request", "a.json", "-o", "b.wav"]).succeeded();
-    assert_eq!(place.read("a_1.wav"), place.read("b_1.wav"));
-    assert_eq!(place.read("a_2.wav"), place.read("b_2.wav"));
-}
-
-#[test]
 fn a_saved_request_leaves_nothing_open() {
     let place = Place::new();
     place.tiny(&["rain", "--seed", "7", "--save-request", "-o", "a.wav"]).succeeded();
     assert_eq!(
-        saved(&place, "a.json"),
+        place.json("a.json"),
         json!({
             "caption": "rain",
             "lyrics": "",
@@ -215,17 +202,6 @@ fn what_is_typed_takes_the_place_of_what_excludes_it() {
     assert_eq!(drawn.as_array().expect("seeds").len(), 3);
 }
 
-#[test]
-fn a_saved_request_holds_the_tiles() {
-    let place = Place::new();
-    let tiles = ["--vae-chunk", "40", "--vae-overlap", "0"];
-    let args = ["rain", "--save-request", "-o", "a.wav"];
-    place.tiny(&[&args, &tiles[..]].concat()).succeeded().says("can be heard where chunks meet");
-    place.run(&["generate", "--request", "a.json", "-o", "b.wav"]).succeeded();
-    assert_eq!(place.read("a.wav"), place.read("b.wav"));
-    place.tiny(&["rain", "--vae-chunk", "0"]).failed(2).says("`--vae-chunk 0` is out of range");
-}
-
 /// In upstream's "simple mode" the language model writes caption and lyrics from a description.
 #[test]
 fn a_wish_is_the_caption_where_no_language_model_hears_it() {
@@ -260,7 +236,7 @@ fn a_saved_request_asks_no_language_model() {
     place.write("r.json", request.to_string());
     let args = ["generate", "--request", "r.json", "--model", "tiny", "--no-thinking"];
     place.run(&[&args[..], &["--save-request", "-o", "a.wav"]].concat()).succeeded();
-    let saved = saved(&place, "a.json");
+    let saved = place.json("a.json");
     let keys: Vec<_> = saved.as_object().expect("an object").keys().collect();
     assert!(!keys.iter().any(|key| key.starts_with("lm_") || key.starts_with("use_")), "{keys:?}");
     assert_eq!(saved["thinking"], false);
@@ -273,8 +249,8 @@ fn each_song_of_a_request_can_have_codes_of_its_own() {
     place.write("r.json", request.to_string());
     let args = ["generate", "--request", "r.json", "--model", "tiny", "--save-request"];
     place.run(&[&args[..], &["-o", "a.wav"]].concat()).succeeded();
-    assert_eq!(saved(&place, "a.json")["audio_codes"], request["audio_codes"]);
-    assert_eq!(saved(&place, "a.json").get("thinking"), None);
+    assert_eq!(place.json("a.json")["audio_codes"], request["audio_codes"]);
+    assert_eq!(place.json("a.json").get("thinking"), None);
     place.run(&["generate", "--request", "a.json", "-o", "b.wav"]).succeeded();
     for (a, b) in [("a_1.wav", "b_1.wav"), ("a_2.wav", "b_2.wav")] {
         assert_eq!(place.read(a), place.read(b));

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::{Place, requests::saved};
+use crate::Place;
 
 #[test]
 fn a_song_of_every_setting_is_made_again_by_its_saved_request() {
@@ -21,9 +21,9 @@ fn a_song_of_every_setting_is_made_again_by_its_saved_request() {
         place.run(&["generate", "--request", &request, "-o", &again]).succeeded();
         assert_eq!(place.read(&first), place.read(&again), "{flags:?}");
     }
-    let heun = saved(&place, "a0.json");
+    let heun = place.json("a0.json");
     assert_eq!((&heun["infer_method"], &heun["sampler_mode"]), (&json!("ode"), &json!("heun")));
-    let sde = saved(&place, "a3.json");
+    let sde = place.json("a3.json");
     assert_eq!((&sde["solver"], &sde["infer_method"]), (&json!("sde"), &Value::Null));
     assert!(sde["retake_seed"].is_u64(), "{sde}");
 }

@@ -314,9 +314,24 @@ fn a_sound_may_come_through_a_pipe() {
     place.run_with_stdin(&args, b"").failed(1).says("there is no sound in it");
     for verb in [&["codec", "encode"][..], &["plot"]] {
         let args = [verb, &["/dev/stdin"]].concat();
-        let run = place.run_with_stdin(&args, &place.read("a.wav")).failed(2);
-        run.says("`/dev/stdin` is a pipe").says("with `--output`");
+        // A shell can also put the file itself there.
+        let mut redirected = place.command(&args);
+        redirected.stdin(std::fs::File::open(place.path("a.wav")).expect("a file"));
+        let redirected = Run::from(redirected.output().expect("the program starts"));
+        for run in [place.run_with_stdin(&args, &place.read("a.wav")), redirected] {
+            run.failed(2)
+                .says("`/dev/stdin` is standard input or a pipe, and no file can lie beside it")
+                .says("with `--output`");
+        }
     }
+    write_wav(&place, "long.wav", 24_000);
+    let args = ["generate", "rain", "--model", "tiny", "--task", "cover", "-o", "c.wav"];
+    let args = [&args[..], &["--src-audio", "/dev/stdin", "--save-request"]].concat();
+    place
+        .run_with_stdin(&args, &place.read("long.wav"))
+        .failed(2)
+        .says("`/dev/stdin` is standard input or a pipe, which a request cannot name")
+        .says("or leave `--save-request` out");
 }
 
 /// 4000 samples are two frames of 1920 samples, with a rest of 160.
@@ -330,7 +345,7 @@ fn what_the_codec_drops_is_counted_and_too_little_is_said_at_once() {
     // The error comes before the missing device is opened.
     codec(&place, &["encode", "b.wav", "--device", "cuda:99"])
         .failed(1)
-        .says("it lasts 0.010 s, but one frame of latents is 0.040 s")
+        .says("it lasts 0.010 s, but 0.040 s is the least")
         .says("hint: check that it is the right file");
     codec(&place, &["decode", "a.wav", "--device", "cuda:99"])
         .failed(1)

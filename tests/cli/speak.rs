@@ -75,16 +75,6 @@ fn one_json_object_has_codes_times_and_notices() {
     }));
 }
 
-#[test]
-fn a_text_comes_from_a_file_or_standard_input() {
-    let place = Place::new();
-    place.write("text.txt", "Hello there.");
-    let voice = ["--voice", "ryan", "-o"];
-    speak(&place, &[&["Hello there."], &voice[..], &["a.wav"]].concat()).succeeded();
-    speak(&place, &[&["@text.txt"], &voice[..], &["b.wav"]].concat()).succeeded();
-    assert_eq!(samples(&place.path("a.wav")), samples(&place.path("b.wav")));
-}
-
 /// A line break that ends a file is no part of its text; an earlier one, and one that is typed, are.
 #[test]
 fn a_text_of_a_program_is_the_text_that_is_typed() {
@@ -185,6 +175,9 @@ fn a_recording_is_a_voice() {
     of(&["--reference", "me.wav", "--transcript", "the rain", "-o", "b.wav"]).succeeded();
     assert_ne!(samples(&place.path("a.wav")), samples(&place.path("b.wav")));
     of(&["--reference", "no.wav", "-o", "c.wav"]).failed(1).says("cannot read `no.wav`");
+    of(&["--reference", "me.wav", "--transcript", " ", "-o", "c.wav"])
+        .failed(2)
+        .says("`--transcript ` cannot be used: it has no words");
     let refused = place.run(&["speak", "fine", "--model", "tiny-speech", "--reference", "me.wav"]);
     refused.failed(2).says("takes no `--reference`");
 }

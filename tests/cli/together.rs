@@ -60,7 +60,7 @@ fn what_is_for_one_request_is_refused_with_several() {
         .run(&[&two[..], &["-o", "x.wav", "--batch-size", "1"]].concat())
         .failed(2)
         .says("`x.wav` would be written twice")
-        .says("hint: put {name} into --output");
+        .says("hint: put {name} into the name of each output");
     std::fs::create_dir(place.path("deep")).expect("a folder");
     place.write("deep/a.json", r#"{"caption": "sun", "duration": 1}"#);
     let same = ["generate", "--model", "tiny", "--request", "a.json", "--request", "deep/a.json"];

@@ -274,6 +274,10 @@ fn an_edit_to_the_same_words_changes_nothing() {
         change(&edited(&other.clone().with(|r| r.edit.flow_edit_n_min = Some(0.75)))),
     );
     assert!(few > 1e-3 && few < all, "{few} {all}");
+    // The context is the song's latents, its codes or silence.
+    let with = |task: &str| edited(&other.clone().with(|r| r.source.task_type = Some(task.into())));
+    let [whole, coded, silent] = ["cover-nofsq", "cover", "text2music"].map(with);
+    assert!(whole != coded && whole != silent && coded != silent);
 }
 
 /// Two songs of a batch differ only inside the region.

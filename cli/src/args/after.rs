@@ -10,7 +10,7 @@ pub(crate) struct After {
     #[arg(long)]
     pub(crate) lrc: bool,
 
-    /// Also write these times to a file of this name.
+    /// Write these times to a file of this name, in place of song.lrc.
     ///
     /// {seed} and {index} are filled in; without either, several files get the suffixes _1, _2.
     #[arg(long, value_name = "FILE")]
@@ -24,7 +24,7 @@ pub(crate) struct After {
     #[arg(long)]
     pub(crate) plot: bool,
 
-    /// Also write this picture to a file of this name.
+    /// Write this picture to a file of this name, in place of song.png.
     #[arg(long, value_name = "FILE")]
     pub(crate) output_plot: Option<PathBuf>,
 

@@ -2,7 +2,10 @@
 
 use std::{path::PathBuf, process::ExitCode, time::Duration};
 
-use acestep_engine::device::dtype;
+use acestep_engine::{
+    device::dtype,
+    files::{Existing, check_target},
+};
 use acestep_proof::{
     Stage,
     bench::{self, Options, Peer, Results},
@@ -85,7 +88,8 @@ pub(crate) fn run(args: Args, global: &Global) -> Result<ExitCode> {
     if let Some(minutes) = args.stress {
         return stress(&args, minutes, report);
     }
-    // Read these files before the minutes of measuring.
+    // Read and check these files before the minutes of measuring.
+    args.page.iter().try_for_each(|path| check_target(path, Existing::Replace))?;
     let peers = args.peers.iter().map(|path| Peer::read(path)).collect::<Result<Vec<_>>>()?;
     let runs = if args.from.is_empty() {
         vec![measured(&args, report)?]

@@ -74,7 +74,7 @@ fn show(json: bool, report: &Report) -> Result<()> {
             .iter()
             .map(|(key, value, origin)| json!({ "key": key, "value": value, "origin": origin.to_string() }))
             .collect();
-        let is_there = loaded.file.as_ref().is_some_and(|path| path.is_file());
+        let is_there = loaded.file.as_ref().is_some_and(|path| path.exists());
         let object = json!({ "file": loaded.file, "exists": is_there, "settings": settings });
         report.object(&object)?;
         return Ok(());
@@ -86,7 +86,7 @@ fn show(json: bool, report: &Report) -> Result<()> {
         let _ = writeln!(text, "{key:<24} {value:<32} {origin}");
     }
     report.output(text.trim_end())?;
-    if let Some(path) = loaded.file.as_ref().filter(|path| !path.is_file()) {
+    if let Some(path) = loaded.file.as_ref().filter(|path| !path.exists()) {
         report.line(&format!("\nthere is no `{}`: acestep config init writes one", path.display()));
     }
     Ok(())

@@ -14,7 +14,7 @@ use acestep_music::{
     lm::{compose::Ask, settings},
     plan::of_seeds,
 };
-use acestep_session::{language, texts::read_genres, writing::Writing};
+use acestep_session::{language, outputs::named_files, texts::read_genres, writing::Writing};
 use anyhow::Result;
 use outputs::Outputs;
 use serde_json::json;
@@ -40,7 +40,7 @@ use crate::{
 
 /// Runs `acestep plan`.
 pub(crate) fn plan(args: &Plan, global: &Global) -> Result<ExitCode> {
-    let mut typed = read(&args.words)?;
+    let (words, mut typed) = read(&args.words)?;
     args.decisions.put_over(&mut typed.request.language);
     let own = args.system.clone().zip(args.user.clone());
     let ask = match own {
@@ -51,7 +51,7 @@ pub(crate) fn plan(args: &Plan, global: &Global) -> Result<ExitCode> {
         }
         None => settings::ask(&typed.request)?,
     };
-    run("plan", typed, ask, !args.no_codes, &args.common, global)
+    run("plan", (words, typed), ask, !args.no_codes, &args.common, global)
 }
 
 /// Runs `acestep inspire`.
@@ -70,16 +70,16 @@ pub(crate) fn format(args: &Text, global: &Global) -> Result<ExitCode> {
     run("format", read(&args.words)?, Ask::Format, args.codes, &args.common, global)
 }
 
-fn read(words: &TypedWords) -> Result<Typed> {
+fn read(words: &TypedWords) -> Result<(&TypedWords, Typed)> {
     let mut stdin = Stdin::default();
     let typed = Typed::read(words, &mut stdin)?;
     stdin.check()?;
-    Ok(typed)
+    Ok((words, typed))
 }
 
 fn run(
     verb: &str,
-    typed: Typed,
+    (words, typed): (&TypedWords, Typed),
     ask: Ask,
     writes_codes: bool,
     common: &Common,
@@ -95,7 +95,8 @@ fn run(
     let seeds = task.seeds.clone();
     let genres = common.drawing.genres.as_deref().map(read_genres).transpose()?;
     let outputs = Outputs::decide(common, verb, if writes_codes { seeds.len() } else { 0 })?;
-    outputs.check(common.files.existing())?;
+    let inputs = named_files([words.lyrics.as_deref()]).chain(common.drawing.genres.as_deref());
+    outputs.check(inputs, common.files.existing())?;
     let Started { engine, kernels, notices } = engine::start(&common.place)?;
     task.notices.extend(notices);
     let model = task.request.compute.model.clone().or_else(environment::configured_model);

@@ -13,7 +13,7 @@ use std::{process::ExitCode, time::Instant};
 
 use acestep_session::speech::{self, Arriving, Wanted};
 use acestep_speech::{Chunks, Options};
-use anyhow::{Context, Result};
+use anyhow::Result;
 
 use super::{
     engine::{self, Started},
@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     args::{Global, speak::Speak},
-    error::CliError,
+    error::{CliError, during},
     progress::Progress,
     settings,
 };
@@ -104,11 +104,10 @@ pub(crate) fn run(args: &Speak, global: &Global) -> Result<ExitCode> {
     let more = lines.as_mut().map(|lines| lines as &mut dyn Arriving);
     let made = speech
         .speak(engine, options, more, &progress, &mut output)
-        .context("cannot speak the text");
+        .map_err(|error| during(error, "cannot speak the text"));
     output.failed()?;
-    let planned = made.inspect_err(|_| output.note_finished())?;
+    let mut more = made.inspect_err(|_| output.note_finished())?;
     engine::remember(&kernels, engine, &models);
-    let mut more = planned;
     more.extend(progress.finish().notices);
     let more = speech::gathered(more);
     report.notes(&more);

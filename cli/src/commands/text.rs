@@ -74,7 +74,7 @@ impl Typed {
         }
         let caption = words.positional_caption.as_ref().or(words.caption.as_ref());
         let file = caption.and_then(|caption| caption.strip_prefix('@'));
-        if let Some(file) = file.filter(|file| Path::new(file).is_file()) {
+        if let Some(file) = file.filter(|file| is_name_of_file(file)) {
             let message = format!("the caption `@{file}` is not read from a file");
             return Err(CliError::usage(message).hint(format!("write \"$(cat {file})\"")).into());
         }
@@ -100,6 +100,12 @@ fn from_file(path: &Path, stdin: &mut Stdin) -> Result<(Request, Vec<Notice>)> {
     let (mut request, notices) = Request::from_json(&text).with_context(context)?;
     texts::place_beside(&mut request, path);
     Ok((request, notices))
+}
+
+/// True for a file that is there, and for one word that looks like a path.
+fn is_name_of_file(text: &str) -> bool {
+    let looks_like_one = text.contains(['.', '/', '\\']) && !text.contains(char::is_whitespace);
+    looks_like_one || Path::new(text).is_file()
 }
 
 /// Returns a typed text, or the text of a file: `@FILE`, `@-`. `@@` starts a text with `@`.

@@ -32,7 +32,9 @@ pub(crate) fn run(args: &Understand, global: &Global) -> Result<ExitCode> {
     let report = global.report();
     let existing = args.files.existing();
     if let Some(path) = &args.output {
-        outputs::check(path, args.song.as_deref(), existing)?;
+        let codes = outputs::named_files([args.audio_codes.as_deref()]);
+        let inputs = codes.chain(args.song.as_deref()).chain(args.drawing.genres.as_deref());
+        outputs::check(path, inputs, existing)?;
     }
     let Started { engine, kernels, mut notices } = engine::start(&args.place)?;
     let layout = settings::layout();

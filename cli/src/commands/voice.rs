@@ -8,7 +8,7 @@ use acestep_session::{
     speech::{self, KeptVoice},
 };
 use acestep_speech::Voices;
-use anyhow::{Context, Result};
+use anyhow::Result;
 use serde_json::json;
 
 use super::{
@@ -20,6 +20,7 @@ use crate::{
         Global,
         voice::{Args, Command, List, Make, Remove, Show},
     },
+    error::during,
     fields, interrupt,
     progress::Progress,
     report::{self, Report},
@@ -63,7 +64,8 @@ fn make(args: &Make, report: &Report) -> Result<ExitCode> {
     report.notes(&notices);
     report.line(&format!("{} on {engine}", model.name()));
     let progress = Progress::new(*report);
-    let file = prepared.keep(engine, &progress).context("cannot make the voice")?;
+    let file = prepared.keep(engine, &progress);
+    let file = file.map_err(|error| during(error, "cannot make the voice"))?;
     engine::remember(&kernels, engine, &[model.name().to_owned()]);
     notices.extend(progress.finish().notices);
     let existing = args.files.existing();

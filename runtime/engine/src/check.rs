@@ -33,7 +33,7 @@ pub fn real(field: &'static str, value: f64, low: f64, high: f64) -> Result<f64,
     if (low..=high).contains(&value) {
         return Ok(value);
     }
-    Err(Error::OutOfRange { field, value: value.to_string(), range: format!("{low} to {high}") })
+    Err(Error::OutOfRange { field, value: typed(value), range: format!("{low} to {high}") })
 }
 
 /// Checks that a real number is above `low` and at most `high`.
@@ -42,7 +42,13 @@ pub fn above(field: &'static str, value: f64, low: f64, high: f64) -> Result<f64
         return Ok(value);
     }
     let range = format!("above {low}, at most {high}");
-    Err(Error::OutOfRange { field, value: value.to_string(), range })
+    Err(Error::OutOfRange { field, value: typed(value), range })
+}
+
+/// Returns a number as it was typed: many fields are f32.
+fn typed(value: f64) -> String {
+    let short = value as f32;
+    if f64::from(short) == value { short.to_string() } else { value.to_string() }
 }
 
 /// Checks that a whole number is in `low..=high`.
@@ -96,6 +102,12 @@ mod tests {
             above("duration", f64::NAN, 0.0, 600.0).expect_err("NaN").to_string(),
             "`duration: NaN` is out of range: above 0, at most 600"
         );
+        for value in [100.1, f64::from(100.1_f32)] {
+            assert_eq!(
+                real("temperature", value, 0.0, 100.0).expect_err("too high").to_string(),
+                "`temperature: 100.1` is out of range: 0 to 100"
+            );
+        }
         assert_eq!(
             whole("bpm", i64::MAX, 30, 300).expect_err("huge").to_string(),
             "`bpm: 9223372036854775807` is out of range: a whole number from 30 to 300"

@@ -43,7 +43,7 @@ const FACTS: [&str; 9] =
     ["[ar:", "[al:", "[ti:", "[au:", "[by:", "[re:", "[ve:", "[length:", "[offset:"];
 
 /// Removes the time stamps at the start of a line and within it.
-fn without_times(line: &str) -> String {
+pub(crate) fn without_times(line: &str) -> String {
     let mut rest = line;
     while let Some(after) = time(rest, ['[', ']']) {
         rest = after;

@@ -28,6 +28,7 @@ mod keys;
 pub mod language;
 pub mod length;
 pub mod noise;
+mod once;
 pub mod output;
 pub mod repaint;
 pub mod sampler;
@@ -46,8 +47,9 @@ use serde_json::{Map, Value};
 
 pub(crate) use self::values::shortest;
 pub use self::{
-    compute::Compute, edit::Edit, language::Language, noise::Noise, output::Output,
-    repaint::Repaint, sampler::Sampler, sampling::Sampling, source::Source, words::Words,
+    compute::Compute, edit::Edit, foreign::snake_case, language::Language, noise::Noise,
+    output::Output, repaint::Repaint, sampler::Sampler, sampling::Sampling, source::Source,
+    words::Words,
 };
 use self::{source::Task, topic::Key};
 
@@ -97,12 +99,20 @@ pub enum Takes {
     Numbers,
 }
 
-/// Reads a JSON object; a repeated key must have equal values.
+/// Reads a JSON object; a repeated key, at any depth, must have equal values.
 ///
 /// # Errors
 /// [`Error::RequestSyntax`]; [`Error::RequestTwice`] for a key with different values.
 pub fn object(text: &str) -> Result<Map<String, Value>, Error> {
-    foreign::object(text)
+    once::object(text)
+}
+
+/// Reads JSON of any kind, as [`object`].
+///
+/// # Errors
+/// As [`object`].
+pub fn json(text: &str) -> Result<Value, Error> {
+    once::read(text, false)
 }
 
 impl Request {

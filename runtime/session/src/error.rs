@@ -57,9 +57,12 @@ pub enum SessionError {
     /// Threads that the system does not start.
     #[error("{count} threads for computing cannot be started")]
     Threads { count: NonZero<usize>, source: Box<dyn StdError + Send + Sync> },
+    /// A released model without a network that is quantised.
+    #[error("no network of `{0}` runs in int8")]
+    NotQuantized(&'static str),
     /// A recording that would make a kept voice too large.
-    #[error("{seconds:.0} s of recording are too long: {most} s is the most")]
-    LongRecording { seconds: f64, most: f64 },
+    #[error("the recording is longer than {most} s")]
+    LongRecording { most: f64 },
 }
 
 impl FamilyError for SessionError {
@@ -91,6 +94,7 @@ impl FamilyError for SessionError {
             Self::Threads { .. } => {
                 "ask for fewer threads with `threads`, or close other programs".into()
             }
+            Self::NotQuantized(_) => "quantise the models that use it".into(),
             Self::LongRecording { .. } => "pass 3 to 15 seconds of clear speech".into(),
         })
     }
@@ -102,6 +106,7 @@ impl FamilyError for SessionError {
             | Self::NoDescription
             | Self::SpeechFields { .. }
             | Self::KeepsNoVoices { .. }
+            | Self::NotQuantized(_)
             | Self::VoiceOfModel { .. }
             | Self::KeptVoice { .. } => true,
             Self::Line { error, .. } => error.is_usage(),

@@ -3,8 +3,26 @@
 use std::time::Duration;
 
 use acestep_engine::{Event, Notice, Stage, device::Fault, error::seconds, retry};
-use acestep_music::stage;
+use acestep_music::{lm, stage};
+use burn::tensor::DType;
 use serde_json::{Map, Value};
+
+/// Marks a network that one run needed in f32 for the later runs of its group: it stays in f32, but they
+/// get no event. Each run has its type of weights in `dtypes`.
+pub fn spread(groups: &[Vec<usize>], outcomes: &mut [Outcome], dtypes: &[DType]) {
+    for group in groups {
+        let mut widened: Vec<&'static str> = Vec::new();
+        for &i in group {
+            let own = outcomes[i].widened.clone();
+            for who in widened.iter().filter(|who| !own.contains(who)) {
+                outcomes[i].widened.push(who);
+                outcomes[i].notices.push(retry::notice(who, dtypes[i]));
+            }
+            // The language model starts in its own type for each request.
+            widened.extend(own.into_iter().filter(|&who| who != lm::NAME));
+        }
+    }
+}
 
 /// The measurements and notices of a run.
 #[derive(Debug, Default)]

@@ -49,6 +49,38 @@ pub fn check_inputs<'a>(
     }
 }
 
+/// Refuses `files` that are `inputs` too, or could not be written. The task makes `folder`, which need
+/// not exist.
+///
+/// # Errors
+/// [`OutputError::OverItself`]; the errors of [`check_target`].
+pub fn check_all<'a>(
+    files: &[PathBuf],
+    inputs: impl Iterator<Item = &'a Path> + Clone,
+    folder: Option<&Path>,
+    existing: Existing,
+) -> Result<(), Error> {
+    let new = folder.filter(|folder| is_absent(folder));
+    new.map_or(Ok(()), check_new_folder)?;
+    let new = new.map(place);
+    files.iter().try_for_each(|path| {
+        check_inputs(path, inputs.clone())?;
+        // A folder that does not exist yet contains no conflicting file.
+        let place = place(path);
+        let is_made = place.parent().is_some_and(|parent| {
+            is_absent(parent) && new.as_ref().is_some_and(|folder| folder.starts_with(parent))
+        });
+        if is_made { Ok(()) } else { check_target(path, existing) }
+    })
+}
+
+/// Returns the files that `texts` name as `@FILE`.
+pub fn named_files<const N: usize>(
+    texts: [Option<&str>; N],
+) -> impl Iterator<Item = &Path> + Clone {
+    texts.into_iter().flatten().filter_map(|text| text.strip_prefix('@')).map(Path::new)
+}
+
 /// Refuses the name of a picture without the extension of a PNG; `field` names it.
 ///
 /// # Errors
@@ -61,15 +93,35 @@ pub fn check_picture(field: &'static str, path: &Path) -> Result<(), Error> {
     }
 }
 
-/// Refuses an output beside an input that has no folder, such as a pipe.
+/// Refuses an output beside an input that has no folder.
 ///
 /// # Errors
-/// [`OutputError::Pipe`].
+/// [`OutputError::Beside`].
 pub fn check_beside(input: &Path) -> Result<(), Error> {
-    match input.metadata().is_ok_and(|of| !of.is_file() && !of.is_dir()) {
-        true => Err(OutputError::Pipe(input.to_owned()).into()),
+    match is_stream(input) {
+        true => Err(OutputError::Beside(input.to_owned()).into()),
         false => Ok(()),
     }
+}
+
+/// Refuses to save a request with one of `inputs` that is gone after the run.
+///
+/// # Errors
+/// [`OutputError::Gone`].
+pub fn check_lasting<'a>(inputs: impl IntoIterator<Item = &'a Path>) -> Result<(), Error> {
+    match inputs.into_iter().find(|input| is_stream(input)) {
+        Some(input) => Err(OutputError::Gone(input.to_owned()).into()),
+        None => Ok(()),
+    }
+}
+
+/// True for a pipe, and for a name of standard input, even if the shell put a file there.
+fn is_stream(input: &Path) -> bool {
+    let folder = input.parent().map(place);
+    let is_system = |of: PathBuf| {
+        of.starts_with("/proc") || of == Path::new("/dev") || of == Path::new("/dev/fd")
+    };
+    folder.is_some_and(is_system) || input.metadata().is_ok_and(|of| !of.is_file() && !of.is_dir())
 }
 
 /// True if nothing has this name, not even a broken link.

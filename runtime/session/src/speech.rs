@@ -29,7 +29,7 @@ use acestep_import::{Layout, Release};
 use acestep_speech::{Options, Spoken, Voices};
 
 pub use fields::{FILES, Fields, is_content};
-use fields::{check_fields, flag, taken, text};
+use fields::{check_fields, flag, given, taken, text};
 pub use kept::{KeptVoice, check_name, read_kept, shadowing};
 pub use reason::{Reason, reason};
 use resident::no_more;

@@ -2,7 +2,8 @@
 
 use std::{
     fs::File,
-    io::{self, Read},
+    io::{self, BufRead, Read},
+    iter,
     path::Path,
     sync::Arc,
 };
@@ -118,6 +119,39 @@ pub fn read_all(from: impl Read, what: &str) -> io::Result<Result<Vec<u8>, Error
     })
 }
 
+/// Returns the lines of `from`, which a message calls `what`, while they arrive; each with its line break.
+///
+/// # Errors
+/// Inside, [`Error::File`]; [`SessionError::TooLarge`]; [`SessionError::NotText`] for all but UTF-8.
+pub fn lines(mut from: impl BufRead, what: &str) -> impl Iterator<Item = Result<String, Error>> {
+    let mut number = 0;
+    iter::from_fn(move || {
+        let mut bytes = Vec::new();
+        number += 1;
+        match from.by_ref().take(MOST_BYTES + 1).read_until(b'\n', &mut bytes) {
+            Ok(0) => None,
+            Ok(_) => Some(line(bytes, number, what)),
+            Err(source) => {
+                Some(Err(Error::File { action: Action::Read, path: what.into(), source }))
+            }
+        }
+    })
+}
+
+fn line(bytes: Vec<u8>, line: usize, what: &str) -> Result<String, Error> {
+    if bytes.len() as u64 > MOST_BYTES {
+        let (what, most) = (format!("line {line} of {what}"), MOST_BYTES >> 20);
+        return Err(SessionError::TooLarge { what, most }.into());
+    }
+    let not_text = |_| SessionError::NotText { what: what.to_owned(), line };
+    let mut text = String::from_utf8(bytes).map_err(not_text)?;
+    // As `decode` does.
+    if line == 1 && text.starts_with('\u{feff}') {
+        text.remove(0);
+    }
+    Ok(text)
+}
+
 /// Decodes `bytes`, which a message calls `what`.
 ///
 /// # Errors
@@ -125,4 +159,22 @@ pub fn read_all(from: impl Read, what: &str) -> io::Result<Result<Vec<u8>, Error
 pub fn text_of(bytes: &[u8], what: &str) -> Result<String, Error> {
     let what = what.to_owned();
     decode(bytes).map_err(|NotText { line }| SessionError::NotText { what, line }.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_that_arrive_lose_the_first_mark_and_name_the_byte_that_is_no_text() {
+        let of = |bytes: &[u8]| -> Vec<String> {
+            let text = |line: Result<String, Error>| line.unwrap_or_else(|error| error.to_string());
+            lines(bytes, "it").map(text).collect()
+        };
+        assert_eq!(of("\u{feff}a\r\n\n\u{feff}b".as_bytes()), ["a\r\n", "\n", "\u{feff}b"]);
+        let why = "it is not UTF-8 text: line 2 has a byte that is none";
+        assert_eq!(of(b"a\n\xe9t\xe9\nb"), ["a\n", why, "b"]);
+        let long = of(&vec![b'a'; (MOST_BYTES + 1) as usize]);
+        assert_eq!(long, ["line 1 of it is larger than 16 MiB"]);
+    }
 }

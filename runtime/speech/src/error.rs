@@ -94,6 +94,18 @@ pub enum SpeechError {
     },
 }
 
+/// The hint of scores that cannot be used.
+pub(crate) const BAD_SCORES: &str =
+    "the weights are damaged, or the type is too narrow: pass `dtype: f32`";
+
+/// Returns a hint: the known name that is like `name`, else all of them.
+pub(crate) fn one_of(name: &str, known: &[String]) -> String {
+    match nearest(name, known.iter().map(String::as_str)) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("it is one of {}", known.join(", ")),
+    }
+}
+
 impl FamilyError for SpeechError {
     fn hint(&self) -> Option<String> {
         let text = match self {
@@ -114,13 +126,7 @@ impl FamilyError for SpeechError {
             Self::NoSuchVoice { names, .. } if names.is_empty() => {
                 "no voice is kept yet: make one from a recording"
             }
-            Self::NoSuchVoice { name, names } => {
-                let near = nearest(name, names.iter().map(String::as_str));
-                return Some(match near {
-                    Some(near) => format!("did you mean `{near}`?"),
-                    None => format!("it is one of {}", names.join(", ")),
-                });
-            }
+            Self::NoSuchVoice { name, names } => return Some(one_of(name, names)),
             Self::TooShort { .. } => "pass a recording of 3 to 15 seconds of clear speech",
             Self::ForeignVoice { .. } | Self::BadVoice { .. } => {
                 "make the voice again with this model"
@@ -129,9 +135,7 @@ impl FamilyError for SpeechError {
             Self::TooLong { .. } => {
                 "pass a shorter recording or instruction, or lower `max_text_tokens_per_segment`"
             }
-            Self::Scores { .. } => {
-                "the weights are damaged, or the type is too narrow: pass `dtype: f32`"
-            }
+            Self::Scores { .. } => BAD_SCORES,
         };
         Some(text.to_owned())
     }

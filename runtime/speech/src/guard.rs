@@ -156,15 +156,4 @@ mod tests {
         assert!(!guard.is_loop(&[pending(8, 1), pending(7, 49)].concat()));
         assert!(!guard.is_loop(&[]));
     }
-
-    #[test]
-    fn several_frames_at_once_are_several_frames() {
-        let mut guard = Guard::default();
-        let frames: Vec<Vec<u32>> = (0..100).map(|code| vec![code]).collect();
-        let samples = vec![0.0; 200];
-        assert_eq!(
-            guard.add(&frames, &samples),
-            Some((SILENCE, Fault::Silence { frames: SILENCE }))
-        );
-    }
 }

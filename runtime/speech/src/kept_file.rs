@@ -73,9 +73,12 @@ impl KeptFile {
         let said = header.metadata().clone().unwrap_or_default();
         let of = |key: &str| said.get(key).map(String::as_str).unwrap_or_default();
         if of("format") != format {
-            let why = match of("format").starts_with("acestep ") {
-                true => "it was made with a model of another family",
-                false => "it is not a voice of this program's format",
+            // The last word is a version.
+            let is_same = of("format").rsplit(' ').next() == format.rsplit(' ').next();
+            let why = match (of("format").starts_with("acestep "), is_same) {
+                (true, true) => "it was made with a model of another family",
+                (true, false) => "another version of this program made it",
+                (false, _) => "it is not a voice of this program's format",
             };
             return Err(why.to_owned());
         }

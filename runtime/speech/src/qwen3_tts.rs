@@ -48,4 +48,4 @@ pub use request::{FIELDS, Request, Sampling};
 pub use snapshot::Snapshot;
 pub use sound::{Decoding, SAMPLE_RATE};
 pub use speak::{Speaking, speak};
-pub use voice::{Context, Voice};
+pub use voice::{Context, Voice, check_transcript};

@@ -58,7 +58,9 @@ impl Voices {
         for entry in entries {
             let path = entry.map_err(file)?.path();
             let name = path.file_stem().and_then(|name| name.to_str()).unwrap_or_default();
-            if path.extension().is_some_and(|own| own == EXTENSION) && self.path(name).is_ok() {
+            let is_named = path.extension().is_some_and(|own| own == EXTENSION);
+            // As in [`Self::existing`].
+            if is_named && self.path(name).is_ok() && path.is_file() {
                 names.push(name.to_owned());
             }
         }
@@ -124,6 +126,7 @@ mod tests {
         for file in ["zoe.safetensors", "anna.safetensors", "a b.safetensors", "me.wav"] {
             fs::write(voices.folder().join(file), "").expect("a file");
         }
+        fs::create_dir(voices.folder().join("bob.safetensors")).expect("a folder");
         assert_eq!(voices.names().expect("two"), ["anna", "zoe"]);
         let error = voices.existing("ana").expect_err("a wrong name").to_string();
         assert!(error.contains("`ana`"), "{error}");

@@ -43,11 +43,11 @@ fn a_transfer_that_breaks_goes_on_where_it_stopped() {
     let user = User::of(&hub);
     hub.fails(WEIGHTS, Fault::Cut(1000), 1);
     hub.fails(WEIGHTS, Fault::Status(503), 1);
-    let run = user.run(&["model", "pull", "turbo"]).succeeded();
+    let run = user.pull().succeeded();
     assert!(run.stderr.contains("broke off and is tried again"), "{}", run.stderr);
     let asked: Vec<_> = hub.asked().into_iter().filter(|(path, _)| path == WEIGHTS).collect();
     assert_eq!(asked.iter().map(|(_, from)| *from).collect::<Vec<_>>(), [0, 1000, 1000]);
-    user.run(&["model", "verify"]).succeeded();
+    user.verify().succeeded();
 }
 
 #[test]
@@ -55,13 +55,13 @@ fn a_transfer_that_never_works_ends_and_can_be_taken_up_later() {
     let hub = Hub::with_turbo();
     let user = User::of(&hub);
     hub.fails(WEIGHTS, Fault::Cut(1000), 5);
-    let run = user.run(&["model", "pull", "turbo"]).failed(1);
+    let run = user.pull().failed(1);
     run.says("broke off 5 times").says("hint: run it again: it goes on where it stopped");
     assert_eq!(user.parts(), [5000]);
     // A partly downloaded model counts as missing.
     user.run(&["generate", "a", "--no-thinking"]).failed(1).says("model pull turbo");
     hub.asked();
-    user.run(&["model", "pull", "turbo"]).succeeded().says("goes on at 5.00 kB");
+    user.pull().succeeded().says("goes on at 5.00 kB");
     assert!(hub.asked().contains(&(WEIGHTS.to_owned(), 5000)));
     assert!(user.parts().is_empty());
 }
@@ -86,7 +86,7 @@ fn ctrl_c_stops_a_transfer_at_once_and_keeps_what_came() {
     assert_eq!(run.code, Some(130), "{}", run.stderr);
     assert!(start.elapsed() < Duration::from_secs(50), "it waited for the server");
     assert_eq!(user.parts(), [3000]);
-    user.run(&["model", "pull", "turbo"]).succeeded();
+    user.pull().succeeded();
 }
 
 #[test]
@@ -94,25 +94,25 @@ fn what_was_damaged_on_its_way_is_thrown_away() {
     let hub = Hub::with_turbo();
     let user = User::of(&hub);
     hub.fails(WEIGHTS, Fault::Flip, 1);
-    let run = user.run(&["model", "pull", "turbo"]).failed(1);
+    let run = user.pull().failed(1);
     run.says("was damaged on its way: its checksum is not sha256:").says("thrown away");
     user.run(&["generate", "a", "--no-thinking"]).failed(1).says("model pull turbo");
-    user.run(&["model", "pull", "turbo"]).succeeded();
-    user.run(&["model", "verify"]).succeeded();
+    user.pull().succeeded();
+    user.verify().succeeded();
 }
 
 #[test]
 fn what_is_damaged_on_the_disk_is_found_and_fetched_anew() {
     let hub = Hub::with_turbo();
     let user = User::of(&hub);
-    user.run(&["model", "pull", "turbo"]).succeeded();
+    user.pull().succeeded();
     let snapshot = user.cache("snapshots").join("a".repeat(40));
     let path = snapshot.join(WEIGHTS).canonicalize().expect("a file");
     let mut bytes = std::fs::read(&path).expect("a file");
     bytes[5000] ^= 1;
     std::fs::write(&path, bytes).expect("a file");
     std::fs::remove_file(snapshot.join("vae/config.json")).expect("a file");
-    let run = user.run(&["model", "verify"]);
+    let run = user.verify();
     assert_eq!(run.code, Some(1), "{}", run.stderr);
     assert!(run.text().contains("DAMAGED  turbo"), "{}", run.text());
     assert!(run.text().contains(WEIGHTS) && run.text().contains("vae/config.json"));
@@ -121,9 +121,9 @@ fn what_is_damaged_on_the_disk_is_found_and_fetched_anew() {
         assert!(list.text().contains(text), "{}", list.text());
     }
     hub.asked();
-    user.run(&["model", "pull", "turbo"]).succeeded().says("is damaged: it is downloaded again");
+    user.pull().succeeded().says("is damaged: it is downloaded again");
     assert_eq!(hub.asked(), [(WEIGHTS.to_owned(), 0)]);
-    user.run(&["model", "verify"]).succeeded();
+    user.verify().succeeded();
 }
 
 #[test]
@@ -158,7 +158,7 @@ fn a_disk_that_becomes_full_keeps_what_came() {
     let run = Run::from(shell.output().expect("a shell")).failed(1);
     run.says("cannot write to or read from").says("what was received is kept");
     assert_eq!(user.parts().len(), 1);
-    user.run(&["model", "pull", "turbo"]).succeeded().says("goes on at");
+    user.pull().succeeded().says("goes on at");
 }
 
 #[test]
@@ -177,10 +177,7 @@ fn a_server_that_refuses_is_told_with_its_remedy() {
     user.run(&pull).failed(1).says("answered 429").says("asked too often");
     hub.fails(WEIGHTS, Fault::Status(404), 1);
     user.run(&pull).failed(1).says(&format!("has no file `{WEIGHTS}`"));
-    let elsewhere = |address: &str| {
-        let mut command = user.command(&pull);
-        Run::from(command.env("HF_ENDPOINT", address).output().expect("starts")).failed(1)
-    };
+    let elsewhere = |address: &str| user.run_with(&pull, "HF_ENDPOINT", address).failed(1);
     elsewhere("http://127.0.0.1:1")
         .says("`http://127.0.0.1:1` cannot be reached")
         .says("HTTPS_PROXY");
@@ -188,11 +185,9 @@ fn a_server_that_refuses_is_told_with_its_remedy() {
 
     hub.wants("secret");
     user.run(&pull).failed(1).says("the server answered 401").says("give a token");
-    let mut command = user.command(&pull);
-    let run = Run::from(command.env("HF_TOKEN", "old").output().expect("starts")).failed(1);
+    let run = user.run_with(&pull, "HF_TOKEN", "old").failed(1);
     run.says("the server answered 401").says("was sent: take one that may read it");
-    let mut command = user.command(&pull);
-    Run::from(command.env("HF_TOKEN", "secret").output().expect("starts")).succeeded();
+    user.run_with(&pull, "HF_TOKEN", "secret").succeeded();
     std::fs::write(user.place.path("hf/token"), "secret\n").expect("a file");
     user.run(&pull).succeeded().says("all of it is here");
     assert_eq!(hub.strays(), [""; 0]);
@@ -205,9 +200,7 @@ fn no_server_is_asked_where_none_may_be() {
     let pull = ["model", "pull", "turbo"];
     user.run(&[&pull[..], &["--offline"]].concat()).failed(2).says("which --offline forbids");
     for variable in ["HF_HUB_OFFLINE", "ACESTEP_OFFLINE"] {
-        let mut command = user.command(&pull);
-        let run = Run::from(command.env(variable, "1").output().expect("starts"));
-        run.failed(2).says(&format!("leave {variable} out"));
+        user.run_with(&pull, variable, "1").failed(2).says(&format!("leave {variable} out"));
     }
 }
 
@@ -217,12 +210,12 @@ fn a_server_without_ranges_and_one_without_measure_do_no_harm() {
     let user = User::of(&hub);
     hub.fails(WEIGHTS, Fault::Cut(1000), 1);
     hub.fails(WEIGHTS, Fault::Whole, 1);
-    user.run(&["model", "pull", "turbo"]).succeeded();
-    user.run(&["model", "verify"]).succeeded();
+    user.pull().succeeded();
+    user.verify().succeeded();
     user.run(&["model", "remove", "turbo", "--yes"]).succeeded();
     hub.fails(WEIGHTS, Fault::More, 1);
-    user.run(&["model", "pull", "turbo"]).failed(1).says("more of").says("than it announced");
-    user.run(&["model", "pull", "turbo"]).succeeded();
+    user.pull().failed(1).says("more of").says("than it announced");
+    user.pull().succeeded();
 }
 
 /// The token is sent to the hub, but not to its redirects, and only if it is required.
@@ -230,42 +223,30 @@ fn a_server_without_ranges_and_one_without_measure_do_no_harm() {
 fn a_token_is_sent_only_where_it_is_wanted() {
     let hub = Hub::with_turbo();
     let user = User::of(&hub);
-    let mut command = user.command(&["model", "pull", "turbo"]);
-    Run::from(command.env("HF_TOKEN", "secret").output().expect("starts")).succeeded();
+    user.run_with(&["model", "pull", "turbo"], "HF_TOKEN", "secret").succeeded();
     assert_eq!(hub.strays(), [""; 0]);
     // A repository that everybody may list but not everybody may fetch.
     let hub = Hub::with_turbo();
     hub.wants("secret");
     hub.fails("", Fault::Gated, usize::MAX);
     let user = User::of(&hub);
-    user.run(&["model", "pull", "turbo"]).failed(1).says("answered 401").says("give a token");
-    let mut command = user.command(&["model", "pull", "turbo"]);
-    Run::from(command.env("HF_TOKEN", "secret").output().expect("starts")).succeeded();
+    user.pull().failed(1).says("answered 401").says("give a token");
+    user.run_with(&["model", "pull", "turbo"], "HF_TOKEN", "secret").succeeded();
 }
 
-/// Python's program stores files without links on some systems.
 #[test]
 fn a_model_without_links_still_works_after_a_pull_that_failed() {
     let hub = Hub::with_turbo();
     let user = User::of(&hub);
-    user.run(&["model", "pull", "turbo"]).succeeded();
-    let snapshot = user.cache("snapshots").join("a".repeat(40));
-    for directory in ["acestep-v15-turbo", "vae", "Qwen3-Embedding-0.6B"] {
-        for name in crate::names(&snapshot.join(directory)) {
-            let path = snapshot.join(directory).join(name);
-            let content = std::fs::read(&path).expect("a file");
-            std::fs::remove_file(&path).expect("a link");
-            std::fs::write(&path, content).expect("a file");
-        }
-    }
-    std::fs::remove_dir_all(user.cache("blobs")).expect("blobs");
+    user.pull().succeeded();
+    user.without_links();
     // The last file of the pull cannot be had.
     hub.file(MAIN, "vae/zzz.json", "{}");
     hub.fails("vae/zzz.json", Fault::Status(404), 1);
-    user.run(&["model", "pull", "turbo"]).failed(1);
+    user.pull().failed(1);
     let song = ["generate", "a", "--no-thinking", "--duration", "1", "--offline", "-o", "a.wav"];
     user.run(&song).succeeded();
-    user.run(&["model", "pull", "turbo"]).succeeded();
+    user.pull().succeeded();
 }
 
 #[test]
@@ -273,7 +254,7 @@ fn what_others_have_begun_stays_and_the_line_says_whose_downloads_go() {
     let hub = Hub::with_turbo();
     let user = User::of(&hub);
     hub.fails(WEIGHTS, Fault::Cut(1000), 5);
-    user.run(&["model", "pull", "turbo"]).failed(1);
+    user.pull().failed(1);
     std::fs::write(user.cache("blobs/1f.incomplete"), "theirs").expect("a file");
     let run = user.run(&["model", "remove", "vae", "--yes"]).succeeded();
     run.says("all unfinished downloads of ACE-Step/Ace-Step1.5, in ");

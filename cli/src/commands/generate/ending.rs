@@ -6,12 +6,11 @@ use acestep_engine::{
     Error, Notice,
     error::{counted, size},
     files::Existing,
-    process, retry,
+    process,
 };
 use acestep_import::AceStep;
-use acestep_music::lm;
 use acestep_session::{
-    outcome::Outcome,
+    outcome::{self, Outcome},
     song::{
         Resolved, adapters,
         describe::{self, Resources},
@@ -44,7 +43,9 @@ impl Run {
         let Self { requested, progress, groups, report, json, .. } = self;
         let requests = requested.len();
         let mut outcomes = progress.finish_all(requests);
-        spread(&groups, &mut outcomes, &requested);
+        let dtype = |one: &Requested| one.song.resolved.setup.engine.dtype;
+        let dtypes: Vec<_> = requested.iter().map(dtype).collect();
+        outcome::spread(&groups, &mut outcomes, &dtypes);
         let mut summary = Summary::new(report, json, requests == 1);
         for (one, outcome) in requested.into_iter().zip(outcomes) {
             summary.requested(one, outcome, &ended);
@@ -62,24 +63,6 @@ impl Run {
         failure.map_or(Ok(()), Err)?;
         told?;
         Ok(exit(code))
-    }
-}
-
-/// Marks a network that one request needed in f32 for the later requests of its group: it stays in
-/// f32, but they get no event.
-fn spread(groups: &[Vec<usize>], outcomes: &mut [Outcome], requested: &[Requested]) {
-    for group in groups {
-        let mut widened: Vec<&'static str> = Vec::new();
-        for &i in group {
-            let (own, dtype) =
-                (outcomes[i].widened.clone(), requested[i].song.resolved.setup.engine.dtype);
-            for who in widened.iter().filter(|who| !own.contains(who)) {
-                outcomes[i].widened.push(who);
-                outcomes[i].notices.push(retry::notice(who, dtype));
-            }
-            // The language model starts in its own type for each request.
-            widened.extend(own.into_iter().filter(|&who| who != lm::NAME));
-        }
     }
 }
 

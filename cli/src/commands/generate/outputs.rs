@@ -67,8 +67,8 @@ impl Outputs {
         });
         let songs = names.paths.into_iter().map(Target::File).collect();
         let this = Self { songs, latents, request };
-        let hint =
-            format!("put {{index}} into --output, and let it end in .{}", format.extension());
+        let ending = format.extension();
+        let hint = format!("put {{index}} into each name, and let the song's end in .{ending}");
         check_distinct(this.all(), &hint)?;
         Ok(this)
     }

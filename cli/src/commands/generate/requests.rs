@@ -94,7 +94,7 @@ impl Requests {
         let mut names = HashSet::new();
         let is_new = |file: &PathBuf| names.insert(file.file_stem().map(OsStr::to_owned));
         let hint = match self.args.iter().flat_map(|args| &args.song.words.request).all(is_new) {
-            true => "put {name} into --output",
+            true => "put {name} into the name of each output",
             false => "two requests have one name: rename a file, or run it once for each",
         };
         check_distinct(outputs(), hint)?;

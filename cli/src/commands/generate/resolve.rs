@@ -2,7 +2,7 @@
 
 use std::{
     io::{self, IsTerminal},
-    path::Path,
+    path::{Path, PathBuf},
     rc::Rc,
     sync::Arc,
 };
@@ -17,7 +17,7 @@ use acestep_music::{
     request::{self, Words},
 };
 use acestep_session::{
-    outputs::{check_conditioning, check_inputs, song_format},
+    outputs::{check_conditioning, check_inputs, check_lasting, named_files, song_format},
     song::{Order, Planned, Wants, adapters},
     texts::read_genres,
 };
@@ -97,7 +97,7 @@ pub(super) fn resolve(args: &Args, report: &Report) -> Result<Song> {
     let wants = Wants::new(flags.wants_lines(), flags.score, flags.score_scale)?;
     let named = Named { outputs: &outputs, seeds: planned.seeds(), existing };
     let extras = Files::decide(flags, &named)?;
-    check_sources(&planned.order.request, extras.all())?;
+    check_sources(args, &planned.order.request, extras.all())?;
     let mut resolved = planned.resolve(wants, args.output.dry_run)?;
     check_dump(args, &resolved.plan)?;
 
@@ -136,7 +136,11 @@ fn outputs(args: &Args, planned: &mut Planned<'_>, format: Format) -> Result<Out
     }
     let songs = planned.plan.batch_size();
     let outputs = Outputs::decide(&args.output, format, songs, planned.seeds())?;
-    check_sources(&planned.order.request, outputs.all())?;
+    let request = &planned.order.request;
+    if outputs.request.is_some() {
+        check_lasting(request.source.files().map(Path::new))?;
+    }
+    check_sources(args, request, outputs.all())?;
     outputs.check(args.output.existing())?;
     Ok(outputs)
 }
@@ -148,13 +152,21 @@ fn check_dump(args: &Args, plan: &Plan) -> Result<()> {
     Ok(check_conditioning(folder, args.output.existing())?)
 }
 
-/// Refuses an output that would overwrite one of the request's source files, which the song needs
-/// to be made again.
+/// Refuses an output that would overwrite a file that the song is made from.
 fn check_sources<'a>(
+    args: &Args,
     request: &Request,
     mut outputs: impl Iterator<Item = &'a Path>,
 ) -> Result<(), Error> {
-    outputs.try_for_each(|path| check_inputs(path, request.source.files().map(Path::new)))
+    let Args { song, sampling, language, .. } = args;
+    let (lyrics, codes) = (song.words.lyrics.as_deref(), song.audio_codes.as_deref());
+    let texts = [lyrics, codes, sampling.sampler.source_lyrics()];
+    let files = [&sampling.noise, &sampling.conditioning, &language.drawing.genres];
+    let inputs = || {
+        let sources = request.source.files().map(Path::new).chain(named_files(texts));
+        sources.chain(files.into_iter().flatten().map(PathBuf::as_path))
+    };
+    outputs.try_for_each(|path| check_inputs(path, inputs()))
 }
 
 /// Refuses invalid combinations of flags that the parser does not detect.

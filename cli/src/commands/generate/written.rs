@@ -152,14 +152,17 @@ impl Song {
             }
         }
         let found = Found::of(aligned).map(|found| written.found = found);
-        self.write_latents(&songs, &latents, &mut written.files)?;
-        self.write_songs(&songs, &mut written.songs)?;
+        let sung = self.write_songs(&songs, &mut written.songs);
+        // They decode to the song and are small: each of the two is tried even if the other fails.
+        let kept_latents = self.write_latents(&songs, &latents, &mut written.files);
+        sung?;
         if let Some(path) = &self.places.outputs.request {
             if kept.is_none() {
                 self.save(path, self.places.existing)?;
             }
             written.files.push(path.clone());
         }
+        kept_latents?;
         found?;
         self.write_after(&songs, written)
     }

@@ -2,13 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use acestep_engine::{
-    Action, Error,
-    files::{Existing, check_target},
-};
+use acestep_engine::{Action, Error, files::Existing};
 use acestep_music::{Request, codes, lm::compose::Composed};
 use acestep_session::{
-    outputs::{check_new_folder, is_absent, numbered, place},
+    outputs::{check_all, numbered, place},
     writing::{FIELDS, values},
 };
 use anyhow::Result;
@@ -84,20 +81,13 @@ impl Outputs {
         request.into_iter().chain(files).chain(fields).collect()
     }
 
-    /// Refuses files that could not be written.
-    pub(super) fn check(&self, existing: Existing) -> Result<(), Error> {
-        let new = self.fields.as_deref().filter(|folder| is_absent(folder));
-        new.map_or(Ok(()), check_new_folder)?;
-        let new = new.map(place);
-        let fits = |path: &PathBuf| {
-            // A folder that does not exist yet contains no conflicting file.
-            let place = place(path);
-            let is_made = place.parent().is_some_and(|parent| {
-                is_absent(parent) && new.as_ref().is_some_and(|folder| folder.starts_with(parent))
-            });
-            if is_made { Ok(()) } else { check_target(path, existing) }
-        };
-        self.files().iter().try_for_each(fits)
+    /// Refuses files that could not be written, or that are `inputs`.
+    pub(super) fn check<'a>(
+        &self,
+        inputs: impl Iterator<Item = &'a Path> + Clone,
+        existing: Existing,
+    ) -> Result<(), Error> {
+        check_all(&self.files(), inputs, self.fields.as_deref(), existing)
     }
 
     /// Saves the text of a model whose answer could not be used.

@@ -7,8 +7,8 @@ use std::{
     time::Duration,
 };
 
-use acestep_engine::{Action, Error, Observe, Unobserved, progress::check};
-use acestep_session::speech::Arriving;
+use acestep_engine::{Error, Observe, Unobserved, progress::check};
+use acestep_session::{speech::Arriving, texts};
 
 use crate::interrupt;
 
@@ -18,15 +18,16 @@ const AHEAD: usize = 64;
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Lines of standard input.
-pub(super) struct Lines(Receiver<io::Result<String>>);
+pub(super) struct Lines(Receiver<Result<String, Error>>);
 
 impl Lines {
     /// Begins to read.
     pub(super) fn begin() -> Self {
         let (sender, lines) = sync_channel(AHEAD);
         thread::spawn(move || {
+            let mut lines = texts::lines(io::stdin().lock(), "standard input");
             // Nobody takes lines any more when the program ends.
-            let _ = io::stdin().lines().try_for_each(|line| sender.send(line));
+            let _ = lines.try_for_each(|line| sender.send(line));
         });
         Self(lines)
     }
@@ -34,7 +35,7 @@ impl Lines {
     /// Waits for the first line; empty if there is none. Ctrl-C ends the program.
     ///
     /// # Errors
-    /// [`Error::File`] if standard input cannot be read.
+    /// The errors of [`texts::lines`].
     pub(super) fn first(&mut self) -> Result<String, Error> {
         Ok(interrupt::at_once(|| self.more(&Unobserved))?.unwrap_or_default())
     }
@@ -46,12 +47,7 @@ impl Arriving for Lines {
             check(observe)?;
             match self.0.recv_timeout(LOOK) {
                 Ok(Ok(line)) if line.trim().is_empty() => (),
-                // Pieces of a text follow each other without a gap.
-                Ok(Ok(line)) => return Ok(Some(line + "\n")),
-                Ok(Err(source)) => {
-                    let (action, path) = (Action::Read, "standard input".into());
-                    return Err(Error::File { action, path, source });
-                }
+                Ok(line) => return line.map(Some),
                 Err(RecvTimeoutError::Timeout) => (),
                 Err(RecvTimeoutError::Disconnected) => return Ok(None),
             }

@@ -142,15 +142,11 @@ impl<'a> Output<'a> {
         begin: Instant,
         report: &'a Report,
     ) -> Result<Self> {
-        let stream = match outputs.place {
-            Place::Files(..) => None,
-            Place::Stdout { is_raw } => Some(Stream::begin(is_raw, sample_rate)?),
+        let (stream, texts) = match &outputs.place {
+            Place::Files(paths, _) => (None, paths.len()),
+            Place::Stdout { is_raw } => (Some(Stream::begin(*is_raw, sample_rate)?), 1),
         };
         let speaker = if outputs.play { Some(Speaker::open()?) } else { None };
-        let texts = match &outputs.place {
-            Place::Files(paths, _) => paths.len(),
-            Place::Stdout { .. } => 1,
-        };
         Ok(Self {
             outputs,
             report,
@@ -204,11 +200,10 @@ impl<'a> Output<'a> {
             let of = move |notice: &Notice| of_line(notice, index, lines);
             done.notices.iter().map(of).collect::<Vec<_>>()
         };
-        let of_runs: Vec<Notice> = done.iter().enumerate().flat_map(of_runs).collect();
-        let of_runs = gathered(of_runs);
+        let of_runs = gathered(done.iter().enumerate().flat_map(of_runs).collect());
         self.report.notes(&of_runs);
         notices.extend(of_runs);
-        let silent = done.iter().filter(|done| done.is_silent()).count();
+        let silent: Vec<&&Done> = done.iter().filter(|done| done.is_silent()).collect();
         if self.outputs.json {
             let path = |index: usize| match &self.outputs.place {
                 Place::Files(paths, _) => Some(&*paths[index]),
@@ -222,17 +217,17 @@ impl<'a> Output<'a> {
         } else {
             self.written().into_iter().try_for_each(report::path)?;
         }
-        if silent > 0 {
+        if !silent.is_empty() {
+            let ended = "the speech ended before the first frame";
             let message = match lines {
-                false => {
-                    "the model ended before the first frame: there is nothing to write".to_owned()
-                }
-                true => {
-                    let all = done.len();
-                    format!("the model ended before the first frame in {silent} of {all} lines")
-                }
+                false => format!("{ended}: there is nothing to write"),
+                true => format!("{ended} in {} of {} lines", silent.len(), done.len()),
             };
-            return Err(CliError::new(message).hint("try another --seed or text").into());
+            let hint = match silent.iter().any(|done| done.is_cut()) {
+                true => "raise the limit that the note names",
+                false => "try another --seed or text",
+            };
+            return Err(CliError::new(message).hint(hint).into());
         }
         let first_sound = self.first_sound.unwrap_or_default();
         self.report.line(&result::line(&done, elapsed, first_sound, first_seed));
@@ -271,12 +266,15 @@ impl Sink for Output<'_> {
         if let Some(file) = self.files[index].take() {
             interrupt::whole(|| file.finish())?;
         }
-        if let Some((path, format)) = &self.outputs.timestamps {
-            let text = format.text(&spoken.words);
+        let done = Done::of(spoken, self.samples[index], self.outputs.json);
+        // Times of a speech without sound would replace those of another one.
+        let times = self.outputs.timestamps.as_ref().filter(|_| !done.is_silent());
+        if let Some((path, format)) = times {
+            let text = format.text(&done.words);
             let fill = |file: &mut dyn Write| file.write_all(text.as_bytes());
             interrupt::whole(|| write_whole(path, self.outputs.existing, |file| fill(file)))?;
         }
-        self.done[index] = Some(Done::of(spoken, self.samples[index], self.outputs.json));
+        self.done[index] = Some(done);
         Ok(())
     }
 }

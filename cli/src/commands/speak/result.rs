@@ -14,7 +14,7 @@ pub(super) struct Done {
     sample_rate: u32,
     frames: usize,
     codes: Option<Vec<Vec<u32>>>,
-    words: Vec<Word>,
+    pub(super) words: Vec<Word>,
     segments: Vec<Segment>,
     unspoken: usize,
     times: Times,
@@ -42,6 +42,11 @@ impl Done {
     /// True if there is no sound.
     pub(super) fn is_silent(&self) -> bool {
         self.frames == 0
+    }
+
+    /// True if a limit of the request or of the model ended it.
+    pub(super) fn is_cut(&self) -> bool {
+        self.segments.iter().any(|of| ["limit", "context"].contains(&of.ended.reason()))
     }
 
     /// Returns the text as JSON; `path` is its file.

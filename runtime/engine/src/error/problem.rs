@@ -40,8 +40,8 @@ pub enum Problem {
         /// Channels in the file; the first two are read.
         channels: usize,
     },
-    /// The sound is shorter than a frame of latents.
-    #[error("it lasts {seconds:.3} s, but one frame of latents is {least:.3} s")]
+    /// The sound is too short for the networks.
+    #[error("it lasts {seconds:.3} s, but {least:.3} s is the least")]
     TooShort { seconds: f64, least: f64 },
     /// The sound has more samples than are decoded.
     #[error(

@@ -3,6 +3,7 @@
 //! Source: upstream `format_lrc`, `parse_lrc_to_subtitles`, `lrc_to_vtt_file`; WebVTT: W3C.
 
 use super::Line;
+use crate::lyrics::without_times;
 
 /// A subtitle that would be shown for less time is merged with the next one.
 const LEAST_SECONDS: f64 = 2.0;
@@ -51,9 +52,10 @@ pub fn vtt(lines: &[Line], seconds: f64) -> String {
 
 /// Parses the timed lines of an LRC file, sorted by time; skips others, such as `[ti:a title]`.
 ///
-/// Seconds may have any number of decimals. A line ends where the next one begins.
+/// Seconds may have any number of decimals. A text with several times is a line at each, as players
+/// show it; times of words are left out. A line ends where the next one begins.
 pub fn parse(text: &str) -> Vec<Line> {
-    let mut lines: Vec<Line> = text.lines().filter_map(parsed).collect();
+    let mut lines: Vec<Line> = text.lines().flat_map(parsed).collect();
     lines.sort_by(|a, b| a.start.total_cmp(&b.start));
     for i in 1..lines.len() {
         lines[i - 1].end = lines[i].start;
@@ -61,14 +63,27 @@ pub fn parse(text: &str) -> Vec<Line> {
     lines
 }
 
-fn parsed(line: &str) -> Option<Line> {
-    let (time, text) = line.trim().strip_prefix('[')?.split_once(']')?;
+fn parsed(line: &str) -> Vec<Line> {
+    let (mut starts, mut rest) = (Vec::new(), line.trim());
+    while let Some((start, after)) = stamp(rest) {
+        starts.push(start);
+        rest = after.trim_start();
+    }
+    let text = without_times(rest);
+    if text.is_empty() {
+        return vec![];
+    }
+    let timed = |start| Line { text: text.clone(), start, end: start + LAST_SECONDS };
+    starts.into_iter().map(timed).collect()
+}
+
+/// Returns the seconds of a leading time stamp, and the text after it.
+fn stamp(line: &str) -> Option<(f64, &str)> {
+    let (time, text) = line.strip_prefix('[')?.split_once(']')?;
     let (minutes, seconds) = time.split_once(':')?;
     let is_number = |text: &str| text.chars().all(|c| c.is_ascii_digit() || c == '.');
     let (true, minutes) = (is_number(seconds), minutes.parse::<u32>().ok()?) else { return None };
-    let start = 60.0 * f64::from(minutes) + seconds.parse::<f64>().ok()?;
-    let text = text.trim();
-    (!text.is_empty()).then(|| Line { text: text.to_owned(), start, end: start + LAST_SECONDS })
+    Some((60.0 * f64::from(minutes) + seconds.parse::<f64>().ok()?, text))
 }
 
 /// Formats a time as `HH:MM:SS.mmm`.
@@ -104,13 +119,14 @@ mod tests {
 
     #[test]
     fn what_was_written_is_read_back_and_other_lines_are_left_out() {
-        let text =
-            "[ti:a title]\n[ar: x:y]\n\n[01:02.5] again\r\n[00:01.25][Verse]\nwords\n[0:3]\n";
+        let text = "[ti:a title]\n[ar: x:y]\n\n[01:02.5] again\r\n[00:01.25][Verse]\nwords\n\
+                    [0:3]\n[00:10][1:20.5] twice <00:21.0>now\n";
         let lines = parse(text);
         let found: Vec<(&str, f64)> = lines.iter().map(|l| (l.text.as_str(), l.start)).collect();
-        assert_eq!(found, [("[Verse]", 1.25), ("again", 62.5)]);
-        assert_eq!(lines[0].end, 62.5);
-        assert_eq!(lrc(&lines), "[00:01.25][Verse]\n[01:02.50]again");
+        let twice = "twice now";
+        assert_eq!(found, [("[Verse]", 1.25), (twice, 10.0), ("again", 62.5), (twice, 80.5)]);
+        assert_eq!(lines[0].end, 10.0);
+        assert_eq!(lrc(&lines[..2]), "[00:01.25][Verse]\n[00:10.00]twice now");
     }
 
     #[test]

@@ -43,29 +43,8 @@ const TURBO: [[f64; 8]; 3] = [
     [1.0, 21.0 / 22.0, 0.9, 5.0 / 6.0, 0.75, 9.0 / 14.0, 0.5, 0.3],
 ];
 
-/// Every time in [`TURBO`], descending: the only times that turbo accepts.
-const TURBO_VALID: [f64; 20] = [
-    1.0,
-    21.0 / 22.0,
-    14.0 / 15.0,
-    0.9,
-    0.875,
-    6.0 / 7.0,
-    5.0 / 6.0,
-    10.0 / 13.0,
-    0.75,
-    2.0 / 3.0,
-    9.0 / 14.0,
-    0.625,
-    6.0 / 11.0,
-    0.5,
-    0.4,
-    0.375,
-    0.3,
-    0.25,
-    2.0 / 9.0,
-    0.125,
-];
+/// Most times of a list for turbo: as many as there are different ones in [`TURBO`].
+const MOST_TIMES: usize = 20;
 
 /// Returns the shift that turbo really uses: the nearest of 1, 2 and 3, the smaller one on a tie.
 pub fn turbo_shift(shift: f32) -> f32 {
@@ -85,18 +64,19 @@ pub fn turbo(shift: f32) -> Schedule {
 }
 
 /// Returns a user's own times for turbo: trailing zeros dropped, at most 20 kept, each replaced by
-/// the nearest time that turbo accepts (the earlier one on a tie). `None` if nothing is left.
+/// the nearest time of the three tables. `None` if nothing is left.
 pub fn turbo_custom(timesteps: &[f32]) -> Option<Schedule> {
     let kept = timesteps.iter().rposition(|&t| t != 0.0)? + 1;
-    let snapped = timesteps[..kept.min(TURBO_VALID.len())].iter().map(|&t| snap(t)).collect();
+    let snapped = timesteps[..kept.min(MOST_TIMES)].iter().map(|&t| snap(t)).collect();
     Some(Schedule { timesteps: snapped, terminal: 0.0 })
 }
 
 // Upstream compares the f32 input with Python floats, hence f64.
 fn snap(t: f32) -> f32 {
     let distance = |valid: f64| (valid - f64::from(t)).abs();
-    let nearest = TURBO_VALID
+    let nearest = TURBO
         .into_iter()
+        .flatten()
         .reduce(|best, valid| if distance(valid) < distance(best) { valid } else { best });
     nearest.map_or(t, |valid| valid as f32)
 }

@@ -61,8 +61,10 @@ fn norm<B: Backend>(x: Tensor<B, 3>) -> Tensor<B, 3> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use acestep_engine::host::to_host;
     use burn_flex::Flex;
+
+    use super::*;
 
     /// Two songs of one frame and two channels.
     fn songs(values: [[[f32; 2]; 1]; 2]) -> Tensor<Flex, 3> {
@@ -75,7 +77,7 @@ mod tests {
         let v = songs([[[0., 10.]], [[0., 1.]]]);
         let tame = Smoothing { norm_threshold: Some(0.5), ema_factor: None };
         // |x| = 5, so the limit is 2.5.
-        let out = tame.applied(v.clone(), &x, None).into_data().to_vec::<f32>().expect("f32");
+        let out = to_host(tame.applied(v.clone(), &x, None));
         assert_eq!(out, [0., 2.5, 0., 1.]);
         let out = Smoothing::default().applied(v.clone(), &x, Some(&x));
         assert_eq!(out.into_data(), v.into_data());
@@ -87,11 +89,10 @@ mod tests {
         let v = songs([[[0., 10.]], [[0., 0.]]]);
         let before = songs([[[4., 4.]], [[8., 0.]]]);
         let tame = Smoothing { norm_threshold: Some(0.5), ema_factor: Some(0.25) };
-        let out = tame.applied(v.clone(), &x, Some(&before));
-        let out = out.into_data().to_vec::<f32>().expect("f32");
+        let out = to_host(tame.applied(v.clone(), &x, Some(&before)));
         assert_eq!(out, [1., 0.75 * 2.5 + 1., 2., 0.]);
         // The first step has no previous velocity.
-        let out = tame.applied(v, &x, None).into_data().to_vec::<f32>().expect("f32");
+        let out = to_host(tame.applied(v, &x, None));
         assert_eq!(out, [0., 2.5, 0., 0.]);
     }
 }

@@ -4,15 +4,15 @@
 //! Another program's key has no effect or is unsupported (an error if it would change the sound).
 //! Other programs' values for "automatic" (-1, 0, `""`, `N/A`) become "not set".
 
-use std::{collections::HashMap, fmt};
+use std::collections::HashMap;
 
 use acestep_engine::{Error, Notice, error::shortened};
-use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::{Map, Value, json};
 
 use super::{
     Request,
-    keys::{ACESTEP_CPP, Kind, MODES, Meaning, NESTED, Neutral, THEIRS},
+    keys::{ACESTEP_CPP, DECIDED, Kind, MODES, Meaning, NESTED, THEIRS},
+    once::{self, differ},
     topic::Key,
     values::{
         as_f64, count, flag, kilobits, list, model, names, number, one_seed, positive, seeds, text,
@@ -20,13 +20,6 @@ use super::{
     },
 };
 use crate::codes;
-
-/// See [`super::object`].
-pub(super) fn object(text: &str) -> Result<Map<String, Value>, Error> {
-    let pairs: Pairs =
-        serde_json::from_str(text).map_err(|e| Error::RequestSyntax(e.to_string()))?;
-    pairs.once()
-}
 
 /// See [`Request::from_object`].
 pub(super) fn read(object: Map<String, Value>) -> Result<(Request, Vec<Notice>), Error> {
@@ -39,10 +32,23 @@ pub(super) fn read(object: Map<String, Value>) -> Result<(Request, Vec<Notice>),
             }
         }
     }
+    let mut decided = Reader::default();
+    decided.keys(&decisions(&object))?;
     let is_own = |key: &str| !NESTED.contains(&snake_case(key).as_str());
     let own = object.into_iter().filter(|(key, _)| is_own(key)).collect();
     reader.keys(&own)?;
+    reader.fill(decided.ours);
     reader.finish()
+}
+
+/// Returns the `cot_` values under our names. `cot_caption: true` is a switch, and `unknown` open.
+fn decisions(object: &Map<String, Value>) -> Map<String, Value> {
+    let decision = |(key, value): (&String, &Value)| {
+        let name = snake_case(key).strip_prefix("cot_")?.to_owned();
+        let is_value = !value.is_boolean() && value != "unknown";
+        (is_value && DECIDED.contains(&name.as_str())).then(|| (name, value.clone()))
+    };
+    object.iter().filter_map(decision).collect()
 }
 
 /// See [`Request::knows`].
@@ -50,7 +56,7 @@ pub(super) fn knows(written: &str) -> bool {
     let key = snake_case(written);
     Request::all_keys().any(|own| own.is(&key))
         || key == "lm_batch_size"
-        || THEIRS.iter().any(|(name, ..)| *name == key)
+        || THEIRS.iter().any(|(name, _)| *name == key)
 }
 
 /// Reads an object within the request: a JSON object, or JSON text as upstream's forms send it.
@@ -59,65 +65,14 @@ fn nested(key: &str, value: &Value) -> Result<Option<Map<String, Value>>, Error>
         Value::Object(inner) => Ok(Some(inner.clone())),
         Value::Null => Ok(None),
         Value::String(text) if text.trim().is_empty() => Ok(None),
-        Value::String(text) => match serde_json::from_str::<Pairs>(text) {
-            Ok(pairs) => pairs.once().map(Some),
-            Err(_) => Err(wrong(key, value, "it must be an object, or JSON text of one")),
+        Value::String(text) => match once::object(text) {
+            Err(Error::RequestSyntax(_)) => {
+                Err(wrong(key, value, "it must be an object, or JSON text of one"))
+            }
+            read => read.map(Some),
         },
         other => Err(wrong(key, other, "it must be an object")),
     }
-}
-
-/// Keys and values of an object in order, with repeated keys.
-struct Pairs(Vec<(String, Value)>);
-
-impl Pairs {
-    /// Returns the object; an error if a key has different values.
-    fn once(self) -> Result<Map<String, Value>, Error> {
-        let mut object = Map::new();
-        for (key, value) in self.0 {
-            if let Some(other) = object.get(&key)
-                && *other != value
-            {
-                return Err(differ([&key, &key], [other, &value]));
-            }
-            object.insert(key, value);
-        }
-        Ok(object)
-    }
-}
-
-impl<'de> Deserialize<'de> for Pairs {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Object;
-        impl<'de> Visitor<'de> for Object {
-            type Value = Pairs;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a JSON object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Pairs, A::Error> {
-                let mut pairs = Vec::new();
-                while let Some(pair) = map.next_entry()? {
-                    pairs.push(pair);
-                }
-                Ok(Pairs(pairs))
-            }
-        }
-        deserializer.deserialize_map(Object)
-    }
-}
-
-/// Returns the error for two different values of one setting.
-fn differ(keys: [&str; 2], values: [&Value; 2]) -> Error {
-    let [first, second] = values.map(|value| shortened(&value.to_string()));
-    let [one, other] = keys;
-    let what = if one == other {
-        format!("`{one}` twice, {first} and {second}")
-    } else {
-        format!("`{one}` {first} and `{other}` {second}, which mean the same")
-    };
-    Error::RequestTwice(what)
 }
 
 #[derive(Default)]
@@ -167,10 +122,8 @@ impl Reader {
                 }
             } else if key == "lm_batch_size" {
                 self.texts = count(written, value)?;
-            } else if let Some(&(_, meaning, neutral)) =
-                THEIRS.iter().find(|(name, ..)| *name == key)
-            {
-                self.theirs(written, meaning, neutral, value)?;
+            } else if let Some(&(_, meaning)) = THEIRS.iter().find(|(name, _)| *name == key) {
+                self.theirs(written, meaning, value)?;
             } else {
                 return Err(Error::UnknownKey { near: similar(&key), key: written.clone() });
             }
@@ -223,19 +176,20 @@ impl Reader {
             (_, read) => read,
         };
         if let Some(read) = &read {
+            let is_whole = matches!(kind, Kind::Count | Kind::Whole);
+            if is_whole && as_f64(value).is_some_and(|x| x.fract() != 0.0) {
+                let value = shortened(&value.to_string());
+                self.notices.push(Notice(format!(
+                    "`{written}: {value}` is no whole number: it counts as {read}"
+                )));
+            }
             self.ours.insert(name.to_owned(), read.clone());
         }
         Ok(read)
     }
 
-    fn theirs(
-        &mut self,
-        written: &str,
-        meaning: Meaning,
-        neutral: Neutral,
-        value: &Value,
-    ) -> Result<(), Error> {
-        if is_neutral(neutral, value) {
+    fn theirs(&mut self, written: &str, meaning: Meaning, value: &Value) -> Result<(), Error> {
+        if is_off(value) {
             return Ok(());
         }
         match meaning {
@@ -264,6 +218,23 @@ impl Reader {
             }
         }
         Ok(())
+    }
+
+    /// Fills what the request leaves open with what upstream's language model chose for its song.
+    fn fill(&mut self, decided: Map<String, Value>) {
+        let mut names = Vec::new();
+        for (key, value) in decided {
+            if !self.ours.contains_key(&key) {
+                names.push(format!("`cot_{key}`"));
+                self.ours.insert(key, value);
+            }
+        }
+        if !names.is_empty() {
+            self.notices.push(Notice(format!(
+                "{} of the request: what upstream's language model chose stays",
+                names.join(", ")
+            )));
+        }
     }
 
     fn finish(mut self) -> Result<(Request, Vec<Notice>), Error> {
@@ -341,22 +312,19 @@ fn mode(written: &str, value: &Value) -> Result<Option<String>, Error> {
     }
 }
 
-fn is_neutral(neutral: Neutral, value: &Value) -> bool {
-    let off = match value {
+/// True for values that mean "off" in a key of another program.
+fn is_off(value: &Value) -> bool {
+    match value {
         Value::Null | Value::Bool(false) => true,
         Value::String(text) => text.is_empty() || text.eq_ignore_ascii_case("false"),
         Value::Array(items) => items.is_empty(),
         Value::Object(items) => items.is_empty(),
         Value::Bool(true) | Value::Number(_) => false,
-    };
-    off || match neutral {
-        Neutral::Empty => false,
-        Neutral::Any => true,
     }
 }
 
 /// Converts `keyScale` to `key_scale`, because upstream's server accepts both.
-fn snake_case(key: &str) -> String {
+pub fn snake_case(key: &str) -> String {
     let mut snake = String::with_capacity(key.len() + 2);
     for c in key.chars() {
         if c.is_ascii_uppercase() {
@@ -370,6 +338,6 @@ fn snake_case(key: &str) -> String {
 /// Returns the known key that is most similar to `key`, if any.
 fn similar(key: &str) -> Option<String> {
     let ours = Request::all_keys().flat_map(|key| key.others.iter().chain([&key.name]));
-    let theirs = THEIRS.iter().map(|(name, ..)| name);
+    let theirs = THEIRS.iter().map(|(name, _)| name);
     acestep_engine::nearest(key, ours.chain(theirs).copied()).map(str::to_owned)
 }

@@ -83,17 +83,7 @@ pub(super) enum Meaning {
     Nothing,
 }
 
-/// Values that mean "off", besides null, `""` and `false`.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Neutral {
-    /// No other value.
-    Empty,
-    /// Every value.
-    Any,
-}
-
 use Meaning::{Chosen, Mode, Nothing, Sound, Unbuilt, Wish};
-use Neutral::{Any, Empty};
 
 /// acestep.cpp's names for the modes of its language model.
 pub(super) const MODES: [&str; 3] = ["generate", "inspire", "format"];
@@ -103,44 +93,57 @@ pub(super) const ACESTEP_CPP: [&str; 3] = ["lm_batch_size", "synth_batch_size", 
 
 const MODEL: Meaning = Chosen("`model`");
 
-/// Keys of other programs: name, meaning, values without effect.
-pub(super) const THEIRS: &[(&str, Meaning, Neutral)] = &[
+/// Keys of other programs, with their meaning.
+pub(super) const THEIRS: &[(&str, Meaning)] = &[
     // Language model.
-    ("description", Wish, Empty),
-    ("desc", Wish, Empty),
-    ("query", Wish, Empty),
-    ("sample_query", Wish, Empty),
-    ("sample_mode", Mode("inspire"), Empty),
-    ("use_format", Mode("format"), Empty),
-    ("format", Mode("format"), Empty),
-    ("analysis_only", Chosen("`plan` and `codes: false`"), Empty),
-    ("full_analysis_only", Chosen("`understand`"), Empty),
-    ("use_cot_lyrics", Unbuilt, Empty),
-    ("lm_backend", Nothing, Any),
-    ("lm_batch_chunk_size", Nothing, Any),
-    ("allow_lm_batch", Nothing, Any),
-    ("parallel_thinking", Nothing, Any),
-    ("constrained_decoding_debug", Nothing, Any),
-    ("is_format_caption", Nothing, Any),
-    // Decisions of a language model; upstream writes them next to the request.
-    ("cot_bpm", Nothing, Any),
-    ("cot_keyscale", Nothing, Any),
-    ("cot_timesignature", Nothing, Any),
-    ("cot_duration", Nothing, Any),
-    ("cot_vocal_language", Nothing, Any),
-    ("cot_caption", Nothing, Any),
-    ("cot_lyrics", Nothing, Any),
+    ("description", Wish),
+    ("desc", Wish),
+    ("query", Wish),
+    ("sample_query", Wish),
+    ("sample_mode", Mode("inspire")),
+    ("use_format", Mode("format")),
+    ("format", Mode("format")),
+    ("analysis_only", Chosen("`plan` and `codes: false`")),
+    ("full_analysis_only", Chosen("`understand`")),
+    ("extract_codes_only", Chosen("`understand`")),
+    ("use_cot_lyrics", Unbuilt),
+    ("lm_backend", Nothing),
+    ("lm_batch_chunk_size", Nothing),
+    ("allow_lm_batch", Nothing),
+    ("parallel_thinking", Nothing),
+    ("constrained_decoding_debug", Nothing),
+    ("is_format_caption", Nothing),
+    // Decisions of a language model, see `DECIDED`.
+    ("cot_bpm", Nothing),
+    ("cot_keyscale", Nothing),
+    ("cot_timesignature", Nothing),
+    ("cot_duration", Nothing),
+    ("cot_vocal_language", Nothing),
+    ("cot_caption", Nothing),
+    ("cot_lyrics", Nothing),
     // Model file.
-    ("vae", MODEL, Empty),
+    ("vae", MODEL),
+    // Files of upstream's songs name no adapter.
+    ("use_lora", Chosen("`adapter`")),
+    ("lora_loaded", Nothing),
+    ("lora_scale", Nothing),
+    ("lora_weights_hash", Nothing),
     // Output.
-    ("use_tiled_decode", Nothing, Any),
+    ("use_tiled_decode", Nothing),
     // Post-processing on upstream's web page.
-    ("auto_lrc", Chosen("`lrc: true`"), Empty),
-    ("auto_score", Chosen("`score: true`"), Empty),
-    ("score_scale", Nothing, Any),
-    ("use_random_seed", Nothing, Any),
-    ("global_caption", Sound, Empty),
+    ("auto_lrc", Chosen("`lrc: true`")),
+    ("auto_score", Chosen("`score: true`")),
+    ("score_scale", Nothing),
+    ("use_random_seed", Nothing),
+    ("song_name", Nothing),
+    ("repaint_source_latents_file", Nothing),
+    ("global_caption", Sound),
+    ("guidance_params", Sound),
 ];
+
+/// Keys whose `cot_` value upstream's language model chose; its songs' files have them.
+pub(super) const DECIDED: [&str; 6] =
+    ["bpm", "caption", "duration", "keyscale", "timesignature", "vocal_language"];
 
 /// Objects with more keys of the request; its own keys take precedence, then later objects.
 pub(super) const NESTED: &[&str] = &["user_metadata", "metadata", "meta", "metas", "param_obj"];

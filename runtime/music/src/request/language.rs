@@ -86,11 +86,9 @@ pub enum Thinking {
 impl Thinking {
     /// Returns the use for a request, by upstream's rule if there is one.
     ///
-    /// With codes or a source song, the model does not run. (Upstream also plans `lego` and
-    /// `complete`, whose codes then replace the source.) By default the model of a `tiny` song is
-    /// off, because it is a random network and its decisions are nonsense. With `thinking` false,
-    /// explicit requests still work (`use_cot_*`, or an `lm_mode` that writes texts); upstream
-    /// calls this the task `dit`.
+    /// With codes or a source song, the model does not run. By default the model of a `tiny` song is
+    /// off, because it is a random network. With `thinking` false, explicit requests still work
+    /// (`use_cot_*`, or an `lm_mode` that writes texts); upstream calls this the task `dit`.
     pub fn of(request: &Request, is_tiny: bool) -> Self {
         if request.source.has_codes() || request.follows_source() {
             return Self::Off;

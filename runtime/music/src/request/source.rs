@@ -193,9 +193,9 @@ impl Source {
         if task.needs_base() && model.is_turbo {
             return Err(SongError::WrongModel { task: name, model: model.name.clone() }.into());
         }
-        if is_edit && !matches!(task, Task::TextToMusic | Task::Cover) {
+        if is_edit && !matches!(task, Task::TextToMusic | Task::Cover | Task::CoverNofsq) {
             let why = format!(
-                "`flow_edit_morph` goes with text2music and cover, not with `{name}`: leave \
+                "`flow_edit_morph` goes with text2music and covers, not with `{name}`: leave \
                  it out"
             );
             return Err(Error::Conflict(why));

@@ -44,29 +44,20 @@ fn refusal(json: &str) -> (String, Option<String>) {
 
 #[test]
 fn a_model_is_read_from_every_key_and_spelling() {
-    for (json, model) in [
-        (r#"{"model": "base"}"#, Some("base")),
-        (r#"{"model": "models/own-Q8_0"}"#, Some("models/own-Q8_0")),
-        (r#"{"dit_model": "acestep-v15-turbo"}"#, Some("acestep-v15-turbo")),
-        (r#"{"model_name": "xl-sft"}"#, Some("xl-sft")),
-        (
-            r#"{"synth_model": "acestep-v15-xl-turbo-BF16.gguf"}"#,
-            Some("acestep-v15-xl-turbo-BF16.gguf"),
-        ),
-        (
-            r#"{"synth_model": "/m/acestep-v15-base-Q4_K_M.gguf"}"#,
-            Some("/m/acestep-v15-base-Q4_K_M.gguf"),
-        ),
-        (
-            r#"{"synth_model": "acestep-v15-turbo-shift3.gguf"}"#,
-            Some("acestep-v15-turbo-shift3.gguf"),
-        ),
-        (r#"{"synth_model": ""}"#, None),
-        (r#"{"synth_model": "acestep-v15-sft-BF16"}"#, Some("acestep-v15-sft")),
-        (r#"{"lm_model": "acestep-5Hz-lm-4B"}"#, None),
+    let model = |key: &str, name: &str| read(&format!(r#"{{"{key}": "{name}"}}"#)).0.compute.model;
+    for (key, name) in [
+        ("model", "base"),
+        ("model", "models/own-Q8_0"),
+        ("dit_model", "acestep-v15-turbo"),
+        ("model_name", "xl-sft"),
+        ("synth_model", "acestep-v15-xl-turbo-BF16.gguf"),
+        ("synth_model", "/m/acestep-v15-base-Q4_K_M.gguf"),
+        ("synth_model", "acestep-v15-turbo-shift3.gguf"),
     ] {
-        assert_eq!(read(json).0.compute.model.as_deref(), model, "{json}");
+        assert_eq!(model(key, name).as_deref(), Some(name), "{key}");
     }
+    assert_eq!(model("synth_model", "acestep-v15-sft-BF16").as_deref(), Some("acestep-v15-sft"));
+    assert_eq!((model("synth_model", ""), model("lm_model", "acestep-5Hz-lm-4B")), (None, None));
 }
 
 #[test]
@@ -191,8 +182,10 @@ fn what_would_change_the_sound_and_is_not_built_is_an_error() {
     let (error, hint) = refusal(r#"{"global_caption": "a whole album"}"#);
     assert!(error.contains("`global_caption` \"a whole album\""), "{error}");
     assert!(hint.expect("a hint").contains("leave it out"));
-    // Empty, as upstream writes it, it asks for nothing.
-    assert_eq!(read(r#"{"global_caption": ""}"#).0, Request::default());
+    assert!(refusal(r#"{"guidance_params": {"eta": 0.1}}"#).0.contains("`guidance_params`"));
+    // Empty, as upstream writes them, they ask for nothing.
+    let empty = read(r#"{"global_caption": "", "guidance_params": null}"#);
+    assert_eq!(empty, (Request::default(), vec![]));
 }
 
 /// Upstream always writes the strengths, and the model decides if they are used.
@@ -249,8 +242,9 @@ fn a_value_of_the_wrong_kind_names_its_key() {
 fn only_zero_and_minus_one_mean_decide_yourself() {
     let (request, _) = read(r#"{"duration": -1, "bpm": 0, "shift": "0", "inference_steps": -1}"#);
     assert_eq!(request, Request::default());
-    let (request, _) = read(r#"{"duration": -7, "bpm": -120.9}"#);
+    let (request, notices) = read(r#"{"duration": -7, "bpm": -120.9, "vae_overlap": "9.0"}"#);
     assert_eq!((request.words.duration, request.words.bpm), (Some(-7.0), Some(-120)));
+    assert_eq!(notices, ["`bpm: -120.9` is no whole number: it counts as -120"]);
 }
 
 /// Spellings of upstream's server and of acestep.cpp.
@@ -277,7 +271,7 @@ fn sounds_and_tracks_are_read_in_every_spelling() {
 /// Two spellings or repeated keys with different values are refused, also in nested objects.
 #[test]
 fn what_is_said_twice_is_said_alike() {
-    let refused = |json: &str| Request::from_json(json).expect_err(json).to_string();
+    let refused = |json: &str| refusal(json).0;
     assert_eq!(
         refused(r#"{"caption": "rain", "prompt": "snow"}"#),
         "the request has `caption` \"rain\" and `prompt` \"snow\", which mean the same: leave one out"
@@ -286,6 +280,8 @@ fn what_is_said_twice_is_said_alike() {
         refused(r#"{"bpm": 100, "bpm": 120}"#),
         "the request has `bpm` twice, 100 and 120: leave one out"
     );
+    let within = refused(r#"{"metas": {"bpm": 90, "keyscale": "C", "bpm": 91}}"#);
+    assert_eq!(within, "the request has `bpm` twice, 90 and 91: leave one out");
     assert!(
         refused(r#"{"metas": "{\"bpm\": 90, \"tempo\": 91}"}"#).contains("`bpm` 90 and `tempo` 91")
     );

@@ -71,9 +71,20 @@ pub struct WordsPlan {
 pub const VOICE_AND_NONE: &str =
     "`instrumental: true` and lyrics exclude each other: leave one of them out";
 
-/// Limits of upstream's input forms; the encoders truncate at 256 and 2048 tokens.
-const MOST_CAPTION: usize = 512;
-const MOST_LYRICS: usize = 4096;
+/// Returns notices about texts that reach the limits of upstream's input forms. The encoders truncate at
+/// 256 and 2048 tokens.
+pub fn too_long(caption: &str, lyrics: &str) -> Vec<Notice> {
+    let limits = [("caption", caption, 512, 256), ("lyrics", lyrics, 4096, 2048)];
+    let notice = |(what, text, most, tokens): (&str, &str, usize, usize)| {
+        let length = text.chars().count();
+        (length >= most).then(|| {
+            Notice(format!(
+                "the {what} of {length} characters may be too long: the model reads {tokens} tokens"
+            ))
+        })
+    };
+    limits.into_iter().filter_map(notice).collect()
+}
 
 impl Words {
     /// Decides texts, prompts and length. `samples` is the length of the source with the added
@@ -142,16 +153,7 @@ impl Words {
         if !has_source && self.are_blank() {
             return Err(SongError::NothingAsked.into());
         }
-        for (what, text, most, tokens) in
-            [("caption", &caption, MOST_CAPTION, 256), ("lyrics", &lyrics, MOST_LYRICS, 2048)]
-        {
-            let length = text.chars().count();
-            if length >= most {
-                notices.push(Notice(format!(
-                    "the {what} of {length} characters may be too long: the model reads {tokens} tokens"
-                )));
-            }
-        }
+        notices.extend(too_long(&caption, &lyrics));
         Ok((caption, lyrics))
     }
 

@@ -13,8 +13,11 @@ pub enum OutputError {
     #[error("`{}` would be written over itself", .0.display())]
     OverItself(PathBuf),
     /// An output beside an input that has no folder.
-    #[error("`{}` is a pipe, and no file can lie beside it", .0.display())]
-    Pipe(PathBuf),
+    #[error("`{}` is standard input or a pipe, and no file can lie beside it", .0.display())]
+    Beside(PathBuf),
+    /// A saved request of an input that cannot be read again.
+    #[error("`{}` is standard input or a pipe, which a request cannot name", .0.display())]
+    Gone(PathBuf),
     /// A song with the extension of another kind of file.
     #[error("`{}` is no name of a song", .path.display())]
     NoSong { path: PathBuf, instead: PathBuf },
@@ -49,7 +52,8 @@ impl OutputError {
     pub fn names_field(&self) -> bool {
         match self {
             Self::OverItself(_)
-            | Self::Pipe(_)
+            | Self::Beside(_)
+            | Self::Gone(_)
             | Self::NoSong { .. }
             | Self::NotWritten { .. }
             | Self::NoSound(_)
@@ -67,7 +71,8 @@ impl FamilyError for OutputError {
     fn hint(&self) -> Option<String> {
         Some(match self {
             Self::OverItself(_) => "name another file".into(),
-            Self::Pipe(_) => "name the file that is written with `output`".into(),
+            Self::Beside(_) => "name the file that is written with `output`".into(),
+            Self::Gone(_) => "save it to a file first, or leave `save_request` out".into(),
             Self::NoSong { instead, .. } => format!("name it `{}`", instead.display()),
             Self::NoPicture { path, .. } => {
                 format!("name it `{}`", path.with_extension("png").display())

@@ -40,7 +40,7 @@ pub fn fit(adapters: Vec<(Adapter, f64)>, folder: &mut AceStep) -> Result<Vec<No
     Ok(list(folder).iter().flat_map(Fitted::notices).map(Notice).collect())
 }
 
-fn list(folder: &AceStep) -> &[Fitted] {
+pub(super) fn list(folder: &AceStep) -> &[Fitted] {
     folder.adapters().map_or(&[], |adapters| adapters.list())
 }
 

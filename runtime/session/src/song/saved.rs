@@ -1,12 +1,15 @@
 //! The request that makes the same song again, and the tags of a song.
 
-use std::path::{self, Path};
+use std::{
+    ffi::OsStr,
+    path::{self, Path},
+};
 
 use acestep_engine::{audio::tags::Tags, error::counted};
 use acestep_import::{Format, acestep::MODELS, built_in};
 use acestep_music::Request;
 
-use super::Resolved;
+use super::{Resolved, adapters};
 
 impl Resolved {
     /// Returns the request with every decision of the plan, so that it makes the same song.
@@ -41,6 +44,14 @@ impl Resolved {
         plan.to_request_of(request, index).with(|r| {
             r.compute.model = Some(model);
             r.source.files_mut().chain(r.compute.adapter.iter_mut().flatten()).for_each(name);
+            // PEFT gives all its files one name: then the adapter has that of its directory.
+            let fitted = adapters::list(folder);
+            for (file, fitted) in r.compute.adapter.iter_mut().flatten().zip(fitted) {
+                let own = fitted.adapter().name();
+                if Path::new(&*file).file_stem() != Some(OsStr::new(&own)) {
+                    *file = own;
+                }
+            }
         })
     }
 

@@ -2,6 +2,7 @@
 
 use acestep_engine::Error;
 use acestep_speech::SpeechError;
+use serde::Serialize;
 use serde_json::{Map, Value};
 
 /// Fields of a request by name, as in JSON: those of the model's family, `voice`, and files by their
@@ -15,6 +16,13 @@ pub const FILES: [&str; 7] =
 /// True for the value of a field of [`FILES`] that is the content of the file itself.
 pub fn is_content(value: &Value) -> bool {
     matches!(value, Value::Array(_) | Value::Object(_))
+}
+
+/// Returns the fields of a request, which is a structure, that have a value.
+pub(crate) fn given(request: &impl Serialize) -> Fields {
+    let Ok(Value::Object(mut fields)) = serde_json::to_value(request) else { return Fields::new() };
+    fields.retain(|_, value| !value.is_null());
+    fields
 }
 
 /// Takes a text out of the fields.

@@ -2,6 +2,8 @@
 
 use acestep_engine::error::{FamilyError, ScoreError};
 
+use crate::error::BAD_SCORES;
+
 /// An error of a script, a voice or a model; inside [`acestep_engine::Error::Family`].
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -53,9 +55,7 @@ impl FamilyError for Dia2Error {
                  the words that Whisper, WhisperX or the Montreal Forced Aligner write as JSON"
             }
             Self::TooLong { .. } => "pass shorter recordings: 5 to 10 seconds for each speaker",
-            Self::Scores { .. } => {
-                "the weights are damaged, or the type is too narrow: pass `dtype: f32`"
-            }
+            Self::Scores { .. } => BAD_SCORES,
             Self::ForeignSnapshot { .. } => {
                 "make the voice again from the recordings, with this model"
             }

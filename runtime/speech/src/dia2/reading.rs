@@ -12,8 +12,8 @@ use super::{
 pub(super) const TAGS: [&str; 2] = ["[S1]", "[S2]"];
 
 impl<'a> Reader<'a> {
-    /// Returns the entries of a whole script, which is one line: speaker 1 begins, unless the first
-    /// word has another tag.
+    /// Returns the entries of a whole script, which is one line. Its first word has the tag of speaker 1
+    /// before it, and before another tag.
     ///
     /// # Errors
     /// [`Dia2Error::BreakTime`].
@@ -39,7 +39,7 @@ impl<'a> Reader<'a> {
         Ok(entries)
     }
 
-    /// Begins a script that comes in pieces: speaker 1 begins, unless the first word has another tag.
+    /// Begins a script that comes in pieces, as [`Self::script`].
     pub fn reading(&self) -> Reading<'a> {
         Reading::new(*self, Some(self.ids.speakers[0]))
     }

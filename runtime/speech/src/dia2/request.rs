@@ -30,47 +30,33 @@ pub struct Request {
     /// The script, with `[S1]` and `[S2]` before what each speaker says.
     pub script: String,
     /// The scale of classifier-free guidance; 1 for none.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub cfg_scale: Option<f32>,
     /// Number of ids that guidance leaves to draw from; 0 for all.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub cfg_filter_k: Option<u32>,
     /// Divisor of all logits; 0 for the likeliest ids.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f32>,
     /// Number of likeliest ids to draw from; 0 for all.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub top_k: Option<u32>,
     /// As `temperature`, for the text alone.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub text_temperature: Option<f32>,
     /// As `top_k`, for the text alone.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub text_top_k: Option<u32>,
     /// As `temperature`, for the codes alone.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub audio_temperature: Option<f32>,
     /// As `top_k`, for the codes alone.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub audio_top_k: Option<u32>,
     /// Frames before the first word.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub initial_padding: Option<u32>,
     /// True if the recordings of the speakers are heard before the script.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub include_prefix: Option<bool>,
     /// Most seconds of the recordings of the speakers; the rest is cut off.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub max_prefix_duration: Option<f64>,
     /// True if the first frames are decoded before their last codebooks are known: the sound begins
     /// earlier, and its beginning differs.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub early: Option<bool>,
     /// Most steps of the script, of 80 ms each.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub max_steps: Option<u32>,
     /// The seed of the draws.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
 }
 

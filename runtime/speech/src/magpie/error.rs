@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
-use acestep_engine::{FamilyError, error::ScoreError, nearest};
+use acestep_engine::{FamilyError, error::ScoreError};
+
+use crate::error::{BAD_SCORES, one_of};
 
 /// An error of a request or model; inside [`acestep_engine::Error::Family`].
 #[derive(Debug, thiserror::Error)]
@@ -179,12 +181,8 @@ impl FamilyError for MagpieError {
             Self::Setting { .. } | Self::Vocabulary { .. } => {
                 "the file may be damaged, or newer than this program"
             }
-            Self::Language { language, known } => {
-                let near = nearest(language, known.iter().map(String::as_str));
-                return Some(match near {
-                    Some(near) => format!("did you mean `{near}`?"),
-                    None => format!("it is one of {}", known.join(", ")),
-                });
+            Self::Language { language: name, known } | Self::Voice { voice: name, known } => {
+                return Some(one_of(name, known));
             }
             Self::LanguageTool { missing: Tool::Pinyin, .. } => {
                 "pass `pinyin` (a file with lines such as `银行: yín háng`), `phonemes` or `ids`"
@@ -210,17 +208,8 @@ impl FamilyError for MagpieError {
                 "name the `language` of the text, and write numbers and signs as words"
             }
             Self::NothingToSay { .. } => "write numbers and signs as words",
-            Self::Voice { voice, known } => {
-                let near = nearest(voice, known.iter().map(String::as_str));
-                return Some(match near {
-                    Some(near) => format!("did you mean `{near}`?"),
-                    None => format!("it is one of {}", known.join(", ")),
-                });
-            }
             Self::TooLong { .. } => "pass a shorter text, or lower `max_decoder_steps`",
-            Self::Scores { .. } => {
-                "the weights are damaged, or the type is too narrow: pass `dtype: f32`"
-            }
+            Self::Scores { .. } => BAD_SCORES,
         };
         Some(text.to_owned())
     }

@@ -1,6 +1,6 @@
 //! Everything that a run will do; nothing is optional.
 
-use acestep_engine::{Error, Notice};
+use acestep_engine::{Error, Notice, check};
 use acestep_model::speech::magpie::{Config, Files};
 
 use super::{
@@ -144,45 +144,55 @@ fn voice(name: Option<&str>, model: &dyn Files) -> Result<(usize, String), Error
 /// Returns the settings of a run: those of the request, else those of the model.
 fn settings(own: &Sampling, config: &Config) -> Result<Settings, Error> {
     let of_model = &config.inference_parameters;
-    let bad = |field: &'static str, value: f64, range: &str| {
-        Err(Error::OutOfRange { field, value: value.to_string(), range: range.to_owned() })
+    let bad = |field: &'static str, value: String, range: &str| {
+        Err(Error::OutOfRange { field, value, range: range.to_owned() })
     };
+    let count = |own: Option<u32>, of_model: usize| own.map_or(of_model, |n| n as usize);
     let temperature = own.temperature.unwrap_or(of_model.temperature as f32);
     let is_local = own.use_local_transformer.unwrap_or(true);
     let least = if is_local { 0.0 } else { LEAST_PARALLEL };
     if !(least..=100.0).contains(&temperature) {
         let range = if is_local { "0 to 100" } else { "0.01 to 100 without local transformer" };
-        return bad("temperature", temperature.into(), range);
+        return bad("temperature", temperature.to_string(), range);
     }
     let scale = own.cfg_scale.unwrap_or(of_model.cfg_scale as f32);
     if !(0.0..=100.0).contains(&scale) {
-        return bad("cfg_scale", scale.into(), "0 to 100");
+        return bad("cfg_scale", scale.to_string(), "0 to 100");
     }
-    let most_frames = own.max_decoder_steps.map_or(of_model.max_decoder_steps, |n| n as usize);
+    let most_frames = count(own.max_decoder_steps, of_model.max_decoder_steps);
     let stack = config.frame_stacking_factor;
     if most_frames < stack {
-        return bad("max_decoder_steps", most_frames as f64, &format!("at least {stack}"));
+        return bad("max_decoder_steps", most_frames.to_string(), &format!("at least {stack}"));
     }
-    let prior = align::Settings {
+    let mut prior = align::Settings {
         lookahead: of_model.attention_prior_lookahead_window,
         epsilon: of_model.attention_prior_epsilon as f32,
         wraps: false,
     };
+    if let Some(places) = own.attention_prior_lookahead_window {
+        let field = "attention_prior_lookahead_window";
+        prior.lookahead = check::whole(field, places.into(), 0, 1000)? as usize;
+    }
+    if let Some(epsilon) = own.attention_prior_epsilon {
+        // With 0, no attention might be left, and the sum to divide by would be 0.
+        check::above("attention_prior_epsilon", epsilon.into(), 0.0, 1.0)?;
+        prior.epsilon = epsilon;
+    }
     let has_prior = own.apply_attention_prior.unwrap_or(of_model.apply_attention_prior);
     let ignores =
         own.ignore_finished_sentence_tracking.unwrap_or(of_model.ignore_finished_sentence_tracking);
     Ok(Settings {
         guidance: own.use_cfg.unwrap_or(true).then_some(scale),
-        sampling: choose::Sampling {
-            temperature,
-            top_k: own.topk.map_or(of_model.topk, |n| n as usize),
-        },
+        sampling: choose::Sampling { temperature, top_k: count(own.topk, of_model.topk) },
         prior,
         has_prior,
-        start_prior_after: of_model.start_prior_after_n_audio_steps,
+        start_prior_after: count(
+            own.start_prior_after_n_audio_steps,
+            of_model.start_prior_after_n_audio_steps,
+        ),
         is_tracking: !ignores,
-        end: of_model.eos_detection_method.into(),
-        least_frames: of_model.min_generated_frames,
+        end: own.eos_detection_method.unwrap_or(of_model.eos_detection_method).into(),
+        least_frames: count(own.min_generated_frames, of_model.min_generated_frames),
         most_frames,
         is_local,
     })

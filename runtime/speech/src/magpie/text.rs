@@ -75,6 +75,13 @@ struct Named {
     tokenizer: Tokenizer,
 }
 
+impl Named {
+    fn shifted(&self, mut encoded: Encoded) -> Encoded {
+        encoded.ids.iter_mut().for_each(|id| *id += self.offset);
+        encoded
+    }
+}
+
 impl Tokenizers {
     /// Reads the tokenizers of a model; `artefact` returns the text of a file by its name in the
     /// settings.
@@ -158,10 +165,8 @@ impl Tokenizers {
         text: &str,
         tools: Tools<'_>,
     ) -> Result<Encoded, MagpieError> {
-        let Named { offset, tokenizer, .. } = self.of_language(language)?;
-        let mut encoded = tokenizer.encode(language, text, tools)?;
-        encoded.ids.iter_mut().for_each(|id| *id += offset);
-        Ok(encoded)
+        let own = self.of_language(language)?;
+        Ok(own.shifted(own.tokenizer.encode(language, text, tools)?))
     }
 
     /// Returns the ids of phonemes: the tokens of the language side by side, such as `həˈloʊ`. In Mandarin
@@ -170,10 +175,8 @@ impl Tokenizers {
     /// # Errors
     /// [`MagpieError::Language`]; [`MagpieError::NoPhonemes`] for a language of bytes or letters.
     pub fn phonemes(&self, language: &str, phonemes: &str) -> Result<Encoded, MagpieError> {
-        let Named { offset, tokenizer, .. } = self.of_language(language)?;
-        let mut encoded = tokenizer.phonemes(language, phonemes)?;
-        encoded.ids.iter_mut().for_each(|id| *id += offset);
-        Ok(encoded)
+        let own = self.of_language(language)?;
+        Ok(own.shifted(own.tokenizer.phonemes(language, phonemes)?))
     }
 
     /// Returns the ids of the words of OpenJTalk's front end.
@@ -181,11 +184,9 @@ impl Tokenizers {
     /// # Errors
     /// [`MagpieError::Language`]; [`MagpieError::NotJapanese`] for another language.
     pub fn words(&self, language: &str, words: &[Word]) -> Result<Encoded, MagpieError> {
-        let Named { offset, tokenizer, .. } = self.of_language(language)?;
+        let own = self.of_language(language)?;
         let other = || MagpieError::NotJapanese { language: language.to_owned() };
-        let mut encoded = tokenizer.words(words)?.ok_or_else(other)?;
-        encoded.ids.iter_mut().for_each(|id| *id += offset);
-        Ok(encoded)
+        Ok(own.shifted(own.tokenizer.words(words)?.ok_or_else(other)?))
     }
 
     /// Checks that texts of a language can be read.

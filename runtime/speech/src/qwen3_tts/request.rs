@@ -9,22 +9,16 @@ pub struct Request {
     /// The text to speak.
     pub text: String,
     /// A named speaker of the model, or a kept voice.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub voice: Option<String>,
     /// The language, by its name in the model, or `auto`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub language: Option<String>,
     /// The manner of speaking, or the voice in words.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub instruct: Option<String>,
     /// True if the talker reads the whole text before the first frame.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub non_streaming_mode: Option<bool>,
     /// Most tokens of a text that is spoken in one piece; a longer one is cut at sentences.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub max_text_tokens_per_segment: Option<u32>,
     /// The seed of the draws.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
     /// The sampling settings that differ from the checkpoint's.
     #[serde(flatten)]
@@ -57,33 +51,23 @@ pub const FIELDS: &[&str] = &[
 #[serde(default)]
 pub struct Sampling {
     /// False: the talker takes the likeliest code.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub do_sample: Option<bool>,
     /// Number of likeliest codes to draw from; 0 for all.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub top_k: Option<u32>,
     /// Probability mass of the likeliest codes to draw from; 1 for all.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub top_p: Option<f32>,
     /// Divisor of the talker's logits, above 0.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f32>,
     /// Penalty of first codes that were written before; 1 for none.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub repetition_penalty: Option<f32>,
     /// False: the code predictor takes the likeliest code.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub subtalker_dosample: Option<bool>,
     /// As `top_k`, for the code predictor.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub subtalker_top_k: Option<u32>,
     /// As `top_p`, for the code predictor.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub subtalker_top_p: Option<f32>,
     /// As `temperature`, for the code predictor.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub subtalker_temperature: Option<f32>,
     /// Limit on first codes of a segment: at most one frame less is made.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub max_new_tokens: Option<u32>,
 }

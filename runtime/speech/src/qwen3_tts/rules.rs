@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use acestep_engine::{Error, Notice, check, nearest};
-use acestep_model::speech::qwen3_tts::{Files, GenerationConfig, ModelType};
+use acestep_model::speech::qwen3_tts::{Config, Files, GenerationConfig, ModelType};
 
 use super::{
     prompt::SpeakerRow,
@@ -48,7 +48,7 @@ impl Rules {
         let speaker = speaker(request, has_voice, model, &mut notices)?;
         let instruct = instruct(request, model, &mut notices)?;
         check::text("instruct", &instruct)?;
-        let language = language(request, model)?;
+        let language = language(request, model.config())?;
         Ok(Self { sampling, speaker, instruct, language, segment, notices })
     }
 }
@@ -136,7 +136,7 @@ fn speaker(
             Some(name) if name.is_empty() => Ok(SpeakerRow::None),
             Some(name) => named(name, "voice", &talker.spk_id).map(SpeakerRow::Id),
             None => {
-                let Some((name, &id)) = talker.spk_id.iter().next() else {
+                let Some((name, &id)) = talker.spk_id.first_key_value() else {
                     return Ok(SpeakerRow::None);
                 };
                 notices.push(Notice(format!("no `voice` was given: {name} speaks")));
@@ -180,11 +180,14 @@ fn instruct(
 }
 
 /// Returns the codec id of the language. A speaker of a dialect speaks it in Chinese, and if no
-/// language is given.
-fn language(request: &Request, model: &dyn Files) -> Result<Option<u32>, Error> {
-    let talker = &model.config().talker_config;
+/// language is given; that may be the first one, who speaks if no voice is given.
+fn language(request: &Request, config: &Config) -> Result<Option<u32>, Error> {
+    let talker = &config.talker_config;
     let name = request.language.as_deref().unwrap_or("auto").to_lowercase();
-    let speaker = request.voice.as_deref().unwrap_or_default().to_lowercase();
+    let is_named = config.tts_model_type == ModelType::CustomVoice;
+    let first = talker.spk_id.keys().next().filter(|_| is_named);
+    let speaker = request.voice.as_ref().or(first).map(|name| name.to_lowercase());
+    let speaker = speaker.unwrap_or_default();
     if ["auto", "chinese"].contains(&&*name)
         && let Some(dialect) = talker.dialect_of(&speaker)
     {
@@ -195,4 +198,27 @@ fn language(request: &Request, model: &dyn Files) -> Result<Option<u32>, Error> 
     }
     let languages = talker.languages().map(|(name, id)| (name.to_owned(), id)).collect();
     named(&name, "language", &languages).map(Some)
+}
+
+#[cfg(test)]
+mod tests {
+    use acestep_import::{Layout, Qwen3Tts, TINY_SPEECH};
+
+    use super::*;
+
+    /// The first of all speakers has no dialect. The dialect of this one is 90, English 66.
+    #[test]
+    fn a_first_speaker_who_is_not_named_speaks_its_dialect() {
+        let model = Qwen3Tts::find(Some(TINY_SPEECH), &Layout::new([]));
+        let mut config = model.expect("it is part of the program").config().clone();
+        config.talker_config.spk_id.retain(|name, _| ["dylan", "ryan"].contains(&&**name));
+        let of = |voice: Option<&str>, name: &str| {
+            let (voice, name) = (voice.map(str::to_owned), Some(name.to_owned()));
+            let request = Request { voice, language: name, ..Request::default() };
+            language(&request, &config).expect("a language")
+        };
+        assert_eq!([of(None, "Auto"), of(None, "Chinese")], [Some(90); 2]);
+        assert_eq!(of(None, "english"), Some(66));
+        assert_eq!([of(Some("Ryan"), "auto"), of(Some(""), "auto")], [None; 2]);
+    }
 }

@@ -35,11 +35,27 @@ pub struct Context {
     pub frames: Vec<Vec<u32>>,
 }
 
+/// Refuses the words of a recording if there are none.
+///
+/// # Errors
+/// [`Error::BadValue`].
+pub fn check_transcript(transcript: Option<&str>) -> Result<(), Error> {
+    match transcript {
+        Some(words) if words.trim().is_empty() => Err(Error::BadValue {
+            field: "transcript",
+            value: String::new(),
+            why: "it has no words; leave it out for a voice without its manner".to_owned(),
+            near: None,
+        }),
+        _ => Ok(()),
+    }
+}
+
 impl Voice {
     /// Reads the voice of a recording. Without a transcript the talker gets only the speaker vector.
     ///
     /// # Errors
-    /// [`Error::BadValue`] for an empty transcript; [`SpeechError::TooShort`]; [`Error::NotFinite`] if
+    /// The errors of [`check_transcript`]; [`SpeechError::TooShort`]; [`Error::NotFinite`] if
     /// a sample is NaN or infinite; the errors of loading and of the device.
     pub fn of_recording<B: Backend>(
         sound: &Audio,
@@ -47,14 +63,7 @@ impl Voice {
         networks: &Networks<'_, B>,
         observe: &dyn Observe,
     ) -> Result<Self, Error> {
-        if transcript.is_some_and(|words| words.trim().is_empty()) {
-            return Err(Error::BadValue {
-                field: "transcript",
-                value: String::new(),
-                why: "it has no words; leave it out for a voice without its manner".to_owned(),
-                near: None,
-            });
-        }
+        check_transcript(transcript)?;
         let samples = recording::mono(sound, mel::SAMPLE_RATE)?;
         let speaker =
             networks.stage(stage::SPEAKER_ENCODER, SPEAKER_ENCODER, observe, |steps| {

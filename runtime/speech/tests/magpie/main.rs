@@ -25,6 +25,11 @@ fn request(text: &str) -> Request {
     Request { text: text.into(), ..Request::default() }
 }
 
+/// Reads settings from JSON.
+fn set(json: &str) -> Sampling {
+    serde_json::from_str(json).expect("settings")
+}
+
 fn spoken(model: &Tiny, request: &Request, chunks: Chunks) -> Spoken {
     let plan = plan(model, request).expect("a good request");
     let networks = Networks::<Flex>::new(model, place());
@@ -73,12 +78,9 @@ fn a_seed_repeats_and_another_differs() {
 fn kept_rows_are_those_computed_again_without_a_prior() {
     let model = Tiny::new(1);
     let of = |exact| {
-        let sampling = Sampling {
-            apply_attention_prior: Some(false),
-            exact_prior: Some(exact),
-            temperature: Some(0.0),
-            ..Sampling::default()
-        };
+        let exact_prior = Some(exact);
+        let sampling = set(r#"{"apply_attention_prior": false, "temperature": 0}"#);
+        let sampling = Sampling { exact_prior, ..sampling };
         spoken(&model, &Request { sampling, ..request("Hello world.") }, Chunks::default()).frames
     };
     assert_eq!(of(true), of(false));
@@ -87,14 +89,35 @@ fn kept_rows_are_those_computed_again_without_a_prior() {
 #[test]
 fn the_limit_ends_a_sentence_and_is_said() {
     let model = Tiny::new(2);
-    let sampling =
-        Sampling { max_decoder_steps: Some(3), temperature: Some(0.0), ..Sampling::default() };
+    let sampling = set(r#"{"max_decoder_steps": 3, "temperature": 0}"#);
     let spoken = spoken(&model, &Request { sampling, ..request("Hello.") }, Chunks::default());
     // The end is forbidden in the first four frames; an odd limit counts whole steps.
     assert_eq!(spoken.frames.len(), 2);
     let limit = Ending::Limit { field: "max_decoder_steps" };
     assert_eq!(spoken.segments[0].ended, Ended::Frames(limit));
     assert!(spoken.notices()[0].0.contains("max_decoder_steps"), "{:?}", spoken.notices());
+}
+
+/// The file has none of them: these are those of the reference's `ModelInferenceParameters`.
+#[test]
+fn the_prior_and_the_end_are_those_of_the_request_and_else_of_the_file() {
+    let model = Tiny::new(1);
+    let of = |json: &str| {
+        let request = Request { sampling: set(json), ..request("Hello.") };
+        let own = plan(&model, &request).expect("a good request").settings;
+        let prior = (own.prior.epsilon, own.prior.lookahead, own.start_prior_after);
+        (prior, own.end, own.least_frames)
+    };
+    let end = EndRule { of: Of::Any, with_drawn: true };
+    assert_eq!(of("{}"), ((0.1, 5, 0), end, 4));
+    let own = of(r#"{ "attention_prior_epsilon": 0.25, "attention_prior_lookahead_window": 7,
+        "start_prior_after_n_audio_steps": 3, "eos_detection_method": "argmax_zero_cb",
+        "min_generated_frames": 9 }"#);
+    assert_eq!(own, ((0.25, 7, 3), EndRule { of: Of::First, with_drawn: false }, 9));
+    // An end that may never come: 12 is the limit of the file.
+    let sampling = set(r#"{"min_generated_frames": 1000}"#);
+    let request = Request { sampling, ..request("Hello.") };
+    assert_eq!(spoken(&model, &request, Chunks::default()).frames.len(), 12);
 }
 
 #[test]
@@ -151,23 +174,21 @@ fn fields_out_of_range_and_texts_without_room_are_refused() {
     let model = Tiny::new(2);
     let of = |sampling| plan(&model, &Request { sampling, ..request("Hello.") });
     let bad = [
-        Sampling { temperature: Some(-1.0), ..Sampling::default() },
         Sampling { temperature: Some(f32::NAN), ..Sampling::default() },
-        Sampling {
-            temperature: Some(0.0),
-            use_local_transformer: Some(false),
-            ..Sampling::default()
-        },
         Sampling { cfg_scale: Some(f32::INFINITY), ..Sampling::default() },
-        Sampling { max_decoder_steps: Some(1), ..Sampling::default() },
+        set(r#"{"temperature": -1}"#),
+        set(r#"{"temperature": 0, "use_local_transformer": false}"#),
+        set(r#"{"max_decoder_steps": 1}"#),
+        set(r#"{"attention_prior_epsilon": 0}"#),
+        set(r#"{"attention_prior_lookahead_window": 1001}"#),
         // 5 rows of the voice and 60 steps, in 64 positions.
-        Sampling { max_decoder_steps: Some(120), ..Sampling::default() },
+        set(r#"{"max_decoder_steps": 120}"#),
     ];
     for sampling in bad {
         let error = of(sampling.clone()).expect_err("out of range");
         assert!(error.is_usage(), "{sampling:?}: {error}");
     }
-    assert!(of(Sampling { max_decoder_steps: Some(118), ..Sampling::default() }).is_ok());
+    assert!(of(set(r#"{"max_decoder_steps": 118}"#)).is_ok());
     let long = plan(&model, &request(&"hello ".repeat(30))).expect_err("too long");
     assert!(long.to_string().contains("positions, and 80 is the most"), "{long}");
     let ids = |ids: Vec<u32>| plan(&model, &Request { ids: Some(ids), ..Request::default() });
@@ -225,7 +246,7 @@ fn one_code_ends_the_speech_by_name_at_the_same_frame_with_any_chunks() {
     let text = "We walk along the cold river. ".repeat(10);
     for frames in [1, 2] {
         let model = Tiny::monotonous(frames);
-        let sampling = Sampling { temperature: Some(0.0), ..Sampling::default() };
+        let sampling = set(r#"{"temperature": 0}"#);
         let request = Request { sampling, ..request(&text) };
         for (first, others) in [(1000, 1000), (1, 8), (30, 77)] {
             let spoken = spoken(&model, &request, Chunks { first, others });
@@ -248,7 +269,7 @@ fn an_end_in_one_codebook_reaches_no_codec_with_any_chunks() {
     for frames in [1, 2] {
         let model = Tiny::new(frames);
         let of = |first, others| {
-            let sampling = Sampling { max_decoder_steps: Some(50), ..Sampling::default() };
+            let sampling = set(r#"{"max_decoder_steps": 50}"#);
             let mut plan = plan(&model, &Request { sampling, ..request(&text) }).expect("a plan");
             plan.settings.end = EndRule { of: Of::All, with_drawn: true };
             plan.settings.least_frames = 0;

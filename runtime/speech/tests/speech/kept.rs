@@ -129,6 +129,10 @@ fn a_damaged_or_foreign_file_is_refused() {
     let mut changed = whole.clone();
     *changed.last_mut().expect("bytes") ^= 1;
     assert!(refused(&changed).contains("checksum differs"));
+    let version = whole.windows(15).position(|of| of == b"acestep voice 1").expect("a format") + 14;
+    let mut newer = whole.clone();
+    newer[version] = b'2';
+    assert!(refused(&newer).contains("another version of this program made it"));
     let other = safetensors::serialize::<String, safetensors::tensor::TensorView<'_>, _>([], None);
     assert!(refused(&other.expect("an empty file")).contains("not a voice of this program"));
 }

@@ -71,50 +71,43 @@ fn each_value_that_is_none_of_the_choices_is_refused_with_them() {
 fn values_that_contradict_each_other_are_refused() {
     let of_one_length = "songs made together are of one length";
     let for_each = "leave `batch_size` out, or give a seed for each";
-    let r = request;
-    for (asked, message) in [
+    let message = refusal(request().with(|r| r.source.audio_codes = Some(vec![vec![], vec![3]])));
+    assert_eq!(message, format!("audio codes: 0 for song 1, but 1 for song 2; {of_one_length}"));
+    for (json, message) in [
         (
-            request_of(r#"{"audio_codes": ["1,2", "3"]}"#),
-            format!("audio codes: 2 for song 1, but 1 for song 2; {of_one_length}"),
+            r#"{"audio_codes": ["1,2", "3"]}"#,
+            &*format!("audio codes: 2 for song 1, but 1 for song 2; {of_one_length}"),
         ),
         (
-            r().with(|r| r.source.audio_codes = Some(vec![vec![], vec![3]])),
-            format!("audio codes: 0 for song 1, but 1 for song 2; {of_one_length}"),
+            r#"{"audio_codes": ["1", "1"], "batch_size": 3}"#,
+            &*format!("there are audio codes for 2 songs, but 3 are made: {for_each}"),
         ),
         (
-            request_of(r#"{"audio_codes": ["1", "1"], "batch_size": 3}"#),
-            format!("there are audio codes for 2 songs, but 3 are made: {for_each}"),
+            r#"{"audio_codes": ["1", "1"], "seed": [1, 2, 3]}"#,
+            &*format!("there are audio codes for 2 songs, but 3 are made: {for_each}"),
         ),
         (
-            request_of(r#"{"audio_codes": ["1", "1"], "seed": [1, 2, 3]}"#),
-            format!("there are audio codes for 2 songs, but 3 are made: {for_each}"),
+            r#"{"audio_codes": ["1", "1"], "batch_size": 1}"#,
+            &*format!("there are audio codes for 2 songs, but 1 is made: {for_each}"),
         ),
         (
-            request_of(r#"{"audio_codes": ["1", "1"], "batch_size": 1}"#),
-            format!("there are audio codes for 2 songs, but 1 is made: {for_each}"),
+            r#"{"seed": [1, 2], "batch_size": 3}"#,
+            "`seed` has 2 seeds, but `batch_size` is 3: leave `batch_size` out, or give one seed",
         ),
         (
-            request_of(r#"{"seed": [1, 2], "batch_size": 3}"#),
-            "`seed` has 2 seeds, but `batch_size` is 3: leave `batch_size` out, or give one seed"
-                .into(),
+            r#"{"vocal_language": "klingon"}"#,
+            "`vocal_language: klingon` is not a language the model knows",
+        ),
+        (r#"{"task_type": "repaint"}"#, "`task_type: repaint` needs a song to start from"),
+        (
+            r#"{"instrumental": true, "lyrics": "la"}"#,
+            "`instrumental: true` and lyrics exclude each other: leave one of them out",
         ),
         (
-            request_of(r#"{"vocal_language": "klingon"}"#),
-            "`vocal_language: klingon` is not a language the model knows".into(),
-        ),
-        (
-            request_of(r#"{"task_type": "repaint"}"#),
-            "`task_type: repaint` needs a song to start from".into(),
-        ),
-        (
-            request_of(r#"{"instrumental": true, "lyrics": "la"}"#),
-            "`instrumental: true` and lyrics exclude each other: leave one of them out".into(),
-        ),
-        (
-            request_of(r#"{"caption": "  ", "lyrics": "\n"}"#),
-            "there is nothing to sing or play: caption and lyrics are both empty".into(),
+            r#"{"caption": "  ", "lyrics": "\n"}"#,
+            "there is nothing to sing or play: caption and lyrics are both empty",
         ),
     ] {
-        assert_eq!(refusal(asked), message);
+        assert_eq!(refusal(request_of(json)), message);
     }
 }

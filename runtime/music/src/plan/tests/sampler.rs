@@ -23,12 +23,15 @@ fn turbo_takes_eight_steps_of_shift_3_without_guidance() {
 
 #[test]
 fn a_solver_has_upstreams_two_names_or_acestep_cpps_one() {
-    let named = |infer_method: Option<&str>, sampler_mode: Option<&str>, solver: Option<&str>| {
-        let request = request().with(|r| {
+    let asked = |infer_method: Option<&str>, sampler_mode: Option<&str>, solver: Option<&str>| {
+        request().with(|r| {
             r.sampler.infer_method = infer_method.map(Into::into);
             r.sampler.sampler_mode = sampler_mode.map(Into::into);
             r.sampler.solver = solver.map(Into::into);
-        });
+        })
+    };
+    let named = |method, mode, solver| {
+        let request = asked(method, mode, solver);
         let solver = |model| resolve(request.clone(), model).0.sampler.solver;
         (solver(turbo()), solver(base()))
     };
@@ -41,13 +44,7 @@ fn a_solver_has_upstreams_two_names_or_acestep_cpps_one() {
     assert_eq!(named(Some("sde"), None, Some("sde")), both(Solver::Sde(SdeTimes::Schedule)));
     assert_eq!(named(Some("ode"), None, Some("dpm3m")), both(Solver::Dpm3m));
     assert_eq!(named(None, Some("euler"), Some("stork4")), both(Solver::Stork4));
-    let two = |infer_method: Option<&str>, sampler_mode: Option<&str>, solver: &str| {
-        refusal(request().with(|r| {
-            r.sampler.infer_method = infer_method.map(Into::into);
-            r.sampler.sampler_mode = sampler_mode.map(Into::into);
-            r.sampler.solver = Some(solver.into());
-        }))
-    };
+    let two = |method, mode, solver| refusal(asked(method, mode, Some(solver)));
     let expected = "`solver: dpm3m` and `sampler_mode: heun` name two solvers; use one of them";
     assert_eq!(two(None, Some("heun"), "dpm3m"), expected);
     let expected = "`solver: euler` and `infer_method: sde` name two solvers; use one of them";

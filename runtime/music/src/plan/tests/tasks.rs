@@ -1,6 +1,6 @@
 //! Tasks with a source song.
 
-use std::sync::Arc;
+use std::{ops::Range, sync::Arc};
 
 use super::*;
 use crate::{
@@ -42,6 +42,17 @@ fn the_lyrics_of_both_sides_of_an_edit_lose_their_time_stamps() {
     assert_eq!(edit.lyric_prompt, plan.words.lyric_prompt);
 }
 
+#[test]
+fn an_edit_goes_with_covers_and_with_no_other_task_of_a_source() {
+    let edit = |name| task(name, r#"{"flow_edit_morph": true, "flow_edit_source_caption": "x"}"#);
+    for name in ["cover", "cover-nofsq"] {
+        let (plan, _) = planned(&edit(name), base(), 10.0);
+        assert_eq!((plan.source.task.name(), plan.edit.is_some()), (name, true));
+    }
+    let refused = Plan::with_sounds(&edit("repaint"), &base(), &given(10.0)).expect_err("repaint");
+    assert!(refused.to_string().contains("not with `repaint`"), "{refused}");
+}
+
 /// A request for the task `name` with these keys, as long as its source.
 fn task(name: &str, keys: &str) -> Request {
     let (given, _) = Request::from_json(keys).expect(keys);
@@ -49,6 +60,18 @@ fn task(name: &str, keys: &str) -> Request {
         r.source.task_type = Some(name.into());
         r.words.duration = given.words.duration;
     })
+}
+
+/// A repaint from `start` to `end`.
+fn repaint(start: f64, end: f64) -> Request {
+    task("repaint", "{}").with(|r| {
+        r.repaint.repainting_start = Some(start);
+        r.repaint.repainting_end = Some(end);
+    })
+}
+
+fn frames(plan: &Plan) -> Option<Range<usize>> {
+    plan.repaint.region.as_ref().map(|region| region.frames.clone())
 }
 
 fn planned(request: &Request, model: ModelInfo, seconds: f64) -> (Plan, Vec<String>) {
@@ -75,8 +98,7 @@ fn the_source_decides_the_length_and_the_prompt_states_it() {
 /// Golden `e2e.repaint`: 1.2 s to 3.4 s of 5.3 s are frames 30 to 85.
 #[test]
 fn a_region_is_cut_to_whole_frames() {
-    let asked = task("repaint", r#"{"repainting_start": 1.2, "repainting_end": 3.4}"#);
-    let (plan, notices) = planned(&asked, turbo(), 5.3);
+    let (plan, notices) = planned(&repaint(1.2, 3.4), turbo(), 5.3);
     assert_eq!(notices, Vec::<String>::new());
     assert_eq!((plan.length.frames, plan.length.padded_frames), (132, 132));
     let (seam, source) = plan.seam().expect("a region in a song");
@@ -94,51 +116,44 @@ fn a_region_is_cut_to_whole_frames() {
 
 #[test]
 fn a_region_beyond_the_ends_makes_the_song_longer() {
-    let asked = task("repaint", r#"{"repainting_start": -2.5, "repainting_end": 0}"#);
-    let (plan, _) = planned(&asked, turbo(), 6.0);
+    let (plan, _) = planned(&repaint(-2.5, 0.0), turbo(), 6.0);
     assert_eq!(plan.repaint.added, Added { before: 120_000, after: 0 });
     assert_eq!((plan.length.frames, plan.length.duration_s), (212, 8.5));
-    assert_eq!(plan.repaint.region.as_ref().map(|region| region.frames.clone()), Some(0..62));
+    assert_eq!(frames(&plan), Some(0..62));
     assert_eq!(plan.seam().map(|(seam, _)| seam.region), Some(0..120_000));
     assert!(plan.words.caption_prompt.contains("- duration: 6 seconds\n"));
 
-    let asked = task("repaint", r#"{"repainting_start": 6, "repainting_end": 9}"#);
-    let (plan, notices) = planned(&asked, turbo(), 6.0);
+    let (plan, notices) = planned(&repaint(6.0, 9.0), turbo(), 6.0);
     assert_eq!(plan.repaint.added, Added { before: 0, after: 144_000 });
-    assert_eq!(plan.repaint.region.as_ref().map(|region| region.frames.clone()), Some(150..225));
+    assert_eq!(frames(&plan), Some(150..225));
     assert_eq!(notices, Vec::<String>::new());
-    let asked = asked.with(|r| r.repaint.repainting_start = Some(7.0));
-    let (_, notices) = planned(&asked, turbo(), 6.0);
+    let (_, notices) = planned(&repaint(7.0, 9.0), turbo(), 6.0);
     assert!(notices[0].starts_with("the region begins 1.00 s after the end of the source"));
 }
 
 #[test]
 fn a_repaint_without_a_region_makes_everything_anew_and_says_so() {
     let (plan, notices) = planned(&task("repaint", "{}"), turbo(), 6.0);
-    assert_eq!(plan.repaint.region.as_ref().map(|region| region.frames.clone()), Some(0..150));
+    assert_eq!(frames(&plan), Some(0..150));
     assert!(notices[0].starts_with("the whole song is generated"), "{notices:?}");
     // Nothing is kept, so the default loudness applies.
     assert_eq!(plan.output.loudness, Loudness::Peak(-1.0));
-    let asked = task("repaint", r#"{"repainting_start": 3, "repainting_end": 2}"#);
-    let error = Plan::with_sounds(&asked, &turbo(), &given(6.0)).expect_err("no region");
+    let error =
+        Plan::with_sounds(&repaint(3.0, 2.0), &turbo(), &given(6.0)).expect_err("no region");
     assert_eq!(
         error.to_string(),
         "the region ends at 2 s, but begins at 3 s: let `repainting_end` lie behind \
          `repainting_start`"
     );
-    let asked = task("repaint", r#"{"repainting_end": 599.9}"#);
-    let asked = asked.with(|r| r.repaint.repainting_start = Some(-10.0));
-    let error = Plan::with_sounds(&asked, &turbo(), &given(6.0)).expect_err("too long");
+    let error =
+        Plan::with_sounds(&repaint(-10.0, 599.9), &turbo(), &given(6.0)).expect_err("too long");
     assert_eq!(error.to_string(), "the song would be 609.9 s long, but 600 s is the most");
 }
 
 #[test]
 fn a_region_has_a_frame_at_least_and_an_end_that_is_one() {
     let refused = |start: f64, end: f64| {
-        let asked = task("repaint", "{}").with(|r| {
-            r.repaint.repainting_start = Some(start);
-            r.repaint.repainting_end = Some(end);
-        });
+        let asked = repaint(start, end);
         Plan::with_sounds(&asked, &turbo(), &given(5.5)).expect_err("no region").to_string()
     };
     assert!(refused(1.0, 1.001).starts_with("from 1 s to 1.001 s there is no whole latent frame"));
@@ -146,21 +161,16 @@ fn a_region_has_a_frame_at_least_and_an_end_that_is_one() {
     assert!(refused(5.48, 5.5).contains("no whole latent frame"));
     for first in 0..137 {
         let (start, end) = (f64::from(first) / 25.0, f64::from(first + 1) / 25.0);
-        let asked = task("repaint", "{}").with(|r| {
-            r.repaint.repainting_start = Some(start);
-            r.repaint.repainting_end = Some(end);
-        });
-        let (plan, _) = planned(&asked, turbo(), 5.5);
-        let region = plan.repaint.region.expect("a region");
+        let (plan, _) = planned(&repaint(start, end), turbo(), 5.5);
         let first = first as usize;
-        assert_eq!(region.frames, first..first + 1, "from {start} s to {end} s");
+        assert_eq!(frames(&plan), Some(first..first + 1), "from {start} s to {end} s");
     }
     assert!(refused(1.0, -2.0).starts_with("`repainting_end: -2` is out of range"));
     assert!(refused(1.0, f64::NAN).starts_with("`repainting_end: NaN` is out of range"));
     // An end beyond the last whole frame is no error.
     let asked = task("repaint", r#"{"repainting_start": 1.16}"#);
     let (plan, _) = planned(&asked, turbo(), 5.5);
-    assert_eq!(plan.repaint.region.as_ref().map(|region| region.frames.clone()), Some(29..137));
+    assert_eq!(frames(&plan), Some(29..137));
     assert_eq!(plan.heard_samples(), 137 * 1920);
     let asked = task("repaint", r#"{"repainting_end": 5.48}"#);
     assert_eq!(planned(&asked, turbo(), 5.5).0.heard_samples(), 264_000);
@@ -233,14 +243,11 @@ fn tracks_need_a_base_model_a_source_and_a_name() {
 #[test]
 fn lego_has_a_region_only_if_it_is_asked_for() {
     let asked = task("lego", r#"{"track_name": "bass"}"#);
-    let whole = asked.clone().with(|r| {
-        r.repaint.repainting_start = Some(0.0);
-        r.repaint.repainting_end = Some(-1.0);
-    });
+    let whole = asked.clone().with(|r| r.repaint = repaint(0.0, -1.0).repaint);
     assert_eq!(planned(&whole, base(), 6.0).0.repaint.region, None);
     let part = asked.with(|r| r.repaint.repainting_end = Some(2.0));
     let (plan, _) = planned(&part, base(), 6.0);
-    assert_eq!(plan.repaint.region.map(|region| region.frames), Some(0..50));
+    assert_eq!(frames(&plan), Some(0..50));
 }
 
 #[test]

@@ -15,19 +15,13 @@ fn a_file_of_acestep_cpp_is_read_unchanged() {
             "timesignature": "4", "vocal_language": "en", "inference_steps": 50,
             "guidance_scale": 1.0, "shift": 1.0}"#,
     );
-    let expected = Request::default().with(|r| {
-        r.words.caption = Some("Warm pads".into());
-        r.words.bpm = Some(90);
-        r.words.duration = Some(180.0);
-        r.words.keyscale = Some("C minor".into());
-        r.words.timesignature = Some("4".into());
-        r.words.vocal_language = Some("en".into());
-        r.sampling.inference_steps = Some(50);
-        r.sampling.guidance_scale = Some(1.0);
-        r.sampling.shift = Some(1.0);
-        r.compute.model = Some("acestep-v15-sft-Q8_0.gguf".into());
-        r.language.lm_model = Some("acestep-5Hz-lm-4B-Q8_0.gguf".into());
-    });
+    let (expected, _) = read(
+        r#"{"caption": "Warm pads", "bpm": 90, "duration": 180, "keyscale": "C minor",
+            "timesignature": "4", "vocal_language": "en", "inference_steps": 50,
+            "guidance_scale": 1, "shift": 1, "model": "acestep-v15-sft-Q8_0.gguf",
+            "lm_model": "acestep-5Hz-lm-4B-Q8_0.gguf"}"#,
+    );
+    assert_eq!(expected.keys().len(), 11);
     assert_eq!(request, expected);
     assert_eq!(notices, [ANOTHER_PROMPT]);
 }
@@ -155,11 +149,31 @@ fn a_wish_is_a_caption_for_the_language_model_to_write() {
     assert_eq!(notices, ["the request's `description` is not read: there is a caption already"]);
 }
 
+/// A file beside a song of upstream: the user's own values, and those that the song was made with.
 #[test]
-fn what_the_language_model_has_decided_before_is_no_request() {
-    let (request, notices) =
-        read(r#"{"cot_bpm": 90, "cot_caption": "x", "cot_vocal_language": "en", "cot_lyrics": 1}"#);
-    assert_eq!((request, notices), (Request::default(), vec![]));
+fn what_upstreams_language_model_chose_fills_what_the_user_left_open() {
+    let (request, notices) = read(
+        r#"{"caption": "rain", "bpm": null, "keyscale": "", "timesignature": "3", "duration": -1.0,
+            "cot_bpm": 90, "cot_keyscale": "A minor", "cot_timesignature": "4", "cot_duration": 12,
+            "cot_vocal_language": "unknown", "cot_caption": "", "cot_lyrics": "",
+            "audio_codes": "<|audio_code_7|>", "guidance_params": null, "lora_loaded": false,
+            "use_lora": false, "lora_scale": 1.0, "lora_weights_hash": "", "song_name": "x",
+            "repaint_source_latents_file": "a.npy"}"#,
+    );
+    let expected = Request::default().with(|r| {
+        r.words.caption = Some("rain".into());
+        r.words.bpm = Some(90);
+        r.words.keyscale = Some("A minor".into());
+        r.words.timesignature = Some("3".into());
+        r.words.duration = Some(12.0);
+        r.source.audio_codes = Some(vec![vec![7]]);
+    });
+    let said = "`cot_bpm`, `cot_keyscale`, `cot_duration` of the request: what upstream's language \
+                model chose stays";
+    assert_eq!((request, notices), (expected, vec![said.to_owned()]));
+    // The metadata of a request are the user's; a switch is no caption.
+    let own = read(r#"{"metas": {"bpm": 80}, "cot_bpm": 90, "cot_caption": true}"#);
+    assert_eq!(own, (Request::default().with(|r| r.words.bpm = Some(80)), vec![]));
 }
 
 #[test]
@@ -172,6 +186,10 @@ fn what_the_language_model_does_not_do_here_is_said() {
         (
             r#"{"full_analysis_only": true}"#,
             "the request's `full_analysis_only` true is not read; choose with `understand`",
+        ),
+        (
+            r#"{"lora_loaded": true, "use_lora": true, "lora_scale": 0.5}"#,
+            "the request's `use_lora` true is not read; choose with `adapter`",
         ),
     ] {
         assert_eq!(read(json), (Request::default(), vec![notice.to_owned()]));

@@ -13,13 +13,12 @@ use acestep_speech::{
         KeptSnapshot, Networks, Plan, Recording, Request, Resampling, Snapshot, Speakers, streams,
     },
 };
-use serde_json::{Value, json};
 
 use super::{
     super::{
         Fields, Sink, SpeechModel, Wanted,
         files::Seen,
-        of_line,
+        given, of_line,
         recent::Recent,
         resident::{Arriving, Ready, SpeechOn, VOICES},
     },
@@ -262,10 +261,8 @@ impl<B: Backend> Ready for Turn<'_, B> {
     }
 
     fn decided(&self) -> Fields {
-        let Some(Value::Object(mut fields)) = self.requests.first().map(|request| json!(request))
-        else {
-            return Fields::new();
-        };
+        let Some(request) = self.requests.first() else { return Fields::new() };
+        let mut fields = given(request);
         if let Some(script) = fields.remove("script") {
             fields.insert("text".to_owned(), script);
         }

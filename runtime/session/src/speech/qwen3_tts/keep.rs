@@ -59,11 +59,10 @@ pub fn check_keep(
 /// # Errors
 /// [`SessionError::LongRecording`].
 pub fn check_recording(recording: &Audio) -> Result<(), Error> {
-    let seconds = recording.seconds();
-    if seconds > MOST_SECONDS {
-        return Err(SessionError::LongRecording { seconds, most: MOST_SECONDS }.into());
+    match recording.seconds() > MOST_SECONDS {
+        true => Err(SessionError::LongRecording { most: MOST_SECONDS }.into()),
+        false => Ok(()),
     }
-    Ok(())
 }
 
 /// Makes a kept voice of a recording and its words.

@@ -7,7 +7,7 @@ use acestep_import::{Layout, Qwen3Tts, TINY_SPEECH};
 use acestep_model::speech::qwen3_tts::{Files as _, ModelType};
 use acestep_speech::{
     Options, Voices,
-    qwen3_tts::{FIELDS, Request, SAMPLE_RATE},
+    qwen3_tts::{FIELDS, Request, SAMPLE_RATE, check_transcript},
 };
 use serde_json::Value;
 
@@ -53,10 +53,11 @@ pub(super) struct Read {
 /// Reads the fields of a request.
 ///
 /// # Errors
-/// A field that the family does not have, or of another type; a transcript without its recording.
+/// A field that the family does not have, or of another type; a transcript without words or its recording.
 pub(super) fn read(mut fields: Fields, model: &Qwen3Tts) -> Result<Read, Error> {
     let reference = text(&mut fields, "reference")?;
     let transcript = text(&mut fields, "transcript")?;
+    check_transcript(transcript.as_deref())?;
     check_fields(&fields, FIELDS, model.takes(), SpeechModel::name(model))?;
     let first = serde_json::from_value(Value::Object(fields))
         .map_err(|error| SessionError::SpeechFields { why: error.to_string() })?;
@@ -258,6 +259,7 @@ impl SpeechModel for Qwen3Tts {
             text(&mut fields, "transcript")?,
             text(&mut fields, "language")?,
         );
+        check_transcript(transcript.as_deref())?;
         check_fields(&fields, &[], OF_VOICES.into(), SpeechModel::name(self))?;
         let request = keep_request(language, self)?;
         let Some(reference) = reference else {

@@ -9,12 +9,12 @@ use acestep_speech::{
     Options, Voices,
     qwen3_tts::{Networks, Request},
 };
-use serde_json::{Value, json};
 
 use super::{
     super::{
         Fields, Sink, SpeechModel, Wanted,
         files::Seen,
+        given,
         recent::Recent,
         resident::{Arriving, Ready, SpeechOn, VOICES, no_more},
     },
@@ -151,14 +151,9 @@ impl<B: Backend> Ready for Turn<'_, B> {
     }
 
     fn decided(&self) -> Fields {
-        let request = self.requests.first().map(|request| {
-            let voice = self.name.clone();
-            json!(Request { voice, ..request.clone() })
-        });
-        match request {
-            Some(Value::Object(fields)) => fields,
-            _ => Fields::new(),
-        }
+        let voice = self.name.clone();
+        let request = self.requests.first();
+        request.map(|own| given(&Request { voice, ..own.clone() })).unwrap_or_default()
     }
 
     fn has_voice(&self) -> bool {

@@ -99,8 +99,9 @@ impl Ipa {
         for piece in self.pieces(&self.prepared(text)) {
             match piece {
                 Piece::Phonemes(text) => {
-                    symbols
-                        .extend(text.split(' ').map(|symbol| format!("{}{symbol}", self.prefix)));
+                    // Spaces at the marks are none: the reference has an empty symbol there, and drops it.
+                    let given = text.split(' ').filter(|symbol| !symbol.is_empty());
+                    symbols.extend(given.map(|symbol| format!("{}{symbol}", self.prefix)));
                 }
                 Piece::Word(word) if self.is_english => {
                     words.add(&word.to_lowercase(), &mut symbols)

@@ -8,6 +8,7 @@ use acestep_engine::{
 use acestep_import::Dia2Choice;
 use acestep_speech::Spoken;
 use burn::tensor::DType;
+use serde_json::{Value, json};
 
 use super::*;
 
