@@ -85,7 +85,7 @@ fn tell_of_pins(report: &report::Report) {
         Ok(models) => {
             let names: Vec<_> = models.iter().map(|model| model.name).collect();
             let (all, pull) = (names.join(", "), names.join(" "));
-            report.note(&format!("the pulled version is gone from the cache, and another one is used, of {all}; `acestep model pull {pull}` pulls again"));
+            report.note(&format!("another version of {all} is used, because the pulled one is gone from the cache; `acestep model pull {pull}` pulls again"));
         }
         Err(error) => report.note(&format!(
             "the list of pulled models cannot be read, so any version in the cache is used: {error}"

@@ -48,7 +48,9 @@ pub fn above(field: &'static str, value: f64, low: f64, high: f64) -> Result<f64
 /// Returns a number as it was typed: many fields are f32.
 fn typed(value: f64) -> String {
     let short = value as f32;
-    if f64::from(short) == value { short.to_string() } else { value.to_string() }
+    let (of_f32, of_f64) = (short.to_string(), value.to_string());
+    // The f32 2147483648 is written as 2147483600.
+    if f64::from(short) == value && of_f32.len() < of_f64.len() { of_f32 } else { of_f64 }
 }
 
 /// Checks that a whole number is in `low..=high`.
@@ -102,10 +104,11 @@ mod tests {
             above("duration", f64::NAN, 0.0, 600.0).expect_err("NaN").to_string(),
             "`duration: NaN` is out of range: above 0, at most 600"
         );
-        for value in [100.1, f64::from(100.1_f32)] {
+        let f32 = f64::from(100.1_f32);
+        for (value, text) in [(100.1, "100.1"), (f32, "100.1"), (2_147_483_648.0, "2147483648")] {
             assert_eq!(
                 real("temperature", value, 0.0, 100.0).expect_err("too high").to_string(),
-                "`temperature: 100.1` is out of range: 0 to 100"
+                format!("`temperature: {text}` is out of range: 0 to 100")
             );
         }
         assert_eq!(

@@ -126,7 +126,8 @@ mod tests {
         assert_eq!(song.metadata.timesignature.as_deref(), Some("4"));
         assert_eq!(song.metadata.keyscale.as_deref(), Some("F# minor"));
         assert_eq!(song.metadata.vocal_language, Some("en"));
-        assert_eq!(song.notices, []);
+        let cut = "`a.json`: `bpm: \"92.5\"` is no whole number: it counts as 92";
+        assert_eq!(song.notices, [Notice(cut.to_owned())]);
         for (json, why) in [
             (r#"{"bpm": 4294967416}"#, "`bpm: 4294967416` is out of range: a whole number from 30"),
             (r#"{"bpm": "fast"}"#, "`bpm` is \"fast\", but it must be a number"),

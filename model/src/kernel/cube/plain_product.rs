@@ -6,8 +6,7 @@
 //!
 //! Limits: at most two batch axes; no groups; no shared memory, no vectors.
 //!
-//! Burn's product has hundreds of variants, by sizes, memory orders and divisors. A driver in
-//! software compiles each of them for one to ten seconds.
+//! Burn's product has hundreds of variants, each slow to compile: see [`super::matrix`].
 //!
 //! Mesa's lavapipe reads a buffer lane by lane, sizes and strides too: with AVX2 some 20 cycles for each
 //! lane. So the kernel reads them once, before its loop, and a large product has large blocks. For the

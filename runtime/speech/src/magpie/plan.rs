@@ -174,7 +174,7 @@ fn settings(own: &Sampling, config: &Config) -> Result<Settings, Error> {
         prior.lookahead = check::whole(field, places.into(), 0, 1000)? as usize;
     }
     if let Some(epsilon) = own.attention_prior_epsilon {
-        // With 0, no attention might be left, and the sum to divide by would be 0.
+        // With 0, a row might have no attention left.
         check::above("attention_prior_epsilon", epsilon.into(), 0.0, 1.0)?;
         prior.epsilon = epsilon;
     }

@@ -90,8 +90,7 @@ fn every_filter_by_columns() {
     for_each_filter(|name, case| {
         let expected = case.run::<Flex>(DType::F32, &FlexDevice);
         let (x, weight, bias) = case.inputs::<Plain>(DType::F32, &device);
-        let bias = bias.map(primitive);
-        let (x, weight) = (primitive(x), primitive(weight));
+        let ([x, weight], bias) = ([x, weight].map(primitive), bias.map(primitive));
         let y = variants::conv1d::<WgpuRuntime>(x, weight, bias, case.geometry);
         same(&format!("{name} by columns"), &expected, &read::<Plain, 3>(tensor(y)), 1e-5);
     });

@@ -1,6 +1,6 @@
 //! Names and values of upstream's requests, in our spelling.
 //!
-//! Most names are known to [`Request::from_object`]; here are those of the REST server alone.
+//! [`Request::from_object`] knows most names; here are those of the REST server alone.
 
 use acestep_music::{
     Request,
@@ -50,25 +50,13 @@ pub(super) fn read(body: Map<String, Value>) -> Result<Read, ApiError> {
     let mut request = Map::new();
     let mut notices = Vec::new();
     for (written, value) in body {
-        let key = snake_case(&written);
-        if key == "ai_token" {
-            continue;
-        }
-        if NESTED.contains(&key.as_str()) {
-            request.insert(key.clone(), nested(&key, value)?);
-            continue;
-        }
-        let (key, value) = spelled(key, value)?;
-        let Some(value) = value else { continue };
-        // Of two spellings the one with a value counts; two values are an error below.
-        match request.get(&key) {
-            Some(other) if *other != value => {
-                let message = format!("`{written}` and another field of that meaning differ");
-                return Err(ApiError::bad("repeated_key", message).param(written));
-            }
-            _ => {
+        match snake_case(&written) {
+            key if key == "ai_token" => {}
+            key if NESTED.contains(&key.as_str()) => {
+                let value = nested(&key, value)?;
                 request.insert(key, value);
             }
+            _ => add(&mut request, written, value)?,
         }
     }
     let is_random = is_set(&request, "use_random_seed")?;
@@ -119,6 +107,18 @@ pub(super) fn read(body: Map<String, Value>) -> Result<Read, ApiError> {
     Ok(Read { kind, request, notices })
 }
 
+/// Adds a field. Of two spellings the one with a value counts; two values are an error.
+fn add(request: &mut Map<String, Value>, written: String, value: Value) -> Result<(), ApiError> {
+    let (key, value) = spelled(snake_case(&written), value)?;
+    let Some(value) = value else { return Ok(()) };
+    if request.get(&key).is_some_and(|other| *other != value) {
+        let message = format!("`{written}` and another field of that meaning differ");
+        return Err(ApiError::bad("repeated_key", message).param(written));
+    }
+    request.insert(key, value);
+    Ok(())
+}
+
 /// Spells one field as ours; `None` for a value that means "not set" there.
 fn spelled(key: String, value: Value) -> Result<(String, Option<Value>), ApiError> {
     let ours = NAMES.iter().find(|(theirs, _)| *theirs == key).map(|(_, ours)| *ours);
@@ -143,22 +143,23 @@ fn spelled(key: String, value: Value) -> Result<(String, Option<Value>), ApiErro
 
 /// Reads an object of more fields, which a form sends as JSON text.
 fn nested(key: &str, value: Value) -> Result<Value, ApiError> {
+    let refused = || wrong(key, "it must be an object, or JSON text of one");
     let object = match value {
         Value::Null => Map::new(),
         Value::Object(object) => object,
         Value::String(text) if text.trim().is_empty() => Map::new(),
-        Value::String(text) => acestep_music::request::object(&text)
-            .map_err(|_| wrong(key, "it must be an object, or JSON text of one"))?,
-        _ => return Err(wrong(key, "it must be an object, or JSON text of one")),
+        Value::String(text) => match input::json_of(&text, |_| refused())? {
+            Value::Object(object) => object,
+            _ => return Err(refused()),
+        },
+        _ => return Err(refused()),
     };
-    let mut spelled_all = Map::new();
+    let mut fields = Map::new();
     for (name, value) in object {
         // A file is named at the top, where it is checked.
-        if let (name, Some(value)) = spelled(snake_case(&name), value)? {
-            spelled_all.insert(name, value);
-        }
+        add(&mut fields, name, value)?;
     }
-    Ok(Value::Object(spelled_all))
+    Ok(fields.into())
 }
 
 /// Removes fields that upstream's clients always send and that have no use here, with a notice for each.
@@ -269,6 +270,10 @@ mod tests {
         ] {
             of(body.clone()).expect_err(&body.to_string());
         }
+        for metas in [json!({ "keyScale": "C", "key_scale": "D" }), json!(r#"{"x":1,"x":2}"#)] {
+            let two = of(json!({ "prompt": "x", "metas": metas })).expect_err("two values");
+            assert_eq!(two.error.code, "repeated_key");
+        }
     }
 
     #[test]
@@ -296,11 +301,8 @@ mod tests {
     #[test]
     fn an_analysis_is_another_task() {
         let kind = |body| of(body).expect("a request").kind;
-        let sound = "0198-id";
-        assert_eq!(
-            kind(json!({ "src_audio": sound, "full_analysis_only": true })),
-            Kind::Understand
-        );
+        let described = json!({ "src_audio": "id", "full_analysis_only": true });
+        assert_eq!(kind(described), Kind::Understand);
         assert_eq!(kind(json!({ "prompt": "x", "analysis_only": "1" })), Kind::Compose);
         assert_eq!(kind(json!({ "prompt": "x", "analysis_only": false })), Kind::Generate);
     }
