@@ -180,7 +180,8 @@ fn causal_windows() {
         let visibility = Visibility::CausalWindow { first, width };
         let case = Case::of(queries, queries + first, 16, visibility);
         case.check_rows();
-        Case { queries: 4, keys: 16 + first, ..case }.check_decode();
+        // Software takes 37 s to compile eight rows, and 3 s for two.
+        Case { queries: 2, keys: 14 + first, ..case }.check_decode();
         Case { queries: 1, keys: 1 + first, ..case }.check();
     }
     let visibility = Visibility::CausalWindow { first: 100, width: 3 };
@@ -300,8 +301,8 @@ fn visibility_by_position() {
         }
     }
     // A few rows of one step over a cache.
-    Case::of(4, 70, 16, Visibility::Causal { first: 65 }).check_decode();
-    Case::of(4, 70, 16, Visibility::Window(2)).check_decode();
+    Case::of(2, 70, 16, Visibility::Causal { first: 66 }).check_decode();
+    Case::of(2, 70, 16, Visibility::Window(2)).check_decode();
 }
 
 /// A row that sees no key gets the mean of all values, including those outside its window.
@@ -312,7 +313,7 @@ fn padding_and_rows_that_see_nothing() {
         {
             let case = Case { batch: 2, padding, ..Case::of(150, 152, 16, visibility) };
             case.check_rows();
-            Case { queries: 4, keys: 6, ..case }.check_decode();
+            Case { queries: 2, keys: 4, ..case }.check_decode();
         }
         let case = Case::of(1, 200, 16, Visibility::Full);
         Case { batch: 2, padding, ..case }.check_decode();

@@ -16,7 +16,7 @@ use burn::tensor::DType;
 use burn_cubecl::{CubeRuntime, ops::numeric::empty_device_contiguous_dtype, tensor::CubeTensor};
 use cubecl::prelude::*;
 
-use super::super::{device::is_in_software, rows::spread};
+use super::super::rows::spread;
 use super::sight::{Reach, Sight, keys_from, keys_until, sees};
 use super::{Call, LANES, VECTOR, hidden_score, mean_value, place};
 
@@ -46,8 +46,6 @@ struct KernelParams {
     padded: bool,
     /// True if one cube has all keys and writes the result.
     whole: bool,
-    /// True if inner loops are unrolled. A driver in software compiles eight rows for half a minute then.
-    is_unrolled: bool,
 }
 
 impl KernelParams {
@@ -95,7 +93,6 @@ pub(super) fn launch<R: CubeRuntime>(call: &Call<R>, output: &CubeTensor<R>) {
         sight,
         padded: call.keys.is_some(),
         whole: parts == 1,
-        is_unrolled: !is_in_software(&output.client),
     };
     let scratch = |width: usize| {
         let shape = [items, parts, plan.rows, width];
@@ -214,7 +211,7 @@ fn attention_decode_kernel<T: Float, K: Numeric, N: Size>(
     );
     while start < end {
         // Each lane's part of the products.
-        #[unroll(plan.is_unrolled)]
+        #[unroll]
         for j in 0..comptime!(TILE / SLOTS) {
             let key = slot + j * SLOTS;
             let from = k_start + min(start + key, keys - 1) * k_stride;
@@ -255,7 +252,7 @@ fn attention_decode_kernel<T: Float, K: Numeric, N: Size>(
             #[unroll]
             for row in 0..rows {
                 let mut score = 0.0f32;
-                #[unroll(plan.is_unrolled)]
+                #[unroll]
                 for i in 0..LANES {
                     score += partial[(row * TILE + unit) * PITCH + i];
                 }
@@ -266,7 +263,7 @@ fn attention_decode_kernel<T: Float, K: Numeric, N: Size>(
         sync_cube();
         if unit < comptime!(rows * LANES) {
             let mut top = hidden_score();
-            #[unroll(plan.is_unrolled)]
+            #[unroll]
             for i in 0..comptime!(TILE / LANES) {
                 top = max(top, weights[unit / LANES * TILE + unit % LANES + i * LANES]);
             }
@@ -276,7 +273,7 @@ fn attention_decode_kernel<T: Float, K: Numeric, N: Size>(
         #[unroll]
         for row in 0..rows {
             let mut top = largest[row];
-            #[unroll(plan.is_unrolled)]
+            #[unroll]
             for i in 0..LANES {
                 top = max(top, tops[row * LANES + i]);
             }
@@ -319,7 +316,7 @@ fn attention_decode_kernel<T: Float, K: Numeric, N: Size>(
         if unit < vectors {
             let mut total = 0.0f32;
             let mut mix = Vector::<f32, N>::new(0.0f32);
-            #[unroll(plan.is_unrolled)]
+            #[unroll]
             for i in 0..comptime!(plan.slices()) {
                 total += met_sums[unit + i * comptime!(plan.columns())];
                 mix += met[unit + i * comptime!(plan.columns())];
