@@ -180,7 +180,7 @@ fn causal_windows() {
         let visibility = Visibility::CausalWindow { first, width };
         let case = Case::of(queries, queries + first, 16, visibility);
         case.check_rows();
-        // Software takes 37 s to compile eight rows, and 3 s for two.
+        // A driver in software compiles eight rows for half a minute, and two for 3 s.
         Case { queries: 2, keys: 14 + first, ..case }.check_decode();
         Case { queries: 1, keys: 1 + first, ..case }.check();
     }
