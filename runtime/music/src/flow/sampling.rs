@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn the_last_step_is_plain_where_its_program_makes_it_so() {
-        let schedule = schedule::turbo(3.0);
+        let schedule = schedule::turbo(8, 3.0);
         let last = |solver, is_turbo| Sampling::new(&schedule, solver, is_turbo).solver_of(7);
         assert_eq!(last(Solver::Heun, true), Solver::Euler);
         assert_eq!(last(Solver::Heun, false), Solver::Heun);
@@ -112,7 +112,7 @@ mod tests {
         let golden = |file: &str, case: &str| {
             crate::test_goldens::golden_f32(file, &format!("{case}.timesteps"))
         };
-        let turbo = Sampling::new(&schedule::turbo(3.0), Solver::Heun, true);
+        let turbo = Sampling::new(&schedule::turbo(8, 3.0), Solver::Heun, true);
         assert_eq!(turbo.calls(), golden("a/sampling_turbo.safetensors", "heun"));
         let base = Sampling::new(&schedule::base(3, 1.0), Solver::Heun, false);
         assert_eq!(base.calls(), golden("a/sampling_base.safetensors", "heun_apg"));

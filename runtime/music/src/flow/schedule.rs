@@ -3,8 +3,8 @@
 //! `x_t = t noise + (1 - t) x_0`: time runs from 1 (noise) to 0 (music). Shifting keeps the ends
 //! and spends more steps near the noise: `t' = s t / (1 + (s - 1) t)`.
 //!
-//! Source: upstream `modeling_acestep_v15_turbo.py` (tables, snapping) and
-//! `modeling_acestep_v15_base.py` (linspace and shift), both in f32.
+//! Source: upstream `modeling_acestep_v15_turbo.py` (steps since April 2026, snapping) in f64, and
+//! `modeling_acestep_v15_base.py` (linspace and shift) in f32.
 
 /// Times of a whole song, descending, and the end time of the last step.
 #[derive(Debug, Clone, PartialEq)]
@@ -36,35 +36,33 @@ impl Schedule {
     // ANCHOR_END: after_noise
 }
 
-/// Turbo's own times for shift 1, 2 and 3, for which it was distilled.
-const TURBO: [[f64; 8]; 3] = [
-    [1.0, 0.875, 0.75, 0.625, 0.5, 0.375, 0.25, 0.125],
-    [1.0, 14.0 / 15.0, 6.0 / 7.0, 10.0 / 13.0, 2.0 / 3.0, 6.0 / 11.0, 0.4, 2.0 / 9.0],
-    [1.0, 21.0 / 22.0, 0.9, 5.0 / 6.0, 0.75, 9.0 / 14.0, 0.5, 0.3],
-];
-
-/// Most times of a list for turbo: as many as there are different ones in [`TURBO`].
+/// Steps for which turbo was distilled.
+pub const TURBO_STEPS: usize = 8;
+/// Shifts of the times to which a list for turbo is moved.
+const SHIFTS: [f64; 3] = [1.0, 2.0, 3.0];
+/// Most times of a list for turbo: as many different ones as [`SHIFTS`] give.
 const MOST_TIMES: usize = 20;
 
-/// Returns the shift that turbo really uses: the nearest of 1, 2 and 3, the smaller one on a tie.
-pub fn turbo_shift(shift: f32) -> f32 {
-    let mut nearest = 1.0f32;
-    for candidate in [2.0, 3.0] {
-        if (candidate - shift).abs() < (nearest - shift).abs() {
-            nearest = candidate;
-        }
-    }
-    nearest
+/// Returns times for turbo: `steps` times from 1 on, shifted; sampling ends at 0.
+///
+/// # Panics
+/// If `steps` is 0; a plan has already rejected that.
+pub fn turbo(steps: usize, shift: f64) -> Schedule {
+    assert!(steps > 0, "a schedule has at least one step");
+    let timesteps = turbo_times(steps, shift).map(|t| t as f32).collect();
+    Schedule { timesteps, terminal: 0.0 }
 }
 
-/// Returns turbo's eight times for a shift, which is first rounded by [`turbo_shift`].
-pub fn turbo(shift: f32) -> Schedule {
-    let table = TURBO[turbo_shift(shift) as usize - 1];
-    Schedule { timesteps: table.map(|t| t as f32).to_vec(), terminal: 0.0 }
+// Upstream computes with Python floats, hence f64.
+fn turbo_times(steps: usize, shift: f64) -> impl Iterator<Item = f64> {
+    (0..steps).map(move |step| {
+        let t = 1.0 - step as f64 / steps as f64;
+        shift * t / (1.0 + (shift - 1.0) * t)
+    })
 }
 
 /// Returns a user's own times for turbo: trailing zeros dropped, at most 20 kept, each replaced by
-/// the nearest time of the three tables. `None` if nothing is left.
+/// the nearest of the eight times at shift 1, 2 and 3. `None` if nothing is left.
 pub fn turbo_custom(timesteps: &[f32]) -> Option<Schedule> {
     let kept = timesteps.iter().rposition(|&t| t != 0.0)? + 1;
     let snapped = timesteps[..kept.min(MOST_TIMES)].iter().map(|&t| snap(t)).collect();
@@ -74,9 +72,9 @@ pub fn turbo_custom(timesteps: &[f32]) -> Option<Schedule> {
 // Upstream compares the f32 input with Python floats, hence f64.
 fn snap(t: f32) -> f32 {
     let distance = |valid: f64| (valid - f64::from(t)).abs();
-    let nearest = TURBO
+    let nearest = SHIFTS
         .into_iter()
-        .flatten()
+        .flat_map(|shift| turbo_times(TURBO_STEPS, shift))
         .reduce(|best, valid| if distance(valid) < distance(best) { valid } else { best });
     nearest.map_or(t, |valid| valid as f32)
 }
@@ -165,14 +163,13 @@ mod tests {
         for (case, shift) in [
             ("ode_shift1", 1.0),
             ("ode_shift2", 2.0),
-            ("ode_shift2p4", 2.4),
             ("ode_shift3", 3.0),
             ("sde_shift3", 3.0),
             ("batch_ode", 3.0),
             ("batch_sde_shift1", 1.0),
         ] {
             let golden = golden_f32("a/sampling_turbo.safetensors", &format!("{case}.timesteps"));
-            assert_eq!(turbo(shift), Schedule { timesteps: golden, terminal: 0.0 }, "{case}");
+            assert_eq!(turbo(8, shift), Schedule { timesteps: golden, terminal: 0.0 }, "{case}");
         }
     }
 
@@ -220,9 +217,12 @@ mod tests {
         assert_eq!(turbo_custom(&[]), None);
     }
 
+    /// By hand: `t = 1, 3/4, 1/2, 1/4`, and `4 t / (1 + 3 t)` of them.
     #[test]
-    fn half_way_shifts_round_down_and_far_ones_are_clamped() {
-        assert_eq!([1.5, 2.5, 2.4, 2.6, 0.1, 9.0].map(turbo_shift), [1.0, 2.0, 2.0, 3.0, 1.0, 3.0]);
+    fn turbo_takes_any_number_of_steps_and_any_shift() {
+        let expected = [1.0, 12.0 / 13.0, 0.8, 4.0 / 7.0].map(|t: f64| t as f32);
+        assert_eq!(turbo(4, 4.0).timesteps, expected);
+        assert_eq!(turbo(1, 3.0), Schedule { timesteps: vec![1.0], terminal: 0.0 });
     }
 
     #[test]
@@ -257,7 +257,7 @@ mod tests {
     /// Level 0.6 of the golden `cover_strength0p3_noise0p4`, which starts at 9/14.
     #[test]
     fn a_source_is_kept_from_the_nearest_time_on() {
-        let turbo = turbo(3.0);
+        let turbo = turbo(8, 3.0);
         let golden =
             golden_f32("a/sampling_turbo.safetensors", "cover_strength0p3_noise0p4.timesteps");
         assert_eq!(turbo.keeping(0.4).timesteps, golden);

@@ -1,5 +1,6 @@
 //! acestep.cpp's quantised latents: a scale and small integers for each frame.
 
+use acestep_engine::error::counted;
 use half::f16;
 
 /// Bytes of the header: the magic bytes and the number of frames.
@@ -49,7 +50,8 @@ pub(super) fn read(
     let frame = SCALE + width.bytes(channels);
     if u64::from(frames) * frame as u64 != body.len() as u64 {
         return Err(format!(
-            "its header says {frames} frames of {frame} bytes, but {} bytes follow",
+            "its header says {} of {frame} bytes, but {} bytes follow",
+            counted(frames as usize, "frame"),
             body.len()
         ));
     }

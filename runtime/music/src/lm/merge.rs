@@ -2,7 +2,7 @@
 //!
 //! The user's own values always win; changes and additions by the model cause notices.
 
-use acestep_engine::{Notice, texts::unix_lines};
+use acestep_engine::{Notice, error::counted, texts::unix_lines};
 
 use super::{
     compose::Ask,
@@ -201,8 +201,7 @@ fn words(ask: &Ask, lyrics: &str, request: &mut Request, changes: &mut Vec<Notic
         request.words.lyrics = Some(INSTRUMENTAL.to_owned());
     } else if !lyrics.is_empty() && request.words.lyrics.as_deref() != Some(lyrics) {
         let lines = lyrics.lines().filter(|line| !line.trim().is_empty()).count();
-        let lines = if lines == 1 { "1 line".to_owned() } else { format!("{lines} lines") };
-        say(format!("the language model wrote {lines} of lyrics"));
+        say(format!("the language model wrote {} of lyrics", counted(lines, "line")));
         request.words.lyrics = Some(lyrics.to_owned());
     }
 }

@@ -14,7 +14,7 @@ use super::constrain::Phase;
 ///
 /// With a duration: its codes, for 10 s to `max_seconds`, plus room for the plan. In the codes phase
 /// there is room for slightly more than the end token instead. Without one: `fallback`, or the
-/// model's length, but at most that of the longest song. A short prompt always fits too.
+/// model's length, but at most the longest song's. A short prompt always fits too.
 pub fn max_new_tokens(
     target_seconds: Option<f64>,
     phase: Phase,

@@ -74,7 +74,7 @@ fn tiles_are_halved_until_they_fit() {
 }
 
 #[test]
-fn eight_bits_have_a_scale_for_each_32_in_the_two_networks_that_keep_them() {
+fn int8_has_a_scale_for_each_32_in_the_two_networks_that_keep_it() {
     assert_eq!(bytes_of_weights(3200, DType::I8), 3200 + 100 * 4);
     let widths = Widths { weight: DType::I8, number: 4 };
     let tiling = Tiling { chunk: 100, overlap: 16 };

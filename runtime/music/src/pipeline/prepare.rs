@@ -133,7 +133,7 @@ fn target<B: Backend>(
     // ANCHOR_END: source
 }
 
-/// Returns the timbre of the song: that of its references, or silence.
+/// Returns the timbre of the song, from its references, or silence.
 fn timbre<B: Backend>(
     plan: &Plan,
     silence: &Tensor<B, 3>,

@@ -63,22 +63,24 @@ fn refusal(request: Request) -> String {
     Plan::resolve(&request, &base()).expect_err("a refusal").to_string()
 }
 
+/// As in acestep.cpp, diffusers, and upstream since April 2026. The second of 20 times is
+/// `2.4 * 0.95 / (1 + 1.4 * 0.95)`.
 #[test]
-fn what_turbo_does_not_use_is_said() {
+fn turbo_takes_the_steps_and_the_shift_that_are_asked_for_and_no_guidance() {
     let asked = request_of(r#"{"inference_steps": 20, "guidance_scale": 4.5, "shift": 2.4}"#);
-    let (plan, notices) = resolve(asked, turbo());
+    let (plan, notices) = resolve(asked.clone(), turbo());
     assert_eq!(
-        (plan.sampling.timesteps[1], plan.sampling.shift),
-        ((14.0f64 / 15.0) as f32, Some(2.0))
+        (plan.steps(), plan.sampling.timesteps[1], plan.sampling.shift),
+        (20, (2.28f64 / 2.33) as f32, Some(2.4))
     );
     assert_eq!(
         notices,
         [
-            "turbo always takes its own 8 steps; `inference_steps: 20` is not used",
-            "turbo knows the shifts 1, 2 and 3; 2.4 counts as 2",
+            "turbo is distilled to 8 steps; `inference_steps: 20` is used as asked",
             "turbo is distilled to need no guidance; `guidance_scale: 4.5` is not used",
         ]
     );
+    assert_eq!(resolve(plan.to_request(&asked), turbo()).0.sampling, plan.sampling);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use acestep_engine::{
     Error, Notice,
     check::{self, whole},
+    error::counted,
     tiling::Tiling,
 };
 use serde::{Serialize, Serializer};
@@ -50,10 +51,9 @@ impl Compute {
             each => each[i],
         };
         if scales.len() > 1 && scales.len() != names.len() {
-            let (names, scales) = (names.len(), scales.len());
+            let (names, scales) = (counted(names.len(), "adapter"), scales.len());
             let why = format!(
-                "`adapter_scale` has {scales} numbers for {names} adapters: give one, or one for \
-                 each"
+                "`adapter_scale` has {scales} numbers for {names}: give one, or one for each"
             );
             return Err(Error::Conflict(why));
         }
@@ -95,7 +95,8 @@ pub fn tiling(
     let fitted = Tiling { chunk, overlap }.fitted()?;
     if fitted.overlap != overlap {
         notices.push(Notice(format!(
-            "a VAE overlap of {overlap} frames does not fit into chunks of {chunk}; it counts as {}",
+            "a VAE overlap of {} does not fit into chunks of {chunk}; it counts as {}",
+            counted(overlap, "frame"),
             fitted.overlap
         )));
     }

@@ -24,7 +24,7 @@ pub fn no_duration() -> Notice {
 /// Length of a song, and the rates of the model.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Length {
-    /// Length in seconds: that of the codes or the source if there are any, else as requested.
+    /// Length in seconds: as the codes or the source if there are any, else as requested.
     #[serde(skip)]
     pub duration_s: f64,
     /// Latent frames of the finished song.
@@ -42,7 +42,7 @@ pub struct Length {
 }
 
 impl Length {
-    /// Decides the length: that of the codes, else of the source (`samples`), else the one that is
+    /// Decides the length: of the codes, else of the source (`samples`), else the one that is
     /// asked for.
     pub(super) fn of(
         asked: Option<f64>,

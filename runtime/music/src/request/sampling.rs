@@ -12,7 +12,7 @@ use crate::{
     ModelInfo,
     flow::{
         guidance::{Guidance, GuidanceMode},
-        schedule::{self, Schedule},
+        schedule::{self, Schedule, TURBO_STEPS},
     },
 };
 
@@ -55,11 +55,10 @@ pub struct SamplingPlan {
     pub is_turbo: bool,
 }
 
-/// Settings that turbo was distilled for.
-const TURBO_STEPS: u32 = 8;
+/// Shift that turbo was distilled for.
 const TURBO_SHIFT: f64 = 3.0;
 /// Settings of the model cards for base and sft.
-const BASE_STEPS: i64 = 50;
+const BASE_STEPS: usize = 50;
 const BASE_SHIFT: f64 = 1.0;
 
 const MOST_STEPS: u32 = 200;
@@ -85,7 +84,7 @@ impl Sampling {
         notices: &mut Vec<Notice>,
     ) -> Result<(Schedule, Option<f32>), Error> {
         let steps = self.inference_steps.map(|n| whole("inference_steps", n, 1, MOST_STEPS));
-        let steps = steps.transpose()?;
+        let steps = steps.transpose()?.map(|steps| steps as usize);
         let shift = self.shift.map(|s| above("shift", s, 0.0, MOST_SHIFT)).transpose()?;
         if let Some(times) = &self.timesteps {
             if steps.is_some() || shift.is_some() {
@@ -95,25 +94,20 @@ impl Sampling {
             return Ok((custom(times, is_edit, model, notices)?, None));
         }
         if !model.is_turbo {
-            let steps = steps.unwrap_or(BASE_STEPS as u32) as usize;
+            let steps = steps.unwrap_or(BASE_STEPS);
             let shift = shift.unwrap_or(BASE_SHIFT) as f32;
             return Ok((schedule::base(steps, shift), Some(shift)));
         }
-        if let Some(steps) = steps.filter(|&steps| steps != TURBO_STEPS) {
+        let steps = steps.unwrap_or(TURBO_STEPS);
+        if steps != TURBO_STEPS {
             notices.push(Notice(format!(
-                "{} always takes its own {TURBO_STEPS} steps; `inference_steps: {steps}` is not used",
+                "{} is distilled to {TURBO_STEPS} steps; `inference_steps: {steps}` is used as asked",
                 model.name
             )));
         }
         let shift = shift.unwrap_or(TURBO_SHIFT) as f32;
-        let used = schedule::turbo_shift(shift);
-        if used != shift {
-            notices.push(Notice(format!(
-                "{} knows the shifts 1, 2 and 3; {shift} counts as {used}",
-                model.name
-            )));
-        }
-        Ok((schedule::turbo(used), Some(used)))
+        // A saved request has the shortest decimal too, and makes the same song.
+        Ok((schedule::turbo(steps, shortest(shift)), Some(shift)))
     }
 
     fn guidance(
@@ -135,24 +129,19 @@ impl Sampling {
         }
         let has_interval = (start, stop) != (0.0, 1.0);
         if model.is_turbo {
+            let name = &model.name;
+            let mut unused = |what: String| {
+                let text = format!("{name} is distilled to need no guidance; {what} is not used");
+                notices.push(Notice(text));
+            };
             if has_interval {
-                notices.push(Notice(format!(
-                    "{} is distilled to need no guidance; its interval is not used",
-                    model.name
-                )));
+                unused("its interval".into());
             }
             if let Some(scale) = scale.filter(|&scale| scale != 1.0) {
-                notices.push(Notice(format!(
-                    "{} is distilled to need no guidance; `guidance_scale: {scale}` is not used",
-                    model.name
-                )));
+                unused(format!("`guidance_scale: {scale}`"));
             }
             if mode != GuidanceMode::Apg {
-                notices.push(Notice(format!(
-                    "{} is distilled to need no guidance; `guidance_mode: {}` is not used",
-                    model.name,
-                    mode.name()
-                )));
+                unused(format!("`guidance_mode: {}`", mode.name()));
             }
             return Ok(None);
         }

@@ -205,7 +205,7 @@ impl Source {
             return Err(Error::Conflict(why.into()));
         }
         if is_edit && model.is_turbo {
-            let text = "upstream edits with base and sft models only; with turbo less of the song may stay";
+            let text = "with a turbo model less of the song may stay than with base and sft";
             notices.push(Notice(text.into()));
         }
         if self.has_codes() && !task.takes_codes() {
@@ -278,7 +278,7 @@ impl Source {
         own.filter(|own| !own.is_empty() && *own != prompt::TEXT_TO_MUSIC)
     }
 
-    /// Returns the user's instruction, or that of the task.
+    /// Returns the user's instruction, or the task's.
     fn instruction(&self, task: Task, has_codes: bool) -> String {
         if let Some(own) = self.own_instruction() {
             return own.to_owned();

@@ -135,7 +135,7 @@ fn stork4_goes_along_the_parabola_of_the_last_three_velocities() {
     assert!((ours - expected).abs() < 1e-6, "{ours} {expected}");
 }
 
-/// Two songs of one frame: the velocity of the first jumps, that of the second does not.
+/// Two songs of one frame: only the velocity of the first jumps.
 #[test]
 fn a_derivative_that_is_noise_is_left_out_for_its_own_song_only() {
     let songs = |a: f32, b: f32| {
