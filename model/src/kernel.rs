@@ -27,6 +27,7 @@ mod codes;
 mod convolutions;
 #[cfg(feature = "cube")]
 mod cube;
+mod draw;
 #[cfg(all(test, feature = "cpu"))]
 pub(crate) mod exact;
 #[cfg(feature = "cpu")]
@@ -52,6 +53,7 @@ pub use convolutions::{conv_transpose1d, conv1d};
 #[cfg(feature = "testing")]
 #[doc(hidden)]
 pub use cube::variants;
+pub use draw::draw;
 #[cfg(feature = "cpu")]
 pub use flex::level::{CpuLevel, NoSuchLevel, cpu_level, lower_cpu_level};
 pub use fused_conv::{ConvActivation, FusedLayers, fused_conv1d};

@@ -47,7 +47,7 @@ impl<B: Backend> Dit<B> {
         let maps = |of: &Heads| {
             let normed = entering.layers[of.layer].clone();
             let normed = normed.expect("every layer shows what enters its cross-attention");
-            self.gaze_of(of.layer, normed, condition, &of.heads)
+            self.cross_attention_of(of.layer, normed, condition, &of.heads)
         };
         wanted.iter().map(maps).collect()
     }

@@ -249,7 +249,7 @@ impl<B: Backend> Dit<B> {
     /// # Shapes
     /// - `normed`: `[B, P, H]`, the input of the cross attention
     /// - output: `[B, heads, P, L]`
-    pub(super) fn gaze_of(
+    pub(super) fn cross_attention_of(
         &self,
         layer: usize,
         normed: Tensor<B, 3>,

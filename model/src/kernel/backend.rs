@@ -20,6 +20,10 @@ pub trait Backend: burn::tensor::backend::Backend {
     /// Then the result of a row does not depend on the number of rows.
     const MOST_SEPARATE_ROWS: usize = 4;
 
+    /// True if [`draw`](super::draw) has a kernel. Then the host need not wait for logits. On a CPU there is no
+    /// wait, and the host draws with less work.
+    const DRAWS: bool = false;
+
     /// Returns the computing type of a network with these weights. It is the type of the weights,
     /// unless the backend has kernels that read weights in a narrower type than their input.
     ///

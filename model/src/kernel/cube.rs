@@ -16,6 +16,7 @@ mod conv_transpose1d;
 mod cuda;
 mod decode;
 mod device;
+mod draw;
 mod fusion;
 mod matrix;
 mod matvec;
@@ -50,12 +51,15 @@ where
     I: IntElement,
     BT: BoolElement,
 {
+    const DRAWS: bool = true;
+
     kernel! { rms_norm = rms_norm::rms_norm }
     kernel! { ada_norm = ada_norm::ada_norm }
     kernel! { norm_rotate = norm_rotate::norm_rotate }
     kernel! { swiglu = swiglu::swiglu }
     kernel! { cache_write = cache_write::cache_write }
     kernel! { code_tokens = code_tokens::code_tokens }
+    kernel! { draw = draw::draw }
     kernel! { snake = snake::snake }
     kernel! { add_snake = add_snake::add_snake }
 

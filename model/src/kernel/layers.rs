@@ -1,7 +1,7 @@
 //! Transformer layers over new tokens with a key/value cache, as used in decoding.
 //!
 //! [`crate::nn::Layer`] is the definition of a layer. A backend may fuse layers of one kind, whose
-//! weights are [`LayerWeights`]; their mathematics is that of the definition.
+//! weights are [`LayerWeights`]; their mathematics is the definition's.
 //!
 //! Source: Qwen3 technical report, arXiv:2505.09388; Hugging Face `modeling_qwen3.py`,
 //! `Qwen3DecoderLayer`.

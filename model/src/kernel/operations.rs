@@ -156,6 +156,11 @@ macro_rules! operations {
             primitive(reference::code_tokens(codes, levels, project, embed, places))
         } as [windows(&codes, &places)]
 
+        /// See [`draw`](super::draw).
+        fn draw(logits: Float, exponentials: Float, temperature: f32, top_k: usize) -> Ints {
+            reference::draw(logits, exponentials, temperature, top_k).into_primitive()
+        } as [one_id(&logits)]
+
         /// See [`snake`](super::snake).
         fn snake(x: Float, alpha: Float, beta: Float) -> Float {
             primitive(reference::snake(x, alpha, beta))

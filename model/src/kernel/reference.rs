@@ -13,6 +13,7 @@ pub use super::{
     attention::reference as attention,
     cache::reference as cache_write,
     codes::reference as code_tokens,
+    draw::reference as draw,
     fused_conv::reference as fused_conv1d,
     gradient::{
         ada_norm_gradients, add_gated_gradients, attention_gradients, filter_gradient,
@@ -203,7 +204,7 @@ pub fn gelu_tanh<B: Backend, const D: usize>(x: Tensor<B, D>) -> Tensor<B, D> {
 
 /// Reference of [`super::elu`], with the same shapes.
 pub fn elu<B: Backend, const D: usize>(x: Tensor<B, D>) -> Tensor<B, D> {
-    // The exponential of a large value is infinite, so only that of the negative part is taken.
+    // The exponential of a large value is infinite, so only the negative part's is taken.
     x.clone().clamp_min(0.0) + x.clamp_max(0.0).exp().sub_scalar(1.0)
 }
 

@@ -26,7 +26,7 @@ pub struct Attention<B: Backend> {
     heads: usize,
     kv_heads: usize,
     head_dim: usize,
-    /// Factor of the queries, beside that of [`kernel::attention`].
+    /// Factor of the queries, beside the one in [`kernel::attention`].
     #[module(skip)]
     query_scale: Option<f64>,
 }
@@ -230,7 +230,7 @@ impl<B: Backend> Attention<B> {
     /// `[B, heads, L, D]`.
     fn queries(&self, x: Tensor<B, 3>, rope: Option<&Rope<B>>) -> Tensor<B, 4> {
         let q = self.split(self.q_proj.forward(x), self.heads);
-        let q = turned(q, self.q_norm.as_ref(), rope);
+        let q = rotated_heads(q, self.q_norm.as_ref(), rope);
         match self.query_scale {
             Some(scale) => q.mul_scalar(scale),
             None => q,
@@ -240,7 +240,7 @@ impl<B: Backend> Attention<B> {
     /// `[B, kv_heads, L, D]`.
     fn keys(&self, x: Tensor<B, 3>, rope: Option<&Rope<B>>) -> Tensor<B, 4> {
         let k = self.split(self.k_proj.forward(x), self.kv_heads);
-        turned(k, self.k_norm.as_ref(), rope)
+        rotated_heads(k, self.k_norm.as_ref(), rope)
     }
 
     /// `[B, kv_heads, L, D]`.
@@ -261,7 +261,7 @@ impl<B: Backend> Attention<B> {
 }
 
 /// Normalises and rotates heads, `[B, L, heads, D]`, as far as the block does: `[B, heads, L, D]`.
-fn turned<B: Backend>(
+fn rotated_heads<B: Backend>(
     x: Tensor<B, 4>,
     norm: Option<&RmsNorm<B>>,
     rope: Option<&Rope<B>>,

@@ -54,7 +54,7 @@ pub use choose::{Drawing, Guidance, Sampling, Uniforms, ban};
 pub use dialogue::{Dialogue, Made};
 pub use error::Dia2Error;
 pub use grid::{Grid, sanitised};
-pub use heard::{Beginning, Heard};
+pub use heard::{AudibleFrames, Beginning};
 pub use ids::Ids;
 pub use kept::KeptSnapshot;
 pub use machine::{Machine, Spoken, Text};

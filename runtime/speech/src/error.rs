@@ -7,13 +7,12 @@ use acestep_engine::{error::FamilyError, nearest};
 /// An error of a speech request or model; inside [`acestep_engine::Error::Family`].
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages say what most fields hold")]
 pub enum SpeechError {
     /// A field that this kind of model does not take.
     #[error("`{model}` takes no `{field}`: it is {kind}")]
     NotForThisModel {
-        /// The model.
         model: String,
-        /// The field.
         field: &'static str,
         /// The kind of the model, as a noun phrase.
         kind: &'static str,
@@ -21,77 +20,42 @@ pub enum SpeechError {
     /// A field that no model of this family takes.
     #[error("`{model}` takes no `{field}`")]
     UnknownField {
-        /// The model.
         model: String,
-        /// The field.
         field: String,
         /// The fields that it takes.
         known: Vec<String>,
     },
     /// A model that speaks with the voice of a recording, without one.
     #[error("`{model}` speaks with the voice of a recording, and there is none")]
-    NoVoice {
-        /// The model.
-        model: String,
-    },
+    NoVoice { model: String },
     /// A recording that is too short for the networks.
     #[error("{seconds:.3} s of recording are too short: {least:.3} s is the least")]
-    TooShort {
-        /// Its length.
-        seconds: f64,
-        /// The shortest length.
-        least: f64,
-    },
+    TooShort { seconds: f64, least: f64 },
     /// A kept voice of another model.
     #[error("this voice was made with another model: {why}")]
-    ForeignVoice {
-        /// The difference.
-        why: String,
-    },
+    ForeignVoice { why: String },
     /// A name that no kept voice can have.
     #[error("`{name}` cannot be the name of a voice")]
-    VoiceName {
-        /// The name.
-        name: String,
-    },
+    VoiceName { name: String },
     /// No kept voice has this name.
     #[error("no voice is called `{name}`")]
-    NoSuchVoice {
-        /// The name.
-        name: String,
-        /// All names.
-        names: Vec<String>,
-    },
+    NoSuchVoice { name: String, names: Vec<String> },
     /// A file that is not a kept voice.
     #[error("`{}` cannot be used as a voice: {why}", path.display())]
-    BadVoice {
-        /// The file.
-        path: PathBuf,
-        /// The problem.
-        why: String,
-    },
+    BadVoice { path: PathBuf, why: String },
     /// A text without words.
     #[error("there is nothing to say in the {field}")]
-    NothingToSay {
-        /// The field.
-        field: &'static str,
-    },
+    NothingToSay { field: &'static str },
     /// The prompt leaves no room for a frame.
     #[error("the text is {tokens} tokens long with its prompt, and {most} is the most")]
     TooLong {
         /// Rows of the prompt.
         tokens: usize,
-        /// The limit.
         most: usize,
     },
     /// Logits that no code can be chosen from.
     #[error("the model's scores cannot be used at frame {frame}: {why}")]
-    Scores {
-        /// The frame.
-        frame: usize,
-        /// The problem.
-        why: acestep_engine::error::ScoreError,
-    },
+    Scores { frame: usize, why: acestep_engine::error::ScoreError },
 }
 
 /// The hint of scores that cannot be used.

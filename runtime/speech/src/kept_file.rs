@@ -4,14 +4,14 @@
 
 use std::{
     collections::HashMap,
-    fs::{self, File},
+    fs::File,
     io::{Read as _, Write as _},
     path::Path,
 };
 
 use acestep_engine::{
     Action, Error,
-    files::{Existing, write_whole},
+    files::{self, Existing, write_whole},
 };
 use burn::tensor::{Bytes, DType, TensorData};
 use safetensors::{Dtype, SafeTensors, tensor::TensorView};
@@ -64,7 +64,7 @@ impl KeptFile {
         if path.metadata().map_err(file)?.len() > MOST_BYTES {
             return Ok(Err("it is larger than any voice".to_owned()));
         }
-        let bytes = fs::read(path).map_err(file)?;
+        let bytes = files::read(path).map_err(file)?;
         Ok(Self::of_bytes(format, &bytes))
     }
 

@@ -15,6 +15,7 @@
 //! | `guard` | silence and loops |
 //! | [`networks`] | networks that are loaded when they are needed |
 //! | `recording` | recordings to codes |
+//! | `resample` | recordings to the rate of a network |
 //! | `codes` | frames of codes to samples, and their checks |
 //! | `memory` | the memory that codecs need |
 
@@ -29,6 +30,7 @@ pub mod networks;
 mod pcm;
 pub mod qwen3_tts;
 mod recording;
+mod resample;
 mod segments;
 mod spoken;
 mod timestamps;

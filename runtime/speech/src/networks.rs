@@ -6,10 +6,11 @@ use std::{fmt, ops::Deref, rc::Rc};
 
 use acestep_engine::{
     Error, Lent, Residency,
+    host::to_host,
     networks::{Network, NetworkCache},
 };
 use acestep_model::{Backend, CheckpointError, Place};
-use burn::module::Module;
+use burn::{module::Module, tensor::Tensor};
 
 /// A checkpoint of any family.
 pub trait Unchanged {
@@ -68,4 +69,10 @@ impl<'a, B: Backend, C: Unchanged + ?Sized + 'a> Networks<'a, B, C> {
     ) -> Result<Rc<T>, Error> {
         self.load(network, |place| read(self.checkpoint(), place))
     }
+}
+
+/// Copies a matrix to the host, a list for each row.
+pub(crate) fn rows_of<B: Backend>(x: Tensor<B, 2>) -> Vec<Vec<f32>> {
+    let width = x.dims()[1];
+    to_host(x).chunks(width.max(1)).map(<[f32]>::to_vec).collect()
 }

@@ -9,13 +9,17 @@ use acestep_engine::{
 use acestep_model::{Backend, speech::mimi::Encoder};
 use burn::tensor::Tensor;
 
+use crate::resample::resampled;
+
 /// Returns the mean of the channels at `rate`. As in upstream, nothing is clipped.
 ///
 /// # Errors
-/// [`Error::NotFinite`] if a sample is NaN or infinite; the errors of resampling.
+/// [`Error::NotFinite`] if a sample is NaN or infinite; [`Error::Conflict`] if the channels have different
+/// lengths, or there are none, or a rate is 0.
 pub(crate) fn mono(sound: &Audio, rate: u32) -> Result<Vec<f32>, Error> {
     sound.channels.iter().try_for_each(|channel| require_finite("the recording", channel))?;
-    to_mono(sound, rate)
+    let mean = to_mono(sound, sound.sample_rate)?;
+    Ok(resampled(&mean, sound.sample_rate, rate))
 }
 
 /// Encodes samples at 24 kHz to frames of codes with `network`, which `encoder` loads.

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use acestep_engine::{Audio, Error, Notice};
+use acestep_engine::{Audio, Error, Notice, error::counted};
 use serde::{Deserialize, Serialize};
 
 use crate::guard::Fault;
@@ -115,8 +115,8 @@ impl Spoken {
         self.segments.iter().map(|segment| segment.frames).sum()
     }
 
-    /// Returns the reason of the end: `end` if the model ended every segment itself. Else that of the first
-    /// segment that it did not end: `context` if its steps ran out, `limit` for a limit of the request,
+    /// Returns the reason of the end: `end` if the model ended every segment itself. Else the reason of the
+    /// first segment that it did not end: `context` if its steps ran out, `limit` for a limit of the request,
     /// `fault` for a fault.
     pub fn reason(&self) -> &'static str {
         let mut reasons = self.segments.iter().map(|segment| segment.ended.reason());
@@ -130,7 +130,7 @@ impl Spoken {
             let why = segment.ended.problem()?;
             let left = match self.unspoken {
                 unspoken if unspoken > 0 && index + 1 == self.segments.len() => {
-                    format!("; {unspoken} segments after it are not spoken")
+                    format!("; not spoken after it: {}", counted(unspoken, "segment"))
                 }
                 _ => String::new(),
             };

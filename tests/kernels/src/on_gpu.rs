@@ -10,6 +10,7 @@ mod conv1d;
 mod conv_transpose1d;
 #[cfg(feature = "cuda")]
 mod cuda_source;
+mod draw;
 #[cfg(feature = "cuda")]
 mod fake_cuda;
 mod matrix;

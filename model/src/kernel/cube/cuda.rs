@@ -44,8 +44,9 @@ type Cuda = CppCompiler<CudaDialect<CudaWmmaCompiler>>;
 /// Source text at the beginning of every kernel for Hopper.
 const HOPPER: &str = include_str!("cuda/hopper.cu");
 
-/// Unused parameters: after the maps, the runtime also passes the tensors of the three maps.
-const MAPPED_3: &str = "bf16*, bf16*, bf16*,";
+/// Unused parameters: after the maps, the runtime passes the tensors of the three maps, and [`launch`]
+/// passes them once more.
+const MAPPED_3: &str = "bf16*, bf16*, bf16*, bf16*, bf16*, bf16*,";
 
 /// Alignment of addresses and strides for the copy engine, in bytes.
 const ALIGNMENT: usize = 16;
@@ -131,8 +132,8 @@ pub(super) fn is_hopper<R: CubeRuntime>(client: &ComputeClient<R>) -> bool {
         && !tma.contains(Tma::Im2colWide)
 }
 
-/// Launches `blocks` blocks. The kernel's parameters are the maps, a pointer to the tensor of each
-/// map, the buffers and, by value, `args`.
+/// Launches `blocks` blocks. The kernel's parameters are the maps, twice a pointer to the tensor of
+/// each map, the buffers and, by value, `args`.
 ///
 /// # Panics
 /// If the runtime takes no CUDA C++; the caller must check [`is_hopper`] first.
@@ -150,6 +151,9 @@ fn launch<R: CubeRuntime, S: Source>(
         panic!("this runtime takes no CUDA C++")
     };
     let length = args.len();
+    // CubeCL 0.10 waits for other threads' streams, and keeps memory for them, only for buffers.
+    let mapped = tensor_maps.iter().map(|map| map.binding.clone());
+    let buffers = mapped.chain(buffers).collect();
     let arguments = KernelArguments::new()
         .with_tensor_maps(tensor_maps)
         .with_buffers(buffers)
@@ -168,12 +172,13 @@ fn words(numbers: &[i32]) -> Vec<u64> {
 }
 
 /// True if the copy engine can read this bf16 tensor in place. Its last axis is contiguous, and the
-/// strides of all other axes are multiples of [`ALIGNMENT`] bytes.
+/// strides of all other axes are multiples of [`ALIGNMENT`] bytes; no axis repeats one value.
 fn is_mappable<R: CubeRuntime>(x: &CubeTensor<R>) -> bool {
     let step = ALIGNMENT / DType::BF16.size();
     let (shape, strides) = (x.meta.shape(), x.meta.strides());
     let last = x.meta.num_dims() - 1;
-    let rows = (0..last).all(|axis| shape[axis] == 1 || strides[axis].is_multiple_of(step));
+    let is_aligned = |stride: usize| stride > 0 && stride.is_multiple_of(step);
+    let rows = (0..last).all(|axis| shape[axis] == 1 || is_aligned(strides[axis]));
     x.dtype == DType::BF16
         && strides[last] == 1
         && rows

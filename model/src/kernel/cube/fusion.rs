@@ -13,7 +13,7 @@ use burn_fusion::{
     Fusion, FusionBackend, FusionRuntime, FusionTensor,
     stream::{Operation, OperationStreams},
 };
-use burn_ir::{CustomOpIr, HandleContainer, OperationIr, TensorIr};
+use burn_ir::{CustomOpIr, HandleContainer, OperationIr, TensorHandle, TensorIr};
 
 use super::{
     super::{
@@ -190,9 +190,18 @@ macro_rules! results {
     (Float $result:expr) => {
         [$result]
     };
+    (Ints $result:expr) => {
+        [as_float::<B>($result)]
+    };
     ([Float; $count:literal] $results:expr) => {
         $results
     };
+}
+
+/// Returns ids as a tensor of the type that results are registered in. The handle keeps its own type.
+fn as_float<B: FusionBackend>(ids: IntTensor<B>) -> FloatTensor<B> {
+    let shape = ids.shape();
+    B::float_tensor(TensorHandle { handle: B::int_tensor_handle(ids), shape })
 }
 
 /// The results as the method returns them.
@@ -201,6 +210,9 @@ macro_rules! result {
         let [output] = $outputs;
         output
     }};
+    (Ints $outputs:ident) => {
+        result!(Float $outputs)
+    };
     ([Float; $count:literal] $outputs:ident) => {
         $outputs
     };
@@ -235,6 +247,12 @@ fn over_time<T: TensorMetadata>(x: &T) -> (Shape, DType) {
 fn heads_first<T: TensorMetadata>(x: &T) -> (Shape, DType) {
     let [batch, length, heads, width] = x.shape().dims();
     ([batch, heads, length, width].into(), x.dtype())
+}
+
+/// An id for each row.
+fn one_id<T: TensorMetadata>(x: &T) -> (Shape, DType) {
+    let [rows, _] = x.shape().dims();
+    ([rows, 1].into(), DType::I32)
 }
 
 /// A window of tokens per code.
@@ -272,6 +290,7 @@ impl<B: FusionBackend + Decodes + device::Products> Decodes for Fusion<B> {
 
 impl<B: FusionBackend + Decodes + device::Products> Backend for Fusion<B> {
     const MOST_SEPARATE_ROWS: usize = B::MOST_SEPARATE_ROWS;
+    const DRAWS: bool = B::DRAWS;
 
     // ANCHOR: record
     kernel! { record rms_norm }
@@ -282,6 +301,7 @@ impl<B: FusionBackend + Decodes + device::Products> Backend for Fusion<B> {
     kernel! { record attention }
     kernel! { record cache_write }
     kernel! { record code_tokens }
+    kernel! { record draw }
     kernel! { record snake }
     kernel! { record add_snake }
     kernel! { record conv1d }

@@ -1,7 +1,7 @@
 //! Root-mean-square norm of rows: read once, summed in f32, written once.
 //!
 //! `y = w x / sqrt(mean(x^2) + epsilon)`. Several units share a row. As plain operations it is a
-//! square, a mean, a root and two products, each of which reads and writes the whole tensor.
+//! square, a mean, a root and two products, and each reads and writes the whole tensor.
 //!
 //! Limits: rows are made contiguous first; any width.
 //!

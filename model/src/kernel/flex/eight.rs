@@ -9,7 +9,7 @@
 //! A shift and a mask of a vector of words give neighbours of one block, for any vector length. The
 //! other operand keeps its plain order. A row is read from its first byte to its last.
 //!
-//! Rounding is that of ggml's Q8_0, with the scale in f32: the largest of a block is 127 times it.
+//! Rounding is as in ggml's Q8_0, with the scale in f32: the largest of a block is 127 times it.
 //! Values from a Q8_0 block are not rounded a second time.
 //!
 //! Source: ggml `ggml-quants.c` (`quantize_row_q8_0_ref`).

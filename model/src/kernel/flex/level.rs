@@ -24,7 +24,7 @@ use std::{fmt, str::FromStr, sync::OnceLock};
 use pulp::Arch;
 use thiserror::Error;
 
-/// A level of vector instructions. The order is that of speed.
+/// A level of vector instructions. They are in the order of speed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CpuLevel {
     /// Instructions that every CPU of the architecture has.

@@ -159,7 +159,7 @@ impl<B: Backend> Backbone<B> {
     /// codebook.
     ///
     /// # Panics
-    /// If the number of rows is not that of the state, a row has not `2 + K` tokens, or the state
+    /// If the number of rows is not the state's, a row has not `2 + K` tokens, or the state
     /// has no room.
     pub fn step(
         &self,

@@ -65,7 +65,7 @@ pub(super) fn next<B: Backend>(
 }
 
 impl Padding {
-    /// Returns `width` values outside `x`, of which the nearest sample is number `at`.
+    /// Returns `width` values outside `x`; their nearest sample is number `at`.
     fn outside<B: Backend>(self, x: &Tensor<B, 3>, width: usize, at: usize) -> Tensor<B, 3> {
         let [batch, channels, _] = x.dims();
         match self {

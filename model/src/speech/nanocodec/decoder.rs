@@ -1,6 +1,6 @@
 //! The decoder: frames of codes to samples, in chunks of any sizes.
 //!
-//! Checkpoint: `audio_decoder.*`, of which each convolution lies in a wrapper.
+//! Checkpoint: `audio_decoder.*`; each convolution lies in a wrapper.
 
 use burn::{
     module::Module,

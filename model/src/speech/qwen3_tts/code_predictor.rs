@@ -10,7 +10,7 @@ use std::ops::Range;
 
 use burn::{
     module::Module,
-    tensor::{DType, Tensor},
+    tensor::{DType, Int, Tensor},
 };
 
 use super::{TalkerConfig, stack, talker::row_of};
@@ -25,7 +25,7 @@ pub struct CodePredictor<B: Backend> {
     model: Trunk<B>,
     /// The head of code `g` is number `g - 1`.
     lm_head: Vec<Linear<B>>,
-    /// From the talker's width to that of the layers, if they differ.
+    /// From the talker's width to the layers' width, if they differ.
     small_to_mtp_projection: Option<Linear<B>>,
 }
 
@@ -82,7 +82,18 @@ impl<B: Backend> CodePredictor<B> {
     /// # Shapes
     /// - output: `[1, codes, H]`
     pub fn codes(&self, group: usize, codes: &[u32], device: &B::Device) -> Tensor<B, 3> {
-        self.model.codec_embedding[group - 1].forward(row_of(codes, device))
+        self.embedded(group, row_of(codes, device))
+    }
+
+    /// [`Self::codes`] of codes that are on the device.
+    ///
+    /// # Panics
+    /// If there is no such group.
+    ///
+    /// # Shapes
+    /// - `codes`: `[rows, t]`, output: `[rows, t, H]`
+    pub fn embedded(&self, group: usize, codes: Tensor<B, 2, Int>) -> Tensor<B, 3> {
+        self.model.codec_embedding[group - 1].forward(codes)
     }
 
     /// Appends vectors of the talker's width to the cache and computes the logits of code `group` of

@@ -146,7 +146,7 @@ pub struct SpeakerEncoderConfig {
     /// Mel bands.
     #[serde(default = "mel_dim")]
     pub mel_dim: usize,
-    /// Channels of the blocks; the last is that of the aggregation.
+    /// Channels of the blocks, and last of the aggregation.
     #[serde(default = "enc_channels")]
     pub enc_channels: Vec<usize>,
     /// Taps of the first convolution of each block.
@@ -297,7 +297,7 @@ impl TalkerConfig {
         Ok(())
     }
 
-    /// Returns the languages that a request may name, with their ids. A dialect is that of a speaker.
+    /// Returns the languages that a request may name, with their ids. A dialect belongs to a speaker.
     pub fn languages(&self) -> impl Iterator<Item = (&str, u32)> {
         let all = self.codec_language_id.iter().map(|(name, &id)| (&**name, id));
         all.filter(|(name, _)| !name.ends_with("_dialect"))

@@ -37,7 +37,7 @@ struct Trunk<B: Backend> {
     rope_theta: f64,
 }
 
-/// `fc2(silu(fc1(x)))`: from the width of the text table to that of the talker.
+/// `fc2(silu(fc1(x)))`: from the text table's width to the talker's.
 #[derive(Module, Debug)]
 struct TextProjection<B: Backend> {
     linear_fc1: Linear<B>,

@@ -148,50 +148,10 @@ pub fn ban(logits: &mut [f32], ids: &[u32]) {
     }
 }
 
+// `verify` compares candidates and draws with the reference: `tests/proof/src/families/dia2/guidance.rs`.
 #[cfg(test)]
 mod tests {
-    use super::{super::testing, *};
-
-    fn rows(case: usize) -> Vec<Vec<f32>> {
-        let logits = testing::floats("guidance.safetensors", &format!("case{case}.logits"));
-        logits.chunks(logits.len() / 2).map(<[f32]>::to_vec).collect()
-    }
-
-    /// Golden: guidance.safetensors; scale and filter_k are those of its notes.
-    #[test]
-    fn the_candidates_are_those_of_the_reference() {
-        let settings = [(2.0, 5), (6.0, 50), (0.5, 9), (1.5, 0), (2.0, 100)];
-        for (case, (scale, filter_k)) in settings.into_iter().enumerate() {
-            let mut kept = Guidance { scale, filter_k }.candidates(rows(case)).expect("finite");
-            let bytes =
-                |key: &str| testing::bytes("guidance.safetensors", &format!("case{case}.{key}"));
-            let is_kept = |logits: &[f32]| -> Vec<u8> {
-                logits.iter().map(|logit| u8::from(*logit > f32::MIN)).collect()
-            };
-            assert_eq!(is_kept(&kept), bytes("keep"), "{case}");
-            let values = testing::floats("guidance.safetensors", &format!("case{case}.kept"));
-            let own: Vec<f32> = kept.iter().map(|l| if l.is_finite() { *l } else { 0.0 }).collect();
-            assert_eq!(own, values, "{case}");
-            ban(&mut kept, &[65, 64]);
-            assert_eq!(is_kept(&kept), bytes("keep_cb0"), "{case}");
-        }
-    }
-
-    /// Golden: guidance.safetensors; temperature and top_k are those of its notes.
-    #[test]
-    fn the_draws_of_given_numbers_are_those_of_the_reference() {
-        let logits = testing::floats("guidance.safetensors", "sample.logits");
-        let uniforms = testing::floats("guidance.safetensors", "sample.us");
-        let settings = [(0.8, 50), (0.6, 5), (1.3, 0), (0.8, 66), (1e-7, 3)];
-        for (case, (temperature, top_k)) in settings.into_iter().enumerate() {
-            let picks = testing::ints("guidance.safetensors", &format!("sample{case}.picks"));
-            let sampling = Sampling { temperature, top_k };
-            let mut drawing = Uniforms(uniforms.iter().copied());
-            let own: Vec<i32> =
-                uniforms.iter().map(|_| sampling.choose(&logits, &mut drawing) as i32).collect();
-            assert_eq!(own, picks, "{case}");
-        }
-    }
+    use super::*;
 
     #[test]
     fn without_temperature_the_first_of_the_largest_is_chosen_and_nothing_is_drawn() {
@@ -202,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn logits_that_are_no_numbers_are_named() {
+    fn logits_that_are_nan_are_named() {
         let guidance = Guidance { scale: 2.0, filter_k: 0 };
         let of = |bad: f32| guidance.candidates(vec![vec![0.0, 1.0], vec![0.0, bad]]);
         assert_eq!(of(f32::NAN), Err(ScoreError::NotANumber { token: 1 }));

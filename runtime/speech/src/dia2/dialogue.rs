@@ -17,7 +17,7 @@ pub struct Dialogue {
 }
 
 impl Dialogue {
-    /// Returns notices about an end that is not that of the script.
+    /// Returns notices about an end before the end of the script.
     pub fn notices(&self) -> Vec<Notice> {
         let mut notices = self.spoken.notices();
         notices.extend(self.left());
@@ -26,7 +26,7 @@ impl Dialogue {
 
     /// Returns a notice if a part of the script was not spoken.
     pub fn left(&self) -> Option<Notice> {
-        let text = |left| Notice(format!("{left} words and breaks of the script are not spoken"));
-        (self.left > 0).then(|| text(self.left))
+        let text = || format!("words and breaks of the script are not spoken: {}", self.left);
+        (self.left > 0).then(|| Notice(text()))
     }
 }

@@ -7,6 +7,7 @@ use crate::error::BAD_SCORES;
 /// An error of a script, a voice or a model; inside [`acestep_engine::Error::Family`].
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages say what most fields hold")]
 pub enum Dia2Error {
     /// A break whose time is not a number.
     #[error("`{tag}` has no number of seconds")]
@@ -16,34 +17,16 @@ pub enum Dia2Error {
     },
     /// Words with times that cannot be used.
     #[error("the words in `{field}` cannot be used: {why}")]
-    Words {
-        /// The field of the words.
-        field: &'static str,
-        /// The problem.
-        why: String,
-    },
+    Words { field: &'static str, why: String },
     /// The recordings leave no room for speech.
     #[error("the recordings are {frames} frames long, and {most} is the most")]
-    TooLong {
-        /// Frames of the recordings.
-        frames: usize,
-        /// The limit.
-        most: usize,
-    },
+    TooLong { frames: usize, most: usize },
     /// Logits that no id can be chosen from.
     #[error("the scores of step {step} cannot be used: {why}")]
-    Scores {
-        /// The step.
-        step: usize,
-        /// The problem.
-        why: ScoreError,
-    },
+    Scores { step: usize, why: ScoreError },
     /// A snapshot of another model, or with other settings.
     #[error("this voice was made with another model: {why}")]
-    ForeignSnapshot {
-        /// The difference.
-        why: String,
-    },
+    ForeignSnapshot { why: String },
 }
 
 impl FamilyError for Dia2Error {

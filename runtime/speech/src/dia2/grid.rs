@@ -72,7 +72,7 @@ impl Grid {
         self.columns.get(column).map(|codes| codes[codebook])
     }
 
-    /// Returns the code of a column, that of unwritten columns after the last one.
+    /// Returns the code of a column; after the last one, the code of unwritten columns.
     pub fn kept(&self, codebook: usize, column: usize) -> u32 {
         self.code(codebook, column).unwrap_or(self.unwritten)
     }

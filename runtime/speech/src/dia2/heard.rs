@@ -10,7 +10,7 @@
 pub enum Beginning {
     /// The frame of this number.
     At(usize),
-    /// That of the first step that begins a word, less these frames.
+    /// The frame of the first step that begins a word, less these frames.
     Word {
         /// `initial_padding` of the run.
         less: usize,
@@ -21,7 +21,7 @@ pub enum Beginning {
 
 /// Frames on their way to the codec.
 #[derive(Debug, Clone)]
-pub struct Heard {
+pub struct AudibleFrames {
     beginning: Beginning,
     /// The first frame, if it is known.
     first: Option<usize>,
@@ -31,7 +31,7 @@ pub struct Heard {
     is_settled: bool,
 }
 
-impl Heard {
+impl AudibleFrames {
     /// No frame yet.
     pub fn new(beginning: Beginning) -> Self {
         let first = match beginning {
@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn frames_are_heard_from_a_number_on() {
-        let mut heard = Heard::new(Beginning::At(2));
+        let mut heard = AudibleFrames::new(Beginning::At(2));
         assert_eq!(heard.add(frame(0)), Vec::<Vec<u32>>::new());
         assert_eq!(heard.add(frame(1)), Vec::<Vec<u32>>::new());
         assert_eq!(heard.first(), None);
@@ -107,7 +107,7 @@ mod tests {
     /// The first word begins at step 5, and two frames before it are heard.
     #[test]
     fn frames_wait_for_the_first_word() {
-        let mut heard = Heard::new(Beginning::Word { less: 2, otherwise: 0 });
+        let mut heard = AudibleFrames::new(Beginning::Word { less: 2, otherwise: 0 });
         assert_eq!(heard.add(frame(0)), Vec::<Vec<u32>>::new());
         heard.word(5);
         heard.word(6);
@@ -116,7 +116,7 @@ mod tests {
         assert_eq!(heard.add(frame(3)), [[3]]);
         assert_eq!(heard.first(), Some(3));
         // A word before the padding is over begins at the beginning.
-        let mut heard = Heard::new(Beginning::Word { less: 2, otherwise: 9 });
+        let mut heard = AudibleFrames::new(Beginning::Word { less: 2, otherwise: 9 });
         heard.word(1);
         assert_eq!(heard.add(frame(0)), [[0]]);
     }
@@ -124,10 +124,10 @@ mod tests {
     #[test]
     fn a_beginning_after_the_end_is_the_beginning() {
         let all = [[0], [1]];
-        let mut heard = Heard::new(Beginning::At(2));
+        let mut heard = AudibleFrames::new(Beginning::At(2));
         (0..2).for_each(|number| drop(heard.add(frame(number))));
         assert_eq!((heard.end(), heard.first()), (all.map(Vec::from).to_vec(), Some(0)));
-        let mut heard = Heard::new(Beginning::Word { less: 0, otherwise: 1 });
+        let mut heard = AudibleFrames::new(Beginning::Word { less: 0, otherwise: 1 });
         (0..2).for_each(|number| drop(heard.add(frame(number))));
         assert_eq!((heard.end(), heard.first()), (vec![vec![1]], Some(1)));
     }

@@ -117,7 +117,7 @@ impl KeptSnapshot {
         &self.made_by.model
     }
 
-    /// The recordings: that of speaker 1 and, if there are two, that of speaker 2.
+    /// The recordings of speaker 1 and, if there are two, of speaker 2.
     pub fn recordings(&self) -> &[Recording] {
         &self.recordings
     }

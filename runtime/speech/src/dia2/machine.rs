@@ -113,7 +113,7 @@ impl Machine {
         self.breaks.iter().any(|steps| steps.contains(&step))
     }
 
-    /// Returns the text of `step`. `action` is that of the network, 0 or 1, or the id of new word or
+    /// Returns the text of `step`. `action` is the network's, 0 or 1, or the id of new word or
     /// pad. `is_forced` steps follow the action alone: those of a recording.
     pub fn step(&mut self, step: usize, action: u32, is_forced: bool) -> Text {
         let mut is_new = action == NEW_WORD || action == self.new_word;

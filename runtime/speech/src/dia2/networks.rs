@@ -4,7 +4,6 @@ use std::rc::Rc;
 
 use acestep_engine::{
     Error,
-    host::to_host,
     networks::{Network, WeightTypes},
 };
 use acestep_model::{
@@ -24,7 +23,7 @@ use super::{
     step::{Read, StepNetworks},
     streams::Streams,
 };
-use crate::networks::{self, Unchanged};
+use crate::networks::{self, Unchanged, rows_of};
 
 /// Steps of text and codes.
 pub const BACKBONE: Network =
@@ -167,10 +166,4 @@ impl<B: Backend> StepNetworks for Pair<B> {
         let logits = B::on_pool(|| depformer.stage(stage, hidden, previous, text, stages));
         Ok(rows_of(logits))
     }
-}
-
-/// Copies logits to the host, by row.
-fn rows_of<B: Backend>(logits: Tensor<B, 2>) -> Vec<Vec<f32>> {
-    let [_, width] = logits.dims();
-    to_host(logits).chunks(width).map(<[f32]>::to_vec).collect()
 }

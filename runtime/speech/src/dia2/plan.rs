@@ -1,6 +1,6 @@
 //! Everything that a run will do; nothing is optional.
 
-use acestep_engine::{Error, Notice, check};
+use acestep_engine::{Error, Notice, check, error::counted};
 use acestep_model::speech::dia2::Files;
 
 use super::{
@@ -115,7 +115,9 @@ impl Plan {
         if request.early == Some(true) {
             notices.push(Notice(match early {
                 0 => "`early` changes nothing: this beginning is known too late".to_owned(),
-                _ => format!("`early`: {early} frames are decoded without their last codebooks"),
+                _ => {
+                    format!("`early` leaves out the last codebooks of {}", counted(early, "frame"))
+                }
             }));
         }
         Ok(Self {

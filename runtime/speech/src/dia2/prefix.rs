@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use acestep_engine::Notice;
+use acestep_engine::{Notice, error::counted};
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -95,16 +95,15 @@ impl Prefix {
     pub(super) fn notices(&self, late: &str) -> Vec<Notice> {
         let (mut notices, used) = (Vec::new(), self.frames.len());
         if self.cut_frames > 0 {
-            let words = self.cut_words;
+            let words = counted(self.cut_words, "word");
             notices.push(Notice(format!(
-                "{used} frames of the recordings are used: the rest is left out, with {words} words"
+                "{used} frames of the recordings are used: the rest is left out, with {words}"
             )));
         }
         if self.late > 0 {
-            let words = self.late;
-            notices.push(Notice(format!(
-                "{words} words of the recordings are after their end, and {late}"
-            )));
+            let words = counted(self.late, "word");
+            let text = format!("words after the end of the recordings {late}: {words}");
+            notices.push(Notice(text));
         }
         notices
     }
@@ -154,7 +153,9 @@ pub(super) mod tests {
         // A word at the last frame stays, the one after it does not.
         let cut = Prefix::cut(&recordings(2), &reader, 22);
         assert_eq!(cut.steps, BTreeSet::from([3, 7, 14, 17, 21]));
-        assert_eq!(Prefix::cut(&recordings(2), &reader, 21).steps, BTreeSet::from([3, 7, 14, 17]));
+        let cut = Prefix::cut(&recordings(2), &reader, 21);
+        assert_eq!(cut.steps, BTreeSet::from([3, 7, 14, 17]));
+        assert!(cut.notices("")[0].0.ends_with(", with 1 word"));
     }
 
     #[test]
@@ -164,7 +165,8 @@ pub(super) mod tests {
         let mut late = recordings(1);
         late[0].frames.truncate(14);
         let prefix = Prefix::new(&late, &reader, 200).expect("short");
-        assert_eq!(prefix.late, 1);
+        let notice = "words after the end of the recordings are spoken: 1 word";
+        assert_eq!((prefix.late, &*prefix.notices("are spoken")[0].0), (1, notice));
         let error = Prefix::new(&recordings(2), &reader, 26).expect_err("27 frames");
         assert!(matches!(error, Dia2Error::TooLong { frames: 27, most: 26 }), "{error}");
     }

@@ -61,9 +61,9 @@ impl<N: StepNetworks> Run<N> {
         &self.state
     }
 
-    /// The constants of the model.
-    pub fn streams(&self) -> &Streams {
-        &self.streams
+    /// The networks.
+    pub fn networks(&self) -> &N {
+        &self.networks
     }
 
     /// Adds entries to the script, so that the run goes on.

@@ -26,7 +26,7 @@ pub trait StepNetworks {
     type Stages;
 
     /// Reads a row of tokens for each row of `state`: main text, second text, a code of each
-    /// codebook. The row takes the next slot; `position` is that of its rotation.
+    /// codebook. The row takes the next slot; `position` is for its rotation.
     ///
     /// # Errors
     /// The errors of the device.
@@ -41,7 +41,7 @@ pub trait StepNetworks {
     fn stages(&self, rows: usize) -> Self::Stages;
 
     /// Returns the logits of each row for codebook `stage + 1`, after the code `previous` of the
-    /// codebook before it. `text` is that of the step. Stage 0 begins a new step.
+    /// codebook before it. `text` is the step's. Stage 0 begins a new step.
     ///
     /// # Errors
     /// The errors of the device.
@@ -53,36 +53,6 @@ pub trait StepNetworks {
         text: [u32; 2],
         stages: &mut Self::Stages,
     ) -> Result<Vec<Vec<f32>>, Error>;
-}
-
-impl<N: StepNetworks> StepNetworks for &N {
-    type State = N::State;
-    type Hidden = N::Hidden;
-    type Stages = N::Stages;
-
-    fn step(
-        &self,
-        tokens: &[Vec<u32>],
-        position: usize,
-        state: &mut Self::State,
-    ) -> Result<Read<Self::Hidden>, Error> {
-        N::step(self, tokens, position, state)
-    }
-
-    fn stages(&self, rows: usize) -> Self::Stages {
-        N::stages(self, rows)
-    }
-
-    fn stage(
-        &self,
-        stage: usize,
-        hidden: &Self::Hidden,
-        previous: u32,
-        text: [u32; 2],
-        stages: &mut Self::Stages,
-    ) -> Result<Vec<Vec<f32>>, Error> {
-        N::stage(self, stage, hidden, previous, text, stages)
-    }
 }
 
 /// The result of a step of the first network.

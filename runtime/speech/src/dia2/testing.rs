@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use acestep_model::Tokenizer;
-use safetensors::SafeTensors;
 use serde_json::Value;
 
 use super::{
@@ -32,25 +31,6 @@ pub(super) fn json(file: &str) -> Value {
     let path = goldens().join("dia2/logic").join(file);
     let text = std::fs::read_to_string(path).expect("the goldens are in the repository");
     serde_json::from_str(&text).expect("JSON")
-}
-
-/// Reads the bytes of a tensor.
-pub(super) fn bytes(file: &str, name: &str) -> Vec<u8> {
-    let bytes = std::fs::read(goldens().join("dia2").join(file)).expect("a golden");
-    let tensors = SafeTensors::deserialize(&bytes).expect("a safetensors file");
-    tensors.tensor(name).expect(name).data().to_vec()
-}
-
-/// Reads an f32 tensor.
-pub(super) fn floats(file: &str, name: &str) -> Vec<f32> {
-    let bytes = bytes(file, name);
-    bytes.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect()
-}
-
-/// Reads an i32 tensor.
-pub(super) fn ints(file: &str, name: &str) -> Vec<i32> {
-    let bytes = bytes(file, name);
-    bytes.chunks_exact(4).map(|b| i32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect()
 }
 
 /// Reads entries.

@@ -2,26 +2,24 @@
 
 use std::path::PathBuf;
 
-use acestep_engine::{FamilyError, error::ScoreError};
+use acestep_engine::{
+    FamilyError,
+    error::{ScoreError, counted},
+};
 
 use crate::error::{BAD_SCORES, one_of};
 
 /// An error of a request or model; inside [`acestep_engine::Error::Family`].
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages say what most fields hold")]
 pub enum MagpieError {
     /// A setting of the model's file that cannot be used.
     #[error("the model's setting `{field}` cannot be used: {why}")]
-    Setting {
-        /// The setting.
-        field: String,
-        /// The problem.
-        why: String,
-    },
+    Setting { field: String, why: String },
     /// A text embedding that does not belong to the tokenizers.
     #[error("the text embedding has {rows} rows, but the tokenizers have {ours} ids ({sizes})")]
     Vocabulary {
-        /// Rows of the text embedding.
         rows: usize,
         /// Ids of the tokenizers.
         ours: usize,
@@ -31,53 +29,36 @@ pub enum MagpieError {
     /// A language that the model does not have.
     #[error("the model does not speak `{language}`")]
     Language {
-        /// The language.
         language: String,
         /// The languages that it speaks.
         known: Vec<String>,
     },
     /// A language that the model has, and that this program cannot read without more files.
     #[error("texts in `{language}` need {missing}, which is absent")]
-    LanguageTool {
-        /// The language.
-        language: String,
-        /// The missing thing.
-        missing: Tool,
-    },
+    LanguageTool { language: String, missing: Tool },
     /// Phonemes in a language whose tokenizer has none.
     #[error("texts in `{language}` have no phonemes: the model reads their {units}")]
     NoPhonemes {
-        /// The language.
         language: String,
         /// The units that it reads, as a plural noun.
         units: &'static str,
     },
     /// Words of an analyser of Japanese, for another language.
     #[error("words of OpenJTalk are Japanese, but the language is `{language}`")]
-    NotJapanese {
-        /// The language.
-        language: String,
-    },
+    NotJapanese { language: String },
     /// A dictionary of Japanese that cannot be used.
     #[error("the dictionary in `{}` cannot be used: {why}", .path.display())]
     Dictionary {
         /// Its directory.
         path: PathBuf,
-        /// The problem.
         why: String,
     },
     /// A Japanese text that the analyser failed on.
     #[error("the words of the text cannot be found: {why}")]
-    Analysis {
-        /// The problem.
-        why: String,
-    },
+    Analysis { why: String },
     /// A line of a table of pinyin that cannot be read.
     #[error("line {line} of the table of pinyin cannot be used")]
-    BadPinyin {
-        /// The number of the line.
-        line: usize,
-    },
+    BadPinyin { line: usize },
     /// A text without anything to speak.
     #[error("there is nothing to say in the text{}", unknown(.dropped))]
     NothingToSay {
@@ -87,7 +68,6 @@ pub enum MagpieError {
     /// A voice that the model does not have.
     #[error("the model has no voice `{voice}`")]
     Voice {
-        /// The voice.
         voice: String,
         /// The voices that it has.
         known: Vec<String>,
@@ -99,19 +79,12 @@ pub enum MagpieError {
         what: String,
         /// The field of it.
         field: &'static str,
-        /// Positions.
         positions: usize,
-        /// The limit.
         most: usize,
     },
     /// Logits that no code can be chosen from.
     #[error("the scores cannot be used at step {step}: {why}")]
-    Scores {
-        /// The step of the decoder.
-        step: usize,
-        /// The problem.
-        why: ScoreError,
-    },
+    Scores { step: usize, why: ScoreError },
 }
 
 /// A thing without which texts in a language cannot be read.
@@ -150,7 +123,7 @@ pub(super) fn listed(symbols: &[String]) -> String {
         symbols.iter().take(MOST).map(|symbol| format!("`{}`", symbol.escape_debug())).collect();
     let others = match symbols.len().saturating_sub(MOST) {
         0 => String::new(),
-        others => format!(" and {others} others"),
+        others => format!(" and {}", counted(others, "other")),
     };
     quoted.join(", ") + &others
 }

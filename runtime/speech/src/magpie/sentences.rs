@@ -1,4 +1,4 @@
-//! Long texts in sentences, each of which is spoken with the sentence before in mind.
+//! Long texts in sentences. Each is spoken with the sentence before in mind.
 //!
 //! Source: NeMo 3.0.0, `magpietts_inference_utils.py`: `split_by_sentence`, `chunk_text_for_inference`.
 

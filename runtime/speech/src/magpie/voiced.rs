@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use acestep_engine::{Error, host::to_host};
+use acestep_engine::Error;
 use acestep_model::{
     Backend, Place,
     speech::magpie::{Decoder, DecoderState, Encoder, LocalState, LocalTransformer, Start},
@@ -13,6 +13,7 @@ use super::{
     network::{Network, Step},
     networks::{DECODER, LOCAL_TRANSFORMER, Networks},
 };
+use crate::networks::rows_of;
 
 /// Settings of the networks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,12 +85,6 @@ impl<B: Backend> Voiced<B> {
         let ids: Vec<i32> = ids.iter().map(|&id| id as i32).collect();
         Tensor::from_data(TensorData::new(ids, shape), &self.place.device)
     }
-}
-
-/// Copies a matrix to the host, a list for each row.
-fn rows_of<B: Backend>(x: Tensor<B, 2>) -> Vec<Vec<f32>> {
-    let width = x.dims()[1];
-    to_host(x).chunks(width.max(1)).map(<[f32]>::to_vec).collect()
 }
 
 impl<B: Backend> Network for Voiced<B> {

@@ -45,6 +45,16 @@ impl Filters {
         }
     }
 
+    /// Returns temperature and top-k for [`acestep_model::kernel::draw`]; `None` with top-p, which it lacks. The
+    /// likeliest code is a draw from one code, with equal exponentials.
+    pub fn on_device(&self) -> Option<(f32, usize)> {
+        match self.do_sample {
+            true if self.top_p >= 1.0 => Some((self.temperature, self.top_k)),
+            true => None,
+            false => Some((1.0, 1)),
+        }
+    }
+
     /// Returns one code.
     ///
     /// # Errors

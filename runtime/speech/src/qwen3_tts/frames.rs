@@ -2,6 +2,8 @@
 //!
 //! Source: upstream `Qwen3TTSTalkerForConditionalGeneration.forward` and `generate`.
 
+mod chain;
+
 use std::{ops::Range, rc::Rc};
 
 use acestep_engine::{
@@ -46,6 +48,8 @@ struct State<B: Backend> {
     /// The text vector after the end of a text, `[1, 1, H]`.
     no_text: Tensor<B, 3>,
     runs: Vec<Run<B>>,
+    /// True if the code predictor's codes are drawn on the device.
+    draws_on_device: bool,
 }
 
 /// The state of a run after its last frame.
@@ -98,8 +102,15 @@ impl<B: Backend> Frames<B> {
         let no_text = talker.text(&[config.tts_pad_token_id], &place.device);
         let cache = Talker::cache(&config, rows, 0, &place);
         let of_frame = CodePredictor::cache(&config.talker_config, rows, &place);
-        let state = State { config, place, cache, of_frame, no_text, runs: Vec::new() };
+        let (runs, draws_on_device) = (Vec::new(), B::DRAWS);
+        let state = State { config, place, cache, of_frame, no_text, runs, draws_on_device };
         Ok(Self { talker, state })
+    }
+
+    /// Draws the code predictor's codes on the device, or else on the host, so that a test can compare both.
+    #[doc(hidden)]
+    pub fn draw_on_device(&mut self, on_device: bool) {
+        self.state.draws_on_device = on_device;
     }
 
     /// Begins run `id`: reads the prompt of `plan`, whose first rows may be known from `prefix`.
@@ -187,8 +198,10 @@ impl<B: Backend> State<B> {
                 self.remove(row);
             }
         }
-        if !self.runs.is_empty() {
-            self.complete(talker)?;
+        match self.device_draws() {
+            _ if self.runs.is_empty() => {}
+            Some(draws) => self.complete_on_device(talker, &draws)?,
+            None => self.complete(talker)?,
         }
         steps.extend(self.runs.iter().filter_map(|run| {
             let frame = run.unread.clone()?;

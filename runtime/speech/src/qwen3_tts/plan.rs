@@ -117,7 +117,7 @@ impl Plan {
     /// those of this segment.
     ///
     /// A voice that is described in words would be another one in each segment. So the following
-    /// segments continue the sound of the first one, as that of a recording.
+    /// segments continue the sound of the first one, as they would a recording.
     ///
     /// # Errors
     /// As [`Self::new`].

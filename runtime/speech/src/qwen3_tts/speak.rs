@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// Speaks a plan. `sink` receives the samples of each chunk as soon as it is decoded; the run waits
-/// for it. `snapshot` is that of the plan's voice, if it is known.
+/// for it. `snapshot` belongs to the plan's voice, if it is known.
 ///
 /// # Errors
 /// The errors of [`Speaking`] and of `sink`.
@@ -79,7 +79,7 @@ impl<B: Backend> fmt::Debug for Speaking<'_, '_, B> {
 }
 
 impl<'a, 'n, B: Backend> Speaking<'a, 'n, B> {
-    /// Loads the networks. `snapshot` is that of the voice of all plans, if it is known.
+    /// Loads the networks. `snapshot` belongs to the voice of all plans, if it is known.
     ///
     /// # Errors
     /// The errors of loading and of the device; [`Error::Cancelled`].

@@ -96,7 +96,7 @@ impl Voice {
         Ok(Self { speaker, context })
     }
 
-    /// Returns a voice of zeros, as large as that of a recording of `seconds`: the lengths of a plan are known
+    /// Returns a voice of zeros, as large as for a recording of `seconds`: the lengths of a plan are known
     /// before the recording is encoded.
     pub fn of_length(seconds: f64, transcript: Option<&str>, model: &dyn Files) -> Self {
         let codec = &model.codec_config().decoder_config;

@@ -296,7 +296,7 @@ fn an_end_in_one_codebook_reaches_no_codec_with_any_chunks() {
     }
 }
 
-/// The text embedding is that of another dictionary: 15 marks, the apostrophe, a letter, a phoneme and
+/// The text embedding belongs to another dictionary: 15 marks, the apostrophe, a letter, a phoneme and
 /// three more are 21.
 #[test]
 fn a_dictionary_that_is_not_that_of_the_weights_is_refused_by_its_tokenizer() {

@@ -4,7 +4,7 @@ mod snapshots;
 
 use std::{cell::Cell, fs, path::Path};
 
-use acestep_engine::{Audio, Error, Observe, Unobserved};
+use acestep_engine::{Error, Observe, Unobserved};
 use acestep_import::{Dia2, Dia2Choice};
 use acestep_model::Place;
 use acestep_speech::{
@@ -34,13 +34,9 @@ fn request(script: &str) -> Request {
     Request { script: script.into(), max_steps: Some(40), ..Request::default() }
 }
 
-/// A signal that no network finds trivial, of ten frames.
+/// A recording of ten frames.
 fn recording(networks: &Networks<'_, Flex>) -> Recording {
-    let sample = |i: usize| {
-        let t = i as f32 / 24_000.0;
-        0.4 * (t * 900.0).sin() * (1.0 + (t * 31.0).sin()) / 2.0 + 0.05 * (t * 7_777.0).sin()
-    };
-    let sound = Audio { channels: vec![(0..19_200).map(sample).collect()], sample_rate: 24_000 };
+    let sound = super::recording(19_200);
     let word = |text: &str, start, end| Word { text: text.into(), start, end };
     let words = vec![word("hello", 0.05, 0.2), word("there", 0.31, 0.6)];
     Recording::new(&sound, words, Resampling::Filtered, networks, &Unobserved).expect("a recording")
@@ -70,6 +66,7 @@ fn same(a: &Dialogue, b: &Dialogue) {
     assert_eq!(a.spoken.words, b.spoken.words);
 }
 
+/// Row 30: the codec decodes each frame once.
 #[test]
 fn chunks_of_any_size_are_the_same_sound() {
     let model = model();
@@ -311,7 +308,7 @@ fn text_that_is_added_while_it_speaks_is_spoken() {
     assert_eq!(texts, ["no", "not", "really"]);
 }
 
-/// Words come one by one, each when it is wanted: the sound is that of the whole script. Steps that cannot take a
+/// Words come one by one, each when it is wanted: the sound is as for the whole script. Steps that cannot take a
 /// word do not ask for one.
 #[test]
 fn words_that_come_when_they_are_wanted_are_spoken_as_the_whole() {

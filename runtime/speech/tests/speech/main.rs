@@ -9,10 +9,10 @@ use acestep_speech::{
 };
 use burn_flex::{Flex, FlexDevice};
 
+mod chained;
 mod dialogue;
 mod kept;
 mod many;
-mod reference;
 
 fn model() -> Qwen3Tts {
     Qwen3Tts::find(Some(TINY_SPEECH), &Layout::new([])).expect("it is part of the program")
@@ -150,6 +150,11 @@ fn every_text_speaks() {
     }
     let long = "word ".repeat(2_000);
     let plan = Plan::new(&request(&long), None, 0, &model).expect("10,000 characters");
+    let sampling = Sampling { max_new_tokens: Some(3), ..Sampling::default() };
+    let all = Request { sampling, ..request(&long) };
+    let all = spoken(&model, &all, 1, Chunks::default());
+    // The third first code of a segment gets no frame.
+    assert_eq!((all.frames.len(), all.unspoken), (2 * (1 + plan.following.len()), 0));
     let following: usize = plan.following.iter().map(|text| text.split(' ').count()).sum();
     assert_eq!(plan.text.split(' ').count() + following, 2_000);
     assert!(plan.following.len() > 5 && plan.following.len() < 20, "{}", plan.following.len());

@@ -116,7 +116,7 @@ fn long_texts_side_by_side_are_those_of_each_alone() {
 }
 
 /// A model of named speakers that says it is one of described voices.
-fn described(folder: &Path) -> Qwen3Tts {
+pub(super) fn described(folder: &Path) -> Qwen3Tts {
     let goldens = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/goldens/checkpoints_qwen3_tts");
     for name in ["Qwen3-TTS-12Hz-0.6B-CustomVoice", "Qwen3-TTS-Tokenizer-12Hz"] {
         fs::create_dir(folder.join(name)).expect("a folder");
@@ -148,6 +148,35 @@ fn a_described_voice_is_carried_from_its_first_segment() {
     assert_eq!((&context.frames, &context.transcript), (&frames, &plan.text));
     let third = next.next(&[vec![7; 16]], &model).expect("a plan").expect("a third segment");
     assert_eq!(third.voice, next.voice);
+}
+
+#[test]
+fn a_model_in_shards_speaks_as_in_one_file() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let request = Request { voice: None, instruct: Some("Loud.".into()), ..request("Hi.") };
+    let speak = |model: &Qwen3Tts| {
+        let made = spoken(model, &request, 3, Chunks::default());
+        (model.path().to_owned(), made.audio)
+    };
+    let (path, expected) = speak(&described(folder.path()));
+    for name in ["Qwen3-TTS-12Hz-0.6B-CustomVoice", "Qwen3-TTS-Tokenizer-12Hz"] {
+        let file = folder.path().join(name).join("model.safetensors");
+        let bytes = fs::read(&file).expect("weights");
+        let tensors = SafeTensors::deserialize(&bytes).expect("tensors").tensors();
+        let mut shards = serde_json::Map::new();
+        for (index, part) in tensors.chunks(tensors.len().div_ceil(3)).enumerate() {
+            let shard = format!("model-{index}.safetensors");
+            shards.extend(part.iter().map(|(name, _)| (name.clone(), shard.clone().into())));
+            let part = safetensors::serialize(part.iter().cloned(), None).expect("tensors");
+            fs::write(file.with_file_name(shard), part).expect("a shard");
+        }
+        let index = serde_json::json!({ "weight_map": shards }).to_string();
+        fs::write(file.with_file_name("model.safetensors.index.json"), index).expect("an index");
+        fs::remove_file(file).expect("the shards are in its place");
+    }
+    let model = Qwen3Tts::open(&path).expect("a model");
+    assert_eq!(model.files().len(), 6);
+    assert!(speak(&model) == (path, expected), "another sound");
 }
 
 /// A talker whose logits are all equal writes the first code for ever, and its request.

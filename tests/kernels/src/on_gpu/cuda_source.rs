@@ -32,7 +32,7 @@ type B = CubeBackend<FakeCudaRuntime, f32, i32, u8>;
 /// # Panics
 /// If the compiler rejects one, with its message.
 fn compile(gpu: &FakeCuda, kernel: &str) -> usize {
-    // The own name of a kernel ends where its types begin. That of a CUDA C++ kernel is the type of
+    // The own name of a kernel ends where its types begin. A CUDA C++ kernel is named by the type of
     // its sizes.
     let ours = |name: &str| {
         let name = name.strip_prefix("acestep_model::kernel::cube::cuda::Task<").unwrap_or(name);
@@ -199,6 +199,21 @@ fn codes_and_sound() {
     });
 }
 
+/// The draw of a code at the released size. Its logits are f32 in every type.
+#[test]
+fn draw() {
+    if !compiler_is_present() {
+        eprintln!("skipped: libnvrtc is not found");
+        return;
+    }
+    for gpu in [FakeCuda(80), FakeCuda(90)] {
+        let [logits, times] = [1, 2].map(|seed| random::<B, 2>([2, 2048], seed, DType::F32, &gpu));
+        drop(kernel::draw(logits, times, 0.9, 50));
+        B::sync(&gpu).expect("the fake GPU does not fail");
+        assert!(compile(&gpu, "draw_kernel") > 0, "{gpu:?}");
+    }
+}
+
 /// Each routine at shapes of the released checkpoints, and at a shape that none of them has.
 #[test]
 fn attention() {
@@ -275,6 +290,11 @@ fn hopper_attention() {
             assert_eq!(takes_attention([a, b, c], None, visibility), takes, "{gpu:?} {dtype:?}");
             drop(kernel::attention(q, k, v, &Mask::by_position(visibility)));
         }
+        // Keys and values that two songs share.
+        let shared =
+            |seed| random::<B, 4>([1, 8, 60, 128], seed, dtype, gpu).expand([2, 8, 60, 128]);
+        let q = random::<B, 4>([2, 8, 40, 128], 1, dtype, gpu);
+        drop(kernel::attention(q, shared(2), shared(3), &Mask::by_position(Visibility::Full)));
     });
 }
 

@@ -217,6 +217,20 @@ fn passed(bindings: &KernelArguments) -> usize {
     2 * bindings.tensor_maps.len() + bindings.buffers.len() + sizes + numbers
 }
 
+/// Returns what is wrong with the maps, if anything: an axis that repeats one value, or a tensor that
+/// is no buffer, so that the runtime would not wait for the stream that writes it.
+fn wrong_map(bindings: &KernelArguments) -> Option<&'static str> {
+    let memory = |binding: &Binding| format!("{:?}", binding.memory);
+    let buffers: Vec<_> = bindings.buffers.iter().map(memory).collect();
+    bindings.tensor_maps.iter().find_map(|map| {
+        let (shape, strides) = (map.map.metadata.shape(), map.map.metadata.strides());
+        if shape.iter().zip(strides.iter()).any(|(&size, &stride)| size > 1 && stride == 0) {
+            return Some("a map with stride 0");
+        }
+        (!buffers.contains(&memory(&map.binding))).then_some("a map of a tensor that is no buffer")
+    })
+}
+
 impl ServerCommunication for FakeCudaServer {
     const SERVER_COMM_ENABLED: bool = false;
 }
@@ -273,7 +287,8 @@ impl ComputeServer for FakeCudaServer {
         mode: ExecutionMode,
         _stream: StreamId,
     ) {
-        if !self.known.insert(kernel.id()) {
+        let wrong = wrong_map(&bindings);
+        if !self.known.insert(kernel.id()) && wrong.is_none() {
             return;
         }
         let recent = self.capability >= 90;
@@ -298,6 +313,8 @@ impl ComputeServer for FakeCudaServer {
                     format!("#error {shared} bytes of shared memory, there are {most}")
                 } else if taken != given {
                     format!("#error {taken} parameters, {given} are passed: {}", compiled.source)
+                } else if let Some(wrong) = wrong {
+                    format!("#error {wrong}")
                 } else {
                     compiled.source
                 }

@@ -1,7 +1,7 @@
 //! Shared helpers of the kernel tests: repeatable values, the backends, a comparison.
 //!
 //! A test writes its operation once, generic over the backend. It compares the result of a GPU (or
-//! of a software Vulkan driver) with that of the CPU, whose operations have their own tests.
+//! of a software Vulkan driver) with the CPU's, whose operations have their own tests.
 
 use acestep_model::{Backend, kernel::variants::with_shuffles};
 use burn::tensor::{DType, Tensor, TensorData, TensorPrimitive, ops::FloatTensor};

@@ -5,7 +5,7 @@
 //! values, numbers of 32 keys x weights, rounded -> words of two keys    -> mixed
 //! ```
 //!
-//! Rounding is that of [`super::dots`]. Sums are f32, in another order.
+//! Rounding is as in [`super::dots`]. Sums are f32, in another order.
 
 mod multiply;
 

@@ -164,7 +164,7 @@ fn hide(problem: &Problem<'_>, item: usize, i: usize, scores: &mut [f32]) {
     }
 }
 
-/// Turns the scores of a query into weights, and the gradient of the weights into that of the
+/// Turns the scores of a query into weights, and the gradient of the weights into the one of the
 /// scores.
 #[inline(always)]
 fn soften<S: Simd>(simd: S, scores: &mut [f32], slopes: &mut [f32], scale: f32) {

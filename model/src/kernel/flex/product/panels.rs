@@ -77,7 +77,7 @@ pub(super) trait Arithmetic: Sync {
     /// Returns the memory of blocks of a row of the weights.
     fn memory(&self, row: usize, blocks: Range<usize>) -> &[u8];
 
-    /// Adds the products of blocks to `sums`, of which at least the first `rows` of the group.
+    /// Adds the products of blocks to `sums`: at least the first `rows` of the group.
     fn add(&self, x: &[Self::Group], weights: &[Self::Panel], rows: usize, sums: &mut Sums);
 }
 

@@ -50,7 +50,7 @@ pub(in super::super) fn snake_gradients(
     [gradient, of_alpha, of_beta]
 }
 
-/// Replaces the gradient of a channel by that of its input; returns those of `alpha` and `beta`.
+/// Replaces the gradient of a channel by its input's; returns those of `alpha` and `beta`.
 struct Pass<'a> {
     curve: Curve,
     x: &'a [f32],

@@ -10,7 +10,7 @@ use crate::{
 /// Options of a sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Start {
-    /// Number of sequences: 2 with guidance, of which the second is unconditional; else 1.
+    /// Number of sequences: 2 with guidance (the second is unconditional), else 1.
     pub rows: usize,
     /// Most rows of a sequence, those of the voice included.
     pub capacity: usize,

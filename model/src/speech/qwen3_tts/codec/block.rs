@@ -82,8 +82,8 @@ impl<B: Backend> Block<B> {
         }
     }
 
-    /// Computes from the output of the snake before the stage. Returns the output of the stage, and
-    /// that of `next`, the snake after it.
+    /// Computes from the output of the snake before the stage. Returns the outputs of the stage
+    /// and of `next`, the snake after it.
     ///
     /// # Shapes
     /// - `x`: `[1, 2 channels, S]`

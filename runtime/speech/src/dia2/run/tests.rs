@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::{
     super::{
         choose::{Guidance, Sampling},
-        heard::{Beginning, Heard},
+        heard::{AudibleFrames, Beginning},
         prefix::{Prefix, tests::recordings},
         step::Read,
         testing,
@@ -30,7 +30,7 @@ fn code(step: usize, codebook: usize) -> u32 {
     ((step * 5 + codebook * 11) % 64) as u32
 }
 
-/// Logits whose largest is that of `id`.
+/// Logits whose largest belongs to `id`.
 fn logits(width: usize, id: u32) -> Vec<f32> {
     (0..width as u32).map(|other| if other == id { 1.0 } else { 0.0 }).collect()
 }
@@ -131,14 +131,14 @@ fn compare(name: &str, golden: &Value) {
     if let Some(prefix) = &prefix {
         state.read(prefix, &streams, &networks, &|_| Ok(())).expect("a voice");
     }
-    let mut run = Run::new(state, (0, usize::MAX), chooser(scale), streams.clone(), &networks);
+    let mut run = Run::new(state, (0, usize::MAX), chooser(scale), streams.clone(), networks);
     assert_eq!(run.start(), count(&golden["start_step"]), "{name}");
     let beginning = match (golden["include_prefix"] == true, streams.ahead) {
         (true, _) => Beginning::At(0),
         (false, 0) => Beginning::Word { less: padding, otherwise: run.start() },
         (false, _) => Beginning::At(run.start()),
     };
-    let (mut heard, mut frames, mut next) = (Heard::new(beginning), Vec::new(), 0);
+    let (mut heard, mut frames, mut next) = (AudibleFrames::new(beginning), Vec::new(), 0);
     for expected in golden["steps"].as_array().expect("steps") {
         let step = run.advance().expect("no error").expect("a step");
         let Step { step, action, text } = step;
@@ -182,7 +182,7 @@ fn compare(name: &str, golden: &Value) {
             }
         }
     }
-    let calls = networks.calls.borrow();
+    let calls = run.networks().calls.borrow();
     assert_eq!(calls.len(), known + golden["steps"].as_array().expect("steps").len());
     if known > 0 {
         // The last frame of a recording is read twice.
@@ -260,9 +260,9 @@ fn requests_from_a_kept_state_take_the_steps_of_the_server() {
         let state = RunState { machine: streams.machine(script, 0), ..kept.clone() };
         let frames = prefix.frames.len();
         let mut run =
-            Run::new(state, (frames, usize::MAX), chooser(1.0), streams.clone(), &networks);
+            Run::new(state, (frames, usize::MAX), chooser(1.0), streams.clone(), networks);
         let chunks = request["chunks"].as_array().expect("chunks");
-        // Row 25: the first step is that of the state; row 24: the first word comes with it, without padding.
+        // Row 25: the first step is the state's; row 24: the first word comes with it, without padding.
         assert_eq!(run.start(), 23);
         let (mut next, mut sent) = (run.start(), Vec::new());
         for expected in request["steps"].as_array().expect("steps") {
@@ -294,13 +294,13 @@ fn the_limit_of_steps_ends_a_run() {
     let script = testing::reader(&tokenizer).script("[S1] hello there").expect("entries");
     let grid = streams.grid(streams.ids.audio_pad);
     let state = RunState::fresh(0, 1, grid, streams.machine(script, 2), &streams);
-    let mut run = Run::new(state, (0, 12), chooser(1.0), streams, &networks);
+    let mut run = Run::new(state, (0, 12), chooser(1.0), streams, networks);
     let steps = std::iter::from_fn(|| run.advance().expect("no error")).count();
     assert_eq!((steps, run.ending(), run.state().frames()), (12, Some(Ending::Limit), 3));
 }
 
 #[test]
-fn logits_that_are_no_numbers_name_their_step() {
+fn logits_that_are_nan_name_their_step() {
     struct Broken;
     impl StepNetworks for Broken {
         type State = ();
@@ -325,7 +325,7 @@ fn logits_that_are_no_numbers_name_their_step() {
     let streams = streams(&Value::Null);
     let grid = streams.grid(streams.ids.audio_pad);
     let state = RunState::fresh((), 1, grid, streams.machine(Vec::new(), 0), &streams);
-    let mut run = Run::new(state, (0, 9), chooser(1.0), streams, &Broken);
+    let mut run = Run::new(state, (0, 9), chooser(1.0), streams, Broken);
     let error = run.advance().expect_err("NaN").to_string();
     assert!(error.starts_with("the scores of step 0 cannot be used"), "{error}");
 }

@@ -55,7 +55,7 @@ const UNSUPPORTED: [&str; 6] = [
     "text_preprocessing_func",
 ];
 
-/// The class of a tokenizer of which a file has only the number of ids.
+/// The class of a tokenizer for which a file has only the number of ids.
 pub(super) const ABSENT: &str = "absent";
 
 /// Settings of the conversion from letters to phonemes. A key that classes have different defaults for is

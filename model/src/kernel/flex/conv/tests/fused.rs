@@ -118,7 +118,7 @@ fn two_halves_of_a_number_keep_16_bits() {
     });
 }
 
-/// A unit whose filters have two forms, of which only one is packed.
+/// A unit whose filters have two forms; only one is packed.
 #[test]
 fn units_of_two_forms_are_the_reference() {
     at_every_level(|| {

@@ -25,7 +25,7 @@ trait Plain: Copy + Sync {
     /// Converts to two vectors of f32.
     fn widened<S: Simd>(simd: S, pair: Self::Pair<S>) -> [S::f32s; 2];
 
-    /// Returns the dot product of the rest of a row with that of `x`.
+    /// Returns the dot product of the rests of a row and of `x`.
     fn dot(rest: &[Self], x: &[f32]) -> f32;
 
     /// See [`Weight::of`].

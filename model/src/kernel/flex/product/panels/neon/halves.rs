@@ -30,7 +30,7 @@ impl<'a> Halves<'a> {
         level::has(CpuLevel::Bf16).then_some(Self { weights, width })
     }
 
-    /// Returns blocks of a row, of which the last may be shorter.
+    /// Returns blocks of a row; the last may be shorter.
     fn row(&self, row: usize, blocks: Range<usize>) -> &'a [u16] {
         let end = (blocks.end * BLOCK).min(self.width);
         &self.weights[row * self.width..][blocks.start * BLOCK..end]

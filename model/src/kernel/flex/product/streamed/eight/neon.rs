@@ -7,7 +7,7 @@
 //! 32 neighbours of a row of `x` share a scale. The sum of such a block is an exact integer. Each of the
 //! four lanes has the sums of one block, so both scales meet them once for 128 weights.
 //!
-//! `x` in int8 would halve the multiplications of [`digits`], and add an error as large as that of the
+//! `x` in int8 would halve the multiplications of [`digits`], and add an error as large as the one of the
 //! weights. So `x` has 16 bits in both: an error at least 256 times as small.
 
 mod digits;

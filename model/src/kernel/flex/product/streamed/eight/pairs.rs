@@ -4,7 +4,7 @@
 //! used. Here one shuffle makes 16 int16 of 16 bytes, for any number of rows of `x`.
 //!
 //! 32 neighbours of a row of `x` share a scale, and the largest of them is 32767 times it: an error 258
-//! times as small as that of the weights. The sum of such a block is an exact integer. A byte is its
+//! times as small as the weights' error. The sum of such a block is an exact integer. A byte is its
 //! weight and 128 more; `start` takes 128 times the sum of `x` away before.
 //!
 //! ```text

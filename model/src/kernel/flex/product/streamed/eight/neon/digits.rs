@@ -8,7 +8,7 @@
 //!
 //! A number of `x` is 256 times its high digit and its low digit, both from -128 to 127. So the largest
 //! of a block is 32639 times its scale. The sums of both digits are apart until the end of a group. The
-//! result is that of a product of 16 bits.
+//! result equals a product of 16 bits.
 
 use std::{arch::aarch64::*, array};
 
