@@ -5,7 +5,7 @@
 //! time between two submissions of a client in milliseconds; 0 shows what the machine can do at most.
 //!
 //! For `acestep serve --max-queue 100000`: the variable `LOAD_SONG` is the request of the song beside, and
-//! `LOAD_JOB` that of all others, as JSON.
+//! `LOAD_JOB` the request of all others, as JSON.
 
 #![expect(clippy::print_stdout, reason = "an example for people")]
 

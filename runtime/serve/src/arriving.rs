@@ -94,7 +94,6 @@ impl Incoming {
         self.taken
     }
 
-    /// Reads what is new.
     fn look(&mut self) -> io::Result<()> {
         if self.file.is_none() {
             self.file = match fs::File::open(&self.path) {

@@ -83,13 +83,11 @@ pub struct Missing {
     pub command: String,
 }
 
-/// The error of a voice that is not here.
 pub(crate) fn no_voice(name: &str) -> JobError {
     let error = JobError::new("voice_not_found", format!("no kept voice is called `{name}`"));
     error.param("voice").hint("GET /v1/audio/voices lists them")
 }
 
-/// The error of a voice whose name is taken.
 pub(crate) fn voice_exists(name: &str) -> JobError {
     let error = JobError::new("voice_exists", format!("a voice is called `{name}` already"));
     error.param("name").hint("choose another name, or remove that voice first")

@@ -5,10 +5,11 @@
 use std::{
     collections::HashMap,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+    sync::{Arc, OnceLock},
 };
 
 use notify::{RecommendedWatcher, RecursiveMode, Watcher};
+use parking_lot::Mutex;
 use tokio::sync::watch;
 
 /// The bell of each folder, and the number of its listeners.
@@ -16,7 +17,6 @@ type Bells = Arc<Mutex<HashMap<PathBuf, (watch::Sender<()>, usize)>>>;
 /// The watcher, locked before the bells. Never while they are locked: it waits for its thread, which rings.
 type Shared = Arc<Mutex<RecommendedWatcher>>;
 
-/// The folders that a process watches.
 #[derive(Debug, Default)]
 pub(crate) struct Growth {
     bells: Bells,
@@ -33,19 +33,15 @@ pub(crate) struct Watched {
     watcher: Shared,
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Growth {
     /// Watches a folder from now on; none if it is not there, or cannot be watched.
     pub(crate) fn watch(&self, folder: &Path) -> Option<Watched> {
         // Some systems tell the true places of files.
         let folder = folder.canonicalize().ok()?;
         let watcher = self.watcher.get_or_init(|| start(self.bells.clone())).clone()?;
-        let mut watching = lock(&watcher);
+        let mut watching = watcher.lock();
         let (changes, is_new) = {
-            let mut bells = lock(&self.bells);
+            let mut bells = self.bells.lock();
             let (bell, number) =
                 bells.entry(folder.clone()).or_insert_with(|| (watch::channel(()).0, 0));
             *number += 1;
@@ -53,7 +49,7 @@ impl Growth {
         };
         if is_new && let Err(error) = watching.watch(&folder, RecursiveMode::NonRecursive) {
             tracing::debug!(%error, "a folder cannot be watched");
-            lock(&self.bells).remove(&folder);
+            self.bells.lock().remove(&folder);
             return None;
         }
         drop(watching);
@@ -63,7 +59,7 @@ impl Growth {
 
 fn start(bells: Bells) -> Option<Shared> {
     let watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
-        let bells = lock(&bells);
+        let bells = bells.lock();
         match event {
             // Readers open the file again and again.
             Ok(event) if event.kind.is_access() && !event.need_rescan() => {}
@@ -104,9 +100,9 @@ pub(crate) async fn grown(folder: &mut Option<Watched>) {
 
 impl Drop for Watched {
     fn drop(&mut self) {
-        let mut watching = lock(&self.watcher);
+        let mut watching = self.watcher.lock();
         {
-            let mut bells = lock(&self.bells);
+            let mut bells = self.bells.lock();
             let Some((_, number)) = bells.get_mut(&self.folder) else { return };
             *number -= 1;
             if *number > 0 {
@@ -146,6 +142,6 @@ mod tests {
         std::fs::write(other.join("file"), "text").expect("written");
         quiet.changed().await;
         drop((second, quiet));
-        assert!(lock(&growth.bells).is_empty());
+        assert!(growth.bells.lock().is_empty());
     }
 }

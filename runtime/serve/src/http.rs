@@ -35,6 +35,7 @@ mod taken;
 mod unread;
 mod upstream;
 mod wav;
+mod window;
 
 use std::{
     io,
@@ -196,9 +197,7 @@ impl Server {
 
     /// Refuses what could not be answered while a worker waits for a full disk. The sound of another machine
     /// needs the room of its copy here.
-    ///
-    /// # Errors
-    /// 507 with `disk_full`.
+    /// Errors: 507 with `disk_full`.
     async fn has_room(&self) -> Result<(), ApiError> {
         if !self.is_full.load(Ordering::Relaxed) {
             return Ok(());

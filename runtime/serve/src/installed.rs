@@ -6,7 +6,7 @@ mod of_speech;
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -15,6 +15,7 @@ use acestep_import::{Adapter, BUILT_IN_MODELS, DEMO, Layout, Presence, Release, 
 use acestep_music::{ModelInfo, Plan, Request, align::attention_maps, plan::Task};
 use acestep_session::speech::{self, SpeechModel};
 use acestep_speech::Voices;
+use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 
 use crate::{
@@ -37,9 +38,7 @@ type Facts = (ModelInfo, Option<JobError>);
 pub struct Installed {
     layout: Layout,
     voices: Option<Voices>,
-    /// The music model of requests that name none.
     model: String,
-    /// The speech model of requests that name none.
     speech_model: String,
     /// Models of speech that were opened, by their names: their vocabularies are read once.
     opened: Mutex<Vec<(String, Arc<dyn SpeechModel>)>>,
@@ -47,18 +46,9 @@ pub struct Installed {
     infos: Mutex<HashMap<String, (Instant, Facts)>>,
 }
 
-impl std::fmt::Debug for Installed {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { layout, model, speech_model, .. } = self;
-        let mut f = f.debug_struct("Installed");
-        f.field("layout", layout).field("model", model).field("speech_model", speech_model);
-        f.finish_non_exhaustive()
-    }
-}
-
 impl Installed {
     /// The catalog of `layout`. Without a choice, the default model of songs is the first that is
-    /// installed, else the demo; that of speech is the first that is installed, else the tiny one.
+    /// installed, else the demo; the speech model is the first that is installed, else the tiny one.
     pub fn new(
         layout: Layout,
         voices: Option<Voices>,
@@ -226,7 +216,7 @@ impl Installed {
     }
 
     fn facts(&self, name: &str) -> Result<Facts, acestep_engine::Error> {
-        let mut infos = self.infos.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut infos = self.infos.lock();
         infos.retain(|_, (read, _)| read.elapsed() < RECENT);
         if let Some((_, facts)) = infos.get(name) {
             return Ok(facts.clone());
@@ -341,7 +331,6 @@ impl Catalog for Installed {
     }
 }
 
-/// The error of a model that is not among `names`.
 fn missing(name: &str, names: &[(String, String)]) -> JobError {
     let message = format!("the model `{name}` is not here");
     let hint = match nearest(name, names.iter().map(|(known, _)| known.as_str())) {

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use strum::{EnumString, IntoStaticStr, VariantArray};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -11,6 +12,8 @@ pub type Millis = i64;
 /// A task that a worker can run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
+#[derive(EnumString, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "snake_case")]
 pub enum Kind {
     /// A request for songs to songs.
     Generate,
@@ -30,38 +33,19 @@ pub enum Kind {
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Self; 7] = [
-        Self::Generate,
-        Self::Speak,
-        Self::Understand,
-        Self::Compose,
-        Self::Encode,
-        Self::Decode,
-        Self::Voice,
-    ];
+    pub const ALL: &'static [Self] = Self::VARIANTS;
 
     /// The name in requests and in the queue.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Generate => "generate",
-            Self::Speak => "speak",
-            Self::Understand => "understand",
-            Self::Compose => "compose",
-            Self::Encode => "encode",
-            Self::Decode => "decode",
-            Self::Voice => "voice",
-        }
-    }
-
-    /// Returns the kind of that name.
-    pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.name() == name)
+        self.into()
     }
 }
 
 /// The state of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
+#[derive(EnumString, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum State {
     /// Waits for a worker.
     Queued,
@@ -80,14 +64,7 @@ pub enum State {
 impl State {
     /// The name in answers and in the queue.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Queued => "queued",
-            Self::Running => "running",
-            Self::Cancelling => "cancelling",
-            Self::Done => "done",
-            Self::Failed => "failed",
-            Self::Cancelled => "cancelled",
-        }
+        self.into()
     }
 
     /// True if nothing more will happen to the job.
@@ -258,10 +235,17 @@ impl JobError {
         Self { code: code.to_owned(), message: message.into(), param: None, hint: None }
     }
 
-    /// The error of a job that lost its worker `losses` times.
     pub(crate) fn worker_lost(losses: u32) -> Self {
         let hint = "the job may need more memory than the machine has; see the worker's log";
         Self::new("worker_lost", format!("its worker was lost {losses} times")).hint(hint)
+    }
+
+    /// The reason and its solution in one line.
+    pub(crate) fn line(&self) -> String {
+        match &self.hint {
+            Some(hint) => format!("{}; {hint}", self.message),
+            None => self.message.clone(),
+        }
     }
 
     /// Adds a solution.
@@ -335,7 +319,7 @@ pub struct Output {
 }
 
 /// An event of a job. `n` counts from 1 within the job.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Event {
     /// Its number.
     pub n: u64,

@@ -22,6 +22,7 @@
 //! | `preview` | sound while it is made |
 //! | `arriving` | text that arrives while it is spoken |
 //! | `growth` | files that grow |
+//! | `task` | a task that ends with its owner |
 //! | `http` | the API |
 //! | `error` | errors of the engine as errors of jobs |
 
@@ -41,6 +42,7 @@ pub mod request;
 pub mod runner;
 pub mod service;
 pub mod sqlite;
-pub mod stages;
+mod stages;
 pub mod store;
+mod task;
 pub mod worker;

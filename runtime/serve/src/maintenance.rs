@@ -14,7 +14,6 @@ use crate::{
     store::{File, Selection, Store, StoreError},
 };
 
-/// Time between two looks for lost workers.
 const SWEEP: Duration = Duration::from_secs(2);
 /// Looks for lost workers between two looks for old results: five minutes.
 const PER_CLEANING: u32 = 150;
@@ -111,10 +110,10 @@ pub async fn clean(
 
 /// Runs work that blocks on another thread. Files of many machines are asked for over the runtime, so a
 /// thread of it that waits for them may wait for ever.
-async fn beside(
+pub(crate) async fn beside<T: Send + 'static>(
     objects: &Objects,
-    work: impl FnOnce(Objects) -> io::Result<()> + Send + 'static,
-) -> io::Result<()> {
+    work: impl FnOnce(Objects) -> io::Result<T> + Send + 'static,
+) -> io::Result<T> {
     let objects = objects.clone();
     tokio::task::spawn_blocking(move || work(objects)).await.map_err(io::Error::other)?
 }
@@ -124,9 +123,6 @@ async fn beside(
 /// A description goes before its bytes, and the jobs are looked at after that. A submission looks for its
 /// files again when its job is stored. So of a removal and a submission at the same moment at least one
 /// sees the other: no job waits for a file that is gone.
-///
-/// # Errors
-/// If the queue cannot be used.
 pub(crate) async fn remove_files(
     store: &dyn Store,
     objects: &Objects,
@@ -151,11 +147,10 @@ pub(crate) async fn remove_files(
         store.put_file(file).await?;
     }
     for file in files {
-        let (objects, id) = (objects.clone(), file.id);
-        let removed = tokio::task::spawn_blocking(move || objects.remove_file(id)).await;
+        let id = file.id;
         // Without a description it is removed with what a power cut left.
-        if !matches!(removed, Ok(Ok(()))) {
-            tracing::error!(file = %id, ?removed, "its bytes stay for now");
+        if let Err(error) = beside(objects, move |objects| objects.remove_file(id)).await {
+            tracing::error!(file = %id, %error, "its bytes stay for now");
         }
     }
     Ok(kept)

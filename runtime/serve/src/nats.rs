@@ -86,15 +86,8 @@ pub struct Nats {
     runtime: Handle,
 }
 
-impl std::fmt::Debug for Nats {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Nats").field("name", &self.name).finish_non_exhaustive()
-    }
-}
-
 impl StoreError {
-    /// An error of NATS, with its causes.
-    fn nats(error: &(dyn Error + 'static)) -> Self {
+    fn nats(error: impl Error + 'static) -> Self {
         let mut why = error.to_string();
         let mut source = error.source();
         while let Some(cause) = source {
@@ -210,7 +203,7 @@ async fn connect(
             }
         }
     });
-    options.connect(servers).await.map_err(|error| StoreError::nats(&error))
+    options.connect(servers).await.map_err(StoreError::nats)
 }
 
 /// Splits an address into servers and the name of the queue.
@@ -259,8 +252,8 @@ async fn bucket(
     // Another process may have created it at the same moment.
     match (context.get_key_value(&name).await, created) {
         (Ok(store), _) => Ok(store),
-        (Err(_), Err(error)) => Err(StoreError::nats(&error)),
-        (Err(error), Ok(_)) => Err(StoreError::nats(&error)),
+        (Err(_), Err(error)) => Err(StoreError::nats(error)),
+        (Err(error), Ok(_)) => Err(StoreError::nats(error)),
     }
 }
 
@@ -288,14 +281,14 @@ async fn object_store(
     match context.create_object_store(config).await {
         Ok(store) => Ok(store),
         // Another process may have created it at the same moment.
-        Err(error) => context.get_object_store(&name).await.map_err(|_| StoreError::nats(&error)),
+        Err(error) => context.get_object_store(&name).await.map_err(|_| StoreError::nats(error)),
     }
 }
 
 fn parsed<T: serde::de::DeserializeOwned>(bytes: &[u8]) -> Result<T, StoreError> {
-    serde_json::from_slice(bytes).map_err(|error| StoreError::nats(&error))
+    serde_json::from_slice(bytes).map_err(StoreError::nats)
 }
 
 fn text_of(value: &impl serde::Serialize) -> Result<Bytes, StoreError> {
-    serde_json::to_vec(value).map(Bytes::from).map_err(|error| StoreError::nats(&error))
+    serde_json::to_vec(value).map(Bytes::from).map_err(StoreError::nats)
 }

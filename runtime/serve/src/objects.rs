@@ -28,7 +28,7 @@ use uuid::Uuid;
 use self::copies::Copies;
 pub use self::{
     elsewhere::Elsewhere,
-    live::{Answering, Heard, Here, Live, WAIT},
+    live::{Here, Live, LiveSamples, WAIT},
 };
 use crate::{
     job::{Content, Output},
@@ -80,17 +80,13 @@ impl Objects {
     }
 
     /// Returns the folder of an attempt, and creates it.
-    ///
-    /// # Errors
-    /// If it cannot be created.
-    pub fn attempt(&self, lease: &Lease) -> io::Result<PathBuf> {
+    pub(crate) fn attempt(&self, lease: &Lease) -> io::Result<PathBuf> {
         let folder = self.attempt_folder(lease);
         fs::create_dir_all(&folder)?;
         Ok(folder)
     }
 
-    /// The place of the folder of an attempt.
-    pub fn attempt_folder(&self, lease: &Lease) -> PathBuf {
+    pub(crate) fn attempt_folder(&self, lease: &Lease) -> PathBuf {
         self.root.join(Self::key(lease, ""))
     }
 
@@ -99,10 +95,7 @@ impl Objects {
     }
 
     /// Describes the result `name`, which lies in the folder of the attempt, when it is safe on disk.
-    ///
-    /// # Errors
-    /// If the file cannot be read.
-    pub fn output(
+    pub(crate) fn output(
         &self,
         lease: &Lease,
         track: u32,
@@ -131,10 +124,7 @@ impl Objects {
 
     /// Makes the names of results safe on disk, and sends the results of an attempt to where all machines
     /// reach them.
-    ///
-    /// # Errors
-    /// If one cannot be stored.
-    pub fn publish(&self, lease: &Lease, outputs: &[Output]) -> io::Result<()> {
+    pub(crate) fn publish(&self, lease: &Lease, outputs: &[Output]) -> io::Result<()> {
         if outputs.is_empty() {
             return Ok(());
         }
@@ -161,10 +151,7 @@ impl Objects {
     }
 
     /// Fetches the files of clients that a request names.
-    ///
-    /// # Errors
-    /// If one cannot be fetched.
-    pub fn prepare(&self, request: &Value) -> io::Result<()> {
+    pub(crate) fn prepare(&self, request: &Value) -> io::Result<()> {
         if self.elsewhere.is_none() {
             return Ok(());
         }
@@ -197,15 +184,12 @@ impl Objects {
     }
 
     /// The place of a result on disk. With files elsewhere: after [`Objects::fetch`].
-    pub fn path(&self, output: &Output) -> PathBuf {
+    pub(crate) fn path(&self, output: &Output) -> PathBuf {
         self.root.join(&output.key)
     }
 
     /// Removes all results of a job that began `attempts` times. A job without results is no error.
-    ///
-    /// # Errors
-    /// If they cannot be removed.
-    pub fn remove(&self, job: Uuid, attempts: u32) -> io::Result<()> {
+    pub(crate) fn remove(&self, job: Uuid, attempts: u32) -> io::Result<()> {
         if let Some(elsewhere) = &self.elsewhere {
             for attempt in 1..=attempts {
                 elsewhere.remove_folder(&attempt_of(job, attempt))?;
@@ -215,10 +199,7 @@ impl Objects {
     }
 
     /// Removes the folders of attempts that were not the last one.
-    ///
-    /// # Errors
-    /// If they cannot be removed.
-    pub fn remove_earlier(&self, lease: &Lease) -> io::Result<()> {
+    pub(crate) fn remove_earlier(&self, lease: &Lease) -> io::Result<()> {
         for earlier in 1..lease.attempt {
             let folder = attempt_of(lease.id, earlier);
             if let Some(elsewhere) = &self.elsewhere {
@@ -230,25 +211,19 @@ impl Objects {
     }
 
     /// Returns the jobs that have a folder of results on this machine.
-    ///
-    /// # Errors
-    /// If they cannot be listed.
-    pub fn jobs_with_results(&self) -> io::Result<Vec<Uuid>> {
+    pub(crate) fn jobs_with_results(&self) -> io::Result<Vec<Uuid>> {
         let names = fs::read_dir(self.root.join("results"))?;
         let names: Vec<_> = names.map(|entry| Ok(entry?.file_name())).collect::<io::Result<_>>()?;
         Ok(names.iter().filter_map(|name| Uuid::parse_str(&name.to_string_lossy()).ok()).collect())
     }
 
     /// The place of the results of a job on this machine.
-    pub fn results_of(&self, job: Uuid) -> PathBuf {
+    pub(crate) fn results_of(&self, job: Uuid) -> PathBuf {
         self.root.join(format!("results/{job}"))
     }
 
     /// Checks that `bytes` can be written.
-    ///
-    /// # Errors
-    /// If the disk is full or cannot be used.
-    pub fn has_room(&self, bytes: usize) -> io::Result<()> {
+    pub(crate) fn has_room(&self, bytes: usize) -> io::Result<()> {
         // A quota or a reserve of the administrator shows only when something is written.
         let mut file = tempfile::tempfile_in(self.incoming())?;
         io::Write::write_all(&mut file, &vec![0; bytes])?;

@@ -68,10 +68,7 @@ impl Preview {
     }
 
     /// Appends samples that are integers already, those of all channels at a time one after the other.
-    ///
-    /// # Errors
-    /// If they cannot be written.
-    pub fn integers(&mut self, values: &[i16]) -> io::Result<()> {
+    pub(crate) fn integers(&mut self, values: &[i16]) -> io::Result<()> {
         let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
         self.file.write_all(&bytes)?;
         self.written += values.len() / self.channels;
@@ -80,10 +77,7 @@ impl Preview {
 
     /// Appends what is new of a part of the sound that begins at sample `start`. The part may come
     /// again, as a stage that failed begins anew; a part behind a gap is left out.
-    ///
-    /// # Errors
-    /// If it cannot be written.
-    pub fn part(&mut self, start: usize, channels: &[&[f32]]) -> io::Result<()> {
+    pub(crate) fn part(&mut self, start: usize, channels: &[&[f32]]) -> io::Result<()> {
         let length = channels.first().map_or(0, |channel| channel.len());
         let known = self.written.checked_sub(start);
         let Some(known) = known.filter(|&known| known < length) else { return Ok(()) };
@@ -107,8 +101,7 @@ pub fn remove(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Returns the format of the preview in `folder`, if one has begun.
-pub async fn format(folder: &Path) -> Option<PreviewFormat> {
+pub(crate) async fn format(folder: &Path) -> Option<PreviewFormat> {
     serde_json::from_slice(&tokio::fs::read(folder.join(FORMAT)).await.ok()?).ok()
 }
 

@@ -20,65 +20,44 @@ use crate::{error::of, job::JobError};
 
 /// A request for speech: the fields of the model's family, and those that are the server's.
 #[derive(Debug)]
-pub struct SpeechRequest {
-    /// The text.
-    pub text: String,
-    /// The model.
-    pub model: Option<String>,
+pub(crate) struct SpeechRequest {
+    pub(crate) text: String,
+    pub(crate) model: Option<String>,
     /// The fields of the family; files are ids.
-    pub fields: Fields,
-    /// The seed.
-    pub seed: Option<u64>,
-    /// The format of the file.
-    pub audio_format: Option<String>,
+    pub(crate) fields: Fields,
+    pub(crate) seed: Option<u64>,
+    pub(crate) audio_format: Option<String>,
     /// The form of a file with the times of words, beside the JSON.
-    pub timestamps: Option<TimesFormat>,
+    pub(crate) timestamps: Option<TimesFormat>,
     /// Frames per chunk of sound, after the first.
-    pub chunk_frames: Option<usize>,
+    pub(crate) chunk_frames: Option<usize>,
     /// True if text arrives while it is spoken.
-    pub append: bool,
+    pub(crate) append: bool,
     /// True if the voice is read and nothing is spoken.
-    pub voice_only: bool,
+    pub(crate) voice_only: bool,
     /// True for a stream whose samples are cut toward zero, as clients of stream-dia2 get them.
-    pub truncate: bool,
+    pub(crate) truncate: bool,
 }
 
 /// The text of a request that speaks nothing.
 const NO_TEXT: &str = ".";
 /// The most frames per chunk of sound.
-const MOST_FRAMES: u64 = 1000;
+const MOST_FRAMES: usize = 1000;
 
 impl SpeechRequest {
     /// Reads a JSON object: `text`, `model`, `seed`, `audio_format`, `timestamps`, `chunk_frames`,
     /// `append`, `voice_only`, `truncate`, and fields of the model's family, which it checks itself.
-    ///
-    /// # Errors
-    /// A field of another type.
-    pub fn read(object: &Map<String, Value>) -> Result<Self, JobError> {
+    /// Errors: a field of another type.
+    pub(crate) fn read(object: &Map<String, Value>) -> Result<Self, JobError> {
         let mut fields = object.clone();
         fields.retain(|_, value| !value.is_null());
-        let bad = |key: &str, why: &str| {
-            JobError::new("bad_value", format!("`{key}` is not {why}")).param(key)
-        };
-        let seed = match fields.remove("seed") {
-            None => None,
-            Some(seed) => Some(seed.as_u64().ok_or_else(|| bad("seed", "a whole number from 0"))?),
-        };
-        let chunk_frames = match fields.remove("chunk_frames") {
-            None => None,
-            Some(frames) => {
-                let frames = frames.as_u64().filter(|n| (1..=MOST_FRAMES).contains(n));
-                let why = "a whole number from 1 to 1000";
-                Some(frames.ok_or_else(|| bad("chunk_frames", why))? as usize)
-            }
-        };
-        let timestamps = match fields.remove("timestamps") {
-            None => None,
-            Some(form) => {
-                let read = serde_json::from_value(form);
-                Some(read.map_err(|_| bad("timestamps", "json, srt or vtt"))?)
-            }
-        };
+        let seed = value(&mut fields, "seed", "a whole number from 0")?;
+        let (key, why) = ("chunk_frames", "a whole number from 1 to 1000");
+        let chunk_frames: Option<usize> = value(&mut fields, key, why)?;
+        if chunk_frames.is_some_and(|frames| !(1..=MOST_FRAMES).contains(&frames)) {
+            return Err(bad(key, why));
+        }
+        let timestamps = value(&mut fields, "timestamps", "json, srt or vtt")?;
         let append = flag(&mut fields, "append")?.unwrap_or(false);
         let voice_only = flag(&mut fields, "voice_only")?.unwrap_or(false);
         let truncate = flag(&mut fields, "truncate")?.unwrap_or(false);
@@ -100,49 +79,43 @@ impl SpeechRequest {
 
 /// The song that is described.
 #[derive(Debug)]
-pub enum Heard {
-    /// The file of a sound.
+pub(crate) enum SongSource {
+    /// By the file of its sound.
     Sound(String),
-    /// The file of latents.
+    /// By the file of its latents.
     Latents(String),
-    /// Audio codes.
     Codes(Vec<u32>),
 }
 
 /// A request for the words of a song.
 #[derive(Debug)]
-pub struct UnderstandRequest {
-    /// The model.
-    pub model: Option<String>,
-    /// The song.
-    pub heard: Heard,
+pub(crate) struct UnderstandRequest {
+    pub(crate) model: Option<String>,
+    pub(crate) heard: SongSource,
     /// The settings of the language model.
-    pub request: Request,
-    /// Limits of the language model.
-    pub limits: Limits,
+    pub(crate) request: Request,
+    pub(crate) limits: Limits,
     /// Genres that the language model may name.
-    pub genres: Option<Arc<GenreVocabulary>>,
+    pub(crate) genres: Option<Arc<GenreVocabulary>>,
     /// Notices about the request's spelling.
-    pub notices: Vec<Notice>,
+    pub(crate) notices: Vec<Notice>,
 }
 
 impl UnderstandRequest {
     /// Reads a JSON object: `model`, one song as `audio`, `src_latents` or `audio_codes`, and fields of
     /// a request for songs.
-    ///
-    /// # Errors
-    /// A field that does not exist or has another type; not one song.
-    pub fn read(object: &Map<String, Value>) -> Result<Self, JobError> {
+    /// Errors: a field that does not exist or has another type; not one song.
+    pub(crate) fn read(object: &Map<String, Value>) -> Result<Self, JobError> {
         let mut object = object.clone();
         let model = text(&mut object, "model")?;
         let sound = sound(&mut object)?;
         let latents = text(&mut object, "src_latents")?;
         let codes = text(&mut object, "audio_codes")?;
         let heard = match (sound, latents, codes) {
-            (Some(id), None, None) => Heard::Sound(id),
-            (None, Some(id), None) => Heard::Latents(id),
+            (Some(id), None, None) => SongSource::Sound(id),
+            (None, Some(id), None) => SongSource::Latents(id),
             (None, None, Some(text)) => {
-                Heard::Codes(codes::parse(&text).map_err(|error| of(&error))?)
+                SongSource::Codes(codes::parse(&text).map_err(|error| of(&error))?)
             }
             _ => {
                 let message = "send one song: `audio`, `src_latents` or `audio_codes`";
@@ -156,27 +129,22 @@ impl UnderstandRequest {
 
 /// A request for the latents of a sound.
 #[derive(Debug)]
-pub struct EncodeRequest {
-    /// The model.
-    pub model: Option<String>,
-    /// The file of the sound.
-    pub audio: String,
-    /// The format of the file of latents.
-    pub format: latents::Format,
+pub(crate) struct EncodeRequest {
+    pub(crate) model: Option<String>,
+    pub(crate) audio: String,
+    pub(crate) format: latents::Format,
     /// True if the latents are sampled from their distribution; otherwise they are its mean.
-    pub sample: bool,
+    pub(crate) sample: bool,
     /// The seed of sampled latents.
-    pub seed: Option<u64>,
+    pub(crate) seed: Option<u64>,
     /// Frames per tile, and their overlap.
-    pub tiles: (Option<i64>, Option<i64>),
+    pub(crate) tiles: (Option<i64>, Option<i64>),
 }
 
 impl EncodeRequest {
     /// Reads a JSON object: `model`, `audio`, `format`, `sample`, `seed`, `vae_chunk`, `vae_overlap`.
-    ///
-    /// # Errors
-    /// No sound; another field; a seed without `sample`.
-    pub fn read(object: &Map<String, Value>) -> Result<Self, JobError> {
+    /// Errors: no sound; another field; a seed without `sample`.
+    pub(crate) fn read(object: &Map<String, Value>) -> Result<Self, JobError> {
         let mut object = object.clone();
         let model = text(&mut object, "model")?;
         let audio = sound(&mut object)?
@@ -203,23 +171,19 @@ impl EncodeRequest {
 
 /// A request for the sound of latents.
 #[derive(Debug)]
-pub struct DecodeRequest {
-    /// The model.
-    pub model: Option<String>,
-    /// The file of the latents.
-    pub latents: String,
+pub(crate) struct DecodeRequest {
+    pub(crate) model: Option<String>,
+    pub(crate) latents: String,
     /// The settings of the file.
-    pub request: Request,
+    pub(crate) request: Request,
     /// Notices about the request's spelling.
-    pub notices: Vec<Notice>,
+    pub(crate) notices: Vec<Notice>,
 }
 
 impl DecodeRequest {
     /// Reads a JSON object: `model`, `src_latents`, and fields of a request for songs.
-    ///
-    /// # Errors
-    /// No latents; a field that does not exist or has another type.
-    pub fn read(object: &Map<String, Value>) -> Result<Self, JobError> {
+    /// Errors: no latents; a field that does not exist or has another type.
+    pub(crate) fn read(object: &Map<String, Value>) -> Result<Self, JobError> {
         let mut object = object.clone();
         let model = text(&mut object, "model")?;
         let Some(latents) = text(&mut object, "src_latents")? else {
@@ -241,53 +205,33 @@ fn sound(object: &mut Map<String, Value>) -> Result<Option<String>, JobError> {
 }
 
 /// Returns the format of a sound file: the usual one without a name.
-///
-/// # Errors
-/// A format that does not exist, or that this build does not write.
+/// Errors: a format that does not exist, or that this build does not write.
 pub(crate) fn format(name: Option<&str>) -> Result<Format, JobError> {
     let format: Result<Format, _> = name.map(str::parse).transpose().map(Option::unwrap_or_default);
     format.and_then(Format::require).map_err(|error| of(&error))
 }
 
-/// Takes a text out of a request.
-///
-/// # Errors
-/// A value of another type.
 pub(crate) fn text(object: &mut Map<String, Value>, key: &str) -> Result<Option<String>, JobError> {
-    match object.remove(key) {
-        None | Some(Value::Null) => Ok(None),
-        Some(Value::String(text)) => Ok(Some(text)),
-        Some(_) => Err(JobError::new("bad_value", format!("`{key}` is not a text")).param(key)),
-    }
+    value(object, key, "a text")
 }
 
 /// Takes a value out of a request; `what` names its type for an error.
-///
-/// # Errors
-/// A value of another type.
 fn value<T: DeserializeOwned>(
     object: &mut Map<String, Value>,
     key: &str,
     what: &str,
 ) -> Result<Option<T>, JobError> {
-    let bad = || JobError::new("bad_value", format!("`{key}` is not {what}")).param(key);
     match object.remove(key) {
         None | Some(Value::Null) => Ok(None),
-        Some(value) => serde_json::from_value(value).map(Some).map_err(|_| bad()),
+        Some(value) => serde_json::from_value(value).map(Some).map_err(|_| bad(key, what)),
     }
 }
 
-/// Takes true or false out of a request.
-///
-/// # Errors
-/// A value of another type.
 fn flag(object: &mut Map<String, Value>, key: &str) -> Result<Option<bool>, JobError> {
-    match object.remove(key) {
-        None | Some(Value::Null) => Ok(None),
-        Some(Value::Bool(flag)) => Ok(Some(flag)),
-        Some(_) => {
-            let message = format!("`{key}` is not true or false");
-            Err(JobError::new("bad_value", message).param(key))
-        }
-    }
+    value(object, key, "true or false")
+}
+
+/// The error of a value of another type.
+fn bad(key: &str, what: &str) -> JobError {
+    JobError::new("bad_value", format!("`{key}` is not {what}")).param(key)
 }

@@ -47,12 +47,6 @@ pub struct Start<'a> {
     pub ready: &'a dyn Fn(Option<&str>),
 }
 
-impl std::fmt::Debug for Start<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Start").field("warm", &self.warm).finish_non_exhaustive()
-    }
-}
-
 /// Runs the jobs of a queue on `engine` until the worker is drained.
 ///
 /// # Errors
@@ -81,7 +75,6 @@ pub fn run(
     })
 }
 
-/// A runner of one backend.
 struct Networked<'a, B: Backend> {
     installed: &'a Installed,
     engine: Engine,
@@ -95,7 +88,6 @@ struct Networked<'a, B: Backend> {
     heard: Option<PathBuf>,
 }
 
-/// A model of songs in memory.
 struct Song<B: Backend> {
     /// The model as chosen, and its adapters with their scales.
     key: (String, String),
@@ -110,13 +102,11 @@ impl<B: Backend> Song<B> {
     }
 }
 
-/// A language model in memory.
 struct Language<B: Backend> {
     folder: Arc<LanguageModelDir>,
     held: Held<'static, B>,
 }
 
-/// A model of speech in memory.
 struct Speech<B: Backend> {
     name: String,
     on: Rc<dyn SpeechOn<B>>,
@@ -175,9 +165,7 @@ impl<B: Backend> Runner for Networked<'_, B> {
 
 /// The reason why a job has no complete result.
 enum Failed {
-    /// An error of a run.
     Run(Error),
-    /// An error of the request.
     Request(JobError),
 }
 
@@ -270,7 +258,6 @@ impl<B: Backend> Networked<'_, B> {
         self.song = Some(Song { key, folder: folder.clone(), networks });
     }
 
-    /// Puts a language model into memory.
     fn hold_language(&mut self, folder: Arc<LanguageModelDir>) -> &Held<'static, B> {
         let is_other = |Language { folder: own, .. }: &Language<B>| {
             let is_replaced =

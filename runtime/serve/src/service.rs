@@ -117,23 +117,23 @@ pub enum ServiceError {
 }
 
 impl ServiceError {
-    /// Returns the remedy, if one is known.
+    /// Returns the remedy, if one is known. It names settings of the server in backquotes.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Self::Listen { source, .. } if source.kind() == io::ErrorKind::AddrInUse => {
-                Some("another program has this port: choose one with --port")
+                Some("another program has this port: choose another `port`")
             }
             Self::Listen { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
-                Some("ports below 1024 are for administrators: choose one with --port")
+                Some("ports below 1024 are for administrators: choose another `port`")
             }
-            Self::Listen { .. } => Some("choose an address of this machine with --host"),
+            Self::Listen { .. } => Some("choose an address of this machine as `host`"),
             Self::Open(_) => {
-                Some("set ACESTEP_API_KEY to a long random text, or pass --open to let everyone in")
+                Some("set ACESTEP_API_KEY to a long random text, or pass `open` to let everyone in")
             }
-            Self::Folder { .. } => Some("choose another folder with --data-dir"),
+            Self::Folder { .. } => Some("choose another folder as `data_dir`"),
             Self::Queue { .. } => Some(
                 "if the disk has room and works, the file is damaged or of another program: move it \
-                 away, or choose another folder with --data-dir",
+                 away, or choose another folder as `data_dir`",
             ),
             Self::NotBuiltIn(_) => Some("build it with --features nats"),
             Self::Store(_) | Self::Io(_) => None,
@@ -258,9 +258,9 @@ impl Service {
             server.is_ready.store(true, Ordering::Relaxed);
         }
         listening(address);
-        notify(&[sd_notify::NotifyState::Ready]);
+        notify("READY=1");
         http::serve(listener, server).await?;
-        notify(&[sd_notify::NotifyState::Stopping]);
+        notify("STOPPING=1");
         if let Some(worker) = worker {
             // It ends by itself, at the latest after the time to drain.
             let _ = worker.await;
@@ -271,10 +271,14 @@ impl Service {
 }
 
 /// Tells the service manager, if there is one.
-fn notify(state: &[sd_notify::NotifyState<'_>]) {
-    if let Err(error) = sd_notify::notify(state) {
+fn notify(state: &str) {
+    #[cfg(unix)]
+    if let Err(error) = sd_notify::notify(&[sd_notify::NotifyState::Custom(state)]) {
         tracing::debug!(%error, "the service manager is not told");
     }
+    // Windows has none.
+    #[cfg(not(unix))]
+    let _ = state;
 }
 
 /// The state of a worker, as it said.
@@ -285,7 +289,6 @@ struct Said {
 }
 
 impl Said {
-    /// Takes a line of the worker.
     fn line(&self, line: &str) {
         if line == READY {
             self.is_ready.store(true, Ordering::Relaxed);

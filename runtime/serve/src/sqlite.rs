@@ -13,11 +13,12 @@ mod table;
 
 use std::{
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError, Weak},
+    sync::{Arc, Weak},
     thread,
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use rusqlite::{Connection, ErrorCode, TransactionBehavior};
 use tokio::sync::{Semaphore, broadcast, mpsc, oneshot};
 use uuid::Uuid;
@@ -54,7 +55,6 @@ type Reply = Box<dyn FnOnce(&Result<(), StoreError>) + Send>;
 /// The transaction of a group of writes.
 struct Group<'a> {
     connection: &'a Connection,
-    /// Jobs that changed.
     changed: Vec<Uuid>,
     /// The error that ended the transaction: SQLite undoes all of it when the disk is full.
     gone: Option<StoreError>,
@@ -167,12 +167,12 @@ impl Readers {
     }
 
     fn take(&self) -> Result<Connection, StoreError> {
-        let free = self.free.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let free = self.free.lock().pop();
         free.map_or_else(|| self.connect(), Ok)
     }
 
     fn give(&self, connection: Connection) {
-        self.free.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
+        self.free.lock().push(connection);
     }
 }
 

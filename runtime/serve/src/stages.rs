@@ -18,44 +18,37 @@ use serde::{Deserialize, Serialize};
 use crate::job::{Job, Kind, Progress};
 
 /// Upper bounds of the buckets, in seconds.
-pub const BOUNDS: [f64; 10] = [0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0];
+pub(crate) const BOUNDS: [f64; 10] = [0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0];
 /// The most tasks with a model, and the most stages with a family, that are kept.
 const MOST: usize = 64;
 /// The part of the newest job in a mean.
 const NEWEST: f64 = 0.3;
 /// A mean below this is of a stage that no longer runs, in seconds.
 const LEAST: f64 = 0.001;
-/// Shortest and longest time of a job, by that of the mean.
+/// Shortest and longest time of a job, divided by the mean time.
 const SCALES: [f64; 2] = [0.05, 20.0];
 /// The begin of the names of stages that read weights. Their time says nothing about the length of a song.
 pub(crate) const LOADING: &str = "loading: ";
 
-/// A stage and its seconds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Spent {
-    /// The stage.
-    pub stage: String,
-    /// The seconds.
-    pub seconds: f64,
+pub(crate) struct Spent {
+    pub(crate) stage: String,
+    pub(crate) seconds: f64,
 }
 
-/// A histogram of the seconds of a stage.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Histogram {
+pub(crate) struct Histogram {
     /// Numbers of times that were at most the bound of the same place, and above the one before.
-    pub buckets: [u64; BOUNDS.len()],
-    /// The number of all times.
-    pub count: u64,
-    /// The sum of all times.
-    pub sum: f64,
+    pub(crate) buckets: [u64; BOUNDS.len()],
+    pub(crate) count: u64,
+    pub(crate) sum: f64,
 }
 
 /// The file.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Times {
+pub(crate) struct Times {
     /// Mean times of the stages by task and model, in the order of the stages.
     means: BTreeMap<String, Vec<Spent>>,
-    /// Histograms by family and stage.
     #[serde(default)]
     histograms: BTreeMap<String, BTreeMap<String, Histogram>>,
 }
@@ -78,16 +71,13 @@ impl Times {
     }
 
     /// Reads the times of a folder. A file that is missing or damaged has none: they are guesses.
-    pub fn read(folder: &Path) -> Self {
+    pub(crate) fn read(folder: &Path) -> Self {
         let bytes = fs::read(Self::path(folder)).unwrap_or_default();
         serde_json::from_slice(&bytes).unwrap_or_default()
     }
 
     /// Adds the stages of a job that is done to the file of a folder.
-    ///
-    /// # Errors
-    /// If the file cannot be written.
-    pub fn add(folder: &Path, job: &Job, spent: &[Spent]) -> io::Result<()> {
+    pub(crate) fn add(folder: &Path, job: &Job, spent: &[Spent]) -> io::Result<()> {
         // Workers of the same folder come one after the other.
         let lock = fs::File::create(folder.join("stages.lock"))?;
         lock.lock()?;
@@ -120,8 +110,7 @@ impl Times {
         self.means.get(&key(job)).cloned().unwrap_or_default()
     }
 
-    /// Histograms with their families and stages.
-    pub fn histograms(&self) -> impl Iterator<Item = (&str, &str, &Histogram)> {
+    pub(crate) fn histograms(&self) -> impl Iterator<Item = (&str, &str, &Histogram)> {
         self.histograms.iter().flat_map(|(family, stages)| {
             stages
                 .iter()
@@ -159,7 +148,6 @@ fn mix(means: &mut Vec<Spent>, spent: &[Spent]) {
     means.retain(|mean| mean.seconds >= LEAST);
 }
 
-/// The clock of one job.
 #[derive(Debug, Default)]
 pub(crate) struct Clock {
     past: Vec<Spent>,
@@ -192,7 +180,6 @@ impl Clock {
         self.left(progress, now)
     }
 
-    /// Ends the present stage.
     fn stop(&mut self, now: Instant) {
         let Some(Present { stage, begin, .. }) = self.present.take() else { return };
         let seconds = now.saturating_duration_since(begin).as_secs_f64();
@@ -224,7 +211,7 @@ impl Clock {
         Some(rest + later)
     }
 
-    /// The length of this job by that of the mean, from the stages so far.
+    /// The length of this job divided by the mean length, from the stages so far.
     fn scale(&self, at: usize, part: f64, elapsed: f64) -> f64 {
         let is_work = |spent: &&Spent| !spent.stage.starts_with(LOADING);
         let mut own: f64 = self.spent.iter().filter(is_work).map(|spent| spent.seconds).sum();

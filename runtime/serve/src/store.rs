@@ -109,7 +109,7 @@ impl fmt::Debug for Has {
 }
 
 impl Has {
-    /// Models of which `has` says so.
+    /// Models for which `has` says so.
     pub fn new(has: impl Fn(&str) -> bool + Send + Sync + 'static) -> Self {
         Self(Arc::new(has))
     }
@@ -119,7 +119,7 @@ impl Has {
         Self::new(|_| true)
     }
 
-    /// Answers for many jobs, of which few have another model.
+    /// Answers for many jobs; few have another model.
     pub(crate) fn asked(&self) -> impl FnMut(Option<&str>) -> bool {
         let mut known = HashMap::new();
         move |model| {
@@ -167,7 +167,6 @@ impl News {
         self.notices.splice(0..0, older.notices);
     }
 
-    /// True if nothing is new.
     pub(crate) fn is_empty(&self) -> bool {
         self.progress.is_none() && self.resolved.is_none() && self.notices.is_empty()
     }

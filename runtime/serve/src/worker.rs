@@ -24,7 +24,7 @@ use tokio::{runtime::Handle, time};
 pub use self::trouble::of_files;
 pub(crate) use self::trouble::{DISK_FULL, WAITS_FOR_ROOM, is_full, of_upload, reason};
 use self::{
-    keeper::{Keeper, Watch},
+    keeper::{Watch, keeper},
     refused::Refused,
     trouble::{ROOM, Trouble},
 };
@@ -111,7 +111,6 @@ pub enum Stopped {
 }
 
 impl Stopped {
-    /// Returns the reason without places of `objects`.
     fn without_places(self, objects: &Objects) -> Self {
         let hidden = |error: JobError| JobError {
             message: objects.without_places(&error.message),
@@ -140,12 +139,6 @@ pub struct Task<'a> {
     pub resolved: &'a dyn Fn(Value),
     /// Results so far; those of a job that stops early are kept.
     pub made: &'a mut Vec<Made>,
-}
-
-impl std::fmt::Debug for Task<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Task").field("job", &self.job.id).finish_non_exhaustive()
-    }
 }
 
 /// The work behind the queue.
@@ -185,14 +178,8 @@ pub struct Worker<'a> {
     pub waits: fn(bool),
 }
 
-impl std::fmt::Debug for Worker<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Worker").field("name", &self.name).finish_non_exhaustive()
-    }
-}
-
 impl Worker<'_> {
-    /// Runs jobs until it is drained. Blocks: the caller's thread is that of the device. It waits while
+    /// Runs jobs until it is drained. Blocks: the caller's thread is the device's. It waits while
     /// the queue cannot be used, e.g. while a full disk is cleared.
     ///
     /// # Errors
@@ -263,9 +250,6 @@ impl Worker<'_> {
     }
 
     /// Runs the next job; false if none waits.
-    ///
-    /// # Errors
-    /// If the queue cannot be used.
     fn run_next(
         &self,
         runtime: &Handle,
@@ -291,7 +275,7 @@ impl Worker<'_> {
         let watch =
             Arc::new(Watch::new(self.is_ending.clone(), Clock::new(past), self.objects.clone()));
         // The lease is kept until the end is stored.
-        let _keeper = Keeper::new(runtime, self, &lease, &watch);
+        let _keeper = keeper(runtime, self, &lease, &watch);
         let end = self.attempt(runner, &job, &lease, &watch, (trouble, refused));
         let name = match &end {
             End::Done(_) => "done",

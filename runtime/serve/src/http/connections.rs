@@ -5,9 +5,9 @@
 
 use std::{io, pin::pin, time::Duration};
 
-use axum::Router;
+use axum::{Router, middleware};
 use hyper_util::{
-    rt::{TokioExecutor, TokioIo, TokioTimer},
+    rt::{TokioIo, TokioTimer},
     server::{conn::auto::Builder, graceful::GracefulShutdown},
     service::TowerToHyperService,
 };
@@ -17,19 +17,20 @@ use tokio::{
     time,
 };
 
-use super::{Limits, taken::Taken};
+use super::{Limits, taken::Taken, window};
 
 /// Time until the next attempt if the system has no descriptor left.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// Time until the next look at a connection of which too few bytes are there.
+/// Time until the next look at a connection with too few bytes.
 const LOOK: Duration = Duration::from_millis(50);
 /// The first bytes of a client of HTTP/2, RFC 9113, section 3.4.
 const HTTP2: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// Answers requests until `stopped` is ready, and then those on their way. A connection ends if the header of
 /// its next request takes too long; one of HTTP/2, if its client is silent so long and does not answer a ping in
-/// the same time again. It also ends if its client takes nothing of an answer for too long.
+/// the same time again. It also ends if its client takes nothing of an answer for too long; over HTTP/2, that
+/// answer ends.
 pub(super) async fn answer(
     listener: TcpListener,
     router: Router,
@@ -37,7 +38,8 @@ pub(super) async fn answer(
     stopped: impl Future<Output = ()>,
 ) {
     let limit = limits.headers;
-    let mut builder = Builder::new(TokioExecutor::new());
+    let mut builder = Builder::new(window::Answers { limit: limits.answer });
+    let router = router.layer(middleware::map_response(window::noted));
     builder.http1().timer(TokioTimer::new()).header_read_timeout(limit);
     let mut http2 = builder.http2();
     http2.timer(TokioTimer::new()).enable_connect_protocol();

@@ -20,7 +20,6 @@ use serde_json::json;
 
 use super::{ApiError, Server, error, read};
 
-/// The most songs of one request.
 const MOST_SONGS: usize = 9;
 
 pub(super) fn routes() -> Router<Arc<Server>> {
@@ -54,14 +53,6 @@ impl From<ApiError> for Failure {
 impl IntoResponse for Failure {
     fn into_response(self) -> Response {
         let ApiError { status, error, retry_after } = self.0;
-        error::sent(status, retry_after, json!({ "error": said(&error) }))
-    }
-}
-
-/// The reason of an error in one line.
-fn said(error: &crate::job::JobError) -> String {
-    match &error.hint {
-        Some(hint) => format!("{}; {hint}", error.message),
-        None => error.message.clone(),
+        error::sent(status, retry_after, json!({ "error": error.line() }))
     }
 }

@@ -9,7 +9,7 @@ use axum::{Json, Router};
 use serde_json::{Map, Value, json};
 use utoipa::OpenApi;
 
-use self::calls::{CALLS, CPP, Call, Field, Gives, UPSTREAM};
+use self::calls::{CALLS, CPP, Call, Gives, UPSTREAM};
 use super::{Server, events, files, info, jobs, outputs, read, stream};
 
 pub(super) fn routes() -> Router<Arc<Server>> {
@@ -45,12 +45,10 @@ pub(super) fn routes() -> Router<Arc<Server>> {
 )]
 struct Native;
 
-/// Returns the description of the API.
 async fn openapi() -> Json<Value> {
     Json(document())
 }
 
-/// Returns the whole description.
 fn document() -> Value {
     let mut document = serde_json::to_value(Native::openapi()).unwrap_or_default();
     let events = &mut document["paths"]["/v1/jobs/{id}/events"]["get"]["responses"]["200"];
@@ -189,8 +187,7 @@ impl Call {
                 parameters.push(parameter(name, "path", true));
             }
         }
-        for name in self.query {
-            let (name, is_needed) = needed(name);
+        for (name, is_needed, _) in fields(self.query) {
             parameters.push(parameter(name, "query", is_needed));
         }
         let mut operation = json!({
@@ -199,29 +196,30 @@ impl Call {
             "parameters": parameters,
             "responses": self.gives.responses(),
         });
-        if let Some(fields) = self.body {
-            operation["requestBody"] = body(self.path, fields);
+        if let Some(text) = self.body {
+            operation["requestBody"] = body(self.path, text);
         }
         operation
     }
 }
 
-/// Splits the mark of a field that is needed from its name.
-fn needed(name: &str) -> (&str, bool) {
-    name.strip_suffix('!').map_or((name, false), |name| (name, true))
+/// Fields of a call: their names, true for those that are needed, their types.
+fn fields(text: &str) -> impl Iterator<Item = (&str, bool, &str)> {
+    text.split_whitespace().map(|field| {
+        let (name, kind) = field.split_once(':').unwrap_or((field, "string"));
+        name.strip_suffix('!').map_or((name, false, kind), |name| (name, true, kind))
+    })
 }
 
 fn parameter(name: &str, place: &str, is_needed: bool) -> Value {
     json!({ "name": name, "in": place, "required": is_needed, "schema": { "type": "string" } })
 }
 
-fn body(path: &str, fields: &[Field]) -> Value {
-    let is_file = |(_, kind): &Field| *kind == "file";
+fn body(path: &str, text: &str) -> Value {
     let mut properties = Map::new();
     let mut required = Vec::new();
-    for (name, kind) in fields {
-        let (name, is_needed) = needed(name);
-        let schema = match *kind {
+    for (name, is_needed, kind) in fields(text) {
+        let schema = match kind {
             "any" => json!({}),
             "file" => json!({ "type": "string", "format": "binary" }),
             kind => json!({ "type": kind }),
@@ -237,7 +235,7 @@ fn body(path: &str, fields: &[Field]) -> Value {
         "/synth" => json!({ "anyOf": [object, { "type": "array", "items": object }] }),
         _ => object,
     };
-    let kind = match fields.iter().any(is_file) {
+    let kind = match fields(text).any(|(_, _, kind)| kind == "file") {
         true => "multipart/form-data",
         false => "application/json",
     };
@@ -247,7 +245,7 @@ fn body(path: &str, fields: &[Field]) -> Value {
 impl Gives {
     fn responses(self) -> Value {
         let binary = json!({ "schema": { "type": "string", "format": "binary" } });
-        // The schema of events is that of each one, and they differ.
+        // The schema of events describes each one, and they differ.
         let text = json!({});
         let of_name = |name| json!({ "application/json": { "schema": of(name) } });
         let content = match self {
@@ -263,7 +261,16 @@ impl Gives {
             }),
             Self::Absent => return json!({ "501": { "description": "the call is not served" } }),
         };
-        json!({ "200": { "description": "the answer", "content": content } })
+        let mut answer = json!({ "description": "the answer", "content": content });
+        if matches!(self, Self::Sound) {
+            let header =
+                |about: &str| json!({ "description": about, "schema": { "type": "integer" } });
+            answer["headers"] = json!({
+                "X-Sample-Rate": header("samples a second, of `pcm`"),
+                "X-Channels": header("channels, of `pcm`"),
+            });
+        }
+        json!({ "200": answer })
     }
 }
 
@@ -280,6 +287,10 @@ mod tests {
         };
         for (path, method, form) in [
             ("/v1/jobs", "post", "Error"),
+            ("/v1/jobs/{id}", "get", "Error"),
+            ("/v1/jobs/{id}/events", "get", "Error"),
+            ("/v1/files", "post", "Error"),
+            ("/metrics", "get", "Error"),
             ("/v1/audio/speech", "post", "Error"),
             ("/release_task", "post", "UpstreamError"),
             ("/job", "get", "CppError"),
@@ -289,7 +300,12 @@ mod tests {
         }
         assert_eq!(document["paths"]["/v1/models/{id}"]["get"]["parameters"][0]["in"], "path");
         let speech = &document["paths"]["/v1/audio/speech"]["post"]["requestBody"]["content"];
-        assert_eq!(speech["application/json"]["schema"]["required"], json!(["input"]));
+        let speech = &speech["application/json"]["schema"];
+        assert_eq!(speech["required"], json!(["input"]));
+        assert_eq!(speech["properties"]["model"]["type"], "string");
+        assert_eq!(speech["properties"]["chunk_frames"]["type"], "integer");
         assert!(document["components"]["schemas"]["Job"].is_object());
+        let song = &document["paths"]["/v1/audio/generations"]["post"]["responses"]["200"];
+        assert_eq!(song["headers"]["X-Channels"]["schema"]["type"], "integer");
     }
 }

@@ -1,5 +1,6 @@
 //! Errors as JSON: `{"error": {"code", "message", "param", "hint"}}`, readable for OpenAI's clients.
 
+use acestep_engine::error::counted;
 use axum::{
     Json,
     http::{HeaderValue, StatusCode, header},
@@ -70,7 +71,7 @@ impl ApiError {
 
     /// The error of a full queue.
     pub fn busy(waiting: u64, seconds: u64) -> Self {
-        let message = format!("the queue is full: {waiting} jobs wait");
+        let message = format!("the queue is full: it has {}", counted(waiting as usize, "job"));
         let error = Self::new(StatusCode::TOO_MANY_REQUESTS, "queue_full", message);
         Self { retry_after: Some(seconds), ..error }
     }

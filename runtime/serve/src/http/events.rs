@@ -26,7 +26,6 @@ pub(super) fn routes() -> Router<Arc<Server>> {
     Router::new().route("/v1/jobs/{id}/events", read(events))
 }
 
-/// A stream on its way.
 struct Following {
     server: Arc<Server>,
     caller: Caller,

@@ -11,7 +11,6 @@ use uuid::Uuid;
 
 use super::{ApiError, Caller, Server, slow};
 
-/// The server, and the client that asks it.
 #[derive(Debug)]
 pub(super) struct Asker(pub(super) Arc<Server>, pub(super) Caller);
 
@@ -24,15 +23,12 @@ impl FromRequestParts<Arc<Server>> for Asker {
     }
 }
 
-/// Values of the path.
 #[derive(Debug)]
 pub(super) struct Path<T>(pub(super) T);
 
-/// Values of the query.
 #[derive(Debug)]
 pub(super) struct Query<T>(pub(super) T);
 
-/// A body of JSON.
 #[derive(Debug)]
 pub(super) struct Json<T>(pub(super) T);
 

@@ -58,7 +58,6 @@ pub(super) fn routes() -> Router<Arc<Server>> {
         .route("/v1/files/{id}", axum::routing::delete(remove))
 }
 
-/// True for a form with parts.
 pub(super) fn is_form(headers: &HeaderMap) -> bool {
     let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     kind.is_some_and(|kind| {
@@ -66,7 +65,6 @@ pub(super) fn is_form(headers: &HeaderMap) -> bool {
     })
 }
 
-/// Error of a form that cannot be read.
 pub(super) fn of_form(error: &MultipartError) -> ApiError {
     match error.status() {
         StatusCode::PAYLOAD_TOO_LARGE => too_large(),
@@ -74,7 +72,6 @@ pub(super) fn of_form(error: &MultipartError) -> ApiError {
     }
 }
 
-/// Error of a body that cannot be read.
 pub(super) fn of_body(error: &axum::extract::rejection::BytesRejection) -> ApiError {
     match error.status() {
         StatusCode::PAYLOAD_TOO_LARGE => too_large(),
@@ -248,9 +245,7 @@ pub(super) async fn check(
 }
 
 /// Checks that files are still there.
-///
-/// # Errors
-/// 404 for the first one that is not.
+/// Errors: 404 for the first one that is not.
 pub(super) async fn are_there(
     server: &Server,
     files: &[(&'static str, Uuid)],
@@ -271,7 +266,6 @@ fn not_found(name: &str) -> ApiError {
     error.param(name).hint(hint)
 }
 
-/// Returns the files that a request names, with their fields.
 fn named(
     kind: Kind,
     request: &Map<String, Value>,

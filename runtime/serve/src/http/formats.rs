@@ -6,9 +6,7 @@ use super::ApiError;
 
 /// Returns the name of a format in our spelling. Without a name it is MP3, or WAV if this build cannot
 /// write MP3.
-///
-/// # Errors
-/// A format that does not exist, or that this build cannot write; the error lists the others.
+/// Errors: a format that does not exist, or that this build cannot write; the error lists the others.
 pub(super) fn choose(field: &'static str, named: Option<&str>) -> Result<Format, ApiError> {
     let Some(name) = named.map(str::trim).filter(|name| !name.is_empty()) else {
         return Ok(Format::Mp3.require().unwrap_or(Format::Wav16));
@@ -21,12 +19,10 @@ pub(super) fn choose(field: &'static str, named: Option<&str>) -> Result<Format,
     })
 }
 
-/// Returns the names of the formats of this build.
 pub(super) fn built() -> Vec<&'static str> {
     Format::all().filter(|format| format.require().is_ok()).map(Format::name).collect()
 }
 
-/// Returns the media type of a format.
 pub(super) fn media_type(format: Format) -> &'static str {
     crate::objects::media_type(&format!("x.{}", format.extension()))
 }

@@ -5,9 +5,10 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, OnceLock, PoisonError},
+    sync::{Arc, OnceLock},
 };
 
+use parking_lot::Mutex;
 use tokio::sync::{broadcast::error::RecvError, watch};
 use uuid::Uuid;
 
@@ -16,7 +17,6 @@ use crate::store::Store;
 /// The bell of each job, and the number of its listeners.
 type Waiting = Mutex<HashMap<Uuid, (watch::Sender<()>, usize)>>;
 
-/// The listeners of a server.
 #[derive(Debug, Default)]
 pub(super) struct Hub {
     waiting: Arc<Waiting>,
@@ -48,7 +48,7 @@ impl Hub {
                 }
             });
         });
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waiting = self.waiting.lock();
         let (sender, number) = waiting.entry(id).or_insert_with(|| (watch::channel(()).0, 0));
         *number += 1;
         let changes = sender.subscribe();
@@ -57,7 +57,7 @@ impl Hub {
 }
 
 fn wake(waiting: &Waiting, id: Option<Uuid>) {
-    let waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
+    let waiting = waiting.lock();
     match id {
         Some(id) => {
             if let Some((sender, _)) = waiting.get(&id) {
@@ -80,7 +80,7 @@ impl Listener {
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waiting = self.waiting.lock();
         let Some((_, number)) = waiting.get_mut(&self.id) else { return };
         *number -= 1;
         if *number == 0 {

@@ -133,7 +133,6 @@ pub(super) async fn metrics(State(server): State<Arc<Server>>) -> Result<Respons
     Ok(([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response())
 }
 
-/// Adds a histogram of the seconds of each stage.
 fn stage_text(times: &stages::Times, text: &mut String) {
     let name = "acestep_stage_seconds";
     let help = "Seconds of the stages of jobs that were done on this machine.";

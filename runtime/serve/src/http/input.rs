@@ -27,16 +27,13 @@ const MOST_TEXT: usize = super::JSON_BYTES;
 /// The most unknown keys of a request that are passed over. Each becomes a notice of the job.
 pub(super) const MOST_UNKNOWN: usize = 64;
 
-/// Error of a request with more unknown keys than that, of which `one` is one.
+/// Error of a request with more unknown keys than that; `one` is one of them.
 pub(super) fn too_many_unknown(one: &str) -> ApiError {
     let message = format!("the request has more than {MOST_UNKNOWN} unknown keys");
     ApiError::bad("unknown_key", message).param(one)
 }
 
 /// Adds a notice for each key of a request that is left.
-///
-/// # Errors
-/// Too many of them.
 pub(super) fn unread(left: &Map<String, Value>, notices: &mut Vec<String>) -> Result<(), ApiError> {
     let left: Vec<_> = left.iter().filter(|(_, value)| !value.is_null()).collect();
     if left.len() > MOST_UNKNOWN {
@@ -55,21 +52,17 @@ pub(super) fn text(object: &Map<String, Value>, key: &str) -> Result<Option<Stri
     }
 }
 
-/// A body.
 #[derive(Debug)]
 pub(super) enum Input {
-    /// JSON.
     Json(Value),
     /// Fields, and files that were stored.
     Form(Vec<(String, String)>, Vec<(String, File)>),
 }
 
 impl Input {
-    /// Reads a body without sound within it: JSON and texts of at most 1 MiB. A body without a type is JSON if it looks like it, else a form. Parts named in
-    /// `texts` are text even if they come as files.
-    ///
-    /// # Errors
-    /// A body of another type, that is cut, or too large.
+    /// Reads a body without sound within it: JSON and texts of at most 1 MiB. A body without a type is JSON if
+    /// it looks like it, else a form. Parts named in `texts` are text even if they come as files.
+    /// Errors: a body of another type, that is cut, or too large.
     pub(super) async fn read(
         server: &Server,
         caller: &Caller,
@@ -83,9 +76,6 @@ impl Input {
     }
 
     /// Like [`Input::read`], where JSON may hold sound as base64: as large as an upload.
-    ///
-    /// # Errors
-    /// As [`Input::read`].
     pub(super) async fn read_with_sound(
         server: &Server,
         caller: &Caller,
@@ -132,9 +122,7 @@ impl Input {
     }
 
     /// Returns the fields as one object: values of a form are texts, its files are ids.
-    ///
-    /// # Errors
-    /// JSON that is not an object; a field with two values.
+    /// Errors: JSON that is not an object; a field with two values.
     pub(super) fn into_object(self) -> Result<Map<String, Value>, ApiError> {
         match self {
             Self::Json(Value::Object(object)) => Ok(object),
@@ -154,7 +142,6 @@ impl Input {
     }
 }
 
-/// Reads JSON.
 fn parsed(text: &str) -> Result<Input, ApiError> {
     check_json(text)?;
     let read = json_of(text, |why| match text.trim_start().starts_with('{') {
@@ -202,48 +189,7 @@ async fn parts(
 /// Reads `a=1&b=2`.
 fn pairs(text: &str) -> Result<Vec<(String, String)>, ApiError> {
     crowded::check_form(text)?;
-    let pair = |pair: &str| {
-        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-        (unescaped(name), unescaped(value))
-    };
-    Ok(text.split('&').filter(|text| !text.is_empty()).map(pair).collect())
-}
-
-/// Reads the escapes of a form or of a query.
-pub(super) fn unescaped(text: &str) -> String {
-    let bytes = text.as_bytes();
-    let mut plain = Vec::with_capacity(bytes.len());
-    let mut at = 0;
-    while let Some(&byte) = bytes.get(at) {
-        let escape = bytes.get(at + 1..at + 3).and_then(|digits| std::str::from_utf8(digits).ok());
-        // A number may begin with a plus, an escape never does.
-        let escape = escape.filter(|digits| !digits.starts_with('+'));
-        let escape = escape.and_then(|digits| u8::from_str_radix(digits, 16).ok());
-        match (byte, escape) {
-            (b'%', Some(value)) => {
-                plain.push(value);
-                at += 2;
-            }
-            (b'+', _) => plain.push(b' '),
-            (other, _) => plain.push(other),
-        }
-        at += 1;
-    }
-    String::from_utf8_lossy(&plain).into_owned()
-}
-
-/// Escapes a text for the query of an address.
-pub(super) fn escaped(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for &byte in text.as_bytes() {
-        match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
-                escaped.push(byte as char);
-            }
-            other => escaped += &format!("%{other:02X}"),
-        }
-    }
-    escaped
+    Ok(form_urlencoded::parse(text.as_bytes()).into_owned().collect())
 }
 
 #[cfg(test)]
@@ -255,7 +201,6 @@ mod tests {
         let pair = |a: &str, b: &str| (a.to_owned(), b.to_owned());
         let expected = [pair("a", "1 2"), pair("b", "é&="), pair("c", "%zz% free"), pair("d", "")];
         assert_eq!(pairs("a=1+2&b=%C3%A9%26%3D&c=%zz%+free&d").expect("a form"), expected);
-        assert_eq!(unescaped(&escaped("a/b c%é")), "a/b c%é");
-        assert_eq!(unescaped("%"), "%");
+        assert_eq!(pairs("%").expect("a form"), [pair("%", "")]);
     }
 }

@@ -3,7 +3,7 @@
 mod body;
 mod words;
 
-use std::{sync::Arc, time::Duration};
+use std::{str::FromStr, sync::Arc, time::Duration};
 
 use axum::{
     Json, Router,
@@ -20,21 +20,20 @@ use uuid::Uuid;
 pub(super) use self::body::NewJob;
 
 use super::{
-    ApiError, Asker, Server, Submission,
+    ApiError, Asker, Caller, Server, Submission,
     extract::{Path, Query},
     late, read,
     repeat::Keyed,
 };
 use crate::{
-    job::{Job, Kind, State as JobState},
+    job::{Job, State as JobState},
+    maintenance::beside,
     store::{Marks, Put, Selection},
 };
 
-/// Jobs of one page of a list.
 pub(super) const PAGE: u32 = 50;
 /// The lowest priority of a client's job.
 const LEAST_PRIORITY: i64 = -10;
-/// The most jobs of one page.
 pub(super) const MOST_OF_PAGE: u32 = 500;
 
 pub(super) fn routes() -> Router<Arc<Server>> {
@@ -59,10 +58,6 @@ pub(super) struct Wait {
 }
 
 impl Wait {
-    /// Returns the time to wait.
-    ///
-    /// # Errors
-    /// A number below 0 or not a number.
     pub(super) fn duration(&self) -> Result<Option<Duration>, ApiError> {
         let Some(seconds) = self.wait else { return Ok(None) };
         Duration::try_from_secs_f64(seconds).map(Some).map_err(|_| {
@@ -134,6 +129,10 @@ pub(super) async fn shown(server: &Server, job: &Job) -> Result<Value, ApiError>
     Ok(object)
 }
 
+async fn present(server: &Server, caller: &Caller, id: Uuid) -> Result<Json<Value>, ApiError> {
+    Ok(Json(shown(server, &server.job(caller, id).await?).await?))
+}
+
 /// A selection of jobs.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
@@ -173,8 +172,8 @@ pub(super) async fn list(
     let List { state, kind, before, limit, deleted } = list;
     let selection = Selection {
         owner: Some(caller.0),
-        states: listed("state", state.as_deref(), |word| serde_json::from_value(word.into()).ok())?,
-        kinds: listed("kind", kind.as_deref(), Kind::named)?,
+        states: listed("state", state.as_deref())?,
+        kinds: listed("kind", kind.as_deref())?,
         before,
         deleted,
         limit: page(limit)?,
@@ -187,9 +186,7 @@ pub(super) async fn list(
 }
 
 /// Returns the most entries of a page.
-///
-/// # Errors
-/// 400 for a page without any.
+/// Errors: 400 for a page without any.
 pub(super) fn page(limit: Option<u32>) -> Result<u32, ApiError> {
     match limit {
         Some(0) => Err(ApiError::bad("bad_value", "`limit` is 0: 1 is the least").param("limit")),
@@ -198,15 +195,11 @@ pub(super) fn page(limit: Option<u32>) -> Result<u32, ApiError> {
 }
 
 /// Reads values with commas between.
-fn listed<T>(
-    field: &str,
-    text: Option<&str>,
-    read: impl Fn(&str) -> Option<T>,
-) -> Result<Vec<T>, ApiError> {
+fn listed<T: FromStr>(field: &str, text: Option<&str>) -> Result<Vec<T>, ApiError> {
     let words = text.unwrap_or_default().split(',').map(str::trim).filter(|word| !word.is_empty());
-    let one = |word| {
+    let one = |word: &str| {
         let message = || format!("`{field}: {word}` is not known");
-        read(word).ok_or_else(|| ApiError::bad("bad_value", message()).param(field))
+        word.parse::<T>().map_err(|_| ApiError::bad("bad_value", message()).param(field))
     };
     words.map(one).collect()
 }
@@ -252,8 +245,7 @@ pub(super) async fn mark(
         );
     }
     server.store.mark(id, marks).await?;
-    let job = server.job(&caller, id).await?;
-    Ok(Json(shown(&server, &job).await?))
+    present(&server, &caller, id).await
 }
 
 /// Cancels a job. The answer has the state: `cancelling` until the worker stopped.
@@ -265,8 +257,7 @@ pub(super) async fn cancel(
 ) -> Result<Json<Value>, ApiError> {
     server.job(&caller, id).await?;
     server.store.cancel(id).await?;
-    let job = server.job(&caller, id).await?;
-    Ok(Json(shown(&server, &job).await?))
+    present(&server, &caller, id).await
 }
 
 /// Puts a job that failed or was cancelled back into the queue. It must pass the checks of a new one.
@@ -282,8 +273,7 @@ pub(super) async fn retry(
     Path(id): Path<Uuid>,
 ) -> Result<Json<Value>, ApiError> {
     server.retry(&caller, id).await?;
-    let job = server.job(&caller, id).await?;
-    Ok(Json(shown(&server, &job).await?))
+    present(&server, &caller, id).await
 }
 
 /// The choice of an end.
@@ -309,16 +299,12 @@ pub(super) async fn remove(
         server.store.cancel(id).await?;
     } else if remove.forget {
         // Results first: a job without results can be removed later, results without a job never.
-        let objects = server.objects.clone();
-        let removed = tokio::task::spawn_blocking(move || objects.remove(id, job.attempts)).await;
-        removed
-            .map_err(|_| ApiError::internal("the results cannot be removed"))?
-            .map_err(|error| ApiError::from(crate::worker::of_files(&error)))?;
+        let removed = beside(&server.objects, move |objects| objects.remove(id, job.attempts));
+        removed.await.map_err(|error| ApiError::from(crate::worker::of_files(&error)))?;
         server.store.forget(id).await?;
         return Ok(Json(json!({ "id": id, "state": "forgotten" })).into_response());
     } else {
         server.store.mark(id, Marks { deleted: Some(true), ..Marks::default() }).await?;
     }
-    let job = server.job(&caller, id).await?;
-    Ok(Json(shown(&server, &job).await?).into_response())
+    Ok(present(&server, &caller, id).await?.into_response())
 }

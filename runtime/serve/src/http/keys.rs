@@ -1,9 +1,11 @@
 //! The form of clients' keys, and files of them.
 
 use std::{
-    fs, io,
+    io,
     path::{Path, PathBuf},
 };
+
+use acestep_engine::{files, texts::decode};
 
 use super::Key;
 
@@ -74,7 +76,8 @@ impl Key {
     /// A file that cannot be read, has another line or no key; a key of another form.
     pub fn read_all(path: &Path) -> Result<Vec<Self>, KeyError> {
         let unread = |source| KeyError::Unread { path: path.to_owned(), source };
-        let text = fs::read_to_string(path).map_err(unread)?;
+        let bytes = files::read(path).map_err(unread)?;
+        let text = decode(&bytes).map_err(|error| unread(io::Error::other(error)))?;
         let mut keys = Vec::new();
         let lines = text.lines().map(str::trim);
         for line in lines.filter(|line| !line.is_empty() && !line.starts_with('#')) {
@@ -99,10 +102,12 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("keys");
         let read = |text: &str| {
-            fs::write(&path, text).expect("a file");
+            std::fs::write(&path, text).expect("a file");
             Key::read_all(&path)
         };
-        assert_eq!(read("# clients\nann = 0123456789\n\nben=abcdefgh\n").expect("keys").len(), 2);
+        // As Windows' Notepad writes it.
+        let text = "\u{feff}# clients\r\nann = 0123456789\r\n\r\nben=abcdefgh\r\n";
+        assert_eq!(read(text).expect("keys").len(), 2);
         assert!(matches!(read("ann=0123456789\nben\n"), Err(KeyError::Line(_))));
         assert!(matches!(read("# nobody\n"), Err(KeyError::Empty(_))));
         for key in

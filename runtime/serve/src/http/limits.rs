@@ -27,8 +27,8 @@ pub struct Limits {
     /// each byte.
     pub body: Duration,
     /// The longest time in which a connection takes no byte of an answer that is there: of a file, of events, of
-    /// a WebSocket. Over HTTP/2 it may take pings alone. Long enough for a player that reads as it plays: its system
-    /// takes a megabyte at once.
+    /// a WebSocket. Over HTTP/2, the longest time for 32 KiB of an answer. Long enough for a player that reads as it
+    /// plays: its system takes a megabyte at once.
     pub answer: Duration,
     /// The longest time without a sign of life of an idle WebSocket. Pings ask for one.
     pub silence: Duration,

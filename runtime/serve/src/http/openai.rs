@@ -12,10 +12,27 @@ mod words;
 
 use std::sync::Arc;
 
-use axum::{Router, routing::post};
+use acestep_engine::Format;
+use axum::{
+    Router,
+    body::Body,
+    extract::Request,
+    http::{HeaderValue, header},
+    response::{IntoResponse, Response},
+    routing::post,
+};
 use serde_json::{Map, Value};
 
-use super::{ApiError, Server, error::wrong, input, read};
+use super::{
+    ApiError, Caller, Server, Submission,
+    error::wrong,
+    formats,
+    input::{self, Input},
+    read,
+    repeat::Keyed,
+    results::Pieces,
+};
+use crate::job::Job;
 
 pub(super) fn routes() -> Router<Arc<Server>> {
     Router::new()
@@ -29,6 +46,51 @@ pub(super) fn routes() -> Router<Arc<Server>> {
         .route("/v1/audio/music", post(generations::create))
         .route("/v1/audio/music/generations", post(generations::create))
         .route("/v1/chat/completions", post(chat::create))
+}
+
+/// The fields of a request, the first job of its key if there is one, and its submission.
+type Asked = (Map<String, Value>, Option<Job>, Submission);
+
+/// Reads a request.
+async fn asked(
+    server: &Server,
+    caller: &Caller,
+    keyed: Keyed,
+    request: Request,
+) -> Result<Asked, ApiError> {
+    let body = Input::read_with_sound(server, caller, request, &[]).await?;
+    let (first, submission) = keyed.first(server, caller, &body.asked()).await?;
+    Ok((body.into_object()?, first, submission))
+}
+
+/// Reads a request whose answer is sound.
+async fn asked_for_sound(
+    server: &Server,
+    caller: &Caller,
+    request: Request,
+) -> Result<Asked, ApiError> {
+    let keyed = Keyed::of(&request)?;
+    // The job of a request that is sent again may have ended.
+    if keyed.is_none() {
+        server.has_room().await?;
+    }
+    asked(server, caller, keyed, request).await
+}
+
+/// Answers with sound. `raw` tells of samples without a header how many a second has, if that is known, and
+/// their channels.
+fn sound(pieces: Pieces, format: Format, raw: Option<(Option<u32>, u16)>) -> Response {
+    let kind = if raw.is_some() { "audio/pcm" } else { formats::media_type(format) };
+    let body = Body::from_stream(pieces);
+    let mut response = ([(header::CONTENT_TYPE, kind)], body).into_response();
+    if let Some((sample_rate, channels)) = raw {
+        let headers = response.headers_mut();
+        if let Some(rate) = sample_rate {
+            headers.insert("x-sample-rate", HeaderValue::from(rate));
+        }
+        headers.insert("x-channels", HeaderValue::from(channels));
+    }
+    response
 }
 
 /// The name before ours in lists of several servers.

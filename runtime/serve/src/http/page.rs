@@ -26,7 +26,6 @@ const POLICY: &str = "default-src 'self'; img-src 'self' data: blob:; media-src 
     style-src 'self'; script-src 'self'; connect-src 'self'; frame-ancestors 'none'; \
     base-uri 'none'; form-action 'self'";
 
-/// A file of the page.
 struct File {
     name: &'static str,
     bytes: &'static [u8],
@@ -35,50 +34,23 @@ struct File {
 }
 
 macro_rules! files {
-    ($($name:literal),+ $(,)?) => {
+    ($($name:literal)+) => {
         [$(File::new($name, include_bytes!(concat!("../../page/", $name)))),+]
     };
 }
 
-/// The licence of htm: that of this program, with another owner.
+/// The licence of htm: as this program's, with another owner.
 const HTM: &str =
     concat!("Copyright 2018 Google Inc.\n\n", include_str!("../../../../LICENSE-APACHE"));
 
 static FILES: LazyLock<Vec<File>> = LazyLock::new(|| {
-    let mut files = Vec::from(files![
-        "index.html",
-        "style.css",
-        "icon.svg",
-        "api.js",
-        "app.js",
-        "card.js",
-        "compare.js",
-        "details.js",
-        "format.js",
-        "hear.js",
-        "icons.js",
-        "keys.js",
-        "live.js",
-        "lyrics.js",
-        "more.js",
-        "player.js",
-        "queue.js",
-        "region.js",
-        "said.js",
-        "song.js",
-        "source.js",
-        "speech.js",
-        "state.js",
-        "status.js",
-        "voices.js",
-        "wave.js",
-        "vendor/htm-preact.js",
-        "vendor/preact-LICENSE.txt",
-        "vendor/wavesurfer.js",
-        "vendor/regions.js",
-        "vendor/wavesurfer-LICENSE.txt",
-        "vendor/README.md",
-    ]);
+    let mut files = Vec::from(files! {
+        "index.html" "style.css" "icon.svg" "api.js" "app.js" "card.js" "compare.js" "details.js"
+        "format.js" "hear.js" "icons.js" "keys.js" "live.js" "lyrics.js" "more.js" "player.js"
+        "queue.js" "region.js" "said.js" "song.js" "source.js" "speech.js" "state.js" "status.js"
+        "voices.js" "wave.js" "vendor/htm-preact.js" "vendor/preact-LICENSE.txt"
+        "vendor/wavesurfer.js" "vendor/regions.js" "vendor/wavesurfer-LICENSE.txt" "vendor/README.md"
+    });
     files.push(File::new("vendor/htm-LICENSE.txt", HTM.as_bytes()));
     files
 });

@@ -3,7 +3,7 @@
 use std::{
     collections::HashMap,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
 };
@@ -16,6 +16,7 @@ use axum::{
     response::Response,
 };
 use futures_util::StreamExt as _;
+use parking_lot::Mutex;
 use tempfile::TempPath;
 
 use super::{ApiError, Caller, JSON_BYTES, Server, files, sent, slow::Cut};
@@ -31,7 +32,7 @@ pub(super) struct Coming(Mutex<HashMap<String, u64>>);
 impl Coming {
     /// Adds an amount of a client, and returns what is on its way of all clients and of this one.
     fn add(&self, owner: &str, amount: u64) -> (u64, u64) {
-        let mut coming = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut coming = self.0.lock();
         let own = coming.entry(owner.to_owned()).or_default();
         *own += amount;
         let own = *own;
@@ -39,7 +40,7 @@ impl Coming {
     }
 
     fn remove(&self, owner: &str, amount: u64) {
-        let mut coming = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut coming = self.0.lock();
         let Some(own) = coming.get_mut(owner) else { return };
         *own = own.saturating_sub(amount);
         if *own == 0 {
@@ -56,9 +57,7 @@ pub(super) struct Place<'a> {
 
 impl<'a> Place<'a> {
     /// Takes a place for a job of `caller`.
-    ///
-    /// # Errors
-    /// 429 if the queue is full; if it cannot be used.
+    /// Errors: 429 if the queue is full; if it cannot be used.
     pub(super) async fn take(server: &'a Server, caller: &'a Caller) -> Result<Self, ApiError> {
         let place = Self { coming: &server.coming_jobs, owner: &caller.0 };
         // Counted before the queue is asked: a job that is stored meanwhile is in one of both.
@@ -140,9 +139,7 @@ pub(super) struct Room<'a> {
 
 impl<'a> Room<'a> {
     /// The room that is left for a file of `caller`.
-    ///
-    /// # Errors
-    /// 413 if the client has as many files as it may; if the queue cannot be used.
+    /// Errors: 413 if the client has as many files as it may; if the queue cannot be used.
     pub(super) async fn of(server: &'a Server, caller: &'a Caller) -> Result<Self, ApiError> {
         let owner = &caller.0;
         let mut room = Self { server, owner, stored: Stored::default(), bytes: 0 };
@@ -152,9 +149,7 @@ impl<'a> Room<'a> {
     }
 
     /// Keeps a whole file. What is stored is read again: others may have been stored since it began.
-    ///
-    /// # Errors
-    /// 413 if there is no room any more; if it cannot be stored.
+    /// Errors: 413 if there is no room any more; if it cannot be stored.
     pub(super) async fn keep(mut self, whole: TempPath, file: File) -> Result<File, ApiError> {
         self.settle().await?;
         sent::keep(self.server, whole, file.id).await?;
@@ -168,9 +163,7 @@ impl<'a> Room<'a> {
     }
 
     /// Takes room for more bytes.
-    ///
-    /// # Errors
-    /// 413 if there is none.
+    /// Errors: 413 if there is none.
     pub(super) fn take(&mut self, bytes: u64) -> Result<(), ApiError> {
         self.bytes += bytes;
         let (coming, own) = self.server.coming.add(self.owner, bytes);

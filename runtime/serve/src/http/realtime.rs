@@ -233,7 +233,13 @@ impl Session {
     }
 
     async fn send(&mut self, value: Value) -> Result<(), Gone> {
-        Ok(self.socket.send(Message::text(value.to_string())).await?)
+        self.message(Message::text(value.to_string())).await
+    }
+
+    /// Sends a message. Over HTTP/2 the connection has no limit of its own for one that nobody takes.
+    async fn message(&mut self, message: Message) -> Result<(), Gone> {
+        let sent = time::timeout(self.server.limits.answer, self.socket.send(message)).await;
+        Ok(sent.map_err(|_| Gone)??)
     }
 
     /// Closes the connection if the server ends.
@@ -242,7 +248,7 @@ impl Session {
             return Ok(());
         }
         let frame = CloseFrame { code: close_code::AWAY, reason: "the server ends".into() };
-        self.socket.send(Message::Close(Some(frame))).await?;
+        self.message(Message::Close(Some(frame))).await?;
         Err(Gone)
     }
 

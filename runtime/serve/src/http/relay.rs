@@ -7,25 +7,26 @@
 use std::{
     collections::HashMap,
     io,
-    sync::{Arc, Mutex, PoisonError, Weak},
+    sync::{Arc, Weak},
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use tempfile::{NamedTempFile, TempPath};
 use tokio::{
     fs::File,
     io::AsyncWriteExt,
     sync::watch,
-    task::JoinHandle,
     time::{self, Instant},
 };
 use uuid::Uuid;
 
 use super::{Server, hub::Listener};
 use crate::{
-    objects::{Heard, Live, WAIT},
+    objects::{Live, LiveSamples, WAIT},
     preview::PreviewFormat,
     store::{Found, Lease, Store},
+    task::Bound,
 };
 
 /// Time between two questions to a worker that does not answer.
@@ -45,10 +46,9 @@ pub(super) struct Relays(Mutex<HashMap<(Uuid, u32), Weak<Relay>>>);
 struct Relay {
     file: TempPath,
     news: watch::Receiver<News>,
-    task: JoinHandle<()>,
+    _task: Bound,
 }
 
-/// The state of a relay.
 #[derive(Debug, Clone, Default)]
 struct News {
     /// The form of the samples, when there are some.
@@ -57,24 +57,15 @@ struct News {
     end: Option<Result<(), String>>,
 }
 
-impl Drop for Relay {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
-}
-
 impl Relays {
     /// Listens to an attempt on another machine.
-    ///
-    /// # Errors
-    /// A failure of the disk.
     pub(super) fn listen(
         &self,
         server: &Server,
         live: &Arc<dyn Live>,
         lease: &Lease,
     ) -> io::Result<Relayed> {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.0.lock();
         let key = (lease.id, lease.attempt);
         let relay = known.get(&key).and_then(Weak::upgrade);
         let relay = match relay.filter(|relay| !matches!(relay.news.borrow().end, Some(Err(_)))) {
@@ -103,18 +94,17 @@ impl Relay {
             lease: lease.clone(),
             is_ended: false,
         };
-        let task = tokio::spawn(async move {
+        let task = Bound(tokio::spawn(async move {
             let end = asking.copy(File::from_std(file), &sender).await;
             if let Err(why) = &end {
                 tracing::debug!(id = %asking.lease.id, why, "sound of another machine ends early");
             }
             sender.send_modify(|news| news.end = Some(end));
-        });
-        Ok(Self { file: path, news, task })
+        }));
+        Ok(Self { file: path, news, _task: task })
     }
 }
 
-/// The task of a relay.
 struct Asking {
     live: Arc<dyn Live>,
     store: Arc<dyn Store>,
@@ -174,7 +164,7 @@ impl Asking {
 
     /// Asks the worker for the sound behind byte `from`. None if the end of the job came before the answer:
     /// then nobody should wait for more.
-    async fn hear(&mut self, from: u64) -> Result<Option<io::Result<Option<Heard>>>, String> {
+    async fn hear(&mut self, from: u64) -> Result<Option<io::Result<Option<LiveSamples>>>, String> {
         let live = self.live.clone();
         let wait = if self.is_ended { Duration::ZERO } else { WAIT };
         let mut hearing = live.hear(self.lease.clone(), from, wait);
@@ -191,10 +181,7 @@ impl Asking {
         }
     }
 
-    /// Asks the queue for the job.
-    ///
-    /// # Errors
-    /// The reason why this attempt will not go on.
+    /// Asks the queue for the job. Errors: the reason why this attempt will not go on.
     async fn look(&mut self) -> Result<(), String> {
         match self.store.get(self.lease.id).await {
             Ok(Found::Job(job)) if self.lease.is_over(&job) => Err(BEGAN_AGAIN.to_owned()),
@@ -230,10 +217,7 @@ impl Relayed {
         self.news.borrow().end.is_some()
     }
 
-    /// True if all sound is here.
-    ///
-    /// # Errors
-    /// The reason why it will never be.
+    /// True if all sound is here. Errors: the reason why it will never be.
     pub(super) fn is_whole(&self) -> io::Result<bool> {
         match &self.news.borrow().end {
             None => Ok(false),

@@ -28,9 +28,7 @@ pub(super) struct Keyed {
 
 impl Keyed {
     /// Reads the key of a request.
-    ///
-    /// # Errors
-    /// 400 for a key of another form.
+    /// Errors: 400 for a key of another form.
     pub(super) fn of(request: &Request) -> Result<Self, ApiError> {
         let key = match request.headers().get("idempotency-key").map(|value| value.to_str()) {
             None => None,
@@ -43,16 +41,13 @@ impl Keyed {
         Ok(Self { key, path: request.uri().path().to_owned() })
     }
 
-    /// True without a key.
     pub(super) fn is_none(&self) -> bool {
         self.key.is_none()
     }
 
     /// Returns the first job of this key, if there is one, and the key as a part of a submission. `asked` is the
     /// body.
-    ///
-    /// # Errors
-    /// 422 if the key came with another request before.
+    /// Errors: 422 if the key came with another request before.
     pub(super) async fn first(
         self,
         server: &Server,
@@ -83,9 +78,6 @@ impl Keyed {
 
 /// Refuses a key whose first job was of another request. A job of an earlier version of the program has no
 /// fingerprints, and cannot be compared.
-///
-/// # Errors
-/// 422.
 pub(super) fn check(first: &Job, fingerprints: &[String]) -> Result<(), ApiError> {
     let known = &first.fingerprints;
     if known.is_empty() || known.iter().any(|known| fingerprints.contains(known)) {

@@ -17,7 +17,10 @@ use tokio_util::io::ReaderStream;
 use uuid::Uuid;
 
 use super::{ApiError, Caller, Server, stream::follow, wav};
-use crate::job::{Content, Job, Output, State};
+use crate::{
+    job::{Content, Job, Output, State},
+    maintenance::beside,
+};
 
 /// Time in which a job may fail before an answer begins: then its reason is a status, not a body that
 /// is cut.
@@ -49,17 +52,13 @@ fn done(job: Job) -> Result<Job, ApiError> {
 }
 
 /// Waits for the end of a job, as long as the server lets a request wait.
-///
-/// # Errors
-/// The reason of a failure; 409 for a cancelled job; 504 if it goes on.
+/// Errors: the reason of a failure; 409 for a cancelled job; 504 if it goes on.
 pub(super) async fn finished(server: &Server, caller: &Caller, id: Uuid) -> Result<Job, ApiError> {
     done(server.wait(caller, id, server.limits.wait).await?)
 }
 
 /// Waits for the end of a job within an answer that has begun, however long that is.
-///
-/// # Errors
-/// The reason of a failure; 409 for a cancelled job; 504 if the server ends.
+/// Errors: the reason of a failure; 409 for a cancelled job; 504 if the server ends.
 pub(super) async fn ended(server: &Server, caller: &Caller, id: Uuid) -> Result<Job, ApiError> {
     loop {
         let job = server.wait(caller, id, server.limits.wait).await?;
@@ -70,9 +69,7 @@ pub(super) async fn ended(server: &Server, caller: &Caller, id: Uuid) -> Result<
 }
 
 /// Waits a moment, so that a job that fails at once answers with a status.
-///
-/// # Errors
-/// The reason of the failure; 507 while a worker waits for a full disk.
+/// Errors: the reason of the failure; 507 while a worker waits for a full disk.
 async fn began(server: &Server, caller: &Caller, id: Uuid) -> Result<(), ApiError> {
     let job = server.wait(caller, id, EARLY).await?;
     // An answer that begins now would have no byte until there is room.
@@ -84,62 +81,41 @@ pub(super) fn of(job: &Job, content: Content) -> impl Iterator<Item = &Output> {
     job.outputs.iter().filter(move |output| output.content == content)
 }
 
-/// Returns the first sound of a job.
-///
-/// # Errors
-/// If there is none.
 pub(super) fn sound(job: &Job) -> Result<&Output, ApiError> {
     of(job, Content::Audio).next().ok_or_else(|| ApiError::internal("the job has no sound"))
 }
 
-/// The error of a result that is not there.
 pub(super) fn no_result() -> ApiError {
     ApiError::new(StatusCode::NOT_FOUND, "result_not_found", "the job has no such result")
         .hint("the job lists its results under `outputs`")
 }
 
 /// Returns the place of a result on disk, after it was fetched.
-///
-/// # Errors
-/// 404 if it is gone; a failure of the disk or of the other place.
+/// Errors: 404 if it is gone; a failure of the disk or of the other place.
 pub(super) async fn place(server: &Server, output: &Output) -> Result<PathBuf, ApiError> {
-    let (objects, wanted) = (server.objects.clone(), output.clone());
-    let place = tokio::task::spawn_blocking(move || objects.fetch(&wanted)).await;
-    let place = place.map_err(|_| ApiError::internal("the result cannot be fetched"))?;
+    let wanted = output.clone();
+    let place = beside(&server.objects, move |objects| objects.fetch(&wanted)).await;
     place.map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => no_result(),
         _ => ApiError::from(crate::worker::of_files(&error)),
     })
 }
 
-/// Reads a result.
-///
-/// # Errors
-/// If it cannot be read.
 pub(super) async fn bytes(server: &Server, output: &Output) -> Result<Vec<u8>, ApiError> {
     let read = tokio::fs::read(place(server, output).await?).await;
     read.map_err(|error| ApiError::from(crate::worker::of_files(&error)))
 }
 
-/// Reads a result that is JSON.
-///
-/// # Errors
-/// If it cannot be read.
 pub(super) async fn json(server: &Server, output: &Output) -> Result<Value, ApiError> {
     serde_json::from_slice(&bytes(server, output).await?)
         .map_err(|_| ApiError::internal("a result is not JSON"))
 }
 
-/// A piece of a body.
 pub(super) type Piece = io::Result<Bytes>;
-/// A body in pieces.
 pub(super) type Pieces = BoxStream<'static, Piece>;
 
 /// Returns the finished sound of a job in pieces, when the job has ended. A later failure cuts the
 /// body.
-///
-/// # Errors
-/// The reason of a failure, if the job fails at once.
 pub(super) async fn whole(
     server: Arc<Server>,
     caller: Caller,
@@ -153,7 +129,6 @@ pub(super) async fn whole(
     Ok(stream::once(opened).try_flatten().boxed())
 }
 
-/// Returns the place of the sound of a job, when the job has ended.
 async fn place_of_sound(server: &Server, caller: &Caller, id: Uuid) -> io::Result<PathBuf> {
     let job = ended(server, caller, id).await.map_err(other)?;
     place(server, sound(&job).map_err(other)?).await.map_err(other)
@@ -162,9 +137,6 @@ async fn place_of_sound(server: &Server, caller: &Caller, id: Uuid) -> io::Resul
 /// Returns the sound of a job while it is made: samples of 16 bits, little endian, after a WAV header
 /// if `is_wav`. This is the one place where sound is streamed; a job without a preview gives its
 /// finished sound.
-///
-/// # Errors
-/// The reason of a failure, if the job fails at once.
 pub(super) async fn samples(
     server: Arc<Server>,
     caller: Caller,
@@ -210,9 +182,6 @@ async fn begin(
 
 /// Returns the samples of the finished sound of a job, a WAV of 16 bits, when the job has ended. A later
 /// failure cuts the body.
-///
-/// # Errors
-/// The reason of a failure, if the job fails at once.
 pub(super) async fn finished_samples(
     server: Arc<Server>,
     caller: Caller,

@@ -92,7 +92,7 @@ impl Security {
         if !self.is_own_host(host) {
             let message = "the Host of the request is not a name of this server";
             let error = ApiError::new(StatusCode::MISDIRECTED_REQUEST, "wrong_host", message);
-            return Err(error.hint("start the server with --allow-host NAME"));
+            return Err(error.hint("the server takes it if its `allow_host` has the name"));
         }
         let Some(origin) = headers.get(header::ORIGIN) else { return Ok(None) };
         let text = origin.to_str().unwrap_or_default();
@@ -106,7 +106,7 @@ impl Security {
         }
         let message = "a page of another site may not use this server";
         let error = ApiError::new(StatusCode::FORBIDDEN, "wrong_origin", message);
-        Err(error.hint("start the server with --allow-origin ORIGIN"))
+        Err(error.hint("the server takes it if its `allow_origin` has the origin"))
     }
 
     /// Returns the client of a request.
@@ -114,16 +114,15 @@ impl Security {
         if self.keys.is_empty() {
             return Ok(Caller("local".to_owned()));
         }
-        let error = |message| {
-            let error = ApiError::new(StatusCode::UNAUTHORIZED, "invalid_api_key", message);
-            error.hint("send the header `Authorization: Bearer KEY`")
-        };
-        let key = key_of(headers).ok_or_else(|| error("a key is needed"))?;
-        match self.client(&key) {
-            Some(name) => Ok(Caller(name.to_owned())),
-            None => Err(error("the key is not known")),
-        }
+        let key = key_of(headers).ok_or_else(ApiError::no_key)?;
+        let hint = "send the header `Authorization: Bearer KEY`";
+        let client = self.client(&key).ok_or_else(|| unknown_key().hint(hint))?;
+        Ok(Caller(client.to_owned()))
     }
+}
+
+fn unknown_key() -> ApiError {
+    ApiError::new(StatusCode::UNAUTHORIZED, "invalid_api_key", "the key is not known")
 }
 
 fn without_port(host: &str) -> &str {
@@ -155,7 +154,6 @@ fn key_of(headers: &HeaderMap) -> Option<String> {
     cookie.into_iter().find(|(name, _)| *name == COOKIE).map(|(_, value)| value.to_owned())
 }
 
-/// The layer.
 pub(super) async fn layer(
     State(server): State<Arc<Server>>,
     mut request: Request,
@@ -214,13 +212,10 @@ fn with_origin(
 
 impl Server {
     /// Returns the cookie of a key, for the page.
-    ///
-    /// # Errors
-    /// 401 for an unknown key.
+    /// Errors: 401 for an unknown key.
     pub(super) fn cookie(&self, key: &str) -> Result<HeaderValue, ApiError> {
         if !is_plain(key) || self.security.client(key).is_none() {
-            let message = "the key is not known";
-            return Err(ApiError::new(StatusCode::UNAUTHORIZED, "invalid_api_key", message));
+            return Err(unknown_key());
         }
         let text = format!("{COOKIE}={key}; Path=/; HttpOnly; SameSite=Strict; Max-Age=31536000");
         HeaderValue::from_str(&text).map_err(|_| ApiError::internal("the key is no header"))

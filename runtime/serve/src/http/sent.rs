@@ -5,7 +5,7 @@ use std::{
     collections::HashSet,
     mem,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
 };
@@ -15,13 +15,17 @@ use axum::{
     middleware::Next,
     response::Response,
 };
+use parking_lot::Mutex;
 use serde_json::Value;
 use tempfile::TempPath;
 use tokio::{runtime::Handle, task};
 use uuid::Uuid;
 
 use super::{ApiError, Server};
-use crate::{maintenance, worker::of_upload};
+use crate::{
+    maintenance::{self, beside},
+    worker::of_upload,
+};
 
 tokio::task_local! {
     static SENT: Arc<Mutex<Sent>>;
@@ -36,33 +40,24 @@ struct Sent {
     taken: Option<HashSet<Uuid>>,
 }
 
-fn lock(sent: &Mutex<Sent>) -> MutexGuard<'_, Sent> {
-    sent.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 fn change(change: impl FnOnce(&mut Sent)) {
     // Outside of a request, such as in a WebSocket, there are no files.
-    let _ = SENT.try_with(|sent| change(&mut lock(sent)));
+    let _ = SENT.try_with(|sent| change(&mut sent.lock()));
 }
 
 /// Keeps a complete upload as the file `id`, as long as its request lives.
-///
-/// # Errors
-/// If it cannot be stored.
 pub(super) async fn keep(server: &Server, whole: TempPath, id: Uuid) -> Result<(), ApiError> {
     let mut is_gone = Arc::default();
     change(|sent| {
         sent.files.push(id);
         is_gone = sent.is_gone.clone();
     });
-    let objects = server.objects.clone();
-    let kept = task::spawn_blocking(move || {
+    let kept = beside(&server.objects, move |objects| {
         objects.keep_file(whole, id)?;
         // The client went away meanwhile, and the file may have been removed before it was there.
         if is_gone.load(Ordering::SeqCst) { objects.remove_file(id) } else { Ok(()) }
     });
-    let kept = kept.await.map_err(|_| ApiError::internal("the file cannot be stored"))?;
-    kept.map_err(|error| ApiError::from(of_upload(&error)))
+    kept.await.map_err(|error| ApiError::from(of_upload(&error)))
 }
 
 /// Keeps the files that the request of a stored job names.
@@ -84,7 +79,7 @@ struct Guard {
 impl Guard {
     /// Returns the files that nobody took. Without a job all files of an accepted request stay.
     fn left(&self, is_accepted: bool) -> Vec<Uuid> {
-        let Sent { files, taken, .. } = mem::take(&mut *lock(&self.sent));
+        let Sent { files, taken, .. } = mem::take(&mut *self.sent.lock());
         match taken {
             None if is_accepted => Vec::new(),
             None => files,
@@ -95,14 +90,13 @@ impl Guard {
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        lock(&self.sent).is_gone.store(true, Ordering::SeqCst);
+        self.sent.lock().is_gone.store(true, Ordering::SeqCst);
         let left = self.left(false);
         let (false, Ok(runtime)) = (left.is_empty(), Handle::try_current()) else { return };
         runtime.spawn(remove(self.server.clone(), left));
     }
 }
 
-/// The layer.
 pub(super) async fn layer(
     State(server): State<Arc<Server>>,
     request: Request,
@@ -121,9 +115,8 @@ pub(super) async fn layer(
 
 async fn remove(server: Arc<Server>, files: Vec<Uuid>) {
     for id in files {
-        let objects = server.objects.clone();
-        let removed = task::spawn_blocking(move || objects.remove_file(id)).await;
-        if !matches!(removed, Ok(Ok(()))) || server.store.forget_file(id).await.is_err() {
+        let removed = beside(&server.objects, move |objects| objects.remove_file(id)).await;
+        if removed.is_err() || server.store.forget_file(id).await.is_err() {
             tracing::warn!(%id, "a file of a refused request stays");
         }
     }

@@ -50,7 +50,6 @@ pub(super) fn routes() -> Router<Arc<Server>> {
     Router::new().route("/v1/jobs/{id}/audio", read(audio))
 }
 
-/// Sound on its way.
 pub(super) struct Sound {
     pub(super) format: PreviewFormat,
     server: Arc<Server>,
@@ -83,10 +82,7 @@ impl Source {
         }
     }
 
-    /// True if all samples of a job that has ended are in the file.
-    ///
-    /// # Errors
-    /// The reason why they will never be.
+    /// True if all samples of a job that has ended are in the file. Errors: the reason why they never will.
     fn is_whole(&self) -> io::Result<bool> {
         match self {
             Self::Here(_) => Ok(true),
@@ -105,9 +101,6 @@ struct Looked {
 
 impl Looked {
     /// Looks for the sound of an attempt.
-    ///
-    /// # Errors
-    /// If sound of another machine cannot be kept.
     async fn look(
         &mut self,
         server: &Server,
@@ -144,7 +137,6 @@ impl Looked {
         self.watch.is_some() || self.relayed.is_some()
     }
 
-    /// Waits for a change.
     async fn changed(&mut self) {
         tokio::select! {
             () = grown(&mut self.watch) => {}
@@ -159,9 +151,7 @@ impl Looked {
 }
 
 /// Waits for the first samples of a job, and follows them.
-///
-/// # Errors
-/// As [`Server::job`]; 409 if the job ended without sound; 503 if the server ends.
+/// Errors: as [`Server::job`]; 409 if the job ended without sound; 503 if the server ends.
 pub(super) async fn follow(
     server: Arc<Server>,
     caller: Caller,
@@ -246,9 +236,6 @@ fn lease(job: &Job) -> Option<Lease> {
 
 impl Sound {
     /// Gives a part of a text to the run. A run that is over takes nothing more.
-    ///
-    /// # Errors
-    /// If the text cannot be stored; if the worker does not answer for a while.
     pub(super) async fn tell(&self, part: Part) -> io::Result<()> {
         let live = match (&self.source, self.server.objects.live()) {
             (Source::Elsewhere(_), Some(live)) => live,
@@ -270,10 +257,7 @@ impl Sound {
         }
     }
 
-    /// Returns the next samples; none at the end.
-    ///
-    /// # Errors
-    /// If the job failed, was cancelled or began again; if the server ends.
+    /// Returns the next samples; none at the end. A job that failed, was cancelled or began again is an error.
     pub(super) async fn next(&mut self) -> io::Result<Option<Bytes>> {
         let mut over = pin!(self.server.over());
         let mut piece = vec![0; PIECE];
@@ -315,7 +299,6 @@ impl Sound {
         }
     }
 
-    /// Returns the samples as a stream.
     pub(super) fn into_stream(self) -> impl Stream<Item = io::Result<Bytes>> + Send {
         stream::unfold(Some(self), |sound| async {
             let mut sound = sound?;

@@ -32,10 +32,8 @@ pub struct Submission {
 
 impl Server {
     /// Checks a request and puts it into the queue. Every face submits through this function.
-    ///
-    /// # Errors
-    /// A request that cannot be run; 429 if the queue is full.
-    pub async fn submit(
+    /// Errors: a request that cannot be run; 429 if the queue is full.
+    pub(crate) async fn submit(
         &self,
         caller: &Caller,
         kind: Kind,
@@ -86,9 +84,7 @@ impl Server {
 
     /// Puts a job that failed or was cancelled back into the queue. It takes a place there, and its files
     /// and models may be gone since, so it passes the checks of a new job.
-    ///
-    /// # Errors
-    /// As [`Server::job`] and [`Server::submit`]; 409 for a job in another state.
+    /// Errors: as [`Server::job`] and [`Server::submit`]; 409 for a job in another state.
     pub(super) async fn retry(&self, caller: &Caller, id: Uuid) -> Result<(), ApiError> {
         let wrong_state = || {
             let message =

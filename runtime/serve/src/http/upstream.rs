@@ -77,16 +77,11 @@ impl From<ApiError> for Failure {
 impl IntoResponse for Failure {
     fn into_response(self) -> Response {
         let ApiError { status, error, retry_after } = self.0;
-        let detail = match &error.hint {
-            Some(hint) => format!("{}; {hint}", error.message),
-            None => error.message,
-        };
-        let body = json!({ "detail": detail, "code": error.code, "param": error.param });
+        let body = json!({ "detail": error.line(), "code": error.code, "param": error.param });
         error::sent(status, retry_after, body)
     }
 }
 
-/// An answer of this face.
 type Answer = Result<Json<Value>, Failure>;
 
 /// Puts an answer into upstream's envelope.

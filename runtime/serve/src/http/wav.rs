@@ -21,9 +21,7 @@ pub(super) fn header(format: PreviewFormat) -> Bytes {
 }
 
 /// Opens a WAV file at its samples. Chunks behind them, such as tags, are left out.
-///
-/// # Errors
-/// `InvalidData` for a file without samples; a file that cannot be read.
+/// Errors: `InvalidData` for a file without samples; a file that cannot be read.
 pub(super) async fn samples(place: &Path) -> io::Result<Take<File>> {
     let mut file = File::open(place).await?;
     let mut riff = [0; 12];

@@ -1,6 +1,6 @@
 //! The models of speech of this machine, and their voices.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use acestep_session::speech::{self, Fields, SpeechModel};
 use acestep_speech::{SpeechError, Voices};
@@ -16,11 +16,8 @@ use crate::{
 
 impl Installed {
     /// Opens a model of speech, or takes the one that was opened before.
-    ///
-    /// # Errors
-    /// If it cannot be opened.
     pub(super) fn opened(&self, name: &str) -> Result<Arc<dyn SpeechModel>, acestep_engine::Error> {
-        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut opened = self.opened.lock();
         opened.retain(|(own, model)| own != name || model.is_unchanged());
         if let Some((_, model)) = opened.iter().find(|(own, _)| own == name) {
             return Ok(model.clone());
@@ -31,7 +28,6 @@ impl Installed {
         Ok(model)
     }
 
-    /// Checks a request for speech.
     pub(super) fn check_speech(&self, object: &Map<String, Value>) -> Result<Checked, JobError> {
         let request = SpeechRequest::read(object)?;
         format(request.audio_format.as_deref())?;
@@ -60,9 +56,6 @@ impl Installed {
     }
 
     /// Returns the folder of kept voices.
-    ///
-    /// # Errors
-    /// If this user has none.
     pub(crate) fn voices_or_error(&self) -> Result<&Voices, JobError> {
         let error = || of(&acestep_session::SessionError::NoVoices.into());
         self.voices.as_ref().ok_or_else(error)
@@ -91,7 +84,7 @@ impl Installed {
         Ok(Checked { model: Some(model), notices: Vec::new() })
     }
 
-    /// Returns the model that keeps a voice: that of the request, else the usual one if it takes the
+    /// Returns the model that keeps a voice: the request's, else the usual one if it takes the
     /// recordings; none for the first installed one that does.
     pub(crate) fn model_to_keep(&self, request: &VoiceRequest) -> Option<String> {
         if request.model.is_some() {
@@ -103,7 +96,6 @@ impl Installed {
         usual.takes().contains(&field).then(|| self.speech_model.clone())
     }
 
-    /// Returns the models of speech.
     pub(super) fn speech_models(&self) -> Vec<Model> {
         let mut models = Vec::new();
         for (id, about) in self.names(Family::Speech) {

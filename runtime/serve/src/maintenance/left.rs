@@ -14,9 +14,6 @@ use crate::{
 };
 
 /// Removes what nobody touched for `age`.
-///
-/// # Errors
-/// If the queue cannot be used.
 pub(super) async fn remove(
     store: &dyn Store,
     objects: &Objects,
@@ -30,8 +27,7 @@ pub(super) async fn remove(
     for id in said(files, "files of clients") {
         // An upload has its description when it is answered, so an old file without one has no client.
         if store.file(id).await?.is_none() {
-            let objects = objects.clone();
-            let removed = tokio::task::spawn_blocking(move || objects.remove_file(id)).await;
+            let removed = beside(objects, move |objects| objects.remove_file(id)).await;
             tracing::warn!(file = %id, ?removed, "nobody knows of this file");
         }
     }

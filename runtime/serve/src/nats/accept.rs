@@ -11,7 +11,6 @@ use super::{
     mirror::Seen,
     parsed,
     record::{Record, Stored},
-    table::error,
     text_of,
 };
 use crate::{
@@ -48,7 +47,7 @@ impl Nats {
                 Ok(revision) => return Ok(Some(revision)),
                 Err(why) if why.kind() == kv::CreateErrorKind::AlreadyExists => return Ok(None),
                 Err(why) => {
-                    let why = error(&why);
+                    let why = StoreError::nats(why);
                     if why.is_full || time::Instant::now() > end {
                         return Err(why);
                     }

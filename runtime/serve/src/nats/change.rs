@@ -58,7 +58,7 @@ impl Nats {
                 Ok(entry) => {
                     return Ok(entry.filter(|entry| entry.operation == kv::Operation::Put));
                 }
-                Err(error) if Instant::now() > end => return Err(StoreError::nats(&error)),
+                Err(error) if Instant::now() > end => return Err(StoreError::nats(error)),
                 Err(_) => time::sleep(PAUSE).await,
             }
         }
@@ -181,13 +181,13 @@ impl Nats {
                 Err(error) => {
                     unknown = result;
                     if error.kind() != kv::UpdateErrorKind::WrongLastRevision {
-                        let error = StoreError::nats(&error);
+                        let error = StoreError::nats(error);
                         if error.is_full || Instant::now() > end {
                             return Err(error);
                         }
                         time::sleep(PAUSE).await;
                     } else if Instant::now() > end {
-                        return Err(StoreError::nats(&error));
+                        return Err(StoreError::nats(error));
                     }
                     is_fresh = false;
                     let fresh = self.fresh(id).await?;
@@ -209,7 +209,7 @@ impl Nats {
             return Ok(Text::Here(value));
         }
         let put = self.objects.put(name.as_str(), &mut text.as_bytes()).await;
-        put.map_err(|error| StoreError::nats(&error))?;
+        put.map_err(StoreError::nats)?;
         Ok(Text::Far(name))
     }
 
@@ -220,10 +220,10 @@ impl Nats {
             Text::Far(name) => name,
         };
         let object = self.objects.get(name).await;
-        let mut object = object.map_err(|error| StoreError::nats(&error))?;
+        let mut object = object.map_err(StoreError::nats)?;
         let mut bytes = Vec::new();
         let read = tokio::io::AsyncReadExt::read_to_end(&mut object, &mut bytes).await;
-        read.map_err(|error| StoreError::nats(&error))?;
+        read.map_err(StoreError::nats)?;
         parsed(&bytes)
     }
 }

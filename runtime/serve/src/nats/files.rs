@@ -1,21 +1,18 @@
 //! Descriptions of files that clients sent.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::collections::BTreeMap;
 
 use async_nats::jetstream::kv;
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::{Nats, StoreError, follow::Follower, parsed, table::error, text_of};
+use super::{Nats, StoreError, follow::Follower, parsed, text_of};
 use crate::{
     job::Millis,
     store::{File, Stored},
 };
 
-/// A file, as it lies in the bucket.
 #[derive(Serialize, Deserialize)]
 struct InBucket {
     owner: String,
@@ -34,22 +31,16 @@ fn file(id: Uuid, value: &[u8]) -> Result<File, StoreError> {
 #[derive(Debug, Default)]
 pub(super) struct Files(Mutex<BTreeMap<Uuid, File>>);
 
-impl Files {
-    fn all(&self) -> MutexGuard<'_, BTreeMap<Uuid, File>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 impl Follower for Files {
     fn take(&self, entry: &kv::Entry) {
         let Ok(id) = Uuid::parse_str(&entry.key) else { return };
         match (entry.operation, file(id, &entry.value)) {
-            (kv::Operation::Put, Ok(file)) => drop(self.all().insert(id, file)),
+            (kv::Operation::Put, Ok(file)) => drop(self.0.lock().insert(id, file)),
             (kv::Operation::Put, Err(error)) => {
                 // A newer version of the program may write what this one cannot read.
                 tracing::warn!(%id, %error, "the description of a file cannot be read");
             }
-            (kv::Operation::Delete | kv::Operation::Purge, _) => drop(self.all().remove(&id)),
+            (kv::Operation::Delete | kv::Operation::Purge, _) => drop(self.0.lock().remove(&id)),
         }
     }
 }
@@ -59,13 +50,13 @@ impl Nats {
         let File { id, owner, name, bytes, sha256, created } = new;
         let stored = InBucket { owner, name, bytes, sha256, created };
         let put = self.files.put(id.to_string(), text_of(&stored)?).await;
-        put.map(|_| ()).map_err(|why| error(&why))
+        put.map(|_| ()).map_err(StoreError::nats)
     }
 
     pub(super) async fn file_of(&self, id: Uuid) -> Result<Option<File>, StoreError> {
         // Not with a question for the key, which a copy that is behind may answer.
         self.followed_files.caught_up().await?;
-        Ok(self.known_files.all().get(&id).cloned())
+        Ok(self.known_files.0.lock().get(&id).cloned())
     }
 
     pub(super) async fn files_of(
@@ -75,7 +66,7 @@ impl Nats {
         limit: u32,
     ) -> Result<Vec<File>, StoreError> {
         self.followed_files.caught_up().await?;
-        let all = self.known_files.all();
+        let all = self.known_files.0.lock();
         let own = all.values().filter(|file| file.owner == owner);
         let later = own.filter(|file| after.is_none_or(|after| file.id > after));
         Ok(later.take(limit as usize).cloned().collect())
@@ -84,7 +75,7 @@ impl Nats {
     pub(super) async fn numbers_of_files(&self, owner: &str) -> Result<Stored, StoreError> {
         self.followed_files.caught_up().await?;
         let mut stored = Stored::default();
-        for file in self.known_files.all().values() {
+        for file in self.known_files.0.lock().values() {
             stored.bytes += file.bytes;
             if file.owner == owner {
                 stored.own_bytes += file.bytes;
@@ -96,7 +87,7 @@ impl Nats {
 
     pub(super) async fn files_before(&self, before: Millis) -> Result<Vec<File>, StoreError> {
         self.followed_files.caught_up().await?;
-        let all = self.known_files.all();
+        let all = self.known_files.0.lock();
         Ok(all.values().filter(|file| file.created < before).cloned().collect())
     }
 }

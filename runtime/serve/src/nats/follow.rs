@@ -7,17 +7,16 @@ use std::{
 
 use async_nats::jetstream::kv;
 use futures_util::StreamExt;
-use tokio::{sync::watch, task::JoinHandle, time};
+use tokio::{sync::watch, time};
 
 use super::{PATIENCE, PAUSE};
-use crate::store::StoreError;
+use crate::{store::StoreError, task::Bound};
 
 /// All keys of a bucket.
 const ALL: &str = ">";
 /// Time without a change after which the server is asked for the last one.
 const QUIET: Duration = Duration::from_secs(5);
 
-/// A reader of the changes of a bucket.
 pub(super) trait Follower: Send + Sync + 'static {
     /// Takes a change over. The changes of a key come in their order; one may come again.
     fn take(&self, entry: &kv::Entry);
@@ -29,31 +28,22 @@ pub(super) struct Followed {
     bucket: kv::Store,
     /// The last revision that came.
     reached: watch::Receiver<u64>,
-    task: JoinHandle<()>,
-}
-
-impl Drop for Followed {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
+    _task: Bound,
 }
 
 impl Followed {
     /// Follows a bucket from now on; returns when all keys of before are known.
-    ///
-    /// # Errors
-    /// If the bucket cannot be watched.
     pub(super) async fn new<F: Follower>(
         bucket: &kv::Store,
         follower: &Arc<F>,
     ) -> Result<Self, StoreError> {
         let first = bucket.watch_with_history(ALL).await;
-        let mut first = first.map_err(|error| StoreError::nats(&error))?;
+        let mut first = first.map_err(StoreError::nats)?;
         let (sender, reached) = watch::channel(0);
-        let status = bucket.status().await.map_err(|error| StoreError::nats(&error))?;
+        let status = bucket.status().await.map_err(StoreError::nats)?;
         if status.values() > 0 {
             while let Some(entry) = next(&mut first, PATIENCE).await? {
-                let entry = entry.map_err(|error| StoreError::nats(&error))?;
+                let entry = entry.map_err(StoreError::nats)?;
                 follower.take(&entry);
                 sender.send_replace(entry.revision);
                 if entry.seen_current {
@@ -62,7 +52,7 @@ impl Followed {
             }
         }
         let (watched, follower) = (bucket.clone(), Arc::downgrade(follower));
-        let task = tokio::spawn(async move {
+        let task = Bound(tokio::spawn(async move {
             let mut watch = Some(first);
             while follower.strong_count() > 0 {
                 if let Some(watch) = &mut watch {
@@ -72,20 +62,17 @@ impl Followed {
                 time::sleep(PAUSE).await;
                 watch = watched.watch_with_history(ALL).await.ok();
             }
-        });
-        Ok(Self { bucket: bucket.clone(), reached, task })
+        }));
+        Ok(Self { bucket: bucket.clone(), reached, _task: task })
     }
 
     /// Waits until every change is known that was answered before this call, by whatever process.
-    ///
-    /// # Errors
-    /// If the servers do not answer.
     pub(super) async fn caught_up(&self) -> Result<(), StoreError> {
         let end = Instant::now() + PATIENCE;
         let last = loop {
             match self.bucket.stream.get_info().await {
                 Ok(info) => break info.state.last_sequence,
-                Err(error) if Instant::now() > end => return Err(StoreError::nats(&error)),
+                Err(error) if Instant::now() > end => return Err(StoreError::nats(error)),
                 Err(_) => time::sleep(PAUSE).await,
             }
         };

@@ -15,9 +15,10 @@ use uuid::Uuid;
 use super::ANSWER;
 use crate::{
     arriving::Part,
-    objects::{Answering, Heard, Here, Live, hex},
+    objects::{Here, Live, LiveSamples, hex},
     preview::PreviewFormat,
     store::Lease,
+    task::Bound,
 };
 
 /// Questions that a worker answers at once; most of them wait for samples.
@@ -35,8 +36,10 @@ struct Question {
 #[serde(rename_all = "snake_case")]
 enum Wish {
     /// The sound behind a byte; the worker waits for it.
-    Hear { from: u64, wait_ms: u64 },
-    /// A part of a text to take.
+    Hear {
+        from: u64,
+        wait_ms: u64,
+    },
     Tell(Part),
 }
 
@@ -45,8 +48,10 @@ enum Wish {
 #[serde(rename_all = "snake_case")]
 enum Head {
     /// Samples follow.
-    Sound { format: PreviewFormat, is_all: bool },
-    /// There is no sound.
+    Sound {
+        format: PreviewFormat,
+        is_all: bool,
+    },
     Silence,
     /// The text is stored.
     Taken,
@@ -107,12 +112,12 @@ impl Live for Questions {
         lease: Lease,
         from: u64,
         wait: Duration,
-    ) -> BoxFuture<'_, io::Result<Option<Heard>>> {
+    ) -> BoxFuture<'_, io::Result<Option<LiveSamples>>> {
         Box::pin(async move {
             let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
             match self.ask(&lease, Wish::Hear { from, wait_ms }, wait).await? {
                 (Head::Sound { format, is_all }, bytes) => {
-                    Ok(Some(Heard { format, bytes, is_all }))
+                    Ok(Some(LiveSamples { format, bytes, is_all }))
                 }
                 (Head::Silence, _) => Ok(None),
                 (Head::Taken | Head::Failed(_), _) => Err(unexpected()),
@@ -129,7 +134,7 @@ impl Live for Questions {
         })
     }
 
-    fn answer(&self, worker: &str, here: Here) -> Answering {
+    fn answer(&self, worker: &str, here: Here) -> Bound {
         let (client, subject, worker) =
             (self.client.clone(), self.subject(worker), worker.to_owned());
         let answering = async move {
@@ -141,11 +146,10 @@ impl Live for Questions {
                 Err(error) => tracing::warn!(%error, "no other machine hears this worker"),
             }
         };
-        Answering::new(self.runtime.spawn(answering))
+        Bound(self.runtime.spawn(answering))
     }
 }
 
-/// Answers a question.
 async fn answered(client: &Client, worker: &str, here: &Here, question: Message) {
     let Some(reply) = question.reply else { return };
     let answer = match serde_json::from_slice(&question.payload) {
@@ -168,9 +172,12 @@ async fn given(worker: &str, here: &Here, question: Question) -> io::Result<(Hea
     match wish {
         Wish::Hear { from, wait_ms } => {
             let heard = here.hear(&lease, from, Duration::from_millis(wait_ms)).await?;
-            Ok(heard.map_or((Head::Silence, Bytes::new()), |Heard { format, bytes, is_all }| {
-                (Head::Sound { format, is_all }, bytes)
-            }))
+            Ok(match heard {
+                Some(LiveSamples { format, bytes, is_all }) => {
+                    (Head::Sound { format, is_all }, bytes)
+                }
+                None => (Head::Silence, Bytes::new()),
+            })
         }
         Wish::Tell(part) => {
             here.tell(&lease, part).await?;

@@ -6,11 +6,12 @@
 use std::{
     cmp::Reverse,
     collections::{BTreeMap, BTreeSet, HashMap},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
 use async_nats::jetstream::kv;
+use parking_lot::Mutex;
 use tokio::sync::broadcast;
 use uuid::Uuid;
 
@@ -62,18 +63,12 @@ struct Jobs {
     tally: HashMap<(String, State), (u64, u64)>,
 }
 
-/// All jobs in memory.
-#[derive(Debug)]
 pub(super) struct Mirror {
     jobs: Mutex<Jobs>,
     /// When this process last got its connection: leases are not counted from before.
     connected: Mutex<Instant>,
     changes: broadcast::Sender<Uuid>,
     pub(super) own: Own,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Mirror {
@@ -89,7 +84,7 @@ impl Mirror {
 
     /// Begins all leases again: while the connection was lost, nobody could extend one.
     pub(super) fn connected(&self) {
-        *lock(&self.connected) = Instant::now();
+        *self.connected.lock() = Instant::now();
     }
 
     /// Takes a state over if it is newer, and reports the change.
@@ -98,20 +93,20 @@ impl Mirror {
             self.own.compare(id, revision, record.from);
         }
         let seen = Seen { revision, stored: Arc::new(stored), at: Instant::now() };
-        if lock(&self.jobs).put(id, seen) {
+        if self.jobs.lock().put(id, seen) {
             // Nobody may be listening.
             let _ = self.changes.send(id);
         }
     }
 
     pub(super) fn get(&self, id: Uuid) -> Option<Seen> {
-        lock(&self.jobs).all.get(&id).cloned()
+        self.jobs.lock().all.get(&id).cloned()
     }
 
     /// The next job of a model that a worker has: by priority, then jobs of the resident model and jobs that waited too
     /// long, then by age.
     pub(super) fn next(&self, claim: &Claim) -> Option<Uuid> {
-        let jobs = lock(&self.jobs);
+        let jobs = self.jobs.lock();
         let patience = Millis::try_from(claim.patience.as_millis()).unwrap_or(Millis::MAX / 4);
         let patient = now().saturating_sub(patience);
         let mut best: Option<(i64, Uuid)> = None;
@@ -139,15 +134,14 @@ impl Mirror {
     /// Jobs whose lease ran out by the clock of this process, which counts from the last change that it
     /// saw, with the names of those changes. The clocks of workers do not matter.
     pub(super) fn lost(&self) -> Vec<(Uuid, Uuid)> {
-        let (jobs, connected) = (lock(&self.jobs), *lock(&self.connected));
+        let (jobs, connected) = (self.jobs.lock(), *self.connected.lock());
         let running = jobs.running.iter().filter_map(|id| jobs.all.get(id));
         let lost = running.filter(|seen| seen.is_lost(connected)).filter_map(Seen::record);
         lost.map(|record| (record.id, record.write)).collect()
     }
 
-    /// Jobs that a worker has.
     pub(super) fn of_worker(&self, worker: &str) -> Vec<Uuid> {
-        let jobs = lock(&self.jobs);
+        let jobs = self.jobs.lock();
         let running = jobs.running.iter().filter_map(|id| jobs.all.get(id)?.record());
         let its = running.filter(|record| record.worker.as_deref() == Some(worker));
         its.map(|record| record.id).collect()
@@ -155,13 +149,13 @@ impl Mirror {
 
     /// True if the lease of a job ran out.
     pub(super) fn is_lost(&self, id: Uuid) -> bool {
-        let (jobs, connected) = (lock(&self.jobs), *lock(&self.connected));
+        let (jobs, connected) = (self.jobs.lock(), *self.connected.lock());
         jobs.all.get(&id).is_some_and(|seen| seen.is_lost(connected))
     }
 
     /// Jobs of a selection, newest first.
     pub(super) fn list(&self, selection: &Selection) -> Vec<Seen> {
-        let jobs = lock(&self.jobs);
+        let jobs = self.jobs.lock();
         let before = selection.before.unwrap_or(Uuid::max());
         let fits = |record: &Record| {
             selection.owner.as_ref().is_none_or(|owner| *owner == record.owner)
@@ -176,14 +170,14 @@ impl Mirror {
 
     /// The number of jobs before a queued one.
     pub(super) fn ahead(&self, id: Uuid) -> Option<u64> {
-        let jobs = lock(&self.jobs);
+        let jobs = self.jobs.lock();
         let record = jobs.all.get(&id)?.record()?;
         (record.state == State::Queued)
             .then(|| jobs.queue.range(..(Reverse(record.priority), id)).count() as u64)
     }
 
     pub(super) fn counts(&self, owner: Option<&str>) -> Counts {
-        let jobs = lock(&self.jobs);
+        let jobs = self.jobs.lock();
         let mut counts = Counts::default();
         for ((of, state), (number, bytes)) in &jobs.tally {
             if owner.is_some_and(|owner| owner != of) {
@@ -213,7 +207,7 @@ impl Mirror {
 
     /// The numbers of jobs that wait, of all clients and of one.
     pub(super) fn waiting(&self, owner: &str) -> [u64; 2] {
-        let jobs = lock(&self.jobs);
+        let jobs = self.jobs.lock();
         let queued = jobs.tally.iter().filter(|((_, state), _)| *state == State::Queued);
         queued.fold([0; 2], |[all, own], ((of, _), (number, _))| {
             [all + number, own + if of == owner { *number } else { 0 }]
@@ -222,7 +216,7 @@ impl Mirror {
 
     /// Ended jobs that may be removed.
     pub(super) fn expired(&self, before: Millis, deleted: Millis, bytes: u64) -> Vec<Seen> {
-        let jobs = lock(&self.jobs);
+        let jobs = self.jobs.lock();
         let mut newer: u64 = 0;
         // From the newest down: those beyond the limit go.
         let ended = jobs.ended.iter().rev().filter_map(|(_, id)| jobs.all.get(id));

@@ -30,7 +30,7 @@ impl std::fmt::Debug for Far {
     }
 }
 
-fn other(error: &(dyn std::error::Error + 'static)) -> io::Error {
+fn other(error: impl std::error::Error + 'static) -> io::Error {
     let error = StoreError::nats(error);
     let kind = if error.is_full { io::ErrorKind::StorageFull } else { io::ErrorKind::Other };
     io::Error::new(kind, error)
@@ -68,7 +68,7 @@ impl Far {
                 match self.objects.delete(key).await {
                     Ok(()) => Ok(()),
                     Err(error) if error.kind() == DeleteErrorKind::NotFound => Ok(()),
-                    Err(error) => Err(other(&error)),
+                    Err(error) => Err(other(error)),
                 }
             })
         })
@@ -78,7 +78,7 @@ impl Far {
         again(move || {
             Box::pin(async move {
                 let mut file = tokio::fs::File::open(from).await?;
-                self.objects.put(key, &mut file).await.map(|_| ()).map_err(|error| other(&error))
+                self.objects.put(key, &mut file).await.map(|_| ()).map_err(other)
             })
         })
     }
@@ -89,7 +89,7 @@ impl Far {
                 let object = self.objects.get(key).await;
                 let mut object = object.map_err(|error| match error.kind() {
                     GetErrorKind::NotFound => io::Error::new(io::ErrorKind::NotFound, key),
-                    _ => other(&error),
+                    _ => other(error),
                 })?;
                 let mut file = tokio::fs::File::create(to).await?;
                 // The object compares its SHA-256 at its end.
@@ -108,7 +108,7 @@ impl Far {
             Box::pin(async move {
                 let names = serde_json::to_vec(names).map_err(io::Error::other)?;
                 let put = self.made.put(list(folder), names.into()).await;
-                put.map(|_| ()).map_err(|error| other(&error))
+                put.map(|_| ()).map_err(other)
             })
         })
     }
@@ -165,10 +165,10 @@ impl Elsewhere for Far {
         let age = i64::try_from(age.as_secs()).unwrap_or(i64::MAX);
         let latest = (crate::job::now() / 1000).saturating_sub(age);
         self.wait(async {
-            let mut list = self.objects.list().await.map_err(|error| other(&error))?;
+            let mut list = self.objects.list().await.map_err(other)?;
             let mut names = Vec::new();
             while let Some(info) = list.next().await {
-                let info = info.map_err(|error| other(&error))?;
+                let info = info.map_err(other)?;
                 let Some(name) = info.name.strip_prefix(folder) else { continue };
                 let Some(name) = name.strip_prefix('/') else { continue };
                 if info.modified.is_some_and(|time| time.unix_timestamp() <= latest) {
@@ -181,13 +181,13 @@ impl Elsewhere for Far {
 
     fn remove_folder(&self, folder: &str) -> io::Result<()> {
         self.wait(async {
-            let names = self.made.get(list(folder)).await.map_err(|error| other(&error))?;
+            let names = self.made.get(list(folder)).await.map_err(other)?;
             let Some(names) = names else { return Ok(()) };
             let names: Vec<String> = serde_json::from_slice(&names).map_err(io::Error::other)?;
             for name in names {
                 self.delete(&format!("{folder}/{name}")).await?;
             }
-            self.made.purge(list(folder)).await.map_err(|error| other(&error))
+            self.made.purge(list(folder)).await.map_err(other)
         })
     }
 }

@@ -8,11 +8,10 @@
 
 use std::{
     collections::HashMap,
-    fmt,
-    sync::{Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
+use parking_lot::Mutex;
 use uuid::Uuid;
 
 use super::record::Record;
@@ -48,27 +47,17 @@ struct Made {
 #[derive(Default)]
 pub(super) struct Own(Mutex<HashMap<Uuid, Made>>);
 
-impl fmt::Debug for Own {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Own").field("number", &self.lock().len()).finish()
-    }
-}
-
 impl Own {
-    fn lock(&self) -> MutexGuard<'_, HashMap<Uuid, Made>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Remembers the change that wrote `revision`.
     pub(super) fn made(&self, id: Uuid, revision: u64, work: Work) {
-        let mut all = self.lock();
+        let mut all = self.0.lock();
         all.retain(|_, made| made.is_missing || made.at.elapsed() < SAFE);
         all.insert(id, Made { revision, at: Instant::now(), work, is_missing: false });
     }
 
     /// Compares with a state of a job that was made from the revision `from`.
     pub(super) fn compare(&self, id: Uuid, revision: u64, from: u64) {
-        if let Some(made) = self.lock().get_mut(&id)
+        if let Some(made) = self.0.lock().get_mut(&id)
             && revision > made.revision
             && from < made.revision
         {
@@ -78,13 +67,13 @@ impl Own {
 
     /// Takes the changes out that are missing.
     pub(super) fn missing(&self) -> Vec<(Uuid, Work)> {
-        let missing = self.lock().extract_if(|_, made| made.is_missing).collect::<Vec<_>>();
+        let missing = self.0.lock().extract_if(|_, made| made.is_missing).collect::<Vec<_>>();
         missing.into_iter().map(|(id, made)| (id, made.work)).collect()
     }
 
     /// Puts a change back that could not be made again.
     pub(super) fn put_back(&self, id: Uuid, work: Work) {
         let made = Made { revision: 0, at: Instant::now(), work, is_missing: true };
-        self.lock().entry(id).or_insert(made);
+        self.0.lock().entry(id).or_insert(made);
     }
 }

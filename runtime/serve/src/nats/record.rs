@@ -31,7 +31,6 @@ pub(super) enum Text {
     Far(String),
 }
 
-/// A job.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Record {
     pub(super) id: Uuid,
@@ -65,7 +64,7 @@ pub(super) struct Record {
     pub(super) tags: Vec<String>,
     pub(super) deleted: Option<Millis>,
     /// Events; of progress only the newest.
-    events: Vec<Happened>,
+    events: Vec<Event>,
     /// The number of the last event.
     last: u64,
     /// Names the change that wrote this, so that a writer whose answer was lost knows it.
@@ -75,19 +74,11 @@ pub(super) struct Record {
     pub(super) from: u64,
 }
 
-#[derive(Debug, Clone, Serialize, Deserialize)]
-struct Happened {
-    n: u64,
-    name: String,
-    data: Value,
-}
-
 fn millis(length: Duration) -> u64 {
     u64::try_from(length.as_millis()).unwrap_or(u64::MAX)
 }
 
 impl Record {
-    /// A job that waits.
     pub(super) fn new(id: Uuid, new: NewJob, request: Text, only: Option<String>) -> Self {
         let mut record = Self {
             id,
@@ -127,7 +118,6 @@ impl Record {
         record
     }
 
-    /// The job, with its texts.
     pub(super) fn job(&self, request: Value, resolved: Option<Value>) -> Job {
         let record = self.clone();
         Job {
@@ -163,16 +153,8 @@ impl Record {
         self.outputs.iter().map(|output| output.bytes).sum()
     }
 
-    /// Events after number `after`.
     pub(super) fn events(&self, after: u64) -> Vec<Event> {
-        let later = self.events.iter().filter(|event| event.n > after);
-        later
-            .map(|Happened { n, name, data }| Event {
-                n: *n,
-                name: name.clone(),
-                data: data.clone(),
-            })
-            .collect()
+        self.events.iter().filter(|event| event.n > after).cloned().collect()
     }
 
     fn event(&mut self, name: &str, data: Value) {
@@ -180,7 +162,7 @@ impl Record {
             self.forget_progress();
         }
         self.last += 1;
-        self.events.push(Happened { n: self.last, name: name.to_owned(), data });
+        self.events.push(Event { n: self.last, name: name.to_owned(), data });
     }
 
     fn forget_progress(&mut self) {
@@ -189,7 +171,7 @@ impl Record {
 
     fn enter(&mut self, state: State) {
         self.state = state;
-        self.event("state", json!({ "state": state.name(), "at": now() }));
+        self.event("state", json!({ "state": state, "at": now() }));
     }
 
     /// Begins an attempt; false if the job does not wait.
@@ -294,7 +276,7 @@ impl Record {
         for track in tracks {
             self.event("track", track);
         }
-        self.event("end", json!({ "state": state.name(), "error": error }));
+        self.event("end", json!({ "state": state, "error": error }));
         self.forget_progress();
         self.error = error;
         self.outputs = outputs;

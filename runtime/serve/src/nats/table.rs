@@ -25,12 +25,7 @@ use crate::{
     },
 };
 
-pub(super) fn error(error: &(dyn std::error::Error + 'static)) -> StoreError {
-    StoreError::nats(error)
-}
-
 impl Nats {
-    /// A job with its texts.
     pub(super) async fn job(&self, record: &Record) -> Result<Job, StoreError> {
         let request = self.value(&record.request).await?;
         let resolved = match &record.resolved {
@@ -82,11 +77,11 @@ impl Nats {
             return Ok(false);
         };
         if let Some(key) = &record.only {
-            self.keys.purge(key).await.map_err(|why| error(&why))?;
+            self.keys.purge(key).await.map_err(StoreError::nats)?;
         }
         let forgotten = record::Stored::Forgotten(now());
         let update = self.jobs.update(id.to_string(), text_of(&forgotten)?, seen.revision).await;
-        let revision = update.map_err(|why| error(&why))?;
+        let revision = update.map_err(StoreError::nats)?;
         self.mirror.apply(id, revision, forgotten);
         // Last: no list has room for a job whose texts are gone.
         for text in [Some(&record.request), record.resolved.as_ref()].into_iter().flatten() {
@@ -280,7 +275,7 @@ impl Store for Nats {
     }
 
     fn forget_file(&self, id: Uuid) -> Answer<'_, ()> {
-        Box::pin(async move { self.files.purge(id.to_string()).await.map_err(|why| error(&why)) })
+        Box::pin(async move { self.files.purge(id.to_string()).await.map_err(StoreError::nats) })
     }
 
     fn setting(&self, name: &'static str) -> Answer<'_, Value> {
@@ -300,11 +295,12 @@ impl Store for Nats {
                 let text = text_of(&new)?;
                 // From the state that was read: of two changes the server refuses one.
                 let stored = match entry {
-                    None => self.settings.create(&key, text).await.map_err(|why| error(&why)),
-                    Some(entry) => {
-                        let stored = self.settings.update(&key, text, entry.revision).await;
-                        stored.map_err(|why| error(&why))
-                    }
+                    None => self.settings.create(&key, text).await.map_err(StoreError::nats),
+                    Some(entry) => self
+                        .settings
+                        .update(&key, text, entry.revision)
+                        .await
+                        .map_err(StoreError::nats),
                 };
                 match stored {
                     Ok(_) => return Ok(new),

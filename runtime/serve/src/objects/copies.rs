@@ -10,7 +10,6 @@ use std::{
     time::SystemTime,
 };
 
-/// The most bytes of copies.
 const MOST: u64 = 8 << 30;
 /// Copies between two looks at their size.
 const LOOK: u32 = 64;

@@ -8,10 +8,7 @@ use super::{Objects, missing_is_fine, sync_folder};
 
 impl Objects {
     /// Keeps a complete upload as the file `id`, and sends it to where all machines reach it.
-    ///
-    /// # Errors
-    /// If it cannot be stored.
-    pub fn keep_file(&self, whole: tempfile::TempPath, id: Uuid) -> io::Result<()> {
+    pub(crate) fn keep_file(&self, whole: tempfile::TempPath, id: Uuid) -> io::Result<()> {
         whole.persist(self.file(id)).map_err(|error| error.error)?;
         sync_folder(&self.incoming())?;
         let Some(elsewhere) = &self.elsewhere else { return Ok(()) };
@@ -20,22 +17,19 @@ impl Objects {
         Ok(())
     }
 
-    /// The place of a file that a client sent. With files elsewhere: after [`Objects::prepare`].
+    /// The place of a file that a client sent. With files elsewhere: after it was fetched.
     pub fn file(&self, id: Uuid) -> PathBuf {
-        self.root.join(format!("files/{id}"))
+        self.incoming().join(id.to_string())
     }
 
     /// Returns `text` without the folder of these files: a client knows them by their ids.
-    pub fn without_places(&self, text: &str) -> String {
+    pub(crate) fn without_places(&self, text: &str) -> String {
         let folder = self.root.join("files").join("");
         text.replace(&*folder.to_string_lossy(), "")
     }
 
     /// Removes a file that a client sent.
-    ///
-    /// # Errors
-    /// If it cannot be removed.
-    pub fn remove_file(&self, id: Uuid) -> io::Result<()> {
+    pub(crate) fn remove_file(&self, id: Uuid) -> io::Result<()> {
         if let Some(elsewhere) = &self.elsewhere {
             elsewhere.remove(&format!("files/{id}"))?;
         }
@@ -43,10 +37,7 @@ impl Objects {
     }
 
     /// Returns the files of clients that are older than `age`: those elsewhere, if files lie there.
-    ///
-    /// # Errors
-    /// If they cannot be listed.
-    pub fn files_older_than(&self, age: Duration) -> io::Result<Vec<Uuid>> {
+    pub(crate) fn files_older_than(&self, age: Duration) -> io::Result<Vec<Uuid>> {
         let id = |name: &str| Uuid::parse_str(name).ok();
         if let Some(elsewhere) = &self.elsewhere {
             let names = elsewhere.older_than("files", age)?;
@@ -65,10 +56,7 @@ impl Objects {
     }
 
     /// Removes parts of uploads that nobody wrote to for `age`.
-    ///
-    /// # Errors
-    /// If one cannot be removed.
-    pub fn remove_parts(&self, age: Duration) -> io::Result<()> {
+    pub(crate) fn remove_parts(&self, age: Duration) -> io::Result<()> {
         for entry in fs::read_dir(self.incoming())? {
             let entry = entry?;
             let is_part = entry.file_name().to_string_lossy().starts_with(".tmp");

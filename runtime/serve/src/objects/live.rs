@@ -19,7 +19,6 @@ use tokio::{
     fs::File,
     io::{AsyncReadExt, AsyncSeekExt},
     sync::Mutex,
-    task::JoinHandle,
     time::{self, Instant},
 };
 
@@ -29,6 +28,7 @@ use crate::{
     growth::{Growth, grown},
     preview::{self, PreviewFormat},
     store::Lease,
+    task::Bound,
 };
 
 /// The most bytes of one answer: a message of NATS takes 1 MiB.
@@ -42,7 +42,7 @@ const LOOK: Duration = Duration::from_millis(250);
 
 /// Samples of an attempt.
 #[derive(Debug, Clone)]
-pub struct Heard {
+pub struct LiveSamples {
     /// Their form.
     pub format: PreviewFormat,
     /// The samples; none if nothing was new.
@@ -63,32 +63,14 @@ pub trait Live: Send + Sync + std::fmt::Debug + 'static {
         lease: Lease,
         from: u64,
         wait: Duration,
-    ) -> BoxFuture<'_, io::Result<Option<Heard>>>;
+    ) -> BoxFuture<'_, io::Result<Option<LiveSamples>>>;
     /// Gives a part of a text to the worker of an attempt. It may be given again.
     ///
     /// # Errors
     /// If the worker does not answer, or cannot store the text.
     fn tell(&self, lease: Lease, part: Part) -> BoxFuture<'_, io::Result<()>>;
     /// Answers questions to a worker of this process, until the result is dropped.
-    fn answer(&self, worker: &str, here: Here) -> Answering;
-}
-
-/// The task that answers the questions to a worker; it ends when this is dropped.
-#[derive(Debug)]
-#[must_use]
-pub struct Answering(JoinHandle<()>);
-
-impl Answering {
-    /// Ends `task` when the result is dropped.
-    pub fn new(task: JoinHandle<()>) -> Self {
-        Self(task)
-    }
-}
-
-impl Drop for Answering {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
+    fn answer(&self, worker: &str, here: Here) -> Bound;
 }
 
 /// The attempts of this disk, for those that ask from elsewhere.
@@ -115,7 +97,7 @@ impl Here {
         lease: &Lease,
         from: u64,
         wait: Duration,
-    ) -> io::Result<Option<Heard>> {
+    ) -> io::Result<Option<LiveSamples>> {
         let folder = self.objects.attempt_folder(lease);
         let end = Instant::now() + wait.min(WAIT);
         let mut watch = None;
@@ -130,7 +112,7 @@ impl Here {
                 file.take(PIECE as u64).read_to_end(&mut bytes).await?;
                 if !bytes.is_empty() || is_late {
                     let is_all = bytes.len() < PIECE;
-                    return Ok(Some(Heard { format: *format, bytes: bytes.into(), is_all }));
+                    return Ok(Some(LiveSamples { format: *format, bytes: bytes.into(), is_all }));
                 }
             } else if is_late {
                 return Ok(None);

@@ -89,7 +89,6 @@ impl SongRequest {
     }
 }
 
-/// Reads a list of genres.
 fn genres(value: Option<Value>) -> Result<Option<Arc<GenreVocabulary>>, JobError> {
     let list = match value {
         None | Some(Value::Null) => return Ok(None),

@@ -46,31 +46,3 @@ impl VoiceRequest {
         Ok(Self { name, model, fields })
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    fn refused(request: &Value) -> (String, Option<String>) {
-        let object = request.as_object().expect("an object");
-        let error = VoiceRequest::read(object).expect_err("refused");
-        (error.code, error.param)
-    }
-
-    #[test]
-    fn a_voice_needs_a_name_and_a_recording_and_takes_nothing_else() {
-        let good = json!({ "name": "me", "reference": "id", "transcript": null });
-        let read = VoiceRequest::read(good.as_object().expect("an object")).expect("read");
-        assert_eq!((&*read.name, read.fields.len()), ("me", 1));
-        for (request, code, param) in [
-            (json!({ "reference": "id" }), "missing", "name"),
-            (json!({ "name": "me", "transcript": "x" }), "missing", "reference"),
-            (json!({ "name": 5, "reference": "id" }), "bad_value", "name"),
-            (json!({ "name": "me", "reference": "id", "text": "x" }), "unknown_key", "text"),
-        ] {
-            assert_eq!(refused(&request), (code.to_owned(), Some(param.to_owned())), "{request}");
-        }
-    }
-}

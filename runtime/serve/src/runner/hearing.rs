@@ -19,11 +19,9 @@ pub(super) struct Hearing<'a> {
     state: RefCell<State>,
 }
 
-/// The state of a preview.
 enum State {
     /// Nothing is decoded yet.
     Waiting,
-    /// It grows.
     Begun(Preview),
     /// It could not be written: the song is made without it.
     Failed,

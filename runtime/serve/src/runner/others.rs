@@ -21,7 +21,7 @@ use super::{Failed, Networked, hearing::Hearing, notify, sinks, songs};
 use crate::{
     job::Content,
     request::{
-        ComposeRequest, DecodeRequest, EncodeRequest, Heard, SongRequest, UnderstandRequest,
+        ComposeRequest, DecodeRequest, EncodeRequest, SongRequest, SongSource, UnderstandRequest,
     },
     worker::Task,
 };
@@ -44,15 +44,15 @@ impl<B: Backend> Networked<'_, B> {
         };
         let settings = understand::settings(&request, limits, &mut notices)?;
         let codes = match heard {
-            Heard::Sound(id) => {
+            SongSource::Sound(id) => {
                 let path = songs::place(task.objects, &id)?;
                 self.codes(task, &model, Path::new(&path), &mut notices)?
             }
-            Heard::Latents(id) => {
+            SongSource::Latents(id) => {
                 let path = songs::latents(task.objects, &id)?;
                 self.codes_of_latents(task, &model, Path::new(&path))?
             }
-            Heard::Codes(codes) => codes,
+            SongSource::Codes(codes) => codes,
         };
         let choice = language.lm_model.as_deref();
         let choice = Choice { asked: choice, model: &model, configured: None };
@@ -70,7 +70,6 @@ impl<B: Backend> Networked<'_, B> {
         Ok(())
     }
 
-    /// Returns the audio codes of a sound.
     fn codes(
         &mut self,
         task: &Task<'_>,
@@ -89,7 +88,6 @@ impl<B: Backend> Networked<'_, B> {
         Ok(codes_with::<B>(&audio, &folder, networks, task.observe)?)
     }
 
-    /// Returns the audio codes of latents.
     fn codes_of_latents(
         &mut self,
         task: &Task<'_>,
@@ -136,7 +134,6 @@ impl<B: Backend> Networked<'_, B> {
         Ok(())
     }
 
-    /// Encodes a sound to latents.
     pub(super) fn encode(&mut self, task: &mut Task<'_>) -> Result<(), Failed> {
         let object = task.job.request.as_object().cloned().unwrap_or_default();
         let EncodeRequest { model, audio, format, sample, seed, tiles } =
@@ -167,7 +164,6 @@ impl<B: Backend> Networked<'_, B> {
         Ok(())
     }
 
-    /// Decodes latents to a sound.
     pub(super) fn decode(&mut self, task: &mut Task<'_>) -> Result<(), Failed> {
         let object = task.job.request.as_object().cloned().unwrap_or_default();
         let DecodeRequest { model, latents, mut request, mut notices } =

@@ -25,9 +25,6 @@ const COLUMNS: usize = 2000;
 const MOST_PAIRS: usize = 1 << 16;
 
 /// Returns the encoding of sound files. A format that is not built in, or does not exist, is an error.
-///
-/// # Errors
-/// [`Error::BadValue`], [`Error::NotBuiltIn`].
 pub(super) fn encoding(
     format: Option<&str>,
     options: EncodingOptions,
@@ -38,9 +35,6 @@ pub(super) fn encoding(
 }
 
 /// Writes a sound of a job, and its waveform.
-///
-/// # Errors
-/// A file that cannot be written.
 pub(super) fn sound(
     task: &mut Task<'_>,
     track: u32,
@@ -56,15 +50,11 @@ pub(super) fn sound(
     made(task, track, name, seed, (&peaks, audio.sample_rate))
 }
 
-/// Returns the name of a sound.
 pub(super) fn name(track: u32, encoding: &Encoding) -> String {
     format!("{track}.{}", encoding.format.extension())
 }
 
 /// Adds a sound that is written to the results, and writes its waveform.
-///
-/// # Errors
-/// A file that cannot be written.
 pub(super) fn made(
     task: &mut Task<'_>,
     track: u32,
@@ -79,9 +69,6 @@ pub(super) fn made(
 }
 
 /// Writes another result of a job.
-///
-/// # Errors
-/// If the file cannot be written.
 pub(super) fn file(
     task: &mut Task<'_>,
     track: u32,
@@ -96,9 +83,7 @@ pub(super) fn file(
 
 /// The smallest and the largest samples of a sound that arrives in pieces.
 pub(super) struct Peaks {
-    /// Peaks of equal stretches.
     pairs: Vec<[f32; 2]>,
-    /// Samples of a stretch.
     stretch: usize,
     samples: usize,
 }

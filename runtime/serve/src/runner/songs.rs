@@ -77,7 +77,6 @@ pub(super) fn place(objects: &Objects, id: &str) -> Result<String, JobError> {
 }
 
 impl<B: Backend> Networked<'_, B> {
-    /// Makes the songs of a request.
     pub(super) fn generate(&mut self, task: &mut Task<'_>) -> Result<(), Failed> {
         let object = task.job.request.as_object().cloned().unwrap_or_default();
         let asked = SongRequest::read(&object)?;

@@ -45,7 +45,6 @@ fn drawn_seed() -> u64 {
 }
 
 impl<B: Backend> Networked<'_, B> {
-    /// Speaks the text of a request.
     pub(super) fn speak(&mut self, task: &mut Task<'_>) -> Result<(), Failed> {
         let object = task.job.request.as_object().cloned().unwrap_or_default();
         let mut read = SpeechRequest::read(&object)?;

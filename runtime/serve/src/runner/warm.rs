@@ -31,10 +31,7 @@ impl Observe for Until<'_> {
 }
 
 impl<B: Backend> Networked<'_, B> {
-    /// Loads and tries a model.
-    ///
-    /// # Errors
-    /// The reason why it is not warm, in words, which the log has too.
+    /// Loads and tries a model. Errors: the reason why it is not warm, in words, which the log has too.
     pub(super) fn warm_up(&mut self, model: &str, worker: &Worker<'_>) -> Result<(), String> {
         let begin = Instant::now();
         let warmed = self.installed.family(model).map_err(Stopped::Failed).and_then(|family| {

@@ -15,14 +15,11 @@ use uuid::Uuid;
 
 use crate::job::Millis;
 
-/// A lease, as the file has it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Written {
-    /// The job.
     pub(super) id: Uuid,
     /// Its end by the clock of the machine.
     pub(super) until: Millis,
-    /// Its length.
     pub(super) length: Duration,
 }
 

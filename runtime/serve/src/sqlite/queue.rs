@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use rusqlite::{OptionalExtension, named_params};
+use rusqlite::OptionalExtension;
 use serde_json::json;
 use uuid::Uuid;
 
@@ -37,8 +37,7 @@ fn to_json(value: &impl serde::Serialize) -> rusqlite::Result<String> {
 /// by age. Both questions follow an index and stop at the first job that fits: a sort of all jobs that
 /// wait would take longer with each of them.
 fn next(group: &Group<'_>, claim: &Claim, at: Millis) -> rusqlite::Result<Option<Uuid>> {
-    let kinds: Vec<&str> = claim.kinds.iter().map(|kind| kind.name()).collect();
-    let (kinds, except) = (to_json(&kinds)?, to_json(&claim.except)?);
+    let (kinds, except) = (to_json(&claim.kinds)?, to_json(&claim.except)?);
     let oldest = "SELECT id, priority, model, created FROM job
          WHERE state = 'queued' AND kind IN (SELECT value FROM json_each(?1))
          ORDER BY priority DESC, id";
@@ -72,21 +71,15 @@ fn next(group: &Group<'_>, claim: &Claim, at: Millis) -> rusqlite::Result<Option
     Ok(Some(own.unwrap_or(oldest)))
 }
 
-/// Takes the next job.
 pub(super) fn claim(group: &mut Group<'_>, claim: &Claim) -> rusqlite::Result<Option<Job>> {
     let at = now();
     let next = next(group, claim, at)?;
     let Some(id) = next else { return Ok(None) };
-    let take = "UPDATE job SET state = 'running', worker = :worker, attempts = attempts + 1,
-             started = :now, lease_until = :lease, lease_ms = :length, progress = '{}', error = NULL
-         WHERE id = :id";
-    group.connection.prepare_cached(take)?.execute(named_params! {
-        ":worker": claim.worker,
-        ":now": at,
-        ":lease": at + millis(claim.lease),
-        ":length": short(claim.lease),
-        ":id": id.to_string(),
-    })?;
+    let take = "UPDATE job SET state = 'running', worker = ?1, attempts = attempts + 1,
+             started = ?2, lease_until = ?3, lease_ms = ?4, progress = '{}', error = NULL
+         WHERE id = ?5";
+    let until = at + millis(claim.lease);
+    group.run(take, (&claim.worker, at, until, short(claim.lease), id.to_string()))?;
     group.state(id, State::Running)?;
     by_id(group.connection, id)
 }
@@ -111,28 +104,20 @@ pub(super) fn extend(
 ) -> rusqlite::Result<Held> {
     let Some(state) = held(group, lease)? else { return Ok(Held::Lost) };
     let id = lease.id.to_string();
-    group
-        .connection
-        .prepare_cached("UPDATE job SET lease_until = ?2, lease_ms = ?3 WHERE id = ?1")?
-        .execute((&id, now() + millis(length), short(length)))?;
+    let update = "UPDATE job SET lease_until = ?2, lease_ms = ?3 WHERE id = ?1";
+    group.run(update, (&id, now() + millis(length), short(length)))?;
     if let Some(progress) = &news.progress {
-        group
-            .connection
-            .prepare_cached("UPDATE job SET progress = ?2 WHERE id = ?1")?
-            .execute((&id, to_json(progress)?))?;
+        group.run("UPDATE job SET progress = ?2 WHERE id = ?1", (&id, to_json(progress)?))?;
         group.event(lease.id, "progress", &json!(progress))?;
     }
     if let Some(resolved) = &news.resolved {
-        group
-            .connection
-            .prepare_cached("UPDATE job SET resolved = ?2 WHERE id = ?1")?
-            .execute((&id, resolved.to_string()))?;
+        group.run("UPDATE job SET resolved = ?2 WHERE id = ?1", (&id, resolved.to_string()))?;
     }
     for notice in &news.notices {
         // An attempt of before may have told it.
         let append = "UPDATE job SET notices = json_insert(notices, '$[#]', ?2) WHERE id = ?1
              AND ?2 NOT IN (SELECT value FROM json_each(job.notices))";
-        if group.connection.prepare_cached(append)?.execute((&id, notice))? > 0 {
+        if group.run(append, (&id, notice))? > 0 {
             group.event(lease.id, "notice", &json!({ "text": notice }))?;
         }
     }
@@ -171,11 +156,10 @@ fn back(group: &mut Group<'_>, id: Uuid, losses: &str) -> rusqlite::Result<()> {
         "UPDATE job SET state = 'queued', worker = NULL, lease_until = NULL, started = NULL,
              ended = NULL, error = NULL, losses = {losses} WHERE id = ?1"
     );
-    group.connection.prepare_cached(&update)?.execute([id.to_string()])?;
+    group.run(&update, [id.to_string()])?;
     group.state(id, State::Queued)
 }
 
-/// Stores the end of a job.
 fn ended(
     group: &mut Group<'_>,
     id: Uuid,
@@ -183,31 +167,22 @@ fn ended(
     error: Option<&JobError>,
     outputs: &[Output],
 ) -> rusqlite::Result<()> {
-    let update = "UPDATE job SET state = :state, ended = :now, lease_until = NULL, error = :error,
-             outputs = :outputs, bytes = :bytes WHERE id = :id";
+    let update = "UPDATE job SET state = ?1, ended = ?2, lease_until = NULL, error = ?3,
+             outputs = ?4, bytes = ?5 WHERE id = ?6";
     let bytes: u64 = outputs.iter().map(|output| output.bytes).sum();
-    group.connection.prepare_cached(update)?.execute(named_params! {
-        ":state": state,
-        ":now": now(),
-        ":error": error.map(to_json).transpose()?,
-        ":outputs": to_json(&outputs)?,
-        ":bytes": i64::try_from(bytes).unwrap_or(i64::MAX),
-        ":id": id.to_string(),
-    })?;
+    let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
+    let (why, made) = (error.map(to_json).transpose()?, to_json(&outputs)?);
+    group.run(update, (state, now(), why, made, bytes, id.to_string()))?;
     for output in outputs.iter().filter(|output| output.content == Content::Audio) {
         let track = json!({ "track": output.track, "name": output.name, "seed": output.seed });
         group.event(id, "track", &track)?;
     }
-    group.event(id, "end", &json!({ "state": state.name(), "error": error }))?;
+    group.event(id, "end", &json!({ "state": state, "error": error }))?;
     // The last number stays, so numbers still count up.
-    group
-        .connection
-        .prepare_cached("DELETE FROM event WHERE job = ?1 AND name = 'progress'")?
-        .execute([id.to_string()])?;
+    group.run("DELETE FROM event WHERE job = ?1 AND name = 'progress'", [id.to_string()])?;
     group.changed(id)
 }
 
-/// Asks for the end of a job.
 pub(super) fn cancel(group: &mut Group<'_>, id: Uuid) -> rusqlite::Result<Option<State>> {
     let Some(job) = by_id(group.connection, id)? else { return Ok(None) };
     match job.state {
@@ -216,10 +191,7 @@ pub(super) fn cancel(group: &mut Group<'_>, id: Uuid) -> rusqlite::Result<Option
             Ok(Some(State::Cancelled))
         }
         State::Running => {
-            group
-                .connection
-                .prepare_cached("UPDATE job SET state = 'cancelling' WHERE id = ?1")?
-                .execute([id.to_string()])?;
+            group.run("UPDATE job SET state = 'cancelling' WHERE id = ?1", [id.to_string()])?;
             group.state(id, State::Cancelling)?;
             Ok(Some(State::Cancelling))
         }
@@ -236,15 +208,10 @@ pub(super) fn retry(group: &mut Group<'_>, id: Uuid) -> rusqlite::Result<bool> {
     if may {
         back(group, id, "0")?;
         // A job that was put away and runs again is looked at again.
-        group
-            .connection
-            .prepare_cached("UPDATE job SET deleted = NULL WHERE id = ?1")?
-            .execute([id.to_string()])?;
+        group.run("UPDATE job SET deleted = NULL WHERE id = ?1", [id.to_string()])?;
         // They would end the stream of events. The state came after them, so numbers still count up.
-        group
-            .connection
-            .prepare_cached("DELETE FROM event WHERE job = ?1 AND name IN ('end', 'track')")?
-            .execute([id.to_string()])?;
+        let ends = "DELETE FROM event WHERE job = ?1 AND name IN ('end', 'track')";
+        group.run(ends, [id.to_string()])?;
     }
     Ok(may)
 }

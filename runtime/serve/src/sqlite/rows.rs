@@ -1,7 +1,7 @@
 //! Rows to values and back.
 
 use rusqlite::{
-    Connection, OptionalExtension, Row, ToSql,
+    Connection, OptionalExtension, Params, Row, ToSql,
     types::{FromSql, FromSqlError, FromSqlResult, ToSqlOutput, Type, ValueRef},
 };
 use serde::de::DeserializeOwned;
@@ -16,7 +16,6 @@ pub(super) const COLUMNS: &str = "id, kind, model, state, request, resolved, own
      started, ended, attempts, worker, lease_until, progress, notices, error, outputs, title, liked, \
      tags, deleted, fingerprints";
 
-/// Reads a job from a row of [`COLUMNS`].
 pub(super) fn job(row: &Row<'_>) -> rusqlite::Result<Job> {
     Ok(Job {
         id: id(row, 0)?,
@@ -45,7 +44,6 @@ pub(super) fn job(row: &Row<'_>) -> rusqlite::Result<Job> {
     })
 }
 
-/// Reads the id in column `index`.
 pub(super) fn id(row: &Row<'_>, index: usize) -> rusqlite::Result<Uuid> {
     let text: String = row.get(index)?;
     Uuid::parse_str(&text).map_err(|error| of_column(index, error))
@@ -73,40 +71,24 @@ fn of_column(
     rusqlite::Error::FromSqlConversionFailure(index, Type::Text, Box::new(error))
 }
 
-impl FromSql for State {
-    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
-        let states = [
-            Self::Queued,
-            Self::Running,
-            Self::Cancelling,
-            Self::Done,
-            Self::Failed,
-            Self::Cancelled,
-        ];
-        let name = value.as_str()?;
-        states.into_iter().find(|state| state.name() == name).ok_or(FromSqlError::InvalidType)
-    }
-}
+/// A column with the name of a value.
+macro_rules! named {
+    ($($kind:ident),*) => {$(
+        impl FromSql for $kind {
+            fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+                value.as_str()?.parse().map_err(|_| FromSqlError::InvalidType)
+            }
+        }
 
-impl ToSql for State {
-    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
-        Ok(self.name().into())
-    }
+        impl ToSql for $kind {
+            fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+                Ok(self.name().into())
+            }
+        }
+    )*};
 }
+named!(Kind, State);
 
-impl FromSql for Kind {
-    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
-        Self::named(value.as_str()?).ok_or(FromSqlError::InvalidType)
-    }
-}
-
-impl ToSql for Kind {
-    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
-        Ok(self.name().into())
-    }
-}
-
-/// Returns the job with this id.
 pub(super) fn by_id(connection: &Connection, id: Uuid) -> rusqlite::Result<Option<Job>> {
     let select = format!("SELECT {COLUMNS} FROM job WHERE id = ?1");
     connection.prepare_cached(&select)?.query_row([id.to_string()], job).optional()
@@ -138,7 +120,11 @@ pub(super) fn changed_since(
 }
 
 impl Group<'_> {
-    /// Returns the number of the next change.
+    /// Runs a statement, and returns the number of rows that it changed.
+    pub(super) fn run(&self, sql: &str, values: impl Params) -> rusqlite::Result<usize> {
+        self.connection.prepare_cached(sql)?.execute(values)
+    }
+
     pub(super) fn next_change(&self) -> rusqlite::Result<i64> {
         let next = "UPDATE counter SET change = change + 1 RETURNING change";
         self.connection.prepare_cached(next)?.query_row([], |row| row.get(0))
@@ -147,28 +133,20 @@ impl Group<'_> {
     /// Numbers a change of the job.
     pub(super) fn changed(&mut self, id: Uuid) -> rusqlite::Result<()> {
         let change = self.next_change()?;
-        self.connection
-            .prepare_cached("UPDATE job SET change = ?2 WHERE id = ?1")?
-            .execute((id.to_string(), change))?;
+        self.run("UPDATE job SET change = ?2 WHERE id = ?1", (id.to_string(), change))?;
         self.changed.push(id);
         Ok(())
     }
 
-    /// Appends an event of the job.
     pub(super) fn event(&self, id: Uuid, name: &str, data: &Value) -> rusqlite::Result<()> {
         let insert = "INSERT INTO event (job, n, name, data) \
              SELECT ?1, coalesce(max(n), 0) + 1, ?2, ?3 FROM event WHERE job = ?1";
-        self.connection.prepare_cached(insert)?.execute((
-            id.to_string(),
-            name,
-            data.to_string(),
-        ))?;
-        Ok(())
+        self.run(insert, (id.to_string(), name, data.to_string())).map(drop)
     }
 
     /// Appends the event of a new state, and numbers the change.
     pub(super) fn state(&mut self, id: Uuid, state: State) -> rusqlite::Result<()> {
-        self.event(id, "state", &json!({ "state": state.name(), "at": now() }))?;
+        self.event(id, "state", &json!({ "state": state, "at": now() }))?;
         self.changed(id)
     }
 }

@@ -107,9 +107,6 @@ UPDATE job SET losses = max(attempts - 1, 0) WHERE state IN ('running', 'cancell
 const FINGERPRINTS: &str = "ALTER TABLE job ADD COLUMN fingerprints TEXT NOT NULL DEFAULT '[]';";
 
 /// Sets the connection up, and creates the tables in an empty file.
-///
-/// # Errors
-/// A file that is no store of this program, or of a newer one.
 pub(super) fn prepare(connection: &mut Connection) -> Result<(), StoreError> {
     connection.pragma_update(None, "journal_mode", "WAL")?;
     connection.pragma_update(None, "synchronous", "FULL")?;

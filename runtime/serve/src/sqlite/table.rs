@@ -1,6 +1,6 @@
 //! The contract of the store over the tables.
 
-use std::{sync::PoisonError, time::Duration};
+use std::time::Duration;
 
 use rusqlite::{Connection, OptionalExtension, Row, named_params};
 use serde_json::{Value, json};
@@ -31,7 +31,6 @@ fn whole(number: i64) -> u64 {
 /// The columns of [`file`], in order.
 const FILE: &str = "id, owner, name, bytes, sha256, created";
 
-/// Reads a file of a client.
 fn file(row: &Row<'_>) -> rusqlite::Result<File> {
     Ok(File {
         id: id(row, 0)?,
@@ -77,7 +76,7 @@ impl Store for Sqlite {
                 ":fingerprints": json!(new.fingerprints).to_string(),
             })?;
             group.changed.push(id);
-            group.event(id, "state", &json!({ "state": State::Queued.name(), "at": at }))?;
+            group.event(id, "state", &json!({ "state": State::Queued, "at": at }))?;
             for notice in &new.notices {
                 group.event(id, "notice", &json!({ "text": notice }))?;
             }
@@ -133,14 +132,12 @@ impl Store for Sqlite {
                      AND (deleted IS NOT NULL) = :deleted
                  ORDER BY id DESC LIMIT :limit"
             );
-            let states: Vec<&str> = selection.states.iter().map(|state| state.name()).collect();
-            let kinds: Vec<&str> = selection.kinds.iter().map(|kind| kind.name()).collect();
             let mut statement = connection.prepare_cached(&select)?;
             let jobs = statement.query_map(
                 named_params! {
                     ":owner": selection.owner,
-                    ":states": json!(states).to_string(),
-                    ":kinds": json!(kinds).to_string(),
+                    ":states": json!(selection.states).to_string(),
+                    ":kinds": json!(selection.kinds).to_string(),
                     ":before": selection.before.map(|id| id.to_string()),
                     ":deleted": selection.deleted,
                     ":limit": selection.limit,
@@ -258,7 +255,7 @@ impl Store for Sqlite {
     fn sweep(&self) -> Answer<'_, Vec<Uuid>> {
         let leases = self.leases.clone();
         self.write(move |group| {
-            let mut leases = leases.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut leases = leases.lock();
             queue::sweep(group, &mut leases)
         })
     }
@@ -294,15 +291,12 @@ impl Store for Sqlite {
             let text = id.to_string();
             let delete = "DELETE FROM job WHERE id = ?1
                  AND state IN ('done', 'failed', 'cancelled')";
-            if group.connection.prepare_cached(delete)?.execute([&text])? == 0 {
+            if group.run(delete, [&text])? == 0 {
                 return Ok(false);
             }
-            group
-                .connection
-                .prepare_cached("DELETE FROM event WHERE job = ?1")?
-                .execute([&text])?;
+            group.run("DELETE FROM event WHERE job = ?1", [&text])?;
             let keep = "INSERT OR REPLACE INTO forgotten (id, at) VALUES (?1, ?2)";
-            group.connection.prepare_cached(keep)?.execute((&text, now()))?;
+            group.run(keep, (&text, now()))?;
             group.changed.push(id);
             Ok(true)
         })
@@ -310,18 +304,10 @@ impl Store for Sqlite {
 
     fn put_file(&self, file: File) -> Answer<'_, ()> {
         self.write(move |group| {
-            let insert = "INSERT INTO file (id, owner, name, bytes, sha256, created)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
-            let bytes = i64::try_from(file.bytes).unwrap_or(i64::MAX);
-            group.connection.prepare_cached(insert)?.execute((
-                file.id.to_string(),
-                file.owner,
-                file.name,
-                bytes,
-                file.sha256,
-                file.created,
-            ))?;
-            Ok(())
+            let insert = format!("INSERT INTO file ({FILE}) VALUES (?1, ?2, ?3, ?4, ?5, ?6)");
+            let File { id, owner, name, bytes, sha256, created } = file;
+            let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
+            group.run(&insert, (id.to_string(), owner, name, bytes, sha256, created)).map(drop)
         })
     }
 
@@ -367,9 +353,7 @@ impl Store for Sqlite {
 
     fn forget_file(&self, id: Uuid) -> Answer<'_, ()> {
         self.write(move |group| {
-            let delete = "DELETE FROM file WHERE id = ?1";
-            group.connection.prepare_cached(delete)?.execute([id.to_string()])?;
-            Ok(())
+            group.run("DELETE FROM file WHERE id = ?1", [id.to_string()]).map(drop)
         })
     }
 
@@ -381,7 +365,7 @@ impl Store for Sqlite {
         self.write(move |group| {
             let value = change(setting(group.connection, name)?);
             let put = "INSERT OR REPLACE INTO setting (name, value) VALUES (?1, ?2)";
-            group.connection.prepare_cached(put)?.execute((name, value.to_string()))?;
+            group.run(put, (name, value.to_string()))?;
             Ok(value)
         })
     }

@@ -2,14 +2,15 @@
 
 use std::{
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     time::{Duration, Instant},
 };
 
 use acestep_engine::{Event, Observe};
-use tokio::{runtime::Handle, task::JoinHandle, time};
+use parking_lot::Mutex;
+use tokio::{runtime::Handle, time};
 use tracing::Instrument;
 
 use super::{Times, Worker};
@@ -18,34 +19,24 @@ use crate::{
     objects::Objects,
     stages::{Clock, LOADING, Spent},
     store::{Found, Held, Lease, News, Store, StoreError},
+    task::Bound,
 };
 
-/// The task that keeps a lease and reports news; it ends when this is dropped.
-pub(super) struct Keeper(JoinHandle<()>);
-
-impl Drop for Keeper {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
-}
-
-impl Keeper {
-    /// Begins to keep a lease.
-    pub(super) fn new(
-        runtime: &Handle,
-        worker: &Worker<'_>,
-        lease: &Lease,
-        watch: &Arc<Watch>,
-    ) -> Self {
-        let (store, times, hangs) = (worker.store.clone(), worker.times, worker.hangs);
-        let (lease, watch) = (lease.clone(), watch.clone());
-        let keeping = async move {
-            keep(&*store, times, &lease, &watch).await;
-            hangs();
-        };
-        // Its lines of the log name the job too.
-        Self(runtime.spawn(keeping.in_current_span()))
-    }
+/// Begins a task that keeps a lease and reports news; it ends when its handle is dropped.
+pub(super) fn keeper(
+    runtime: &Handle,
+    worker: &Worker<'_>,
+    lease: &Lease,
+    watch: &Arc<Watch>,
+) -> Bound {
+    let (store, times, hangs) = (worker.store.clone(), worker.times, worker.hangs);
+    let (lease, watch) = (lease.clone(), watch.clone());
+    let keeping = async move {
+        keep(&*store, times, &lease, &watch).await;
+        hangs();
+    };
+    // Its lines of the log name the job too.
+    Bound(runtime.spawn(keeping.in_current_span()))
 }
 
 /// Extends the lease and reports news, until the job hangs. Then the lease runs out, if the process does
@@ -117,30 +108,27 @@ impl Watch {
 
     /// The time since the job last told something.
     fn still(&self) -> Duration {
-        self.moved.lock().unwrap_or_else(PoisonError::into_inner).elapsed()
+        self.moved.lock().elapsed()
     }
 
     /// The seconds of the stages of a job that has ended.
     pub(super) fn spent(&self) -> Vec<Spent> {
-        self.clock.lock().unwrap_or_else(PoisonError::into_inner).end(Instant::now())
+        self.clock.lock().end(Instant::now())
     }
 
     /// Takes progress over, with the time left.
     fn progressed(&self, progress: Progress) {
-        let mut clock = self.clock.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut clock = self.clock.lock();
         let left = clock.tick(&progress, Instant::now());
         let eta_s = left.map(|seconds| seconds.ceil() as u64);
         self.news().progress = Some(Progress { eta_s, ..progress });
     }
 
-    pub(super) fn news(&self) -> std::sync::MutexGuard<'_, News> {
-        self.news.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn news(&self) -> parking_lot::MutexGuard<'_, News> {
+        self.news.lock()
     }
 
     /// Extends the lease, and stores the news. News that could not be stored is kept for the next time.
-    ///
-    /// # Errors
-    /// If the queue cannot be used.
     pub(super) async fn extend(
         &self,
         store: &dyn Store,
@@ -159,7 +147,7 @@ impl Watch {
 
 impl Observe for Watch {
     fn event(&self, event: Event) {
-        *self.moved.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        *self.moved.lock() = Instant::now();
         match event {
             Event::Loading(stage) => {
                 let stage = format!("{LOADING}{}", stage.name);

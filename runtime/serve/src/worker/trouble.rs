@@ -23,7 +23,6 @@ pub(super) const ROOM: usize = 16 << 20;
 pub(super) struct Trouble {
     /// The attempts of each job that met it.
     attempts: HashMap<Uuid, u32>,
-    /// True if the disk was full.
     pub(super) is_full: bool,
 }
 
@@ -51,7 +50,6 @@ pub(crate) const DISK_FULL: &str = "disk_full";
 pub(crate) const WAITS_FOR_ROOM: &str =
     "the disk of the worker is full: the job waits for room, or for another worker";
 
-/// True for the error of a full disk.
 pub(crate) fn is_full(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }

@@ -4,7 +4,7 @@ use std::{
     fs,
     io::{Read as _, Write as _},
     net::{SocketAddr, TcpStream},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use acestep_serve::http::{Security, Server};
@@ -71,8 +71,57 @@ async fn a_client_that_takes_nothing_of_its_answer_is_let_go() {
         assert!(taken_after(Duration::ZERO) > whole);
         let taken = taken_after(Duration::from_secs(4));
         assert!(taken < whole, "{taken} of {whole} bytes");
+        // CANCEL, RFC 9113, section 7.
+        assert_eq!(over_http2(address, path, 0), (0, Some(8)));
+        // It takes each piece in time, and longer for all.
+        assert_eq!(over_http2(address, path, whole / 12), (whole, None));
     })
     .await;
+}
+
+/// Asks for `path` over HTTP/2, and grants a window of `step` bytes after each pause. Returns the bytes that
+/// come, and the code of a reset.
+fn over_http2(address: SocketAddr, path: &str, step: usize) -> (usize, Option<u32>) {
+    let frame = |kind: u8, flags: u8, stream: u8, content: &[u8]| {
+        [&[0, 0, content.len() as u8, kind, flags, 0, 0, 0, stream][..], content].concat()
+    };
+    // RFC 7541: GET and http of the static table, then the path and the authority.
+    let begin = [0x82, 0x86, 0x04, path.len() as u8];
+    let head = [&begin[..], path.as_bytes(), b"\x01\x09127.0.0.1"].concat();
+    let mut socket = TcpStream::connect(address).expect("a connection");
+    socket.set_read_timeout(Some(Duration::from_millis(150))).expect("a timeout");
+    let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
+    // The window of a new stream is 0.
+    let settings = frame(4, 0, 0, &[0, 4, 0, 0, 0, 0]);
+    socket.write_all(&[preface, settings, frame(1, 5, 1, &head)].concat()).expect("written");
+    let (mut come, mut taken, mut part) = (Vec::<u8>::new(), 0, [0; 65_536]);
+    let begin = Instant::now();
+    while begin.elapsed() < Duration::from_secs(60) {
+        match socket.read(&mut part) {
+            Ok(0) => break,
+            Ok(read) => come.extend(&part[..read]),
+            Err(_) if step == 0 => {}
+            Err(_) => {
+                for stream in [0, 1] {
+                    let grant = frame(8, 0, stream, &(step as u32).to_be_bytes());
+                    socket.write_all(&grant).expect("written");
+                }
+            }
+        }
+        while let [a, b, c, kind, flags, _, _, _, _, rest @ ..] = &*come
+            && let Some(content) = rest.get(..u32::from_be_bytes([0, *a, *b, *c]) as usize)
+        {
+            let size = content.len();
+            match kind {
+                0 if flags & 1 == 1 => return (taken + size, None),
+                0 => taken += size,
+                3 => return (taken, Some(u32::from_be_bytes(content.try_into().expect("a code")))),
+                _ => {}
+            }
+            come.drain(..9 + size);
+        }
+    }
+    panic!("no end of the answer after {taken} bytes")
 }
 
 /// Sends a request whose body comes in pieces, ten a second, and returns the begin of the answer.

@@ -3,9 +3,7 @@
 use std::{
     fs,
     path::Path,
-    sync::{Arc, atomic::AtomicBool, mpsc},
-    thread,
-    time::Duration,
+    sync::{atomic::AtomicBool, mpsc},
 };
 
 use acestep_engine::{Unobserved, on_engine};
@@ -13,20 +11,23 @@ use acestep_import::Layout;
 use acestep_serve::{
     http::{Security, Server},
     installed::Installed,
-    runner::{self, Start},
-    worker::Worker,
 };
 use acestep_session::speech::{self, Fields, Wanted, open_on};
 use acestep_speech::pcm16;
 use serde_json::{Value, json};
-use tokio::runtime::Handle;
 
 use crate::{
-    real::{ENGINE, Real, base64, recording},
+    real::{ENGINE, Real, base64, recording, work},
     realtime::Socket,
-    support::{Queue, Running, quick},
-    web::{body, client, get, post},
+    support::{Queue, Running},
+    web::{Api, body, code, text, with},
 };
+
+/// A message with a recording and its words.
+fn voice(pitch: f32) -> Value {
+    let (sound, words) = recording(pitch);
+    json!({ "type": "set_voice", "speaker_1": base64(&sound), "words_1": words })
+}
 
 fn little_endian(samples: &[i16]) -> Vec<u8> {
     samples.iter().flat_map(|sample| sample.to_le_bytes()).collect()
@@ -37,8 +38,7 @@ fn little_endian(samples: &[i16]) -> Vec<u8> {
 async fn text_after_a_cancel_is_a_new_text() {
     let real = Real::start().await;
     let own = real.own("dia2-1b", "no really", json!({ "seed": 4, "max_steps": 40 }));
-    let mut socket = Socket::at(&real.running, "/v1/realtime").await;
-    assert_eq!(socket.heard().await.0["event"], "ready");
+    let mut socket = Socket::ready(&real.running, "/v1/realtime").await;
     let piece = |text: &str| json!({ "type": "append", "text": text, "seed": 4, "max_steps": 40 });
     socket.send(piece("[S1] hello there ")).await;
     let first = socket.heard().await.0;
@@ -56,8 +56,7 @@ async fn text_after_a_cancel_is_a_new_text() {
     assert_eq!((&done["event"], &done["id"]), (&json!("done"), &second["id"]), "{done}");
     assert!(heard == own, "{} and {} bytes", heard.len(), own.len());
     // Each frame is sent when it is there.
-    let url = real.running.url(&format!("/v1/jobs/{}", second["id"].as_str().expect("an id")));
-    let job = client(move || body(get(&url))).await;
+    let job = real.api().job(&text(&second["id"]));
     assert_eq!(job["request"]["chunk_frames"], 1, "{job:#}");
 }
 
@@ -83,20 +82,11 @@ async fn row_32_a_client_of_stream_dia2_hears_a_text_with_its_marks() {
         let mut socket = Socket::at(&real.running, address).await;
         let ready = socket.messages().await.0;
         assert_eq!((&ready["event"], &ready["sample_rate"]), (&json!("ready"), &json!(24_000)));
-        let voice = json!({
-            "type": "set_voice", "speaker_1": base64(&sound), "format_1": ".wav", "words_1": words,
-            "both": true,
-        });
-        socket.send(voice).await;
-        assert_eq!(socket.messages().await.0["event"], "warming");
-        let ready = socket.messages().await.0;
-        assert_eq!(ready["event"], "voice_ready", "{ready}");
+        let both = with(voice(900.0), &json!({ "format_1": ".wav", "both": true }));
+        let ready = socket.voiced(both).await;
         assert_eq!(ready["notices"], json!(["`both` has no effect here"]));
         let text = json!({ "type": "tts", "text": text, "seed": 4, "max_steps": 40, "speed": 2 });
-        socket.send(text).await;
-        assert_eq!(socket.messages().await.0["event"], "job");
-        let (done, messages) = socket.messages().await;
-        assert_eq!(done["event"], "done", "{done}");
+        let (done, messages) = socket.spoken(text).await;
         assert_eq!(done["notices"][0], "`speed` has no effect here", "{done}");
         assert_eq!((&done["frames"], &done["chunks"]), (&json!(own.0), &json!(messages.len())));
         assert_eq!(messages.len(), own.0, "a frame of this codec is 80 ms");
@@ -111,9 +101,8 @@ async fn row_32_a_client_of_stream_dia2_hears_a_text_with_its_marks() {
     let rounded: Vec<i16> = own.1.iter().map(|sample| (sample * 32768.0).round() as i16).collect();
     assert!(cut != little_endian(&rounded), "the samples tell both apart");
     // A browser that asks for the same address gets the page.
-    let url = real.running.url("/");
-    let page = client(move || body(get(&url))).await;
-    assert!(page.as_str().is_some_and(|page| page.contains("<html")), "{page:.80}");
+    let page = self::text(&body(real.api().get("/")));
+    assert!(page.contains("<html"), "{page:.80}");
 }
 
 /// Row 24: without a voice the first word comes at step 0, as in the reference's servers; texts elsewhere wait
@@ -128,13 +117,9 @@ async fn row_24_a_client_of_stream_dia2_has_no_padding_without_a_voice() {
     };
     let (none, two) = (of(0), of(2));
     assert!(none != two, "the padding is heard");
-    let mut socket = Socket::at(&real.running, "/ws/stream_tts").await;
-    assert_eq!(socket.messages().await.0["event"], "ready");
+    let mut socket = Socket::ready(&real.running, "/ws/stream_tts").await;
     let text = json!({ "type": "tts", "text": "[S1] hello there", "seed": 4, "max_steps": 40 });
-    socket.send(text).await;
-    assert_eq!(socket.messages().await.0["event"], "job");
-    let (done, messages) = socket.messages().await;
-    assert_eq!(done["event"], "done", "{done}");
+    let (_, messages) = socket.spoken(text).await;
     let heard: Vec<u8> = messages.iter().flat_map(|message| &message[1..]).copied().collect();
     assert!(heard == none, "{} and {} bytes", heard.len(), none.len());
 }
@@ -169,11 +154,8 @@ async fn row_13_a_recording_that_is_sent_again_is_found_in_memory() {
         path
     };
     let of = |path: &Path, words: &Value, more: Value| {
-        let mut fields = json!({ "speaker_1": path, "words_1": words, "snapshot": true });
-        for (field, value) in more.as_object().expect("an object") {
-            fields[field] = value.clone();
-        }
-        fields.as_object().expect("an object").clone()
+        let fields = json!({ "speaker_1": path, "words_1": words, "snapshot": true });
+        with(fields, &more).as_object().expect("an object").clone()
     };
     let (first, again) = (file("a.wav", &sound), file("b.wav", &sound));
     let other = file("c.wav", &other);
@@ -198,19 +180,19 @@ async fn row_13_a_recording_that_is_sent_again_is_found_in_memory() {
 async fn row_14_recordings_are_cut_where_the_request_says_and_a_notice_tells() {
     let real = Real::start().await;
     let (sound, words) = recording(900.0);
-    let id = real.send(sound).await;
+    let id = real.send(sound);
     let request = json!({
         "model": "dia2-1b", "text": "[S1] no", "seed": 4, "max_steps": 20, "speaker_1": id,
         "words_1": words, "snapshot": true,
     });
-    let whole = real.job(request.clone()).await;
+    let whole = real.job(request.clone());
     assert_eq!(whole["state"], "done", "{whole:#}");
     assert!(!whole["notices"].to_string().contains("recordings"), "{whole:#}");
     for snapshot in [true, false] {
         let mut request = request.clone();
         request["snapshot"] = snapshot.into();
         request["max_prefix_duration"] = 0.4.into();
-        let job = real.job(request).await;
+        let job = real.job(request);
         assert_eq!(job["state"], "done", "{job:#}");
         let notices = job["notices"].to_string();
         assert!(notices.contains("5 frames of the recordings are used"), "{job:#}");
@@ -221,27 +203,16 @@ async fn row_14_recordings_are_cut_where_the_request_says_and_a_notice_tells() {
 #[tokio::test(flavor = "multi_thread")]
 async fn row_14_a_voice_and_each_of_its_texts_tell_that_its_recordings_are_cut() {
     let real = Real::start().await;
-    let (sound, words) = recording(900.0);
     let is_told = |event: &Value| {
         event["notices"].to_string().contains("5 frames of the recordings are used")
     };
-    let mut socket = Socket::at(&real.running, "/v1/realtime").await;
-    assert_eq!(socket.heard().await.0["event"], "ready");
-    let voice = json!({
-        "type": "set_voice", "speaker_1": base64(&sound), "words_1": words,
-        "max_prefix_duration": 0.4,
-    });
-    socket.send(voice).await;
-    assert_eq!(socket.heard().await.0["event"], "warming");
-    let ready = socket.heard().await.0;
-    assert_eq!(ready["event"], "voice_ready", "{ready}");
+    let mut socket = Socket::ready(&real.running, "/v1/realtime").await;
+    let cut = with(voice(900.0), &json!({ "max_prefix_duration": 0.4 }));
+    let ready = socket.voiced(cut).await;
     assert!(is_told(&ready), "{ready}");
     for _ in 0..2 {
         let text = json!({ "type": "tts", "text": "[S1] no", "seed": 4, "max_steps": 20 });
-        socket.send(text).await;
-        assert_eq!(socket.heard().await.0["event"], "job");
-        let done = socket.heard().await.0;
-        assert_eq!(done["event"], "done", "{done}");
+        let (done, _) = socket.spoken(text).await;
         assert!(is_told(&done), "{done}");
     }
 }
@@ -250,42 +221,48 @@ async fn row_14_a_voice_and_each_of_its_texts_tell_that_its_recordings_are_cut()
 #[tokio::test(flavor = "multi_thread")]
 async fn a_voice_that_the_model_does_not_take_is_an_error_for_a_client_of_stream_dia2_too() {
     let real = Real::start().await;
-    let (sound, words) = recording(900.0);
-    let mut socket = Socket::at(&real.running, "/ws/stream_tts").await;
-    assert_eq!(socket.heard().await.0["event"], "ready");
-    let voice = json!({
-        "type": "set_voice", "model": "magpie-357m", "speaker_1": base64(&sound), "words_1": words,
-    });
-    socket.send(voice).await;
+    let mut socket = Socket::ready(&real.running, "/ws/stream_tts").await;
+    socket.send(with(voice(900.0), &json!({ "model": "magpie-357m" }))).await;
     let error = socket.heard().await.0;
     assert_eq!(error["event"], "error", "{error}");
     let error = error.to_string();
     assert!(error.contains("speaker_1") || error.contains("words_1"), "{error}");
 }
 
+/// Rows 19 and 22: each connection has the state of its own voice. Nobody waits for a client that does not read:
+/// the worker's samples are in files.
+#[tokio::test(flavor = "multi_thread")]
+async fn clients_have_their_own_voices_and_one_that_does_not_read_delays_nobody() {
+    let real = Real::start().await;
+    let text = json!({ "type": "tts", "text": "[S1] hello there", "seed": 4, "max_steps": 40 });
+    let (mut sockets, mut alone) = (Vec::new(), Vec::new());
+    for pitch in [900.0, 1700.0] {
+        let mut socket = Socket::ready(&real.running, "/v1/realtime").await;
+        socket.voiced(voice(pitch)).await;
+        alone.push(socket.spoken(text.clone()).await.1.concat());
+        sockets.push(socket);
+    }
+    assert!(alone[0] != alone[1], "two voices");
+    let [slow, other] = &mut sockets[..] else { panic!("two clients") };
+    slow.send(text.clone()).await;
+    assert!(other.spoken(text).await.1.concat() == alone[1], "its own voice");
+    assert_eq!(slow.heard().await.0["event"], "job");
+    let (done, heard) = slow.heard().await;
+    assert_eq!(done["event"], "done", "{done}");
+    assert!(heard == alone[0], "{} and {} bytes", heard.len(), alone[0].len());
+}
+
 /// Row 4: one thread has the device.
 #[tokio::test(flavor = "multi_thread")]
 async fn row_04_texts_are_spoken_one_after_the_other_in_their_order() {
     let real = Real::start().await;
-    let url = real.running.url("/v1/jobs");
-    let jobs = client(move || {
-        let request = json!({ "model": "dia2-1b", "text": "[S1] no", "seed": 4, "max_steps": 20 });
-        let job = json!({ "kind": "speak", "request": request });
-        let ids: Vec<Value> = (0..3).map(|_| body(post(&url, &job))["id"].clone()).collect();
-        let ended = |id: &Value| {
-            let url = format!("{url}/{}", id.as_str().expect("an id"));
-            loop {
-                let job = body(get(&url));
-                if job["state"] == "done" {
-                    return job;
-                }
-                assert_ne!(job["state"], "failed", "{job:#}");
-                thread::sleep(Duration::from_millis(20));
-            }
-        };
-        ids.iter().map(ended).collect::<Vec<_>>()
-    })
-    .await;
+    let api = real.api();
+    let request = json!({ "model": "dia2-1b", "text": "[S1] no", "seed": 4, "max_steps": 20 });
+    let job = json!({ "kind": "speak", "request": request });
+    let ids: Vec<_> = (0..3).map(|_| text(&body(api.post("/v1/jobs", &job))["id"])).collect();
+    let ended = |id: &String| api.job(&format!("{id}?wait=300"));
+    let jobs: Vec<Value> = ids.iter().map(ended).collect();
+    assert!(jobs.iter().all(|job| job["state"] == "done"), "{jobs:#?}");
     for pair in jobs.windows(2) {
         let time = |job: &Value, key: &str| job[key].as_u64().expect("a time");
         assert!(time(&pair[0], "ended") <= time(&pair[1], "started"), "{pair:#?}");
@@ -313,24 +290,15 @@ async fn row_11_the_trials_of_a_warm_up_are_those_of_usual_texts() {
 /// Row 11: the worker says so, the server is not ready, and its clients learn why; all others are served.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_whose_warm_up_failed_is_not_ready_and_says_why() {
+    static IS_DRAINING: AtomicBool = AtomicBool::new(true);
     let folder = tempfile::tempdir().expect("a folder");
     let queue = Queue::open(&folder.path().join("data"), None).await;
     let (sender, said) = mpsc::channel();
-    let (runtime, Queue { store, objects }) = (Handle::current(), queue.clone());
     let layout = Layout::new([folder.path().join("models")]);
-    thread::spawn(move || {
-        let installed =
-            Installed::new(layout, None, Some("tiny".to_owned()), Some("tiny-speech".to_owned()));
-        let is_draining: &'static AtomicBool = Box::leak(Box::new(AtomicBool::new(true)));
-        let (name, is_ending) = ("cold".to_owned(), Arc::default());
-        let (times, hangs, waits): (_, fn(), fn(bool)) = (quick(), || (), |_| ());
-        let worker = Worker { name, store, objects, times, is_draining, is_ending, hangs, waits };
-        let ready = |why: Option<&str>| {
-            let _ = sender.send(why.map(str::to_owned));
-        };
-        let start = Start { warm: Some("dia2-9b"), ready: &ready };
-        let run = runner::run(&worker, &runtime, &installed, ENGINE, start);
-        run.expect("a device").expect("a queue");
+    let installed =
+        Installed::new(layout, None, Some("tiny".to_owned()), Some("tiny-speech".to_owned()));
+    work(queue.clone(), installed, &IS_DRAINING, Some("dia2-9b"), move |why| {
+        let _ = sender.send(why.map(str::to_owned));
     });
     let said = tokio::task::spawn_blocking(move || said.recv().expect("it starts"));
     let why = said.await.expect("no panic").expect("it is not warm");
@@ -339,14 +307,10 @@ async fn a_server_whose_warm_up_failed_is_not_ready_and_says_why() {
         *server.not_warm.lock().expect("no panic") = Some(why.clone());
     };
     let running = Running::over(&queue, Security::default(), 0, 0, change).await;
-    let urls = ["/readyz", "/v1/server"].map(|path| running.url(path));
-    let (status, [error, server]) = client(move || {
-        let status = get(&urls[0]).status().as_u16();
-        (status, urls.map(|url| body(get(&url))))
-    })
-    .await;
-    assert_eq!((status, &error["error"]["code"]), (503, &json!("not_warm")), "{error}");
-    assert_eq!(error["error"]["message"], *why);
+    let api = Api::of(&running);
+    assert_eq!(code(api.get("/readyz")), (503, json!("not_warm")));
+    assert_eq!(body(api.get("/readyz"))["error"]["message"], *why);
+    let server = body(api.get("/v1/server"));
     assert_eq!((&server["ready"], &server["not_warm"]), (&json!(false), &json!(why)));
     let ready = Socket::at(&running, "/v1/realtime").await.heard().await.0;
     assert_eq!((&ready["event"], &ready["notices"][0]), (&json!("ready"), &json!(why)), "{ready}");

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::{
     real::{ENGINE, Real, SCRIPT, base64, recording},
     realtime::Socket,
-    web::{body, bytes, client, get, post},
+    web::{body, bytes, with},
 };
 
 /// Each family: its model, a text, fields of its own, and samples per second.
@@ -37,30 +37,17 @@ async fn row_02_speech_of_each_family_is_that_of_the_command_line_and_of_its_str
         assert!(own.len() > 2000, "{model}: {} bytes", own.len());
         request["text"] = text.into();
         request["model"] = model.into();
-        let job = real.job(request.clone()).await;
+        let job = real.job(request.clone());
         assert_eq!(job["state"], "done", "{job:#}");
-        let file = real.output(&job, "1.wav").await;
+        let file = real.output(&job, "1.wav");
         assert!(file[44..] == own, "{model}: {} and {} bytes", file.len() - 44, own.len());
         let found = u32::from_le_bytes(file[24..28].try_into().expect("four bytes"));
         assert_eq!(found, rate, "{model}");
         // As OpenAI's clients ask, with samples while they are made.
-        let mut asked = fields;
-        for (key, value) in [
-            ("input", json!(text)),
-            ("model", json!(model)),
-            ("seed", json!(4)),
-            ("response_format", json!("pcm")),
-        ] {
-            asked[key] = value;
-        }
-        let url = real.running.url("/v1/audio/speech");
-        let (header, streamed) = client(move || {
-            let answer = post(&url, &asked);
-            let header = answer.headers().get("x-sample-rate").cloned();
-            (header, bytes(answer))
-        })
-        .await;
-        assert_eq!(header.expect("a rate").to_str().expect("ASCII"), rate.to_string());
+        let asked = json!({ "input": text, "model": model, "seed": 4, "response_format": "pcm" });
+        let answer = real.api().post("/v1/audio/speech", &with(fields, &asked));
+        assert_eq!(answer.headers()["x-sample-rate"], rate.to_string());
+        let streamed = bytes(answer);
         assert!(streamed == own, "{model}: {} and {} bytes", streamed.len(), own.len());
     }
 }
@@ -68,8 +55,7 @@ async fn row_02_speech_of_each_family_is_that_of_the_command_line_and_of_its_str
 #[tokio::test(flavor = "multi_thread")]
 async fn models_tell_their_fields_voices_and_languages() {
     let real = Real::start().await;
-    let urls = ["/v1/server", "/v1/models"].map(|path| real.running.url(path));
-    let [server, models] = client(move || urls.map(|url| body(get(&url)))).await;
+    let [server, models] = ["/v1/server", "/v1/models"].map(|path| body(real.api().get(path)));
     let of = |id: &str| {
         let all = server["models"].as_array().expect("models");
         all.iter().find(|model| model["id"] == id).unwrap_or_else(|| panic!("{id}")).clone()
@@ -100,7 +86,7 @@ async fn models_tell_their_fields_voices_and_languages() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_wrong_field_voice_or_model_is_refused_by_name() {
     let real = Real::start().await;
-    let id = real.send(recording(900.0).0).await;
+    let id = real.send(recording(900.0).0);
     for (request, status, code, words) in [
         (
             json!({ "model": "dia2-1b", "reference": id }),
@@ -140,17 +126,9 @@ async fn a_wrong_field_voice_or_model_is_refused_by_name() {
         ),
         (json!({ "model": "dia2-1b", "text": "<break time=\"1,5s\"/>" }), 400, "bad_value", "1,5s"),
     ] {
-        let url = real.running.url("/v1/jobs");
-        let mut sent = request.clone();
-        if sent.get("text").is_none() {
-            sent["text"] = "hello".into();
-        }
-        let job = json!({ "kind": "speak", "request": sent });
-        let (found, error) = client(move || {
-            let answer = post(&url, &job);
-            (answer.status().as_u16(), body(answer)["error"].clone())
-        })
-        .await;
+        let sent = with(json!({ "text": "hello" }), &request);
+        let answer = real.api().post("/v1/jobs", &json!({ "kind": "speak", "request": sent }));
+        let (found, error) = (answer.status().as_u16(), body(answer)["error"].clone());
         assert_eq!((found, &error["code"]), (status, &json!(code)), "{request}: {error:#}");
         assert!(error.to_string().contains(words), "{request}: {error:#}");
     }
@@ -162,14 +140,12 @@ async fn a_wrong_field_voice_or_model_is_refused_by_name() {
 async fn row_13_recordings_with_words_give_a_dialogue_their_voices() {
     let real = Real::start().await;
     let (sound, words) = recording(900.0);
-    let id = real.send(sound.clone()).await;
-    let text_of_words = real.send(words.to_string().into_bytes()).await;
+    let id = real.send(sound.clone());
+    let text_of_words = real.send(words.to_string().into_bytes());
     let mut request = json!({
         "model": "dia2-1b", "text": SCRIPT, "seed": 4, "max_steps": 30, "speaker_1": id,
     });
-    let url = real.running.url("/v1/jobs");
-    let job = json!({ "kind": "speak", "request": request });
-    let refused = client(move || body(post(&url, &job))).await;
+    let refused = real.job(request.clone());
     assert_eq!(refused["error"]["code"], "bad_value", "{refused:#}");
     let path = real.folder.path().join("me.wav");
     fs::write(&path, sound).expect("written");
@@ -179,13 +155,13 @@ async fn row_13_recordings_with_words_give_a_dialogue_their_voices() {
     // Once as the words, once as their file: the second takes the codes from memory.
     for words in [words, text_of_words] {
         request["words_1"] = words;
-        let job = real.job(request.clone()).await;
+        let job = real.job(request.clone());
         assert_eq!(job["state"], "done", "{job:#}");
-        assert!(real.output(&job, "1.wav").await[44..] == own, "another sound");
-        let json = real.output(&job, "1.words.json").await;
+        assert!(real.output(&job, "1.wav")[44..] == own, "another sound");
+        let json = real.output(&job, "1.words.json");
         let found: Value = serde_json::from_slice(&json).expect("JSON");
         assert_eq!(found[0]["text"], "hello", "{found:#}");
-        let srt = String::from_utf8(real.output(&job, "1.words.srt").await).expect("text");
+        let srt = String::from_utf8(real.output(&job, "1.words.srt")).expect("text");
         assert!(srt.starts_with("1\n00:00:0"), "{srt}");
     }
 }
@@ -195,8 +171,8 @@ async fn row_13_recordings_with_words_give_a_dialogue_their_voices() {
 async fn row_23_text_that_arrives_while_it_is_spoken_is_spoken_as_the_whole() {
     let real = Real::start().await;
     let request = json!({ "model": "dia2-1b", "text": SCRIPT, "seed": 4, "max_steps": 60 });
-    let job = real.job(request).await;
-    let whole = real.output(&job, "1.wav").await[44..].to_vec();
+    let job = real.job(request);
+    let whole = real.output(&job, "1.wav")[44..].to_vec();
     let mut socket = Socket::at(&real.running, "/v1/realtime").await;
     let (ready, _) = socket.heard().await;
     assert_eq!((&ready["event"], &ready["sample_rate"]), (&json!("ready"), &json!(24_000)));
@@ -212,14 +188,9 @@ async fn row_23_text_that_arrives_while_it_is_spoken_is_spoken_as_the_whole() {
     assert!(done["chunks"].as_u64() > Some(0));
     assert!(heard == whole, "{} and {} bytes", heard.len(), whole.len());
     // Another text on the same connection, whole.
-    socket
-        .send(
-            json!({ "type": "tts", "text": SCRIPT, "seed": 4, "max_steps": 60, "chunk_frames": 3 }),
-        )
-        .await;
-    assert_eq!(socket.heard().await.0["event"], "job");
-    let (done, heard) = socket.heard().await;
-    assert!(done["event"] == "done" && heard == whole, "{done}");
+    let text = json!({ "type": "tts", "text": SCRIPT, "seed": 4, "max_steps": 60 });
+    let (done, heard) = socket.spoken(with(text, &json!({ "chunk_frames": 3 }))).await;
+    assert!(heard.concat() == whole, "{done}");
 }
 
 /// Rows 17 to 19, 22 and 26: the state after recordings is read once, said to be there, and restored: the
@@ -229,14 +200,13 @@ async fn row_22_a_voice_is_read_once_and_every_text_begins_from_its_state() {
     let real = Real::start().await;
     let (sound, words) = recording(900.0);
     let (other, _) = recording(1700.0);
-    let mut socket = Socket::at(&real.running, "/v1/realtime?model=dia2-1b").await;
-    assert_eq!(socket.heard().await.0["event"], "ready");
+    let mut socket = Socket::ready(&real.running, "/v1/realtime?model=dia2-1b").await;
     socket.send(json!({ "type": "ping" })).await;
     assert_eq!(socket.heard().await.0["event"], "pong");
-    socket.send(json!({ "type": "set_voice", "speaker_1": real.send(sound).await })).await;
+    socket.send(json!({ "type": "set_voice", "speaker_1": real.send(sound) })).await;
     let (error, _) = socket.heard().await;
     assert_eq!(error["error"]["param"], "words_1", "{error}");
-    let speaker = real.send(recording(900.0).0).await;
+    let speaker = real.send(recording(900.0).0);
     let voice = json!({ "type": "set_voice", "speaker_1": speaker, "words_1": words });
     let both = base64(&other);
     let both = json!({
@@ -245,18 +215,12 @@ async fn row_22_a_voice_is_read_once_and_every_text_begins_from_its_state() {
     });
     let mut all = Vec::new();
     for voice in [&voice, &both, &voice] {
-        socket.send(voice.clone()).await;
-        assert_eq!(socket.heard().await.0["event"], "warming");
-        let (ready, _) = socket.heard().await;
-        assert_eq!(ready["event"], "voice_ready", "{ready}");
+        let ready = socket.voiced(voice.clone()).await;
         assert_eq!(ready["speaker_1"], true);
         assert_eq!(ready["speaker_2"], voice["speaker_2"].is_string());
         for text in ["[S1] hello there", "[S2] no", "[S1] hello there"] {
             let text = json!({ "type": "tts", "text": text, "seed": 4, "max_steps": 40 });
-            socket.send(text).await;
-            assert_eq!(socket.heard().await.0["event"], "job");
-            let (done, heard) = socket.heard().await;
-            assert_eq!(done["event"], "done", "{done}");
+            let heard = socket.spoken(text).await.1.concat();
             assert!(heard.len() > 1920 && heard.len().is_multiple_of(3840), "{}", heard.len());
             all.push(heard);
         }
@@ -269,9 +233,7 @@ async fn row_22_a_voice_is_read_once_and_every_text_begins_from_its_state() {
     let (ready, _) = socket.heard().await;
     assert_eq!((&ready["event"], &ready["speaker_1"]), (&json!("voice_ready"), &json!(false)));
     let text = json!({ "type": "tts", "text": "[S1] hello there", "seed": 4, "max_steps": 40 });
-    socket.send(text).await;
-    assert_eq!(socket.heard().await.0["event"], "job");
-    assert!(&socket.heard().await.1 != a, "no voice is left");
+    assert!(socket.spoken(text).await.1.concat() != *a, "no voice is left");
     socket.send(json!({ "type": "close" })).await;
     assert_eq!(socket.heard().await.0, Value::Null);
 }
@@ -280,8 +242,7 @@ async fn row_22_a_voice_is_read_once_and_every_text_begins_from_its_state() {
 #[tokio::test(flavor = "multi_thread")]
 async fn row_21_nonsense_is_an_error_and_the_next_text_is_spoken() {
     let real = Real::start().await;
-    let mut socket = Socket::at(&real.running, "/v1/realtime").await;
-    assert_eq!(socket.heard().await.0["event"], "ready");
+    let mut socket = Socket::ready(&real.running, "/v1/realtime").await;
     for (nonsense, code) in [
         (json!({ "type": "sing" }), "bad_message"),
         (json!({ "type": "tts", "text": "hello", "temperature": -1 }), "out_of_range"),
@@ -301,9 +262,7 @@ async fn row_21_nonsense_is_an_error_and_the_next_text_is_spoken() {
         assert_eq!(event["error"]["code"], code, "{nonsense:.80}: {event}");
     }
     let text = json!({ "type": "tts", "text": "[S1] no", "seed": 1, "max_steps": 30 });
-    socket.send(text).await;
-    assert_eq!(socket.heard().await.0["event"], "job");
-    assert_eq!(socket.heard().await.0["event"], "done");
+    socket.spoken(text).await;
     let other = Socket::at(&real.running, "/v1/realtime?model=magpie-357m").await.heard().await.0;
     assert_eq!(other["sample_rate"], 22_050, "{other}");
 }
@@ -323,8 +282,7 @@ async fn row_19_a_kept_voice_of_a_dialogue_speaks_as_on_the_command_line() {
     let kept = ready.keep(ENGINE, &Unobserved).expect("a voice");
     real.voices.create().expect("a folder");
     kept.write(&real.voices.path("both").expect("a name"), Existing::Keep).expect("written");
-    let listed = real.running.url("/v1/audio/voices");
-    let listed = client(move || body(get(&listed))).await;
+    let listed = body(real.api().get("/v1/audio/voices"));
     let listed = listed["voices"].as_array().expect("voices").clone();
     let both = listed.iter().find(|voice| voice["id"] == "both").expect("the voice is listed");
     assert_eq!((&both["model"], &both["is_kept"]), (&json!("dia2-1b"), &json!(true)));
@@ -332,8 +290,8 @@ async fn row_19_a_kept_voice_of_a_dialogue_speaks_as_on_the_command_line() {
     let own = real.own("dia2-1b", text, json!({ "voice": "both", "seed": 4, "max_steps": 40 }));
     let request = json!({ "text": text, "voice": "both", "seed": 4, "max_steps": 40 });
     for time in ["first", "from memory"] {
-        let job = real.job(request.clone()).await;
+        let job = real.job(request.clone());
         assert_eq!(job["resolved"]["voice"], "both", "{job:#}");
-        assert!(real.output(&job, "1.wav").await[44..] == own, "{time}");
+        assert!(real.output(&job, "1.wav")[44..] == own, "{time}");
     }
 }

@@ -84,7 +84,6 @@ pub(crate) struct Started<'a> {
     pub(crate) before: &'a [&'a str],
 }
 
-/// Starts this program as a process.
 pub(crate) fn start(process: Started<'_>) -> Process {
     let Started { folder, port, name, lease, nats, before } = process;
     let lease = lease.as_millis();
@@ -142,7 +141,6 @@ pub(crate) async fn job(store: &Arc<dyn Store>, id: Uuid) -> Job {
 /// Time after which a test gives up: much longer than a busy machine needs.
 pub(crate) const LATE: Duration = Duration::from_secs(600);
 
-/// Waits until a job is as wanted.
 pub(crate) async fn until(store: &Arc<dyn Store>, id: Uuid, is_it: impl Fn(&Job) -> bool) -> Job {
     let start = Instant::now();
     loop {

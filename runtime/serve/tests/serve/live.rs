@@ -18,7 +18,7 @@ use acestep_serve::{
     preview,
     store::Store,
 };
-use serde_json::{Value, json};
+use serde_json::json;
 use tempfile::TempDir;
 use uuid::Uuid;
 
@@ -28,7 +28,7 @@ use crate::{
     real::{Real, SCRIPT},
     realtime::Socket,
     support::{Queue, Running, open_gate, quick},
-    web::{Answer, body, bytes, client, get, post},
+    web::{Answer, Api, body, bytes, code, job_of, text},
 };
 
 /// Bytes of the first piece that the runner of the tests makes audible, before its gate.
@@ -69,26 +69,24 @@ impl Apart {
     }
 
     /// Submits a song of three seconds whose sound comes in pieces, with a gate after the first.
-    async fn song(&self) -> Uuid {
-        let url = self.running.url("/v1/jobs");
-        let request = json!({ "caption": "heard gate", "duration": 3 });
-        let job = client(move || body(post(&url, &json!({ "request": request })))).await;
-        job["id"].as_str().and_then(|id| id.parse().ok()).unwrap_or_else(|| panic!("{job}"))
+    fn song(&self) -> Uuid {
+        let song = json!({ "request": { "caption": "heard gate", "duration": 3 } });
+        text(&body(self.api().post("/v1/jobs", &song))["id"]).parse().expect("an id")
     }
 
     /// Begins to listen to a job, and takes the first bytes.
-    async fn listen(&self, id: Uuid, first: usize) -> (Answer, Vec<u8>) {
-        let url = self.running.url(&format!("/v1/jobs/{id}/audio?format=pcm"));
-        client(move || {
-            let mut answer = get(&url);
-            assert_eq!(answer.status(), 200);
-            assert_eq!(answer.headers()["x-sample-rate"], "48000");
-            assert_eq!(answer.headers()["x-channels"], "2");
-            let mut sound = vec![0; first];
-            answer.body_mut().as_reader().read_exact(&mut sound).expect("sound");
-            (answer, sound)
-        })
-        .await
+    fn listen(&self, id: Uuid, first: usize) -> (Answer, Vec<u8>) {
+        let mut answer = self.api().get(&format!("/v1/jobs/{id}/audio?format=pcm"));
+        assert_eq!(answer.status(), 200);
+        assert_eq!(answer.headers()["x-sample-rate"], "48000");
+        assert_eq!(answer.headers()["x-channels"], "2");
+        let mut sound = vec![0; first];
+        answer.body_mut().as_reader().read_exact(&mut sound).expect("sound");
+        (answer, sound)
+    }
+
+    fn api(&self) -> Api {
+        Api::of(&self.running)
     }
 
     /// The folder of the worker's attempt.
@@ -96,7 +94,6 @@ impl Apart {
         self.elsewhere.path().join(format!("results/{id}/{attempt}"))
     }
 
-    /// The sound on the worker's disk.
     fn made(&self, id: Uuid, attempt: u32) -> Vec<u8> {
         fs::read(preview::path(&self.attempt(id, attempt))).expect("a preview")
     }
@@ -111,42 +108,37 @@ impl Drop for Draining {
     }
 }
 
-/// Takes the rest of a sound.
-async fn rest(mut sound: Vec<u8>, answer: Answer) -> Vec<u8> {
-    client(move || {
-        sound.extend(bytes(answer));
-        sound
-    })
-    .await
+fn rest(mut sound: Vec<u8>, answer: Answer) -> Vec<u8> {
+    sound.extend(bytes(answer));
+    sound
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn sound_of_a_worker_elsewhere_is_heard_while_it_is_made_by_early_and_late_listeners() {
     let Some(apart) = Apart::start().await else { return };
     let _worker = apart.work().await;
-    let id = apart.song().await;
-    let (early, first) = apart.listen(id, FIRST).await;
+    let id = apart.song();
+    let (early, first) = apart.listen(id, FIRST);
     assert_eq!(job(&apart.store, id).await.state, State::Running);
     assert!(!apart.place.folder.path().join(format!("results/{id}")).exists(), "it is not here");
     // Another one that begins before the end, and reads nothing for a while.
-    let (late, begin) = apart.listen(id, FIRST).await;
+    let (late, begin) = apart.listen(id, FIRST);
     open_gate(apart.elsewhere.path());
-    let heard = rest(first, early).await;
+    let heard = rest(first, early);
     let ended = until(&apart.store, id, is_ended).await;
     assert_eq!((ended.state, ended.attempts), (State::Done, 1), "{ended:?}");
     let made = apart.made(id, 1);
     assert_eq!(made.len(), 3 * 192_000);
     assert!(heard == made, "{} of {} bytes", heard.len(), made.len());
     // After the end, while the worker still has it.
-    let (after, first) = apart.listen(id, 1).await;
-    assert!(rest(first, after).await == made, "another sound after the end");
+    let (after, first) = apart.listen(id, 1);
+    assert!(rest(first, after) == made, "another sound after the end");
     // What came over outlives the worker's file, as an open file does on one disk.
     preview::remove(&apart.attempt(id, 1)).expect("removed");
-    let heard = rest(begin, late).await;
+    let heard = rest(begin, late);
     assert!(heard == made, "{} of {} bytes", heard.len(), made.len());
-    let url = apart.running.url(&format!("/v1/jobs/{id}/audio"));
-    let gone = client(move || body(get(&url))).await;
-    assert_eq!(gone["error"]["code"], "no_sound", "{gone}");
+    let gone = code(apart.api().get(&format!("/v1/jobs/{id}/audio")));
+    assert_eq!(gone.1, "no_sound");
     // No copy stays without a listener.
     let parts = || fs::read_dir(apart.place.folder.path().join("files")).expect("a folder").count();
     let begin = Instant::now();
@@ -160,26 +152,22 @@ async fn sound_of_a_worker_elsewhere_is_heard_while_it_is_made_by_early_and_late
 async fn speech_of_a_worker_elsewhere_comes_while_it_is_spoken() {
     let Some(apart) = Apart::start().await else { return };
     let _worker = apart.work().await;
-    let url = apart.running.url("");
-    let gate = apart.elsewhere.path().to_owned();
-    client(move || {
-        let request = json!({ "input": "gate", "response_format": "wav" });
-        let mut answer = post(&format!("{url}/v1/audio/speech"), &request);
-        let id = answer.headers()["x-job-id"].to_str().expect("text").to_owned();
-        let mut sound = vec![0; 44 + 4800];
-        answer.body_mut().as_reader().read_exact(&mut sound).expect("sound");
-        assert_eq!((&sound[..4], &sound[24..28]), (&b"RIFF"[..], &24_000_u32.to_le_bytes()[..]));
-        assert_eq!(body(get(&format!("{url}/v1/jobs/{id}")))["state"], "running");
-        open_gate(&gate);
-        sound.extend(bytes(answer));
-        let whole = bytes(get(&format!("{url}/v1/jobs/{id}/outputs/1.wav")));
-        assert!(sound[44..] == whole[44..], "{} and {} bytes", sound.len(), whole.len());
-        assert_eq!(sound.len(), 48_044);
-        // Asked again after the end.
-        let again = bytes(get(&format!("{url}/v1/jobs/{id}/audio?format=pcm")));
-        assert!(again == whole[44..], "{} and {} bytes", again.len(), whole.len());
-    })
-    .await;
+    let api = apart.api();
+    let request = json!({ "input": "gate", "response_format": "wav" });
+    let mut answer = api.post("/v1/audio/speech", &request);
+    let id = job_of(&answer);
+    let mut sound = vec![0; 44 + 4800];
+    answer.body_mut().as_reader().read_exact(&mut sound).expect("sound");
+    assert_eq!((&sound[..4], &sound[24..28]), (&b"RIFF"[..], &24_000_u32.to_le_bytes()[..]));
+    assert_eq!(api.job(&id)["state"], "running");
+    open_gate(apart.elsewhere.path());
+    let sound = rest(sound, answer);
+    let whole = bytes(api.get(&format!("/v1/jobs/{id}/outputs/1.wav")));
+    assert!(sound[44..] == whole[44..], "{} and {} bytes", sound.len(), whole.len());
+    assert_eq!(sound.len(), 48_044);
+    // Asked again after the end.
+    let again = bytes(api.get(&format!("/v1/jobs/{id}/audio?format=pcm")));
+    assert!(again == whole[44..], "{} and {} bytes", again.len(), whole.len());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -187,17 +175,13 @@ async fn a_server_whose_own_worker_waits_for_room_refuses_nothing_that_others_do
     let Some(place) = Place::nats() else { return };
     let apart = Apart::over(place, true).await;
     let _worker = apart.work().await;
-    let url = apart.running.url("");
-    client(move || {
-        assert_eq!(get(&format!("{url}/readyz")).status(), 200);
-        let speech = json!({ "input": "Rain.", "response_format": "wav" });
-        let spoken = post(&format!("{url}/v1/audio/speech"), &speech);
-        assert_eq!((spoken.status().as_u16(), bytes(spoken).len()), (200, 48_044));
-        let song = json!({ "request": { "caption": "rain" } });
-        let job = body(post(&format!("{url}/v1/jobs?wait=300"), &song));
-        assert_eq!((&job["state"], &job["notices"]), (&json!("done"), &json!([])), "{job}");
-    })
-    .await;
+    let api = apart.api();
+    assert_eq!(api.get("/readyz").status(), 200);
+    let speech = json!({ "input": "Rain.", "response_format": "wav" });
+    let spoken = api.post("/v1/audio/speech", &speech);
+    assert_eq!((spoken.status().as_u16(), bytes(spoken).len()), (200, 48_044));
+    let job = body(api.post("/v1/jobs?wait=300", &json!({ "request": { "caption": "rain" } })));
+    assert_eq!((&job["state"], &job["notices"]), (&json!("done"), &json!([])), "{job}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -208,17 +192,16 @@ async fn text_that_arrives_is_one_text_of_a_worker_elsewhere() {
     let folder = tempfile::tempdir().expect("a folder");
     let real = Real::over(folder, place.open().await, worker).await;
     let request = json!({ "model": "dia2-1b", "text": SCRIPT, "seed": 4, "max_steps": 60 });
-    let job = real.job(request).await;
-    let whole = real.output(&job, "1.wav").await[44..].to_vec();
-    let mut socket = Socket::at(&real.running, "/v1/realtime").await;
-    assert_eq!(socket.heard().await.0["event"], "ready");
+    let job = real.job(request);
+    let whole = real.output(&job, "1.wav")[44..].to_vec();
+    let mut socket = Socket::ready(&real.running, "/v1/realtime").await;
     let append = |text: &str| json!({ "type": "append", "text": text, "seed": 4, "max_steps": 60 });
     // The run begins with the first words, and waits for the others.
     let (begin, end) = SCRIPT.split_at(SCRIPT.find("friend").expect("a word"));
     socket.send(append(begin)).await;
     let (begun, _) = socket.heard().await;
     assert_eq!(begun["event"], "job", "{begun}");
-    let id = begun["id"].as_str().expect("an id").to_owned();
+    let id = text(&begun["id"]);
     let attempt = elsewhere.path().join(format!("results/{id}/1"));
     let start = Instant::now();
     while !attempt.join("preview.json").exists() {
@@ -232,8 +215,7 @@ async fn text_that_arrives_is_one_text_of_a_worker_elsewhere() {
     let (done, heard) = socket.heard().await;
     assert_eq!((&done["event"], &done["id"]), (&json!("done"), &json!(id)), "{done}");
     assert!(heard == whole, "{} and {} bytes", heard.len(), whole.len());
-    let url = real.running.url(&format!("/v1/jobs/{id}"));
-    let job = client(move || body(get(&url))).await;
+    let job = real.api().job(&id);
     let lines = fs::read_to_string(attempt.join("text.jsonl")).expect("the text that came");
     assert!(lines.ends_with("\nnull\n"), "{lines}");
     let pieces = lines.lines().count() as u64 - 1;
@@ -250,27 +232,23 @@ async fn a_worker_elsewhere_that_is_killed_is_an_error_for_its_listeners() {
     };
     // The server takes no job from it before it is killed: its lease is as long as all others.
     let mut first = worker("first", quick().lease);
-    let id = apart.song().await;
-    let (mut cut, sound) = apart.listen(id, FIRST).await;
-    let mut socket = Socket::at(&apart.running, "/v1/realtime").await;
-    assert_eq!(socket.heard().await.0["event"], "ready");
+    let id = apart.song();
+    let (mut cut, sound) = apart.listen(id, FIRST);
+    let mut socket = Socket::ready(&apart.running, "/v1/realtime").await;
     first.kill();
     let lost = apart.store.abandon("first".to_owned(), true).await.expect("answered");
     assert_eq!(lost, [id]);
-    let left = client(move || {
-        let mut left = Vec::new();
-        let read = cut.body_mut().as_reader().read_to_end(&mut left);
-        (left.len(), read.is_err())
-    });
-    assert_eq!(left.await, (0, true), "the end is no end of the sound");
+    let mut left = Vec::new();
+    let read = cut.body_mut().as_reader().read_to_end(&mut left);
+    assert_eq!((left.len(), read.is_err()), (0, true), "the end is no end of the sound");
     // Speech over a socket says why.
     let mut second = worker("second", quick().lease);
     let again = until(&apart.store, id, |job| job.attempts == 2 && job.worker.is_some()).await;
     assert_eq!(again.worker.as_deref(), Some("second"));
     open_gate(apart.elsewhere.path());
-    let (whole, begin) = apart.listen(id, FIRST).await;
+    let (whole, begin) = apart.listen(id, FIRST);
     assert!(begin == sound, "the same song");
-    assert!(rest(begin, whole).await == apart.made(id, 2), "another sound");
+    assert!(rest(begin, whole) == apart.made(id, 2), "another sound");
     fs::remove_file(apart.elsewhere.path().join("gate")).expect("closed");
     socket.send(json!({ "type": "tts", "text": "gate" })).await;
     let (spoken, _) = socket.heard().await;
@@ -296,12 +274,12 @@ async fn a_listener_goes_on_after_the_only_server_of_the_queue_was_away() {
     place.servers = vec![nats()];
     let mut apart = Apart::over(place, false).await;
     let _worker = apart.work().await;
-    let id = apart.song().await;
-    let (answer, first) = apart.listen(id, FIRST).await;
+    let id = apart.song();
+    let (answer, first) = apart.listen(id, FIRST);
     apart.place.servers[0].process.kill();
     let (sender, told) = mpsc::channel();
-    let listening = tokio::spawn(async move {
-        let heard = rest(first, answer).await;
+    let listening = std::thread::spawn(move || {
+        let heard = rest(first, answer);
         sender.send(()).expect("it is heard");
         heard
     });
@@ -310,7 +288,7 @@ async fn a_listener_goes_on_after_the_only_server_of_the_queue_was_away() {
     tokio::time::sleep(Duration::from_millis(500)).await;
     assert!(told.try_recv().is_err(), "nothing comes while the queue is away");
     apart.place.servers = vec![nats()];
-    let heard = listening.await.expect("no panic");
+    let heard = listening.join().expect("no panic");
     let made = apart.made(id, 1);
     assert_eq!(made.len(), 3 * 192_000);
     assert!(heard == made, "{} of {} bytes", heard.len(), made.len());
@@ -321,19 +299,13 @@ async fn a_listener_goes_on_after_the_only_server_of_the_queue_was_away() {
 async fn a_job_without_sound_of_a_worker_that_is_gone_is_answered_at_once() {
     let Some(apart) = Apart::start().await else { return };
     let worker = apart.work().await;
-    let url = apart.running.url("/v1/jobs?wait=300");
-    let rain = client(move || body(post(&url, &json!({ "request": { "caption": "rain" } })))).await;
+    let rain = json!({ "request": { "caption": "rain" } });
+    let rain = body(apart.api().post("/v1/jobs?wait=300", &rain));
     assert_eq!(rain["state"], "done", "{rain}");
-    let audio = format!("/v1/jobs/{}/audio", rain["id"].as_str().expect("an id"));
+    let audio = format!("/v1/jobs/{}/audio", text(&rain["id"]));
     for worker in [Some(worker), None] {
-        let url = apart.running.url(&audio);
         let begin = Instant::now();
-        let answer = client(move || {
-            let answer = get(&url);
-            (answer.status().as_u16(), body(answer)["error"]["code"].clone())
-        })
-        .await;
-        assert_eq!(answer, (409, Value::from("no_sound")));
+        assert_eq!(code(apart.api().get(&audio)), (409, json!("no_sound")));
         assert!(begin.elapsed() < Duration::from_secs(60), "{:?}", begin.elapsed());
         drop(worker);
     }

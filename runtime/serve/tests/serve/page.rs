@@ -7,17 +7,14 @@ use std::{
     path::PathBuf,
 };
 
-use acestep_serve::http::{Key, Security};
 use sha2::{Digest, Sha256};
-use tempfile::tempdir;
 
-use crate::support::Running;
+use crate::web::{bytes, keys, served_with};
 
 fn folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("page")
 }
 
-/// Returns the names of all files of the page.
 fn names() -> Vec<String> {
     let mut names = Vec::new();
     for inner in ["", "vendor/"] {
@@ -30,14 +27,6 @@ fn names() -> Vec<String> {
     }
     names.retain(|name| !name.ends_with(".d.ts"));
     names
-}
-
-fn get(url: &str, headers: &[(&str, &str)]) -> ureq::http::Response<ureq::Body> {
-    let config = ureq::Agent::config_builder().http_status_as_error(false).build();
-    let agent: ureq::Agent = config.into();
-    let request =
-        headers.iter().fold(agent.get(url), |request, (name, value)| request.header(*name, *value));
-    request.call().expect("an answer")
 }
 
 #[test]
@@ -68,43 +57,34 @@ fn own_code_is_checked_by_types_and_makes_no_markup() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_file_of_the_page_is_served_without_a_key() {
-    let data = tempdir().expect("a folder");
-    let keys = vec![Key::new("ann", "secret")];
-    let security = Security { keys, ..Security::default() };
-    let running = Running::start(data.path(), security, 0).await;
-    let url = running.url("");
-    tokio::task::spawn_blocking(move || {
-        let all = names();
-        assert!(all.len() > 20, "{all:?}");
-        for name in all {
-            let mut answer = get(&format!("{url}/page/{name}"), &[("accept-encoding", "identity")]);
-            assert_eq!(answer.status(), 200, "{name}");
-            let sent = answer.body_mut().read_to_vec().expect("bytes");
-            assert_eq!(sent, fs::read(folder().join(&name)).expect("a file"), "{name}");
-            if name.ends_with(".js") {
-                assert_eq!(answer.headers()["content-type"], "text/javascript; charset=utf-8");
-            }
+    let api = served_with(1, keys(&[("ann", "secret")]), |_| ()).await;
+    let all = names();
+    assert!(all.len() > 20, "{all:?}");
+    for name in all {
+        let answer = api.get_with(&format!("/page/{name}"), "accept-encoding", "identity");
+        assert_eq!(answer.status(), 200, "{name}");
+        if name.ends_with(".js") {
+            assert_eq!(answer.headers()["content-type"], "text/javascript; charset=utf-8");
         }
-        assert!(raw(&url, "accept-encoding: gzip").contains("\r\ncontent-encoding: gzip\r\n"));
-        let index = get(&format!("{url}/"), &[("accept-encoding", "identity")]);
-        let headers = index.headers();
-        let policy = headers["content-security-policy"].to_str().expect("text");
-        for rule in ["default-src 'self'", "script-src 'self'", "frame-ancestors 'none'"] {
-            assert!(policy.contains(rule), "{policy}");
-        }
-        assert!(!policy.contains("unsafe"), "{policy}");
-        let tag = headers["etag"].to_str().expect("text").to_owned();
-        assert_eq!(get(&format!("{url}/"), &[("if-none-match", &tag)]).status(), 304);
-        for other in ["page/none.js", "page/../Cargo.toml", "page/%2e%2e/Cargo.toml", "page/"] {
-            let status = get(&format!("{url}/{other}"), &[]).status();
-            // A client may take the folder out of the address, which then needs the key.
-            let wanted: &[u16] = if other.contains("..") { &[401, 404] } else { &[404] };
-            assert!(wanted.contains(&status.as_u16()), "{other}: {status}");
-        }
-        assert_eq!(get(&format!("{url}/v1/jobs"), &[]).status(), 401, "the API needs the key");
-    })
-    .await
-    .expect("no panic");
+        assert_eq!(bytes(answer), fs::read(folder().join(&name)).expect("a file"), "{name}");
+    }
+    assert!(raw(&api.url(""), "accept-encoding: gzip").contains("\r\ncontent-encoding: gzip\r\n"));
+    let index = api.get_with("/", "accept-encoding", "identity");
+    let headers = index.headers();
+    let policy = headers["content-security-policy"].to_str().expect("text");
+    for rule in ["default-src 'self'", "script-src 'self'", "frame-ancestors 'none'"] {
+        assert!(policy.contains(rule), "{policy}");
+    }
+    assert!(!policy.contains("unsafe"), "{policy}");
+    let tag = headers["etag"].to_str().expect("text");
+    assert_eq!(api.get_with("/", "if-none-match", tag).status(), 304);
+    for other in ["page/none.js", "page/../Cargo.toml", "page/%2e%2e/Cargo.toml", "page/"] {
+        let status = api.get(&format!("/{other}")).status();
+        // A client may take the folder out of the address, which then needs the key.
+        let wanted: &[u16] = if other.contains("..") { &[401, 404] } else { &[404] };
+        assert!(wanted.contains(&status.as_u16()), "{other}: {status}");
+    }
+    assert_eq!(api.get("/v1/jobs").status(), 401, "the API needs the key");
 }
 
 /// Returns the head of the answer to a request for `/`, which no client has changed.

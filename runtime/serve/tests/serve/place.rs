@@ -19,23 +19,19 @@ use crate::support::Queue;
 pub(crate) struct Place {
     /// The folder of files, and of the SQLite file.
     pub(crate) folder: TempDir,
-    /// The servers of NATS.
     pub(crate) servers: Vec<NatsServer>,
 }
 
 impl Place {
-    /// An SQLite file.
     pub(crate) fn sqlite() -> Option<Self> {
         Some(Self { folder: folder(), servers: Vec::new() })
     }
 
-    /// A server of NATS; none if it is not installed.
     #[cfg(feature = "nats")]
     pub(crate) fn nats() -> Option<Self> {
         Some(Self { folder: folder(), servers: vec![NatsServer::start("")?] })
     }
 
-    /// The address of the servers.
     pub(crate) fn address(&self) -> Option<String> {
         let urls: Vec<String> = self.servers.iter().map(NatsServer::url).collect();
         (!urls.is_empty()).then(|| urls.join(","))
@@ -46,7 +42,6 @@ impl Place {
         Queue::open(self.folder.path(), self.address().as_deref()).await
     }
 
-    /// Opens the store alone.
     pub(crate) async fn store(&self) -> Arc<dyn Store> {
         self.open().await.store
     }
@@ -56,7 +51,6 @@ fn folder() -> TempDir {
     tempfile::tempdir().expect("a folder")
 }
 
-/// Returns a free port.
 pub(crate) fn port() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     listener.local_addr().expect("an address").port()
@@ -93,18 +87,14 @@ impl Drop for Process {
     }
 }
 
-/// A server of NATS.
 pub(crate) struct NatsServer {
-    /// Its port.
     pub(crate) port: u16,
-    /// The process.
     #[cfg_attr(not(feature = "nats"), expect(dead_code, reason = "for the feature `nats`"))]
     pub(crate) process: Process,
     _folder: TempDir,
 }
 
 impl NatsServer {
-    /// The address.
     pub(crate) fn url(&self) -> String {
         format!("nats://127.0.0.1:{}", self.port)
     }

@@ -27,7 +27,7 @@ use tokio::runtime::Handle;
 
 use crate::{
     support::{Queue, Running, quick},
-    web::{body, bytes, client, form, get, post},
+    web::{Api, body, bytes},
 };
 
 pub(crate) const ENGINE: Engine = Engine { device: Device::Cpu, dtype: DType::F32 };
@@ -72,6 +72,25 @@ fn layout(models: &Path) -> Layout {
     Layout::new([models.to_owned()])
 }
 
+/// Starts a worker on a thread; it ends when `is_draining` is true.
+pub(crate) fn work(
+    queue: Queue,
+    installed: Installed,
+    is_draining: &'static AtomicBool,
+    warm: Option<&'static str>,
+    ready: impl Fn(Option<&str>) + Send + 'static,
+) {
+    let runtime = Handle::current();
+    thread::spawn(move || {
+        let Queue { store, objects } = queue;
+        let (name, is_ending) = ("real".to_owned(), Arc::default());
+        let (times, hangs, waits): (_, fn(), fn(bool)) = (quick(), || (), |_| ());
+        let worker = Worker { name, store, objects, times, is_draining, is_ending, hangs, waits };
+        let run = runner::run(&worker, &runtime, &installed, ENGINE, Start { warm, ready: &ready });
+        run.expect("a device").expect("a queue");
+    });
+}
+
 impl Real {
     pub(crate) async fn start() -> Self {
         let folder = tempfile::tempdir().expect("a folder");
@@ -94,36 +113,25 @@ impl Real {
         };
         let running = Running::over(&queue, Security::default(), 0, 0, change).await;
         let is_draining: &'static AtomicBool = Box::leak(Box::default());
-        let (runtime, installed) = (Handle::current(), installed());
-        thread::spawn(move || {
-            let Queue { store, objects } = elsewhere;
-            let (name, is_ending) = ("real".to_owned(), Arc::default());
-            let (times, hangs, waits): (_, fn(), fn(bool)) = (quick(), || (), |_| ());
-            let worker =
-                Worker { name, store, objects, times, is_draining, is_ending, hangs, waits };
-            let start = Start { warm: None, ready: &|_| () };
-            let run = runner::run(&worker, &runtime, &installed, ENGINE, start);
-            run.expect("a device").expect("a queue");
-        });
+        work(elsewhere, installed(), is_draining, None, |_| ());
         Self { running, layout, voices, is_draining, folder }
     }
 
-    /// Runs a job, and returns it.
-    pub(crate) async fn job(&self, request: Value) -> Value {
-        let url = self.running.url("/v1/jobs?wait=60");
-        client(move || body(post(&url, &json!({ "kind": "speak", "request": request })))).await
+    pub(crate) fn api(&self) -> Api {
+        Api::of(&self.running)
     }
 
-    pub(crate) async fn output(&self, job: &Value, name: &str) -> Vec<u8> {
+    pub(crate) fn job(&self, request: Value) -> Value {
+        body(self.api().post("/v1/jobs?wait=60", &json!({ "kind": "speak", "request": request })))
+    }
+
+    pub(crate) fn output(&self, job: &Value, name: &str) -> Vec<u8> {
         let id = job["id"].as_str().unwrap_or_else(|| panic!("{job:#}"));
-        let url = self.running.url(&format!("/v1/jobs/{id}/outputs/{name}"));
-        client(move || bytes(get(&url))).await
+        bytes(self.api().get(&format!("/v1/jobs/{id}/outputs/{name}")))
     }
 
-    /// Sends a file, and returns its id.
-    pub(crate) async fn send(&self, file: Vec<u8>) -> Value {
-        let url = self.running.url("/v1/files");
-        client(move || body(form(&url, &[], &[("file", &file)]))["id"].clone()).await
+    pub(crate) fn send(&self, file: Vec<u8>) -> Value {
+        body(self.api().form("/v1/files", &[], &[("file", &file)]))["id"].clone()
     }
 
     /// Speaks as the command line does, and returns the samples of the file.

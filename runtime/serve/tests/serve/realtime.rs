@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use acestep_serve::http::{Key, Security, Server};
+use acestep_serve::http::{Security, Server};
 use futures_util::{SinkExt, StreamExt};
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
@@ -16,19 +16,20 @@ use tokio_tungstenite::{
 };
 
 use crate::{
-    support::{Queue, Running},
-    web::{body, client, get, post, start},
+    support::Running,
+    web::{Api, body, keys, served, served_with, text},
 };
 
-/// A client of the WebSocket.
 pub(crate) struct Socket(WebSocketStream<MaybeTlsStream<TcpStream>>);
 
 impl Socket {
-    async fn open(running: &Running) -> Self {
-        Self::at(running, "/v1/realtime").await
+    /// Opens a path, and takes the greeting.
+    pub(crate) async fn ready(running: &Running, path: &str) -> Self {
+        let mut socket = Self::at(running, path).await;
+        assert_eq!(socket.heard().await.0["event"], "ready");
+        socket
     }
 
-    /// Opens a path.
     pub(crate) async fn at(running: &Running, path: &str) -> Self {
         let url = running.url(path).replacen("http", "ws", 1);
         Self(connect_async(url).await.expect("a connection").0)
@@ -36,12 +37,6 @@ impl Socket {
 
     pub(crate) async fn send(&mut self, value: Value) {
         self.0.send(Message::text(value.to_string())).await.expect("sent");
-    }
-
-    /// Returns the next event, and the number of bytes of sound before it; `null` at the end.
-    async fn event(&mut self) -> (Value, usize) {
-        let (event, sound) = self.heard().await;
-        (event, sound.len())
     }
 
     /// Returns the next event, and the sound before it; `null` at the end.
@@ -66,7 +61,6 @@ impl Socket {
         }
     }
 
-    /// Returns the next message of sound.
     #[cfg_attr(not(feature = "nats"), expect(dead_code, reason = "for the feature `nats`"))]
     pub(crate) async fn sound(&mut self) -> Vec<u8> {
         let next = tokio::time::timeout(Duration::from_secs(600), self.0.next()).await;
@@ -76,10 +70,28 @@ impl Socket {
         }
     }
 
+    /// Lets a text be spoken; returns its end, and its messages of sound.
+    pub(crate) async fn spoken(&mut self, text: Value) -> (Value, Vec<Vec<u8>>) {
+        self.send(text).await;
+        assert_eq!(self.heard().await.0["event"], "job");
+        let (done, messages) = self.messages().await;
+        assert_eq!(done["event"], "done", "{done}");
+        (done, messages)
+    }
+
+    /// Sets a voice; returns what is told when it is ready.
+    pub(crate) async fn voiced(&mut self, voice: Value) -> Value {
+        self.send(voice).await;
+        assert_eq!(self.heard().await.0["event"], "warming");
+        let ready = self.heard().await.0;
+        assert_eq!(ready["event"], "voice_ready", "{ready}");
+        ready
+    }
+
     /// Skips to the event of that name.
-    async fn until(&mut self, name: &str) -> (Value, usize) {
+    async fn until(&mut self, name: &str) -> (Value, Vec<u8>) {
         loop {
-            let (event, bytes) = self.event().await;
+            let (event, bytes) = self.heard().await;
             assert!(!event.is_null(), "no `{name}` before the end");
             if event["event"] == name {
                 return (event, bytes);
@@ -91,12 +103,10 @@ impl Socket {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_socket_of_another_site_of_another_name_or_without_a_key_is_refused() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let security = Security { keys: vec![Key::new("ann", "a-long-key")], ..Security::default() };
-    let running = Running::start(folder.path(), security, 0).await;
-    let own = running.url("");
+    let server = served_with(1, keys(&[("ann", "a-long-key")]), |_| ()).await;
+    let own = server.url("");
     for path in ["/v1/realtime", "/ws/stream_tts", "/"] {
-        let url = running.url(path).replacen("http", "ws", 1);
+        let url = server.url(path).replacen("http", "ws", 1);
         let status = async |headers: &[(&'static str, &str)]| {
             let mut request = url.as_str().into_client_request().expect("an address");
             for (name, value) in headers {
@@ -120,9 +130,8 @@ async fn a_socket_of_another_site_of_another_name_or_without_a_key_is_refused() 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_text_that_follows_a_cancelled_one_is_spoken_alone() {
-    let (running, _folder) = start().await;
-    let mut socket = Socket::open(&running).await;
-    socket.until("ready").await;
+    let server = served().await;
+    let mut socket = Socket::ready(&server.running, "/v1/realtime").await;
     socket.send(json!({ "type": "cancel" })).await;
     let (idle, _) = socket.until("cancelled").await;
     assert!(idle.get("id").is_none(), "nothing was spoken");
@@ -130,30 +139,28 @@ async fn a_text_that_follows_a_cancelled_one_is_spoken_alone() {
     let (first, _) = socket.until("job").await;
     socket.send(json!({ "type": "cancel" })).await;
     socket.send(json!({ "type": "tts", "text": "another text" })).await;
-    let (cancelled, bytes) = socket.event().await;
+    let (cancelled, bytes) = socket.heard().await;
     assert_eq!((&cancelled["event"], &cancelled["id"]), (&json!("cancelled"), &first["id"]));
-    assert_eq!(bytes, 0);
+    assert_eq!(bytes.len(), 0);
     let (second, _) = socket.until("job").await;
     assert_ne!(first["id"], second["id"]);
     let (done, bytes) = socket.until("done").await;
-    assert_eq!((&done["id"], bytes), (&second["id"], 48_000));
+    assert_eq!((&done["id"], bytes.len()), (&second["id"], 48_000));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cancelled_text_that_waits_in_the_queue_is_no_error() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let queue = Queue::open(folder.path(), None).await;
     // A worker of another place, which has no time.
     let ready = |server: &mut Server| server.is_ready.store(true, Ordering::Relaxed);
-    let mut running = Running::over(&queue, Security::default(), 0, 0, ready).await;
-    let mut socket = Socket::open(&running).await;
+    let mut server = served_with(0, Security::default(), ready).await;
+    let mut socket = Socket::ready(&server.running, "/v1/realtime").await;
     socket.send(json!({ "type": "tts", "text": "a text" })).await;
     let (job, _) = socket.until("job").await;
     // Recordings wait in memory, which has room for those of one message.
     for _ in 0..2 {
         socket.send(json!({ "type": "set_voice", "speaker_1": "A".repeat(9 << 20) })).await;
     }
-    assert_eq!(socket.event().await.0["error"]["code"], "too_many");
+    assert_eq!(socket.heard().await.0["error"]["code"], "too_many");
     socket.send(json!({ "type": "cancel" })).await;
     assert_eq!(socket.until("cancelled").await.0["id"], job["id"]);
     // The end of the server closes the connection, and no text is submitted any more.
@@ -161,25 +168,20 @@ async fn a_cancelled_text_that_waits_in_the_queue_is_no_error() {
         socket.send(json!({ "type": "tts", "text": "a text" })).await;
     }
     socket.until("job").await;
-    running.stop().await;
-    assert_eq!(socket.event().await.0, Value::Null);
+    server.running.stop().await;
+    assert_eq!(socket.heard().await.0, Value::Null);
 }
 
 /// A worker that hears nothing reads the voice.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_goes_away_while_its_voice_is_read_is_let_go_at_once() {
-    let (running, _folder) = start().await;
-    let mut socket = Socket::open(&running).await;
-    socket.until("ready").await;
+    let server = served().await;
+    let mut socket = Socket::ready(&server.running, "/v1/realtime").await;
     socket.send(json!({ "type": "set_voice", "text": "hang" })).await;
     let (warming, _) = socket.until("warming").await;
-    let url = running.url(&format!("/v1/jobs/{}", warming["id"].as_str().expect("an id")));
-    client(move || {
-        while body(get(&url))["state"] != "running" {
-            std::thread::sleep(Duration::from_millis(20));
-        }
-    })
-    .await;
+    while server.job(&text(&warming["id"]))["state"] != "running" {
+        std::thread::sleep(Duration::from_millis(20));
+    }
     socket.0.send(Message::Close(None)).await.expect("sent");
     let over = async { while let Some(Ok(_)) = socket.0.next().await {} };
     tokio::time::timeout(Duration::from_secs(60), over).await.expect("the server closes too");
@@ -187,14 +189,14 @@ async fn a_client_that_goes_away_while_its_voice_is_read_is_let_go_at_once() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn all_sentences_of_a_long_text_are_spoken() {
-    let (running, _folder) = start().await;
-    let mut socket = Socket::open(&running).await;
+    let server = served().await;
+    let mut socket = Socket::ready(&server.running, "/v1/realtime").await;
     socket.send(json!({ "type": "append", "text": "fail. ".repeat(70) })).await;
     socket.send(json!({ "type": "append", "text": "The end" })).await;
     socket.send(json!({ "type": "end" })).await;
     let mut failed = 0;
     loop {
-        let (event, _) = socket.event().await;
+        let (event, _) = socket.heard().await;
         match event["event"].as_str() {
             Some("error") => {
                 assert_eq!(event["error"]["code"], "failed", "{event}");
@@ -210,75 +212,63 @@ async fn all_sentences_of_a_long_text_are_spoken() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_ends_although_clients_listen_and_one_is_silent() {
-    let (mut running, _folder) = start().await;
-    let url = running.url("/v1/jobs");
-    let address = running.address;
-    let metrics = running.url("/metrics");
-    let mut clients = client(move || {
-        let job = json!({ "kind": "speak", "request": { "text": "a long text" } });
-        let ask = |path: String| {
-            let mut stream = std::net::TcpStream::connect(address).expect("a connection");
-            stream.set_read_timeout(Some(Duration::from_secs(600))).expect("a timeout");
-            write!(stream, "{path}\r\nHost: localhost\r\n\r\n").expect("written");
-            stream
-        };
-        let jobs = [0, 1].map(|_| body(post(&url, &job))["id"].as_str().expect("an id").to_owned());
-        let listening = jobs.map(|id| ask(format!("GET /v1/jobs/{id}/audio HTTP/1.1")));
-        let silent = ask("POST /v1/jobs HTTP/1.1\r\nContent-Length: 100".to_owned());
-        // These three and the question itself.
-        while !body(get(&metrics)).as_str().is_some_and(|text| text.contains("_waiting 4\n")) {
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        (listening, silent)
-    })
-    .await;
+    let mut server = served().await;
+    let (api, address): (Api, _) = (server.clone(), server.running.address);
+    let job = json!({ "kind": "speak", "request": { "text": "a long text" } });
+    let ask = |path: String| {
+        let mut stream = std::net::TcpStream::connect(address).expect("a connection");
+        stream.set_read_timeout(Some(Duration::from_secs(600))).expect("a timeout");
+        write!(stream, "{path}\r\nHost: localhost\r\n\r\n").expect("written");
+        stream
+    };
+    let jobs = [0, 1].map(|_| text(&body(api.post("/v1/jobs", &job))["id"]));
+    let listening = jobs.map(|id| ask(format!("GET /v1/jobs/{id}/audio HTTP/1.1")));
+    let _silent = ask("POST /v1/jobs HTTP/1.1\r\nContent-Length: 100".to_owned());
+    // These three and the question itself.
+    while !text(&body(api.get("/metrics"))).contains("_waiting 4\n") {
+        std::thread::sleep(Duration::from_millis(20));
+    }
     // The texts take more than a minute each, and the request that is silent never comes.
-    tokio::time::timeout(Duration::from_secs(100), running.stop()).await.expect("it ends");
-    client(move || {
-        for stream in &mut clients.0 {
-            let mut text = String::new();
-            let _ = stream.read_to_string(&mut text);
-            assert!(text.starts_with("HTTP/1.1 503"), "{text}");
-        }
-    })
-    .await;
+    tokio::time::timeout(Duration::from_secs(100), server.running.stop()).await.expect("it ends");
+    for mut stream in listening {
+        let mut text = String::new();
+        let _ = stream.read_to_string(&mut text);
+        assert!(text.starts_with("HTTP/1.1 503"), "{text}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn recordings_of_a_refused_voice_are_removed() {
-    let (running, folder) = start().await;
-    let mut socket = Socket::open(&running).await;
-    socket.until("ready").await;
-    let files = || std::fs::read_dir(folder.path().join("files")).expect("a folder").count();
+    let server = served().await;
+    let mut socket = Socket::ready(&server.running, "/v1/realtime").await;
     for refused in [
         json!({ "type": "set_voice", "reference": "UklGRg==", "text": "fail" }),
         json!({ "type": "set_voice", "reference": "UklGRg==", "speaker_1": "#" }),
     ] {
         socket.send(refused.clone()).await;
-        while socket.event().await.0["event"] != "error" {}
+        while socket.heard().await.0["event"] != "error" {}
         // Messages wait until the voice is dealt with.
         socket.send(json!({ "type": "ping" })).await;
         socket.until("pong").await;
-        assert_eq!(files(), 0, "{refused}");
+        assert_eq!(server.files(), 0, "{refused}");
     }
     socket.send(json!({ "type": "set_voice", "reference": "UklGRg==" })).await;
     socket.until("voice_ready").await;
-    assert_eq!(files(), 1);
+    assert_eq!(server.files(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_without_a_sign_of_life_is_let_go_and_one_that_answers_pings_stays() {
-    let folder = tempfile::tempdir().expect("a folder");
     let short = |server: &mut Server| server.limits.silence = Duration::from_secs(3);
-    let running = Running::with(folder.path(), Security::default(), 0, short).await;
-    let (mut silent, mut alive) = (Socket::open(&running).await, Socket::open(&running).await);
-    silent.until("ready").await;
-    alive.until("ready").await;
+    let server = served_with(1, Security::default(), short).await;
+    let (running, path) = (&server.running, "/v1/realtime");
+    let mut silent = Socket::ready(running, path).await;
+    let mut alive = Socket::ready(running, path).await;
     // A client answers a ping when it reads.
-    let reads = tokio::time::timeout(Duration::from_secs(8), alive.event());
+    let reads = tokio::time::timeout(Duration::from_secs(8), alive.heard());
     reads.await.expect_err("nothing is told, and nothing ends");
     alive.send(json!({ "type": "ping" })).await;
     alive.until("pong").await;
-    let (end, _) = silent.event().await;
+    let (end, _) = silent.heard().await;
     assert_eq!(end, Value::Null);
 }

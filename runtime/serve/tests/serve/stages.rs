@@ -4,44 +4,37 @@ use std::{thread, time::Duration};
 
 use serde_json::{Value, json};
 
-use crate::{
-    support::open_gate,
-    web::{body, get, post, served_in},
-};
+use crate::web::{body, served, text};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_running_job_tells_the_time_left_after_another_of_its_model() {
-    served_in(move |url, folder| {
-        let song = |caption: &str| json!({ "request": { "caption": caption } });
-        let first = body(post(&format!("{url}/v1/jobs?wait=300"), &song("slow rain")));
-        assert_eq!((&first["state"], &first["progress"]["eta_s"]), (&json!("done"), &Value::Null));
-        let second = body(post(&format!("{url}/v1/jobs"), &song("slow gate")));
-        let job = format!("{url}/v1/jobs/{}", second["id"].as_str().expect("an id"));
-        // Half of its steps took a second or more, so at least a second is left.
-        let left = loop {
-            let job = body(get(&job));
-            assert!(job["state"] == "queued" || job["state"] == "running", "{job}");
-            if job["progress"]["done"] == 4 {
-                break job["progress"]["eta_s"].clone();
-            }
-            thread::sleep(Duration::from_millis(50));
-        };
-        assert!(left.as_u64().is_some_and(|seconds| seconds >= 1), "{left}");
-        open_gate(&folder);
-        assert_eq!(body(get(&format!("{job}?wait=300")))["state"], "done");
-        let events = get(&format!("{job}/events"));
-        assert!(body(events).to_string().contains("done"));
-        let numbers = body(get(&format!("{url}/metrics")));
-        let numbers = numbers.as_str().expect("text");
-        let labels = r#"{stage="diffusion",family="music""#;
-        for line in [
-            "# TYPE acestep_stage_seconds histogram".to_owned(),
-            format!(r#"acestep_stage_seconds_bucket{labels},le="1"}} 0"#),
-            format!(r#"acestep_stage_seconds_bucket{labels},le="+Inf"}} 2"#),
-            format!("acestep_stage_seconds_count{labels}}} 2"),
-        ] {
-            assert!(numbers.lines().any(|known| known == line), "{line}\n{numbers}");
+    let api = served().await;
+    let song = |caption: &str| json!({ "request": { "caption": caption } });
+    let first = body(api.post("/v1/jobs?wait=300", &song("slow rain")));
+    assert_eq!((&first["state"], &first["progress"]["eta_s"]), (&json!("done"), &Value::Null));
+    let second = body(api.post("/v1/jobs", &song("slow gate")));
+    let id = text(&second["id"]);
+    // Half of its steps took a second or more, so at least a second is left.
+    let left = loop {
+        let job = api.job(&id);
+        assert!(job["state"] == "queued" || job["state"] == "running", "{job}");
+        if job["progress"]["done"] == 4 {
+            break job["progress"]["eta_s"].clone();
         }
-    })
-    .await;
+        thread::sleep(Duration::from_millis(50));
+    };
+    assert!(left.as_u64().is_some_and(|seconds| seconds >= 1), "{left}");
+    api.open_gate();
+    assert_eq!(api.job(&format!("{id}?wait=300"))["state"], "done");
+    assert!(text(&api.job(&format!("{id}/events"))).contains("done"));
+    let numbers = text(&body(api.get("/metrics")));
+    let labels = r#"{stage="diffusion",family="music""#;
+    for line in [
+        "# TYPE acestep_stage_seconds histogram".to_owned(),
+        format!(r#"acestep_stage_seconds_bucket{labels},le="1"}} 0"#),
+        format!(r#"acestep_stage_seconds_bucket{labels},le="+Inf"}} 2"#),
+        format!("acestep_stage_seconds_count{labels}}} 2"),
+    ] {
+        assert!(numbers.lines().any(|known| known == line), "{line}\n{numbers}");
+    }
 }

@@ -32,17 +32,13 @@ use self::sine::Sine;
 /// The name of the file that opens the gate of a queue's folder.
 const GATE: &str = "gate";
 
-/// Opens the gate of the queue in `folder`.
 pub(crate) fn open_gate(folder: &Path) {
     fs::write(folder.join(GATE), "").expect("written");
 }
 
-/// A queue and its files.
 #[derive(Clone)]
 pub(crate) struct Queue {
-    /// The queue.
     pub(crate) store: Arc<dyn Store>,
-    /// The files.
     pub(crate) objects: Objects,
 }
 
@@ -101,9 +97,7 @@ impl Queue {
 
 /// A server that runs, with workers of its own.
 pub(crate) struct Running {
-    /// Its address.
     pub(crate) address: SocketAddr,
-    /// Ends it.
     ending: watch::Sender<bool>,
     is_draining: &'static AtomicBool,
     sweeper: tokio::task::JoinHandle<()>,
@@ -119,12 +113,7 @@ impl Drop for Running {
 }
 
 impl Running {
-    /// Starts a server in `folder`, on `port` (0 for any free one).
-    pub(crate) async fn start(folder: &Path, security: Security, port: u16) -> Self {
-        Self::with(folder, security, port, |_| ()).await
-    }
-
-    /// Starts a server whose state is changed first.
+    /// Starts a server in `folder`, on `port` (0 for any free one), whose state is changed first.
     pub(crate) async fn with(
         folder: &Path,
         security: Security,
@@ -170,7 +159,6 @@ impl Running {
         Self { address, ending, is_draining, sweeper, serving }
     }
 
-    /// Ends the server, and waits for that.
     pub(crate) async fn stop(&mut self) {
         let _ = self.ending.send(true);
         if let Some(serving) = self.serving.take() {
@@ -178,7 +166,6 @@ impl Running {
         }
     }
 
-    /// Returns the address of a path.
     pub(crate) fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
     }

@@ -1,13 +1,17 @@
-//! A client of HTTP for the tests.
+//! A client of HTTP for the tests. It blocks: a test has a thread of its own, and its server has others.
 
-use std::{path::PathBuf, time::Duration};
+use std::{ops::Deref, time::Duration};
 
-use acestep_serve::http::Security;
+use acestep_serve::http::{Key, Security, Server};
 use serde_json::Value;
 use tempfile::TempDir;
-use ureq::http::Response;
+use ureq::{
+    RequestBuilder,
+    http::Response,
+    typestate::{WithBody, WithoutBody},
+};
 
-use crate::support::Running;
+use crate::support::{Queue, Running, open_gate};
 
 pub(crate) type Answer = Response<ureq::Body>;
 
@@ -25,50 +29,192 @@ pub(crate) fn body(mut answer: Answer) -> Value {
     serde_json::from_str(&text).unwrap_or(Value::String(text))
 }
 
+pub(crate) fn bytes(mut answer: Answer) -> Vec<u8> {
+    answer.body_mut().read_to_vec().expect("a body")
+}
+
+pub(crate) fn code(answer: Answer) -> (u16, Value) {
+    (answer.status().as_u16(), body(answer)["error"]["code"].clone())
+}
+
+pub(crate) fn param(answer: Answer) -> (u16, Value) {
+    (answer.status().as_u16(), body(answer)["error"]["param"].clone())
+}
+
+pub(crate) fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_else(|| panic!("no text: {value}")).to_owned()
+}
+
+pub(crate) fn with(mut object: Value, more: &Value) -> Value {
+    for (key, value) in more.as_object().expect("an object") {
+        object[key] = value.clone();
+    }
+    object
+}
+
+pub(crate) fn job_of(answer: &Answer) -> String {
+    answer.headers()["x-job-id"].to_str().expect("text").to_owned()
+}
+
 /// Runs a blocking client beside the server.
 pub(crate) async fn client<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     tokio::task::spawn_blocking(work).await.expect("no panic")
 }
 
-pub(crate) async fn start() -> (Running, TempDir) {
+/// The rules of a server with clients and their keys.
+pub(crate) fn keys(clients: &[(&str, &str)]) -> Security {
+    let keys = clients.iter().map(|(name, key)| Key::new(name, key)).collect();
+    Security { keys, ..Security::default() }
+}
+
+/// A server with a folder of its own, and its client.
+pub(crate) struct Served {
+    api: Api,
+    pub(crate) running: Running,
+    pub(crate) queue: Queue,
+    pub(crate) folder: TempDir,
+}
+
+impl Deref for Served {
+    type Target = Api;
+
+    fn deref(&self) -> &Api {
+        &self.api
+    }
+}
+
+/// Starts a server with a worker.
+pub(crate) async fn served() -> Served {
+    served_with(1, Security::default(), |_| ()).await
+}
+
+/// Starts a server with a number of workers, whose state is changed first.
+pub(crate) async fn served_with(
+    workers: usize,
+    security: Security,
+    change: impl FnOnce(&mut Server),
+) -> Served {
     let folder = tempfile::tempdir().expect("a folder");
-    (Running::start(folder.path(), Security::default(), 0).await, folder)
+    let queue = Queue::open(folder.path(), None).await;
+    let running = Running::over(&queue, security, 0, workers, change).await;
+    Served { api: Api::of(&running), running, queue, folder }
 }
 
-/// Runs a blocking client beside a server of its own, whose address it gets.
-pub(crate) async fn served<T: Send + 'static>(
-    work: impl FnOnce(String) -> T + Send + 'static,
-) -> T {
-    served_in(|url, _| work(url)).await
+impl Served {
+    pub(crate) fn open_gate(&self) {
+        open_gate(self.folder.path());
+    }
+
+    /// The number of files of clients.
+    pub(crate) fn files(&self) -> usize {
+        std::fs::read_dir(self.folder.path().join("files")).expect("a folder").count()
+    }
 }
 
-/// As [`served`], with the folder of the server.
-pub(crate) async fn served_in<T: Send + 'static>(
-    work: impl FnOnce(String, PathBuf) -> T + Send + 'static,
-) -> T {
-    let (running, folder) = start().await;
-    let (url, path) = (running.url(""), folder.path().to_owned());
-    client(move || work(url, path)).await
+/// A client of a server, perhaps with a key.
+#[derive(Clone)]
+pub(crate) struct Api {
+    url: String,
+    key: String,
+}
+
+impl Api {
+    pub(crate) fn of(running: &Running) -> Self {
+        Self { url: running.url(""), key: String::new() }
+    }
+
+    pub(crate) fn with_key(&self, key: &str) -> Self {
+        Self { key: key.to_owned(), ..self.clone() }
+    }
+
+    pub(crate) fn below(&self, prefix: &str) -> Self {
+        Self { url: self.url(prefix), ..self.clone() }
+    }
+
+    pub(crate) fn url(&self, path: &str) -> String {
+        format!("{}{path}", self.url)
+    }
+
+    fn keyed<T>(&self, request: RequestBuilder<T>) -> RequestBuilder<T> {
+        if self.key.is_empty() { request } else { request.header("x-api-key", &self.key) }
+    }
+
+    /// A question to which headers are added.
+    pub(crate) fn ask(&self, path: &str) -> RequestBuilder<WithoutBody> {
+        self.keyed(agent().get(self.url(path)))
+    }
+
+    /// A request with a body to which headers are added.
+    pub(crate) fn sending(&self, path: &str) -> RequestBuilder<WithBody> {
+        self.keyed(agent().post(self.url(path)))
+    }
+
+    pub(crate) fn get(&self, path: &str) -> Answer {
+        self.ask(path).call().expect("an answer")
+    }
+
+    pub(crate) fn get_with(&self, path: &str, name: &str, value: &str) -> Answer {
+        self.ask(path).header(name, value).call().expect("an answer")
+    }
+
+    pub(crate) fn job(&self, id: &str) -> Value {
+        body(self.get(&format!("/v1/jobs/{id}")))
+    }
+
+    /// Cancels a job, or lets it run again.
+    pub(crate) fn change_job(&self, id: &str, how: &str) -> Answer {
+        self.sending(&format!("/v1/jobs/{id}/{how}")).send_empty().expect("an answer")
+    }
+
+    pub(crate) fn delete(&self, path: &str) -> Answer {
+        self.keyed(agent().delete(self.url(path))).call().expect("an answer")
+    }
+
+    pub(crate) fn post(&self, path: &str, value: &Value) -> Answer {
+        let request = self.sending(path).content_type("application/json");
+        request.send(value.to_string().as_bytes()).expect("an answer")
+    }
+
+    /// Posts a text whose type no header tells.
+    pub(crate) fn post_text(&self, path: &str, text: &str) -> Answer {
+        self.sending(path).send(text).expect("an answer")
+    }
+
+    pub(crate) fn post_once(&self, path: &str, key: &str, text: &str) -> Answer {
+        self.sending(path).header("idempotency-key", key).send(text).expect("an answer")
+    }
+
+    /// Sends a change whose type no header tells.
+    pub(crate) fn patch_text(&self, path: &str, text: &str) -> Answer {
+        self.keyed(agent().patch(self.url(path))).send(text).expect("an answer")
+    }
+
+    pub(crate) fn patch(&self, path: &str, change: &Value) -> Answer {
+        let request = self.keyed(agent().patch(self.url(path))).content_type("application/json");
+        request.send(change.to_string().as_bytes()).expect("an answer")
+    }
+
+    /// Posts a form: files with their bytes, then texts.
+    pub(crate) fn form(
+        &self,
+        path: &str,
+        texts: &[(&str, &str)],
+        files: &[(&str, &[u8])],
+    ) -> Answer {
+        let request = self.sending(path).content_type(FORM);
+        request.send(&parts(texts, files)[..]).expect("an answer")
+    }
 }
 
 pub(crate) fn post(url: &str, value: &Value) -> Answer {
-    agent()
-        .post(url)
-        .content_type("application/json")
-        .send(value.to_string().as_bytes())
-        .expect("an answer")
+    let request = agent().post(url).content_type("application/json");
+    request.send(value.to_string().as_bytes()).expect("an answer")
 }
 
 pub(crate) fn get(url: &str) -> Answer {
     agent().get(url).call().expect("an answer")
 }
 
-/// Returns the bytes of an answer.
-pub(crate) fn bytes(mut answer: Answer) -> Vec<u8> {
-    answer.body_mut().read_to_vec().expect("a body")
-}
-
-/// The type of a form.
 pub(crate) const FORM: &str = "multipart/form-data; boundary=b";
 
 /// Returns a form: files with their bytes, then texts.
@@ -84,9 +230,4 @@ pub(crate) fn parts(texts: &[(&str, &str)], files: &[(&str, &[u8])]) -> Vec<u8> 
     }
     form.extend(b"--b--\r\n");
     form
-}
-
-/// Sends a form.
-pub(crate) fn form(url: &str, texts: &[(&str, &str)], files: &[(&str, &[u8])]) -> Answer {
-    agent().post(url).content_type(FORM).send(&parts(texts, files)[..]).expect("an answer")
 }

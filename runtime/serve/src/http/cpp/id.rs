@@ -11,7 +11,6 @@ use crate::{
     job::Job,
 };
 
-/// Returns the id of jobs.
 pub(super) fn of(ids: &[Uuid]) -> String {
     ids.iter().map(Uuid::to_string).collect::<Vec<_>>().join(".")
 }
@@ -22,9 +21,7 @@ fn parse(id: &str) -> Option<Vec<Uuid>> {
 }
 
 /// Returns the jobs of an id.
-///
-/// # Errors
-/// 404 if one of them is unknown, or if they are of different tasks: no call makes such an id.
+/// Errors: 404 if one of them is unknown, or if they are of different tasks: no call makes such an id.
 pub(super) async fn jobs(server: &Server, caller: &Caller, id: &str) -> Result<Vec<Job>, ApiError> {
     let mut jobs = Vec::new();
     for id in parse(id).ok_or_else(ApiError::no_job)? {

@@ -47,26 +47,18 @@ impl Parts {
     }
 }
 
-/// Returns the result of jobs that are done.
-///
-/// # Errors
-/// A result that cannot be read.
 pub(super) async fn result(server: &Server, jobs: &[Job]) -> Result<Response, ApiError> {
     let kind = jobs.first().map_or(Kind::Generate, |job| job.kind);
     match kind {
-        Kind::Compose => {
+        Kind::Compose | Kind::Understand => {
             let mut list = Vec::new();
             for job in jobs {
                 list.push(request(server, job).await?);
             }
-            Ok(axum::Json(list).into_response())
-        }
-        Kind::Understand => {
+            if kind == Kind::Compose {
+                return Ok(axum::Json(list).into_response());
+            }
             let mut parts = Parts::default();
-            let mut list = Vec::new();
-            for job in jobs {
-                list.push(request(server, job).await?);
-            }
             let text = Value::Array(list).to_string();
             parts.add("application/json", None, text.as_bytes());
             for job in jobs {
@@ -105,7 +97,6 @@ async fn add_latents(
     Ok(())
 }
 
-/// Returns the one file of a job.
 async fn one(server: &Server, jobs: &[Job], content: Content) -> Result<Response, ApiError> {
     let output = jobs.iter().find_map(|job| results::of(job, content).next());
     let output = output.ok_or_else(|| ApiError::internal("the job has no result"))?;

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use tokio::sync::broadcast::{self, error::RecvError};
 use uuid::Uuid;
 
-use super::{Failure, MOST_SONGS, said};
+use super::{Failure, MOST_SONGS};
 use crate::{
     catalog::{Family, Model},
     http::{ApiError, Asker, Caller, Server},
@@ -29,7 +29,6 @@ const BEFORE: u32 = 32;
 /// Time between two comments, which keep proxies from closing the log.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 
-/// Returns models and defaults.
 pub(super) async fn props(State(server): State<Arc<Server>>) -> Result<Json<Value>, Failure> {
     let (models, adapters) = server.ask(|catalog| (catalog.models(), catalog.adapters())).await?;
     let names = |family| -> Vec<&str> {
@@ -68,7 +67,6 @@ pub(super) async fn props(State(server): State<Arc<Server>>) -> Result<Json<Valu
     })))
 }
 
-/// A log on its way.
 struct Log {
     server: Arc<Server>,
     caller: Caller,
@@ -129,7 +127,7 @@ fn line(job: &Job) -> String {
             "[Server] Job {id} ({kind}) {state}: {} {}/{}",
             progress.stage, progress.done, progress.total
         ),
-        (_, Some(error)) => format!("[Server] Job {id} ({kind}) {state}: {}", said(error)),
+        (_, Some(error)) => format!("[Server] Job {id} ({kind}) {state}: {}", error.line()),
         _ => format!("[Server] Job {id} ({kind}) {state}"),
     }
 }

@@ -10,7 +10,7 @@ use axum::{
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Failure, id, parts, said};
+use super::{Failure, id, parts};
 use crate::{
     http::{ApiError, Asker, Caller, Server, extract::Query},
     job::{Job, JobError, State as JobState},
@@ -55,7 +55,7 @@ fn word(jobs: &[Job]) -> &'static str {
 fn told(jobs: &[Job]) -> Value {
     let mut told = json!({ "status": word(jobs) });
     if let Some(error) = jobs.iter().find_map(|job| job.error.as_ref()) {
-        told["error"] = said(error).into();
+        told["error"] = error.line().into();
     }
     let running = |job: &&Job| matches!(job.state, JobState::Running | JobState::Cancelling);
     if let Some(job) = jobs.iter().find(running) {
@@ -83,7 +83,7 @@ pub(super) async fn show(
         state => {
             let reason = jobs.iter().find_map(|job| job.error.as_ref());
             let message = match reason {
-                Some(error) => format!("Result not ready: {}", said(error)),
+                Some(error) => format!("Result not ready: {}", error.line()),
                 None => format!("Result not ready: the job is {state}"),
             };
             // The answer of acestep.cpp, though the id is known.

@@ -32,7 +32,6 @@ type Answer = Result<Json<Value>, Failure>;
 struct Sent {
     requests: Vec<Map<String, Value>>,
     files: HashMap<String, File>,
-    /// True if it came as a form.
     is_form: bool,
 }
 
@@ -69,7 +68,6 @@ impl Sent {
         }
     }
 
-    /// Takes the id of a file.
     fn file(&self, name: &str) -> Option<Value> {
         self.files.get(name).map(|file| json!(file.id))
     }
@@ -197,7 +195,6 @@ pub(super) async fn lm(Asker(server, caller): Asker, request: Request) -> Answer
     submit(&server, &caller, jobs.collect()).await
 }
 
-/// Makes songs of requests.
 pub(super) async fn synth(Asker(server, caller): Asker, request: Request) -> Answer {
     let mut sent = Sent::read(&server, &caller, request).await?;
     let requests = std::mem::take(&mut sent.requests);
@@ -243,7 +240,6 @@ pub(super) async fn synth(Asker(server, caller): Asker, request: Request) -> Ans
     submit(&server, &caller, jobs).await
 }
 
-/// Describes a song.
 pub(super) async fn understand(Asker(server, caller): Asker, request: Request) -> Answer {
     let mut sent = Sent::read(&server, &caller, request).await?;
     let asked = sent.single()?;

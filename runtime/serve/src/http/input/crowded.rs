@@ -10,9 +10,6 @@ use crate::http::ApiError;
 const MOST: usize = 1 << 16;
 
 /// Refuses JSON with too many commas, colons and brackets outside of texts, before it is read.
-///
-/// # Errors
-/// 413.
 pub(in crate::http) fn check_json(text: &str) -> Result<(), ApiError> {
     let (mut number, mut is_text, mut is_escaped) = (0, false, false);
     for byte in text.bytes() {
@@ -31,9 +28,6 @@ pub(in crate::http) fn check_json(text: &str) -> Result<(), ApiError> {
 }
 
 /// Refuses a form with too many fields, before it is read.
-///
-/// # Errors
-/// 413.
 pub(super) fn check_form(text: &str) -> Result<(), ApiError> {
     match text.bytes().filter(|byte| *byte == b'&').count() {
         0..=MOST => Ok(()),

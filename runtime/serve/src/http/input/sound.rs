@@ -20,9 +20,7 @@ const DATA: &str = ";base64,";
 
 /// Returns the id of a sound within a request: an id of a file that was sent, or a `data:` address
 /// whose bytes are stored.
-///
-/// # Errors
-/// Any other address; bytes that are not base64.
+/// Errors: any other address; bytes that are not base64.
 pub(in crate::http) async fn sound(
     server: &Server,
     caller: &Caller,
@@ -45,9 +43,6 @@ pub(in crate::http) async fn sound(
 }
 
 /// Puts ids in the place of sounds, in those `fields` of a request that are texts.
-///
-/// # Errors
-/// As [`sound`].
 pub(in crate::http) async fn sounds(
     server: &Server,
     caller: &Caller,
@@ -75,7 +70,7 @@ pub(in crate::http) async fn base64(
     text.truncate(text.trim_end().len());
     let begin = text.find(DATA).map_or(0, |at| at + DATA.len());
     let data = text[begin..].trim_start();
-    // Four letters are three bytes, less one for each `=` at the end, of which two are right.
+    // Four letters are three bytes, less one for each `=` at the end; two are right.
     let padding = (data.len() - data.trim_end_matches('=').len()).min(2);
     let bytes = (data.len().div_ceil(4) * 3).saturating_sub(padding);
     let begin = text.len() - data.len();

@@ -124,9 +124,6 @@ async fn bytes(mut request: Request) -> Result<Bytes, ApiError> {
 }
 
 /// Reads a change of the words about a job.
-///
-/// # Errors
-/// 400 for another body.
 pub(super) async fn read_change(request: Request) -> Result<Marks, ApiError> {
     let asked = object(&bytes(request).await?)?;
     let example = r#"{"title": ".."}"#;

@@ -3,17 +3,13 @@
 
 use crate::http::ApiError;
 
-/// The most characters of a title.
 const TITLE: usize = 500;
-/// The most tags of a job.
 const TAGS: usize = 64;
 /// The most characters of a tag.
 const TAG: usize = 100;
 
 /// Checks a title and tags.
-///
-/// # Errors
-/// 400 with the field that is too long.
+/// Errors: 400 with the field that is too long.
 pub(super) fn check(title: Option<&str>, tags: Option<&[String]>) -> Result<(), ApiError> {
     let tags = tags.unwrap_or_default();
     let too_long = |field: &str, why: String| {
@@ -33,25 +29,4 @@ pub(super) fn check(title: Option<&str>, tags: Option<&[String]>) -> Result<(), 
 
 fn is_longer(text: &str, most: usize) -> bool {
     text.chars().nth(most).is_some()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn words_are_taken_up_to_their_limits_in_characters() {
-        let tags = |number: usize, length: usize| vec!["é".repeat(length); number];
-        for (title, given, refused) in [
-            (500, tags(64, 100), None),
-            (501, tags(0, 0), Some("title")),
-            (0, tags(65, 1), Some("tags")),
-            (0, tags(1, 101), Some("tags")),
-        ] {
-            let title = "é".repeat(title);
-            let param = check(Some(&title), Some(&given)).err().and_then(|error| error.error.param);
-            assert_eq!(param.as_deref(), refused);
-        }
-        check(None, None).expect("no words are fine");
-    }
 }

@@ -1,6 +1,6 @@
 //! Songs by chat: `POST /v1/chat/completions`, as upstream's adapter has it, with all songs of a batch.
 
-use std::{convert::Infallible, sync::Arc, time::Duration};
+use std::{convert::Infallible, fs::File, io, path::Path, sync::Arc, time::Duration};
 
 use axum::{
     Json,
@@ -11,18 +11,14 @@ use axum::{
         sse::{Event, Sse},
     },
 };
-use base64::{Engine as _, engine::general_purpose::STANDARD};
+use base64::{engine::general_purpose::STANDARD, write::EncoderStringWriter};
 use futures_util::stream;
 use serde_json::{Map, Value, json};
 
-use super::{flag, model, models, text, words, wrong};
+use super::{asked, flag, model, models, text, words, wrong};
 use crate::{
     http::{
-        ApiError, Asker, Caller, Server, Submission, formats,
-        input::{self, Input},
-        late,
-        repeat::Keyed,
-        results,
+        ApiError, Asker, Caller, Server, Submission, formats, input, late, repeat::Keyed, results,
     },
     job::{Content, Job, Kind, now},
 };
@@ -56,9 +52,7 @@ pub(super) async fn create(
     request: Request,
 ) -> Result<Response, ApiError> {
     let keyed = Keyed::of(&request)?;
-    let body = Input::read_with_sound(&server, &caller, request, &[]).await?;
-    let (first, submission) = keyed.first(&server, &caller, &body.asked()).await?;
-    let mut object = body.into_object()?;
+    let (mut object, first, submission) = asked(&server, &caller, keyed, request).await?;
     let is_streamed = flag(&mut object, "stream")?;
     let job = match first {
         Some(job) => job,
@@ -209,11 +203,21 @@ fn first<const N: usize>(texts: [String; N]) -> String {
 async fn sounds(server: &Server, job: &Job) -> Result<Vec<Value>, ApiError> {
     let mut list = Vec::new();
     for output in results::of(job, Content::Audio) {
-        let bytes = results::bytes(server, output).await?;
-        let url = format!("data:{};base64,{}", output.media_type, STANDARD.encode(bytes));
+        let place = results::place(server, output).await?;
+        let begin = format!("data:{};base64,", output.media_type);
+        let url = tokio::task::spawn_blocking(move || with_base64(begin, &place)).await;
+        let url = url.map_err(|_| ApiError::internal("the result cannot be read"))?;
+        let url = url.map_err(|error| ApiError::from(crate::worker::of_files(&error)))?;
         list.push(json!({ "type": "audio_url", "audio_url": { "url": url } }));
     }
     Ok(list)
+}
+
+/// Appends the base64 of a file, which is never whole in memory.
+fn with_base64(text: String, place: &Path) -> io::Result<String> {
+    let mut writer = EncoderStringWriter::from_consumer(text, &STANDARD);
+    io::copy(&mut File::open(place)?, &mut writer)?;
+    Ok(writer.into_inner())
 }
 
 /// Tells what was made, in words.

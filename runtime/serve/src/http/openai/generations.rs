@@ -1,16 +1,11 @@
 //! Songs by one call: `POST /v1/audio/generations`.
 
-use axum::{body::Body, extract::Request, http::header, response::Response};
+use axum::{extract::Request, response::Response};
 use serde_json::{Map, Value};
 
-use super::{flag, model, rename, text};
+use super::{asked_for_sound, flag, model, rename, sound, text};
 use crate::{
-    http::{
-        ApiError, Asker, Caller, Server, formats,
-        input::{self, Input},
-        repeat::Keyed,
-        results,
-    },
+    http::{ApiError, Asker, Caller, Server, formats, input, results},
     job::Kind,
 };
 
@@ -22,20 +17,16 @@ const NAMES: [(&str, &str); 4] = [
     ("ref_audio", "reference_audio"),
 ];
 
+/// The samples of a song in a second, and its channels.
+const SAMPLES: (Option<u32>, u16) = (Some(48_000), 2);
+
 /// Makes a song, and answers with its file. The header comes at once, the file when it is there; with
 /// `stream` WAV of 16 bits and PCM come while they are made, as a preview.
 pub(super) async fn create(
     Asker(server, caller): Asker,
     request: Request,
 ) -> Result<Response, ApiError> {
-    let keyed = Keyed::of(&request)?;
-    // The job of a request that is sent again may have ended.
-    if keyed.is_none() {
-        server.has_room().await?;
-    }
-    let body = Input::read_with_sound(&server, &caller, request, &[]).await?;
-    let (first, submission) = keyed.first(&server, &caller, &body.asked()).await?;
-    let mut object = body.into_object()?;
+    let (mut object, first, submission) = asked_for_sound(&server, &caller, request).await?;
     let is_streamed = flag(&mut object, "stream")?;
     let named = match text(&mut object, "response_format")? {
         Some(name) => Some(name),
@@ -62,8 +53,7 @@ pub(super) async fn create(
         (_, true) => results::finished_samples(server, caller, id).await,
         (_, false) => results::whole(server, caller, id).await,
     };
-    let kind = if is_raw { "audio/pcm" } else { formats::media_type(format) };
-    let answer = pieces.map(|pieces| ([(header::CONTENT_TYPE, kind)], Body::from_stream(pieces)));
+    let answer = pieces.map(|pieces| sound(pieces, format, is_raw.then_some(SAMPLES)));
     Ok(results::with_id(answer, id))
 }
 

@@ -18,7 +18,6 @@ async fn catalog(server: &Server) -> Result<(Vec<Model>, Vec<Voice>), ApiError> 
     server.ask(|catalog| (catalog.models(), catalog.voices())).await
 }
 
-/// Returns the voices of all speech models.
 pub(super) async fn known_voices(server: &Server) -> Result<Vec<Voice>, ApiError> {
     Ok(catalog(server).await?.1)
 }
@@ -67,7 +66,6 @@ fn shown(server: &Server, model: &Model) -> Value {
     shown
 }
 
-/// Lists the models.
 pub(super) async fn list(State(server): State<Arc<Server>>) -> Result<Json<Value>, ApiError> {
     let (models, _) = catalog(&server).await?;
     let default = models.iter().find(|model| model.is_default && model.family == Family::Music);
@@ -76,7 +74,6 @@ pub(super) async fn list(State(server): State<Arc<Server>>) -> Result<Json<Value
     Ok(Json(json!({ "object": "list", "data": data, "default_model": default })))
 }
 
-/// Returns one model.
 pub(super) async fn one(
     State(server): State<Arc<Server>>,
     Path(id): Path<String>,
@@ -100,7 +97,6 @@ pub(super) async fn speech(State(server): State<Arc<Server>>) -> Result<Json<Val
     Ok(Json(json!({ "models": models })))
 }
 
-/// Lists the voices.
 pub(super) async fn voices(State(server): State<Arc<Server>>) -> Result<Json<Value>, ApiError> {
     let voices: Vec<Value> = catalog(&server)
         .await?

@@ -5,9 +5,7 @@ use std::{convert::Infallible, sync::Arc};
 use acestep_engine::Format;
 use acestep_session::speech::FILES;
 use axum::{
-    body::Body,
     extract::Request,
-    http::{HeaderValue, header},
     response::{
         Response,
         sse::{Event, KeepAlive, Sse},
@@ -17,12 +15,10 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use futures_util::{Stream, StreamExt, stream};
 use serde_json::{Map, Value, json};
 
-use super::{flag, model, models, number, text, wrong};
+use super::{asked_for_sound, flag, model, models, number, sound, text, wrong};
 use crate::{
     http::{
-        ApiError, Asker, Caller, Server, Submission, formats,
-        input::{self, Input},
-        repeat::Keyed,
+        ApiError, Asker, Caller, Server, Submission, formats, input,
         results::{self, Piece},
     },
     job::Kind,
@@ -48,14 +44,7 @@ pub(super) async fn create(
     Asker(server, caller): Asker,
     request: Request,
 ) -> Result<Response, ApiError> {
-    let keyed = Keyed::of(&request)?;
-    // The job of a request that is sent again may have ended.
-    if keyed.is_none() {
-        server.has_room().await?;
-    }
-    let body = Input::read_with_sound(&server, &caller, request, &[]).await?;
-    let (first, submission) = keyed.first(&server, &caller, &body.asked()).await?;
-    let mut object = body.into_object()?;
+    let (mut object, first, submission) = asked_for_sound(&server, &caller, request).await?;
     let Form { format, is_raw, is_events } = form(&mut object)?;
     let (id, sample_rate) = match first {
         Some(job) => {
@@ -84,17 +73,8 @@ pub(super) async fn create(
         let events = Sse::new(events(pieces)).keep_alive(KeepAlive::default());
         return Ok(results::with_id(events, id));
     }
-    let kind = if is_raw { "audio/pcm" } else { formats::media_type(format) };
-    let answer = ([(header::CONTENT_TYPE, kind)], Body::from_stream(pieces));
-    let mut answer = results::with_id(answer, id);
-    if is_raw {
-        let headers = answer.headers_mut();
-        if let Some(rate) = sample_rate {
-            headers.insert("x-sample-rate", HeaderValue::from(rate));
-        }
-        headers.insert("x-channels", HeaderValue::from(1));
-    }
-    Ok(answer)
+    let raw = is_raw.then_some((sample_rate, 1));
+    Ok(results::with_id(sound(pieces, format, raw), id))
 }
 
 /// Reads the form of the answer.

@@ -9,16 +9,11 @@ use axum::{
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use super::{model, rename};
+use super::{asked, model, rename};
 use crate::{
     http::{
-        ApiError, Asker, Caller, Server, Submission,
-        extract::Path,
-        input::{self, Input},
-        jobs::MOST_OF_PAGE,
-        late,
-        repeat::Keyed,
-        results,
+        ApiError, Asker, Caller, Server, Submission, extract::Path, input, jobs::MOST_OF_PAGE,
+        late, repeat::Keyed, results,
     },
     job::{Content, Kind, State as JobState},
     store::Selection,
@@ -36,11 +31,10 @@ pub(super) async fn make(
     request: Request,
 ) -> Result<Response, ApiError> {
     let keyed = Keyed::of(&request)?;
-    let body = Input::read_with_sound(&server, &caller, request, &[]).await?;
-    let (first, submission) = keyed.first(&server, &caller, &body.asked()).await?;
+    let (object, first, submission) = asked(&server, &caller, keyed, request).await?;
     let id = match first {
         Some(job) => job.id,
-        None => submit(&server, &caller, body.into_object()?, submission).await?,
+        None => submit(&server, &caller, object, submission).await?,
     };
     let answer = async move { kept(&server, &caller, id).await.into_response() };
     Ok(late::answer(id, StatusCode::OK, answer).await)

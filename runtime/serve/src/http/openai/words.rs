@@ -22,14 +22,11 @@ pub(super) struct Said {
     pub(super) lyrics: String,
     /// A wish: text without a tag.
     pub(super) wish: String,
-    /// Sounds, in base64.
     pub(super) sounds: Vec<String>,
 }
 
 /// Reads the last message of the user: a text, or a list of texts and sounds.
-///
-/// # Errors
-/// Messages of another shape, and sounds by their address.
+/// Errors: messages of another shape, and sounds by their address.
 pub(super) fn read(messages: Option<Value>) -> Result<Said, ApiError> {
     let Some(Value::Array(list)) = messages else {
         return Err(wrong("messages", "a list of messages is needed"));

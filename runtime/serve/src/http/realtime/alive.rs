@@ -56,7 +56,7 @@ impl Session {
                 return None;
             }
             self.alive.pinged = Instant::now();
-            self.socket.send(Message::Ping(Vec::new().into())).await.ok()?;
+            self.message(Message::Ping(Vec::new().into())).await.ok()?;
         }
     }
 }

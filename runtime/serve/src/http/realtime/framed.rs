@@ -61,7 +61,7 @@ pub(super) fn fit(request: &mut Map<String, Value>, known: &[String]) -> Vec<Str
         request.remove("snapshot");
     }
     if known.iter().any(|field| field == "initial_padding") {
-        // As in the reference's servers; the command line has that of its program.
+        // As in the reference's servers; the command line has its program's.
         request.entry("initial_padding").or_insert_with(|| 0.into());
     }
     request.insert("truncate".into(), true.into());
@@ -95,7 +95,6 @@ impl Marked {
         messages
     }
 
-    /// Returns the last message.
     pub(super) fn last(self) -> Vec<u8> {
         marked(1, &self.waiting)
     }

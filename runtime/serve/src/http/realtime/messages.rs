@@ -6,7 +6,6 @@ use serde_json::{Map, Value};
 use super::ApiError;
 use crate::http::input::{check_json, json_of};
 
-/// A message of a client.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum Sent {
@@ -15,13 +14,11 @@ pub(super) enum Sent {
         #[serde(flatten)]
         request: Map<String, Value>,
     },
-    /// More of a text.
     Append {
         text: String,
         #[serde(flatten)]
         settings: Map<String, Value>,
     },
-    /// The end of a text.
     End,
     /// The voice of all later texts.
     SetVoice {
@@ -30,7 +27,6 @@ pub(super) enum Sent {
     },
     /// The wish to stop.
     Cancel,
-    /// A sign of life, which is answered.
     Ping,
     /// The answer to a sign of life.
     Pong,
@@ -39,10 +35,6 @@ pub(super) enum Sent {
 }
 
 impl Sent {
-    /// Reads a message.
-    ///
-    /// # Errors
-    /// A text that is no message, has a key twice, or too many values.
     pub(super) fn read(text: &str) -> Result<Self, ApiError> {
         check_json(text)?;
         let unread = |why: String| {

@@ -218,7 +218,7 @@ impl Session {
     /// Sends samples.
     async fn samples(&mut self, message: Vec<u8>) -> Result<(), Gone> {
         self.alive.plays(message.len());
-        Ok(self.socket.send(Message::Binary(message.into())).await?)
+        self.message(Message::Binary(message.into())).await
     }
 
     /// Tells why the sound of a job ends early.

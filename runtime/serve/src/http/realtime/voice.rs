@@ -33,7 +33,6 @@ impl Session {
         taken.map(drop)
     }
 
-    /// Removes recordings that no voice has.
     async fn remove(&mut self, ids: Vec<Uuid>) {
         let (store, objects) = (&*self.server.store, &self.server.objects);
         let removed = async {

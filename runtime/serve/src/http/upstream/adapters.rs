@@ -11,7 +11,6 @@ use crate::http::{ApiError, Asker, Caller, Server, input::Input};
 /// The name of the row of all clients.
 const ROW: &str = "lora";
 
-/// The default adapter of a client.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Default {
     adapter: String,
@@ -19,7 +18,6 @@ struct Default {
     is_active: bool,
 }
 
-/// Returns the row of a client.
 fn row(rows: &Value, caller: &str) -> Option<Default> {
     rows.get(caller).and_then(|row| Default::deserialize(row).ok())
 }
@@ -52,9 +50,7 @@ async fn change(
 }
 
 /// Changes the adapter that a client has loaded.
-///
-/// # Errors
-/// 400 if it has none.
+/// Errors: 400 if it has none.
 async fn change_loaded(
     server: &Server,
     caller: &Caller,

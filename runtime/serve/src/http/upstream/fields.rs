@@ -34,18 +34,14 @@ const TASKS: [&str; 3] = ["analysis_only", "full_analysis_only", "extract_codes_
 /// A request in our spelling.
 #[derive(Debug)]
 pub(super) struct Read {
-    /// The task.
     pub(super) kind: Kind,
-    /// The request of the task.
     pub(super) request: Map<String, Value>,
     /// Messages about fields that were not read.
     pub(super) notices: Vec<String>,
 }
 
 /// Reads the body of `/release_task`.
-///
-/// # Errors
-/// A value that cannot be read; a format that this build does not write.
+/// Errors: a value that cannot be read; a format that this build does not write.
 pub(super) fn read(body: Map<String, Value>) -> Result<Read, ApiError> {
     let mut request = Map::new();
     let mut notices = Vec::new();

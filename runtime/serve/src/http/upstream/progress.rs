@@ -4,13 +4,12 @@ use serde_json::{Value, json};
 
 use super::tasks::ADDRESS;
 use crate::{
-    http::{ApiError, Server, input::escaped, results},
-    job::{Content, Job, Output, State},
+    http::{ApiError, Server, results},
+    job::{Content, Job, JobError, Output, State},
 };
 
 /// Queued or running.
 const GOES_ON: u8 = 0;
-/// Done.
 const SUCCEEDED: u8 = 1;
 /// Failed, cancelled or unknown.
 const FAILED: u8 = 2;
@@ -22,9 +21,6 @@ pub(super) fn unknown(id: &str) -> Value {
 }
 
 /// Tells the state of a job.
-///
-/// # Errors
-/// A result that cannot be read.
 pub(super) async fn of(server: &Server, job: &Job) -> Result<Value, ApiError> {
     let id = job.id.to_string();
     let created = job.created / 1000;
@@ -37,10 +33,7 @@ pub(super) async fn of(server: &Server, job: &Job) -> Result<Value, ApiError> {
         "" => "running",
         stage => stage,
     };
-    let error = job.error.as_ref().map(|error| match &error.hint {
-        Some(hint) => format!("{}; {hint}", error.message),
-        None => error.message.clone(),
-    });
+    let error = job.error.as_ref().map(JobError::line);
     let one = |share, status, stage: &str| {
         let list = vec![waiting(share, status, stage, error.as_deref(), created)];
         entry(&id, status, list, stage)
@@ -127,7 +120,9 @@ async fn songs(server: &Server, job: &Job) -> Result<Vec<Value>, ApiError> {
 
 /// The address of a result: its name is looked up in the job, never in the file system.
 fn address(job: &Job, output: &Output) -> String {
-    format!("{ADDRESS}{}", escaped(&format!("{}/{}", job.id, output.name)))
+    let name = format!("{}/{}", job.id, output.name);
+    let name: String = form_urlencoded::byte_serialize(name.as_bytes()).collect();
+    format!("{ADDRESS}{name}")
 }
 
 /// The metadata that was used, and the words that were sent.

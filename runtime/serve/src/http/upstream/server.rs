@@ -68,7 +68,6 @@ fn shown(models: &[Model]) -> Value {
     })
 }
 
-/// Lists the models.
 pub(super) async fn inventory(State(server): State<Arc<Server>>) -> Answer {
     Ok(wrapped(shown(&models(&server).await?)))
 }

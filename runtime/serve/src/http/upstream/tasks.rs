@@ -29,7 +29,6 @@ const MOST: usize = 500;
 /// The begin of the address of a result.
 pub(super) const ADDRESS: &str = "/v1/audio?path=";
 
-/// Puts a task into the queue.
 pub(super) async fn release(Asker(server, caller): Asker, request: Request) -> Answer {
     let keyed = Keyed::of(&request)?;
     let body = Input::read(&server, &caller, request, &[]).await?;
@@ -64,7 +63,7 @@ async fn from_results(
     for field in ["src_audio", "reference_audio", "audio"] {
         let Some(Value::String(value)) = request.get(field) else { continue };
         let name = match value.strip_prefix(ADDRESS) {
-            Some(escaped) => input::unescaped(escaped),
+            Some(escaped) => unescaped(escaped),
             None => value.clone(),
         };
         let Some((job, output)) = result(server, caller, &name).await? else { continue };
@@ -74,6 +73,11 @@ async fn from_results(
         request.insert(field.to_owned(), id.into());
     }
     Ok(())
+}
+
+/// Reads the escapes of a value of a query.
+fn unescaped(value: &str) -> String {
+    form_urlencoded::parse(value.as_bytes()).next().unwrap_or_default().0.into_owned()
 }
 
 /// Looks up a result by its name, `<job>/<file>`; returns the job and the result's place in it.
@@ -123,7 +127,6 @@ fn ids(body: &Map<String, Value>) -> Result<Vec<String>, ApiError> {
     list.iter().map(|id| id.as_str().map(str::to_owned).ok_or_else(refused)).collect()
 }
 
-/// The name of a result.
 #[derive(Debug, Deserialize)]
 pub(super) struct Named {
     #[serde(default)]

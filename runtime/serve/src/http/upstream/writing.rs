@@ -117,7 +117,6 @@ async fn words(server: &Server, caller: &Caller, id: Uuid) -> Result<Value, ApiE
     }))
 }
 
-/// Returns one of the examples, at random.
 pub(super) async fn example(Asker(server, caller): Asker, request: Request) -> Answer {
     let body = Input::read(&server, &caller, request, &[]).await?.into_object()?;
     let kind = text(&body, "sample_type")?.unwrap_or_else(|| "simple_mode".to_owned());

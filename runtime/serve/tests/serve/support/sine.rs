@@ -116,7 +116,6 @@ fn gate(task: &Task<'_>, words: &str) -> Result<(), Stopped> {
     Ok(())
 }
 
-/// Writes the times of the lines.
 fn lines(task: &mut Task<'_>, track: u32) -> Result<(), Stopped> {
     let text = lrc(&task.job.request);
     write(task, track, Content::Lrc, &format!("{track}.lrc"), text.as_bytes())
@@ -170,7 +169,7 @@ fn hear(task: &mut Task<'_>) -> Result<(), Stopped> {
     Ok(())
 }
 
-/// The length of a song: one second, or that of the request up to a minute.
+/// The length of a song: one second, or as the request says, up to a minute.
 fn seconds(request: &Value) -> f64 {
     request["duration"].as_f64().unwrap_or(1.0).min(60.0)
 }
