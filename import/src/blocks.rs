@@ -40,64 +40,34 @@ pub(crate) enum Block {
     Q6_K,
 }
 
-impl Block {
-    /// All supported types.
-    pub(crate) const ALL: [Self; 10] = [
-        Self::Q4_0,
-        Self::Q4_1,
-        Self::Q5_0,
-        Self::Q5_1,
-        Self::Q8_0,
-        Self::Q2_K,
-        Self::Q3_K,
-        Self::Q4_K,
-        Self::Q5_K,
-        Self::Q6_K,
-    ];
+/// All supported types in the order of [`Block`]: ggml's name, and the values and bytes of one block.
+static TYPES: [(Block, &str, usize, usize); 10] = [
+    (Block::Q4_0, "Q4_0", SMALL, 18),
+    (Block::Q4_1, "Q4_1", SMALL, 20),
+    (Block::Q5_0, "Q5_0", SMALL, 22),
+    (Block::Q5_1, "Q5_1", SMALL, 24),
+    (Block::Q8_0, "Q8_0", SMALL, 34),
+    (Block::Q2_K, "Q2_K", SUPER, 84),
+    (Block::Q3_K, "Q3_K", SUPER, 110),
+    (Block::Q4_K, "Q4_K", SUPER, 144),
+    (Block::Q5_K, "Q5_K", SUPER, 176),
+    (Block::Q6_K, "Q6_K", SUPER, 210),
+];
 
+impl Block {
     /// Returns the type with ggml's name `name`.
     pub(crate) fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|block| block.name() == name)
-    }
-
-    /// Returns ggml's name.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Q4_0 => "Q4_0",
-            Self::Q4_1 => "Q4_1",
-            Self::Q5_0 => "Q5_0",
-            Self::Q5_1 => "Q5_1",
-            Self::Q8_0 => "Q8_0",
-            Self::Q2_K => "Q2_K",
-            Self::Q3_K => "Q3_K",
-            Self::Q4_K => "Q4_K",
-            Self::Q5_K => "Q5_K",
-            Self::Q6_K => "Q6_K",
-        }
+        TYPES.iter().find(|(_, own, ..)| *own == name).map(|&(block, ..)| block)
     }
 
     /// Returns the number of values in one block.
     pub(crate) fn values(self) -> usize {
-        match self {
-            Self::Q4_0 | Self::Q4_1 | Self::Q5_0 | Self::Q5_1 | Self::Q8_0 => SMALL,
-            Self::Q2_K | Self::Q3_K | Self::Q4_K | Self::Q5_K | Self::Q6_K => SUPER,
-        }
+        TYPES[self as usize].2
     }
 
     /// Returns the bytes of one block.
     pub(crate) fn bytes(self) -> usize {
-        match self {
-            Self::Q4_0 => 18,
-            Self::Q4_1 => 20,
-            Self::Q5_0 => 22,
-            Self::Q5_1 => 24,
-            Self::Q8_0 => 34,
-            Self::Q2_K => 84,
-            Self::Q3_K => 110,
-            Self::Q4_K => 144,
-            Self::Q5_K => 176,
-            Self::Q6_K => 210,
-        }
+        TYPES[self as usize].3
     }
 
     /// Writes the values of one block, of [`Self::bytes`], to the first [`Self::values`] of

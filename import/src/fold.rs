@@ -14,8 +14,8 @@ const SHARED: usize = 1 << 15;
 /// Rows whose norms are summed side by side: an addition waits for the previous one of its row.
 const ROWS: usize = 4;
 
-/// Scales `v` in place to the folded weight; `g` has one value per row. The length of `v` is a multiple of that of
-/// `g`: the caller has compared the shapes.
+/// Scales `v` in place to the folded weight; `g` has one value per row. The length of `v` is a multiple of
+/// `g`'s: the caller has compared the shapes.
 ///
 /// Sums and quotients are in double precision, so that the folded weight is rounded once.
 ///

@@ -3,7 +3,7 @@
 //! `u64 length (little-endian) | JSON of that length | tensors, one after the other without gaps`.
 //!
 //! The crate checks types, shapes and offsets. Added here: the length of the file, with the message
-//! for a cut one, and repeated names, of which the crate takes the last.
+//! for a cut one, and repeated names: the crate takes the last.
 //!
 //! Source: <https://github.com/huggingface/safetensors#format>.
 

@@ -18,7 +18,7 @@
 //! | `model` | a diffusion model and the networks that it needs |
 //! | `language` | a language model |
 //! | `speech` | a speech model |
-//! | `magpie` | the file of a Magpie TTS model, and that of its codec |
+//! | `magpie` | the files of a Magpie TTS model and of its codec |
 //! | `files` | files that replace a missing directory |
 //! | `presence` | what of a released model is here |
 //!

@@ -92,6 +92,7 @@ pub use families::{
     acestep::{self, Kind},
     dia2::{COMPANIONS as DIALOGUE_COMPANIONS, MODELS as DIALOGUE_MODELS},
     magpie::MODELS as MAGPIE_MODELS,
+    mimi::moshi::RELEASED as MIMI_CONFIG,
     qwen3_tts::MODELS as SPEECH_MODELS,
 };
 pub use language::{LanguageModelDir, open_tiny_language_model};

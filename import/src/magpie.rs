@@ -1,4 +1,4 @@
-//! The files of a Magpie TTS model: an archive or GGUF file, and that of its codec.
+//! The files of a Magpie TTS model: an archive or GGUF file, and its codec's file.
 
 mod archive;
 mod convolutions;

@@ -45,7 +45,7 @@ pub struct NemoArchive {
     config: Value,
 }
 
-/// Returns the error for the archive at `path`, of which `reason` is known.
+/// Returns the error for the archive at `path`, with its `reason`.
 fn broken(path: &Path, reason: impl Into<String>) -> Error {
     let remedy = "the download is probably incomplete or damaged: fetch the file again".to_owned();
     Error::Foreign { path: path.to_owned(), reason: reason.into(), remedy }

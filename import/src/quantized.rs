@@ -13,7 +13,7 @@ use std::{
     borrow::Cow,
     cell::{Cell, RefCell},
     collections::{BTreeMap, HashMap},
-    fs, io,
+    io,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -206,7 +206,7 @@ pub(crate) fn write<B: Backend>(
 fn readable_by_others(path: &Path) -> io::Result<()> {
     #[cfg(unix)]
     {
-        use std::os::unix::fs::PermissionsExt as _;
+        use std::{fs, os::unix::fs::PermissionsExt as _};
         fs::set_permissions(path, fs::Permissions::from_mode(0o644))?;
     }
     let _ = path;

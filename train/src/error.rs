@@ -4,37 +4,20 @@ use std::{io::ErrorKind, path::PathBuf};
 
 /// A reason why training stopped.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say what most fields hold")]
 pub enum Error {
     /// A file of the stage could not be read.
     #[error("cannot read `{}`", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// The system's error.
-        source: std::io::Error,
-    },
+    Read { path: PathBuf, source: std::io::Error },
     /// A file or folder could not be written.
     #[error("cannot write `{}`", path.display())]
-    Write {
-        /// The file.
-        path: PathBuf,
-        /// The system's error.
-        source: std::io::Error,
-    },
+    Write { path: PathBuf, source: std::io::Error },
     /// A state that is incomplete, or of another run.
     #[error("`{}`: {reason}", path.display())]
-    State {
-        /// The file.
-        path: PathBuf,
-        /// The problem.
-        reason: String,
-    },
+    State { path: PathBuf, reason: String },
     /// Another process trains in the folder.
     #[error("another training run uses `{}`", path.display())]
-    Busy {
-        /// The folder.
-        path: PathBuf,
-    },
+    Busy { path: PathBuf },
     /// An error of the runtime, such as a failed write.
     #[error(transparent)]
     File(#[from] acestep_engine::Error),
@@ -49,7 +32,6 @@ pub enum Error {
     Dataset {
         /// The folder, or a file in it.
         path: PathBuf,
-        /// The problem.
         reason: String,
     },
     /// A failure of vocabulary training.

@@ -96,11 +96,6 @@ where
         self.step >= self.optimizer_config.steps
     }
 
-    /// Returns the optimizer configuration.
-    pub fn optimizer_config(&self) -> &OptimizerConfig {
-        &self.optimizer_config
-    }
-
     /// Returns the mean of the weights.
     pub fn averaged(&self) -> M::InnerModule {
         self.averaged.clone()

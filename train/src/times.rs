@@ -17,7 +17,7 @@ pub struct Times {
 }
 
 impl Times {
-    /// Returns a model's distribution; that of the released models if its configuration has none.
+    /// Returns a model's distribution, or the released models' if its configuration has none.
     pub fn of(config: &Config) -> Self {
         let [mu, sigma] =
             [config.timestep_mu.unwrap_or(-0.4), config.timestep_sigma.unwrap_or(1.0)];

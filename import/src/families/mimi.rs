@@ -59,44 +59,44 @@ pub(crate) fn encoder(
     config: &Config,
     codebooks: usize,
 ) -> TensorNames {
-    let stages = config.upsampling_ratios.len();
-    let file = |layer: usize, rest: &str| format!("encoder.layers.{layer}.{rest}");
-    let mut rows = vec![
-        [file(0, "conv."), "encoder.conv_in.".to_owned()],
-        [file(3 * stages + 2, "conv."), "encoder.conv_out.".to_owned()],
-        ["downsample.conv.", "downsample."].map(str::to_owned),
-    ];
-    for stage in 0..stages {
-        let (first, module) = (3 * stage + 1, format!("encoder.stages.{stage}."));
-        rows.push([file(first, "block.1.conv."), format!("{module}unit.0.")]);
-        rows.push([file(first, "block.3.conv."), format!("{module}unit.1.")]);
-        rows.push([file(first + 2, "conv."), format!("{module}conv.")]);
-    }
-    rows.extend(layers("encoder_transformer", config.num_hidden_layers));
-    rows.extend(quantizers(config, codebooks, "input_proj"));
-    let row = |[file, module]: [String; 2]| (format!("{prefix}{file}").into(), module.into());
-    TensorNames::of(noun, rows.into_iter().map(row).collect())
+    let parts = ["encoder", "downsample", "input_proj"];
+    names(noun, prefix, parts, [3, 1], config, codebooks)
 }
 
 /// Returns the names of the decoder's tensors.
 pub(crate) fn decoder(config: &Config, codebooks: usize) -> TensorNames {
+    let parts = ["decoder", "upsample", "output_proj"];
+    names("codec decoder", "", parts, [2, 3], config, codebooks)
+}
+
+/// Returns the names of the network with these parts. In a stage of three layers, `conv` and `unit` are the
+/// numbers of its layers with tensors, counted from the layer before it.
+fn names(
+    noun: &'static str,
+    prefix: &str,
+    [side, resampling, projection]: [&str; 3],
+    [conv, unit]: [usize; 2],
+    config: &Config,
+    codebooks: usize,
+) -> TensorNames {
     let stages = config.upsampling_ratios.len();
-    let file = |layer: usize, rest: &str| format!("decoder.layers.{layer}.{rest}");
+    let file = |layer: usize, rest: &str| format!("{side}.layers.{layer}.{rest}");
     let mut rows = vec![
-        [file(0, "conv."), "decoder.conv_in.".to_owned()],
-        [file(3 * stages + 2, "conv."), "decoder.conv_out.".to_owned()],
-        ["upsample.conv.", "upsample."].map(str::to_owned),
+        [file(0, "conv."), format!("{side}.conv_in.")],
+        [file(3 * stages + 2, "conv."), format!("{side}.conv_out.")],
+        [format!("{resampling}.conv."), format!("{resampling}.")],
     ];
     for stage in 0..stages {
-        let (first, module) = (3 * stage + 2, format!("decoder.stages.{stage}."));
-        rows.push([file(first, "conv."), format!("{module}conv.")]);
-        rows.push([file(first + 1, "block.1.conv."), format!("{module}unit.0.")]);
-        rows.push([file(first + 1, "block.3.conv."), format!("{module}unit.1.")]);
+        let (before, module) = (3 * stage, format!("{side}.stages.{stage}."));
+        rows.push([file(before + conv, "conv."), format!("{module}conv.")]);
+        rows.push([file(before + unit, "block.1.conv."), format!("{module}unit.0.")]);
+        rows.push([file(before + unit, "block.3.conv."), format!("{module}unit.1.")]);
     }
-    rows.extend(layers("decoder_transformer", config.num_hidden_layers));
-    rows.extend(quantizers(config, codebooks, "output_proj"));
-    let row = |[file, module]: [String; 2]| (file.into(), module.into());
-    TensorNames::of("codec decoder", rows.into_iter().map(row).collect())
+    let transformer = format!("{side}_transformer");
+    rows.extend(layers(&transformer, config.num_hidden_layers));
+    rows.extend(quantizers(config, codebooks, projection));
+    let row = |[file, module]: [String; 2]| (format!("{prefix}{file}").into(), module.into());
+    TensorNames::of(noun, rows.into_iter().map(row).collect())
 }
 
 /// Returns the tensors that no network here reads, if the first `codebooks` codebooks are read: marks

@@ -75,7 +75,7 @@ pub(super) fn open(path: &Path, wanted: Kind, places: &[PathBuf]) -> Result<Fore
     let bytes = Directory::open_file(path)?;
     let entries = header::parse(path, bytes.all())?;
     let prefix = find(path, &entries, wanted)?;
-    refuse_eight_bits(path, &entries, prefix)?;
+    refuse_scaled_weights(path, &entries, prefix)?;
     let own = entries
         .into_iter()
         .filter_map(|(name, entry)| Some((name.strip_prefix(prefix)?.to_owned(), entry)));
@@ -228,7 +228,7 @@ fn other_kind(path: &Path, entries: &BTreeMap<String, Entry>, wanted: Kind) -> E
 }
 
 /// Refuses weights in 8 or 4 bits, which need scales that every program stores differently.
-fn refuse_eight_bits(
+fn refuse_scaled_weights(
     path: &Path,
     entries: &BTreeMap<String, Entry>,
     prefix: &str,

@@ -62,17 +62,12 @@ mod tests {
 
     #[test]
     fn a_file_system_without_locks_is_used_as_if_nobody_else_did() -> io::Result<()> {
-        for kind in [
-            io::ErrorKind::Unsupported,
-            io::ErrorKind::PermissionDenied,
-            io::ErrorKind::Interrupted,
-        ] {
-            assert!(!is_of_another(Err(TryLockError::Error(kind.into()))), "{kind}");
-        }
+        use io::ErrorKind::{Interrupted, PermissionDenied, Unsupported};
+        let kinds = [Unsupported, PermissionDenied, Interrupted].map(io::Error::from);
         // ENOSYS, ENOLCK and EOPNOTSUPP of Linux: no such call, no locks left, not supported.
-        for number in [38, 37, 95] {
-            let error = io::Error::from_raw_os_error(number);
-            assert!(!is_of_another(Err(TryLockError::Error(error))), "{number}");
+        for error in kinds.into_iter().chain([38, 37, 95].map(io::Error::from_raw_os_error)) {
+            let text = error.to_string();
+            assert!(!is_of_another(Err(TryLockError::Error(error))), "{text}");
         }
         let file = tempfile::NamedTempFile::new()?;
         let [first, second] = [fs::File::open(file.path())?, fs::File::open(file.path())?];

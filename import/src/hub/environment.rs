@@ -80,7 +80,8 @@ impl Environment<'_> {
         let token = || {
             let file =
                 self.path("HF_TOKEN_PATH").or_else(|| Some(self.hf_home()?.join("token")))?;
-            let token = std::fs::read_to_string(file).ok()?.trim().to_owned();
+            let token = std::fs::read_to_string(file).ok()?;
+            let token = token.trim_start_matches('\u{feff}').trim().to_owned();
             (!token.is_empty()).then_some(token)
         };
         let token = text("HF_TOKEN").or_else(token);
@@ -93,6 +94,15 @@ impl Environment<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_token_is_read_as_windows_notepad_writes_it() {
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        std::fs::write(file.path(), "\u{feff}hf_x\r\n").expect("written");
+        let variable = |name: &str| (name == "HF_TOKEN_PATH").then(|| file.path().into());
+        let environment = Environment { variable: &variable, home: None };
+        assert_eq!(environment.access().token.as_deref(), Some("hf_x"));
+    }
 
     #[test]
     fn a_proxy_that_would_be_left_out_is_named() {

@@ -84,32 +84,38 @@ impl HubError {
             }
             Self::Locked { .. } => "wait for it, then run this again",
             Self::Data { source, .. } if is_full(source) => {
-                "free some space, or name another disk with XDG_DATA_HOME"
+                "free some space, or name another disk with XDG_DATA_HOME (Windows: APPDATA)"
             }
-            Self::Disk { source, .. } => match source.kind() {
-                _ if is_full(source) => {
-                    "free some space, or name another disk with HF_HOME or HF_HUB_CACHE; what was \
-                     received is kept"
-                }
-                io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
-                    "it is only for others to write to: name a directory of your own with HF_HOME or \
-                     HF_HUB_CACHE"
-                }
-                _ => "check that the path is right and that you may read and write it",
-            },
-            Self::Data { source, .. } => match source.kind() {
-                io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
-                    "the program notes there what it has pulled: name a directory that you may write to \
-                     with XDG_DATA_HOME"
-                }
-                _ => "check that the path is right and that you may read and write it",
-            },
+            Self::Disk { source, .. } if is_full(source) => {
+                "free some space, or name another disk with HF_HOME or HF_HUB_CACHE; what was received is \
+                 kept"
+            }
+            Self::Disk { source, .. } if is_denied(source) && cfg!(windows) => {
+                "end the programs that use this model; if none does, name a directory of your own with \
+                 HF_HOME or HF_HUB_CACHE"
+            }
+            Self::Disk { source, .. } if is_denied(source) => {
+                "it is only for others to write to: name a directory of your own with HF_HOME or \
+                 HF_HUB_CACHE"
+            }
+            Self::Data { source, .. } if is_denied(source) => {
+                "the program notes there what it has pulled: name a directory that you may write to with \
+                 XDG_DATA_HOME (Windows: APPDATA)"
+            }
+            Self::Disk { .. } | Self::Data { .. } => {
+                "check that the path is right and that you may read and write it"
+            }
             Self::BadPins { .. } => {
                 "delete the file, and pull the models again: nothing is fetched twice"
             }
         };
         Some(text.to_owned())
     }
+}
+
+fn is_denied(error: &io::Error) -> bool {
+    use io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
+    matches!(error.kind(), PermissionDenied | ReadOnlyFilesystem)
 }
 
 fn is_full(error: &io::Error) -> bool {

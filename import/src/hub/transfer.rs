@@ -7,7 +7,7 @@
 use std::{
     error::Error,
     fs::{File, OpenOptions},
-    io::{self, Read, Write},
+    io::{self, Read, Seek, SeekFrom, Write},
     path::Path,
 };
 
@@ -34,7 +34,7 @@ impl Remote {
         received: &mut dyn FnMut(u64),
     ) -> Result<(), Failure> {
         let mut out = open(part, file)?;
-        let here = out.metadata().map_err(Failure::Disk)?.len();
+        let here = out.seek(SeekFrom::End(0)).map_err(Failure::Disk)?;
         if here == file.size {
             return Ok(());
         }
@@ -65,7 +65,7 @@ impl Remote {
         let continues = begins.and_then(|begin| begin.parse().ok()) == Some(here);
         if !continues {
             // The server does not support ranges and sends the whole file.
-            out.set_len(0).map_err(Failure::Disk)?;
+            out.set_len(0).and_then(|()| out.rewind()).map_err(Failure::Disk)?;
         }
         let here = if continues { here } else { 0 };
         let body = answer.into_body().into_reader();
@@ -110,7 +110,8 @@ impl Remote {
 fn open(part: &Path, file: &RemoteFile) -> Result<File, Failure> {
     let open = || {
         part.parent().map_or(Ok(()), std::fs::create_dir_all)?;
-        OpenOptions::new().create(true).append(true).open(part)
+        // Windows neither locks nor cuts a file that is opened to append.
+        OpenOptions::new().create(true).truncate(false).write(true).open(part)
     };
     let out = open().map_err(Failure::Disk)?;
     match is_of_another(out.try_lock()) {

@@ -76,7 +76,7 @@ pub(super) enum Found {
     /// An empty directory with its name.
     Empty(PathBuf),
     One(PathBuf),
-    /// Several candidates, none of which is preferred.
+    /// Several candidates, none preferred.
     Several(Vec<PathBuf>),
 }
 

@@ -1,4 +1,4 @@
-//! The search for the file of a Magpie TTS model, and for that of its codec.
+//! The search for the files of a Magpie TTS model and of its codec.
 
 use std::path::{Path, PathBuf};
 

@@ -170,8 +170,10 @@ mod unix {
         let Some(Ok((before, page))) = BEFORE.get() else { return default(signal) };
         // SAFETY: the system passes a complete structure to a handler of this kind.
         let (code, address) = unsafe { ((*info).si_code, (*info).si_addr().addr()) };
-        // A memory error has another code and has nothing to do with files.
-        if code == libc::BUS_ADRERR && put_zeros(address, *page) {
+        // A memory error has another code and has nothing to do with files. On Apple's processors every
+        // fault has the code of a wrong alignment (XNU, `bsd/dev/arm/unix_signal.c`).
+        let is_of_file = cfg!(target_vendor = "apple") || code == libc::BUS_ADRERR;
+        if is_of_file && put_zeros(address, *page) {
             return;
         }
         match before.sa_sigaction {

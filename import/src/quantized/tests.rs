@@ -1,4 +1,4 @@
-use std::path::Path;
+use std::{fs, path::Path};
 
 use acestep_model::{Place, qwen3};
 use burn::{

@@ -150,7 +150,7 @@ pub enum Error {
         feature: &'static str,
     },
     /// A stage returned NaN or infinity.
-    #[error("{stage} gave {count} values that are not finite, the first at {first}")]
+    #[error("{stage} gave {} not finite, the first at {first}", values(*count))]
     NotFinite {
         /// The stage, e.g. `the VAE`.
         stage: String,
@@ -185,7 +185,9 @@ pub enum Error {
         had: String,
     },
     /// A language model that did not stop.
-    #[error("the language model did not come to an end within {tokens} tokens{}", after(had))]
+    #[error(
+        "the language model did not come to an end within {}{}", counted(*tokens, "token"), after(had)
+    )]
     NeverStopped { tokens: usize, had: String },
     /// A language model that repeats one code.
     #[error("the language model wrote audio code {code} {times} times in a row{}", after(had))]
@@ -274,6 +276,11 @@ impl Error {
         }
         self
     }
+}
+
+/// Returns a number of values, before `not finite`.
+fn values(count: usize) -> String {
+    if count == 1 { "1 value that is".to_owned() } else { format!("{count} values that are") }
 }
 
 /// Returns the end of a language model's text, formatted for a message.

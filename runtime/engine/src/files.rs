@@ -1,16 +1,63 @@
 //! Files that appear whole or not at all: written to a temporary file beside the target, then
-//! renamed.
+//! renamed. Files that are read, and pipes in their place.
 
 use std::{
     borrow::Cow,
     fs::{self, File},
-    io::{self, BufWriter, Write},
+    io::{self, BufWriter, Read, Write},
     path::{Path, PathBuf},
+    sync::mpsc,
+    thread,
+    time::Duration,
 };
 
 use tempfile::{NamedTempFile, PersistError};
 
 use crate::{Action, Error};
+
+/// The longest wait for a program that writes to a pipe with a name.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Opens a file to read it. A pipe with a name waits for a program that writes to it, but not for ever.
+///
+/// # Errors
+/// Those of [`File::open`]; [`io::ErrorKind::TimedOut`] for a pipe that nothing writes to.
+pub fn open(path: &Path) -> io::Result<File> {
+    open_within(path, PATIENCE)
+}
+
+/// Reads a whole file, as [`open`] opens it.
+///
+/// # Errors
+/// Those of [`open`] and of reading.
+pub fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    open(path)?.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn open_within(path: &Path, patience: Duration) -> io::Result<File> {
+    if !is_pipe(path) {
+        return File::open(path);
+    }
+    let (opened, wait) = mpsc::channel();
+    let path = path.to_owned();
+    // Without a writer this thread waits until the program ends.
+    thread::spawn(move || opened.send(File::open(path)));
+    let silent = |_| io::Error::new(io::ErrorKind::TimedOut, "nothing writes to this pipe");
+    wait.recv_timeout(patience).map_err(silent)?
+}
+
+#[cfg(unix)]
+fn is_pipe(path: &Path) -> bool {
+    use std::os::unix::fs::FileTypeExt;
+    path.metadata().is_ok_and(|found| found.file_type().is_fifo())
+}
+
+#[cfg(not(unix))]
+fn is_pipe(_: &Path) -> bool {
+    false
+}
 
 /// Treatment of an existing file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,7 +112,7 @@ impl Part {
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt;
-            builder.permissions(std::fs::Permissions::from_mode(0o666));
+            builder.permissions(fs::Permissions::from_mode(0o666));
         }
         let path = path.to_owned();
         match builder.tempfile_in(folder_of(&target)) {
@@ -186,10 +233,25 @@ pub fn check_target(path: &Path, existing: Existing) -> Result<(), Error> {
 /// Characters that FAT, exFAT and NTFS reject in a name.
 const REFUSED_BY_SOME: [char; 8] = ['"', '*', ':', '<', '>', '?', '\\', '|'];
 
+/// True for a name that Windows does not give to a file: of a device, or of a stream of another file,
+/// which it creates.
+fn is_lost_on_windows(name: &str) -> bool {
+    let stem = name.split('.').next().unwrap_or_default().trim_end().to_ascii_lowercase();
+    let is_port =
+        |of: &str| stem.strip_prefix(of).is_some_and(|n| matches!(n.as_bytes(), [b'1'..=b'9']));
+    name.contains(':')
+        || ["aux", "con", "nul", "prn"].contains(&&*stem)
+        || is_port("com")
+        || is_port("lpt")
+}
+
 /// Creates and removes an empty file if some file systems reject its name, because only a try shows
 /// if this one does. Other names are not tried.
 fn try_name(path: &Path) -> io::Result<()> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
+    if cfg!(windows) && is_lost_on_windows(&name) {
+        return Err(io::ErrorKind::InvalidFilename.into());
+    }
     let is_refused_by_some =
         name.contains(|c: char| REFUSED_BY_SOME.contains(&c) || c.is_control());
     if !is_refused_by_some || path.symlink_metadata().is_ok() {
@@ -235,12 +297,36 @@ mod tests {
     }
 
     fn names(folder: &Path) -> Vec<String> {
-        let mut names: Vec<_> = std::fs::read_dir(folder)
+        let mut names: Vec<_> = fs::read_dir(folder)
             .expect("a folder")
             .map(|e| e.expect("an entry").file_name().to_string_lossy().into_owned())
             .collect();
         names.sort();
         names
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_pipe_waits_for_its_writer_but_not_for_ever() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let [pipe, other] = ["pipe", "other"].map(|name| folder.path().join(name));
+        let made = std::process::Command::new("mkfifo").args([&pipe, &other]).status();
+        assert!(made.expect("a Unix").success());
+        let error = open_within(&pipe, Duration::from_millis(50)).expect_err("no writer");
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        let error = Error::File { action: Action::Read, path: pipe, source: error };
+        assert!(error.hint().expect("a hint").contains("writes to it"), "{error}");
+        // Another pipe: the reader that gave up still waits at the first one.
+        let own = other.clone();
+        let writer = thread::spawn(move || {
+            thread::sleep(Duration::from_millis(100));
+            fs::write(own, "late")
+        });
+        assert_eq!(read(&other).expect("a text"), b"late");
+        writer.join().expect("no panic").expect("written");
+        let file = folder.path().join("file");
+        fs::write(&file, "text").expect("written");
+        assert_eq!(read(&file).expect("a text"), b"text");
     }
 
     #[test]
@@ -268,6 +354,16 @@ mod tests {
         assert!(error.hint().expect("a hint").contains("choose another name"), "{error}");
     }
 
+    #[test]
+    fn names_of_devices_and_streams_are_none_of_files_on_windows() {
+        for name in ["a:b.wav", "NUL", "nul.wav", "Con .tar.gz", "com1.wav", "LPT9"] {
+            assert!(is_lost_on_windows(name), "{name}");
+        }
+        for name in ["song.wav", "nul_1.wav", "console.wav", "com.wav", "com0", "lpt10", ".nul"] {
+            assert!(!is_lost_on_windows(name), "{name}");
+        }
+    }
+
     #[cfg(unix)]
     #[test]
     fn a_file_of_ours_has_the_permissions_of_any_new_file() {
@@ -275,7 +371,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let (ours, plain) = (folder.path().join("ours"), folder.path().join("plain"));
         write_whole(&ours, Existing::Keep, bytes(b"x")).expect("written");
-        std::fs::write(&plain, b"x").expect("written");
+        fs::write(&plain, b"x").expect("written");
         let mode = |p: &Path| p.metadata().expect("exists").permissions().mode();
         assert_eq!(mode(&ours), mode(&plain));
     }

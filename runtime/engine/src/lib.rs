@@ -66,13 +66,13 @@ pub use audio::{
     write::save as save_audio,
 };
 pub use device::{
-    BackendWork, Device, DeviceTarget, Dtype, Engine, Fault, Listing,
-    memory::{Lifetime, MemoryInfo, MemoryNeed, Widths},
+    BackendWork, Device, DeviceTarget, Dtype, Engine,
+    memory::{MemoryInfo, MemoryNeed},
 };
-pub use error::{Action, Error, Family, FamilyError, Notice, Problem};
+pub use error::{Action, Error, Family, FamilyError, Notice};
 pub use files::{Existing, write_whole};
 pub use lent::Lent;
 pub use networks::{Network, NetworkCache, Residency};
-pub use progress::{Event, Observe, Part, Stage, Steps, Unit, Unobserved};
+pub use progress::{Event, Observe, Part, Stage, Unit, Unobserved};
 pub use suggest::nearest;
 pub use tiling::Tiling;

@@ -28,7 +28,7 @@ pub fn main_memory() -> MainMemory {
     }
 }
 
-/// Returns the memory of `device`. That of a CPU has no free part, because it can swap.
+/// Returns the memory of `device`. The memory of a CPU has no free part, because it can swap.
 pub fn memory_of(device: Device) -> MemoryInfo {
     match device {
         Device::Cpu => MemoryInfo { total: Some(main_memory().total), ..MemoryInfo::default() },

@@ -10,7 +10,7 @@ use acestep_engine::{
         kernels,
         listing::{Adapter, AdapterKind, Cuda, Gpu, Listing},
     },
-    error::size,
+    error::{counted, size},
     machine::{free_at, main_memory},
 };
 use serde::Serialize;
@@ -141,8 +141,9 @@ fn processor(threads: Option<NonZero<usize>>) -> Check {
     let machine = main_memory();
     let names: Vec<&str> = Supported::cpu().all.into_iter().map(dtype::name).collect();
     let detail = format!(
-        "{}{level}, {threads} threads, {} of memory, {} free; {}",
+        "{}{level}, {}, {} of memory, {} free; {}",
         std::env::consts::ARCH,
+        counted(threads, "thread"),
         size(machine.memory),
         size(machine.available),
         names.join(", ")

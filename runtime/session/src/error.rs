@@ -2,7 +2,10 @@
 
 use std::{error::Error as StdError, num::NonZero, path::PathBuf};
 
-use acestep_engine::{Error, error::FamilyError};
+use acestep_engine::{
+    Error,
+    error::{FamilyError, counted},
+};
 
 /// An error of a task; inside [`acestep_engine::Error::Family`].
 #[derive(Debug, thiserror::Error)]
@@ -55,7 +58,7 @@ pub enum SessionError {
     #[error("`{}` names no genre", .path.display())]
     NoGenre { path: PathBuf },
     /// Threads that the system does not start.
-    #[error("{count} threads for computing cannot be started")]
+    #[error("{} for computing cannot be started", counted(count.get(), "thread"))]
     Threads { count: NonZero<usize>, source: Box<dyn StdError + Send + Sync> },
     /// A released model without a network that is quantised.
     #[error("no network of `{0}` runs in int8")]
@@ -81,7 +84,7 @@ impl FamilyError for SessionError {
             }
             Self::Line { error, .. } => return error.hint(),
             Self::SpeechFields { .. } => "give each field a value of its type".into(),
-            Self::NoVoices => "name a data directory with XDG_DATA_HOME".into(),
+            Self::NoVoices => "name a data directory with XDG_DATA_HOME (Windows: APPDATA)".into(),
             Self::KeptVoice { .. } => "pass the `model` that made it".into(),
             Self::VoiceOfModel { .. } => "choose another name".into(),
             Self::KeepsNoVoices { .. } => "choose a base model or a dialogue model".into(),

@@ -16,6 +16,7 @@ use acestep_engine::{
     Error,
     files::{Existing, check_target},
 };
+use acestep_music::Request;
 
 pub use error::OutputError;
 pub use format::{latents_format, song_format, speech_format, times_format};
@@ -72,6 +73,12 @@ pub fn check_all<'a>(
         });
         if is_made { Ok(()) } else { check_target(path, existing) }
     })
+}
+
+/// Returns the files that a song of `request` is made from: sounds, latents and adapters.
+pub fn sources(request: &Request) -> impl Iterator<Item = &Path> {
+    let adapters = request.compute.adapter.iter().flatten();
+    request.source.files().chain(adapters).map(Path::new)
 }
 
 /// Returns the files that `texts` name as `@FILE`.
@@ -166,4 +173,28 @@ pub fn check_conditioning(folder: &Path, existing: Existing) -> Result<(), Error
         check_target(&folder.join(name), existing)?;
     }
     check_target(&folder.join("conditioning.safetensors"), existing)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_adapter_and_a_reference_of_a_request_are_not_written_over() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = |name: &str| folder.path().join(name).to_string_lossy().into_owned();
+        let [adapter, reference, other] = ["lora.safetensors", "me.wav", "b.wav"].map(path);
+        for name in [&adapter, &reference, &other] {
+            std::fs::write(name, "own").expect("written");
+        }
+        let mut request = Request::default();
+        request.compute.adapter = Some(vec![adapter.clone()]);
+        request.source.reference_audio = Some(vec![reference.clone()]);
+        let of = |name: &str| check(Path::new(name), sources(&request), Existing::Replace);
+        for name in [&adapter, &reference] {
+            let error = of(name).expect_err("an input").to_string();
+            assert_eq!(error, format!("`{name}` would be written over itself"));
+        }
+        of(&other).expect("no input");
+    }
 }

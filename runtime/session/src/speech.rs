@@ -24,12 +24,12 @@ mod resident;
 
 use std::path::{Path, PathBuf};
 
-use acestep_engine::{Engine, Error, Notice, Observe, files::Existing};
+use acestep_engine::{Engine, Error, Notice, Observe, files::Existing, texts::unix_lines};
 use acestep_import::{Layout, Release};
 use acestep_speech::{Options, Spoken, Voices};
 
 pub use fields::{FILES, Fields, is_content};
-use fields::{check_fields, flag, given, taken, text};
+use fields::{check_fields, flag, given, taken, text, unix_texts};
 pub use kept::{KeptVoice, check_name, read_kept, shadowing};
 pub use reason::{Reason, reason};
 use resident::no_more;
@@ -51,7 +51,7 @@ pub fn built_in() -> (&'static str, &'static str) {
     (name, about)
 }
 
-/// Opens the model `choice`, else that of the kept voice in `fields`, else the first of [`releases`] that
+/// Opens the model `choice`, else the model of the kept voice in `fields`, else the first of [`releases`] that
 /// is installed.
 ///
 /// # Errors
@@ -95,6 +95,20 @@ pub fn open_to_keep(
 
 /// Receives the numbers of written and of all matrices of a network; false ends the work.
 pub type Advanced<'a> = &'a dyn Fn(usize, usize) -> bool;
+
+/// Refuses a `batch_size` of several texts for a model that speaks one after the other.
+///
+/// # Errors
+/// [`acestep_speech::SpeechError::UnknownField`].
+pub fn check_batch(
+    model: &dyn SpeechModel,
+    engine: Engine,
+    batch_size: Option<u32>,
+) -> Result<(), Error> {
+    let several = batch_size.filter(|&texts| texts > 1 && model.at_once(engine) == 1);
+    let field = several.map(|texts| ("batch_size".to_owned(), serde_json::Value::from(texts)));
+    check_fields(&field.into_iter().collect(), &[], model.takes(), model.name())
+}
 
 /// Files of quantised matrices that were written.
 pub(crate) type Written = Result<Vec<PathBuf>, acestep_import::Error>;
@@ -224,6 +238,15 @@ pub struct Wanted<'a> {
     pub voices: Option<&'a Voices>,
     /// True if errors and notices name the text by its line.
     pub lines: bool,
+}
+
+impl Wanted<'_> {
+    /// Returns the same with lines that end as in [`unix_lines`]: others have other tokens.
+    fn with_unix_lines(mut self) -> Self {
+        self.texts.iter_mut().for_each(|text| *text = unix_lines(text));
+        unix_texts(&mut self.fields);
+        self
+    }
 }
 
 /// Speech that was checked.

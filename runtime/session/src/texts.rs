@@ -1,7 +1,6 @@
 //! Texts and requests that a user gives as files, whose size is limited.
 
 use std::{
-    fs::File,
     io::{self, BufRead, Read},
     iter,
     path::Path,
@@ -11,6 +10,7 @@ use std::{
 use acestep_engine::{
     Action, Error,
     audio::tags::{self, Found},
+    files,
     texts::{NotText, decode},
 };
 use acestep_music::{Request, lm::constrain::genres::GenreVocabulary};
@@ -99,7 +99,7 @@ pub fn place_beside(request: &mut Request, file: &Path) {
 
 fn read_file(path: &Path) -> Result<Vec<u8>, Error> {
     let failed = |source| Error::File { action: Action::Read, path: path.to_owned(), source };
-    let file = File::open(path).map_err(failed)?;
+    let file = files::open(path).map_err(failed)?;
     read_all(file, &format!("`{}`", path.display())).map_err(failed)?
 }
 

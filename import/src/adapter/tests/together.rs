@@ -66,7 +66,7 @@ fn an_adapter_and_its_opposite_leave_every_weight_as_it_was() {
 /// int8 weights are rounded from bf16 if unchanged and from f32 if changed. The same values must
 /// give the same result.
 #[test]
-fn a_file_in_bf16_with_an_adapter_and_its_opposite_is_the_same_in_eight_bits() {
+fn a_file_in_bf16_with_an_adapter_and_its_opposite_is_the_same_in_int8() {
     let copy = Copy::new();
     rewrite(&copy.paths.dit.join("model.safetensors"), |name, tensor| {
         let values = tensor.bytes.chunks_exact(4);

@@ -7,7 +7,7 @@
 //! `convert_mimi_checkpoint_to_pytorch.py`.
 
 /// The configuration of the only released weights. Such a file has none.
-pub(crate) const RELEASED: &str = r#"{
+pub const RELEASED: &str = r#"{
     "audio_channels": 1, "attention_bias": false, "codebook_dim": 256, "codebook_size": 2048,
     "compress": 2, "head_dim": 64, "hidden_act": "gelu", "hidden_size": 512,
     "intermediate_size": 2048, "kernel_size": 7, "last_kernel_size": 3, "model_type": "mimi",

@@ -12,7 +12,7 @@ pub(super) enum Value {
     Bool(bool),
     Text(String),
     Texts(Vec<String>),
-    /// An array of integers, none of which is negative.
+    /// An array of integers, none negative.
     Numbers(Vec<u64>),
     /// A negative number, or another array.
     Other,

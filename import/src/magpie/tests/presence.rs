@@ -9,7 +9,7 @@ use crate::{Presence, Release};
 
 /// The directory of the model.
 const MODEL: &str = "magpie_tts_multilingual_357m";
-/// That of its codec.
+/// The directory of its codec.
 const CODEC: &str = "nemo-nano-codec-22khz-1.89kbps-21.5fps";
 
 #[test]

@@ -41,7 +41,7 @@ mod sbr;
 mod song;
 mod source;
 
-use std::{fs::File, io, path::Path};
+use std::{io, path::Path};
 
 use symphonia::core::{
     errors::Error as Decoding,
@@ -58,7 +58,7 @@ use self::{
 };
 use super::{Audio, loudness};
 pub use crate::error::Problem;
-use crate::{Action, Error, Notice};
+use crate::{Action, Error, Notice, error::counted, files};
 
 /// The longest part of a file that is read: the longest song that the networks support.
 pub const MOST_SECONDS: u32 = 600;
@@ -103,7 +103,7 @@ fn read_all(path: &Path, used: Use) -> Result<(Audio, Vec<Notice>, usize), Error
 /// [`read_all`], with at most `most` samples of all channels.
 fn read_within(path: &Path, used: Use, most: usize) -> Result<(Audio, Vec<Notice>, usize), Error> {
     let file_error = |source| Error::File { action: Action::Read, path: path.to_owned(), source };
-    let file = File::open(path).map_err(file_error)?;
+    let file = files::open(path).map_err(file_error)?;
     if file.metadata().map_err(file_error)?.is_dir() {
         return Err(file_error(io::ErrorKind::IsADirectory.into()));
     }
@@ -175,11 +175,12 @@ fn decode(
     }
     let above = audio.channels.iter().flatten().filter(|x| x.abs() > 1.0).count();
     if above > 0 {
-        let then = match used {
-            Use::Song => ": they are clipped, as upstream does",
-            Use::Recording => "",
+        let then = match (used, above) {
+            (Use::Song, 1) => ": it is clipped, as upstream does",
+            (Use::Song, _) => ": they are clipped, as upstream does",
+            (Use::Recording, _) => "",
         };
-        notices.push(format!("has {above} samples above full scale{then}"));
+        notices.push(format!("has {} above full scale{then}", counted(above, "sample")));
     }
     let note = |text: String| Notice(format!("`{name}` {text}"));
     Ok((audio, notices.into_iter().map(note).collect(), channels))

@@ -49,7 +49,7 @@ pub fn to_stereo(audio: &Audio, rate: u32) -> Result<Audio, Error> {
 
 /// Returns the mean of all channels of `audio` at `rate`. Samples beyond `[-1, 1]` stay.
 ///
-/// The length is that of [`to_stereo`].
+/// The length is as in [`to_stereo`].
 ///
 /// # Errors
 /// As [`to_stereo`].
@@ -120,7 +120,7 @@ impl Filter {
         ((n / to * self.from) as isize + first, taps)
     }
 
-    /// Returns output sample `n` of a channel, of which `heard` are the samples from `passed` on.
+    /// Returns output sample `n` of a channel; `heard` are its samples from `passed` on.
     fn sample(&self, n: usize, heard: &[f32], passed: usize) -> f32 {
         let (start, taps) = self.taps(n);
         // Skip the taps before the first sample.

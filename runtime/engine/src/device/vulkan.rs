@@ -75,7 +75,7 @@ fn join(heaps: &[Heap], kind: AdapterKind) -> (Option<u64>, Option<u64>) {
 mod tests {
     use super::*;
 
-    /// A GPU with 8 GB, of which 256 MB are listed twice, beside 16 GB of system memory.
+    /// A GPU with 8 GB (256 MB are listed twice) beside 16 GB of system memory.
     #[test]
     fn the_memory_that_tensors_can_have() {
         let heap = |own, size, free| Heap { own, size, free };

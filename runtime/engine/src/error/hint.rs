@@ -13,18 +13,16 @@ impl Error {
             Self::File { action, source, .. } => {
                 return file_hint(*action, source).map(str::to_owned);
             }
-            Self::IsDirectory { path } => {
-                format!("name a file in it, e.g. `{}`", path.join("song.wav").display())
-            }
+            Self::IsDirectory { .. } => "name a file in it".into(),
             Self::NotAFile { .. } => "name a file".into(),
             Self::AlreadyExists { .. } => "choose another name, or pass `force: true`".into(),
             Self::Elsewhere { cause, .. } => return cause.hint(),
-            Self::NotFinite { dtype, .. } if *dtype != DType::F32 => {
+            Self::NotFinite { dtype, .. } | Self::Scores { dtype, .. } if *dtype != DType::F32 => {
                 "pass `dtype: f32`, which computes everything in f32; if that does not help, the \
                  weights are damaged or not what they claim to be: download them again"
                     .into()
             }
-            Self::NotFinite { .. } => {
+            Self::NotFinite { .. } | Self::Scores { .. } => {
                 "if this machine computes right, the weights are damaged or not what they claim to \
                  be: download them again"
                     .into()
@@ -55,15 +53,6 @@ impl Error {
                 )
             }
             Self::PromptTooLong { .. } => "shorten caption and lyrics, or raise `max_seq`".into(),
-            Self::Scores { dtype, .. } if *dtype != DType::F32 => {
-                "pass `dtype: f32`, which computes everything in f32; if that does not help, the \
-                 weights are damaged: download them again"
-                    .into()
-            }
-            Self::Scores { .. } => {
-                "if this machine computes right, the weights are damaged: download them again"
-                    .into()
-            }
             Self::NeverStopped { .. } => {
                 "try another seed, a lower `lm_temperature`, or larger `max_tokens` and `max_seq`"
                     .into()
@@ -111,14 +100,18 @@ fn file_hint(action: Action, error: &std::io::Error) -> Option<&'static str> {
         (Action::Read, Kind::NotFound) => "check the path",
         (Action::Read, Kind::PermissionDenied) => "check the permissions of the file",
         (Action::Read, Kind::IsADirectory) => "name a file in it",
+        (Action::Read, Kind::TimedOut) => "start the program that writes to it, then this one",
         (Action::Read, _) => return None,
         (_, Kind::NotFound) => "check the path; its folder must exist",
+        (_, Kind::PermissionDenied) if cfg!(windows) => {
+            "end the program that has the file open, or choose a folder you may write to"
+        }
         (_, Kind::PermissionDenied | Kind::ReadOnlyFilesystem) => {
             "choose a folder you may write to"
         }
         (_, Kind::InvalidFilename | Kind::InvalidInput) => {
-            "the name is too long for this file system, or has a character that it does not take \
-             (exFAT and NTFS refuse \" * : < > ? \\ |): choose another name"
+            "the name is too long for this file system, or it does not take it (exFAT and NTFS refuse \
+             \" * : < > ? \\ |, Windows also nul, con, aux, prn, com1, lpt1): choose another name"
         }
         (_, Kind::StorageFull | Kind::QuotaExceeded) => "free some space, or choose another disk",
         (_, Kind::FileTooLarge) => {
@@ -147,34 +140,17 @@ mod tests {
 
     #[test]
     fn the_hint_of_a_file_depends_on_what_was_tried() {
-        let hint = |action, kind: io::ErrorKind| {
-            Error::File { action, path: "a".into(), source: kind.into() }.hint()
-        };
+        use io::ErrorKind as Kind;
         for (action, kind, expected) in [
-            (Action::Read, io::ErrorKind::NotFound, Some("check the path")),
-            (
-                Action::Read,
-                io::ErrorKind::PermissionDenied,
-                Some("check the permissions of the file"),
-            ),
-            (Action::Read, io::ErrorKind::StorageFull, None),
-            (
-                Action::Create,
-                io::ErrorKind::NotFound,
-                Some("check the path; its folder must exist"),
-            ),
-            (
-                Action::Write,
-                io::ErrorKind::ReadOnlyFilesystem,
-                Some("choose a folder you may write to"),
-            ),
-            (
-                Action::Write,
-                io::ErrorKind::StorageFull,
-                Some("free some space, or choose another disk"),
-            ),
+            (Action::Read, Kind::NotFound, Some("check the path")),
+            (Action::Read, Kind::PermissionDenied, Some("check the permissions of the file")),
+            (Action::Read, Kind::StorageFull, None),
+            (Action::Create, Kind::NotFound, Some("check the path; its folder must exist")),
+            (Action::Write, Kind::ReadOnlyFilesystem, Some("choose a folder you may write to")),
+            (Action::Write, Kind::StorageFull, Some("free some space, or choose another disk")),
         ] {
-            assert_eq!(hint(action, kind).as_deref(), expected, "{action} {kind}");
+            let error = Error::File { action, path: "a".into(), source: kind.into() };
+            assert_eq!(error.hint().as_deref(), expected, "{action} {kind}");
         }
     }
 

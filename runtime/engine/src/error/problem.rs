@@ -65,27 +65,27 @@ impl Problem {
         match self {
             Self::Unknown | Self::Codec(_) => {
                 "WAV, AIFF, FLAC, MP3, Ogg Vorbis, Ogg Opus, M4A and AAC are read; `ffmpeg -i FILE \
-                 song.flac` converts most others"
+                 sound.flac` converts most others"
             }
             Self::NotBuiltIn => {
-                "build it with `--features opus`, or convert it with `ffmpeg -i FILE song.flac`"
+                "build it with `--features opus`, or convert it with `ffmpeg -i FILE sound.flac`"
             }
             Self::TooManySamples { .. } => {
-                "`ffmpeg -i FILE -ac 2 -ar 48000 song.flac` makes two channels and the usual rate of it"
+                "`ffmpeg -i FILE -ac 2 -ar 48000 sound.flac` makes two channels and the usual rate of it"
             }
-            Self::OtherRate { .. } => "`ffmpeg -i FILE song.flac` makes one rate of it",
+            Self::OtherRate { .. } => "`ffmpeg -i FILE sound.flac` makes one rate of it",
             Self::Silent { channels: 3.. } => {
-                "`ffmpeg -i FILE -ac 2 song.flac` mixes all channels to two"
+                "`ffmpeg -i FILE -ac 2 sound.flac` mixes all channels to two"
             }
             Self::Silent { .. } | Self::TooShort { .. } | Self::Empty => {
                 "check that it is the right file"
             }
             Self::Header(_) => {
                 "it may be damaged: copy or download it again; or convert it with \
-                 `ffmpeg -i FILE song.flac`"
+                 `ffmpeg -i FILE sound.flac`"
             }
             Self::CutShort { .. } | Self::Damaged(_) => {
-                "copy or download it again; `ffmpeg -i FILE song.flac` saves what can be heard"
+                "copy or download it again; `ffmpeg -i FILE sound.flac` saves what can be heard"
             }
         }
     }

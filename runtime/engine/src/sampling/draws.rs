@@ -44,7 +44,7 @@ impl Draws {
             if u * f64::from(best.0) > f64::from(speed) * (1.0 + 1e-6) {
                 continue;
             }
-            let time = -(-u).ln_1p() as f32;
+            let time = exponential(u);
             if speed / time > best.0 {
                 best = (speed / time, Some(token));
             }
@@ -60,14 +60,53 @@ impl Draws {
         self.race(probabilities.iter().zip(0..).map(|(&speed, token)| (token, speed)))
     }
 
+    /// Fills `times` with the exponential numbers `q` of a whole draw among as many tokens, for a device that compares
+    /// `p / q` itself.
+    pub fn exponentials(&mut self, times: &mut [f32]) {
+        for time in times {
+            *time = exponential(uniform53(self.generator.next_u32(), self.generator.next_u32()));
+        }
+    }
+
     /// Skips the numbers of `tokens` tokens.
     fn pass(&mut self, tokens: u32) {
         self.generator.pass(2 * u64::from(tokens));
     }
 }
 
+/// Returns an exponentially distributed number from a uniform one.
+fn exponential(u: f64) -> f32 {
+    -(-u).ln_1p() as f32
+}
+
 /// Returns a 53-bit uniform number in `[0, 1)` from two 32-bit ones, as `torch.rand` in f64.
 pub fn uniform53(high: u32, low: u32) -> f64 {
     let bits = (u64::from(high) << 32 | u64::from(low)) & ((1 << 53) - 1);
     bits as f64 / (1u64 << 53) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exponentials_decide_as_draws_and_use_as_many_numbers() {
+        let (mut drawn, mut listed) = (Draws::new(3, 9), Draws::new(3, 9));
+        let probabilities: Vec<f32> = (1..=9).map(|i| i as f32 / 45.0).collect();
+        let mut winners = Vec::new();
+        for _ in 0..50 {
+            let (mut times, mut best) = ([0.0; 9], (0.0, None));
+            listed.exponentials(&mut times);
+            for ((p, q), id) in probabilities.iter().zip(times).zip(0..) {
+                if p / q > best.0 {
+                    best = (p / q, Some(id));
+                }
+            }
+            assert_eq!(drawn.draw(&probabilities), best.1);
+            winners.push(best.1);
+        }
+        winners.sort_unstable();
+        winners.dedup();
+        assert!(winners.len() > 3, "{winners:?}");
+    }
 }

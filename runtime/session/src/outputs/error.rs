@@ -24,7 +24,7 @@ pub enum OutputError {
     /// A picture without the extension of a PNG.
     #[error("`{field}: {}` is no name of a PNG file", .path.display())]
     NoPicture { field: &'static str, path: PathBuf },
-    /// A format whose extension is not that of the name.
+    /// A format whose extension is not the name's.
     #[error("`{field}: {format}` contradicts the name `{}`", .path.display())]
     Contradicts { field: &'static str, format: String, extension: &'static str, path: PathBuf },
     /// An extension of a format that is not written.

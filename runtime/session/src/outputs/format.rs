@@ -74,7 +74,7 @@ pub fn times_format(path: &Path) -> Result<TimesFormat, Error> {
     format.ok_or_else(|| OutputError::NoTimes(path.to_owned()).into())
 }
 
-/// Returns `typed` if the extension of `output` is not that of another format.
+/// Returns `typed` if the extension of `output` is not another format's.
 fn fitting(
     typed: Format,
     named: Option<Format>,

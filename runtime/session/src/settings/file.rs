@@ -1,8 +1,8 @@
 //! Settings of a file in TOML.
 
-use std::{fs, io, path::Path};
+use std::{io, path::Path};
 
-use acestep_engine::nearest;
+use acestep_engine::{files, nearest, texts::decode};
 use serde_json::Value as Json;
 use toml::de::DeTable;
 
@@ -23,7 +23,8 @@ impl Settings {
         is_named: bool,
         home: Option<&Path>,
     ) -> Result<(), SettingsError> {
-        let content = match fs::read_to_string(path) {
+        let text = |bytes: Vec<u8>| decode(&bytes).map_err(io::Error::other);
+        let content = match files::read(path).and_then(text) {
             Ok(content) => content,
             // The user's file is optional.
             Err(error) if !is_named && is_absent(&error) => return Ok(()),
@@ -170,12 +171,19 @@ fn json(value: toml::Value) -> Option<Json> {
 mod tests {
     use super::*;
 
-    fn read(content: &str) -> Result<Settings, SettingsError> {
+    fn read(content: impl AsRef<[u8]>) -> Result<Settings, SettingsError> {
         let file = tempfile::NamedTempFile::new().expect("a file");
-        fs::write(file.path(), content).expect("written");
+        std::fs::write(file.path(), content).expect("written");
         let mut settings = Settings::default();
         settings.take_file(file.path(), true, None)?;
         Ok(settings)
+    }
+
+    #[test]
+    fn a_file_is_read_as_powershell_writes_it() {
+        let text = "\u{feff}model = 'base'\r\n".encode_utf16().flat_map(u16::to_le_bytes);
+        let settings = read(text.collect::<Vec<_>>()).expect("a file");
+        assert_eq!(settings.get("model").expect("it is set").text, "base");
     }
 
     #[test]

@@ -202,7 +202,8 @@ pub fn lines(resolved: &Resolved, resources: &Resources) -> Vec<(&'static str, S
     if plan.source.has_codes() {
         let codes = counted(plan.source.codes_per_song(), "code");
         let each = if plan.source.codes.len() > 1 { " for each song" } else { "" };
-        lines.push(("codes", format!("{codes}{each}, followed for {} steps", plan.cover_steps())));
+        let steps = counted(plan.cover_steps(), "step");
+        lines.push(("codes", format!("{codes}{each}, followed for {steps}")));
     }
     if let Some(composition) = &setup.composition {
         let what = if composition.writes_codes { ", and codes" } else { "" };

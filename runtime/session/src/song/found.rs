@@ -97,7 +97,7 @@ impl Found {
     /// Creates the results from the alignment.
     ///
     /// # Errors
-    /// That of the alignment.
+    /// The error of the alignment.
     pub fn of(aligned: Result<Vec<Aligned>, Error>) -> Result<Self, Error> {
         Ok(Self { aligned: aligned?, ..Self::default() })
     }

@@ -92,7 +92,7 @@ pub fn score_all(songs: &[Song<'_>], start: Instant) -> Result<Vec<Scored>, Erro
     })
 }
 
-/// Scores the songs of one request with the caller's language model, which is that of
+/// Scores the songs of one request with the caller's language model, the one of
 /// [`Resolved::judge`].
 ///
 /// # Errors

@@ -82,7 +82,7 @@ impl<'a> Order<'a> {
     /// prompts.
     pub fn plan(self, folder: Arc<AceStep>) -> Result<Planned<'a>, Refusal> {
         let model = &*folder;
-        // One core reads a vocabulary: that of prompts is read beside that of the language model.
+        // One core reads a vocabulary: those of prompts and of the language model are read side by side.
         let (planned, tokenizer) = std::thread::scope(|scope| {
             let tokenizer = scope.spawn(|| model.check_tokenizer().map_err(Error::checkpoint));
             (self.decided(folder.clone()), tokenizer.join())

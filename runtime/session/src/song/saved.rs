@@ -44,7 +44,7 @@ impl Resolved {
         plan.to_request_of(request, index).with(|r| {
             r.compute.model = Some(model);
             r.source.files_mut().chain(r.compute.adapter.iter_mut().flatten()).for_each(name);
-            // PEFT gives all its files one name: then the adapter has that of its directory.
+            // PEFT gives all its files one name: then the adapter has its directory's name.
             let fitted = adapters::list(folder);
             for (file, fitted) in r.compute.adapter.iter_mut().flatten().zip(fitted) {
                 let own = fitted.adapter().name();

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use acestep_engine::{
-    Action, Audio, Engine, Error, Notice, Observe, audio::read, on_engine, texts,
+    Action, Audio, Engine, Error, Notice, Observe, audio::read, files, on_engine, texts,
 };
 use acestep_import::{Dia2, Dia2Network};
 use acestep_model::{Backend, speech::dia2::Files as _};
@@ -73,7 +73,7 @@ impl Words {
             let why = format!("there is no file `{}`", path.display());
             return Err(Dia2Error::Words { field, why }.into());
         }
-        let bytes = std::fs::read(&path).map_err(|source| {
+        let bytes = files::read(&path).map_err(|source| {
             let (action, path) = (Action::Read, path.clone());
             Error::File { action, path, source }
         })?;

@@ -1,6 +1,6 @@
 //! Fields of a request, taken out by name.
 
-use acestep_engine::Error;
+use acestep_engine::{Error, texts::unix_lines};
 use acestep_speech::SpeechError;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -25,11 +25,23 @@ pub(crate) fn given(request: &impl Serialize) -> Fields {
     fields
 }
 
-/// Takes a text out of the fields.
+/// Makes the lines of all texts end as in [`unix_lines`]; paths stay.
+pub(crate) fn unix_texts(fields: &mut Fields) {
+    for (name, value) in fields {
+        if let Value::String(text) = value
+            && !FILES.contains(&name.as_str())
+        {
+            *text = unix_lines(text);
+        }
+    }
+}
+
+/// Takes a text out of the fields, as [`unix_texts`] makes it.
 ///
 /// # Errors
 /// A value of another type.
 pub(crate) fn text(fields: &mut Fields, field: &'static str) -> Result<Option<String>, Error> {
+    unix_texts(fields);
     match fields.remove(field) {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(text)) => Ok(Some(text)),
@@ -83,4 +95,19 @@ pub(crate) fn taken(
 ) -> Vec<&'static str> {
     let is_shown = |field: &&str| !["text", "script"].contains(field) && !hidden.contains(field);
     known.iter().copied().filter(is_shown).chain(files.iter().copied()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn lines_of_texts_end_in_one_way_and_paths_stay() {
+        let fields = json!({ "transcript": "a\r\nb\r", "reference": "a\r\nb", "top_k": 5 });
+        let Value::Object(mut fields) = fields else { panic!("an object") };
+        assert_eq!(text(&mut fields, "transcript").expect("a text").as_deref(), Some("a\nb\n"));
+        assert_eq!(Value::Object(fields), json!({ "reference": "a\r\nb", "top_k": 5 }));
+    }
 }

@@ -11,7 +11,7 @@ use acestep_model::{Backend, speech::qwen3_tts::Files as _};
 use acestep_speech::{
     Made, Options, SpeechError,
     qwen3_tts::{
-        Networks, Plan, Request, Speaking, Voice as Heard, check_request, memory as needs,
+        Networks, Plan, Request, Speaking, Voice as InputVoice, check_request, memory as needs,
     },
 };
 
@@ -50,7 +50,7 @@ pub fn positions(request: &Request, voice: &Voice, model: &Qwen3Tts) -> Result<u
     check(request, voice.is_recording(), model)?;
     let heard = match voice {
         Voice::Recording(audio, words) => {
-            Some(Heard::of_length(audio.seconds(), words.as_deref(), model))
+            Some(InputVoice::of_length(audio.seconds(), words.as_deref(), model))
         }
         Voice::Model | Voice::Kept(_) => voice.kept(),
     };

@@ -303,11 +303,11 @@ fn a_rate_that_no_sound_has_is_damage() {
 }
 
 #[test]
-fn samples_that_are_no_numbers_are_damage() {
+fn samples_that_are_nan_are_damage() {
     let mut audio = ideal();
     audio.channels[1][5] = f32::NAN;
     let bytes = wav::to_bytes(&audio, WavFormat::Float32).expect("a WAV");
-    let text = "it gave 1 values that are not finite, the first at 5";
+    let text = "it gave 1 value that is not finite, the first at 5";
     assert_eq!(problem("nan.wav", &bytes), Problem::Damaged(text.into()));
 }
 

@@ -138,7 +138,7 @@ fn noise() -> impl FnMut() -> f32 {
 }
 
 /// Equal to the bit. Noise is verbatim in a FLAC, and 20 000 samples are no whole blocks. Frames of an MP3 have
-/// 1152 samples; a packet of Opus has 960, of which 312 are the delay of the last one.
+/// 1152 samples; a packet of Opus has 960; 312 of the last one are the delay.
 #[test]
 fn a_file_in_pieces_has_the_bytes_of_the_whole_sound() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -253,7 +253,7 @@ fn audio_that_no_file_can_hold_is_refused() {
     for format in formats() {
         let many = if format.extension() == "wav" { 65_536 } else { 9 };
         for channels in [vec![], vec![vec![0.0; 2], vec![0.0; 3]], vec![vec![0.0]; many]] {
-            // At another rate than that of an MP3, whose resampling takes two channels.
+            // At a rate that MP3 does not have; resampling takes two channels.
             let audio = Audio { channels, sample_rate: 44_100 };
             let error = to_bytes(&audio, &Encoding::new(format), None).expect_err("refused");
             assert!(matches!(error, Error::Encode { .. }), "{format}: {error}");

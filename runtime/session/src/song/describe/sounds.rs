@@ -1,5 +1,6 @@
 //! The files of a request's source and reference songs, described.
 
+use acestep_engine::error::counted;
 use acestep_music::{Plan, Request, plan::Task};
 use serde_json::{Value, json};
 
@@ -11,7 +12,7 @@ pub(super) fn lines(request: &Request, plan: &Plan) -> Vec<(&'static str, String
     }
     if let Some(path) = source_path(request, plan) {
         let followed = match plan.cover_steps() {
-            steps if steps < plan.steps() => format!(", followed for {steps} steps"),
+            steps if steps < plan.steps() => format!(", followed for {}", counted(steps, "step")),
             _ => String::new(),
         };
         lines.push(("source", format!("{path}{followed}")));

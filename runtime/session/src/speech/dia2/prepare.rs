@@ -278,7 +278,7 @@ impl SpeechModel for Dia2 {
         wanted: Wanted<'_>,
         notices: &mut Vec<Notice>,
     ) -> Result<Box<dyn Prepared + '_>, Error> {
-        let Wanted { texts, fields, seed, voices, lines } = wanted;
+        let Wanted { texts, fields, seed, voices, lines } = wanted.with_unix_lines();
         let Read { first, speakers, snapshot, voice } = read(fields, self)?;
         let streams = streams(self)?;
         let voice = match voice {

@@ -52,7 +52,7 @@ enum Voices {
 
 /// The state of a voice.
 #[derive(Clone)]
-enum Heard<B: Backend> {
+enum VoiceState<B: Backend> {
     /// Recordings, which every script reads anew.
     Recordings(Rc<Vec<Recording>>),
     /// The state after them.
@@ -62,7 +62,7 @@ enum Heard<B: Backend> {
 /// The state of a voice, and the notices of its making, which are about each text that it speaks.
 #[derive(Clone)]
 struct Known<B: Backend> {
-    heard: Heard<B>,
+    heard: VoiceState<B>,
     notices: Vec<Notice>,
 }
 
@@ -103,7 +103,7 @@ impl<B: Backend> Resident<B> {
 
     /// Reads the files of a request, and checks it.
     fn turn(&self, wanted: Wanted<'_>, notices: &mut Vec<Notice>) -> Result<Turn<'_, B>, Error> {
-        let Wanted { texts, fields, seed, voices, lines } = wanted;
+        let Wanted { texts, fields, seed, voices, lines } = wanted.with_unix_lines();
         let Read { first, speakers: given, snapshot, voice } = prepare::read(fields, &self.model)?;
         let streams = streams(&*self.model)?;
         let requests = prepare::requests(&first, texts, seed);
@@ -151,8 +151,8 @@ impl<B: Backend> Resident<B> {
             let mut speakers = Vec::new();
             for (sound, seen, words) in files {
                 speakers.push(Speaker::of(&sound, words, &mut turn.notices)?);
-                // The file was looked at before its sum was taken. If it is still the same, the sum is that of
-                // this sound.
+                // The file was looked at before its sum was taken. If it is still the same, the sum is of this
+                // sound.
                 turn.is_kept &= seen.is_unchanged()?;
             }
             notices.extend_from_slice(&turn.notices);
@@ -216,7 +216,7 @@ impl<B: Backend> Turn<'_, B> {
     }
 
     /// Returns the state of the voices; none for voices of the model.
-    fn heard(&self, observe: &dyn Observe) -> Result<Option<Heard<B>>, Error> {
+    fn heard(&self, observe: &dyn Observe) -> Result<Option<VoiceState<B>>, Error> {
         let Some(key) = &self.key else { return Ok(None) };
         if let Some(Known { heard, notices }) = self.known() {
             notices.into_iter().for_each(|notice| observe.event(Event::Noticed(notice)));
@@ -228,18 +228,18 @@ impl<B: Backend> Turn<'_, B> {
         let (bytes, heard) = match (&self.source, key.rows) {
             (Source::Kept(kept), Some(rows)) => {
                 let snapshot = kept.snapshot(rows, networks, observe)?;
-                (snapshot.bytes(networks), Heard::Snapshot(Rc::new(snapshot)))
+                (snapshot.bytes(networks), VoiceState::Snapshot(Rc::new(snapshot)))
             }
             (Source::Recorded(speakers), Some(rows)) => {
                 let recordings = encoded(speakers, Resampling::default(), networks, observe)?;
                 let snapshot = Snapshot::within(self.most, &recordings, rows, networks, observe)?;
-                (snapshot.bytes(networks), Heard::Snapshot(Rc::new(snapshot)))
+                (snapshot.bytes(networks), VoiceState::Snapshot(Rc::new(snapshot)))
             }
             (Source::Recorded(speakers), None) => {
                 let recordings = encoded(speakers, Resampling::default(), networks, observe)?;
                 let codes = recordings.iter().flat_map(|recording| &recording.frames);
                 let bytes = codes.map(|frame| 4 * frame.len() as u64).sum();
-                (bytes, Heard::Recordings(Rc::new(recordings)))
+                (bytes, VoiceState::Recordings(Rc::new(recordings)))
             }
             (Source::Kept(_), None) => unreachable!("a kept voice has a state"),
         };
@@ -293,8 +293,8 @@ impl<B: Backend> Ready for Turn<'_, B> {
         for (index, request) in self.requests.iter().enumerate() {
             let (speakers, snapshot) = match &heard {
                 None => (Speakers::Recorded(&[]), None),
-                Some(Heard::Recordings(recordings)) => (Speakers::Recorded(recordings), None),
-                Some(Heard::Snapshot(snapshot)) => (Speakers::Kept, Some(&**snapshot)),
+                Some(VoiceState::Recordings(recordings)) => (Speakers::Recorded(recordings), None),
+                Some(VoiceState::Snapshot(snapshot)) => (Speakers::Kept, Some(&**snapshot)),
             };
             let plan = Plan::new(request, speakers, 0, model)?;
             let text = Text { first: &request.script, more: more.take() };

@@ -20,7 +20,7 @@ pub(super) struct Text<'a, 'm> {
 /// Speaks a plan, and the text that arrives meanwhile.
 ///
 /// A step that may take a word is taken when as many words wait as the second stream reads ahead: so the
-/// sound is that of the whole text, however it arrives. The second stream of the last steps of recordings reads
+/// sound is as for the whole text, however it arrives. The second stream of the last steps of recordings reads
 /// the first words too: a run that continues recordings waits for these words before its first step. No other
 /// step waits.
 pub(super) fn run<B: Backend>(

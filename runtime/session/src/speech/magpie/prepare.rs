@@ -1,12 +1,11 @@
 //! Magpie TTS as a model of speech.
 
 use std::{
-    fs,
     path::{Path, PathBuf},
     sync::{Arc, OnceLock},
 };
 
-use acestep_engine::{Action, Engine, Error, Notice, Observe, on_engine, texts};
+use acestep_engine::{Action, Engine, Error, Notice, Observe, files, on_engine, texts};
 use acestep_import::{Layout, MAGPIE_MODELS, Magpie};
 use acestep_model::speech::magpie::Files;
 use acestep_speech::{
@@ -247,7 +246,7 @@ impl SpeechModel for Speaker {
         wanted: Wanted<'_>,
         _notices: &mut Vec<Notice>,
     ) -> Result<Box<dyn Prepared + '_>, Error> {
-        let Wanted { texts, fields, seed, lines, .. } = wanted;
+        let Wanted { texts, fields, seed, lines, .. } = wanted.with_unix_lines();
         let mut read = read(fields, self)?;
         let pinyin = read.pinyin.take().map(|path| table(Path::new(&path))).transpose()?;
         let first = read.with_words()?;
@@ -257,7 +256,7 @@ impl SpeechModel for Speaker {
 }
 
 fn bytes_of(path: &Path) -> Result<Vec<u8>, Error> {
-    fs::read(path).map_err(|source| Error::File {
+    files::read(path).map_err(|source| Error::File {
         action: Action::Read,
         path: path.to_owned(),
         source,

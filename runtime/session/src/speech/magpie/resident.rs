@@ -72,7 +72,7 @@ impl<B: Backend> SpeechOn<B> for Resident<B> {
         wanted: Wanted<'_>,
         _notices: &mut Vec<Notice>,
     ) -> Result<Box<dyn Ready + '_>, Error> {
-        let Wanted { texts, fields, seed, lines, .. } = wanted;
+        let Wanted { texts, fields, seed, lines, .. } = wanted.with_unix_lines();
         let decided = fields.clone();
         let mut read = read(fields, &self.model)?;
         let pinyin = read.pinyin.take().map(|path| self.table(Path::new(&path))).transpose()?;

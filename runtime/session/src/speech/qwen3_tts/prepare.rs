@@ -230,7 +230,7 @@ impl SpeechModel for Qwen3Tts {
         wanted: Wanted<'_>,
         notices: &mut Vec<Notice>,
     ) -> Result<Box<dyn Prepared + '_>, Error> {
-        let Wanted { texts, fields, seed, voices, lines } = wanted;
+        let Wanted { texts, fields, seed, voices, lines } = wanted.with_unix_lines();
         let Read { mut first, recording } = read(fields, self)?;
         unused_voice(&mut first, recording.is_some(), notices);
         // Each of them keeps one core busy: the vocabulary is read beside the voice. Its error comes

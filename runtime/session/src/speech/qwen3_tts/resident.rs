@@ -26,9 +26,9 @@ use super::{
 /// A recording by its file and its words, or a kept voice by its file.
 type Key = (Seen, Option<String>);
 /// A voice, and the notices of reading it.
-type Heard = (Rc<Voice>, Rc<[Notice]>);
+type ReadVoice = (Rc<Voice>, Rc<[Notice]>);
 /// A voice, and its state on the device.
-type Known<B> = (Heard, Rc<Loaded<B>>);
+type Known<B> = (ReadVoice, Rc<Loaded<B>>);
 
 /// A model with its networks.
 pub(in super::super) struct Resident<B: Backend> {
@@ -57,7 +57,7 @@ impl<B: Backend> Resident<B> {
         recording: Option<(PathBuf, Option<String>)>,
         name: Option<&str>,
         voices: Option<&Voices>,
-    ) -> Result<(Heard, Option<Key>), Error> {
+    ) -> Result<(ReadVoice, Option<Key>), Error> {
         // Looked at before it is read: a file that is written meanwhile is another one.
         let key = match (&recording, name) {
             (Some((path, words)), _) => Some((Seen::of(path)?, words.clone())),
@@ -96,7 +96,7 @@ impl<B: Backend> SpeechOn<B> for Resident<B> {
         wanted: Wanted<'_>,
         notices: &mut Vec<Notice>,
     ) -> Result<Box<dyn Ready + '_>, Error> {
-        let Wanted { texts, fields, seed, voices, lines } = wanted;
+        let Wanted { texts, fields, seed, voices, lines } = wanted.with_unix_lines();
         let Read { mut first, recording } = prepare::read(fields, &self.model)?;
         prepare::unused_voice(&mut first, recording.is_some(), notices);
         let (heard, key) = self.voice(recording, first.voice.as_deref(), voices)?;
@@ -116,7 +116,7 @@ struct Turn<'a, B: Backend> {
     requests: Vec<Request>,
     /// The name of the voice.
     name: Option<String>,
-    heard: Heard,
+    heard: ReadVoice,
     key: Option<Key>,
     /// The most prompt rows and frames of a run.
     positions: usize,

@@ -10,7 +10,7 @@ use acestep_model::{
 };
 use acestep_speech::{
     Voices,
-    qwen3_tts::{KeptVoice, Networks, Plan, SAMPLE_RATE, Snapshot, Voice as Heard},
+    qwen3_tts::{KeptVoice, Networks, Plan, SAMPLE_RATE, Snapshot, Voice as InputVoice},
 };
 
 use super::{super::LEAST_SECONDS, check_recording};
@@ -27,7 +27,7 @@ pub enum Voice {
     Kept(Box<KeptVoice>),
 }
 
-/// Opens the model: the `choice`, else that of the kept `voice`, else the first installed one.
+/// Opens the model: the `choice`, else the kept `voice`'s, else the first installed one.
 ///
 /// # Errors
 /// [`Error::Checkpoint`].
@@ -46,7 +46,7 @@ pub fn find(
 /// A voice on the device, for any number of runs with the same networks.
 #[derive(Debug, Clone)]
 pub struct Loaded<B: Backend> {
-    pub(super) voice: Option<Heard>,
+    pub(super) voice: Option<InputVoice>,
     pub(super) snapshot: Option<Snapshot<B>>,
 }
 
@@ -116,7 +116,7 @@ impl Voice {
     }
 
     /// Returns the kept voice, if it is one.
-    pub(super) fn kept(&self) -> Option<Heard> {
+    pub(super) fn kept(&self) -> Option<InputVoice> {
         match self {
             Self::Kept(kept) => Some(kept.voice.clone()),
             Self::Model | Self::Recording(..) => None,
@@ -127,7 +127,7 @@ impl Voice {
     /// the device if it was made with them.
     ///
     /// # Errors
-    /// The errors of [`Heard::of_recording`] and [`KeptVoice::snapshot`].
+    /// The errors of [`InputVoice::of_recording`] and [`KeptVoice::snapshot`].
     pub fn load<B: Backend>(
         &self,
         networks: &Networks<'_, B>,
@@ -136,7 +136,8 @@ impl Voice {
         let (voice, snapshot) = match self {
             Self::Model => (None, None),
             Self::Recording(audio, transcript) => {
-                let voice = Heard::of_recording(audio, transcript.as_deref(), networks, observe)?;
+                let transcript = transcript.as_deref();
+                let voice = InputVoice::of_recording(audio, transcript, networks, observe)?;
                 (Some(voice), None)
             }
             Self::Kept(kept) => (Some(kept.voice.clone()), kept.snapshot(networks)?),

@@ -66,7 +66,7 @@ fn recordings_without_a_snapshot_are_cut_before_they_are_encoded() {
         let of = |(path, more): (&Path, Value)| {
             let turn = on.turn(with(path, &more), &mut Vec::new()).expect("a good request");
             let heard = turn.heard(&Unobserved).expect("a voice");
-            let Some(Heard::Recordings(recordings)) = heard else { panic!("recordings") };
+            let Some(VoiceState::Recordings(recordings)) = heard else { panic!("recordings") };
             recordings[0].frames.len()
         };
         let cut = |seconds: f64| json!({ "max_prefix_duration": seconds });

@@ -114,7 +114,7 @@ fn a_change_of_the_rate_is_said_with_a_remedy() {
     assert!(matches!(found, Problem::OtherRate { from: 44_100, to: 48_000, .. }), "{found}");
     let text = "its rate changes from 44100 Hz to 48000 Hz after 0.78 s";
     assert_eq!(found.to_string(), text);
-    assert!(found.hint().contains("ffmpeg -i FILE song.flac"));
+    assert!(found.hint().contains("ffmpeg -i FILE sound.flac"));
 }
 
 /// The checksum of "123456789", which identifies the variant of CRC-16.

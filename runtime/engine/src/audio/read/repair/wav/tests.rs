@@ -145,7 +145,7 @@ fn other_codecs_are_named_with_a_remedy() {
     ] {
         let text = format!("its sound is {name}, which this program does not decode");
         assert_eq!(of(tag).to_string(), text);
-        assert!(of(tag).hint().contains("`ffmpeg -i FILE song.flac` converts"));
+        assert!(of(tag).hint().contains("`ffmpeg -i FILE sound.flac` converts"));
     }
 }
 
