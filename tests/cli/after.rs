@@ -59,7 +59,7 @@ fn a_server_has_the_same_lines_and_a_picture() {
     for (name, own) in [("1.lrc", "song.lrc"), ("1.vtt", "words.vtt")] {
         assert!(sent(name) == place.read(own), "{name}");
     }
-    // Its title is the caption, and that of the command line the name of the file.
+    // Its title is the caption; on the command line, the name of the file.
     assert!(is_png(&sent("1.png")));
 }
 

@@ -116,6 +116,18 @@ fn bench_loads_the_networks_of_a_model() {
     assert_eq!(stages[0]["floor_s"], 0.0);
 }
 
+/// Keys and values of 30 layers, two rows, 8 heads of 128 numbers in f32, 125 steps: 61.44 MB.
+#[test]
+fn the_copy_of_a_kept_voice_is_measured() {
+    let args = ["bench", "--preset", "dia2-1b", "--stage", "snapshot", "--json", "-q"];
+    let report = Place::new().run(&args).succeeded().json();
+    let stage = &report["stages"][0];
+    assert_eq!(stage["unit"], "2 rows of 125 steps");
+    let (rate, time) = (stage["rate"]["value"].as_f64(), stage["wall_s"].as_f64());
+    let bytes = rate.expect("a rate") * time.expect("a time") * 1e9;
+    assert!((bytes - 61_440_000.0).abs() < 1.0, "{bytes}");
+}
+
 #[test]
 fn a_sustained_load_is_for_speech_and_has_a_length() {
     let bench = |args: &[&str]| Place::new().run(&[&["bench"], args].concat()).failed(2);

@@ -30,7 +30,7 @@ fn a_quick_check_of_kernels_and_lengths_passes_and_is_written_down() {
     assert_eq!(run.text(), "a/b/check.json\na/b/check.md\n");
     assert_eq!(names(&place.path("a/b")), ["check.json", "check.md"]);
     assert!(run.stderr.starts_with("checking cpu ("), "{}", run.stderr);
-    assert!(run.stderr.contains("kernels    1/17  rms_norm 3 x 5\n"), "{}", run.stderr);
+    assert!(run.stderr.contains("kernels    1/18  rms_norm 3 x 5\n"), "{}", run.stderr);
 
     let (json, page) = report(&place, "a/b");
     assert_eq!((&json["commit"], &json["quick"]), (&"abc1234".into(), &true.into()));
@@ -38,8 +38,8 @@ fn a_quick_check_of_kernels_and_lengths_passes_and_is_written_down() {
     let part = |index: usize| -> [u64; 2] {
         ["passed", "failed"].map(|key| json["parts"][index][key].as_u64().expect("a count"))
     };
-    let types = json["kernels"].as_array().expect("kernels").len() / 17;
-    assert_eq!((part(0), part(1)), ([17 * types as u64, 0], [2, 0]));
+    let types = json["kernels"].as_array().expect("kernels").len() / 18;
+    assert_eq!((part(0), part(1)), ([18 * types as u64, 0], [2, 0]));
     // Two networks, each in bf16 and in int8.
     assert_eq!(part(2), [4, 0]);
     let rounded = json["rounded"].as_array().expect("rows");
@@ -195,26 +195,36 @@ fn the_script_gives_defaults_that_flags_replace() {
     }
 }
 
-/// A failed step does not stop the following steps.
+/// Runs the script with a program that prints its arguments and fails as `doctor`. Returns its steps
+/// without their times. The folder's Python is found first.
 #[cfg(unix)]
-#[test]
-fn every_step_of_a_visit_leaves_its_log() {
+fn visit(place: &Place, flags: &[&str]) -> Vec<String> {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let place = Place::new();
-    program(&place, "acestep", "echo \"$@\"; test \"$1\" != doctor");
+    let begin = "test $1 != check || echo 'checking cuda:1 (a card in a box) in f16'; ";
+    program(place, "acestep", &format!("{begin}echo \"$@\"; test \"$1\" != doctor"));
     let output = std::process::Command::new("bash")
+        .args(["-c", "PATH=\"$PWD:$PATH\" exec bash \"$0\" \"$@\""])
         .arg(root.join("scripts/gpu-check"))
-        .args(["--first", "--device", "cuda:1"])
+        .args(flags)
         .current_dir(place.path("."))
         .env("ACESTEP", place.path("acestep"))
+        .env("TMPDIR", place.path("."))
+        .env("GPU_CHECK_TAR", place.path("all.tar.gz"))
         .output()
         .expect("bash");
     crate::Run::from(output).succeeded();
     let steps = String::from_utf8(place.read("gpu-check/steps.txt")).expect("UTF-8");
-    let ends: Vec<_> = steps.lines().filter_map(|line| line.rsplit_once(',')).collect();
-    let ends: Vec<_> = ends.iter().map(|(step, _)| *step).collect();
+    let ends = steps.lines().filter_map(|line| line.rsplit_once(','));
+    ends.map(|(step, _)| step.to_owned()).collect()
+}
+
+/// A failed step does not stop the following steps.
+#[cfg(unix)]
+#[test]
+fn every_step_of_a_visit_leaves_its_log() {
+    let place = Place::new();
     assert_eq!(
-        ends,
+        visit(&place, &["--first", "--device", "cuda:1"]),
         [
             "== machine: ok",
             "== doctor: exit code 1",
@@ -226,6 +236,35 @@ fn every_step_of_a_visit_leaves_its_log() {
     );
     let log = String::from_utf8(place.read("gpu-check/kernels-quick.log")).expect("UTF-8");
     assert!(log.contains("--only kernels --quick --limit 20 --device cuda:1"), "{log}");
+    let song = String::from_utf8(place.read("gpu-check/demo-song.log")).expect("UTF-8");
+    assert!(song.contains("--duration 20 --device cuda:1 --dtype f16"), "{song}");
+    // A machine that returns few files returns this one.
+    let mut list = std::process::Command::new("tar");
+    list.args(["-tzf", "all.tar.gz"]).current_dir(place.path("."));
+    let list = String::from_utf8(list.output().expect("tar").stdout).expect("UTF-8");
+    let logs = list.lines().filter(|name| name.ends_with(".log")).count();
+    assert_eq!((logs, list.contains("demo/")), (6, false), "{list}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_visit_without_pytorch_says_so_and_measures_the_rest() {
+    for (has_torch, flags, steps) in [
+        (false, &["--speed"][..], &["== no PyTorch: no comparison", "-language", "-song"][..]),
+        (true, &["--speed", "--preset", "vae"], &[""]),
+    ] {
+        let place = Place::new();
+        program(&place, "python3", &format!("exit {}", u8::from(!has_torch)));
+        let expected = steps.iter().map(|step| match step.starts_with("==") {
+            true => (*step).to_owned(),
+            false => format!("== speed{step}: ok"),
+        });
+        assert_eq!(visit(&place, flags), expected.collect::<Vec<_>>());
+        let log = place.read(&format!("gpu-check/speed{}.log", steps[steps.len() - 1]));
+        let log = String::from_utf8(log).expect("UTF-8");
+        assert_eq!(log.contains("--torch python3"), has_torch, "{log}");
+        assert_eq!(log.matches("--preset").count(), 1, "{log}");
+    }
 }
 
 /// The fake Python writes a file when it runs.

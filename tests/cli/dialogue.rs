@@ -52,7 +52,7 @@ fn a_speech_without_sound_writes_nothing_and_names_the_limit() {
     assert!(!place.path("a.wav").exists());
 }
 
-/// The lines come one by one, after a byte-order mark; the sound is that of the whole text.
+/// The lines come one by one, after a byte-order mark; the sound is as for the whole text.
 #[test]
 fn a_script_that_arrives_line_by_line_sounds_as_the_whole() {
     let place = Place::new();
@@ -150,7 +150,7 @@ fn recordings_of_speakers_need_their_words() {
     let sound =
         ["Hello there.", "--model", "tiny-speech", "--max-new-tokens", "20", "-o", "me.wav"];
     place.run(&[&["speak", "--seed", "4"][..], &sound].concat()).succeeded();
-    let with = ["[S1] hello", "--speaker-1", "me.wav", "-o", "a.wav"];
+    let with = ["[S1] hello", "--prefix-speaker-1", "me.wav", "-o", "a.wav"];
     dialogue(&place, &with).failed(2).says("me.json");
     place.write("me.json", r#"[{"text": "hello", "start": 0.1, "end": 0.4}]"#);
     dialogue(&place, &with).succeeded();
@@ -167,6 +167,8 @@ fn scripts_without_words_and_flags_of_another_family_are_refused() {
     let run = dialogue(&place, &["hello", "--top-p", "0.5"]).failed(2);
     let run = run.says("takes no `--top-p`").says("it takes `--cfg-scale`, ");
     assert!(!run.stderr.contains("snapshot") && !run.stderr.contains("prefix_"), "{}", run.stderr);
+    let two = dialogue(&place, &["hello", "--lines", "--batch-size", "2"]).failed(2);
+    two.says("takes no `--batch-size`").says("it takes `--cfg-scale`, ");
     dialogue(&place, &["hello", "--cfg-scale", "nan"]).failed(2).says("not a finite number");
     let times = ["speak", "hello", "--model", &base(), "--timestamps", "a.srt"];
     place.run(&times).failed(2).says("does not tell the times of words");

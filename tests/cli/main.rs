@@ -90,14 +90,13 @@ impl Place {
     }
 
     fn command(&self, args: &[impl AsRef<OsStr>]) -> Command {
+        const XDG: [&str; 4] = ["HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME"];
+        const WINDOWS: [&str; 3] = ["APPDATA", "LOCALAPPDATA", "USERPROFILE"];
         let mut command = Command::new(env!("CARGO_BIN_EXE_acestep"));
         command
             .args(args)
             .current_dir(self.folder.path())
-            .env("HOME", "/nonexistent")
-            .env("XDG_CACHE_HOME", "/nonexistent")
-            .env("XDG_CONFIG_HOME", "/nonexistent")
-            .env("XDG_DATA_HOME", "/nonexistent")
+            .envs(XDG.iter().chain(&WINDOWS).map(|name| (name, "/nonexistent")))
             // No GPU, whatever the machine has: Vulkan finds no driver, and CUDA no device.
             .env("VK_DRIVER_FILES", "none")
             .env("VK_ICD_FILENAMES", "none")

@@ -179,7 +179,13 @@ fn latents_that_cannot_be_written_cost_no_song() {
 #[test]
 fn a_file_that_is_read_is_not_replaced() {
     let place = Place::new();
-    let texts = [("words", "[Verse]\nla"), ("codes", "5,17,9"), ("genres", "rock")];
+    let texts = [
+        ("words", "[Verse]\nla"),
+        ("codes", "5,17,9"),
+        ("genres", "rock"),
+        ("request", r#"{"caption": "rain"}"#),
+        ("settings", "threads = 1"),
+    ];
     for (name, text) in texts {
         place.write(name, text);
     }
@@ -190,6 +196,9 @@ fn a_file_that_is_read_is_not_replaced() {
         ("codes", &song, &["--audio-codes", "@codes", "--output-vtt", "codes"]),
         ("codes", &["understand"], &["--audio-codes", "@codes", "-o", "codes"]),
         ("genres", &["plan", "rain"], &["--genres", "genres", "-o", "genres"]),
+        ("request", &["plan"], &["--request", "request", "-o", "./request"]),
+        ("settings", &song, &["--config", "settings", "--output-lrc", "settings"]),
+        ("settings", &["plan", "rain"], &["--config", "settings", "--output-text", "settings"]),
     ] {
         let run = place.run(&[verb, args, &["--model", "tiny", "--force"]].concat()).failed(2);
         run.says(&format!("{name}` would be written over itself"));

@@ -64,7 +64,7 @@ fn songs_and_their_plans_are_the_same_from_quantised_files() {
 fn a_plan_is_the_same_from_quantised_files() {
     let place = Place::new();
     place.language_model();
-    // The language model is that of `--lm-model`; the codes are what it makes.
+    // `--lm-model` names the language model; the codes are what it makes.
     let lm = "./acestep-5Hz-lm-0.6B";
     let plan = |output: &str| {
         let args = ["plan", "rain", "--model", "tiny", "--lm-model", lm, "--dtype", "q8"];

@@ -314,7 +314,7 @@ fn a_server_that_is_interrupted_gives_its_job_back() {
 fn a_server_of_a_network_needs_a_key_and_a_free_port() {
     let place = Place::new();
     let open = ["serve", "--host", "0.0.0.0", "--data-dir", "data"];
-    place.run(&open).failed(2).says("no key is set").says("ACESTEP_API_KEY");
+    place.run(&open).failed(2).says("no key is set").says("or pass `--open`");
     let short = ["serve", "--api-key", "abc", "--data-dir", "data"];
     place.run(&short).failed(2).says("is too short");
     let split = ["serve", "--api-key", "12345678;9", "--data-dir", "data"];
@@ -322,7 +322,7 @@ fn a_server_of_a_network_needs_a_key_and_a_free_port() {
     let server = Server::start(&place, &["--no-worker"]);
     let port = server.url.rsplit(':').next().expect("a port").to_owned();
     let again = ["serve", "--port", &port, "--data-dir", "data"];
-    place.run(&again).failed(1).says("cannot listen on").says("--port");
+    place.run(&again).failed(1).says("cannot listen on").says("another `--port`");
     let check = place.run(&["serve", "--check", "--data-dir", "data"]).succeeded();
     assert!(check.text().contains("worker      on auto in auto"), "{}", check.text());
     place.run(&["jobs", "list", "--data-dir", "none"]).failed(1).says("has no queue");
@@ -332,7 +332,7 @@ fn a_server_of_a_network_needs_a_key_and_a_free_port() {
     std::fs::create_dir(place.path("odd")).expect("a folder");
     place.write("odd/jobs.sqlite", "no database".repeat(1000));
     let odd = place.run(&["jobs", "list", "--data-dir", "odd"]).failed(1);
-    odd.says("jobs.sqlite").says("move it away");
+    odd.says("jobs.sqlite").says("move it away").says("as `--data-dir`");
     let missing = ["serve", "--api-keys", "missing", "--data-dir", "data"];
     place.run(&missing).failed(1).says("cannot read `missing`: ").says("NAME=KEY");
 }

@@ -25,7 +25,7 @@ fn a_server_takes_the_socket_of_its_manager_and_says_when_it_is_ready_and_when_i
         let length = manager.recv(&mut text).expect("a message");
         String::from_utf8_lossy(&text[..length]).into_owned()
     };
-    // The port of the flag is that of another program, so only the open socket can serve.
+    // The port of the flag belongs to another program, so only the open socket can serve.
     let taken = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let port = taken.local_addr().expect("an address").port().to_string();
     let own = place.command(&["serve", "--data-dir", "data", "--no-worker", "--port", &port]);

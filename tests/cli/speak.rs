@@ -37,7 +37,7 @@ fn a_text_becomes_a_file_and_a_line_of_figures() {
     again.says("`speech.wav` exists already").says("--force");
 }
 
-/// The same samples in a file, as a stream with a header, and alone.
+/// The same samples in a file, as a stream with a header and flags as other programs name them, and alone.
 #[test]
 fn the_sound_on_standard_output_is_that_of_the_file() {
     let place = Place::new();
@@ -46,7 +46,8 @@ fn the_sound_on_standard_output_is_that_of_the_file() {
     let expected = samples(&place.path("a.wav"));
     let bytes: Vec<u8> = expected.iter().flat_map(|sample| sample.to_le_bytes()).collect();
     let chunk = ["--stream-chunk", "2"];
-    let wav = speak(&place, &[&text[..], &["-o", "-"], &chunk].concat()).succeeded();
+    let upstreams = ["Hello there.", "--speaker", "ryan", "--lang", "auto", "--topk", "50"];
+    let wav = speak(&place, &[&upstreams[..], &["-o", "-"], &chunk].concat()).succeeded();
     assert_eq!(wav.stdout[..4], *b"RIFF");
     assert_eq!(wav.stdout[44..], bytes);
     let pcm = ["-o", "-", "--audio-format", "pcm"];
@@ -155,7 +156,8 @@ fn wrong_values_are_named_by_their_flags() {
         place.run(&[&short[..], args].concat()).failed(2).says(says);
     }
     let folder = ["speak", "fine", "--model", "tiny-speech", "-o", "."];
-    place.run(&folder).failed(1).says("cannot write `.`: it is a directory");
+    let run = place.run(&folder).failed(1);
+    run.says("cannot write `.`: it is a directory\n\nhint: name a file in it\n");
     for text in ["", " \n", "-"] {
         let run = place.run_with_stdin(&["speak", text, "--model", "tiny-speech"], b"");
         run.failed(2).says("there is nothing to say in the text");

@@ -1,4 +1,4 @@
-//! A dialogue on networks that stay in memory is that of an engine, with recordings and without.
+//! A dialogue on networks that stay in memory equals an engine's, with recordings and without.
 
 use std::fs;
 

@@ -48,7 +48,7 @@ fn covering() -> Request {
 }
 
 #[test]
-fn weights_that_are_no_numbers_name_the_stage() {
+fn weights_that_are_nan_name_the_stage() {
     for (part, stage) in [
         (Network::TextEncoder, "the text encoder"),
         (Network::Conditioner, "the conditioner"),

@@ -201,7 +201,7 @@ fn a_plan_of_weights_that_changed_meanwhile_is_thrown_away() {
 }
 
 #[test]
-fn scores_that_are_no_numbers_are_an_error_that_names_the_step() {
+fn scores_that_are_nan_are_an_error_that_names_the_step() {
     let language = acestep_import::open_tiny_language_model().expect("it is part of the program");
     let made =
         with_greedy_plan(|asked| compose::<Cpu>(asked, &Damaged(language), &place(), &Unobserved));

@@ -179,7 +179,7 @@ fn less_than_a_frame_is_too_short_and_a_frame_is_not() {
 }
 
 #[test]
-fn a_value_that_is_no_number_is_an_error_and_no_code() {
+fn a_value_that_is_nan_is_an_error_and_no_code() {
     let model = turbo();
     let networks = Networks::<Cpu>::new(&model, place(), Residency::WhileUsed);
     let mut audio = Audio { channels: vec![vec![0.1; 9600]; 2], sample_rate: 48_000 };

@@ -141,7 +141,7 @@ fn the_language_model_and_its_cache() {
 
 /// In int8 mode, only the weight matrices of these two networks are int8; activations are f32.
 #[test]
-fn the_networks_that_are_kept_in_eight_bits() {
+fn the_networks_that_are_kept_in_int8() {
     let error = |run: &dyn Fn(&Place<Cpu>) -> Tensor<Cpu, 3>| {
         let wide = to_host(run(&place()));
         [DType::I8, DType::BF16].map(|dtype| relative(&to_host(run(&narrow(dtype))), &wide))

@@ -1,4 +1,4 @@
-//! A task on networks that stay in memory is that of an engine.
+//! A task on networks that stay in memory equals an engine's.
 
 use std::{sync::Arc, time::Instant};
 
@@ -123,12 +123,12 @@ fn a_sound_through_the_codec_is_the_same_on_kept_networks() {
 
 /// The spoken sounds, and the samples while they were made.
 #[derive(Default, PartialEq, Debug)]
-struct Heard {
+struct Collected {
     samples: Vec<f32>,
     sounds: Vec<Audio>,
 }
 
-impl Sink for Heard {
+impl Sink for Collected {
     fn samples(&mut self, _index: usize, samples: &[f32]) -> Result<(), Error> {
         self.samples.extend(samples);
         Ok(())
@@ -155,17 +155,17 @@ fn speech_on_kept_networks_is_that_of_an_engine() {
     let options = Options { batch_size: 1, ..Options::default() };
     speech::check_memory(&model, ENGINE, options, positions, None).expect("it is small");
     let speech = Speech { requests: &requests, voice: &Voice::Model, options, lines: false };
-    let mut once = Heard::default();
+    let mut once = Collected::default();
     speech::speak(speech, &model, ENGINE, &Unobserved, &mut once).expect("speech");
     let networks = acestep_speech::qwen3_tts::Networks::<Cpu>::new(&model, place());
     for _ in 0..2 {
-        let mut kept = Heard::default();
+        let mut kept = Collected::default();
         speech::speak_with(speech, &model, &networks, &Unobserved, &mut kept).expect("speech");
         assert_eq!(kept, once);
     }
     assert_eq!(once.sounds[0].channels[0], once.samples);
     // A caller that takes the samples needs no second copy.
-    let (mut alone, options) = (Heard::default(), Options { keeps_samples: false, ..options });
+    let (mut alone, options) = (Collected::default(), Options { keeps_samples: false, ..options });
     let speech = Speech { options, ..speech };
     speech::speak_with(speech, &model, &networks, &Unobserved, &mut alone).expect("speech");
     assert_eq!((&alone.samples, alone.sounds[0].samples()), (&once.samples, 0));

@@ -66,6 +66,8 @@ fn a_transfer_that_never_works_ends_and_can_be_taken_up_later() {
     assert!(user.parts().is_empty());
 }
 
+/// A program of Windows gets no signal from another one.
+#[cfg(unix)]
 #[test]
 fn ctrl_c_stops_a_transfer_at_once_and_keeps_what_came() {
     let hub = Hub::with_turbo();

@@ -25,7 +25,7 @@ use crate::{
     families::{Preset, songs, types},
     machine::{self, Machine},
     measure::ceilings::Ceilings,
-    rows::{Item, Line, Summary, Tell},
+    rows::{Item, Kernel, Line, Summary, Tell},
     verify::Worker,
 };
 
@@ -154,6 +154,7 @@ impl Check<'_> {
 
     /// Runs a part in child processes.
     fn part(&self, part: Part, results: &mut Results) -> Result<Summary> {
+        let host = self.host;
         let items = items(part, self.options);
         let ceilings = Cell::new(None);
         // Burn has no large int8 matrix product to compare with.
@@ -161,9 +162,29 @@ impl Check<'_> {
         let command = |from| (self.child)(Child { part, from, ceilings: ceilings.get() });
         let take = |line: &Line| match line.clone() {
             Line::Backend(name) => results.machine.backend = Some(name),
-            Line::Verified(row) => results.verified.push(row),
-            Line::Kernel(row) => results.kernels.push(row),
-            Line::Length(row) => results.lengths.push(row),
+            Line::Verified(row) => row.add_to(&mut results.verified),
+            Line::Kernel(row) => {
+                if !row.passes() {
+                    host.line(&format!("         {}: {}", row.dtype, row.difference()));
+                }
+                results.kernels.push(row);
+            }
+            Line::Timed { operation, shape, dtype, is_reference, seconds } => {
+                let whose = if is_reference { "plain operations" } else { "kernel" };
+                host.line(&format!("         {dtype}, {whose}: {:.4} ms", seconds * 1e3));
+                let name = [operation, shape, dtype];
+                let of =
+                    |row: &&mut Kernel| [&row.operation, &row.shape, &row.dtype] == name.each_ref();
+                if let Some(row) = results.kernels.iter_mut().find(of) {
+                    let time = if is_reference { &mut row.reference_s } else { &mut row.kernel_s };
+                    *time = Some(seconds);
+                }
+            }
+            Line::Length(row) => {
+                let problems = row.problems().join(", ");
+                host.line(&format!("         {}: {:.2} s {problems}", row.dtype, row.wall_s));
+                results.lengths.push(row);
+            }
             Line::Rounded(row) => results.rounded.push(row),
             Line::Ceiling(row) => {
                 if row.dtype == dtype {
@@ -171,10 +192,16 @@ impl Check<'_> {
                 }
                 results.ceilings.push(row);
             }
-            Line::Speed(row) => results.speeds.push(row),
-            Line::Begin { .. } | Line::Problem(_) | Line::Failed(_) | Line::Skipped(_) => {}
+            Line::Speed(row) => {
+                let (ms, share) = (row.wall_s * 1e3, row.share_of_floor * 100.0);
+                host.line(&format!("         {ms:.3} ms, {share:.0} % of the floor"));
+                results.speeds.push(row);
+            }
+            // A run that is killed leaves only these lines.
+            Line::Problem(text) | Line::Failed(text) => host.line(&format!("         {text}")),
+            Line::Begin { .. } | Line::Skipped(_) => {}
         };
-        part::run(part.name(), &items, self.options.limit, self.host, command, take)
+        part::run(part.name(), &items, self.options.limit, host, command, take)
     }
 
     fn compare_with_torch(&self, results: &mut Results) -> Result<()> {

@@ -74,7 +74,7 @@ impl Work {
         }
     }
 
-    /// Returns the sizes for a sustained load, if the work is that of speech.
+    /// Returns the sizes for a sustained load, if the work is speech.
     fn sizes(self) -> Option<qwen3_tts::speed::Sizes> {
         match self {
             Self::Speech(work) => work.sizes(),

@@ -20,3 +20,8 @@ pub(crate) mod word;
 #[derive(Debug, thiserror::Error)]
 #[error("no {0} among the checkpoints")]
 pub(crate) struct Lacks(pub(crate) &'static str);
+
+/// Two results of this program that must be equal differ: their cases fail.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct Differs(pub(crate) String);

@@ -29,6 +29,14 @@ pub(crate) enum Line {
     Backend(String),
     Verified(Verified),
     Kernel(Kernel),
+    /// Seconds of a compared operation, or of its reference on the same device.
+    Timed {
+        operation: String,
+        shape: String,
+        dtype: String,
+        is_reference: bool,
+        seconds: f64,
+    },
     Length(Length),
     Rounded(Rounded),
     Ceiling(Ceiling),
@@ -41,7 +49,7 @@ pub(crate) enum Line {
     Skipped(String),
 }
 
-/// Results of `verify` for one component.
+/// Results of `verify` for one component, or for one case of it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Verified {
     /// The set of goldens.
@@ -53,6 +61,22 @@ pub(crate) struct Verified {
     pub(crate) skipped: usize,
     /// The largest error as a share of its tolerance, over the cases with a tolerance.
     pub(crate) worst_share: f64,
+}
+
+impl Verified {
+    /// Adds its counts to the row of the same component, or a new row.
+    pub(crate) fn add_to(self, rows: &mut Vec<Self>) {
+        let own = |row: &&mut Self| row.set == self.set && row.component == self.component;
+        match rows.iter_mut().find(own) {
+            Some(row) => {
+                row.passed += self.passed;
+                row.failed += self.failed;
+                row.skipped += self.skipped;
+                row.worst_share = row.worst_share.max(self.worst_share);
+            }
+            None => rows.push(self),
+        }
+    }
 }
 
 /// One operation of one shape in one type.
@@ -74,6 +98,12 @@ pub(crate) struct Kernel {
 impl Kernel {
     pub(crate) fn passes(&self) -> bool {
         self.error.is_some_and(|error| error <= self.tolerance)
+    }
+
+    /// Returns its error and its tolerance as text.
+    pub(crate) fn difference(&self) -> String {
+        let error = self.error.map_or("not finite".to_owned(), |error| format!("{error:.1e}"));
+        format!("error {error}, tolerance {:.1e}", self.tolerance)
     }
 }
 

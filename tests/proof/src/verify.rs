@@ -102,6 +102,10 @@ pub fn run(
 /// # Errors
 /// If there is no such list, or standard output is closed.
 pub fn work(given: Given<'_>, device: Device, host: &dyn Host, finished: impl Read) -> Result<()> {
+    // If the parent is killed because this process hangs in the driver, it must end too. Without
+    // this service of the system it only ends later.
+    #[cfg(target_os = "linux")]
+    let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
     let known: Done = serde_json::from_reader(finished)
         .context("standard input has no list of finished cases")?;
     let tell = |word: &Word| {

@@ -38,7 +38,7 @@ fn name(set: &Path) -> String {
     whole.file_name().unwrap_or(whole.as_os_str()).to_string_lossy().into_owned()
 }
 
-/// Compares one set.
+/// Compares one set and tells each case when it is finished.
 ///
 /// # Errors
 /// If it or its checkpoints cannot be read, or the device is absent.
@@ -54,43 +54,35 @@ pub(crate) fn run(
     let folder = sets.get(index).map(std::path::PathBuf::as_path);
     // The goldens' checkpoints are in the folder beside them.
     let given = Given { goldens: folder, ..Given::default() };
-    let cases = verify::run(given, device, worker, host, &|_| Ok(()))?;
-    for case in cases.iter().filter(|case| case.pass == Some(false)) {
-        let place = folder.map_or(String::new(), |set| format!("{}/", name(set)));
-        let why = case.failed.as_ref().map_or(String::new(), |why| format!(": {why}"));
-        tell(Line::Failed(format!("{place}{}: {}{why}", case.file, case.case)));
-    }
+    let set = folder.map_or(BUILT_IN.to_owned(), name);
+    let case = |case: &Case| {
+        if case.pass == Some(false) {
+            let place = folder.map_or(String::new(), |_| format!("{set}/"));
+            let why = case.failed.as_ref().map_or(String::new(), |why| format!(": {why}"));
+            tell(Line::Failed(format!("{place}{}: {}{why}", case.file, case.case)));
+        }
+        tell(Line::Verified(row(&set, case)));
+        Ok(())
+    };
+    let cases = verify::run(given, device, worker, host, &case)?;
     if cases.iter().all(|case| case.pass.is_none()) {
         tell(Line::Problem("nothing of it could be compared: are its checkpoints there?".into()));
     }
-    let set = folder.map_or(BUILT_IN.to_owned(), name);
-    rows(&set, &cases).into_iter().for_each(|row| tell(Line::Verified(row)));
     Ok(())
 }
 
-/// Counts the cases by component and type.
-fn rows(set: &str, cases: &[Case]) -> Vec<Verified> {
-    let mut rows: Vec<Verified> = Vec::new();
-    for case in cases {
-        let suffix = if case.is_in_bf16() { " in bf16" } else { "" };
-        let component = format!("{}{suffix}", case.component);
-        let place = rows.iter().position(|row| row.component == component);
-        let place = place.unwrap_or_else(|| {
-            rows.push(Verified { set: set.to_owned(), component, ..Verified::default() });
-            rows.len() - 1
-        });
-        let row = &mut rows[place];
-        match case.pass {
-            Some(true) => row.passed += 1,
-            Some(false) => row.failed += 1,
-            None => row.skipped += 1,
-        }
-        let error = case.relative_rms.or(case.max_abs);
-        if let (Some(worst), Some(allowed)) = (error, case.tolerance.filter(|&t| t > 0.0)) {
-            row.worst_share = row.worst_share.max(worst / allowed);
-        }
+/// Returns the row of one case: by component and type.
+fn row(set: &str, case: &Case) -> Verified {
+    let suffix = if case.is_in_bf16() { " in bf16" } else { "" };
+    let error = case.relative_rms.or(case.max_abs).zip(case.tolerance.filter(|&t| t > 0.0));
+    Verified {
+        set: set.to_owned(),
+        component: format!("{}{suffix}", case.component),
+        passed: usize::from(case.pass == Some(true)),
+        failed: usize::from(case.pass == Some(false)),
+        skipped: usize::from(case.pass.is_none()),
+        worst_share: error.map_or(0.0, |(worst, allowed)| worst / allowed),
     }
-    rows
 }
 
 #[cfg(test)]
@@ -127,6 +119,8 @@ mod tests {
             worst_share,
         };
         let expected = [row("DiT", [2, 0, 1], 0.05), row("DiT in bf16", [1, 1, 0], 0.5)];
-        assert_eq!(rows("a", &cases), expected);
+        let mut rows = Vec::new();
+        cases.iter().for_each(|case| super::row("a", case).add_to(&mut rows));
+        assert_eq!(rows, expected);
     }
 }

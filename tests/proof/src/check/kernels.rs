@@ -17,10 +17,21 @@ use crate::{
     rows::{Item, Kernel, Line, Tell},
 };
 
-/// Returns the shapes to compare, each in every type of the device.
+/// Types to compare in, the likeliest of a released model first.
+const TYPES: [DType; 3] = [DType::BF16, DType::F32, DType::F16];
+
+/// Returns the shapes to compare, each in every type of the device; then those to time, because a
+/// reference is tuned for seconds before it is timed.
 pub(crate) fn items(quick: bool) -> Vec<Item> {
-    let wanted = chosen(quick);
-    wanted.map(|operation| Item { name: title(operation), group: 0 }).collect()
+    let item = |name| Item { name, group: 0 };
+    let compared = chosen(quick).map(|operation| item(title(operation)));
+    let timed = timed(quick).map(|operation| item(format!("time of {}", title(operation))));
+    compared.chain(timed).collect()
+}
+
+/// Returns the operations to time.
+fn timed(quick: bool) -> impl Iterator<Item = Operation> {
+    chosen(quick).filter(|operation| SWEEP.contains(&(Extent::Released, *operation)))
 }
 
 fn title(operation: Operation) -> String {
@@ -32,7 +43,7 @@ fn chosen(quick: bool) -> impl Iterator<Item = Operation> {
     SWEEP.iter().filter(move |(extent, _)| wanted(*extent)).map(|&(_, operation)| operation)
 }
 
-/// Compares one shape.
+/// Compares or times one shape.
 ///
 /// # Errors
 /// If the CPU cannot compute: then there is no reference.
@@ -42,9 +53,12 @@ pub(crate) fn run<B: Backend>(
     device: &B::Device,
     tell: &Tell,
 ) -> Result<()> {
-    let Some(operation) = chosen(quick).nth(index) else { return Ok(()) };
-    let is_timed = SWEEP.contains(&(Extent::Released, operation));
-    for dtype in [DType::F32, DType::F16, DType::BF16] {
+    let Some(operation) = chosen(quick).nth(index) else {
+        let timed = timed(quick).nth(index - chosen(quick).count());
+        timed.into_iter().for_each(|operation| time::<B>(operation, device, tell));
+        return Ok(());
+    };
+    for dtype in TYPES {
         if !B::supports_dtype(device, dtype) {
             // Report it only once.
             if index == 0 {
@@ -53,25 +67,37 @@ pub(crate) fn run<B: Backend>(
             continue;
         }
         let expected = Device::Cpu.run(DType::F32, OnProcessor { operation, rounding: dtype })?;
-        let place = Place { device: device.clone(), dtype };
+        let place = Place::<B> { device: device.clone(), dtype };
         let ready = operation.ready(&place, dtype);
-        let output = (ready.front)();
-        let bytes = output.count() * dtype.size();
-        let got = output.into_host();
-        let time = |way: &dyn Fn() -> operation::Output<B>| {
-            is_timed.then(|| clock::short(way, || clock::wait::<B>(device), bytes))
-        };
+        let got = (ready.front)().into_host();
         tell(Line::Kernel(Kernel {
             operation: operation.name().to_owned(),
             shape: operation.shape(),
             dtype: name(dtype).to_owned(),
             error: error(&expected, &got),
             tolerance: operation.tolerance(dtype),
-            kernel_s: time(&*ready.front),
-            reference_s: time(&*ready.reference),
+            kernel_s: None,
+            reference_s: None,
         }));
     }
     Ok(())
+}
+
+/// Times one shape and its reference.
+fn time<B: Backend>(operation: Operation, device: &B::Device, tell: &Tell) {
+    for dtype in TYPES.into_iter().filter(|&dtype| B::supports_dtype(device, dtype)) {
+        let ready = operation.ready(&Place::<B> { device: device.clone(), dtype }, dtype);
+        let bytes = (ready.front)().count() * dtype.size();
+        for (is_reference, way) in [(false, &ready.front), (true, &ready.reference)] {
+            tell(Line::Timed {
+                operation: operation.name().to_owned(),
+                shape: operation.shape(),
+                dtype: name(dtype).to_owned(),
+                is_reference,
+                seconds: clock::short(way, || clock::wait::<B>(device), bytes),
+            });
+        }
+    }
 }
 
 /// The operation as plain operations on the CPU, in f32.
@@ -131,8 +157,12 @@ mod tests {
 
     #[test]
     fn a_quick_run_takes_only_quick_shapes() {
-        let (all, quick) = (items(false).len(), items(true).len());
-        assert_eq!(all, SWEEP.len());
-        assert!(0 < quick && quick < all / 2, "{quick} of {all}");
+        let (all, quick) = (items(false), items(true).len());
+        assert_eq!(all.len(), SWEEP.len() + timed(false).count());
+        assert_eq!(timed(true).count(), 0);
+        assert!(0 < quick && quick < SWEEP.len() / 2, "{quick} of {}", SWEEP.len());
+        // Every comparison comes before the first time.
+        assert_eq!(all[SWEEP.len()].name, "time of rms_norm 2 x 1024");
+        assert!(all[..SWEEP.len()].iter().all(|item| !item.name.starts_with("time of")));
     }
 }

@@ -110,8 +110,13 @@ fn ways_of_torch(results: &Results) -> String {
     if results.torch_speeds.is_empty() {
         return String::new();
     }
-    let mut ids: Vec<&str> = results.torch_speeds.iter().map(|row| row.id.as_str()).collect();
-    ids.dedup();
+    // The compiled ways of all stages come after the others.
+    let mut ids: Vec<&str> = Vec::new();
+    for row in &results.torch_speeds {
+        if !ids.contains(&row.id.as_str()) {
+            ids.push(&row.id);
+        }
+    }
     let ways = ["eager", "compile", "graph", "compile+graph"];
     let rows = ids.iter().map(|id| {
         let cell = |way: &&str| {

@@ -1,4 +1,4 @@
-//! The parts of the check, each of which runs in child processes.
+//! The parts of the check. Each runs in child processes.
 //!
 //! A failing GPU may crash the process, or leave it with a device that no longer responds. So the
 //! items of a part run in a child of this program, which prints its results line by line. If the
@@ -23,6 +23,12 @@ use crate::{
 
 /// Exit code of a child that Ctrl-C stopped.
 const STOPPED: i32 = 130;
+
+/// Time for a child to end by itself after Ctrl-C: a device that hangs would keep it.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// Time between two looks at Ctrl-C.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// A part of the check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -124,7 +130,7 @@ struct Count {
 impl Count {
     fn add(&mut self, line: &Line, item: Option<&Item>) {
         match line {
-            Line::Begin { .. } | Line::Backend(_) => {}
+            Line::Begin { .. } | Line::Backend(_) | Line::Timed { .. } => {}
             Line::Verified(row) => {
                 self.passed += row.passed;
                 self.failed += row.failed;
@@ -132,10 +138,8 @@ impl Count {
             }
             Line::Kernel(row) if row.passes() => self.passed += 1,
             Line::Kernel(row) => {
-                let error = row.error.map_or("not finite".to_owned(), |e| format!("{e:.1e}"));
-                let Kernel { operation, shape, dtype, tolerance, .. } = row;
-                let of = format!("{operation} {shape} in {dtype}");
-                self.problem(&format!("{of}: error {error}, tolerance {tolerance:.1e}"));
+                let Kernel { operation, shape, dtype, .. } = row;
+                self.problem(&format!("{operation} {shape} in {dtype}: {}", row.difference()));
             }
             Line::Length(row) => {
                 let problems = row.problems();
@@ -201,8 +205,8 @@ impl Ended {
     }
 }
 
-/// Runs a child to its end, or kills it if an item takes longer than `limit`. `take` receives its
-/// lines; its standard error is passed on.
+/// Runs a child to its end, or kills it if an item or a stored result takes longer than `limit`, or
+/// if it does not end after Ctrl-C. `take` receives its lines; its standard error is passed on.
 fn follow(
     mut command: Command,
     limit: Option<Duration>,
@@ -221,24 +225,24 @@ fn follow(
         let words = stderr.map(|stderr| scope.spawn(|| listen(stderr, host)));
         let mut too_long = None;
         if let Some(lines) = stdout.map(lines) {
-            let mut start = Instant::now();
+            let (mut start, mut stopped) = (Instant::now(), None);
             loop {
-                let line = match limit {
-                    Some(limit) => lines.recv_timeout(limit.saturating_sub(start.elapsed())),
-                    None => lines.recv().map_err(RecvTimeoutError::from),
-                };
-                match line {
+                match lines.recv_timeout(LOOK) {
                     Ok(line) => {
-                        if matches!(line, Line::Begin { .. }) {
+                        if matches!(line, Line::Begin { .. } | Line::Verified(_)) {
                             start = Instant::now();
                         }
                         take(line);
                     }
                     Err(RecvTimeoutError::Timeout) => {
-                        too_long = limit;
-                        // Killing fails if the child has just ended, which is fine.
-                        let _ = child.kill();
-                        break;
+                        too_long = limit.filter(|&limit| start.elapsed() >= limit);
+                        let is_stopped = host.is_cancelled()
+                            && stopped.get_or_insert_with(Instant::now).elapsed() >= GRACE;
+                        if too_long.is_some() || is_stopped {
+                            // Killing fails if the child has just ended, which is fine.
+                            let _ = child.kill();
+                            break;
+                        }
                     }
                     Err(RecvTimeoutError::Disconnected) => break,
                 }

@@ -69,7 +69,12 @@ pub(crate) fn run(
             match serde_json::from_str(&line) {
                 Ok(Said::Begin(id)) => host.line(&format!("torch             {id}")),
                 Ok(Said::Torch(version)) => results.torch = Some(version),
-                Ok(Said::Row(row)) => results.torch_speeds.push(row),
+                Ok(Said::Row(row)) => {
+                    let time = row.wall_s.map(|seconds| format!("{:.3} ms", seconds * 1e3));
+                    let time = time.or(row.error.clone()).unwrap_or_default();
+                    host.line(&format!("         {}: {time}", row.mode));
+                    results.torch_speeds.push(row);
+                }
                 // Compilers print there too.
                 Err(_) => {}
             }

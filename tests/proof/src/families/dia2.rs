@@ -32,12 +32,13 @@ static DEPFORMER: Stage =
 static MIMI: Stage = Stage::new("mimi", "Mimi: 8 frames to samples").in_f32().shared();
 static MIMI_ONE: Stage =
     Stage::new("mimi-first", "Mimi: 1 frame to samples, as the first chunk").in_f32().shared();
+static SNAPSHOT: Stage = Stage::new("snapshot", "Kept voice of Dia2, 10 s, to the state of a run");
 
 /// All stages of the presets, in the order of the pipeline.
-pub(super) static STAGES: &[&Stage] = &[&BACKBONE, &DEPFORMER, &MIMI, &MIMI_ONE];
+pub(super) static STAGES: &[&Stage] = &[&BACKBONE, &DEPFORMER, &MIMI, &MIMI_ONE, &SNAPSHOT];
 
 /// The stages of a size, and the work of each.
-type OfSize = [(&'static Stage, Work); 4];
+type OfSize = [(&'static Stage, Work); 5];
 
 const fn of(sizes: Sizes) -> OfSize {
     [
@@ -45,6 +46,7 @@ const fn of(sizes: Sizes) -> OfSize {
         (&DEPFORMER, Work::Dialogue(Own::Depformer(sizes))),
         (&MIMI, Work::Dialogue(Own::Codec(8))),
         (&MIMI_ONE, Work::Dialogue(Own::Codec(1))),
+        (&SNAPSHOT, Work::Dialogue(Own::Snapshot(sizes))),
     ]
 }
 

@@ -77,37 +77,9 @@ const fn bounds(of: &'static [(&'static str, f64)]) -> Bounds {
 
 /// The files of tensors: `s1_*` with one frame in a step, `s2_*` with two.
 pub(super) fn tensors<B: Backend>() -> Vec<Tensors<B>> {
-    vec![
-        Tensors::new("s1_encoder", MODEL, bounds(&[("", 3e-5)]), |sheet, of, place| {
-            networks::encoder(sheet, of.magpie.stacking(1)?, place)
-        }),
-        Tensors::new("s2_encoder", MODEL, bounds(&[("", 3e-5)]), |sheet, of, place| {
-            networks::encoder(sheet, of.magpie.stacking(2)?, place)
-        }),
-        Tensors::new("s1_decoder", MODEL, bounds(OF_DECODER), |sheet, of, place| {
-            networks::decoder(sheet, of.magpie.stacking(1)?, place)
-        }),
-        Tensors::new("s2_decoder", MODEL, bounds(OF_DECODER), |sheet, of, place| {
-            networks::decoder(sheet, of.magpie.stacking(2)?, place)
-        }),
-        Tensors::new("s1_local", MODEL, bounds(&[("logits", 6e-5)]), |sheet, of, place| {
-            networks::local(sheet, of.magpie.stacking(1)?, place)
-        }),
-        Tensors::new("s2_local", MODEL, bounds(&[("logits", 6e-5)]), |sheet, of, place| {
-            networks::local(sheet, of.magpie.stacking(2)?, place)
-        }),
-        Tensors::new("s1_run", MODEL, bounds(OF_RUNS), |sheet, of, place| {
-            runs::compare(sheet, of.magpie.stacking(1)?, place)
-        }),
-        Tensors::new("s1_e2e", MODEL, bounds(&[("wave", 5e-6)]), |sheet, of, place| {
-            texts::compare(sheet, of.magpie.all_stacking(1)?, place)
-        }),
-        Tensors::new("s2_run", MODEL, bounds(OF_RUNS), |sheet, of, place| {
-            runs::compare(sheet, of.magpie.stacking(2)?, place)
-        }),
-        Tensors::new("s2_e2e", MODEL, bounds(&[("wave", 5e-6)]), |sheet, of, place| {
-            texts::compare(sheet, of.magpie.all_stacking(2)?, place)
-        }),
+    let s1 = ["s1_encoder", "s1_decoder", "s1_local", "s1_run", "s1_e2e"];
+    let s2 = ["s2_encoder", "s2_decoder", "s2_local", "s2_run", "s2_e2e"];
+    let codec = [
         // Activations are up to four times as large as samples.
         Tensors::new(
             "codec",
@@ -117,6 +89,30 @@ pub(super) fn tensors<B: Backend>() -> Vec<Tensors<B>> {
         ),
         Tensors::new("fsq", CODEC, bounds(&[("compressed", 2e-6)]), |sheet, _, place| {
             codec::codes(sheet, place)
+        }),
+    ];
+    of_model::<B, 1>(s1).into_iter().chain(of_model::<B, 2>(s2)).chain(codec).collect()
+}
+
+/// The files of the model with `S` frames in a step.
+fn of_model<B: Backend, const S: usize>(
+    [encoder, decoder, local, run, e2e]: [&'static str; 5],
+) -> [Tensors<B>; 5] {
+    [
+        Tensors::new(encoder, MODEL, bounds(&[("", 3e-5)]), |sheet, of, place| {
+            networks::encoder(sheet, of.magpie.stacking(S)?, place)
+        }),
+        Tensors::new(decoder, MODEL, bounds(OF_DECODER), |sheet, of, place| {
+            networks::decoder(sheet, of.magpie.stacking(S)?, place)
+        }),
+        Tensors::new(local, MODEL, bounds(&[("logits", 6e-5)]), |sheet, of, place| {
+            networks::local(sheet, of.magpie.stacking(S)?, place)
+        }),
+        Tensors::new(run, MODEL, bounds(OF_RUNS), |sheet, of, place| {
+            runs::compare(sheet, of.magpie.stacking(S)?, place)
+        }),
+        Tensors::new(e2e, MODEL, bounds(&[("wave", 5e-6)]), |sheet, of, place| {
+            texts::compare(sheet, of.magpie.all_stacking(S)?, place)
         }),
     ]
 }

@@ -123,6 +123,7 @@ impl Values {
             Dtype::F16 => Self::Floats(each(data, |b| f16::from_le_bytes(b).to_f32())),
             Dtype::I64 => Self::Whole(each(data, i64::from_le_bytes)),
             Dtype::I32 => Self::Whole(each(data, |b| i32::from_le_bytes(b).into())),
+            Dtype::I16 => Self::Whole(each(data, |b| i16::from_le_bytes(b).into())),
             Dtype::U8 => Self::Whole(data.iter().map(|&b| b.into()).collect()),
             other => Self::Other(other),
         }

@@ -8,7 +8,7 @@ use anyhow::Result;
 use burn::tensor::{DType, Int, Tensor, TensorData};
 
 use super::{
-    Lacks,
+    Differs, Lacks,
     case::Case,
     ledger::Ledger,
     set::Golden,
@@ -76,7 +76,7 @@ impl<'a> Sheet<'a> {
         });
     }
 
-    /// Compares integers, all of which must be equal.
+    /// Compares integers. All must be equal.
     pub(crate) fn exact(&mut self, name: &str, shape: &[usize], ours: &[i64]) {
         self.compare(name, shape, ours.iter().map(|&x| x as f64), 0.0);
     }
@@ -145,8 +145,8 @@ impl<'a> Sheet<'a> {
     }
 
     /// Computes the cases stored under `prefix`. If the goldens lack something for them, the rest
-    /// is skipped with the reason. If computing fails, they fail. If the program or a checkpoint
-    /// lacks something, that is an error.
+    /// is skipped with the reason. If computing fails, or its error is [`Differs`], they fail. If the
+    /// program or a checkpoint lacks something, that is an error.
     pub(crate) fn attempt(
         &mut self,
         prefix: &str,
@@ -169,18 +169,22 @@ impl<'a> Sheet<'a> {
             self.done.extend(left);
             return Ok(());
         }
-        match ledger.attempt(file, self.component, left, || compute(self)) {
-            Ok(Ok(())) => Ok(()),
-            Ok(Err(why)) => {
-                self.fail_all(&why, is_own);
-                Ok(())
-            }
+        let why = match ledger.attempt(file, self.component, left, || compute(self)) {
+            Ok(Ok(())) => return Ok(()),
+            Ok(Err(why)) => why,
+            Err(error) if error.is::<Differs>() => error.to_string(),
             Err(error) if is_of_goldens(&error) => {
                 self.skip_all(&format!("the goldens lack something: {error:#}"), is_own);
-                Ok(())
+                return Ok(());
             }
-            Err(error) => Err(error),
+            Err(error) => return Err(error),
+        };
+        // All may be compared already.
+        if self.left(is_own).is_empty() {
+            self.push(self.case(prefix.trim_end_matches('.')).failed(&why));
         }
+        self.fail_all(&why, is_own);
+        Ok(())
     }
 
     /// Computes every case `x` for which a tensor `x` + `suffix` is stored; see [`Self::attempt`].
@@ -266,5 +270,40 @@ impl<B: Backend> Tap<B> for Activations<'_, '_> {
     fn tap<const D: usize>(&mut self, name: Arguments<'_>, activation: &Tensor<B, D>) {
         let name = format!("{}.{name}", self.prefix);
         self.sheet.close(&name, activation.clone());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use safetensors::{Dtype, tensor::TensorView};
+
+    use super::*;
+    use crate::{
+        golden::{set::Set, word::Done},
+        host::Quiet,
+    };
+
+    /// 0x0101 is 257, 0xfffe is -2: the samples of Dia2's server are of this type.
+    #[test]
+    fn results_that_must_be_equal_and_are_not_fail_also_after_the_last_comparison() {
+        let view = || TensorView::new(Dtype::I16, vec![2], &[1, 1, 0xfe, 0xff]).expect("numbers");
+        let bytes = safetensors::serialize([("a.x", view()), ("b.x", view())], None);
+        let files = BTreeMap::from([("file".to_owned(), bytes.expect("safetensors"))]);
+        let golden = Set::new(files).expect("a set").tensors("file").expect("a file");
+        let known = Done::default();
+        let ledger = Ledger::new(&known, &|_| Ok(()), &Quiet, &|| true);
+        let mut sheet = Sheet::new(&golden, "noise", tolerance::bounds(&[], 0.0), &ledger);
+        let differs = || Err(Differs("other codes".to_owned()).into());
+        let compared = sheet.attempt("a.", |sheet| {
+            sheet.exact("a.x", &[2], &[257, -2]);
+            differs()
+        });
+        compared.expect("the run goes on");
+        sheet.attempt("b.", |_| differs()).expect("the run goes on");
+        let cases = ledger.finish().expect("told");
+        let found: Vec<_> = cases.iter().map(|case| (&*case.case, case.pass)).collect();
+        assert_eq!(found, [("a.x", Some(true)), ("a", Some(false)), ("b.x", Some(false))]);
     }
 }

@@ -31,3 +31,12 @@ pub(crate) fn of(golden: &Golden, name: &str, bounds: Bounds) -> f64 {
     bounds.of.iter().find(fits).map_or(0.0, |&(_, bound)| bound)
 }
 // ANCHOR_END: tolerance
+
+/// Returns of each pair of samples the one that is farther from the stored one; NaN is farthest.
+pub(crate) fn worse(theirs: &[f32], whole: &[f32], streamed: &[f32]) -> Vec<f32> {
+    let farther = |((theirs, whole), streamed): ((&f32, &f32), &f32)| {
+        let [own, other] = [streamed, whole].map(|sample| (sample - theirs).abs());
+        if own.total_cmp(&other).is_gt() { *streamed } else { *whole }
+    };
+    theirs.iter().zip(whole).zip(streamed).map(farther).collect()
+}

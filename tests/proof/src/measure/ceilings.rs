@@ -1,7 +1,7 @@
 //! Ceilings of a machine, and the minimum time of a task that follows from them.
 //!
 //! `floor = max(operations / peak of the arithmetic, bytes of weights / memory bandwidth)`. The
-//! peak is that of the instruction that multiplies weights of a type:
+//! peak is the rate of the instruction that multiplies weights of a type:
 //!
 //! | weights | on the CPU | without that instruction | on a GPU |
 //! |---|---|---|---|

@@ -165,7 +165,7 @@ pub(crate) fn load_1m() -> Option<f64> {
     (!cfg!(windows)).then(|| System::load_average().one)
 }
 
-/// Resets the recorded peak memory, if the system can; otherwise the peak is that of the whole run.
+/// Resets the recorded peak memory, if the system can; otherwise the peak is the whole run's.
 pub(crate) fn reset_peak() -> bool {
     std::fs::write("/proc/self/clear_refs", "5").is_ok()
 }

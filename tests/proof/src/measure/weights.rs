@@ -1,6 +1,6 @@
 //! Random weights of a network whose speed is measured.
 
-use acestep_model::{Backend, kept_as, nn::quantizing};
+use acestep_model::{Backend, Place, kept_as, nn::quantizing};
 use burn::{
     module::{Module, ModuleMapper, Param, ParamId},
     tensor::{DType, Tensor, TensorData},
@@ -21,6 +21,16 @@ const PIECE: usize = 1 << 14;
 pub(crate) fn random_weights<B: Backend, M: Module<B>>(module: M, dtype: DType) -> M {
     let random = || module.map(&mut RandomWeights { dtype, path: Vec::new(), made: 0 });
     if dtype == DType::I8 { quantizing(random) } else { random() }
+}
+
+/// Returns values from -1 to 1 in the type that networks of `place` compute in.
+pub(crate) fn random<B: Backend, const D: usize>(
+    shape: [usize; D],
+    place: &Place<B>,
+) -> Tensor<B, D> {
+    let count: usize = shape.iter().product();
+    let values: Vec<f32> = (0..count).map(|i| ((i * 37 % 101) as f32 - 50.0) / 50.0).collect();
+    Tensor::from_data(TensorData::new(values, shape), (&place.device, place.computes_in()))
 }
 
 struct RandomWeights {

@@ -50,7 +50,7 @@ fn whatever_is_wrong_with_a_song_is_said() {
 }
 
 #[test]
-fn no_distance_is_near_where_the_processor_has_no_numbers() {
+fn no_distance_is_near_where_the_cpu_has_nan() {
     let latents = Some(distance(0.1, f64::NAN, Some(f64::NAN)));
     assert_eq!(Length { latents, ..length() }.problems().len(), 1);
 }

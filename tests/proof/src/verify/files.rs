@@ -26,6 +26,9 @@ use crate::{
 /// The reason for skipping a file without a row.
 const UNKNOWN: &str = "this version does not know this file";
 
+/// The reason for skipping a file of rules that need no network. Their tests are beside their code.
+const LOGIC: &str = "no network is in it: the tests of the source code compare it";
+
 /// Computes a whole set.
 pub(crate) struct Verify<'a> {
     pub(crate) set: &'a Set,
@@ -103,7 +106,11 @@ impl Verify<'_> {
     ) -> Result<()> {
         let content = self.set.json(file)?;
         let Some(&Texts { component, compare, .. }) = row else {
-            Page::new(file, "unknown", ledger).skip_entries(&content, UNKNOWN);
+            let (component, why) = match file.starts_with("logic/") {
+                true => ("logic", LOGIC),
+                false => ("unknown", UNKNOWN),
+            };
+            Page::new(file, component, ledger).skip_entries(&content, why);
             return Ok(());
         };
         let page = Page::new(file, component, ledger);

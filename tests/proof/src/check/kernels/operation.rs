@@ -19,6 +19,7 @@ pub(crate) enum Operation {
     CacheWrite([usize; 6]),
     Product([usize; 3]),
     CodeTokens([usize; 4]),
+    Draw([usize; 3]),
     CachedLayers([usize; 8]),
 }
 
@@ -95,6 +96,7 @@ impl Operation {
             Self::CacheWrite(_) => "cache_write",
             Self::Product(_) => "product",
             Self::CodeTokens(_) => "code_tokens",
+            Self::Draw(_) => "draw",
             Self::CachedLayers(_) => "cached_layers",
         }
     }
@@ -105,7 +107,7 @@ impl Operation {
             |sizes: &[usize]| sizes.iter().map(usize::to_string).collect::<Vec<_>>().join(" x ");
         match self {
             Self::RmsNorm(sizes) | Self::Swiglu(sizes) => by(&sizes),
-            Self::AdaNorm(sizes) | Self::Product(sizes) => by(&sizes),
+            Self::AdaNorm(sizes) | Self::Product(sizes) | Self::Draw(sizes) => by(&sizes),
             Self::Snake(sizes) | Self::AddSnake(sizes) => by(&sizes),
             Self::NormRotate(sizes) | Self::CodeTokens(sizes) => by(&sizes),
             Self::ConvTranspose(sizes) => by(&sizes),
@@ -137,8 +139,8 @@ impl Operation {
     /// value. It covers the rounding of inputs and outputs, and in f32 the order of long sums.
     pub(crate) fn tolerance(self, dtype: DType) -> f64 {
         match (self, dtype) {
-            // Nothing is computed.
-            (Self::CacheWrite(_), _) => 0.0,
+            // Values or ids, which are equal.
+            (Self::CacheWrite(_) | Self::Draw(_), _) => 0.0,
             // Rounding between the operations adds up over the layers.
             (Self::CachedLayers(_), DType::F16) => 8e-3,
             (Self::CachedLayers(_), DType::BF16) => 4e-2,

@@ -144,6 +144,16 @@ impl Operation {
                     Output::Three(compute(codes.clone(), LEVELS, project, embed, places.clone()))
                 })
             }
+            Self::Draw([rows, ids, top_k]) => {
+                let [logits, exponentials] =
+                    [1, 2].map(|seed| inputs.tensor([rows, ids], seed).cast(DType::F32));
+                let (logits, exponentials) = (logits * 8.0, exponentials.abs() + 0.01);
+                let ways = [kernel::draw::<B> as fn(_, _, _, _) -> _, reference::draw::<B>];
+                both(ways, move |compute| {
+                    let ids = compute(logits.clone(), exponentials.clone(), 0.9, top_k);
+                    Output::Two(ids.float())
+                })
+            }
             Self::CachedLayers(sizes) => cached_layers(sizes, &inputs),
             Self::Product([rows, input, output]) => {
                 let x = inputs.tensor([rows, input], 1);

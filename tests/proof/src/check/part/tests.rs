@@ -80,6 +80,57 @@ fn an_item_that_hangs_is_ended_and_the_rest_go_on() {
     assert_eq!(part.problems, ["item 1: it was not done after 3 s and was ended"]);
 }
 
+/// A host that was told to stop.
+struct Stopped;
+
+impl Host for Stopped {
+    fn line(&self, _: &str) {}
+
+    fn note(&self, _: &str) {}
+
+    fn pass_on(&self, _: &str) {}
+
+    fn output(&self, _: &str) -> std::io::Result<()> {
+        Ok(())
+    }
+
+    fn write(&self, _: &std::path::Path, _: &str) -> std::io::Result<()> {
+        Ok(())
+    }
+
+    fn is_cancelled(&self) -> bool {
+        true
+    }
+
+    fn hint(&self, _: &anyhow::Error) -> Option<String> {
+        None
+    }
+}
+
+/// A child that hangs in a driver does not hear Ctrl-C, and the report must still be written.
+#[test]
+fn after_ctrl_c_a_child_that_hangs_is_ended() {
+    let start = Instant::now();
+    let begin = r#"echo '{"begin":{"index":0,"name":"x"}}'; exec sleep 60"#;
+    let mut seen = 0;
+    let ended = follow(shell(begin), None, &Stopped, |_| seen += 1);
+    assert!(start.elapsed() < Duration::from_secs(30), "{:?}", start.elapsed());
+    assert_eq!((seen, ended.too_long), (1, None));
+    assert_eq!(ended.problem().as_deref(), Some("its process was killed"));
+}
+
+/// A stored result has the whole limit, however many a set has.
+#[test]
+fn each_stored_result_has_the_time_of_an_item() {
+    let row = r#"{"verified":{"set":"a","component":"DiT","passed":1,"failed":0,"skipped":0,"worst_share":0.5}}"#;
+    let begin = r#"echo '{"begin":{"index":0,"name":"x"}}'; "#;
+    let slow = format!("{begin}for i in 1 2 3; do sleep 1.5; echo '{row}'; done");
+    let limit = Some(Duration::from_secs(4));
+    let part = run("verify", &items(1), limit, &Quiet, |_| Ok(shell(&slow)), |_| ());
+    let part = part.expect("a part");
+    assert_eq!((part.passed, part.failed), (3, 0));
+}
+
 #[test]
 fn a_program_that_is_not_there_is_a_failure() {
     let absent = |_| Ok(Command::new("/nonexistent/program"));

@@ -181,7 +181,7 @@ mod tests {
     use crate::host::Quiet;
 
     #[test]
-    fn eight_bits_are_further_from_f32_than_bf16_in_both_networks() {
+    fn int8_is_further_from_f32_than_bf16_in_both_networks() {
         let engine = Engine { device: Device::Cpu, dtype: DType::F32 };
         for (index, bound) in [(0, 0.03), (1, 0.03)] {
             let rows = RefCell::new(Vec::new());

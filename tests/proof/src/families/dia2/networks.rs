@@ -11,7 +11,7 @@ use acestep_model::{
 use anyhow::Result;
 use burn::tensor::Tensor;
 
-use super::DialogueModels;
+use super::{DialogueModels, runs::keys_values};
 use crate::golden::sheet::{Sheet, in_bf16, loaded};
 
 /// Values of every tapped name: those of all steps, one after the other, and the shape of one.
@@ -97,13 +97,7 @@ pub(super) fn backbone<B: Backend>(
             let network = load(model, place)?;
             let (outputs, state) = steps.run(&network, place, &mut NoTap);
             outputs.compare(sheet, &prefix);
-            let rows: Vec<_> = (0..state.rows()).map(|row| state.row(row)).collect();
-            for layer in 0..rows[0].len() {
-                for (part, name) in ["k", "v"].into_iter().enumerate() {
-                    let all = rows.iter().map(|row| row[layer][part].clone()).collect();
-                    sheet.close(&format!("{case}.kv.layer{layer}.{name}"), Tensor::cat(all, 0));
-                }
-            }
+            keys_values(sheet, &prefix, &state)?;
             // The layers one by one, without fused kernels.
             let mut taps = Collected::default();
             let _ = steps.run(&network, place, &mut taps);

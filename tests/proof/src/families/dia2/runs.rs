@@ -2,12 +2,12 @@
 
 use acestep_engine::{Unobserved, sampling::Draws};
 use acestep_import::Dia2;
-use acestep_model::{Backend, Place};
+use acestep_model::{Backend, Place, speech::dia2::BackboneState};
 use acestep_speech::{
     Chunks,
     dia2::{
         Chooser, Drawing, Made, Networks, Plan, Recording, Request, Run, RunState, Speakers,
-        Speaking, Uniforms, Voice,
+        Speaking, Streams, Uniforms, Voice,
     },
 };
 use anyhow::{Context as _, Result};
@@ -98,11 +98,11 @@ fn run<B: Backend>(
     recorded.take();
     let Plan { guidance, text, audio, .. } = plan;
     let chooser = Chooser { guidance, text, audio, drawing: drawing(uniforms.clone(), &plan) };
-    let mut run = Run::new(state, (0, usize::MAX), chooser, plan.streams.clone(), &recorded);
+    let mut run = Run::new(state, (0, usize::MAX), chooser, plan.streams.clone(), recorded);
     while run.advance()?.is_some() {}
     let columns = &run.state().grid.columns()[..=run.state().step];
     codes(sheet, &format!("{tag}.grid"), columns);
-    let log = recorded.take();
+    let log = run.networks().take();
     for (name, values) in
         [("hidden", &log.hidden), ("action", &log.action), ("cb0", &log.code), ("dep", &log.stages)]
     {
@@ -139,7 +139,7 @@ fn beginning<B: Backend>(
     plan: &Plan,
     networks: &Networks<'_, B>,
     recorded: &Recorded<B>,
-) -> Result<RunState<acestep_model::speech::dia2::BackboneState<B>>> {
+) -> Result<RunState<BackboneState<B>>> {
     let streams = &plan.streams;
     let prefix = match &plan.voice {
         Voice::Recorded(prefix) => Some(prefix),
@@ -209,14 +209,8 @@ pub(super) fn prefix<B: Backend>(
             let plan = plan(set, &note, &networks)?;
             let recorded = Recorded::new(networks.pair()?);
             let state = beginning(&plan, &networks, &recorded)?;
-            keys_values(sheet, &format!("{tag}."), &state)?;
-            let id = |id: u32| i64::from(id);
-            let mut tokens: Vec<i64> = state.tokens.iter().copied().map(id).collect();
-            let mut second = tokens.clone();
-            let ids = &plan.streams.ids;
-            second[..2].copy_from_slice(&[ids.zero, ids.pad].map(id));
-            tokens.extend(second);
-            sheet.exact(&format!("{tag}.step_tokens"), &[2, tokens.len() / 2], &tokens);
+            keys_values(sheet, &format!("{tag}."), &state.networks)?;
+            step_tokens(sheet, &format!("{tag}."), &state, &plan.streams);
             let name = format!("{tag}.audio_buf");
             // The reference marks columns that are not written with -2.
             buffer(sheet, &name, state.grid.columns(), -2)
@@ -242,13 +236,26 @@ pub(super) fn buffer(
     Ok(())
 }
 
+/// Compares the tokens of the next step, of both rows.
+pub(super) fn step_tokens<S>(
+    sheet: &mut Sheet<'_>,
+    prefix: &str,
+    state: &RunState<S>,
+    streams: &Streams,
+) {
+    let row = &state.tokens;
+    let both = [&row[..], &[streams.ids.zero, streams.ids.pad], &row[2..]].concat();
+    let both: Vec<i64> = both.into_iter().map(i64::from).collect();
+    sheet.exact(&format!("{prefix}step_tokens"), &[2, row.len()], &both);
+}
+
 /// Compares keys and values of both rows.
 pub(super) fn keys_values<B: Backend>(
     sheet: &mut Sheet<'_>,
     prefix: &str,
-    state: &RunState<acestep_model::speech::dia2::BackboneState<B>>,
+    state: &BackboneState<B>,
 ) -> Result<()> {
-    let rows: Vec<_> = (0..state.rows).map(|row| state.networks.row(row)).collect();
+    let rows: Vec<_> = (0..state.rows()).map(|row| state.row(row)).collect();
     for layer in 0..rows.first().context("a row")?.len() {
         for (part, kind) in ["k", "v"].into_iter().enumerate() {
             let both = rows.iter().map(|row| row[layer][part].clone()).collect();

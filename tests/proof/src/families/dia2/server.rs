@@ -17,7 +17,7 @@ use super::{
     DialogueModels,
     recorded::Recorded,
     recordings::recordings,
-    runs::{buffer, codes, first, keys_values},
+    runs::{buffer, codes, first, keys_values, step_tokens},
 };
 use crate::golden::{set::Set, sheet::Sheet};
 
@@ -50,12 +50,9 @@ fn all<B: Backend>(sheet: &mut Sheet<'_>, set: &Set, model: &Dia2, place: &Place
     recorded.take();
     kept.rest(&streams, &recorded)?;
     first(sheet, "cooldown.cb0", &recorded.take().code)?;
-    keys_values(sheet, "snapshot.", &kept)?;
+    keys_values(sheet, "snapshot.", &kept.networks)?;
     buffer(sheet, "snapshot.audio_buf", kept.grid.columns(), bos.into())?;
-    let mut tokens: Vec<i64> = kept.tokens.iter().map(|&id| id.into()).collect();
-    tokens.extend(tokens.clone());
-    tokens[2 + streams.delays.len()] = streams.ids.zero.into();
-    sheet.exact("snapshot.step_tokens", &[2, tokens.len() / 2], &tokens);
+    step_tokens(sheet, "snapshot.", &kept, &streams);
 
     let snapshot = Snapshot::new(&recordings, 1, &networks, &Unobserved)?;
     for (index, request) in note["requests"].as_array().into_iter().flatten().enumerate() {
@@ -67,9 +64,10 @@ fn all<B: Backend>(sheet: &mut Sheet<'_>, set: &Set, model: &Dia2, place: &Place
         let state =
             RunState { machine: streams.machine(reader.script(script)?, 0), ..kept.clone() };
         let known = (prefix.frames.len(), usize::MAX);
-        let mut run = Run::new(state, known, chooser, streams.clone(), &recorded);
+        let recorded = Recorded::new(networks.pair()?);
+        let mut run = Run::new(state, known, chooser, streams.clone(), recorded);
         while run.advance()?.is_some() {}
-        let log = recorded.take();
+        let log = run.networks().take();
         let columns = &run.state().grid.columns()[..=run.state().step];
         codes(sheet, &format!("req{index}.grid"), columns);
         let frames: Vec<_> = (0..).map_while(|frame| run.frame(frame)).collect();

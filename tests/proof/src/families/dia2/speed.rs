@@ -1,6 +1,7 @@
 //! Each part of a frame alone, at the released sizes, with random weights.
 
 use acestep_engine::{error::counted, host::to_host};
+use acestep_import::MIMI_CONFIG;
 use acestep_model::{
     Backend, Place,
     kernel::Precision,
@@ -17,7 +18,7 @@ use crate::measure::{
     Cost, Rate, Run,
     clock::{self, wait},
     conv, matvec,
-    weights::random_weights,
+    weights::{random, random_weights},
 };
 
 /// The work of a stage.
@@ -29,6 +30,8 @@ pub(crate) enum Work {
     Depformer(Sizes),
     /// Frames of codes to samples, so many at once.
     Codec(usize),
+    /// Keys and values of a kept voice to the state of a run.
+    Snapshot(Sizes),
 }
 
 /// Sizes of a model.
@@ -58,6 +61,7 @@ impl Work {
             Self::Backbone(sizes) => backbone(&sizes.config()?, place),
             Self::Depformer(sizes) => depformer(&sizes.config()?, place),
             Self::Codec(frames) => codec(frames, place),
+            Self::Snapshot(sizes) => snapshot(&sizes.config()?, place),
         }
     }
 }
@@ -107,11 +111,7 @@ fn depformer<B: Backend>(config: &Config, place: &Place<B>) -> Result<Run> {
     let device = &place.device;
     let depformer = random_weights(Depformer::<B>::init(config, device), place.dtype);
     let width = config.model.decoder.n_embd;
-    let values: Vec<f32> =
-        (0..ROWS * width).map(|i| ((i * 37 % 101) as f32 - 50.0) / 50.0).collect();
-    let computed = B::computes_in(place.dtype);
-    let data = TensorData::new(values, [ROWS, 1, width]);
-    let hidden = Tensor::<B, 3>::from_data(data, (device, computed));
+    let hidden = random::<B, 3>([ROWS, 1, width], place);
     let mut state = depformer.state(ROWS, place);
     let stages = depformer.stages();
     let work = || {
@@ -157,6 +157,28 @@ fn codec<B: Backend>(frames: usize, place: &Place<B>) -> Result<Run> {
     let time = clock::time(work, || wait::<B>(device));
     let (unit, cost) = (counted(frames, "frame") + " in f32", codec_cost(&config, frames));
     Ok(Run::of_speech(unit, cost, time, frames as f64 / FRAMES_PER_SECOND))
+}
+
+/// Copies a voice into a state with room for all steps, as each text from a snapshot does.
+fn snapshot<B: Backend>(config: &Config, place: &Place<B>) -> Result<Run> {
+    let (device, own) = (&place.device, &config.model.decoder);
+    // It makes states; its weights are not used, and so never created.
+    let backbone = Backbone::<B>::init(config, device);
+    let shape = [1, own.kv_heads, SEEN, own.gqa_head_dim];
+    let mut kept = backbone.state(ROWS, SEEN, place);
+    for row in 0..ROWS {
+        kept.set_row(row, (0..own.n_layer).map(|_| [0, 1].map(|_| random(shape, place))).collect());
+    }
+    let work = || {
+        let mut state = backbone.state(ROWS, config.runtime.max_context_steps + 1, place);
+        (0..ROWS).for_each(|row| state.set_row(row, kept.row(row)));
+        state
+    };
+    let time = clock::time(work, || wait::<B>(device));
+    let numbers = ROWS * own.n_layer * 2 * shape.iter().product::<usize>();
+    let bytes = numbers * place.computes_in().size();
+    let rate = Rate::new(bytes as f64 / time.wall_s / 1e9, "GB/s");
+    Ok(Run { unit: format!("{ROWS} rows of {SEEN} steps"), cost: Cost::default(), time, rate })
 }
 
 /// Widths of all query heads, and of all key heads.
@@ -255,19 +277,7 @@ impl Sizes {
 
 /// Returns the released configuration of the codec.
 fn codec_config() -> Result<mimi::Config> {
-    let config = json!({
-        "num_filters": 64, "kernel_size": 7, "residual_kernel_size": 3, "last_kernel_size": 3,
-        "upsampling_ratios": [8, 6, 5, 4], "compress": 2, "hidden_size": 512,
-        "intermediate_size": 2048, "num_hidden_layers": 8, "num_attention_heads": 8,
-        "num_key_value_heads": 8, "head_dim": 64, "rope_theta": 10_000, "norm_eps": 1e-5,
-        "codebook_size": 2048, "codebook_dim": 256, "num_quantizers": 32,
-        "num_semantic_quantizers": 1, "num_residual_layers": 1, "audio_channels": 1,
-        "pad_mode": "constant", "use_causal_conv": true, "hidden_act": "gelu",
-        "attention_bias": false, "vector_quantization_hidden_dimension": 256,
-        "sliding_window": 250, "sampling_rate": 24_000, "upsample_groups": 512,
-    });
-    mimi::Config::from_json(&config.to_string())
-        .context("the released configuration cannot be read")
+    mimi::Config::from_json(MIMI_CONFIG).context("the released configuration cannot be read")
 }
 
 #[cfg(test)]

@@ -13,7 +13,10 @@ use acestep_model::{
 use anyhow::Result;
 use burn::tensor::{Int, Tensor};
 
-use crate::golden::sheet::{Activations, Sheet, ids, loaded};
+use crate::golden::{
+    sheet::{Activations, Sheet, ids, loaded},
+    tolerance::worse,
+};
 
 /// Returns the samples of frames that arrive in parts of these sizes.
 fn streamed<B: Backend>(
@@ -28,14 +31,6 @@ fn streamed<B: Backend>(
         first += size;
     }
     samples
-}
-
-/// Returns of each pair of samples the one that is farther from the golden.
-fn worse(theirs: &[f32], whole: Vec<f32>, streamed: &[f32]) -> Vec<f32> {
-    let farther = |((theirs, whole), streamed): ((&f32, f32), &f32)| {
-        if (streamed - theirs).abs() > (whole - theirs).abs() { *streamed } else { whole }
-    };
-    theirs.iter().zip(whole).zip(streamed).map(farther).collect()
 }
 
 /// The decoder: whole signals, and the same in parts.
@@ -78,7 +73,7 @@ pub(super) fn decode<B: Backend>(
                 if sizes.is_empty() {
                     sizes = vec![1; length];
                 }
-                let both = worse(theirs, whole, &streamed(&decoder, &codes, sizes));
+                let both = worse(theirs, &whole, &streamed(&decoder, &codes, sizes));
                 samples.extend(both);
                 samples.resize(samples.len().next_multiple_of(frames * per_frame), 0.0);
             }

@@ -26,7 +26,7 @@ pub(super) fn encoder<B: Backend>(
         let lengths = sheet.golden.whole(&format!("{case}.lens"))?.to_vec();
         let rows = all.len() / lengths.len().max(1);
         // Each text alone; rows past a length are zeros of the norm, and texts there are not read.
-        let (mut embedded, mut out, mut width) = (Vec::new(), Vec::new(), 0);
+        let (mut out, mut width) = (Vec::new(), 0);
         for (text, &length) in all.chunks(rows).zip(&lengths) {
             let text = &text[..length as usize];
             let text = ids::<B>(text, [1, text.len()], &place.device);
@@ -34,10 +34,7 @@ pub(super) fn encoder<B: Backend>(
                 let mut tap = Activations { sheet, prefix: case.to_owned() };
                 encoder.forward_tapped(text, &mut tap)
             } else {
-                let mut tap = Embedded(Vec::new());
-                let memory = encoder.forward_tapped(text, &mut tap);
-                embedded.extend(tap.0);
-                memory
+                encoder.forward(text)
             };
             width = memory.dims()[2];
             out.extend(to_host(memory));
@@ -49,17 +46,6 @@ pub(super) fn encoder<B: Backend>(
         });
         Ok(())
     })
-}
-
-/// Keeps the embedded text.
-struct Embedded(Vec<f32>);
-
-impl<B: Backend> Tap<B> for Embedded {
-    fn tap<const D: usize>(&mut self, name: Arguments<'_>, activation: &Tensor<B, D>) {
-        if name.to_string() == "embedded" {
-            self.0 = to_host(activation.clone());
-        }
-    }
 }
 
 /// Adds the attention of the unconditional row, which sees the first position of a text of zeros.
@@ -109,7 +95,7 @@ struct Forced<'a, B: Backend> {
 }
 
 impl<B: Backend> Forced<'_, B> {
-    /// Runs all steps; `prior` is that of each step.
+    /// Runs all steps; `prior` has one for each step.
     fn run(&self, exact: bool, prior: impl Fn(usize) -> Option<Tensor<B, 1>>) -> Vec<Step<B>> {
         let [rows, steps, _] = self.embedded.dims();
         let capacity = self.context.dims()[1] + steps;

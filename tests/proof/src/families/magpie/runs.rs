@@ -10,10 +10,10 @@ use acestep_speech::magpie::{
     tokenizers,
     voiced::Voiced,
 };
-use anyhow::{Result, anyhow};
+use anyhow::Result;
 use serde_json::Value;
 
-use crate::golden::sheet::Sheet;
+use crate::golden::{Differs, sheet::Sheet};
 
 /// Steps of a run without a limit in its notes.
 const STEPS: u64 = 16;
@@ -117,7 +117,8 @@ fn run<B: Backend>(
             }
         }
         if codes_of_first.as_ref().is_some_and(|first| *first != all) {
-            return Err(anyhow!("the draws of the seed give other codes than the stored draws"));
+            let why = "the draws of the seed give other codes than the stored draws";
+            return Err(Differs(why.to_owned()).into());
         }
         codes_of_first = Some(all);
     }

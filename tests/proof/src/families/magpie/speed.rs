@@ -17,7 +17,7 @@ use crate::measure::{
     Cost, Rate, Run,
     clock::{self, wait},
     conv, matvec,
-    weights::random_weights,
+    weights::{random, random_weights},
 };
 
 /// The work of a stage.
@@ -183,13 +183,6 @@ fn codec<B: Backend>(frames: usize, place: &Place<B>) -> Result<Run> {
     Ok(Run::of_speech(unit, cost, time, frames as f64 / FRAMES_PER_SECOND))
 }
 
-fn random<B: Backend, const D: usize>(shape: [usize; D], place: &Place<B>) -> Tensor<B, D> {
-    let count: usize = shape.iter().product();
-    let values: Vec<f32> = (0..count).map(|i| ((i * 37 % 101) as f32 - 50.0) / 50.0).collect();
-    let dtype = B::computes_in(place.dtype);
-    Tensor::from_data(TensorData::new(values, shape), (&place.device, dtype))
-}
-
 /// Returns the cost of a layer for one row; attention to few keys is left out.
 fn layer(width: usize, inner: usize) -> Cost {
     matvec(width, 3 * width) + matvec(width, width) + matvec(width, inner) + matvec(inner, width)
@@ -292,7 +285,7 @@ fn codec_config() -> Result<nanocodec::Config> {
 mod tests {
     use super::*;
 
-    /// The figures of the specification: 31.56 M weights of the codec with its 97 biases, of which
+    /// The figures of the specification: 31.56 M weights of the codec with its 97 biases of
     /// 17_739 numbers; and 57 MB of a local transformer in f32.
     #[test]
     fn costs_agree_with_published_sizes() {

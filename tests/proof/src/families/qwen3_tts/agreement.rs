@@ -37,7 +37,7 @@ pub struct Agreement {
     pub frames: usize,
     /// Share of frames for which both choose the same code, for each codebook.
     pub codes: Vec<f64>,
-    /// Root mean square of the difference of the talker's logits, divided by that of the logits.
+    /// Root mean square of the difference of the talker's logits, divided by the logits' own.
     pub logits: f64,
     /// The same of the code predictor's logits.
     pub predictor_logits: f64,
@@ -215,7 +215,7 @@ pub(super) fn likeliest(logits: &[f32]) -> usize {
     (0..logits.len()).max_by(|&a, &b| logits[a].total_cmp(&logits[b])).unwrap_or(0)
 }
 
-/// Returns the root mean square of the difference, divided by that of `exact`.
+/// Returns the root mean square of the difference, divided by the one of `exact`.
 fn distance(exact: &[f32], other: &[f32]) -> f64 {
     let sum = |values: &mut dyn Iterator<Item = f64>| values.map(|x| x * x).sum::<f64>();
     let of = sum(&mut exact.iter().map(|&x| f64::from(x)));

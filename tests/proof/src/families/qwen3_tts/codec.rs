@@ -51,7 +51,7 @@ pub(super) fn in_chunks<B: Backend>(
     samples
 }
 
-/// Compares samples, of which the golden stores every `n`-th.
+/// Compares samples: the golden stores every `n`-th.
 fn close_every(sheet: &mut Sheet<'_>, name: &str, samples: &[f32], n: usize) -> Result<()> {
     if !sheet.golden.has(name) {
         return Ok(());

@@ -110,7 +110,7 @@ fn song<B: Backend>(
     sheet.exact_mask(&name("encoder_attention_mask"), &mask);
     sheet.close(&name("encoder_hidden_states"), hidden.clone());
 
-    let schedule = schedule::turbo(note["shift"].as_f64().unwrap_or(3.0) as f32);
+    let schedule = schedule::turbo(8, note["shift"].as_f64().unwrap_or(3.0));
     let switch = schedule::cover_steps(schedule.timesteps.len(), strength);
     let later = heard.later.map(|later| {
         (switch, Track { condition: later.hidden, context: source::context(plain, &marks) })

@@ -106,7 +106,7 @@ impl<B: Backend> Reader<'_, B> {
         Ok(())
     }
 
-    /// The stored token ids, all of which must be in the model's vocabulary.
+    /// The stored token ids. All must be in the model's vocabulary.
     fn ids(&self, stored: &[i64]) -> Result<Vec<u32>> {
         let rows = self.model.vocabulary();
         let known = |&id: &i64| u32::try_from(id).ok().filter(|&id| (id as usize) < rows);
