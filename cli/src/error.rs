@@ -120,7 +120,7 @@ pub(crate) fn with_bug_report(work: impl FnOnce() -> ExitCode) -> ExitCode {
 pub(crate) fn tell_panics() {
     let panics = mem::take(&mut *PANICS.lock().unwrap_or_else(PoisonError::into_inner));
     if !panics.is_empty() {
-        report::last_words(&bug(panics));
+        report::to_stderr(&bug(panics));
     }
 }
 

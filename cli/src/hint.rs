@@ -65,13 +65,13 @@ pub(crate) fn of_engine(error: &Error) -> Option<String> {
     let hint = as_flags(&hint);
     Some(match error {
         Error::NotAFile { .. } => {
-            format!("{hint}; a song goes to standard output with `--output -`")
+            format!("{hint}; sound goes to standard output with `--output -`")
         }
         Error::NotFinite { dtype: DType::F32, .. } | Error::Scores { dtype: DType::F32, .. } => {
             format!("`acestep verify` tests this machine; {hint}")
         }
         Error::File { action: Action::Read, path, .. } if path == Path::new("-") => {
-            "name a file: standard input is /dev/stdin here".into()
+            "name a file: standard input is /dev/stdin, but not on Windows".into()
         }
         Error::NoDevice { .. } => format!("`acestep doctor` shows what there is; {hint}"),
         Error::OutOfMemory { .. } | Error::TensorTooLarge { .. } => {

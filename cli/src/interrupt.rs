@@ -38,7 +38,7 @@ pub(crate) fn install(report: &Report) {
                 let what = format!("{first}; press Ctrl-C again to stop at once");
                 match report.json {
                     true => report.note(&what),
-                    false => report::last_words(&format!("\nnote: {what}\n")),
+                    false => report::to_stderr(&format!("\nnote: {what}\n")),
                 }
             }
             return;
@@ -57,7 +57,7 @@ pub(crate) fn install(report: &Report) {
                     "event": "error", "message": "stopped", "causes": [], "hint": null,
                     "exit_code": INTERRUPTED,
                 })),
-                false => report::last_words("\nstopped\n"),
+                false => report::to_stderr("\nstopped\n"),
             }
         }
         // The interrupted work may have panicked on another thread.

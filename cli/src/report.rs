@@ -83,7 +83,7 @@ impl Report {
     pub(crate) fn words(&self, line: &str) {
         match self.json {
             true => self.event(&json!({ "event": "line", "text": line.trim() })),
-            false => last_words(&format!("{line}\n")),
+            false => to_stderr(&format!("{line}\n")),
         }
     }
 
@@ -167,7 +167,7 @@ pub(crate) fn result(json: bool, result: &impl Serialize, text: String) -> anyho
 }
 
 /// Writes to standard error at any verbosity, without waiting for other writers.
-pub(crate) fn last_words(text: &str) {
+pub(crate) fn to_stderr(text: &str) {
     // A write fails if standard error is closed; nobody reads it then.
     let _ = io::stderr().write_all(text.as_bytes());
 }

@@ -100,7 +100,7 @@ fn the_picture_of_schedules_is_what_is_sampled() {
             all.map(|(i, t)| at(i as f64 / count, f64::from(t))).collect::<Vec<_>>()
         };
         svg.line(&curve(schedule::base(50, shift)), colour, 2.0);
-        let turbo = curve(schedule::turbo(shift));
+        let turbo = curve(schedule::turbo(8, shift.into()));
         assert_eq!(turbo.len(), 9);
         turbo.iter().for_each(|&point| svg.dot(point, colour));
         let (x, y) = at(0.5, f64::from(schedule::shifted(0.5, shift)));

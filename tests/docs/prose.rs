@@ -11,7 +11,8 @@ use super::text;
 const OPENERS: &str = r"^(What|How|Whether|Where|Those|Who)\b";
 
 /// Private words, and the field's own.
-const WORDS: [(&str, &str); 6] = [
+const WORDS: [(&str, &str); 7] = [
+    (r"\b(of which|that of)\b", "name the thing again"),
     (r"\bwhoever\b", "name who it is"),
     (r"\bno numbers?\b", "NaN"),
     (r"\beight bits\b", "int8"),

@@ -50,7 +50,7 @@ pub(crate) struct Drawing {
     #[arg(long, value_name = "X")]
     lm_repetition_penalty: Option<f64>,
 
-    /// Seed of the language model; counts up in a batch [default: that of the song].
+    /// Seed of the language model; counts up in a batch [default: the song's].
     #[arg(long, value_name = "SEED", value_parser = seed)]
     lm_seed: Option<u64>,
 

@@ -67,7 +67,7 @@ pub(crate) struct Sampler {
     #[arg(long, value_name = "NAME")]
     dcw_wavelet: Option<String>,
 
-    /// Make a variant: rotate the noise towards that of --retake-seed, 0 to 1 [default: 0].
+    /// Make a variant: rotate the noise towards --retake-seed's, 0 to 1 [default: 0].
     #[arg(long, value_name = "SHARE")]
     retake_variance: Option<f64>,
 

@@ -24,7 +24,7 @@ pub(crate) struct Sampling {
     #[arg(long, value_name = "N")]
     pub(crate) batch_size: Option<i64>,
 
-    /// Steps, 1 to 200; turbo takes 8 [default: 50].
+    /// Steps, 1 to 200 [default: turbo 8, else 50].
     #[arg(long, value_name = "N", visible_alias = "steps")]
     pub(crate) inference_steps: Option<i64>,
 

@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use acestep_session::speech::Fields;
-use clap::ValueHint;
 use serde::Serialize;
 
 use super::{
@@ -34,7 +33,7 @@ pub(crate) struct Speak {
 
     /// Speak the lines of standard input while they arrive, for a dialogue model; TEXT is -.
     ///
-    /// The sound is that of the whole text. The model reads two words ahead, so the last words of a line
+    /// The sound is as for the whole text. The model reads two words ahead, so the last words of a line
     /// wait for the next one, or for the end of the text.
     #[arg(long, conflicts_with = "lines")]
     pub(crate) follow: bool,
@@ -49,7 +48,7 @@ pub(crate) struct Speak {
 
     /// Texts of --lines that are spoken side by side, 1 to 16 [default: 8 on a CPU, 4 on a GPU].
     ///
-    /// They share each pass over the weights. On a CPU each has the samples that it would have alone.
+    /// Only Qwen3-TTS takes several. On a CPU each has the samples that it would have alone.
     #[arg(long, value_name = "NUMBER", hide_short_help = true)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=MOST_AT_ONCE))]
     #[arg(help_heading = "Model and device", requires = "lines")]
@@ -80,7 +79,7 @@ pub(crate) struct Instead {
     pub(crate) phonemes: Option<String>,
 
     /// Words of a Japanese text in place of the text, for Magpie TTS: JSON of pyopenjtalk.run_frontend.
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, hide_short_help = true)]
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
     #[arg(conflicts_with_all = ["text", "lines", "phonemes"])]
     pub(crate) open_jtalk: Option<PathBuf>,
 
@@ -97,12 +96,13 @@ pub(crate) struct Instead {
 pub(crate) struct Voice {
     /// Named speaker, for a model that has some [default: the model's first]; for a base or a dialogue
     /// model, a voice of `acestep voice list`.
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["reference", "speaker_1"])]
+    #[arg(long, value_name = "NAME", alias = "speaker")]
+    #[arg(conflicts_with_all = ["reference", "speaker_1"])]
     pub(crate) voice: Option<String>,
 
     /// Language of the text: english, chinese, .., or auto [default: auto]; for Magpie TTS en, es, ..
     /// [default: en].
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", alias = "lang")]
     pub(crate) language: Option<String>,
 
     /// Manner of speaking, or the voice in words, for a model that follows instructions; @FILE reads
@@ -112,40 +112,40 @@ pub(crate) struct Voice {
     pub(crate) instruct: Option<String>,
 
     /// Recording whose voice speaks, for a base model: 3 to 15 seconds.
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(long, value_name = "FILE", aliases = ["ref-audio", "ref-wav"])]
     pub(crate) reference: Option<PathBuf>,
 
     /// Recording of the first speaker of a script, for a dialogue model.
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, hide_short_help = true)]
+    #[arg(long, value_name = "FILE", alias = "prefix-speaker-1", hide_short_help = true)]
     pub(crate) speaker_1: Option<PathBuf>,
 
     /// Words of --speaker-1 with their times, as JSON of an aligner [default: the recording's name with
     /// .json].
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, hide_short_help = true)]
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
     #[arg(requires = "speaker_1")]
     pub(crate) words_1: Option<PathBuf>,
 
     /// Recording of the second speaker of a script, for a dialogue model.
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, hide_short_help = true)]
+    #[arg(long, value_name = "FILE", alias = "prefix-speaker-2", hide_short_help = true)]
     #[arg(requires = "speaker_1")]
     pub(crate) speaker_2: Option<PathBuf>,
 
     /// As --words-1, for --speaker-2.
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, hide_short_help = true)]
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
     #[arg(requires = "speaker_2")]
     pub(crate) words_2: Option<PathBuf>,
 
     /// Archive of the codec, for Magpie TTS [default: beside the model, or among the models].
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, hide_short_help = true)]
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
     pub(crate) codec: Option<PathBuf>,
 
     /// Dictionary of Japanese words, for Magpie TTS: a directory of jpreprocess [default: naist-jdic among
     /// the models].
-    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, hide_short_help = true)]
+    #[arg(long, value_name = "DIR", hide_short_help = true)]
     pub(crate) open_jtalk_dict: Option<PathBuf>,
 
     /// Table of Chinese syllables, for Magpie TTS: a file of pinyin-data or phrase-pinyin-data.
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, hide_short_help = true)]
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
     pub(crate) pinyin: Option<PathBuf>,
 
     /// Words of the recording; with them the manner of speaking is kept too. @FILE reads a file.
@@ -168,7 +168,7 @@ pub(crate) struct Drawing {
     temperature: Option<f32>,
 
     /// Number of likeliest codes to draw from, 0 for all [default: the model's, usually 50].
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, value_name = "NUMBER", alias = "topk")]
     top_k: Option<u32>,
 
     /// Probability mass of the likeliest codes to draw from, 0 to 1 [default: the model's, usually
@@ -298,7 +298,7 @@ pub(crate) struct Output {
     pub(crate) stream_chunk: Option<u32>,
 
     /// File for the words with their times, for a dialogue model: .json, .srt or .vtt.
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "lines")]
+    #[arg(long, value_name = "FILE", conflicts_with = "lines")]
     pub(crate) timestamps: Option<PathBuf>,
 
     /// Play the sound while it is made, in builds with the feature play; lines one after the other.

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use acestep_session::speech::Fields;
-use clap::{Subcommand, ValueHint};
+use clap::Subcommand;
 use serde::Serialize;
 
 use super::{device::Where, files::Files, values::given};
@@ -40,7 +40,7 @@ pub(crate) struct Make {
     pub(crate) name: String,
 
     /// Recording of the voice, for a base model: 3 to 15 seconds of clear speech.
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(long, value_name = "FILE", aliases = ["ref-audio", "ref-wav"])]
     #[arg(required_unless_present = "speaker_1")]
     pub(crate) reference: Option<PathBuf>,
 
@@ -54,21 +54,20 @@ pub(crate) struct Make {
     pub(crate) language: Option<String>,
 
     /// Recording of the first speaker of scripts, for a dialogue model: 5 to 10 seconds.
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    #[arg(conflicts_with = "reference")]
+    #[arg(long, value_name = "FILE", alias = "prefix-speaker-1", conflicts_with = "reference")]
     pub(crate) speaker_1: Option<PathBuf>,
 
     /// Words of --speaker-1 with their times, as JSON of an aligner [default: the recording's name with
     /// .json].
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "speaker_1")]
+    #[arg(long, value_name = "FILE", requires = "speaker_1")]
     pub(crate) words_1: Option<PathBuf>,
 
     /// Recording of the second speaker.
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "speaker_1")]
+    #[arg(long, value_name = "FILE", alias = "prefix-speaker-2", requires = "speaker_1")]
     pub(crate) speaker_2: Option<PathBuf>,
 
     /// As --words-1, for --speaker-2.
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "speaker_2")]
+    #[arg(long, value_name = "FILE", requires = "speaker_2")]
     pub(crate) words_2: Option<PathBuf>,
 
     /// Model that makes it: a name of `acestep model list` or a directory [default: the first installed

@@ -11,6 +11,7 @@ use acestep_engine::{
         loudness::Loudness,
         read, write,
     },
+    error::counted,
     tiling::Tiling,
 };
 use acestep_import::{AceStep, TINY};
@@ -122,7 +123,7 @@ fn encode(args: &EncodeArgs, report: &Report) -> Result<()> {
         "seed": seed,
     });
     let drawn = seed.map_or_else(String::new, |seed| format!("seed {seed} · "));
-    let what = format!("{drawn}{frames} frames of {channels} numbers");
+    let what = format!("{drawn}{} of {channels} numbers", counted(frames, "frame"));
     finish(common, &output, object, &notices, &what, start, report)
 }
 

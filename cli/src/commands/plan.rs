@@ -8,7 +8,7 @@ mod outputs;
 
 use std::{process::ExitCode, time::Instant};
 
-use acestep_engine::{Error, Observe};
+use acestep_engine::{Error, Observe, error::counted};
 use acestep_music::{
     SongError,
     lm::{compose::Ask, settings},
@@ -96,7 +96,8 @@ fn run(
     let genres = common.drawing.genres.as_deref().map(read_genres).transpose()?;
     let outputs = Outputs::decide(common, verb, if writes_codes { seeds.len() } else { 0 })?;
     let inputs = named_files([words.lyrics.as_deref()]).chain(common.drawing.genres.as_deref());
-    outputs.check(inputs, common.files.existing())?;
+    let files = words.request.iter().chain(&environment::loaded().file).map(|path| &**path);
+    outputs.check(inputs.chain(files), common.files.existing())?;
     let Started { engine, kernels, notices } = engine::start(&common.place)?;
     task.notices.extend(notices);
     let model = task.request.compute.model.clone().or_else(environment::configured_model);
@@ -135,10 +136,10 @@ fn run(
         report.object(&object)?;
     }
     report.line(&format!(
-        "{} · {} tokens of text, {} codes in {} · {}",
+        "{} · {} of text, {} in {} · {}",
         of_seeds(&seeds),
-        composed.timing.text_tokens,
-        composed.request.source.audio_codes.iter().flatten().map(Vec::len).sum::<usize>(),
+        counted(composed.timing.text_tokens, "token"),
+        counted(composed.request.source.audio_codes.iter().flatten().map(Vec::len).sum(), "code"),
         progress::seconds(elapsed),
         written.join(", "),
     ));

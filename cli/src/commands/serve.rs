@@ -127,7 +127,7 @@ pub(super) fn start_log(operation: &Operation, verbosity: i8, tells: bool) {
 
 /// Converts an error of the server.
 pub(super) fn explained(error: ServiceError) -> anyhow::Error {
-    let hint = error.hint();
+    let hint = error.hint().map(crate::fields::as_flags);
     let cause = std::error::Error::source(&error).map(ToString::to_string);
     let message = match cause {
         Some(cause) => format!("{error}: {cause}"),

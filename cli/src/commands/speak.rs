@@ -71,6 +71,7 @@ pub(crate) fn run(args: &Speak, global: &Global) -> Result<ExitCode> {
     notices.extend(speech::shadowing(args.model.as_deref(), &fields, voices, &layout));
     let model = speech::open(args.model.as_deref(), &mut fields, voices, &layout)?;
     notices.extend(model.notices());
+    speech::check_batch(&*model, engine, args.batch_size)?;
     if args.output.timestamps.is_some() && !model.has_word_times() {
         let message = format!("`{}` does not tell the times of words", model.name());
         let hint = "leave --timestamps out, or take a dialogue model";

@@ -8,7 +8,7 @@ use std::{
     time::Instant,
 };
 
-use acestep_engine::{Error, on_engine};
+use acestep_engine::{Error, error::counted, on_engine};
 use acestep_import::{AceStep, Network};
 use acestep_train::{
     lora::{self, Entry, Losses, Settings, Shape},
@@ -100,8 +100,9 @@ fn lora(args: &Lora, report: &Report) -> Result<()> {
     let fell =
         losses.map_or_else(String::new, |[first, last]| format!(", loss {first:.3} to {last:.3},"));
     report.line(&format!(
-        "{steps} steps on {} songs{fell} in {} · {name}",
-        entries.len(),
+        "{} on {}{fell} in {} · {name}",
+        counted(steps, "step"),
+        counted(entries.len(), "song"),
         progress::seconds(start.elapsed()),
     ));
     Ok(())

@@ -34,7 +34,7 @@ pub(crate) fn run(args: &Understand, global: &Global) -> Result<ExitCode> {
     if let Some(path) = &args.output {
         let codes = outputs::named_files([args.audio_codes.as_deref()]);
         let inputs = codes.chain(args.song.as_deref()).chain(args.drawing.genres.as_deref());
-        outputs::check(path, inputs, existing)?;
+        outputs::check(path, inputs.chain(settings::loaded().file.as_deref()), existing)?;
     }
     let Started { engine, kernels, mut notices } = engine::start(&args.place)?;
     let layout = settings::layout();

@@ -64,7 +64,7 @@ impl Run {
         let requested = songs.into_iter().map(open).collect();
         let (progress, start) = (Progress::new(report), Instant::now());
         let mut run = Self { requested, progress, groups: vec![], report, json, start };
-        let ended = run.compose().and_then(|()| run.sing()).and_then(|()| run.judge());
+        let ended = run.compose().and_then(|()| run.make_songs()).and_then(|()| run.judge());
         (run, ended)
     }
 
@@ -113,7 +113,7 @@ impl Run {
     }
 
     /// Makes the songs, and writes each one as soon as it is finished.
-    fn sing(&mut self) -> Result<()> {
+    fn make_songs(&mut self) -> Result<()> {
         let key = |one: &Requested| Some(Arc::as_ptr(&one.song.resolved.folder));
         for mut group in song::grouped(&self.requested, key) {
             group.retain(|&i| matches!(self.requested[i].made, Made::Open));

@@ -17,7 +17,7 @@ use acestep_music::{
     request::{self, Words},
 };
 use acestep_session::{
-    outputs::{check_conditioning, check_inputs, check_lasting, named_files, song_format},
+    outputs::{check_conditioning, check_inputs, check_lasting, named_files, song_format, sources},
     song::{Order, Planned, Wants, adapters},
     texts::read_genres,
 };
@@ -161,11 +161,10 @@ fn check_sources<'a>(
     let Args { song, sampling, language, .. } = args;
     let (lyrics, codes) = (song.words.lyrics.as_deref(), song.audio_codes.as_deref());
     let texts = [lyrics, codes, sampling.sampler.source_lyrics()];
-    let files = [&sampling.noise, &sampling.conditioning, &language.drawing.genres];
-    let inputs = || {
-        let sources = request.source.files().map(Path::new).chain(named_files(texts));
-        sources.chain(files.into_iter().flatten().map(PathBuf::as_path))
-    };
+    let (noise, conditioning) = (&sampling.noise, &sampling.conditioning);
+    let files = [noise, conditioning, &language.drawing.genres, &settings::loaded().file];
+    let files = || files.into_iter().flatten().map(PathBuf::as_path);
+    let inputs = || sources(request).chain(named_files(texts)).chain(files());
     outputs.try_for_each(|path| check_inputs(path, inputs()))
 }
 

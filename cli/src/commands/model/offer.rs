@@ -50,7 +50,7 @@ pub(super) fn ask(report: &Report, question: &str) -> io::Result<bool> {
     if !can_ask(report) {
         return Ok(false);
     }
-    crate::report::last_words(&format!("{question} [y/N] "));
+    crate::report::to_stderr(&format!("{question} [y/N] "));
     let mut answer = String::new();
     interrupt::at_once(|| io::stdin().read_line(&mut answer))?;
     if answer.is_empty() {

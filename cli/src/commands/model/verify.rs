@@ -2,7 +2,7 @@
 
 use std::{io, process::ExitCode};
 
-use acestep_engine::error::size;
+use acestep_engine::error::{counted, size};
 use acestep_import::{
     Layout, Presence, Release,
     hub::{Published, Remote, Verified},
@@ -46,15 +46,12 @@ pub(super) fn run(names: &[String], json: bool, report: &Report) -> Result<ExitC
                 "checksum": file.checksum.as_ref().map(ToString::to_string),
             })).collect::<Vec<_>>(),
         }));
-        let count = verified.len();
+        let count = counted(verified.len(), "file");
         let all = size(bytes);
         let (mark, outcome) = match (bad.len(), unknown) {
-            (0, 0) => ("ok", format!("{count} files, {all}, all as they were published")),
-            (0, _) => (
-                "unknown",
-                format!("{unknown} of {count} files have no checksum that is known here"),
-            ),
-            (bad, _) => ("DAMAGED", format!("{bad} of {count} files damaged or gone")),
+            (0, 0) => ("ok", format!("{count}, {all}, all as they were published")),
+            (0, _) => ("unknown", format!("no checksum is known here for {unknown} of {count}")),
+            (bad, _) => ("DAMAGED", format!("{bad} of {count} damaged or gone")),
         };
         if !json {
             report.output(&format!("{mark:<8} {:<17} {outcome}", model.name))?;

@@ -80,7 +80,7 @@ fn segment(segment: &Segment) -> Value {
     json!({ "text": text, "seed": seed, "frames": frames, "reason": ended.reason() })
 }
 
-/// Returns the object of one text with `notices`, or that of `lines`.
+/// Returns the object of one text with `notices`, or of `lines`.
 pub(super) fn together(mut objects: Vec<Value>, lines: bool, notices: &[Notice]) -> Value {
     let notices = json!(fields::texts(notices));
     if lines {
