@@ -39,7 +39,7 @@ mod requests;
 mod sampler;
 #[cfg(unix)]
 mod serve;
-#[cfg(unix)]
+#[cfg_attr(not(unix), expect(dead_code, reason = "tests with signals use the rest"))]
 mod server;
 #[cfg(unix)]
 mod service;

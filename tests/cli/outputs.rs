@@ -1,5 +1,6 @@
 //! Paths of outputs; existing files must not be lost.
 
+#[cfg(target_os = "linux")]
 use std::path::Path;
 
 use crate::Place;

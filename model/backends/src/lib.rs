@@ -1,9 +1,8 @@
 //! Burn's operations on GPUs, compiled once for all crates.
 //!
 //! Burn's matrix products, convolutions and reductions are generic over the device. Without this crate, each
-//! crate that computes on a GPU compiles them again, which takes minutes. In a build without much optimisation,
-//! as for tests, the compiler takes generic code from a crate that has it already. The program never calls
-//! these functions, and a release build compiles the code where it is used.
+//! crate that computes on a GPU compiles them again, which takes minutes. With `opt-level = 1` or less, the compiler
+//! takes generic code from a crate that has it already. The program never calls these functions.
 
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 use burn::tensor::{

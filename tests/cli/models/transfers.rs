@@ -1,5 +1,6 @@
 //! Transfers that break, are damaged, find no room, or are refused.
 
+#[cfg(unix)]
 use std::{
     process::{Command, Stdio},
     time::{Duration, Instant},
@@ -8,10 +9,9 @@ use std::{
 use serde_json::Value;
 
 use super::{User, WEIGHTS};
-use crate::{
-    Run,
-    hub::{Fault, Hub, MAIN},
-};
+#[cfg(unix)]
+use crate::Run;
+use crate::hub::{Fault, Hub, MAIN};
 
 #[test]
 fn a_program_is_told_how_far_a_transfer_is() {
