@@ -17,6 +17,11 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 # A shorter copy saves less than its place in the list.
 LEAST = 4096
+# Jumps of x86 become absolute, so that calls of one function are alike; one window spans the program.
+FILTERS = [
+    {"id": lzma.FILTER_X86},
+    {"id": lzma.FILTER_LZMA2, "preset": 9 | lzma.PRESET_EXTREME, "dict_size": 1 << 27},
+]
 
 
 def pack(program, packed):
@@ -30,7 +35,7 @@ def pack(program, packed):
         if place >= 0:
             copies.append([name, place])
             data[place : place + len(own)] = bytes(len(own))
-    with lzma.open(packed, "wb", preset=9 | lzma.PRESET_EXTREME) as out:
+    with lzma.open(packed, "wb", filters=FILTERS) as out:
         out.write(json.dumps([digest, copies]).encode() + b"\n")
         out.write(data)
 
