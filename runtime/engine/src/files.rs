@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Opens a file to read it. A pipe with a name waits for a program that writes to it, but not for ever.
 ///
 /// # Errors
-/// Those of [`File::open`]; [`io::ErrorKind::TimedOut`] for a pipe that nothing writes to.
+/// The errors of [`File::open`]; [`io::ErrorKind::TimedOut`] for a pipe that nothing writes to.
 pub fn open(path: &Path) -> io::Result<File> {
     open_within(path, PATIENCE)
 }
@@ -29,7 +29,7 @@ pub fn open(path: &Path) -> io::Result<File> {
 /// Reads a whole file, as [`open`] opens it.
 ///
 /// # Errors
-/// Those of [`open`] and of reading.
+/// The errors of [`open`] and of reading.
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     open(path)?.read_to_end(&mut bytes)?;

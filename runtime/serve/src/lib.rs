@@ -44,5 +44,4 @@ pub mod service;
 pub mod sqlite;
 mod stages;
 pub mod store;
-mod task;
 pub mod worker;

@@ -19,6 +19,7 @@ use tokio::{
     sync::watch,
     time::{self, Instant},
 };
+use tokio_util::task::AbortOnDropHandle;
 use uuid::Uuid;
 
 use super::{Server, hub::Listener};
@@ -26,7 +27,6 @@ use crate::{
     objects::{Live, LiveSamples, WAIT},
     preview::PreviewFormat,
     store::{Found, Lease, Store},
-    task::Bound,
 };
 
 /// Time between two questions to a worker that does not answer.
@@ -46,7 +46,7 @@ pub(super) struct Relays(Mutex<HashMap<(Uuid, u32), Weak<Relay>>>);
 struct Relay {
     file: TempPath,
     news: watch::Receiver<News>,
-    _task: Bound,
+    _task: AbortOnDropHandle<()>,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -94,7 +94,7 @@ impl Relay {
             lease: lease.clone(),
             is_ended: false,
         };
-        let task = Bound(tokio::spawn(async move {
+        let task = AbortOnDropHandle::new(tokio::spawn(async move {
             let end = asking.copy(File::from_std(file), &sender).await;
             if let Err(why) = &end {
                 tracing::debug!(id = %asking.lease.id, why, "sound of another machine ends early");

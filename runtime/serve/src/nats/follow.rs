@@ -8,9 +8,10 @@ use std::{
 use async_nats::jetstream::kv;
 use futures_util::StreamExt;
 use tokio::{sync::watch, time};
+use tokio_util::task::AbortOnDropHandle;
 
 use super::{PATIENCE, PAUSE};
-use crate::{store::StoreError, task::Bound};
+use crate::store::StoreError;
 
 /// All keys of a bucket.
 const ALL: &str = ">";
@@ -28,7 +29,7 @@ pub(super) struct Followed {
     bucket: kv::Store,
     /// The last revision that came.
     reached: watch::Receiver<u64>,
-    _task: Bound,
+    _task: AbortOnDropHandle<()>,
 }
 
 impl Followed {
@@ -52,7 +53,7 @@ impl Followed {
             }
         }
         let (watched, follower) = (bucket.clone(), Arc::downgrade(follower));
-        let task = Bound(tokio::spawn(async move {
+        let task = AbortOnDropHandle::new(tokio::spawn(async move {
             let mut watch = Some(first);
             while follower.strong_count() > 0 {
                 if let Some(watch) = &mut watch {

@@ -10,6 +10,7 @@ use bytes::Bytes;
 use futures_util::{StreamExt as _, future::BoxFuture};
 use serde::{Deserialize, Serialize};
 use tokio::runtime::Handle;
+use tokio_util::task::AbortOnDropHandle;
 use uuid::Uuid;
 
 use super::ANSWER;
@@ -18,7 +19,6 @@ use crate::{
     objects::{Here, Live, LiveSamples, hex},
     preview::PreviewFormat,
     store::Lease,
-    task::Bound,
 };
 
 /// Questions that a worker answers at once; most of them wait for samples.
@@ -134,7 +134,7 @@ impl Live for Questions {
         })
     }
 
-    fn answer(&self, worker: &str, here: Here) -> Bound {
+    fn answer(&self, worker: &str, here: Here) -> AbortOnDropHandle<()> {
         let (client, subject, worker) =
             (self.client.clone(), self.subject(worker), worker.to_owned());
         let answering = async move {
@@ -146,7 +146,7 @@ impl Live for Questions {
                 Err(error) => tracing::warn!(%error, "no other machine hears this worker"),
             }
         };
-        Bound(self.runtime.spawn(answering))
+        AbortOnDropHandle::new(self.runtime.spawn(answering))
     }
 }
 

@@ -21,6 +21,7 @@ use tokio::{
     sync::Mutex,
     time::{self, Instant},
 };
+use tokio_util::task::AbortOnDropHandle;
 
 use super::Objects;
 use crate::{
@@ -28,7 +29,6 @@ use crate::{
     growth::{Growth, grown},
     preview::{self, PreviewFormat},
     store::Lease,
-    task::Bound,
 };
 
 /// The most bytes of one answer: a message of NATS takes 1 MiB.
@@ -70,7 +70,7 @@ pub trait Live: Send + Sync + std::fmt::Debug + 'static {
     /// If the worker does not answer, or cannot store the text.
     fn tell(&self, lease: Lease, part: Part) -> BoxFuture<'_, io::Result<()>>;
     /// Answers questions to a worker of this process, until the result is dropped.
-    fn answer(&self, worker: &str, here: Here) -> Bound;
+    fn answer(&self, worker: &str, here: Here) -> AbortOnDropHandle<()>;
 }
 
 /// The attempts of this disk, for those that ask from elsewhere.

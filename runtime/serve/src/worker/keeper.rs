@@ -11,6 +11,7 @@ use std::{
 use acestep_engine::{Event, Observe};
 use parking_lot::Mutex;
 use tokio::{runtime::Handle, time};
+use tokio_util::task::AbortOnDropHandle;
 use tracing::Instrument;
 
 use super::{Times, Worker};
@@ -19,7 +20,6 @@ use crate::{
     objects::Objects,
     stages::{Clock, LOADING, Spent},
     store::{Found, Held, Lease, News, Store, StoreError},
-    task::Bound,
 };
 
 /// Begins a task that keeps a lease and reports news; it ends when its handle is dropped.
@@ -28,7 +28,7 @@ pub(super) fn keeper(
     worker: &Worker<'_>,
     lease: &Lease,
     watch: &Arc<Watch>,
-) -> Bound {
+) -> AbortOnDropHandle<()> {
     let (store, times, hangs) = (worker.store.clone(), worker.times, worker.hangs);
     let (lease, watch) = (lease.clone(), watch.clone());
     let keeping = async move {
@@ -36,7 +36,7 @@ pub(super) fn keeper(
         hangs();
     };
     // Its lines of the log name the job too.
-    Bound(runtime.spawn(keeping.in_current_span()))
+    AbortOnDropHandle::new(runtime.spawn(keeping.in_current_span()))
 }
 
 /// Extends the lease and reports news, until the job hangs. Then the lease runs out, if the process does
