@@ -1,7 +1,7 @@
 //! Int8 rows, in the layout of [`super::super::super::eight`].
 //!
 //! A byte becomes the lowest byte of an f32 between 2^23 and 2^24, where floats are 1 apart.
-//! Subtracting 2^23 + 128 leaves the number exactly. At levels `avx2` and `avx2-vnni` both are
+//! Subtracting 2^23 + 128 leaves the number exactly. With AVX2 or AVX-512 both are
 //! multiplied as int16: `pairs`. On ARM both are integers too: `neon`.
 
 #[cfg(target_arch = "aarch64")]
@@ -55,7 +55,7 @@ impl Weight for Group {
 
     fn arrange(arch: Arch, x: &[f32], width: usize, to: &mut [f32]) {
         #[cfg(target_arch = "x86_64")]
-        if let Arch::V3(_) = arch {
+        if matches!(arch, Arch::V3(_) | Arch::V4(_)) {
             return arch.dispatch(Rounding { x, width, to });
         }
         #[cfg(target_arch = "aarch64")]
@@ -83,7 +83,13 @@ impl Weight for Group {
         if TypeId::of::<S>() == TypeId::of::<pulp::x86::V3>() {
             #[expect(unsafe_code, reason = "the type is the proof that the CPU has AVX2 and FMA")]
             // SAFETY: only a CPU with these instructions has a value of this type.
-            return unsafe { pairs::tile::<O, R>(weights, x, lines, sums) };
+            return unsafe { pairs::of_8::tile::<O, R>(weights, x, lines, sums) };
+        }
+        #[cfg(target_arch = "x86_64")]
+        if TypeId::of::<S>() == TypeId::of::<pulp::x86::V4>() {
+            #[expect(unsafe_code, reason = "the type is the proof that the CPU has AVX-512")]
+            // SAFETY: only a CPU with these instructions has a value of this type.
+            return unsafe { pairs::of_16::tile::<O, R>(weights, x, lines, sums) };
         }
         #[cfg(target_arch = "aarch64")]
         if TypeId::of::<S>() == TypeId::of::<pulp::aarch64::Neon>() {

@@ -36,7 +36,7 @@ const SCALES: usize = FIRST + BLOCKS;
 
 /// Rounds a group of `x`, see [`Packed`].
 #[inline(always)]
-pub(super) fn pack(x: &[f32; GROUP], to: &mut Packed) {
+pub(super) fn pack(_: usize, x: &[f32; GROUP], to: &mut Packed) {
     let has_digits = has_digits();
     let rounded = rounded(x, if has_digits { digits::MOST } else { shorts::MOST });
     let (words, rest) = to.split_at_mut(FIRST);

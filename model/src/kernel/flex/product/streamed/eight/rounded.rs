@@ -26,7 +26,7 @@ impl WithSimd for Rounding<'_> {
             for (x, to) in x.chunks(GROUP).zip(to) {
                 let mut numbers = [0.0; GROUP];
                 numbers[..x.len()].copy_from_slice(x);
-                own::pack(&numbers, to);
+                own::pack(S::F32_LANES, &numbers, to);
             }
         }
     }
