@@ -80,6 +80,22 @@ fn doc_comments_are_plain() {
     assert!(faults.is_empty(), "{} places:\n{}", faults.len(), faults.join("\n"));
 }
 
+/// Other crates have `doctest = false`: to look for such code takes seconds in each of them.
+#[test]
+fn only_the_crate_of_songs_has_code_in_doc_comments() {
+    let mut files = Vec::new();
+    for folder in ["model", "import", "runtime", "train", "tests"] {
+        rust_files(&root().join(folder), &mut files);
+    }
+    files.retain(|file| !file.starts_with(root().join("runtime/music")));
+    for file in &files {
+        let code = text(file);
+        let fences = code.lines().filter_map(doc).filter(|comment| comment.starts_with("```"));
+        let run = fences.step_by(2).find(|fence| !["```text", "```json"].contains(fence));
+        assert_eq!(run, None, "{}", file.display());
+    }
+}
+
 #[test]
 fn an_opener_counts_at_the_beginning_of_a_comment_only() {
     let found =

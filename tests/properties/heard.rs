@@ -3,20 +3,22 @@
 //! These are a few questions of the [exam](acestep_demo::exam). The results of the whole exam are
 //! in the book, "Training".
 
+use std::sync::LazyLock;
+
 use acestep_demo::{
     composer::Piece,
     exam::{Answer, Measured, Student, heard, question, styles},
+    listener::Styles,
 };
 use acestep_music::lm::metadata::Scalar;
 
-/// The number of pieces from which the listener learns the styles.
-const LESSONS: u64 = 96;
+/// The styles that all tests listen with, learned from 96 pieces.
+static STYLES: LazyLock<Styles> = LazyLock::new(|| styles(96, None));
 
 fn hear(answers: impl Iterator<Item = Answer>) -> Vec<(Answer, Measured)> {
-    let styles = styles(LESSONS, None);
     answers
         .map(|answer| {
-            let heard = heard(&answer.sound, &styles);
+            let heard = heard(&answer.sound, &STYLES);
             assert!(heard.is_whole(), "{heard:?}");
             (answer, heard)
         })
@@ -70,7 +72,7 @@ fn is_in_time(bpm: f64, heard: &Measured) -> bool {
 fn a_caption_alone_becomes_what_it_says() {
     let student = Student::built_in();
     let (sound, decided) = student.of_caption("dark techno, driving, fast", 4);
-    let heard = heard(&sound, &styles(LESSONS, None));
+    let heard = heard(&sound, &STYLES);
     assert!(heard.is_whole(), "{heard:?}");
     assert_eq!(heard.style, "techno", "{decided:?}");
     let bpm = decided.words.bpm.expect("a tempo");
