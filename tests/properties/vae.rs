@@ -2,10 +2,20 @@
 
 use std::cell::RefCell;
 
-use acestep_engine::{Event, Observe, Part, Unobserved, host::to_host, tiling::Tiling};
+use acestep_engine::{
+    AudioChunk, Event, Observe, Residency, Unobserved,
+    audio::loudness::prevent_clipping,
+    host::{audio_from_sound, to_host},
+    tiling::Tiling,
+};
 use acestep_model::{Checkpoint, oobleck::Decoder};
-use acestep_music::{flow::noise::NoiseSource, vae::decode};
-use acestep_tests::{Cpu, DEVICE, largest_difference, place, turbo};
+use acestep_music::{
+    Networks,
+    flow::noise::NoiseSource,
+    pipeline::{decode_songs, denoise, prepare},
+    vae::decode,
+};
+use acestep_tests::{Cpu, DEVICE, largest_difference, place, plan, request, turbo};
 use burn::tensor::{Tensor, TensorData};
 
 const CHANNELS: usize = 16;
@@ -80,11 +90,11 @@ impl Observe for Listener {
         true
     }
 
-    fn sound(&self, part: Part<'_>) {
+    fn sound(&self, chunk: AudioChunk<'_>) {
         let mut heard = self.heard.borrow_mut();
-        heard.resize(part.channels.len(), Vec::new());
-        for (all, new) in heard.iter_mut().zip(part.channels) {
-            assert_eq!(all.len(), part.start);
+        heard.resize(chunk.channels.len(), Vec::new());
+        for (all, new) in heard.iter_mut().zip(chunk.channels) {
+            assert_eq!(all.len(), chunk.start);
             all.extend(new);
         }
     }
@@ -106,4 +116,29 @@ fn a_listener_hears_each_tile_before_the_next_one_and_changes_no_sample() {
     assert!(heard.concat() == first, "the first of two songs");
     let ends: Vec<_> = (0..=13).map(|done| (done, (done * 8).min(frames) * HOP)).collect();
     assert_eq!(listener.ends.take(), ends);
+}
+
+/// One second: 25 of 128 frames are heard, and nine more are decoded.
+#[test]
+fn padding_that_is_not_decoded_changes_no_sample() {
+    let model = turbo();
+    let asked = request().with(|r| {
+        r.words.duration = Some(1.0);
+        r.output.enable_normalization = Some(false);
+    });
+    let plan = plan(&asked, &model);
+    let networks = Networks::<Cpu>::new(&model, place(), Residency::Kept);
+    let prepared = prepare(&plan, &networks, &Unobserved).expect("prepared");
+    let latents = denoise(&plan, &networks, prepared, &Unobserved).expect("latents");
+    assert_eq!(latents.dims()[1], 128);
+    let network = networks.vae_decoder().expect("the built-in VAE");
+    let sound = decode(&network, latents.clone(), HOP, Tiling::default(), &Unobserved);
+    let mut whole = audio_from_sound(sound.expect("a tiling"), 48_000).remove(0);
+    whole.crop(25 * HOP);
+    prevent_clipping(&mut whole);
+
+    let listener = Listener::default();
+    let song = decode_songs(&plan, &networks, latents, &listener).expect("a song").remove(0);
+    assert!(song.expect("it can be heard").audio == whole);
+    assert_eq!(listener.heard.take()[0].len(), (25 + 9) * HOP);
 }

@@ -20,6 +20,20 @@ use crate::{
     nn::{Conv1d, ConvTranspose1d, Snake},
 };
 
+impl Config {
+    /// Returns one side of the decoder's receptive field in latent frames, 9 in the released models.
+    /// The samples of a frame depend on this number of frames before it and after it.
+    pub fn decoder_reach(&self) -> usize {
+        // Filters of seven taps, one in each unit of a stage.
+        let units = 3 * (1 + 3 + 9);
+        // From the last layer to the first: the samples that are needed beyond those of the frame. A
+        // sample of a transposed convolution depends on the inputs `n / ratio - 2 < q <= n / ratio`,
+        // where `n` is its index plus `ratio / 2`.
+        let before = |after: usize, &ratio: &usize| (after + units - 1 + ratio / 2) / ratio + 1;
+        self.downsampling_ratios.iter().fold(3, before) + 3
+    }
+}
+
 /// The decoder.
 #[derive(Module, Debug)]
 pub struct Decoder<B: Backend> {
@@ -136,5 +150,52 @@ impl<B: Backend> DecoderBlock<B> {
             2 => tap.tap(format_args!("block.{index}"), x),
             _ => tap.tap(format_args!("block.{index}.res_unit{}", unit + 1), x),
         })
+    }
+}
+
+#[cfg(all(test, feature = "cpu"))]
+mod tests {
+    use burn_flex::Flex;
+    use serde_json::json;
+
+    use super::*;
+    use crate::{cast, testing::random};
+
+    fn config(ratios: &[usize], channels: usize) -> Config {
+        let keys = json!({
+            "audio_channels": 2, "encoder_hidden_size": 8, "decoder_channels": channels,
+            "decoder_input_channels": 4, "channel_multiples": vec![1; ratios.len()],
+            "downsampling_ratios": ratios, "sampling_rate": 48000
+        });
+        Config::from_json(&keys.to_string()).expect("a configuration")
+    }
+
+    /// Released models, by hand: 3 after the last stage, then (3 + 39) / 2 + 1 = 22,
+    /// (22 + 40) / 4 + 1 = 16, (16 + 40) / 4 + 1 = 15, (15 + 41) / 6 + 1 = 10, (10 + 43) / 10 + 1 = 6,
+    /// and 3 of the first filter. The demo: 3, then 11, 9, 6, and 3.
+    #[test]
+    fn a_sample_depends_on_nine_frames_on_each_side() {
+        assert_eq!(config(&[2, 4, 4, 6, 10], 1).decoder_reach(), 9);
+        assert_eq!(config(&[4, 6, 10], 1).decoder_reach(), 9);
+    }
+
+    #[test]
+    fn frames_beyond_the_reach_change_no_bit() {
+        for (ratios, channels) in [(&[2, 4, 4, 6, 10][..], 4), (&[2, 4][..], 24)] {
+            let config = config(ratios, channels);
+            let (frames, reach) = (3, config.decoder_reach());
+            let all = frames + reach + 70;
+            let latents = random([2, 4, all]);
+            for dtype in [DType::F32, DType::BF16] {
+                let plain = cast(Decoder::<Flex>::init(&config, &Default::default()), dtype);
+                for decoder in [plain.clone(), plain.prepacked()] {
+                    let of = |count| {
+                        let sound = decoder.forward(latents.clone().narrow(2, 0, count));
+                        sound.narrow(2, 0, frames * config.hop()).into_data()
+                    };
+                    assert!(of(frames + reach) == of(all), "{ratios:?} {dtype:?}");
+                }
+            }
+        }
     }
 }

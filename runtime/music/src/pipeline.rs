@@ -32,7 +32,7 @@ use crate::{
     usable::{finite, usable},
 };
 
-pub use many::{Wanted, generate_all};
+pub use many::{PlanRun, generate_all};
 pub use prepare::{Edited, Prepared, prepare, prepare_all};
 
 /// A finished song and the seed that reproduces it.
@@ -102,7 +102,7 @@ impl Rendered {
 /// As [`generate`], if no song is usable.
 pub fn render_and_align<B: Backend>(
     plan: &Plan,
-    wants: Extras,
+    extras: Extras,
     networks: &Networks<'_, B>,
     prepared: Prepared<B>,
     observe: &dyn Observe,
@@ -111,7 +111,8 @@ pub fn render_and_align<B: Backend>(
     // ANCHOR: render
     let latents = denoise(plan, networks, prepared, observe)?; // [B, T, C]
     // Before decoding, because the transformer may still be in memory.
-    let aligned = align::attention_maps::songs(plan, wants, networks, &followed, &latents, observe);
+    let aligned =
+        align::attention_maps::songs(plan, extras, networks, &followed, &latents, observe);
     let songs = decode_songs(plan, networks, latents.clone(), observe)?;
     // ANCHOR_END: render
     let latents = trim_to_host(plan, latents, networks)?;
@@ -126,7 +127,7 @@ fn trim_to_host<B: Backend>(
 ) -> Result<Vec<Array3>, Error> {
     let heard = latents.narrow(1, 0, plan.length.frames);
     let [_, frames, channels] = heard.dims();
-    let values = networks.attempt(stage::DIFFUSION, || Ok(to_host(heard)))?;
+    let values = networks.catch(stage::DIFFUSION, || Ok(to_host(heard)))?;
     let song = |song: &[f32]| Array3::new([1, frames, channels], song.to_vec());
     Ok(values.chunks(frames * channels).map(song).collect())
 }
@@ -206,7 +207,7 @@ fn decode<B: Backend>(
     latents: Tensor<B, 3>,
     observe: &dyn Observe,
 ) -> Result<Vec<Result<Audio, Error>>, Error> {
-    let (checked, latents) = networks.attempt(stage::VAE, || {
+    let (checked, latents) = networks.catch(stage::VAE, || {
         let checked = usable(finite(&latents), DType::F32)?;
         if checked.iter().all(Result::is_ok) {
             return Ok((checked, latents));
@@ -215,6 +216,7 @@ fn decode<B: Backend>(
         let songs = songs.map(|(index, _)| latents.clone().narrow(0, index, 1)).collect();
         Ok((checked, Tensor::cat(songs, 0)))
     })?;
+    let latents = without_padding(plan, latents, networks);
     let mut songs = sounds_of(latents, Some(plan.tiling), networks, observe, |song| {
         song.crop(plan.samples());
         require_sound("the VAE", song)
@@ -225,6 +227,22 @@ fn decode<B: Backend>(
         Err(error) => Some(Err(error)),
     };
     Ok(checked.into_iter().filter_map(of).collect())
+}
+
+/// Returns the latents `[B, T, C]` without the padding that no sample of the song depends on. A CPU
+/// gives the same samples for any padding. A GPU keeps all of it: its kernels are chosen and tuned by
+/// length, and round differently.
+fn without_padding<B: Backend>(
+    plan: &Plan,
+    latents: Tensor<B, 3>,
+    networks: &Networks<'_, B>,
+) -> Tensor<B, 3> {
+    if networks.target().device.is_gpu() {
+        return latents;
+    }
+    let needed = plan.length.frames + networks.configs().vae.decoder_reach();
+    let needed = needed.min(latents.dims()[1]);
+    latents.narrow(1, 0, needed)
 }
 
 /// Inserts the generated part into its source if the source is kept, sets the loudness of songs,
