@@ -166,11 +166,10 @@ pub(crate) fn command() -> clap::Command {
             // The flag still parses, so that the user gets an explanation of who writes the lyrics.
             .mut_arg("lyrics", |lyrics| lyrics.hide(true))
     });
-    command = command.mut_subcommand("understand", |understand| {
+    command.mut_subcommand("understand", |understand| {
         // There is one answer, and --seed is its seed.
         understand.mut_arg("lm_seed", |seed| seed.hide(true))
-    });
-    command
+    })
 }
 
 /// The commands, grouped by purpose.

@@ -63,7 +63,7 @@ pub(crate) fn code_of(error: &anyhow::Error) -> u8 {
     // Only the outermost error counts: below a context it is about the content of a file.
     let Some(outermost) = error.chain().next() else { return FAILED };
     match (outermost.downcast_ref::<CliError>(), outermost.downcast_ref::<Error>()) {
-        (Some(refusal), _) => refusal.code,
+        (Some(error), _) => error.code,
         // A plan does not know which values come from a request file: those have the same exit code.
         (_, Some(error)) if error.is_usage() => USAGE,
         _ => FAILED,
@@ -173,10 +173,10 @@ mod tests {
 
     #[test]
     fn a_cause_that_was_just_said_is_not_said_again() {
-        let refusal = || CliError::new("inner").hint("mend it");
-        let error = anyhow::Error::new(Outer(refusal()));
+        let inner = || CliError::new("inner").hint("mend it");
+        let error = anyhow::Error::new(Outer(inner()));
         assert!(causes(&error).is_empty());
-        let error = anyhow::Error::new(refusal()).context("outer");
+        let error = anyhow::Error::new(inner()).context("outer");
         assert_eq!(causes(&error), ["inner"]);
         assert_eq!(hint::of(&error).as_deref(), Some("mend it"));
     }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use acestep_engine::{Action, Error, device::Fault, error::FamilyError, nearest};
+use acestep_engine::{Action, Error, device::GpuFault, error::FamilyError, nearest};
 use acestep_import::{AdapterError, Release, TINY_SPEECH, Unknown, hub::HubError};
 use acestep_music::SongError;
 use acestep_session::{SessionError, settings::SettingsError};
@@ -14,8 +14,8 @@ use crate::{cli_error::CliError, fields::as_flags, settings};
 /// The hint that helps with `error`.
 pub(crate) fn of(error: &anyhow::Error) -> Option<String> {
     error.chain().find_map(|cause| {
-        if let Some(refusal) = cause.downcast_ref::<CliError>() {
-            return refusal.hint.clone();
+        if let Some(error) = cause.downcast_ref::<CliError>() {
+            return error.hint.clone();
         }
         if let Some(error) = cause.downcast_ref::<acestep_import::Error>() {
             return of_model(error);
@@ -77,10 +77,10 @@ pub(crate) fn of_engine(error: &Error) -> Option<String> {
         Error::OutOfMemory { .. } | Error::TensorTooLarge { .. } => {
             format!("{hint}; `--dry-run` shows what each stage needs")
         }
-        Error::DeviceFailed { why, .. } => match Fault::of(why) {
-            Fault::Kernel => format!("{hint} with what `acestep doctor` prints"),
-            Fault::Unknown => format!("`acestep doctor` tests the device; {hint}"),
-            Fault::Memory | Fault::Lost => hint,
+        Error::DeviceFailed { why, .. } => match GpuFault::of(why) {
+            GpuFault::Kernel => format!("{hint} with what `acestep doctor` prints"),
+            GpuFault::Unknown => format!("`acestep doctor` tests the device; {hint}"),
+            GpuFault::Memory | GpuFault::Lost => hint,
         },
         Error::NeverStopped { .. } | Error::NothingValid { .. } | Error::Repeats { .. } => {
             format!(

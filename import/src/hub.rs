@@ -14,7 +14,7 @@
 //! | `remote` | queries to the hub, with hf-hub |
 //! | `transfer` | the download of one file |
 //! | `pull` | the planned and pinned download of models |
-//! | `wanted` | the files of one directory: resumed, checked, linked |
+//! | `download` | the files of one directory: resumed, checked, linked |
 //! | `local` | the installed files: state, verification |
 //! | `remove` | the removal of installed files |
 //! | `disk` | files, their lengths and links |
@@ -25,6 +25,7 @@
 use std::path::{Path, PathBuf};
 
 pub use checksum::Checksum;
+pub use download::Download;
 pub use environment::Environment;
 pub use error::HubError;
 pub(crate) use local::seems_whole;
@@ -33,10 +34,10 @@ pub use pins::{Pin, Pins};
 pub use pull::{Event, Here, Pull};
 pub use remote::{Access, Published, Remote, RemoteFile};
 pub use remove::Removed;
-pub use wanted::Wanted;
 
 pub(crate) mod checksum;
 mod disk;
+mod download;
 mod environment;
 mod error;
 mod local;
@@ -45,7 +46,6 @@ mod pull;
 mod remote;
 mod remove;
 mod transfer;
-mod wanted;
 
 use crate::Release;
 

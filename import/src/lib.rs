@@ -23,7 +23,7 @@
 //! | `adapter` | LoRA and similar changes of the transformer's weights: [`Adapter`], [`Adapters`] |
 //! | `hub` | models of the Hugging Face hub: pulled, found, verified, removed |
 //! | `nemo` | archives of NeMo: [`NemoArchive`] |
-//! | `part` | a model or a codec in one file |
+//! | `single_file` | a model or a codec in one file |
 //! | `silence`, `pickle` | the latent of silence, and the format of `torch.save` |
 //! | `pointer` | Git LFS pointers in place of large files |
 //! | `tokenizer`, `language_tokenizer` | text to token ids and back |
@@ -62,7 +62,6 @@ mod mimi;
 mod names;
 mod nemo;
 mod origin;
-mod part;
 mod pickle;
 mod pointer;
 mod quantized;
@@ -70,6 +69,7 @@ mod qwen3_tts;
 mod safetensors;
 mod silence;
 mod single;
+mod single_file;
 mod text_encoder;
 mod tokenizer;
 mod weights;

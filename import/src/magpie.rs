@@ -26,8 +26,8 @@ use crate::{
     names::TensorNames,
     nemo::Texts,
     origin,
-    part::{Codec, Opened, Part},
     quantized::fingerprint,
+    single_file::{Codec, Opened, SingleFile},
     weights::WeightsDir,
 };
 use convolutions::flatten_convolutions;
@@ -96,10 +96,10 @@ impl Magpie {
 
     fn from_parts(
         name: String,
-        mut model: Part,
+        mut model: SingleFile,
         texts: Texts,
         lengths: Option<Vec<usize>>,
-        Codec { part: mut codec, spelling }: Codec,
+        Codec { file: mut codec, spelling }: Codec,
     ) -> Result<Self, Error> {
         let config = Config::from_json(&model.config).map_err(|source| bad(&model, source))?;
         let of_codec =
@@ -200,8 +200,8 @@ impl Magpie {
     }
 }
 
-fn bad(part: &Part, source: ConfigError) -> Error {
-    Error::BadConfig { path: part.path.clone(), source }
+fn bad(file: &SingleFile, source: ConfigError) -> Error {
+    Error::BadConfig { path: file.path.clone(), source }
 }
 
 impl Files for Magpie {

@@ -3,7 +3,7 @@
 use serde_json::{Map, json};
 
 use crate::{
-    Place,
+    Dir,
     foreign::{Weights, write_comfy_checkpoint, write_gguf_models},
 };
 
@@ -44,32 +44,32 @@ fn lora(size: f32) -> Vec<u8> {
 
 #[test]
 fn an_adapter_changes_the_song_and_one_of_zeros_does_not() {
-    let place = Place::new();
-    place.write("voice.safetensors", lora(0.3));
-    place.write("zeros.safetensors", lora(0.0));
+    let dir = Dir::new();
+    dir.write("voice.safetensors", lora(0.3));
+    dir.write("zeros.safetensors", lora(0.0));
     let song = |name: &str, more: &[&str]| {
         let common = ["rain", "--seed", "7", "-o", name];
-        place.tiny(&[&common, more].concat()).succeeded()
+        dir.tiny(&[&common, more].concat()).succeeded()
     };
     song("plain.wav", &[]);
     let run = song("voice.wav", &["--adapter", "voice.safetensors"]);
     run.says("tiny + voice on cpu").says("adapter voice: 1 weight changed by ");
-    assert_ne!(place.sound("voice.wav"), place.sound("plain.wav"));
+    assert_ne!(dir.sound("voice.wav"), dir.sound("plain.wav"));
     song("half.wav", &["--adapter", "voice.safetensors:0.5"]).says("tiny + voice (0.5) on cpu");
-    assert_ne!(place.sound("half.wav"), place.sound("voice.wav"));
-    assert_ne!(place.sound("half.wav"), place.sound("plain.wav"));
+    assert_ne!(dir.sound("half.wav"), dir.sound("voice.wav"));
+    assert_ne!(dir.sound("half.wav"), dir.sound("plain.wav"));
     song("none.wav", &["--adapter", "voice.safetensors", "--adapter-scale", "0"])
         .says("note: the adapter `voice.safetensors` has the scale 0: it changes nothing");
-    assert_eq!(place.sound("none.wav"), place.sound("plain.wav"));
+    assert_eq!(dir.sound("none.wav"), dir.sound("plain.wav"));
     song("zeros.wav", &["--adapter", "zeros.safetensors"])
         .says("adapter zeros: 1 weight not changed at all")
         .says("note: the adapter zeros changes nothing: all its changes are zero");
-    assert_eq!(place.sound("zeros.wav"), place.sound("plain.wav"));
+    assert_eq!(dir.sound("zeros.wav"), dir.sound("plain.wav"));
     // Two halves add up to the whole, up to the last bit of a sum.
     let halves = ["--adapter", "voice.safetensors:0.5"];
     song("halves.wav", &[halves, halves].concat());
     let samples = |name: &str| -> Vec<i32> {
-        let bytes = std::io::Cursor::new(place.read(name));
+        let bytes = std::io::Cursor::new(dir.read(name));
         let mut reader = hound::WavReader::new(bytes).expect("a WAV");
         reader.samples::<i32>().map(|sample| sample.expect("a sample")).collect()
     };
@@ -80,92 +80,91 @@ fn an_adapter_changes_the_song_and_one_of_zeros_does_not() {
 
 #[test]
 fn a_layer_that_is_several_of_the_models_is_used_and_said() {
-    let place = Place::new();
-    place.write("fused.safetensors", lora_of_several());
+    let dir = Dir::new();
+    dir.write("fused.safetensors", lora_of_several());
     let song = |name: &str, more: &[&str]| {
-        place.tiny(&[&["rain", "--seed", "7", "-o", name], more].concat()).succeeded()
+        dir.tiny(&[&["rain", "--seed", "7", "-o", name], more].concat()).succeeded()
     };
     song("plain.wav", &[]);
     song("fused.wav", &["--adapter", "fused.safetensors"])
         .says("note: 1 module of the adapter `fused.safetensors` is several of the model's in one")
         .says("its rows are taken for those of q_proj, k_proj, v_proj, in this order")
         .says("adapter fused: 3 weights changed by ");
-    assert_ne!(place.sound("fused.wav"), place.sound("plain.wav"));
+    assert_ne!(dir.sound("fused.wav"), dir.sound("plain.wav"));
 }
 
 #[test]
 fn an_alpha_of_zero_is_said_once_and_as_what_it_is() {
-    let place = Place::new();
-    place.write(
+    let dir = Dir::new();
+    dir.write(
         "zero.safetensors",
         file(&[(A, &[4, 64], 0.3), (B, &[64, 4], 0.3), (ALPHA, &[], 0.0)]),
     );
     let says = "the adapter `zero.safetensors` changes nothing by its own settings: its alpha is 0";
     let args = ["rain", "-o", "a.wav", "--adapter", "zero.safetensors"];
-    let run = place.tiny(&args).succeeded().says(says);
+    let run = dir.tiny(&args).succeeded().says(says);
     assert!(!run.stderr.contains("as before training"), "{}", run.stderr);
-    place.run(&["adapter", "show", "zero.safetensors"]).succeeded().says(says);
+    dir.run(&["adapter", "show", "zero.safetensors"]).succeeded().says(says);
 }
 
 #[test]
 fn a_saved_request_keeps_its_adapters_and_makes_the_song_again() {
-    let place = Place::new();
-    place.write("voice.safetensors", lora(0.3));
+    let dir = Dir::new();
+    dir.write("voice.safetensors", lora(0.3));
     let adapter = ["--adapter", "voice.safetensors:0.5"];
     let common = ["rain", "--seed", "7", "-o", "a.wav", "--save-request"];
-    place.tiny(&[&common[..], &adapter].concat()).succeeded();
-    let request = place.json("a.json");
+    dir.tiny(&[&common[..], &adapter].concat()).succeeded();
+    let request = dir.json("a.json");
     let path = request["adapter"].as_str().expect("one");
     assert!(std::path::Path::new(path).is_absolute() && path.ends_with("voice.safetensors"));
     assert_eq!(request["adapter_scale"], 0.5);
     let again = |more: &[&str], name: &str| {
         let common = ["generate", "--request", "a.json", "-o", name];
-        place.run(&[&common, more].concat()).succeeded();
-        place.sound(name)
+        dir.run(&[&common, more].concat()).succeeded();
+        dir.sound(name)
     };
-    assert_eq!(again(&[], "b.wav"), place.sound("a.wav"));
-    assert_ne!(again(&["--no-adapter"], "c.wav"), place.sound("a.wav"));
-    assert_ne!(again(&["--adapter-scale", "1"], "d.wav"), place.sound("a.wav"));
+    assert_eq!(again(&[], "b.wav"), dir.sound("a.wav"));
+    assert_ne!(again(&["--no-adapter"], "c.wav"), dir.sound("a.wav"));
+    assert_ne!(again(&["--adapter-scale", "1"], "d.wav"), dir.sound("a.wav"));
     // acestep.cpp's keys.
-    place.write(
+    dir.write(
         "cpp.json",
         r#"{"caption": "rain", "adapter": "voice.safetensors", "adapter_scale": 0.5}"#,
     );
     let common = ["generate", "--request", "cpp.json", "--model", "tiny", "--duration", "1"];
-    place.run(&[&common[..], &["--seed", "7", "-o", "e.wav"]].concat()).succeeded();
-    assert_eq!(place.sound("e.wav"), place.sound("a.wav"));
+    dir.run(&[&common[..], &["--seed", "7", "-o", "e.wav"]].concat()).succeeded();
+    assert_eq!(dir.sound("e.wav"), dir.sound("a.wav"));
 }
 
 #[test]
 fn the_tags_of_a_song_name_the_directory_of_its_adapter() {
-    let place = Place::new();
-    std::fs::create_dir(place.path("voice")).expect("a folder");
-    place.write("voice/adapter_model.safetensors", lora(0.3));
-    place.write("voice/adapter_config.json", r#"{"r": 4, "lora_alpha": 16}"#);
-    place.tiny(&["rain", "--seed", "7", "-o", "a.wav", "--adapter", "voice"]).succeeded();
+    let dir = Dir::new();
+    std::fs::create_dir(dir.path("voice")).expect("a folder");
+    dir.write("voice/adapter_model.safetensors", lora(0.3));
+    dir.write("voice/adapter_config.json", r#"{"r": 4, "lora_alpha": 16}"#);
+    dir.tiny(&["rain", "--seed", "7", "-o", "a.wav", "--adapter", "voice"]).succeeded();
     // Another file of PEFT beside the song is not taken for it.
-    place.write("adapter_model.safetensors", lora(0.0));
-    place.run(&["generate", "--request", "a.wav", "-o", "b.wav"]).succeeded();
-    assert_eq!(place.read("a.wav"), place.read("b.wav"));
-    let tags = String::from_utf8_lossy(&place.read("a.wav")).into_owned();
+    dir.write("adapter_model.safetensors", lora(0.0));
+    dir.run(&["generate", "--request", "a.wav", "-o", "b.wav"]).succeeded();
+    assert_eq!(dir.read("a.wav"), dir.read("b.wav"));
+    let tags = String::from_utf8_lossy(&dir.read("a.wav")).into_owned();
     assert!(tags.contains(r#""adapter": "voice""#));
 }
 
 #[test]
 fn an_adapter_does_the_same_to_other_peoples_files_of_a_model() {
-    let place = Place::new();
-    place.write("voice.safetensors", lora(0.3));
-    write_gguf_models(&place.path("models"), Weights::F32);
-    write_gguf_models(&place.path("quantised"), Weights::Q8_0);
-    write_comfy_checkpoint(&place.path("comfy"));
+    let dir = Dir::new();
+    dir.write("voice.safetensors", lora(0.3));
+    write_gguf_models(&dir.path("models"), Weights::F32);
+    write_gguf_models(&dir.path("quantised"), Weights::Q8_0);
+    write_comfy_checkpoint(&dir.path("comfy"));
     let song = |model: &str, models: &str, output: &str| {
         let args = ["generate", "rain", "--no-thinking", "--duration", "1", "--seed", "7"];
         let more = ["--model", model, "--models-dir", models, "-o", output];
-        place
-            .run(&[&args[..], &more, &["--adapter", "voice.safetensors"]].concat())
+        dir.run(&[&args[..], &more, &["--adapter", "voice.safetensors"]].concat())
             .succeeded()
             .says("adapter voice: 1 weight changed by ");
-        place.sound(output)
+        dir.sound(output)
     };
     let own = song("tiny", "models", "own.wav");
     assert_eq!(song("turbo", "models", "gguf.wav"), own);
@@ -176,11 +175,11 @@ fn an_adapter_does_the_same_to_other_peoples_files_of_a_model() {
 
 #[test]
 fn a_dry_run_says_what_an_adapter_would_change() {
-    let place = Place::new();
+    let dir = Dir::new();
     let other = "lora_te_layers_0_self_attn_q_proj.lora_down.weight";
     let up = "lora_te_layers_0_self_attn_q_proj.lora_up.weight";
-    std::fs::create_dir_all(place.path("models/adapters")).expect("a folder");
-    place.write(
+    std::fs::create_dir_all(dir.path("models/adapters")).expect("a folder");
+    dir.write(
         "models/adapters/voice.safetensors",
         file(&[
             (A, &[4, 64], 0.3),
@@ -191,14 +190,13 @@ fn a_dry_run_says_what_an_adapter_would_change() {
     );
     // By its name in the models directory.
     let args = ["rain", "--adapter", "voice", "--models-dir", "models", "--dry-run"];
-    place
-        .tiny(&args)
+    dir.tiny(&args)
         .succeeded()
         .says("adapter   voice (models/adapters/voice.safetensors): LoRA, rank 4, scale 1, 1 of ")
         .says("note: 1 module of the adapter `models/adapters/voice.safetensors` is not used")
         .says("seems to be of the text encoder: `lora_te_layers_0_self_attn_q_proj`")
         .says("does not say its alpha: it works as if that were its rank");
-    let run = place.tiny(&[&args[..], &["--json"]].concat()).succeeded();
+    let run = dir.tiny(&[&args[..], &["--json"]].concat()).succeeded();
     let object: serde_json::Value = serde_json::from_str(run.text()).expect("JSON");
     let adapter = &object["plan"]["adapters"][0];
     assert_eq!((&adapter["kind"], &adapter["weights"]), (&json!("LoRA"), &json!(1)));
@@ -209,21 +207,20 @@ fn a_dry_run_says_what_an_adapter_would_change() {
 
 #[test]
 fn a_directory_does_not_hide_an_adapter_of_its_name_unseen() {
-    let place = Place::new();
+    let dir = Dir::new();
     let with = |alpha: f32| file(&[(A, &[4, 64], 0.3), (B, &[64, 4], 0.3), (ALPHA, &[], alpha)]);
     for folder in ["singer", "models/adapters"] {
-        std::fs::create_dir_all(place.path(folder)).expect("a folder");
+        std::fs::create_dir_all(dir.path(folder)).expect("a folder");
     }
-    place.write("models/adapters/singer.safetensors", with(16.0));
-    place.write("singer/recording.wav", "");
+    dir.write("models/adapters/singer.safetensors", with(16.0));
+    dir.write("singer/recording.wav", "");
     let args = ["rain", "--adapter", "singer", "--models-dir", "models", "--dry-run"];
-    place
-        .tiny(&args)
+    dir.tiny(&args)
         .succeeded()
         .says("adapter   singer (models/adapters/singer.safetensors): LoRA, rank 4, alpha 16,")
         .says("note: `singer` holds no adapter, `models/adapters/singer.safetensors` is used");
-    place.write("singer/style.safetensors", with(8.0));
-    place
+    dir.write("singer/style.safetensors", with(8.0));
+    dir
         .tiny(&args)
         .succeeded()
         .says("adapter   style (singer/style.safetensors): LoRA, rank 4, alpha 8,")
@@ -234,7 +231,7 @@ fn a_directory_does_not_hide_an_adapter_of_its_name_unseen() {
 fn a_file_of_comfyuis_training_shows_what_it_changes() {
     const NORM: &str = "diffusion_model.decoder.layers.0.self_attn_norm.diff";
     const BIAS: &str = "diffusion_model.decoder.proj_out.1.diff_b";
-    let place = Place::new();
+    let dir = Dir::new();
     let tensors: [(&str, &[usize], f32); 5] = [
         (A, &[4, 64], 0.3),
         (B, &[64, 4], 0.3),
@@ -242,9 +239,9 @@ fn a_file_of_comfyuis_training_shows_what_it_changes() {
         (NORM, &[64], 0.1),
         (BIAS, &[16], 0.1),
     ];
-    place.write("comfy.safetensors", file(&tensors));
+    dir.write("comfy.safetensors", file(&tensors));
     let args = ["adapter", "show", "comfy.safetensors", "--model", "tiny"];
-    let run = place.run(&args).succeeded();
+    let run = dir.run(&args).succeeded();
     for line in [
         "kind      LoRA and differences, rank 4, alpha 1\n",
         "size      593 numbers for 3 weights\n",
@@ -258,10 +255,10 @@ fn a_file_of_comfyuis_training_shows_what_it_changes() {
 
 #[test]
 fn what_cannot_be_used_is_refused_with_a_remedy_before_any_work() {
-    let place = Place::new();
+    let dir = Dir::new();
     let refused = |args: &[&str], code: i32, says: &str| {
-        place.tiny(&[&["rain", "-o", "a.wav"], args].concat()).failed(code).says(says);
-        assert!(!place.path("a.wav").exists());
+        dir.tiny(&[&["rain", "-o", "a.wav"], args].concat()).failed(code).says(says);
+        assert!(!dir.path("a.wav").exists());
     };
     refused(
         &["--adapter", "no.safetensors"],
@@ -269,13 +266,13 @@ fn what_cannot_be_used_is_refused_with_a_remedy_before_any_work() {
         "error: the adapter `no.safetensors` is not on this machine\n  looked for no.safetensors",
     );
     let wide = file(&[(A, &[4, 2048], 0.3), (B, &[2048, 4], 0.3)]);
-    place.write("wide.safetensors", wide);
+    dir.write("wide.safetensors", wide);
     refused(
         &["--adapter", "wide.safetensors"],
         1,
         "as [2048, 2048], but the model has it as [64, 64]",
     );
-    place.write("voice.safetensors", lora(0.3));
+    dir.write("voice.safetensors", lora(0.3));
     refused(
         &["--adapter", "voice.safetensors:11"],
         2,
@@ -291,9 +288,9 @@ fn what_cannot_be_used_is_refused_with_a_remedy_before_any_work() {
 
 #[test]
 fn show_says_what_is_in_an_adapter_and_whether_it_fits() {
-    let place = Place::new();
-    place.write("voice.safetensors", lora(0.3));
-    let run = place.run(&["adapter", "show", "voice.safetensors"]).succeeded();
+    let dir = Dir::new();
+    dir.write("voice.safetensors", lora(0.3));
+    let run = dir.run(&["adapter", "show", "voice.safetensors"]).succeeded();
     assert_eq!(
         run.text(),
         "file      voice.safetensors\n\
@@ -303,9 +300,9 @@ fn show_says_what_is_in_an_adapter_and_whether_it_fits() {
          changes   1 x base_model.model.layers.*.self_attn.q_proj [64, 64]\n"
     );
     let args = ["adapter", "show", "voice.safetensors", "--model", "tiny"];
-    let run = place.run(&args).succeeded();
+    let run = dir.run(&args).succeeded();
     assert!(run.text().contains("\nmodel     tiny: 1 of "), "{}", run.text());
-    let run = place.run(&[&args[..], &["--json"]].concat()).succeeded();
+    let run = dir.run(&[&args[..], &["--json"]].concat()).succeeded();
     let object: serde_json::Value = serde_json::from_str(run.text()).expect("JSON");
     assert_eq!((&object["kind"], &object["model"]["weights"]), (&json!("LoRA"), &json!(1)));
 }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::{
-    Place, Run,
+    Dir, Run,
     server::{Server, id},
 };
 
@@ -20,35 +20,35 @@ fn is_png(bytes: &[u8]) -> bool {
 
 #[test]
 fn lrc_vtt_and_a_picture_stand_beside_the_song() {
-    let place = Place::new();
-    let run = place.tiny(&named(&["--lrc", "--plot", "--output-vtt", "words.vtt"])).succeeded();
-    assert_eq!(place.files(), ["song.lrc", "song.png", "song.wav", "words.vtt"]);
+    let dir = Dir::new();
+    let run = dir.tiny(&named(&["--lrc", "--plot", "--output-vtt", "words.vtt"])).succeeded();
+    assert_eq!(dir.files(), ["song.lrc", "song.png", "song.wav", "words.vtt"]);
     assert_eq!(run.text(), "song.wav\nsong.lrc\nwords.vtt\nsong.png\n");
-    let lrc = String::from_utf8(place.read("song.lrc")).expect("UTF-8");
+    let lrc = String::from_utf8(dir.read("song.lrc")).expect("UTF-8");
     let lines: Vec<(&str, &str)> = lrc.lines().map(|line| line.split_at(10)).collect();
     let texts: Vec<&str> = lines.iter().map(|(_, text)| *text).collect();
     assert_eq!(texts, ["[Verse]", "It rains", "on the roof"]);
     assert_eq!(lines[0].0, "[00:00.00]");
-    let vtt = String::from_utf8(place.read("words.vtt")).expect("UTF-8");
+    let vtt = String::from_utf8(dir.read("words.vtt")).expect("UTF-8");
     // All lines are within one second, so they are one cue.
     let whole = "WEBVTT\n\n1\n00:00:00.000 --> 00:00:01.000\n[Verse]\nIt rains\non the roof\n";
     assert_eq!(vtt, whole);
-    assert!(is_png(&place.read("song.png")));
+    assert!(is_png(&dir.read("song.png")));
 
     // The sound is the same without these outputs, and existing files are kept.
-    let other = Place::new();
+    let other = Dir::new();
     other.tiny(&named(&[])).succeeded();
-    assert_eq!(other.read("song.wav"), place.read("song.wav"));
-    std::fs::remove_file(place.path("song.wav")).expect("removed");
-    place.tiny(&named(&["--lrc"])).failed(1).says("song.lrc");
-    assert!(!place.path("song.wav").exists());
+    assert_eq!(other.read("song.wav"), dir.read("song.wav"));
+    std::fs::remove_file(dir.path("song.wav")).expect("removed");
+    dir.tiny(&named(&["--lrc"])).failed(1).says("song.lrc");
+    assert!(!dir.path("song.wav").exists());
 }
 
 #[test]
 fn a_server_has_the_same_lines_and_a_picture() {
-    let place = Place::new();
-    place.tiny(&named(&["--lrc", "--plot", "--output-vtt", "words.vtt"])).succeeded();
-    let server = Server::start(&place, &[]);
+    let dir = Dir::new();
+    dir.tiny(&named(&["--lrc", "--plot", "--output-vtt", "words.vtt"])).succeeded();
+    let server = Server::start(&dir, &[]);
     let request = json!({
         "caption": SONG[0], "lyrics": SONG[2], "seed": 7, "thinking": false, "duration": 1,
         "lrc": true, "vtt": true, "plot": true,
@@ -57,7 +57,7 @@ fn a_server_has_the_same_lines_and_a_picture() {
     assert_eq!(job["state"], "done", "{job:#}");
     let sent = |name: &str| server.get(&format!("/v1/jobs/{}/outputs/{name}", id(&job)));
     for (name, own) in [("1.lrc", "song.lrc"), ("1.vtt", "words.vtt")] {
-        assert!(sent(name) == place.read(own), "{name}");
+        assert!(sent(name) == dir.read(own), "{name}");
     }
     // Its title is the caption; on the command line, the name of the file.
     assert!(is_png(&sent("1.png")));
@@ -65,10 +65,10 @@ fn a_server_has_the_same_lines_and_a_picture() {
 
 #[test]
 fn each_song_of_a_batch_has_its_own_files_and_a_place_in_the_ranking() {
-    let place = Place::new();
+    let dir = Dir::new();
     let args = ["--seed", "7,9", "-o", "song.wav", "--output-lrc", "{seed}.lrc", "--score"];
-    let run = place.tiny(&[&SONG[..], &args].concat()).succeeded();
-    assert_eq!(place.files(), ["7.lrc", "9.lrc", "song_1.wav", "song_2.wav"]);
+    let run = dir.tiny(&[&SONG[..], &args].concat()).succeeded();
+    assert_eq!(dir.files(), ["7.lrc", "9.lrc", "song_1.wav", "song_2.wav"]);
     let run = run.says("the song has no audio codes");
     let table: Vec<&str> = run.stderr.lines().rev().take(3).collect();
     assert!(table[2].trim_start().starts_with("score  caption  lyrics"), "{}", run.stderr);
@@ -77,7 +77,7 @@ fn each_song_of_a_batch_has_its_own_files_and_a_place_in_the_ranking() {
     };
     assert!(words(table[1]) >= words(table[0]), "{}", run.stderr);
 
-    let json = place.tiny(&[&SONG[..], &args, &["--force", "--json"]].concat()).succeeded().json();
+    let json = dir.tiny(&[&SONG[..], &args, &["--force", "--json"]].concat()).succeeded().json();
     let of = |index: usize, pointer: &str| json["outputs"][index].pointer(pointer).cloned();
     for (index, seed) in [7, 9].into_iter().enumerate() {
         assert_eq!(of(index, "/lrc"), Some(Value::from(format!("{seed}.lrc"))));
@@ -94,11 +94,11 @@ fn each_song_of_a_batch_has_its_own_files_and_a_place_in_the_ranking() {
 
 #[test]
 fn a_song_of_audio_codes_is_judged_by_the_language_model_too() {
-    let place = Place::new();
+    let dir = Dir::new();
     let codes = ["--audio-codes", "3,500,17,17,80", "--bpm", "120", "--score", "--json"];
     let judged = |scale: &[&str]| {
         let args = [&named(&codes)[..], &["--force"], scale].concat();
-        let run = place.run(&[&["generate", "--model", "tiny"], &args[..]].concat());
+        let run = dir.run(&[&["generate", "--model", "tiny"], &args[..]].concat());
         run.succeeded().json()["outputs"][0]["scores"]["language_model"].clone()
     };
     let score = judged(&[]);
@@ -111,35 +111,34 @@ fn a_song_of_audio_codes_is_judged_by_the_language_model_too() {
     // A larger scale moves every score towards 0.5.
     let wide = judged(&["--score-scale", "5"]);
     assert!((number(&wide, "caption") - 0.5).abs() < (caption - 0.5).abs(), "{wide}");
-    let run = place.tiny(&named(&["--force", "--score", "--score-scale", "0"]));
+    let run = dir.tiny(&named(&["--force", "--score", "--score-scale", "0"]));
     run.failed(2).says("--score-scale");
 }
 
 #[test]
 fn what_has_no_place_or_no_words_is_said() {
-    let place = Place::new();
+    let dir = Dir::new();
     let piped = [&SONG[..], &["--seed", "7", "-o", "-"]].concat();
-    place.tiny(&[&piped[..], &["--lrc"]].concat()).failed(2).says("--output-lrc");
-    place.tiny(&[&piped[..], &["--plot"]].concat()).failed(2).says("--output-plot");
-    place
-        .tiny(&named(&["--output-plot", "{name}.jpg"]))
+    dir.tiny(&[&piped[..], &["--lrc"]].concat()).failed(2).says("--output-lrc");
+    dir.tiny(&[&piped[..], &["--plot"]].concat()).failed(2).says("--output-plot");
+    dir.tiny(&named(&["--output-plot", "{name}.jpg"]))
         .failed(2)
         .says("`--output-plot song.jpg` is no name of a PNG file")
         .says("name it `song.png`");
     for other in ["song.wav", "./song.wav"] {
-        place.tiny(&named(&["--output-lrc", other])).failed(2).says("written twice");
+        dir.tiny(&named(&["--output-lrc", other])).failed(2).says("written twice");
     }
-    place.tiny(&[&piped[..], &["--output-lrc", "song.lrc"]].concat()).succeeded();
-    assert_eq!(place.files(), ["song.lrc"]);
+    dir.tiny(&[&piped[..], &["--output-lrc", "song.lrc"]].concat()).succeeded();
+    assert_eq!(dir.files(), ["song.lrc"]);
     let instrumental = ["rain", "--instrumental", "--seed", "7", "-o", "b.wav", "--lrc"];
-    place.tiny(&instrumental).succeeded().says("no words");
-    assert_eq!(place.files(), ["b.wav", "song.lrc"]);
+    dir.tiny(&instrumental).succeeded().says("no words");
+    assert_eq!(dir.files(), ["b.wav", "song.lrc"]);
 }
 
 #[test]
 fn a_model_that_does_not_say_where_it_looks_is_refused_before_any_work() {
-    let place = Place::new();
-    let folder = place.checkpoint();
+    let dir = Dir::new();
+    let folder = dir.checkpoint();
     let path = folder.join("config.json");
     let text = std::fs::read_to_string(&path).expect("a file");
     let mut config: Value = serde_json::from_str(&text).expect("JSON");
@@ -148,7 +147,7 @@ fn a_model_that_does_not_say_where_it_looks_is_refused_before_any_work() {
     let model = folder.to_str().expect("UTF-8");
     let with = |args: &[&str]| {
         let song = ["generate", "--model", model, "--no-thinking", "--duration", "1"];
-        place.run(&[&song[..], &named(args)].concat())
+        dir.run(&[&song[..], &named(args)].concat())
     };
     with(&["--lrc"]).failed(1).says("`lyric_alignment_layers_config`");
     with(&["--score"]).succeeded().says("its words are not scored");
@@ -156,37 +155,36 @@ fn a_model_that_does_not_say_where_it_looks_is_refused_before_any_work() {
 
 #[test]
 fn any_sound_file_can_be_drawn() {
-    let place = Place::new();
-    place.tiny(&named(&["--lrc"])).succeeded();
-    let run = place.run(&["plot", "song.wav"]).succeeded();
+    let dir = Dir::new();
+    dir.tiny(&named(&["--lrc"])).succeeded();
+    let run = dir.run(&["plot", "song.wav"]).succeeded();
     assert_eq!(run.text(), "song.png\n");
-    let plain = place.read("song.png");
+    let plain = dir.read("song.png");
     assert!(is_png(&plain));
-    place.run(&["plot", "song.wav"]).failed(1).says("--force");
-    place.run(&["plot", "song.wav", "--lrc", "song.lrc", "-o", "words.png"]).succeeded();
+    dir.run(&["plot", "song.wav"]).failed(1).says("--force");
+    dir.run(&["plot", "song.wav", "--lrc", "song.lrc", "-o", "words.png"]).succeeded();
     // The picture has an extra panel for the lyrics.
     let tall = |png: &[u8]| u32::from_be_bytes(png[20..24].try_into().expect("four bytes"));
-    assert!(tall(&place.read("words.png")) > tall(&plain));
-    place.write("none.lrc", "no times here");
-    place
-        .run(&["plot", "song.wav", "--lrc", "none.lrc", "-o", "x.png"])
+    assert!(tall(&dir.read("words.png")) > tall(&plain));
+    dir.write("none.lrc", "no times here");
+    dir.run(&["plot", "song.wav", "--lrc", "none.lrc", "-o", "x.png"])
         .failed(1)
         .says("has no line with a time");
-    place.run(&["plot", "absent.wav"]).failed(1).says("cannot read `absent.wav`");
-    place.run(&["plot", "."]).failed(1).says("cannot read `.`");
+    dir.run(&["plot", "absent.wav"]).failed(1).says("cannot read `absent.wav`");
+    dir.run(&["plot", "."]).failed(1).says("cannot read `.`");
 }
 
 #[test]
 fn a_song_is_shown_in_letters_too() {
-    let place = Place::new();
-    place.tiny(&["rain", "--seed", "1", "-o", "a.wav"]).succeeded();
-    let run = place.run(&["plot", "a.wav", "--show"]).succeeded();
+    let dir = Dir::new();
+    dir.tiny(&["rain", "--seed", "1", "-o", "a.wav"]).succeeded();
+    let run = dir.run(&["plot", "a.wav", "--show"]).succeeded();
     assert!(run.text().starts_with("        0:01 · 48 kHz · stereo\n"), "{}", run.text());
     // No colours in a pipe, and no file without a name.
-    assert!(!run.text().contains('\x1b') && place.files() == ["a.wav"]);
+    assert!(!run.text().contains('\x1b') && dir.files() == ["a.wav"]);
     assert_eq!(run.text().lines().count(), 15);
     let shown = |variables: [(&str, &str); 2]| {
-        let mut command = place.command(&["plot", "a.wav", "--show", "--color", "always"]);
+        let mut command = dir.command(&["plot", "a.wav", "--show", "--color", "always"]);
         command.env_remove("COLORTERM").envs(variables);
         Run::from(command.output().expect("starts")).succeeded()
     };
@@ -196,19 +194,17 @@ fn a_song_is_shown_in_letters_too() {
     let palette = shown([("TERM", "xterm-256color"), ("COLORTERM", "")]);
     assert!(palette.text().contains("\x1b[38;5;") && !palette.text().contains("38;2;"));
     let both = ["plot", "a.wav", "--show", "-o", "a.png"];
-    assert!(
-        place.run(&both).succeeded().text().ends_with("a.png\n") && place.path("a.png").exists()
-    );
-    place.run(&["plot", "none.wav", "--show"]).failed(1).says("none.wav");
+    assert!(dir.run(&both).succeeded().text().ends_with("a.png\n") && dir.path("a.png").exists());
+    dir.run(&["plot", "none.wav", "--show"]).failed(1).says("none.wav");
 }
 
 /// This build cannot play sound. A file that is not audio is reported first.
 #[test]
 fn a_build_that_plays_nothing_says_what_does() {
-    let place = Place::new();
-    place.write("a.txt", "no song");
-    place.run(&["play", "a.txt"]).failed(1).says("cannot listen to `a.txt`");
-    place.tiny(&["rain", "--seed", "1", "-o", "a.wav"]).succeeded();
-    place.run(&["play", "a.wav"]).failed(1).says("--features play").says("a.wav`");
-    place.run(&["play"]).failed(2).says("<SONG>");
+    let dir = Dir::new();
+    dir.write("a.txt", "no song");
+    dir.run(&["play", "a.txt"]).failed(1).says("cannot listen to `a.txt`");
+    dir.tiny(&["rain", "--seed", "1", "-o", "a.wav"]).succeeded();
+    dir.run(&["play", "a.wav"]).failed(1).says("--features play").says("a.wav`");
+    dir.run(&["play"]).failed(2).says("<SONG>");
 }

@@ -3,36 +3,36 @@
 use acestep_engine::device::BUILT_IN;
 use serde_json::Value;
 
-use crate::{Place, names};
+use crate::{Dir, names};
 
 /// Reads the report of a run, as JSON and as Markdown.
-fn report(place: &Place, out: &str) -> (Value, String) {
-    let page = String::from_utf8(place.read(&format!("{out}/check.md"))).expect("UTF-8");
-    (place.json(&format!("{out}/check.json")), page)
+fn report(dir: &Dir, out: &str) -> (Value, String) {
+    let page = String::from_utf8(dir.read(&format!("{out}/check.md"))).expect("UTF-8");
+    (dir.json(&format!("{out}/check.json")), page)
 }
 
 /// Copies a golden file.
-fn golden(place: &Place, name: &str, to: &str) {
+fn golden(dir: &Dir, name: &str, to: &str) {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/goldens/a");
-    let to = place.path(to);
+    let to = dir.path(to);
     std::fs::create_dir_all(to.parent().expect("a folder")).expect("a folder");
     std::fs::copy(root.join(name), to).expect("a golden");
 }
 
 #[test]
 fn a_quick_check_of_kernels_and_lengths_passes_and_is_written_down() {
-    let place = Place::new();
+    let dir = Dir::new();
     let args = ["check", "--device", "cpu", "--dtype", "f32", "--quick"];
     let args = [&args[..], &["--only", "kernels,lengths,types"]].concat();
-    let mut command = place.command(&[&args[..], &["--out", "a/b"]].concat());
+    let mut command = dir.command(&[&args[..], &["--out", "a/b"]].concat());
     let output = command.env("ACESTEP_COMMIT", "abc1234").output().expect("runs");
     let run = crate::Run::from(output).succeeded();
     assert_eq!(run.text(), "a/b/check.json\na/b/check.md\n");
-    assert_eq!(names(&place.path("a/b")), ["check.json", "check.md"]);
+    assert_eq!(names(&dir.path("a/b")), ["check.json", "check.md"]);
     assert!(run.stderr.starts_with("checking cpu ("), "{}", run.stderr);
     assert!(run.stderr.contains("kernels    1/18  rms_norm 3 x 5\n"), "{}", run.stderr);
 
-    let (json, page) = report(&place, "a/b");
+    let (json, page) = report(&dir, "a/b");
     assert_eq!((&json["commit"], &json["quick"]), (&"abc1234".into(), &true.into()));
     assert_eq!(json["machine"]["device"], "cpu");
     let part = |index: usize| -> [u64; 2] {
@@ -60,16 +60,16 @@ fn a_quick_check_of_kernels_and_lengths_passes_and_is_written_down() {
 
 #[test]
 fn a_golden_that_differs_is_a_failure_and_the_other_parts_run() {
-    let place = Place::new();
-    golden(&place, "silence.safetensors", "set/silence.safetensors");
-    golden(&place, "../rng/rng.safetensors", "set/rng.safetensors");
-    crate::verify::harm(&place.path("set/rng.safetensors"), "randn.seed0.n5");
+    let dir = Dir::new();
+    golden(&dir, "silence.safetensors", "set/silence.safetensors");
+    golden(&dir, "../rng/rng.safetensors", "set/rng.safetensors");
+    crate::verify::harm(&dir.path("set/rng.safetensors"), "randn.seed0.n5");
 
     let only = ["--only", "verify,lengths", "--goldens", "set"];
     let run =
-        place.run(&[&["check", "--device", "cpu", "--dtype=f32", "--quick"], &only[..]].concat());
+        dir.run(&[&["check", "--device", "cpu", "--dtype=f32", "--quick"], &only[..]].concat());
     assert_eq!(run.code, Some(1), "{}", run.stderr);
-    let (json, page) = report(&place, ".");
+    let (json, page) = report(&dir, ".");
     let name = "set/rng.safetensors: randn.seed0.n5";
     assert_eq!(json["parts"][0]["problems"], serde_json::json!([name]));
     assert_eq!(json["parts"][0]["failed"], 1);
@@ -83,9 +83,9 @@ fn a_golden_that_differs_is_a_failure_and_the_other_parts_run() {
 
 #[test]
 fn the_built_in_results_are_compared_once_and_those_in_bf16_have_rows_of_their_own() {
-    let place = Place::new();
-    place.run(&["check", "--device", "cpu", "--only", "verify"]).succeeded();
-    let (json, page) = report(&place, ".");
+    let dir = Dir::new();
+    dir.run(&["check", "--device", "cpu", "--only", "verify"]).succeeded();
+    let (json, page) = report(&dir, ".");
     // The same numbers as `verify`.
     assert_eq!(
         (&json["parts"][0]["passed"], &json["parts"][0]["skipped"]),
@@ -104,15 +104,15 @@ fn the_built_in_results_are_compared_once_and_those_in_bf16_have_rows_of_their_o
 
 #[test]
 fn a_folder_of_sets_is_compared_set_by_set_and_one_without_its_checkpoints_fails() {
-    let place = Place::new();
-    golden(&place, "silence.safetensors", "sets/b/silence.safetensors");
-    golden(&place, "silence.safetensors", "sets/a/silence.safetensors");
-    golden(&place, "../rng/rng.safetensors", "sets/a/rng.safetensors");
-    place.write("sets/README.md", "no set");
-    let run = place.run(&["check", "--device", "cpu", "--only", "verify", "--goldens", "sets"]);
+    let dir = Dir::new();
+    golden(&dir, "silence.safetensors", "sets/b/silence.safetensors");
+    golden(&dir, "silence.safetensors", "sets/a/silence.safetensors");
+    golden(&dir, "../rng/rng.safetensors", "sets/a/rng.safetensors");
+    dir.write("sets/README.md", "no set");
+    let run = dir.run(&["check", "--device", "cpu", "--only", "verify", "--goldens", "sets"]);
     assert_eq!(run.code, Some(1), "{}", run.stderr);
     assert!(run.stderr.contains("verify     2/2  stored results, b\n"), "{}", run.stderr);
-    let (json, page) = report(&place, ".");
+    let (json, page) = report(&dir, ".");
     let problem = "stored results, b: nothing of it could be compared: are its checkpoints there?";
     assert_eq!(json["parts"][0]["problems"], serde_json::json!([problem]));
     assert!(json["parts"][0]["passed"].as_u64() > Some(0));
@@ -123,15 +123,15 @@ fn a_folder_of_sets_is_compared_set_by_set_and_one_without_its_checkpoints_fails
 /// A script can therefore have defaults.
 #[test]
 fn of_a_flag_that_is_typed_twice_the_last_counts_and_parts_are_added() {
-    let place = Place::new();
-    golden(&place, "silence.safetensors", "set/silence.safetensors");
-    golden(&place, "../rng/rng.safetensors", "set/rng.safetensors");
+    let dir = Dir::new();
+    golden(&dir, "silence.safetensors", "set/silence.safetensors");
+    golden(&dir, "../rng/rng.safetensors", "set/rng.safetensors");
     let twice = ["--out", "a", "--goldens", "nowhere", "--out", "b", "--goldens", "set"];
     let parts = ["--only", "verify", "--only", "kernels", "--torch", "python"];
     let rest = ["--device", "abacus", "--device", "cpu", "--quick", "--torch", "python3"];
-    let run = place.run(&[&["check"], &twice[..], &parts, &rest].concat()).succeeded();
+    let run = dir.run(&[&["check"], &twice[..], &parts, &rest].concat()).succeeded();
     assert_eq!(run.text(), "b/check.json\nb/check.md\n");
-    assert_eq!(report(&place, "b").0["parts"].as_array().map(Vec::len), Some(2));
+    assert_eq!(report(&dir, "b").0["parts"].as_array().map(Vec::len), Some(2));
     run.says(
         "note: `--torch` is not used: PyTorch is measured beside `bench`, which is left out\n",
     );
@@ -139,24 +139,24 @@ fn of_a_flag_that_is_typed_twice_the_last_counts_and_parts_are_added() {
 
 #[test]
 fn a_processor_is_checked_only_by_name() {
-    let place = Place::new();
+    let dir = Dir::new();
     let why = if BUILT_IN == ["cpu"] { "this build has only cpu" } else { "none was found" };
     for device in [&[][..], &["--device", "auto"]] {
-        let run = place.run(&[&["check", "--quick"], device].concat()).failed(1);
+        let run = dir.run(&[&["check", "--quick"], device].concat()).failed(1);
         run.says(&format!("error: there is no GPU to check: {why}\n"))
             .says("hint: pass `--device cpu` to try the check itself\n");
     }
-    assert!(place.files().is_empty(), "{:?}", place.files());
+    assert!(dir.files().is_empty(), "{:?}", dir.files());
 }
 
 /// Writes a shell script `text` into the folder and makes it executable.
 #[cfg(unix)]
-fn program(place: &Place, name: &str, text: &str) {
+fn program(dir: &Dir, name: &str, text: &str) {
     use std::os::unix::fs::PermissionsExt;
 
-    place.write(name, format!("#!/bin/sh\n{text}\n"));
+    dir.write(name, format!("#!/bin/sh\n{text}\n"));
     let all = std::fs::Permissions::from_mode(0o755);
-    std::fs::set_permissions(place.path(name), all).expect("a program");
+    std::fs::set_permissions(dir.path(name), all).expect("a program");
 }
 
 /// Runs the script with a program that prints its arguments, and a fake Python.
@@ -165,17 +165,17 @@ fn program(place: &Place, name: &str, text: &str) {
 fn the_script_gives_defaults_that_flags_replace() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let root = root.canonicalize().expect("the repository");
-    let place = Place::new();
-    program(&place, "acestep", "printf '%s\\n' \"$@\"");
+    let dir = Dir::new();
+    program(&dir, "acestep", "printf '%s\\n' \"$@\"");
     let asked = |has_torch: bool, flags: &[&str]| {
-        program(&place, "python3", &format!("exit {}", u8::from(!has_torch)));
+        program(&dir, "python3", &format!("exit {}", u8::from(!has_torch)));
         // The folder's Python is found first.
         let output = std::process::Command::new("bash")
             .args(["-c", "PATH=\"$PWD:$PATH\" exec bash \"$0\" \"$@\""])
             .arg(root.join("scripts/gpu-check"))
             .args(flags)
-            .current_dir(place.path("."))
-            .env("ACESTEP", place.path("acestep"))
+            .current_dir(dir.path("."))
+            .env("ACESTEP", dir.path("acestep"))
             .output()
             .expect("bash");
         let run = crate::Run::from(output).succeeded();
@@ -198,22 +198,22 @@ fn the_script_gives_defaults_that_flags_replace() {
 /// Runs the script with a program that prints its arguments and fails as `doctor`. Returns its steps
 /// without their times. The folder's Python is found first.
 #[cfg(unix)]
-fn visit(place: &Place, flags: &[&str]) -> Vec<String> {
+fn visit(dir: &Dir, flags: &[&str]) -> Vec<String> {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let begin = "test $1 != check || echo 'checking cuda:1 (a card in a box) in f16'; ";
-    program(place, "acestep", &format!("{begin}echo \"$@\"; test \"$1\" != doctor"));
+    program(dir, "acestep", &format!("{begin}echo \"$@\"; test \"$1\" != doctor"));
     let output = std::process::Command::new("bash")
         .args(["-c", "PATH=\"$PWD:$PATH\" exec bash \"$0\" \"$@\""])
         .arg(root.join("scripts/gpu-check"))
         .args(flags)
-        .current_dir(place.path("."))
-        .env("ACESTEP", place.path("acestep"))
-        .env("TMPDIR", place.path("."))
-        .env("GPU_CHECK_TAR", place.path("all.tar.gz"))
+        .current_dir(dir.path("."))
+        .env("ACESTEP", dir.path("acestep"))
+        .env("TMPDIR", dir.path("."))
+        .env("GPU_CHECK_TAR", dir.path("all.tar.gz"))
         .output()
         .expect("bash");
     crate::Run::from(output).succeeded();
-    let steps = String::from_utf8(place.read("gpu-check/steps.txt")).expect("UTF-8");
+    let steps = String::from_utf8(dir.read("gpu-check/steps.txt")).expect("UTF-8");
     let ends = steps.lines().filter_map(|line| line.rsplit_once(','));
     ends.map(|(step, _)| step.to_owned()).collect()
 }
@@ -222,9 +222,9 @@ fn visit(place: &Place, flags: &[&str]) -> Vec<String> {
 #[cfg(unix)]
 #[test]
 fn every_step_of_a_visit_leaves_its_log() {
-    let place = Place::new();
+    let dir = Dir::new();
     assert_eq!(
-        visit(&place, &["--first", "--device", "cuda:1"]),
+        visit(&dir, &["--first", "--device", "cuda:1"]),
         [
             "== machine: ok",
             "== doctor: exit code 1",
@@ -234,13 +234,13 @@ fn every_step_of_a_visit_leaves_its_log() {
             "== demo-song-again: ok"
         ]
     );
-    let log = String::from_utf8(place.read("gpu-check/kernels-quick.log")).expect("UTF-8");
+    let log = String::from_utf8(dir.read("gpu-check/kernels-quick.log")).expect("UTF-8");
     assert!(log.contains("--only kernels --quick --limit 20 --device cuda:1"), "{log}");
-    let song = String::from_utf8(place.read("gpu-check/demo-song.log")).expect("UTF-8");
+    let song = String::from_utf8(dir.read("gpu-check/demo-song.log")).expect("UTF-8");
     assert!(song.contains("--duration 20 --device cuda:1 --dtype f16"), "{song}");
     // A machine that returns few files returns this one.
     let mut list = std::process::Command::new("tar");
-    list.args(["-tzf", "all.tar.gz"]).current_dir(place.path("."));
+    list.args(["-tzf", "all.tar.gz"]).current_dir(dir.path("."));
     let list = String::from_utf8(list.output().expect("tar").stdout).expect("UTF-8");
     let logs = list.lines().filter(|name| name.ends_with(".log")).count();
     assert_eq!((logs, list.contains("demo/")), (6, false), "{list}");
@@ -253,14 +253,14 @@ fn a_visit_without_pytorch_says_so_and_measures_the_rest() {
         (false, &["--speed"][..], &["== no PyTorch: no comparison", "-language", "-song"][..]),
         (true, &["--speed", "--preset", "vae"], &[""]),
     ] {
-        let place = Place::new();
-        program(&place, "python3", &format!("exit {}", u8::from(!has_torch)));
+        let dir = Dir::new();
+        program(&dir, "python3", &format!("exit {}", u8::from(!has_torch)));
         let expected = steps.iter().map(|step| match step.starts_with("==") {
             true => (*step).to_owned(),
             false => format!("== speed{step}: ok"),
         });
-        assert_eq!(visit(&place, flags), expected.collect::<Vec<_>>());
-        let log = place.read(&format!("gpu-check/speed{}.log", steps[steps.len() - 1]));
+        assert_eq!(visit(&dir, flags), expected.collect::<Vec<_>>());
+        let log = dir.read(&format!("gpu-check/speed{}.log", steps[steps.len() - 1]));
         let log = String::from_utf8(log).expect("UTF-8");
         assert_eq!(log.contains("--torch python3"), has_torch, "{log}");
         assert_eq!(log.matches("--preset").count(), 1, "{log}");
@@ -276,11 +276,11 @@ fn after_a_press_of_ctrl_c_pytorch_is_not_begun() {
         process::{Command, Stdio},
     };
 
-    let place = Place::new();
-    program(&place, "python", "touch began");
-    let python = place.path("python").display().to_string();
+    let dir = Dir::new();
+    program(&dir, "python", "touch began");
+    let python = dir.path("python").display().to_string();
     let check = ["check", "--device", "cpu", "--quick", "--preset", "vae", "--torch", &python];
-    let mut command = place.command(&[&check[..], &["--only", "bench"]].concat());
+    let mut command = dir.command(&[&check[..], &["--only", "bench"]].concat());
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("starts");
     let mut stderr = BufReader::new(child.stderr.take().expect("a pipe"));
     let mut line = String::new();
@@ -294,22 +294,22 @@ fn after_a_press_of_ctrl_c_pytorch_is_not_begun() {
     stderr.read_to_string(&mut rest).expect("UTF-8");
     assert_eq!(child.wait().expect("it ends").code(), Some(130), "{rest}");
     // The report covers the results until then.
-    assert_eq!(place.files(), ["check.json", "check.md", "python"], "{rest}");
+    assert_eq!(dir.files(), ["check.json", "check.md", "python"], "{rest}");
 
     // Without Ctrl-C, Python runs.
-    let run = place.run(&[&check[..], &["--only", "bench"]].concat()).succeeded();
+    let run = dir.run(&[&check[..], &["--only", "bench"]].concat()).succeeded();
     run.says("note: not compared with PyTorch: PyTorch is not there, or does not start\n");
-    assert!(place.files().contains(&"began".to_owned()));
+    assert!(dir.files().contains(&"began".to_owned()));
 }
 
 #[test]
 fn what_cannot_be_read_ends_the_check_before_it_begins() {
-    let place = Place::new();
-    std::fs::create_dir(place.path("empty")).expect("a folder");
-    place.write("file", "");
+    let dir = Dir::new();
+    std::fs::create_dir(dir.path("empty")).expect("a folder");
+    dir.write("file", "");
     let check = |args: &[&str]| {
         let cpu: &[&str] = if args.contains(&"--device") { &[] } else { &["--device", "cpu"] };
-        place.run(&[&["check", "--quick"], cpu, args].concat())
+        dir.run(&[&["check", "--quick"], cpu, args].concat())
     };
     check(&["--goldens", "empty"]).failed(1).says("holds no goldens");
     check(&["--goldens", "nowhere"]).failed(1).says("cannot list `nowhere`");
@@ -325,5 +325,5 @@ fn what_cannot_be_read_ends_the_check_before_it_begins() {
             "{part}"
         );
     }
-    assert_eq!(place.files(), ["empty", "file"]);
+    assert_eq!(dir.files(), ["empty", "file"]);
 }

@@ -1,11 +1,11 @@
 //! Settings from a file, the environment and flags: precedence and origin of each value.
 
-use super::{Place, Run};
+use super::{Dir, Run};
 
 /// Returns (value, origin) of `key` in `config show --json` with these variables and flags.
-fn shown(place: &Place, variables: &[(&str, &str)], flags: &[&str], key: &str) -> (String, String) {
+fn shown(dir: &Dir, variables: &[(&str, &str)], flags: &[&str], key: &str) -> (String, String) {
     let words = [&["config", "show", "--json"], flags].concat();
-    let mut command = place.command(&words);
+    let mut command = dir.command(&words);
     command.envs(variables.iter().copied());
     let json = Run::from(command.output().expect("starts")).succeeded().json();
     let settings = json["settings"].as_array().expect("settings");
@@ -17,23 +17,21 @@ fn shown(place: &Place, variables: &[(&str, &str)], flags: &[&str], key: &str) -
 
 #[test]
 fn each_layer_goes_over_the_one_before_and_says_so() {
-    let place = Place::new();
-    let file = place.path("c.toml");
+    let dir = Dir::new();
+    let file = dir.path("c.toml");
     let path = file.to_str().expect("UTF-8").to_owned();
-    let said = |variables: &[(&str, &str)], flags: &[&str], key: &str| {
-        shown(&place, variables, flags, key)
-    };
+    let said =
+        |variables: &[(&str, &str)], flags: &[&str], key: &str| shown(&dir, variables, flags, key);
     let default = said(&[], &[], "device");
     assert_eq!(default, ("auto".to_owned(), "default".to_owned()));
 
-    place
-        .write("c.toml", "device = 'cpu'\nmodels_dir = 'm'\noffline = true\n[request]\nbpm = 90\n");
+    dir.write("c.toml", "device = 'cpu'\nmodels_dir = 'm'\noffline = true\n[request]\nbpm = 90\n");
     let config = ["--config", &path];
     assert_eq!(said(&[], &config, "device"), ("cpu".to_owned(), path.clone()));
     assert_eq!(said(&[("ACESTEP_CONFIG", &path)], &[], "device").1, path);
     assert_eq!(said(&[("ACESTEP_CONFIG", &path)], &["--no-config"], "device").1, "default");
     // Relative paths start at the folder of the file.
-    let models = place.path("m").to_str().expect("UTF-8").to_owned();
+    let models = dir.path("m").to_str().expect("UTF-8").to_owned();
     assert_eq!(said(&[], &config, "models_dir"), (models, path.clone()));
     assert_eq!(said(&[], &config, "request.bpm"), ("90".to_owned(), path.clone()));
 
@@ -48,7 +46,7 @@ fn each_layer_goes_over_the_one_before_and_says_so() {
     let typed = ("/else".to_owned(), "--models-dir".to_owned());
     assert_eq!(said(&variables, &flags, "models_dir"), typed);
     if cfg!(unix) {
-        let run = place.run(&["--config", "/dev/null", "config", "show"]).succeeded();
+        let run = dir.run(&["--config", "/dev/null", "config", "show"]).succeeded();
         assert!(!run.stderr.contains("there is no"), "{}", run.stderr);
     }
 }
@@ -56,9 +54,8 @@ fn each_layer_goes_over_the_one_before_and_says_so() {
 /// Flags with a default count only if they are typed, even if the value is the same.
 #[test]
 fn a_flag_with_a_default_is_typed_or_it_is_not() {
-    let place = Place::new();
-    let said =
-        |flags: &[&str], key: &str| shown(&place, &[("ACESTEP_COLOR", "always")], flags, key);
+    let dir = Dir::new();
+    let said = |flags: &[&str], key: &str| shown(&dir, &[("ACESTEP_COLOR", "always")], flags, key);
     let pair = |value: &str, origin: &str| (value.to_owned(), origin.to_owned());
     assert_eq!(said(&[], "color"), pair("always", "ACESTEP_COLOR"));
     assert_eq!(said(&["--color", "auto"], "color"), pair("auto", "--color"));
@@ -70,9 +67,9 @@ fn a_flag_with_a_default_is_typed_or_it_is_not() {
 
 #[test]
 fn a_variable_that_sets_nothing_is_not_passed_over() {
-    let place = Place::new();
+    let dir = Dir::new();
     let run = |name: &str| {
-        let mut command = place.command(&["model", "list"]);
+        let mut command = dir.command(&["model", "list"]);
         Run::from(command.env(name, "3").output().expect("starts")).succeeded()
     };
     run("ACESTEP_BPN")
@@ -94,15 +91,15 @@ fn a_variable_that_sets_nothing_is_not_passed_over() {
 
 #[test]
 fn what_is_set_is_what_commands_do() {
-    let place = Place::new();
-    place.write(
+    let dir = Dir::new();
+    dir.write(
         "c.toml",
         "model = 'tiny'\ndevice = 'cpu'\ndtype = 'f32'\n[request]\n\
          thinking = false\nduration = 1\naudio_format = 'flac'\nseed = 5\n",
     );
     let generate = |words: &[&str]| {
         let words = [&["generate", "--config", "c.toml", "--json", "--dry-run"], words].concat();
-        place.run(&words).succeeded().json()
+        dir.run(&words).succeeded().json()
     };
     let json = generate(&["a piano"]);
     assert_eq!((&json["plan"]["model"], &json["plan"]["duration"]), (&"tiny".into(), &1.0.into()));
@@ -113,7 +110,7 @@ fn what_is_set_is_what_commands_do() {
     let json = generate(&["a piano", "--seed", "6", "--dtype", "bf16"]);
     assert_eq!((&json["plan"]["seeds"][0], &json["plan"]["dtype"]), (&6.into(), &"bf16".into()));
     // A request file is complete: settings of the machine do not fill its open fields.
-    place.write("r.json", r#"{"caption": "x", "thinking": false, "model": "tiny", "duration": 2}"#);
+    dir.write("r.json", r#"{"caption": "x", "thinking": false, "model": "tiny", "duration": 2}"#);
     let json = generate(&["--request", "r.json", "-o", "x.wav"]);
     assert_eq!(json["plan"]["duration"], 2.0);
     assert_ne!(json["plan"]["seeds"][0], 5);
@@ -121,10 +118,10 @@ fn what_is_set_is_what_commands_do() {
 
 #[test]
 fn every_command_that_computes_takes_the_device_and_the_type_of_the_settings() {
-    let place = Place::new();
+    let dir = Dir::new();
     let run = |args: &[&str], name: &str, value: &str| {
-        let mut command = place.command(args);
-        command.env("XDG_DATA_HOME", place.path("data"));
+        let mut command = dir.command(args);
+        command.env("XDG_DATA_HOME", dir.path("data"));
         Run::from(command.env(name, value).output().expect("starts"))
     };
     let serve = ["serve", "--check", "--model", "tiny", "--data-dir", "data"];
@@ -133,7 +130,7 @@ fn every_command_that_computes_takes_the_device_and_the_type_of_the_settings() {
     // A typed flag goes over it.
     let typed = [&serve[..], &["--dtype", "bf16"]].concat();
     assert!(shown(&typed).contains(" in bf16\n"), "{}", shown(&typed));
-    place.write("a.wav", "");
+    dir.write("a.wav", "");
     for args in [
         &["speak", "hello", "--model", "tiny-speech", "-o", "b.wav"][..],
         &["voice", "make", "me", "--reference", "a.wav", "--model", "tiny-speech"],
@@ -150,41 +147,41 @@ fn every_command_that_computes_takes_the_device_and_the_type_of_the_settings() {
 
 #[test]
 fn what_cannot_be_is_told_before_anything_is_done() {
-    let place = Place::new();
-    place.write("c.toml", "devise = 'cpu'\n");
+    let dir = Dir::new();
+    dir.write("c.toml", "devise = 'cpu'\n");
     let song = ["generate", "a", "--model", "tiny", "--config", "c.toml"];
-    place.run(&song).failed(1).says("did you mean `device`?").says("--no-config");
-    place.run(&["config", "show", "--config", "c.toml"]).failed(1).says("line 1: ");
-    place.run(&["generate", "a", "--config", "none.toml"]).failed(1).says("none.toml");
+    dir.run(&song).failed(1).says("did you mean `device`?").says("--no-config");
+    dir.run(&["config", "show", "--config", "c.toml"]).failed(1).says("line 1: ");
+    dir.run(&["generate", "a", "--config", "none.toml"]).failed(1).says("none.toml");
     let show = ["config", "show", "--config", "c.toml"];
-    place.write("c.toml", "[request]\nbpm = 'quick'\n");
-    place.run(&song).failed(1).says("cause: line 2: `bpm` is `quick`: it must be a number\n");
-    place.write("c.toml", "[request]\nseed = 1\nbpm = 1000\n");
+    dir.write("c.toml", "[request]\nbpm = 'quick'\n");
+    dir.run(&song).failed(1).says("cause: line 2: `bpm` is `quick`: it must be a number\n");
+    dir.write("c.toml", "[request]\nseed = 1\nbpm = 1000\n");
     let range = "out of range: a whole number from 30 to 300";
-    place.run(&show).failed(1).says(&format!("cause: line 3: `bpm` is `1000`: it is {range}\n"));
+    dir.run(&show).failed(1).says(&format!("cause: line 3: `bpm` is `1000`: it is {range}\n"));
     let says = format!("`bpm: 1000` is {range} (from c.toml, line 3)\n");
-    place.run(&song).failed(2).says(&says);
-    place.run(&[&song[..], &["--bpm", "90", "--dry-run"]].concat()).succeeded();
-    let mut command = place.command(&["config", "show"]);
+    dir.run(&song).failed(2).says(&says);
+    dir.run(&[&song[..], &["--bpm", "90", "--dry-run"]].concat()).succeeded();
+    let mut command = dir.command(&["config", "show"]);
     let run = Run::from(command.env("ACESTEP_BPM", "1000").output().expect("starts"));
     run.failed(2).says(&format!("error: the variable ACESTEP_BPM is `1000`: it is {range}\n"));
-    let mut command = place.command(&["generate", "a", "--model", "tiny"]);
+    let mut command = dir.command(&["generate", "a", "--model", "tiny"]);
     let run = Run::from(command.env("ACESTEP_DTYPE", "int4").output().expect("starts"));
     run.failed(2).says("the variable ACESTEP_DTYPE is `int4`");
     // These commands work in spite of a broken file.
-    place.write("c.toml", "[");
-    let path = place.run(&["config", "path", "--config", "c.toml"]).succeeded();
+    dir.write("c.toml", "[");
+    let path = dir.run(&["config", "path", "--config", "c.toml"]).succeeded();
     assert_eq!(path.text(), "c.toml\n");
-    place.run(&["completions", "bash", "--config", "c.toml"]).succeeded();
-    assert!(!place.path("song.wav").exists());
+    dir.run(&["completions", "bash", "--config", "c.toml"]).succeeded();
+    assert!(!dir.path("song.wav").exists());
 }
 
 /// Also if the settings themselves are wrong.
 #[test]
 fn who_asks_for_json_gets_json() {
-    let place = Place::new();
+    let dir = Dir::new();
     let run = |args: &[&str], progress: &str| {
-        let mut command = place.command(args);
+        let mut command = dir.command(args);
         command.env("ACESTEP_DTYPE", "int4").env("ACESTEP_PROGRESS", progress);
         Run::from(command.output().expect("starts"))
     };
@@ -203,24 +200,24 @@ fn who_asks_for_json_gets_json() {
 
 #[test]
 fn a_file_to_change_is_written_once() {
-    let place = Place::new();
+    let dir = Dir::new();
     let init = ["config", "init", "--config", "deep/down/c.toml"];
-    place.run(&init).succeeded();
-    let text = String::from_utf8(place.read("deep/down/c.toml")).expect("UTF-8");
+    dir.run(&init).succeeded();
+    let text = String::from_utf8(dir.read("deep/down/c.toml")).expect("UTF-8");
     assert!(text.contains("# device = \"auto\"") && text.contains("[env: ACESTEP_MODEL]"));
-    place.run(&["config", "show", "--config", "deep/down/c.toml"]).succeeded();
-    place.write("deep/down/c.toml", "device = 'cpu'\n");
-    place.run(&init).failed(1).says("--force");
-    assert_eq!(place.read("deep/down/c.toml"), b"device = 'cpu'\n");
-    place.run(&[&init[..], &["--force"]].concat()).succeeded();
-    assert_ne!(place.read("deep/down/c.toml"), b"device = 'cpu'\n");
+    dir.run(&["config", "show", "--config", "deep/down/c.toml"]).succeeded();
+    dir.write("deep/down/c.toml", "device = 'cpu'\n");
+    dir.run(&init).failed(1).says("--force");
+    assert_eq!(dir.read("deep/down/c.toml"), b"device = 'cpu'\n");
+    dir.run(&[&init[..], &["--force"]].concat()).succeeded();
+    assert_ne!(dir.read("deep/down/c.toml"), b"device = 'cpu'\n");
 }
 
 /// Settings do not affect the song that `doctor` makes as a test.
 #[test]
 fn what_the_program_runs_of_itself_is_not_configured() {
-    let place = Place::new();
-    let mut command = place.command(&["doctor", "--device", "cpu"]);
+    let dir = Dir::new();
+    let mut command = dir.command(&["doctor", "--device", "cpu"]);
     command.env("ACESTEP_TASK_TYPE", "cover").env("ACESTEP_BPM", "quick");
     let run = Run::from(command.env("ACESTEP_PROGRESS", "json").output().expect("starts"));
     assert!(run.succeeded().text().contains("ok       song cpu"));
@@ -228,10 +225,10 @@ fn what_the_program_runs_of_itself_is_not_configured() {
 
 #[test]
 fn variables_are_what_their_keys_take() {
-    let place = Place::new();
+    let dir = Dir::new();
     let song = ["generate", "--model", "tiny", "--no-thinking", "--dry-run", "--json"];
     let plan = |variables: &[(&str, &str)]| {
-        let mut command = place.command(&song);
+        let mut command = dir.command(&song);
         Run::from(command.envs(variables.iter().copied()).output().expect("starts"))
     };
     let run = plan(&[("ACESTEP_CAPTION", "120"), ("ACESTEP_INSTRUMENTAL", "on")]).succeeded();

@@ -7,19 +7,19 @@ use std::{
 
 use serde_json::{Map, Value, json};
 
-use crate::{Place, Run};
+use crate::{Dir, Run};
 
-fn run(place: &Place, model: &Path) -> Run {
+fn run(dir: &Dir, model: &Path) -> Run {
     let model = model.to_str().expect("UTF-8");
     let args = ["generate", "rain", "--duration", "1", "--no-thinking", "--model", model];
-    place.run(&[&args[..], &["-o", "a.wav"]].concat())
+    dir.run(&[&args[..], &["-o", "a.wav"]].concat())
 }
 
 /// Asserts that the model is refused, the message names `file`, and no song is written.
 #[track_caller]
-fn refused(place: &Place, model: &Path, file: &str) -> Run {
-    let run = run(place, model).failed(1).says(file).says("\nhint: ");
-    assert!(!place.path("a.wav").exists());
+fn refused(dir: &Dir, model: &Path, file: &str) -> Run {
+    let run = run(dir, model).failed(1).says(file).says("\nhint: ");
+    assert!(!dir.path("a.wav").exists());
     run
 }
 
@@ -54,58 +54,58 @@ const TENSOR: &str = "decoder.layers.0.self_attn.q_proj.weight";
 
 #[test]
 fn an_unharmed_copy_makes_the_same_song_as_the_built_in_one() {
-    let place = Place::new();
-    let model = place.checkpoint();
+    let dir = Dir::new();
+    let model = dir.checkpoint();
     let model = model.to_str().expect("UTF-8");
     let args = ["generate", "rain", "--duration", "1", "--seed", "7", "--no-thinking"];
-    place.run(&[&args[..], &["--model", model, "-o", "a.wav"]].concat()).succeeded();
-    place.run(&[&args[..], &["--model", "tiny", "-o", "b.wav"]].concat()).succeeded();
-    assert_eq!(place.sound("a.wav"), place.sound("b.wav"));
+    dir.run(&[&args[..], &["--model", model, "-o", "a.wav"]].concat()).succeeded();
+    dir.run(&[&args[..], &["--model", "tiny", "-o", "b.wav"]].concat()).succeeded();
+    assert_eq!(dir.sound("a.wav"), dir.sound("b.wav"));
 }
 
 #[test]
 fn a_file_cut_anywhere_is_refused() {
-    let place = Place::new();
-    let model = place.checkpoint();
+    let dir = Dir::new();
+    let model = dir.checkpoint();
     for (directory, name) in [
         ("acestep-v15-turbo", "model.safetensors"),
         ("vae", "diffusion_pytorch_model.safetensors"),
         ("Qwen3-Embedding-0.6B", "model.safetensors"),
         ("acestep-v15-turbo", "silence_latent.pt"),
     ] {
-        let path = place.path(directory).join(name);
+        let path = dir.path(directory).join(name);
         let whole = fs::read(&path).expect("a file");
         let length = whole.len();
         for cut in [0, 7, 8, 9, 100, length / 3, length / 2, length - 1] {
             fs::write(&path, &whole[..cut]).expect("writes");
-            refused(&place, &model, name);
+            refused(&dir, &model, name);
         }
         fs::write(&path, &whole).expect("writes");
     }
-    run(&place, &model).succeeded();
+    run(&dir, &model).succeeded();
 }
 
 #[test]
 fn weights_that_are_not_finite_are_found_and_the_stage_is_named() {
-    let place = Place::new();
-    let model = place.checkpoint();
+    let dir = Dir::new();
+    let model = dir.checkpoint();
     for (file, tensor, stage) in [
         ("acestep-v15-turbo/model.safetensors", TENSOR, "the diffusion transformer"),
         ("vae/diffusion_pytorch_model.safetensors", "decoder.conv1.bias", "the VAE"),
         ("Qwen3-Embedding-0.6B/model.safetensors", "norm.weight", "the text encoder"),
     ] {
-        let whole = place.read(file);
-        let mut weights = Weights::open(place.path(file));
+        let whole = dir.read(file);
+        let mut weights = Weights::open(dir.path(file));
         let offsets = weights.tensor(tensor)["data_offsets"].clone();
         let [start, end] = [0, 1].map(|i| offsets[i].as_u64().expect("an offset") as usize);
         // All ones is a NaN in every float type.
         weights.values[start..end].fill(0xff);
         weights.save();
-        let run = run(&place, &model).failed(1);
+        let run = run(&dir, &model).failed(1);
         run.says(&format!("error: {stage} gave")).says("not finite");
-        place.write(file, whole);
+        dir.write(file, whole);
     }
-    assert!(!place.path("a.wav").exists());
+    assert!(!dir.path("a.wav").exists());
 }
 
 #[test]
@@ -117,23 +117,23 @@ fn missing_files_and_folders_are_named() {
         ("vae/config.json", "config.json"),
         ("Qwen3-Embedding-0.6B/config.json", "config.json"),
     ] {
-        let place = Place::new();
-        let model = place.checkpoint();
-        fs::remove_file(place.path(gone)).expect("removed");
-        refused(&place, &model, says);
+        let dir = Dir::new();
+        let model = dir.checkpoint();
+        fs::remove_file(dir.path(gone)).expect("removed");
+        refused(&dir, &model, says);
     }
     for gone in ["vae", "Qwen3-Embedding-0.6B"] {
-        let place = Place::new();
-        let model = place.checkpoint();
-        fs::remove_dir_all(place.path(gone)).expect("removed");
-        refused(&place, &model, gone).says("is not on this machine").says("acestep model pull");
+        let dir = Dir::new();
+        let model = dir.checkpoint();
+        fs::remove_dir_all(dir.path(gone)).expect("removed");
+        refused(&dir, &model, gone).says("is not on this machine").says("acestep model pull");
     }
 }
 
 #[test]
 fn a_config_that_cannot_be_used_is_refused() {
-    let place = Place::new();
-    let model = place.checkpoint();
+    let dir = Dir::new();
+    let model = dir.checkpoint();
     let path = model.join("config.json");
     let whole = fs::read_to_string(&path).expect("a config");
     let with = |key: &str, value: Value| {
@@ -150,36 +150,36 @@ fn a_config_that_cannot_be_used_is_refused() {
         (with("model_type", json!("llama")), "llama"),
     ] {
         fs::write(&path, text).expect("writes");
-        refused(&place, &model, "acestep-v15-turbo").says(says);
+        refused(&dir, &model, "acestep-v15-turbo").says(says);
     }
 }
 
 #[test]
 fn a_tokenizer_that_is_broken_is_refused() {
-    let place = Place::new();
-    let model = place.checkpoint();
-    let path = place.path("Qwen3-Embedding-0.6B/tokenizer.json");
+    let dir = Dir::new();
+    let model = dir.checkpoint();
+    let path = dir.path("Qwen3-Embedding-0.6B/tokenizer.json");
     let whole = fs::read(&path).expect("a tokenizer");
     for cut in [0, 1, whole.len() / 2] {
         fs::write(&path, &whole[..cut]).expect("writes");
-        refused(&place, &model, "tokenizer");
+        refused(&dir, &model, "tokenizer");
     }
 }
 
 /// A song of ten minutes with a copy of the tiny model, to whose file of weights something is done while the
 /// transformer is at work.
 #[cfg(unix)]
-fn meddled(meddle: impl FnOnce(&Path)) -> (Place, Run) {
+fn meddled(meddle: impl FnOnce(&Path)) -> (Dir, Run) {
     use std::{
         io::{BufRead, BufReader, Read},
         process::Stdio,
         time::Duration,
     };
-    let place = Place::new();
-    let model = place.checkpoint();
+    let dir = Dir::new();
+    let model = dir.checkpoint();
     let path = model.to_str().expect("UTF-8");
     let args = ["generate", "rain", "--no-thinking", "--duration", "600", "--model", path];
-    let mut command = place.command(&[&args[..], &["--dtype", "f32", "-o", "a.wav"]].concat());
+    let mut command = dir.command(&[&args[..], &["--dtype", "f32", "-o", "a.wav"]].concat());
     command.stdout(Stdio::null()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("the program starts");
     let mut stderr = BufReader::new(child.stderr.take().expect("a pipe"));
@@ -191,32 +191,32 @@ fn meddled(meddle: impl FnOnce(&Path)) -> (Place, Run) {
     meddle(&model.join("model.safetensors"));
     stderr.read_to_string(&mut said).expect("UTF-8");
     let code = child.wait().expect("the program ends").code();
-    (place, Run { code, stdout: Vec::new(), stderr: said })
+    (dir, Run { code, stdout: Vec::new(), stderr: said })
 }
 
 /// The weights of f32 are used in their file, where nothing is any more: no signal ends the program.
 #[cfg(unix)]
 #[test]
 fn a_file_that_is_cut_while_a_song_is_made_is_an_error() {
-    let (place, run) = meddled(|path| {
+    let (dir, run) = meddled(|path| {
         fs::File::options().write(true).open(path).and_then(|file| file.set_len(100)).expect("cut");
     });
     run.failed(1)
         .says("model.safetensors` was cut from ")
         .says(" while it was in use")
         .says("hint: wait until it is whole and run this again");
-    assert!(!place.path("a.wav").exists());
+    assert!(!dir.path("a.wav").exists());
 }
 
 #[cfg(unix)]
 #[test]
 fn a_file_that_is_overwritten_while_a_song_is_made_is_an_error() {
-    let (place, run) = meddled(|path| {
+    let (dir, run) = meddled(|path| {
         let mut bytes = fs::read(path).expect("a file");
         let last = bytes.len() - 2;
         bytes[last] ^= 1;
         fs::write(path, bytes).expect("written");
     });
     run.failed(1).says("model.safetensors` was written to while it was in use");
-    assert!(!place.path("a.wav").exists());
+    assert!(!dir.path("a.wav").exists());
 }

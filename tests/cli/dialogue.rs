@@ -2,7 +2,7 @@
 
 use std::{io::Write as _, path::Path, process::Stdio};
 
-use crate::{Place, Run, hub::Hub, models::User, speak::base};
+use crate::{Dir, Run, hub::Hub, models::User, speak::base};
 
 /// The tiny model.
 fn model() -> String {
@@ -11,56 +11,55 @@ fn model() -> String {
 }
 
 /// A script for the tiny model, at most 40 steps.
-fn dialogue(place: &Place, args: &[&str]) -> Run {
+fn dialogue(dir: &Dir, args: &[&str]) -> Run {
     let short = ["speak", "--model", &model(), "--max-steps", "40", "--seed", "4"];
-    place.run(&[&short[..], args].concat())
+    dir.run(&[&short[..], args].concat())
 }
 
 #[test]
 fn a_script_is_spoken_and_its_words_have_times() {
-    let place = Place::new();
+    let dir = Dir::new();
     let script = "[S1] hello there, [S2] my friend";
     let args = [script, "--json", "-o", "a.wav", "--timestamps", "a.srt"];
-    let object = dialogue(&place, &args).succeeded().json();
+    let object = dialogue(&dir, &args).succeeded().json();
     assert_eq!(object["sample_rate"], 24_000);
     let words: Vec<_> = object["words"].as_array().expect("words").iter().collect();
     assert_eq!(words.first().expect("a word")["text"], "hello");
-    let srt = String::from_utf8(place.read("a.srt")).expect("a text");
+    let srt = String::from_utf8(dir.read("a.srt")).expect("a text");
     assert!(srt.starts_with("1\n00:00:0") && srt.contains("\nhello\n"), "{srt}");
     assert_eq!(srt.matches(" --> ").count(), words.len());
-    let again = dialogue(&place, &[script, "--json", "-o", "b.wav"]).succeeded().json();
+    let again = dialogue(&dir, &[script, "--json", "-o", "b.wav"]).succeeded().json();
     assert_eq!(again["codes"], object["codes"]);
-    assert_eq!(place.read("a.wav"), place.read("b.wav"));
+    assert_eq!(dir.read("a.wav"), dir.read("b.wav"));
     let other = [script, "--json", "-o", "c.wav", "--cfg-filter-k", "2"];
-    assert_ne!(dialogue(&place, &other).succeeded().json()["codes"], object["codes"]);
+    assert_ne!(dialogue(&dir, &other).succeeded().json()["codes"], object["codes"]);
 }
 
 /// The first frame is complete after more than three steps. The times of an earlier run stay.
 #[test]
 fn a_speech_without_sound_writes_nothing_and_names_the_limit() {
-    let place = Place::new();
-    place.write("a.srt", "earlier");
+    let dir = Dir::new();
+    dir.write("a.srt", "earlier");
     let files = ["-o", "a.wav", "--timestamps", "a.srt", "--force"];
     let short = ["speak", "hello", "--model", &model(), "--max-steps", "3", "--seed", "4"];
-    place
-        .run(&[&short[..], &files].concat())
+    dir.run(&[&short[..], &files].concat())
         .failed(1)
         .says("the model did not end within `--max-steps`")
         .says("the speech ended before the first frame: there is nothing to write")
         .says("hint: raise the limit that the note names");
-    assert_eq!(place.read("a.srt"), b"earlier");
-    assert!(!place.path("a.wav").exists());
+    assert_eq!(dir.read("a.srt"), b"earlier");
+    assert!(!dir.path("a.wav").exists());
 }
 
 /// The lines come one by one, after a byte-order mark; the sound is as for the whole text.
 #[test]
 fn a_script_that_arrives_line_by_line_sounds_as_the_whole() {
-    let place = Place::new();
+    let dir = Dir::new();
     let script = "[S1] hello there, my friend\n[S2]\nhow are you today";
-    place.write("talk.txt", script);
-    dialogue(&place, &["@talk.txt", "-o", "a.wav"]).succeeded();
+    dir.write("talk.txt", script);
+    dialogue(&dir, &["@talk.txt", "-o", "a.wav"]).succeeded();
     let short = ["speak", "-", "--follow", "--model", &model(), "--max-steps", "40", "--seed", "4"];
-    let mut command = place.command(&[&short[..], &["-o", "b.wav"]].concat());
+    let mut command = dir.command(&[&short[..], &["-o", "b.wav"]].concat());
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("the program starts");
     let mut stdin = child.stdin.take().expect("a pipe");
@@ -70,14 +69,13 @@ fn a_script_that_arrives_line_by_line_sounds_as_the_whole() {
     }
     drop(stdin);
     Run::from(child.wait_with_output().expect("it ends")).succeeded();
-    assert_eq!(place.read("a.wav"), place.read("b.wav"));
-    dialogue(&place, &["hello", "--follow"]).failed(2).says("reads the text from standard input");
-    place
-        .run_with_stdin(&[&short[..], &["-o", "c.wav"]].concat(), b"hello\n\xe9t\xe9\n")
+    assert_eq!(dir.read("a.wav"), dir.read("b.wav"));
+    dialogue(&dir, &["hello", "--follow"]).failed(2).says("reads the text from standard input");
+    dir.run_with_stdin(&[&short[..], &["-o", "c.wav"]].concat(), b"hello\n\xe9t\xe9\n")
         .failed(1)
         .says("is not UTF-8 text: line 2 ");
     let other = ["speak", "-", "--follow", "--model", "tiny-speech", "-o", "c.wav"];
-    place.run(&other).failed(2).says("`tiny-speech` takes no text while it speaks");
+    dir.run(&other).failed(2).says("`tiny-speech` takes no text while it speaks");
 }
 
 /// The lines wait in the pipe meanwhile.
@@ -93,29 +91,29 @@ fn lines_that_arrive_before_the_model_is_pulled_are_spoken() {
         }
     }
     let user = User::of(&hub);
-    user.place.write("talk.txt", "[S1] hello there, my friend\n[S2]\nhow are you today");
+    user.dir.write("talk.txt", "[S1] hello there, my friend\n[S2]\nhow are you today");
     let short = ["--model", "dia2-1b", "--max-steps", "40", "--seed", "4"];
     let follow = ["speak", "-", "--follow", "--yes", "-o", "a.wav"];
     let mut command = user.command(&[&follow[..], &short].concat());
-    command.stdin(std::fs::File::open(user.place.path("talk.txt")).expect("a file"));
+    command.stdin(std::fs::File::open(user.dir.path("talk.txt")).expect("a file"));
     Run::from(command.output().expect("the program starts")).succeeded();
     let whole = ["speak", "@talk.txt", "--offline", "-o", "b.wav"];
     user.run(&[&whole[..], &short].concat()).succeeded();
-    assert_eq!(user.place.read("a.wav"), user.place.read("b.wav"));
+    assert_eq!(user.dir.read("a.wav"), user.dir.read("b.wav"));
 }
 
 /// The script goes on after the recordings, with and without their files.
 #[test]
 fn the_voices_of_two_speakers_are_kept() {
-    let place = Place::new();
+    let dir = Dir::new();
     let run = |args: &[&str]| {
-        let mut command = place.command(args);
-        command.env("XDG_DATA_HOME", place.path("data"));
+        let mut command = dir.command(args);
+        command.env("XDG_DATA_HOME", dir.path("data"));
         Run::from(command.output().expect("the program starts"))
     };
     let sound = ["speak", "Hello.", "--model", "tiny-speech", "--max-new-tokens", "20"];
     run(&[&sound[..], &["--seed", "4", "-o", "me.wav"]].concat()).succeeded();
-    place.write("me.json", r#"[{"text": "hello", "start": 0.1, "end": 0.4}]"#);
+    dir.write("me.json", r#"[{"text": "hello", "start": 0.1, "end": 0.4}]"#);
     let model = model();
     let make = ["voice", "make", "both", "--model", &model, "--speaker-1", "me.wav"];
     let both = [&make[..], &["--speaker-2", "me.wav", "--words-2", "me.json"]].concat();
@@ -123,7 +121,7 @@ fn the_voices_of_two_speakers_are_kept() {
     let show = run(&["voice", "show", "both", "--json"]).succeeded().json();
     assert_eq!(show["transcripts"], serde_json::json!(["hello", "hello"]));
     for file in ["me.wav", "me.json"] {
-        std::fs::remove_file(place.path(file)).expect("a file");
+        std::fs::remove_file(dir.path(file)).expect("a file");
     }
     let speak = |more: &[&str]| {
         let short = ["speak", "[S1] hello there", "--model", &model, "--max-steps", "20"];
@@ -132,7 +130,7 @@ fn the_voices_of_two_speakers_are_kept() {
     let first = speak(&["-o", "a.wav"]).succeeded();
     assert!(!first.stderr.contains("read anew"), "{}", first.stderr);
     speak(&["-o", "b.wav"]).succeeded();
-    assert_eq!(place.read("a.wav"), place.read("b.wav"));
+    assert_eq!(dir.read("a.wav"), dir.read("b.wav"));
     // In another type the recordings are read anew from their codes.
     speak(&["--dtype", "f32", "-o", "c.wav"]).succeeded().says("its recordings are read anew");
     speak(&["--speaker-1", "me.wav", "-o", "d.wav"]).failed(2).says("cannot be used with");
@@ -146,32 +144,32 @@ fn the_voices_of_two_speakers_are_kept() {
 
 #[test]
 fn recordings_of_speakers_need_their_words() {
-    let place = Place::new();
+    let dir = Dir::new();
     let sound =
         ["Hello there.", "--model", "tiny-speech", "--max-new-tokens", "20", "-o", "me.wav"];
-    place.run(&[&["speak", "--seed", "4"][..], &sound].concat()).succeeded();
+    dir.run(&[&["speak", "--seed", "4"][..], &sound].concat()).succeeded();
     let with = ["[S1] hello", "--prefix-speaker-1", "me.wav", "-o", "a.wav"];
-    dialogue(&place, &with).failed(2).says("me.json");
-    place.write("me.json", r#"[{"text": "hello", "start": 0.1, "end": 0.4}]"#);
-    dialogue(&place, &with).succeeded();
+    dialogue(&dir, &with).failed(2).says("me.json");
+    dir.write("me.json", r#"[{"text": "hello", "start": 0.1, "end": 0.4}]"#);
+    dialogue(&dir, &with).succeeded();
     let both = ["[S1] hello", "--speaker-2", "me.wav", "-o", "b.wav"];
-    dialogue(&place, &both).failed(2).says("--speaker-1");
+    dialogue(&dir, &both).failed(2).says("--speaker-1");
 }
 
 #[test]
 fn scripts_without_words_and_flags_of_another_family_are_refused() {
-    let place = Place::new();
+    let dir = Dir::new();
     for script in ["", "[S1] [S2]", ": :"] {
-        dialogue(&place, &[script]).failed(2).says("there is nothing to say in the script");
+        dialogue(&dir, &[script]).failed(2).says("there is nothing to say in the script");
     }
-    let run = dialogue(&place, &["hello", "--top-p", "0.5"]).failed(2);
+    let run = dialogue(&dir, &["hello", "--top-p", "0.5"]).failed(2);
     let run = run.says("takes no `--top-p`").says("it takes `--cfg-scale`, ");
     assert!(!run.stderr.contains("snapshot") && !run.stderr.contains("prefix_"), "{}", run.stderr);
-    let two = dialogue(&place, &["hello", "--lines", "--batch-size", "2"]).failed(2);
+    let two = dialogue(&dir, &["hello", "--lines", "--batch-size", "2"]).failed(2);
     two.says("takes no `--batch-size`").says("it takes `--cfg-scale`, ");
-    dialogue(&place, &["hello", "--cfg-scale", "nan"]).failed(2).says("not a finite number");
+    dialogue(&dir, &["hello", "--cfg-scale", "nan"]).failed(2).says("not a finite number");
     let times = ["speak", "hello", "--model", &base(), "--timestamps", "a.srt"];
-    place.run(&times).failed(2).says("does not tell the times of words");
+    dir.run(&times).failed(2).says("does not tell the times of words");
     let scale = ["speak", "hello", "--model", "tiny-speech", "--cfg-scale", "2"];
-    place.run(&scale).failed(2).says("`tiny-speech` takes no `--cfg-scale`");
+    dir.run(&scale).failed(2).says("`tiny-speech` takes no `--cfg-scale`");
 }

@@ -3,16 +3,16 @@
 
 use std::{fs, path::Path, process::Command};
 
-use crate::{DRAWS, Place, Run, names};
+use crate::{DRAWS, Dir, Run, names};
 
 fn folder() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../examples"))
 }
 
-fn run(place: &Place, script: &str, args: &[&str]) -> Run {
-    let program = place.command(args);
+fn run(dir: &Dir, script: &str, args: &[&str]) -> Run {
+    let program = dir.command(args);
     let mut command = Command::new("bash");
-    command.arg(folder().join(script)).args(args).current_dir(place.path("."));
+    command.arg(folder().join(script)).args(args).current_dir(dir.path("."));
     for (name, value) in program.get_envs() {
         match value {
             Some(value) => command.env(name, value),
@@ -34,18 +34,17 @@ fn every_way_of_working_makes_a_song() {
     let song = ["--model", "tiny", "--duration", "1", "--seed", "1", "--json", "-o", "a.wav"];
     let thinking = [&song[..], &["--thinking"], &DRAWS].concat();
     for script in scripts {
-        let place = Place::new();
+        let dir = Dir::new();
         let without = script == "dit-only";
         let args = if without { &song[..] } else { &thinking };
-        let run = run(&place, &format!("{script}.sh"), args).succeeded();
+        let run = run(&dir, &format!("{script}.sh"), args).succeeded();
         // In scripts of two steps, the first step prints its file name to standard output.
         let json = &run.text()[run.text().find('{').expect("JSON")..];
         let object: serde_json::Value = serde_json::from_str(json).expect("one JSON object");
         assert_eq!(object["language_model"].is_null(), without, "{script}: {json}");
-        let reader =
-            hound::WavReader::new(std::io::Cursor::new(place.read("a.wav"))).expect("a WAV");
+        let reader = hound::WavReader::new(std::io::Cursor::new(dir.read("a.wav"))).expect("a WAV");
         assert_eq!(reader.duration(), 48_000, "{script}");
-        assert_eq!(place.path("format-plan.json").exists(), script == "format");
+        assert_eq!(dir.path("format-plan.json").exists(), script == "format");
     }
 }
 

@@ -5,7 +5,7 @@ use std::{fs, path::Path};
 use serde_json::{Value, json};
 
 use crate::{
-    Place, names,
+    Dir, names,
     server::{Server, id},
 };
 
@@ -20,22 +20,22 @@ const MODELS: [(&str, &str); 4] = [
     ),
 ];
 
-fn place() -> Place {
-    let place = Place::new();
+fn dir() -> Dir {
+    let dir = Dir::new();
     let goldens = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/goldens");
     for (from, to) in MODELS {
-        let (from, to) = (goldens.join(from), place.path("models").join(to));
+        let (from, to) = (goldens.join(from), dir.path("models").join(to));
         fs::create_dir_all(&to).expect("a folder");
         for name in names(&from) {
             fs::copy(from.join(&name), to.join(&name)).expect("a copy");
         }
     }
-    place
+    dir
 }
 
-fn run(place: &Place, args: &[&str]) {
-    let mut command = place.command(args);
-    command.env("ACESTEP_MODELS_DIR", place.path("models"));
+fn run(dir: &Dir, args: &[&str]) {
+    let mut command = dir.command(args);
+    command.env("ACESTEP_MODELS_DIR", dir.path("models"));
     crate::Run::from(command.output().expect("it starts")).succeeded();
 }
 
@@ -43,8 +43,8 @@ fn run(place: &Place, args: &[&str]) {
 /// voice that is damaged is named.
 #[test]
 fn row_11_a_warm_server_speaks_a_dialogue_as_the_command_line_does() {
-    let place = place();
-    let mut command = place.command(&[
+    let dir = dir();
+    let mut command = dir.command(&[
         "serve",
         "--port",
         "0",
@@ -57,9 +57,9 @@ fn row_11_a_warm_server_speaks_a_dialogue_as_the_command_line_does() {
         "--warm",
         "dia2-1b",
     ]);
-    command.env("ACESTEP_MODELS_DIR", place.path("models"));
-    command.env("XDG_DATA_HOME", place.path("home"));
-    let voices = place.path("home").join("acestep/voices");
+    command.env("ACESTEP_MODELS_DIR", dir.path("models"));
+    command.env("XDG_DATA_HOME", dir.path("home"));
+    let voices = dir.path("home").join("acestep/voices");
     fs::create_dir_all(&voices).expect("a folder");
     fs::write(voices.join("broken.safetensors"), "no voice").expect("written");
     let mut server = Server::run(command);
@@ -72,17 +72,17 @@ fn row_11_a_warm_server_speaks_a_dialogue_as_the_command_line_does() {
     let script = "[S1] hello there, [S2] my friend";
     let short = ["--max-steps", "40", "--seed", "4", "-o", "own.wav"];
     let speak = ["speak", script, "--model", "dia2-1b", "--timestamps", "own.srt"];
-    run(&place, &[&speak[..], &short[..]].concat());
+    run(&dir, &[&speak[..], &short[..]].concat());
     let request = json!({ "text": script, "max_steps": 40, "seed": 4, "timestamps": "srt", "chunk_frames": 2 });
     let job = server.submit("", &json!({ "kind": "speak", "request": request }));
     let streamed = server.get(&format!("/v1/jobs/{}/audio?format=pcm", id(&job)));
     let job = server.submit("?wait=60", &json!({ "kind": "speak", "request": request }));
     assert_eq!(job["state"], "done", "{job:#}");
     let output = |name: &str| server.get(&format!("/v1/jobs/{}/outputs/{name}", id(&job)));
-    let own = place.read("own.wav");
+    let own = dir.read("own.wav");
     assert!(output("1.wav") == own, "another file");
     assert!(streamed == own[44..], "{} bytes", streamed.len());
-    assert!(output("1.words.srt") == place.read("own.srt"), "other times");
+    assert!(output("1.words.srt") == dir.read("own.srt"), "other times");
     let names: Vec<&str> = job["outputs"]
         .as_array()
         .expect("outputs")
@@ -96,28 +96,28 @@ fn row_11_a_warm_server_speaks_a_dialogue_as_the_command_line_does() {
     // Another family takes its place in memory.
     let short = ["--max-decoder-steps", "12", "--seed", "4", "-o", "magpie.wav"];
     let speak = ["speak", "The old dog.", "--model", "magpie-357m", "--voice", "2"];
-    run(&place, &[&speak[..], &short[..]].concat());
+    run(&dir, &[&speak[..], &short[..]].concat());
     let request = json!({
         "text": "The old dog.", "model": "magpie-357m", "voice": "2", "max_decoder_steps": 12, "seed": 4,
     });
     let job = server.submit("?wait=60", &json!({ "kind": "speak", "request": request }));
     let track = server.get(&format!("/v1/jobs/{}/tracks/1.wav", id(&job)));
-    assert!(track == place.read("magpie.wav"), "{job:#}");
+    assert!(track == dir.read("magpie.wav"), "{job:#}");
     assert_eq!(job["resolved"]["language"], "en");
 }
 
 /// Magpie TTS alone: without a choice, by the name of its family, and in a directory of another name.
 #[test]
 fn magpie_is_found_without_a_choice_by_its_family_and_in_an_own_directory() {
-    let place = place();
-    let models = place.path("models");
+    let dir = dir();
+    let models = dir.path("models");
     for other in ["Dia2-1B", "mimi"] {
         fs::remove_dir_all(models.join(other)).expect("removed");
     }
     let speak = |model: &[&str], to: &str| {
         let text = ["speak", "The old dog.", "--max-decoder-steps", "4", "--seed", "4", "-o", to];
-        run(&place, &[&text[..], model].concat());
-        place.read(to)
+        run(&dir, &[&text[..], model].concat());
+        dir.read(to)
     };
     let named = speak(&["--model", "magpie-357m"], "named.wav");
     assert!(named.len() > 44, "{}", named.len());
@@ -126,7 +126,7 @@ fn magpie_is_found_without_a_choice_by_its_family_and_in_an_own_directory() {
     let renamed = fs::rename(models.join("magpie_tts_multilingual_357m"), models.join("mine"));
     renamed.expect("renamed");
     assert!(speak(&["--model", "mine"], "mine.wav") == named, "another model");
-    let mut command = place.command(&["speak", "a", "--model", "magpie-357"]);
+    let mut command = dir.command(&["speak", "a", "--model", "magpie-357"]);
     command.env("ACESTEP_MODELS_DIR", &models);
     let unknown = crate::Run::from(command.output().expect("it starts")).failed(1);
     unknown.says("did you mean `magpie-357m`?").says("dia2-2b").says("tiny-speech");

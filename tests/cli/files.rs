@@ -1,7 +1,7 @@
 //! Model files of other programs, through the command line.
 
 use crate::{
-    Place,
+    Dir,
     foreign::{
         Weights, released, write_comfy_checkpoint, write_comfy_split, write_diffusers,
         write_gguf_models,
@@ -10,10 +10,10 @@ use crate::{
 
 #[test]
 fn a_directory_of_gguf_files_is_a_models_directory() {
-    let place = Place::new();
-    write_gguf_models(&place.path("models"), Weights::Q8_0);
+    let dir = Dir::new();
+    write_gguf_models(&dir.path("models"), Weights::Q8_0);
     let args = ["generate", "rain", "--models-dir", "models", "--duration", "2", "--seed", "7"];
-    let dry = place.run(&[&args[..], &["--dry-run"]].concat()).succeeded();
+    let dry = dir.run(&[&args[..], &["--dry-run"]].concat()).succeeded();
     dry.says("model     turbo (")
         .says("acestep-v15-turbo-Q8_0.gguf: GGUF, Q8_0) on cpu, bf16\n")
         .says("plan      lm-0.6b (GGUF, Q8_0) decides what is left open, and codes")
@@ -21,16 +21,16 @@ fn a_directory_of_gguf_files_is_a_models_directory() {
         .says("note: the language model is quantised (Q8_0)");
 
     let more = ["--no-thinking", "-o", "a.wav", "--json", "--save-request"];
-    let object = place.run(&[&args[..], &more].concat()).succeeded().json();
+    let object = dir.run(&[&args[..], &more].concat()).succeeded().json();
     assert_eq!(object["plan"]["model_format"], "GGUF");
     assert_eq!(object["plan"]["model_types"][0], "Q8_0");
     let notices = object["notices"].as_array().expect("notices");
     assert!(notices.iter().any(|notice| notice.as_str().is_some_and(|n| n.contains("quantised"))));
     // On another machine, the name alone would mean the released weights.
-    let request = String::from_utf8(place.read("a.json")).expect("text");
+    let request = String::from_utf8(dir.read("a.json")).expect("text");
     assert!(request.contains("acestep-v15-turbo-Q8_0.gguf"), "{request}");
 
-    let doctor = place.run(&["doctor", "--models-dir", "models", "--no-song"]);
+    let doctor = dir.run(&["doctor", "--models-dir", "models", "--no-song"]);
     for file in ["acestep-v15-turbo-Q8_0.gguf", "acestep-5Hz-lm-0.6B-Q8_0.gguf"] {
         assert!(doctor.text().contains(&format!("{file} (GGUF, Q8_0)")), "{}", doctor.text());
     }
@@ -38,17 +38,17 @@ fn a_directory_of_gguf_files_is_a_models_directory() {
 
 #[test]
 fn a_request_that_names_a_gguf_file_gets_it_or_is_told_what_it_gets() {
-    let place = Place::new();
-    write_gguf_models(&place.path("models"), Weights::F32);
-    write_gguf_models(&place.path("models"), Weights::Q8_0);
+    let dir = Dir::new();
+    write_gguf_models(&dir.path("models"), Weights::F32);
+    write_gguf_models(&dir.path("models"), Weights::Q8_0);
     let request = |kind: &str| {
         let request = serde_json::json!({
             "synth_model": format!("acestep-v15-turbo-{kind}.gguf"), "caption": "rain",
             "lm_model": format!("acestep-5Hz-lm-0.6B-{kind}.gguf"), "duration": 2,
         });
-        place.write("request.json", request.to_string());
+        dir.write("request.json", request.to_string());
         let args = ["--request", "request.json", "--models-dir", "models", "--dry-run"];
-        place.run(&[&["generate"], &args[..]].concat()).succeeded()
+        dir.run(&[&["generate"], &args[..]].concat()).succeeded()
     };
     let run = request("Q8_0").says("acestep-v15-turbo-Q8_0.gguf: GGUF, Q8_0)");
     assert!(!run.says("plan      lm-0.6b (GGUF, Q8_0)").stderr.contains("in its place"));
@@ -60,9 +60,9 @@ fn a_request_that_names_a_gguf_file_gets_it_or_is_told_what_it_gets() {
 
 #[test]
 fn songs_of_other_peoples_files_are_the_same_songs() {
-    let place = Place::new();
-    write_gguf_models(&place.path("models"), Weights::F32);
-    write_comfy_checkpoint(&place.path("comfy"));
+    let dir = Dir::new();
+    write_gguf_models(&dir.path("models"), Weights::F32);
+    write_comfy_checkpoint(&dir.path("comfy"));
     let song = |model: &str, output: &str| {
         let args = [
             "generate",
@@ -79,8 +79,8 @@ fn songs_of_other_peoples_files_are_the_same_songs() {
             "--model",
             model,
         ];
-        place.run(&args).succeeded();
-        place.sound(output)
+        dir.run(&args).succeeded();
+        dir.sound(output)
     };
     let exact = song("tiny", "a.wav");
     assert!(song("turbo", "b.wav") == exact);
@@ -90,15 +90,15 @@ fn songs_of_other_peoples_files_are_the_same_songs() {
 /// The error comes before the language model runs, which can take minutes.
 #[test]
 fn what_a_file_lacks_is_told_before_anything_is_made() {
-    let place = Place::new();
-    write_gguf_models(&place.path("models"), Weights::F32);
-    write_diffusers(&place.path("models/pipeline"));
+    let dir = Dir::new();
+    write_gguf_models(&dir.path("models"), Weights::F32);
+    write_diffusers(&dir.path("models/pipeline"));
     for name in ["audio_tokenizer", "audio_token_detokenizer"] {
-        std::fs::remove_dir_all(place.path("models/pipeline").join(name)).expect("removed");
+        std::fs::remove_dir_all(dir.path("models/pipeline").join(name)).expect("removed");
     }
     let with = |model: &str, more: &[&str]| {
         let args = ["generate", "rain", "--models-dir", "models", "--duration", "1", "--seed", "7"];
-        place.run(&[&args[..], &["--model", model], more].concat())
+        dir.run(&[&args[..], &["--model", model], more].concat())
     };
     // The language model would write codes, but this pipeline has no audio codec.
     let run = with("pipeline", &[]).failed(1).says("holds no audio codec");
@@ -107,14 +107,14 @@ fn what_a_file_lacks_is_told_before_anything_is_made() {
     with("pipeline", &["--audio-codes", "1,2,3,4,5"]).failed(1).says("holds no audio codec");
     with("pipeline", &["--no-thinking", "-o", "a.wav"]).succeeded();
     let args = ["understand", "a.wav", "--models-dir", "models", "--model", "pipeline"];
-    place.run(&args).failed(1).says("holds no audio codec");
+    dir.run(&args).failed(1).says("holds no audio codec");
 
-    write_comfy_split(&place.path("comfy"));
-    std::fs::remove_file(place.path("comfy/silence_latent.pt")).expect("removed");
+    write_comfy_split(&dir.path("comfy"));
+    std::fs::remove_file(dir.path("comfy/silence_latent.pt")).expect("removed");
     let file = "comfy/diffusion_models/tiny_turbo.safetensors";
     // The GGUF files in the models directory contain the latent of silence.
     with(file, &["--dry-run"]).succeeded();
-    let held = place.path("models/acestep-v15-turbo-F32.gguf");
+    let held = dir.path("models/acestep-v15-turbo-F32.gguf");
     std::fs::remove_file(held).expect("removed");
     with(file, &["--dry-run"])
         .failed(1)
@@ -122,18 +122,17 @@ fn what_a_file_lacks_is_told_before_anything_is_made() {
         .says("hint: put silence_latent.pt of the model's release into `");
 
     let encoder = "comfy/text_encoders/qwen_tiny.safetensors";
-    let lm =
-        |path: &str| place.run(&["plan", "rain", "--models-dir", "models", "--lm-model", path]);
+    let lm = |path: &str| dir.run(&["plan", "rain", "--models-dir", "models", "--lm-model", path]);
     lm(encoder).failed(1).says("no audio codes among its 446 tokens");
 }
 
 #[test]
 fn the_references_results_come_out_of_gguf_files_too() {
-    let place = Place::new();
-    write_gguf_models(&place.path("models"), Weights::F32);
+    let dir = Dir::new();
+    write_gguf_models(&dir.path("models"), Weights::F32);
     let goldens = released().with_file_name("a").display().to_string();
     let args = ["verify", "--goldens", &goldens, "--models", "models", "--json"];
-    let report = place.run(&args).json();
+    let report = dir.run(&args).json();
     // All 301 but those of the base model, which is not among these files.
     assert_eq!((&report["passed"], &report["failed"]), (&277.into(), &0.into()));
 }

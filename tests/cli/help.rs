@@ -1,10 +1,10 @@
 //! Help pages, usage errors, missing models.
 
-use crate::Place;
+use crate::Dir;
 
 #[test]
 fn the_help_pages_are_these() {
-    let place = Place::new();
+    let dir = Dir::new();
     for (name, args) in [
         ("acestep-short", &["-h"][..]),
         ("acestep-long", &["--help"]),
@@ -22,7 +22,7 @@ fn the_help_pages_are_these() {
         ("check-long", &["check", "--help"]),
         ("verify-long", &["verify", "--help"]),
     ] {
-        let run = place.run(args).succeeded();
+        let run = dir.run(args).succeeded();
         assert_eq!(run.stderr, "");
         insta::assert_snapshot!(name, run.text());
         let width = run.text().lines().map(|line| line.chars().count()).max();
@@ -30,9 +30,17 @@ fn the_help_pages_are_these() {
     }
 }
 
+/// Without a flag it keeps the loudness; a song has -1.
+#[test]
+fn codec_decode_names_its_own_default_of_the_loudness() {
+    let run = Dir::new().run(&["codec", "decode", "--help"]).succeeded();
+    let page = run.text();
+    assert!(page.contains("[default: as decoded]") && !page.contains("[default: -1]"), "{page}");
+}
+
 #[test]
 fn the_short_help_fits_one_screen() {
-    let place = Place::new();
+    let dir = Dir::new();
     let commands = ",generate,plan,inspire,format,understand,play,plot,codec encode,codec decode,\
                     model list,model pull,model show,model verify,model remove,adapter show,\
                     train lora,config show,config init,config path,doctor,warmup,bench,verify,\
@@ -40,7 +48,7 @@ fn the_short_help_fits_one_screen() {
     let groups = "model,codec,adapter,train,config";
     for command in commands.split(',').chain(groups.split(',')) {
         let words: Vec<_> = command.split_whitespace().chain(["-h"]).collect();
-        let run = place.command(&words).env("COLUMNS", "80").output().expect("runs");
+        let run = dir.command(&words).env("COLUMNS", "80").output().expect("runs");
         let page = String::from_utf8_lossy(&run.stdout);
         assert!(run.status.success(), "{command}: {}", String::from_utf8_lossy(&run.stderr));
         // A group may have only one command.
@@ -52,7 +60,7 @@ fn the_short_help_fits_one_screen() {
 
 #[test]
 fn wrong_usage_is_exit_code_2() {
-    let place = Place::new();
+    let dir = Dir::new();
     for args in [
         &[][..],
         &["compose"],
@@ -62,7 +70,7 @@ fn wrong_usage_is_exit_code_2() {
         &["generate", "rain", "-q", "-v"],
         &["generate", "rain", "--normalization-db", "-3", "--no-normalization"],
     ] {
-        let run = place.run(args);
+        let run = dir.run(args);
         assert_eq!(run.code, Some(2), "{args:?}: {}", run.stderr);
         assert_eq!(run.text(), "");
     }
@@ -71,7 +79,7 @@ fn wrong_usage_is_exit_code_2() {
 /// An error about a misspelled name suggests the most similar valid name.
 #[test]
 fn a_slip_is_told_with_what_was_meant() {
-    let place = Place::new();
+    let dir = Dir::new();
     let card = match cfg!(feature = "wgpu") {
         true => "did you mean `wgpu`?",
         false => "did you mean `auto`?",
@@ -89,15 +97,15 @@ fn a_slip_is_told_with_what_was_meant() {
         // Upstream's spelling is accepted, but suggestions use ours.
         (&["generate", "a", "--cfg", "3"], 2, "a similar argument exists: '--cfg-scale'"),
     ] {
-        place.run(args).failed(code).says(says);
+        dir.run(args).failed(code).says(says);
     }
-    let run = place.run(&["generate", "a", "--model", "polka"]).failed(1);
+    let run = dir.run(&["generate", "a", "--model", "polka"]).failed(1);
     assert!(!run.stderr.contains("did you mean"), "{}", run.stderr);
 }
 
 #[test]
 fn what_cannot_be_parsed_is_told_with_what_would_be() {
-    let place = Place::new();
+    let dir = Dir::new();
     let quotes = "tip: put several words in quotes";
     for (args, says) in [
         (&["generate", "rain", "piano"][..], quotes),
@@ -108,78 +116,78 @@ fn what_cannot_be_parsed_is_told_with_what_would_be() {
         (&["generate", "a", "--duration", "ten"], "tip: it takes a number, such as 8 or 0.5"),
         (&["train", "lora", "a", "--rank", "1.5"], "tip: it takes a whole number, such as 8"),
     ] {
-        let run = place.run(args).failed(2).says(says);
+        let run = dir.run(args).failed(2).says(says);
         let run = run.says("For more information, try '--help'");
         for word in ["invalid digit", "invalid float"] {
             assert!(!run.stderr.contains(word), "{}", run.stderr);
         }
     }
-    let run = place.run(&["generate", "a", "--loud"]).failed(2);
+    let run = dir.run(&["generate", "a", "--loud"]).failed(2);
     assert!(!run.stderr.contains(quotes), "{}", run.stderr);
 }
 
 #[test]
 fn help_is_a_command_too() {
-    let place = Place::new();
+    let dir = Dir::new();
     for (words, same) in [
         (&["help"][..], &["--help"][..]),
         (&["help", "generate"], &["generate", "--help"]),
         (&["help", "model", "pull"], &["model", "pull", "--help"]),
     ] {
-        let run = place.run(words).succeeded();
-        assert_eq!(run.text(), place.run(same).succeeded().text());
+        let run = dir.run(words).succeeded();
+        assert_eq!(run.text(), dir.run(same).succeeded().text());
     }
     for (words, says) in [
         (&["help", "genrate"][..], "a similar subcommand exists: 'generate'"),
         (&["help", "model", "vrify"], "a similar subcommand exists: 'verify'"),
         (&["help", "train", "lroa"], "a similar subcommand exists: 'lora'"),
     ] {
-        place.run(words).failed(2).says(says);
+        dir.run(words).failed(2).says(says);
     }
 }
 
 #[test]
 fn flags_in_upstreams_spelling_are_understood() {
     let args = ["rain", "--inference_steps", "8", "--guidance_scale", "1", "--batch_size", "1"];
-    Place::new().tiny(&[&args[..], &["--seed", "1", "--dry_run"]].concat()).succeeded();
+    Dir::new().tiny(&[&args[..], &["--seed", "1", "--dry_run"]].concat()).succeeded();
 }
 
 /// Compares the message with a snapshot. The name of the folder is replaced.
 #[test]
 fn a_model_that_is_not_there_says_how_to_get_it() {
-    let place = Place::new();
+    let dir = Dir::new();
     for (name, model) in [("absent-turbo", "turbo"), ("absent-base", "base")] {
-        let run = place.run(&["generate", "rain", "--model", model, "--models-dir", "models"]);
+        let run = dir.run(&["generate", "rain", "--model", model, "--models-dir", "models"]);
         insta::assert_snapshot!(name, run.failed(1).stderr);
     }
-    place.checkpoint();
+    dir.checkpoint();
     for (name, args) in [
         ("absent-language-model", &["inspire", "a song"][..]),
         ("absent-lm-4b", &["understand", "a.wav", "--lm-model", "lm-4b"]),
         ("absent-beside-turbo", &["generate", "rain", "--model", "./acestep-v15-turbo"]),
     ] {
-        let run = place.run(&[args, &["--models-dir", "models"]].concat());
+        let run = dir.run(&[args, &["--models-dir", "models"]].concat());
         insta::assert_snapshot!(name, run.failed(1).stderr);
     }
-    let run = place.run(&["inspire", "a song", "--lm-model", "no/such"]).failed(1);
+    let run = dir.run(&["inspire", "a song", "--lm-model", "no/such"]).failed(1);
     run.says("language model `no/such` is not on this machine")
         .says("hint: `--lm-model` takes a path");
-    let run = place.run(&["generate", "rain", "--model", "no/such"]).failed(1);
+    let run = dir.run(&["generate", "rain", "--model", "no/such"]).failed(1);
     run.says("model `no/such` is not on this machine").says("hint: `--model` takes a path");
 }
 
 #[test]
 fn the_models_directory_comes_from_the_environment_unless_it_is_typed() {
-    let place = Place::new();
-    let mut command = place.command(&["generate", "rain"]);
+    let dir = Dir::new();
+    let mut command = dir.command(&["generate", "rain"]);
     let output = command.env("ACESTEP_MODELS_DIR", "from-env").output().expect("runs");
     let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(stderr.contains("looked for from-env/acestep-v15-turbo"), "{stderr}");
-    let mut command = place.command(&["generate", "rain", "--models-dir", "typed"]);
+    let mut command = dir.command(&["generate", "rain", "--models-dir", "typed"]);
     let output = command.env("ACESTEP_MODELS_DIR", "from-env").output().expect("runs");
     let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(stderr.contains("looked for typed/acestep-v15-turbo"), "{stderr}");
-    let mut command = place.command(&["generate", "rain"]);
+    let mut command = dir.command(&["generate", "rain"]);
     let output = command.env("ACESTEP_MODELS_DIR", "").output().expect("runs");
     let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(stderr.contains("/nonexistent/acestep/models/acestep-v15-turbo"), "{stderr}");
@@ -187,10 +195,10 @@ fn the_models_directory_comes_from_the_environment_unless_it_is_typed() {
 
 #[test]
 fn a_models_directory_that_is_none_is_told() {
-    let place = Place::new();
-    place.write("file", "");
+    let dir = Dir::new();
+    dir.write("file", "");
     for args in [&["model", "list"][..], &["doctor", "--no-song", "--device", "cpu"]] {
-        let run = |dir| place.run(&[args, &["--models-dir", dir]].concat());
+        let run = |models| dir.run(&[args, &["--models-dir", models]].concat());
         run("typo").succeeded().says("note: the models directory `typo` (--models-dir) does not");
         run("file").failed(2).says("error: the models directory `file` (--models-dir) is a file\n");
     }
@@ -198,18 +206,18 @@ fn a_models_directory_that_is_none_is_told() {
 
 #[test]
 fn colour_is_for_terminals_and_for_those_who_insist() {
-    let place = Place::new();
+    let dir = Dir::new();
     let args = ["generate", "rain", "--models-dir", "models"];
-    assert!(!place.run(&args).stderr.contains('\x1b'));
-    let run = place.run(&[&args[..], &["--color", "always"]].concat());
+    assert!(!dir.run(&args).stderr.contains('\x1b'));
+    let run = dir.run(&[&args[..], &["--color", "always"]].concat());
     assert!(run.stderr.starts_with("\x1b[1;31merror:\x1b[0m model `turbo`"), "{:?}", run.stderr);
-    assert!(place.run(&["generate", "-h", "--color=always"]).text().contains('\x1b'));
+    assert!(dir.run(&["generate", "-h", "--color=always"]).text().contains('\x1b'));
 }
 
 #[test]
 fn help_into_a_closed_pipe_is_no_failure() {
-    let place = Place::new();
-    let mut command = place.command(&["generate", "--help"]);
+    let dir = Dir::new();
+    let mut command = dir.command(&["generate", "--help"]);
     let (reader, writer) = std::io::pipe().expect("a pipe");
     drop(reader);
     let output = command.stdout(writer).output().expect("runs");

@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::Place;
+use crate::Dir;
 
 /// A running program and its standard error.
 struct Busy {
@@ -18,17 +18,17 @@ struct Busy {
 
 impl Busy {
     /// Starts a song of ten minutes, which takes far longer than the test.
-    fn new(place: &Place, more: &[&str]) -> Self {
+    fn new(dir: &Dir, more: &[&str]) -> Self {
         let args = ["generate", "rain", "--model", "tiny", "--duration", "600", "-o", "a.wav"];
-        Self::start(place, &[&args, more].concat())
+        Self::start(dir, &[&args, more].concat())
     }
 
-    fn start(place: &Place, args: &[&str]) -> Self {
-        Self::start_with(place, args, Stdio::null())
+    fn start(dir: &Dir, args: &[&str]) -> Self {
+        Self::start_with(dir, args, Stdio::null())
     }
 
-    fn start_with(place: &Place, args: &[&str], stdout: Stdio) -> Self {
-        let mut command = place.command(args);
+    fn start_with(dir: &Dir, args: &[&str], stdout: Stdio) -> Self {
+        let mut command = dir.command(args);
         command.stdout(stdout).stderr(Stdio::piped());
         let mut child = command.spawn().expect("the program starts");
         let mut stderr = BufReader::new(child.stderr.take().expect("a pipe"));
@@ -57,21 +57,21 @@ impl Busy {
 
 #[test]
 fn one_press_ends_after_the_step_and_leaves_no_file() {
-    let place = Place::new();
-    let busy = Busy::new(&place, &["--vae-chunk", "128", "--vae-overlap", "16"]);
+    let dir = Dir::new();
+    let busy = Busy::new(&dir, &["--vae-chunk", "128", "--vae-overlap", "16"]);
     busy.interrupt();
     let (code, rest) = busy.end();
     assert_eq!(code, Some(130), "{rest}");
     let note = "\nnote: stopping after this step; press Ctrl-C again to stop at once\nstopped\n";
     assert_eq!(rest, note);
-    assert!(place.files().is_empty(), "{:?}", place.files());
+    assert!(dir.files().is_empty(), "{:?}", dir.files());
 }
 
 #[test]
 fn two_presses_end_at_once_and_leave_no_file() {
-    let place = Place::new();
+    let dir = Dir::new();
     // The whole song is one tile, so one step takes far too long to wait for.
-    let busy = Busy::new(&place, &["--vae-chunk", "1000000"]);
+    let busy = Busy::new(&dir, &["--vae-chunk", "1000000"]);
     busy.interrupt();
     thread::sleep(Duration::from_millis(100));
     let start = Instant::now();
@@ -79,58 +79,58 @@ fn two_presses_end_at_once_and_leave_no_file() {
     let (code, rest) = busy.end();
     assert!(start.elapsed() < Duration::from_secs(10), "{:?}", start.elapsed());
     assert_eq!(code, Some(130), "{rest}");
-    assert!(place.files().is_empty(), "{:?}", place.files());
+    assert!(dir.files().is_empty(), "{:?}", dir.files());
 }
 
 #[test]
 fn a_press_while_the_language_model_writes_leaves_no_file() {
-    let place = Place::new();
+    let dir = Dir::new();
     let song = ["rain", "--lyrics", "la", "--duration", "600", "--model", "tiny", "--bpm", "90"];
     let all = [&song[..], &["--keyscale", "C major", "--timesignature", "4"]].concat();
     let plan = [&["plan"], &all[..], &["--output-dir", "d", "--output-text", "t"]].concat();
     let generate = [&["generate"], &all[..], &["--thinking", "--batch-size", "8"]].concat();
     for args in [plan, generate] {
-        let busy = Busy::start(&place, &args);
+        let busy = Busy::start(&dir, &args);
         busy.interrupt();
         let (code, rest) = busy.end();
         assert_eq!(code, Some(130), "{rest}");
         assert!(rest.ends_with("press Ctrl-C again to stop at once\nstopped\n"), "{rest}");
-        assert!(place.files().is_empty(), "{:?}", place.files());
+        assert!(dir.files().is_empty(), "{:?}", dir.files());
     }
 }
 
 /// The file of a speech grows while the speech is made.
 #[test]
 fn a_speech_that_is_stopped_leaves_no_file() {
-    let place = Place::new();
+    let dir = Dir::new();
     let text = "The sea is calm tonight. ".repeat(300);
     let short = ["--max-new-tokens", "8", "--max-text-tokens-per-segment", "12", "--seed", "4"];
     let args = [&["speak", &text, "--model", "tiny-speech", "-o", "a.wav"], &short[..]].concat();
     for presses in [1, 2] {
-        let busy = Busy::start(&place, &args);
+        let busy = Busy::start(&dir, &args);
         let start = Instant::now();
-        while place.files().is_empty() {
+        while dir.files().is_empty() {
             assert!(start.elapsed() < Duration::from_secs(60), "no sound");
             thread::sleep(Duration::from_millis(20));
         }
         (0..presses).for_each(|_| busy.interrupt());
         let (code, rest) = busy.end();
         assert_eq!(code, Some(130), "{rest}");
-        assert!(place.files().is_empty(), "{:?}", place.files());
+        assert!(dir.files().is_empty(), "{:?}", dir.files());
     }
 }
 
 /// The first song is written while the second, long one is decoded in small tiles.
 #[test]
 fn songs_that_are_finished_are_named_when_the_others_are_not() {
-    let place = Place::new();
-    place.write("a.json", r#"{"caption": "rain", "duration": 1, "seed": 7}"#);
-    place.write("b.json", r#"{"caption": "sun", "duration": 150, "seed": 7, "vae_chunk": 64}"#);
-    let told = std::fs::File::create(place.path("told")).expect("a file");
+    let dir = Dir::new();
+    dir.write("a.json", r#"{"caption": "rain", "duration": 1, "seed": 7}"#);
+    dir.write("b.json", r#"{"caption": "sun", "duration": 150, "seed": 7, "vae_chunk": 64}"#);
+    let told = std::fs::File::create(dir.path("told")).expect("a file");
     let two = ["generate", "--model", "tiny", "--request", "a.json", "--request", "b.json"];
-    let busy = Busy::start_with(&place, &[&two[..], &["--json"]].concat(), told.into());
+    let busy = Busy::start_with(&dir, &[&two[..], &["--json"]].concat(), told.into());
     let start = Instant::now();
-    while !place.path("a.wav").exists() {
+    while !dir.path("a.wav").exists() {
         assert!(start.elapsed() < Duration::from_secs(120), "no song");
         thread::sleep(Duration::from_millis(20));
     }
@@ -141,8 +141,8 @@ fn songs_that_are_finished_are_named_when_the_others_are_not() {
         rest.contains("1.0 s of audio in") && rest.contains("note: not made: `b.wav`"),
         "{rest}"
     );
-    assert_eq!(place.files(), ["a.json", "a.wav", "b.json", "told"]);
-    let objects = place.json("told");
+    assert_eq!(dir.files(), ["a.json", "a.wav", "b.json", "told"]);
+    let objects = dir.json("told");
     assert_eq!(objects[0]["outputs"][0]["path"], "a.wav");
     assert_eq!(objects[1]["outputs"], serde_json::json!([]));
     assert_eq!(objects[1]["error"][0], "stopped");

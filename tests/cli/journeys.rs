@@ -5,7 +5,7 @@
 use rexpect::session::{PtySession, spawn_command};
 
 use super::{
-    Place, Run,
+    Dir, Run,
     hub::{Fault, Hub},
     models::User,
 };
@@ -80,7 +80,7 @@ fn from_nothing_to_a_song() {
     sees(&mut session, "1.0 s of audio in");
     sees(&mut session, "a.wav");
     ends(&mut session, 0);
-    assert!(user.place.sound("a.wav").iter().any(|&sample| sample != 0));
+    assert!(user.dir.sound("a.wav").iter().any(|&sample| sample != 0));
 }
 
 #[test]
@@ -98,13 +98,13 @@ fn from_a_song_to_a_cover_of_it() {
     sees(&mut session, "VAE encoder");
     sees(&mut session, "2.0 s of audio in");
     ends(&mut session, 0);
-    assert_ne!(user.place.sound("cover.wav"), user.place.sound("song-1.wav"));
+    assert_ne!(user.dir.sound("cover.wav"), user.dir.sound("song-1.wav"));
     // A second run does not replace the file.
     let again = user.run(&[&cover[..], &["--src-audio", "song-1.wav"]].concat());
     again.failed(1).says("--force");
     // The song file contains its request.
     let made = user.run(&["generate", "--request", "song-1.wav", "-o", "same.wav"]).succeeded();
-    assert_eq!(user.place.sound("same.wav"), user.place.sound("song-1.wav"), "{}", made.stderr);
+    assert_eq!(user.dir.sound("same.wav"), user.dir.sound("song-1.wav"), "{}", made.stderr);
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn from_a_mistake_to_its_mend() {
     user.run(&[&song[..], &["--lyrics", "@song.txt"]].concat()).failed(1).says("song.txt");
     // A truncated file: `generate` reports it, `verify` names it, and `pull` repairs it.
     let snapshot = "hf/hub/models--ACE-Step--Ace-Step1.5/snapshots";
-    let path = user.place.path(snapshot).join("a".repeat(40));
+    let path = user.dir.path(snapshot).join("a".repeat(40));
     let weights = path.join("vae/diffusion_pytorch_model.safetensors");
     let blob = weights.canonicalize().expect("a file");
     let length = blob.metadata().expect("a file").len();
@@ -144,11 +144,11 @@ fn from_a_mistake_to_its_mend() {
 /// The steps are a song, a cover of it, a picture of it, and a settings file.
 #[test]
 fn what_the_program_carries_is_enough_to_begin() {
-    let place = Place::new();
-    std::fs::create_dir(place.path("home")).expect("a home");
+    let dir = Dir::new();
+    std::fs::create_dir(dir.path("home")).expect("a home");
     let command = |args: &[&str]| {
-        let mut command = place.command(args);
-        command.env("HOME", place.path("home"));
+        let mut command = dir.command(args);
+        command.env("HOME", dir.path("home"));
         for name in ["XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME"] {
             command.env_remove(name);
         }
@@ -177,14 +177,14 @@ fn what_the_program_carries_is_enough_to_begin() {
     sees(&mut terminal, "1.0 s of audio in");
     sees(&mut terminal, "song.wav");
     ends(&mut terminal, 0);
-    assert!(place.sound("song.wav").iter().any(|&sample| sample != 0));
+    assert!(dir.sound("song.wav").iter().any(|&sample| sample != 0));
 
     let cover = ["generate", "slow waltz, piano", "--instrumental", "--model", "demo", "--task"];
     let of = ["cover", "--src-audio", "song.wav", "-o", "cover.wav"];
     let mut terminal = session(&[&cover[..], &of].concat());
     sees(&mut terminal, "1.0 s of audio in");
     ends(&mut terminal, 0);
-    assert_ne!(place.sound("cover.wav"), place.sound("song.wav"));
+    assert_ne!(dir.sound("cover.wav"), dir.sound("song.wav"));
 
     let mut terminal = session(&["plot", "cover.wav", "--show"]);
     sees(&mut terminal, "48 kHz");
@@ -200,7 +200,7 @@ fn what_the_program_carries_is_enough_to_begin() {
 
     let written = run(&["config", "init"]).succeeded();
     let file = std::path::PathBuf::from(written.text().trim_end());
-    assert!(file.starts_with(place.path("home")) && file.is_file(), "{file:?}");
+    assert!(file.starts_with(dir.path("home")) && file.is_file(), "{file:?}");
     std::fs::write(&file, "model = \"demo\"\n").expect("it is changed");
     let shown = run(&["config", "show"]).succeeded();
     let model = shown.text().lines().next().expect("a line").to_owned();

@@ -68,7 +68,7 @@ use tempfile::TempDir;
 const DRAWS: [&str; 4] = ["--lm-temperature", "2", "--lm-top-p", "1"];
 
 /// A temporary folder to run the program in, without a home directory and without settings.
-struct Place {
+struct Dir {
     folder: TempDir,
 }
 
@@ -80,7 +80,7 @@ struct Run {
     stderr: String,
 }
 
-impl Place {
+impl Dir {
     fn new() -> Self {
         Self { folder: tempfile::tempdir().expect("a folder") }
     }

@@ -9,7 +9,7 @@ use std::{
 };
 
 use super::{
-    Place, Run,
+    Dir, Run,
     hub::{Fault, Hub, MAIN},
 };
 
@@ -17,22 +17,22 @@ const WEIGHTS: &str = "acestep-v15-turbo/model.safetensors";
 
 /// A user whose models come from `hub`.
 pub(crate) struct User<'a> {
-    pub(crate) place: Place,
+    pub(crate) dir: Dir,
     hub: &'a Hub,
 }
 
 impl<'a> User<'a> {
     pub(crate) fn of(hub: &'a Hub) -> Self {
-        Self { place: Place::new(), hub }
+        Self { dir: Dir::new(), hub }
     }
 
     pub(crate) fn command(&self, args: &[impl AsRef<OsStr>]) -> Command {
-        let mut command = self.place.command(args);
+        let mut command = self.dir.command(args);
         command
             .env("HF_ENDPOINT", &self.hub.address)
-            .env("HF_HOME", self.place.path("hf"))
-            .env("XDG_DATA_HOME", self.place.path("data"))
-            .env("ACESTEP_MODELS_DIR", self.place.path("models"));
+            .env("HF_HOME", self.dir.path("hf"))
+            .env("XDG_DATA_HOME", self.dir.path("data"))
+            .env("ACESTEP_MODELS_DIR", self.dir.path("models"));
         command
     }
 
@@ -70,7 +70,7 @@ impl<'a> User<'a> {
     }
 
     fn cache(&self, below: &str) -> std::path::PathBuf {
-        self.place.path("hf/hub/models--ACE-Step--Ace-Step1.5").join(below)
+        self.dir.path("hf/hub/models--ACE-Step--Ace-Step1.5").join(below)
     }
 
     /// Returns the lengths of partly downloaded files.
@@ -110,7 +110,7 @@ fn from_nothing_to_a_song_and_back() {
     // Without a server, as on every later day.
     let song = ["generate", "a", "--no-thinking", "--duration", "1", "--offline", "-o", "a.wav"];
     user.run(&song).succeeded();
-    assert!(user.place.sound("a.wav").iter().any(|&sample| sample != 0));
+    assert!(user.dir.sound("a.wav").iter().any(|&sample| sample != 0));
 
     let show = user.run(&["model", "show", "turbo", "--json"]).succeeded().json();
     assert_eq!((&show["revision"], &show["pulled"]), (&"a".repeat(40).into(), &true.into()));
@@ -157,7 +157,7 @@ fn a_command_pulls_what_it_lacks_if_it_may() {
     Run::from(child.wait_with_output().expect("it ends"))
         .succeeded()
         .says("every file is as it was");
-    assert_eq!(user.place.json("a.json")["lyrics"], "[Verse]\nla la");
+    assert_eq!(user.dir.json("a.json")["lyrics"], "[Verse]\nla la");
 }
 
 #[test]
@@ -200,7 +200,7 @@ fn a_cache_that_may_only_be_read_is_used_as_it_is() {
     let user = User::of(&hub);
     user.pull().succeeded();
     let allow = |what: &str| {
-        let status = Command::new("chmod").args(["-R", what]).arg(user.place.path("hf")).status();
+        let status = Command::new("chmod").args(["-R", what]).arg(user.dir.path("hf")).status();
         assert!(status.expect("chmod runs").success());
     };
     allow("a-w");
@@ -283,11 +283,11 @@ fn what_lies_among_the_models_is_not_fetched_and_not_deleted() {
     let hub = Hub::with_turbo();
     hub.publish("ACE-Step/acestep-v15-base", "", "acestep-v15-base");
     let user = User::of(&hub);
-    fs::create_dir(user.place.path("models")).expect("a folder");
+    fs::create_dir(user.dir.path("models")).expect("a folder");
     for directory in ["vae", "Qwen3-Embedding-0.6B"] {
-        user.place.copy(directory);
-        let to = user.place.path("models").join(directory);
-        fs::rename(user.place.path(directory), to).expect("a folder");
+        user.dir.copy(directory);
+        let to = user.dir.path("models").join(directory);
+        fs::rename(user.dir.path(directory), to).expect("a folder");
     }
     user.run(&["model", "pull", "base"]).succeeded().says("stays as it is");
     assert!(hub.asked().iter().all(|(path, _)| !path.contains('/')));
@@ -299,10 +299,10 @@ fn what_lies_among_the_models_is_not_fetched_and_not_deleted() {
     assert!(verify.text().starts_with("ok "), "{}", verify.text());
     let verify = user.run(&["model", "verify", "vae", "--offline"]).succeeded();
     assert!(verify.text().starts_with("unknown "), "{}", verify.text());
-    user.place.write("models/vae/more.safetensors", "cut");
+    user.dir.write("models/vae/more.safetensors", "cut");
     let run = user.run(&["model", "verify", "vae", "--offline"]);
     assert!(run.code == Some(1) && run.text().starts_with("DAMAGED "), "{}", run.text());
-    user.place.write("models/vae/config.json", "{}");
+    user.dir.write("models/vae/config.json", "{}");
     let run = user.run(&["model", "verify", "vae"]);
     assert!(run.code == Some(1) && run.text().starts_with("DAMAGED "), "{}", run.text());
 }
@@ -336,7 +336,7 @@ fn of_half_an_update_nothing_is_used() {
     hub.fails("vae/more.json", Fault::Status(404), 1);
     user.pull().failed(1);
     song("b.wav");
-    assert_eq!(user.place.sound("a.wav"), user.place.sound("b.wav"));
+    assert_eq!(user.dir.sound("a.wav"), user.dir.sound("b.wav"));
     let show = user.run(&["model", "show", "turbo", "--json"]).succeeded().json();
     assert_eq!(show["revision"], "a".repeat(40));
     user.pull().succeeded();
@@ -365,13 +365,13 @@ fn what_another_program_fetched_at_another_commit_stays_in_sight() {
     let user = User::of(&hub);
     user.run(&["model", "pull", "lm-1.7b"]).succeeded();
     // Without its pins, this program treats the files as another program's.
-    fs::remove_file(user.place.path("data/acestep/pulled.json")).expect("pins");
+    fs::remove_file(user.dir.path("data/acestep/pulled.json")).expect("pins");
     hub.commit("b");
     user.pull().succeeded();
     let show = user.run(&["model", "show", "lm-1.7b", "--json"]).succeeded().json();
     assert_eq!((&show["here"], &show["pulled"]), (&true.into(), &false.into()));
     assert_eq!(show["revision"], "a".repeat(40));
-    fs::write(user.place.path("data/acestep/pulled.json"), "[").expect("a file");
+    fs::write(user.dir.path("data/acestep/pulled.json"), "[").expect("a file");
     user.run(&["model", "list"]).succeeded().says("the list of pulled models cannot be read");
 }
 
@@ -380,16 +380,16 @@ fn what_other_models_need_is_not_taken_from_them() {
     let hub = Hub::with_turbo();
     let user = User::of(&hub);
     user.pull().succeeded();
-    let own = user.place.copy("acestep-v15-turbo");
-    fs::create_dir(user.place.path("models")).expect("a folder");
-    fs::rename(own, user.place.path("models/my-own")).expect("a folder");
+    let own = user.dir.copy("acestep-v15-turbo");
+    fs::create_dir(user.dir.path("models")).expect("a folder");
+    fs::rename(own, user.dir.path("models/my-own")).expect("a folder");
     let song = ["generate", "a", "--model", "my-own", "--no-thinking", "--duration", "1"];
     user.run(&[&song[..], &["-o", "a.wav"]].concat()).succeeded();
     user.run(&["model", "remove", "turbo", "--yes"]).succeeded();
     user.run(&[&song[..], &["-o", "b.wav"]].concat()).succeeded();
     // A model that is already in the models directory is not fetched again.
-    let to = user.place.path("models/acestep-v15-turbo");
-    fs::rename(user.place.path("models/my-own"), to).expect("a folder");
+    let to = user.dir.path("models/acestep-v15-turbo");
+    fs::rename(user.dir.path("models/my-own"), to).expect("a folder");
     hub.asked();
     user.pull().succeeded().says("stays as it is in ");
     assert_eq!(hub.asked(), []);

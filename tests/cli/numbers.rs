@@ -1,10 +1,10 @@
 //! Numbers out of range: one message, exit code 2, no panic, no huge allocation.
 
-use crate::Place;
+use crate::Dir;
 
 #[test]
 fn impossible_numbers_are_refused_for_every_flag() {
-    let place = Place::new();
+    let dir = Dir::new();
     let flags = [
         ("--bpm", &["0", "-1", "29", "301", "nan", "inf", "1e30", "", "9".repeat(30).leak()][..]),
         ("--duration", &["0", "-5", "nan", "inf", "-inf", "1e30", "601", "1e-30", "x"]),
@@ -37,32 +37,32 @@ fn impossible_numbers_are_refused_for_every_flag() {
     for (flag, values) in flags {
         for value in values {
             let flag_and_value = [&format!("{flag}={value}")[..], "--dry-run"];
-            let run = place
-                .run(&[&["generate", "rain", "--model", "tiny"], &flag_and_value[..]].concat());
+            let run =
+                dir.run(&[&["generate", "rain", "--model", "tiny"], &flag_and_value[..]].concat());
             let code = run.code;
             assert_eq!(code, Some(2), "{flag} {value:?}:\n{}", run.stderr);
             assert_eq!(run.stderr.matches("error: ").count(), 1, "{flag} {value}: {}", run.stderr);
             assert!(run.stderr.contains(flag), "{flag} {value}: {}", run.stderr);
         }
     }
-    assert!(place.files().is_empty());
+    assert!(dir.files().is_empty());
 }
 
 #[test]
 fn a_negative_number_needs_no_equals_sign() {
-    let place = Place::new();
-    let run = place.run(&["generate", "rain", "--model", "tiny", "--duration", "-5"]).failed(2);
+    let dir = Dir::new();
+    let run = dir.run(&["generate", "rain", "--model", "tiny", "--duration", "-5"]).failed(2);
     run.says("error: `--duration -5` is out of range: above 0, at most 600");
-    let run = place.tiny(&["rain", "--seed", "-1"]).failed(2);
+    let run = dir.tiny(&["rain", "--seed", "-1"]).failed(2);
     run.says("for a random seed leave it out");
 }
 
 #[test]
 fn the_smallest_and_the_largest_tiles_are_fine() {
-    let place = Place::new();
+    let dir = Dir::new();
     for (chunk, overlap) in [("1", "1000000"), ("40", "0"), ("1000000", "1000000")] {
         let args =
             ["rain", "--force", "-o", "a.wav", "--vae-chunk", chunk, "--vae-overlap", overlap];
-        place.tiny(&args).succeeded();
+        dir.tiny(&args).succeeded();
     }
 }

@@ -3,45 +3,45 @@
 #[cfg(target_os = "linux")]
 use std::path::Path;
 
-use crate::Place;
+use crate::Dir;
 
 #[test]
 fn an_existing_file_is_kept_without_force() {
-    let place = Place::new();
-    place.write("a.wav", "mine");
-    let run = place.tiny(&["rain", "-o", "a.wav"]).failed(1);
+    let dir = Dir::new();
+    dir.write("a.wav", "mine");
+    let run = dir.tiny(&["rain", "-o", "a.wav"]).failed(1);
     run.says("error: `a.wav` exists already\n\nhint: choose another name, or pass `--force`\n");
-    assert_eq!(place.read("a.wav"), b"mine");
-    place.tiny(&["rain", "-o", "a.wav", "--force"]).succeeded();
-    assert_eq!(place.read("a.wav")[..4], *b"RIFF");
-    assert_eq!(place.files(), ["a.wav"]);
+    assert_eq!(dir.read("a.wav"), b"mine");
+    dir.tiny(&["rain", "-o", "a.wav", "--force"]).succeeded();
+    assert_eq!(dir.read("a.wav")[..4], *b"RIFF");
+    assert_eq!(dir.files(), ["a.wav"]);
 }
 
 #[test]
 fn every_output_is_checked_before_any_work() {
-    let place = Place::new();
-    place.write("a_2.wav", "mine");
-    place.tiny(&["rain", "-o", "a.wav", "--batch-size", "2"]).failed(1).says("`a_2.wav` exists");
-    place.write("b.json", "mine");
-    place.tiny(&["rain", "-o", "b.wav", "--save-request"]).failed(1).says("`b.json` exists");
-    assert_eq!(place.files(), ["a_2.wav", "b.json"]);
+    let dir = Dir::new();
+    dir.write("a_2.wav", "mine");
+    dir.tiny(&["rain", "-o", "a.wav", "--batch-size", "2"]).failed(1).says("`a_2.wav` exists");
+    dir.write("b.json", "mine");
+    dir.tiny(&["rain", "-o", "b.wav", "--save-request"]).failed(1).says("`b.json` exists");
+    assert_eq!(dir.files(), ["a_2.wav", "b.json"]);
 }
 
 #[cfg(unix)]
 #[test]
 fn a_name_that_the_file_system_does_not_take_is_refused_before_any_work() {
-    let place = Place::new();
+    let dir = Dir::new();
     let name = format!("{}.wav", "a".repeat(300));
-    let run = place.tiny(&["rain", "-o", &name]).failed(1);
+    let run = dir.tiny(&["rain", "-o", &name]).failed(1);
     run.says("cannot create `aaa");
 }
 
 #[test]
 fn several_songs_have_several_names() {
-    let place = Place::new();
+    let dir = Dir::new();
     let batch = |output: &str| {
         let args = ["rain", "--seed", "3,9", "--save-request", "-o", output];
-        place.tiny(&args).succeeded().text().lines().map(str::to_owned).collect::<Vec<_>>()
+        dir.tiny(&args).succeeded().text().lines().map(str::to_owned).collect::<Vec<_>>()
     };
     assert_eq!(batch("a.wav"), ["a_1.wav", "a_2.wav", "a.json"]);
     assert_eq!(batch("{seed}.wav"), ["3.wav", "9.wav", "3.json"]);
@@ -50,16 +50,16 @@ fn several_songs_have_several_names() {
 
 #[test]
 fn names_that_cannot_be_are_refused_before_any_work() {
-    let place = Place::new();
-    std::fs::create_dir(place.path("folder")).expect("a folder");
-    place.write("file", "");
+    let dir = Dir::new();
+    std::fs::create_dir(dir.path("folder")).expect("a folder");
+    dir.write("file", "");
     for (output, says) in [
         ("folder", "cannot write `folder`: it is a directory\n\nhint: name a file in it"),
         ("missing/a.wav", "cannot create `missing/a.wav`"),
         ("file/a.wav", "cannot create `file/a.wav`"),
         ("..", "cannot write `..`: it is a directory"),
     ] {
-        place.tiny(&["rain", "-o", output]).failed(1).says(says);
+        dir.tiny(&["rain", "-o", output]).failed(1).says(says);
     }
     for (output, says) in [
         ("a.m4a", "this program does not write `a.m4a`\n\nhint: name it `a.flac`"),
@@ -71,43 +71,43 @@ fn names_that_cannot_be_are_refused_before_any_work() {
         ("a.xyz", "this program does not write `a.xyz`\n\nhint: let it end in .wav, .flac"),
         ("{bpm}.wav", "`--output {bpm}.wav` has an unknown `{bpm}`"),
     ] {
-        place.tiny(&["rain", "-o", output]).failed(2).says(says);
+        dir.tiny(&["rain", "-o", output]).failed(2).says(says);
     }
-    let run = place.tiny(&["rain", "-o", "a.xyz"]).failed(2);
+    let run = dir.tiny(&["rain", "-o", "a.xyz"]).failed(2);
     for (ending, is_built_in) in
         [(".mp3", cfg!(feature = "mp3")), (".opus", cfg!(feature = "opus"))]
     {
         assert_eq!(run.stderr.contains(ending), is_built_in, "{}", run.stderr);
     }
     // The inserted name may contain dots.
-    place.write("my.song.json", r#"{"caption": "rain", "duration": 1}"#);
+    dir.write("my.song.json", r#"{"caption": "rain", "duration": 1}"#);
     let named = ["generate", "--model", "tiny", "--request", "my.song.json", "--dry-run", "-o"];
-    place.run(&[&named[..], &["{name}"]].concat()).succeeded();
-    let run = place.run(&[&named[..], &["{name}.xyz"]].concat()).failed(2);
+    dir.run(&[&named[..], &["{name}"]].concat()).succeeded();
+    let run = dir.run(&[&named[..], &["{name}.xyz"]].concat()).failed(2);
     run.says("this program does not write `{name}.xyz`");
     let args = ["rain", "-o", "{seed}.wav", "--seed", "3,3"];
-    place.tiny(&args).failed(2).says("`3.wav` would be written twice");
-    assert_eq!(place.files(), ["file", "folder", "my.song.json"]);
+    dir.tiny(&args).failed(2).says("`3.wav` would be written twice");
+    assert_eq!(dir.files(), ["file", "folder", "my.song.json"]);
 }
 
 #[test]
 fn standard_output_is_for_one_thing() {
-    let place = Place::new();
+    let dir = Dir::new();
     for (args, says) in [
         (&["-o", "-", "--json"][..], "`--output -` and `--json` both want standard output"),
         (&["-o", "-", "--save-request"], "`--save-request` writes beside the song"),
         (&["-o", "-", "--batch-size", "2"], "2 songs cannot share standard output"),
     ] {
-        place.tiny(&[&["rain"], args].concat()).failed(2).says(says);
+        dir.tiny(&[&["rain"], args].concat()).failed(2).says(says);
     }
 }
 
 #[cfg(target_os = "linux")]
 #[test]
 fn a_device_is_no_file_to_replace() {
-    let place = Place::new();
+    let dir = Dir::new();
     for force in [&[][..], &["--force"]] {
-        let run = place.tiny(&[&["rain", "-o", "/dev/null"], force].concat()).failed(1);
+        let run = dir.tiny(&[&["rain", "-o", "/dev/null"], force].concat()).failed(1);
         run.says("cannot write `/dev/null`: it is not a regular file").says("with `--output -`");
     }
 }
@@ -115,23 +115,23 @@ fn a_device_is_no_file_to_replace() {
 #[cfg(unix)]
 #[test]
 fn a_link_to_a_file_is_written_through() {
-    let place = Place::new();
-    place.write("target.wav", "mine");
-    std::os::unix::fs::symlink("target.wav", place.path("link.wav")).expect("a link");
-    place.tiny(&["rain", "-o", "link.wav"]).failed(1).says("`link.wav` exists already");
-    place.tiny(&["rain", "-o", "link.wav", "--force"]).succeeded();
-    assert!(place.path("link.wav").is_symlink());
-    assert_eq!(place.read("target.wav")[..4], *b"RIFF");
+    let dir = Dir::new();
+    dir.write("target.wav", "mine");
+    std::os::unix::fs::symlink("target.wav", dir.path("link.wav")).expect("a link");
+    dir.tiny(&["rain", "-o", "link.wav"]).failed(1).says("`link.wav` exists already");
+    dir.tiny(&["rain", "-o", "link.wav", "--force"]).succeeded();
+    assert!(dir.path("link.wav").is_symlink());
+    assert_eq!(dir.read("target.wav")[..4], *b"RIFF");
 }
 
 /// Root can write everywhere except on a read-only file system.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_read_only_folder_is_refused_before_any_work() {
-    let place = Place::new();
-    let Some(mount) = Tmpfs::new(&place.path("read-only"), "size=64k,ro") else { return };
+    let dir = Dir::new();
+    let Some(mount) = Tmpfs::new(&dir.path("read-only"), "size=64k,ro") else { return };
     let output = mount.path("a.wav");
-    let run = place.tiny(&["rain", "-o", &output]).failed(1);
+    let run = dir.tiny(&["rain", "-o", &output]).failed(1);
     run.says("error: cannot create").says("hint: choose a folder you may write to\n");
 }
 
@@ -139,15 +139,15 @@ fn a_read_only_folder_is_refused_before_any_work() {
 #[test]
 fn a_folder_without_permission_is_refused_before_any_work() {
     use std::os::unix::fs::PermissionsExt;
-    let place = Place::new();
-    let folder = place.path("locked");
+    let dir = Dir::new();
+    let folder = dir.path("locked");
     std::fs::create_dir(&folder).expect("a folder");
     std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o555)).expect("a mode");
     if std::fs::write(folder.join("probe"), "").is_ok() {
         skipped("root may write everywhere");
         return;
     }
-    let run = place.tiny(&["rain", "-o", "locked/a.wav"]).failed(1);
+    let run = dir.tiny(&["rain", "-o", "locked/a.wav"]).failed(1);
     run.says("hint: choose a folder you may write to\n");
 }
 
@@ -155,10 +155,10 @@ fn a_folder_without_permission_is_refused_before_any_work() {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_full_disk_leaves_no_half_file() {
-    let place = Place::new();
-    let Some(mount) = Tmpfs::new(&place.path("disk"), "size=64k") else { return };
+    let dir = Dir::new();
+    let Some(mount) = Tmpfs::new(&dir.path("disk"), "size=64k") else { return };
     let output = mount.path("a.wav");
-    let run = place.tiny(&["rain", "-o", &output]).failed(1);
+    let run = dir.tiny(&["rain", "-o", &output]).failed(1);
     run.says("error: cannot write").says("cause: ").says("hint: free some space");
     assert!(crate::names(&mount.folder).is_empty());
 }
@@ -167,19 +167,19 @@ fn a_full_disk_leaves_no_half_file() {
 #[cfg(target_os = "linux")]
 #[test]
 fn latents_that_cannot_be_written_cost_no_song() {
-    let place = Place::new();
-    let Some(mount) = Tmpfs::new(&place.path("disk"), "size=4k") else { return };
+    let dir = Dir::new();
+    let Some(mount) = Tmpfs::new(&dir.path("disk"), "size=4k") else { return };
     std::fs::write(mount.folder.join("full"), [0; 4096]).expect("written");
     let latents = mount.path("a.vae");
-    let run = place.tiny(&["rain", "-o", "a.wav", "--save-request", "--output-latents", &latents]);
+    let run = dir.tiny(&["rain", "-o", "a.wav", "--save-request", "--output-latents", &latents]);
     assert_eq!((run.code, run.text()), (Some(1), "a.wav\na.json\n"), "{}", run.stderr);
     run.says("a.vae`\n  cause: ").says("hint: free some space");
-    assert_eq!(place.read("a.wav")[..4], *b"RIFF");
+    assert_eq!(dir.read("a.wav")[..4], *b"RIFF");
 }
 
 #[test]
 fn a_file_that_is_read_is_not_replaced() {
-    let place = Place::new();
+    let dir = Dir::new();
     let texts = [
         ("words", "[Verse]\nla"),
         ("codes", "5,17,9"),
@@ -188,7 +188,7 @@ fn a_file_that_is_read_is_not_replaced() {
         ("settings", "threads = 1"),
     ];
     for (name, text) in texts {
-        place.write(name, text);
+        dir.write(name, text);
     }
     let song = ["generate", "rain", "-o", "a.wav"];
     for (name, verb, args) in [
@@ -201,11 +201,11 @@ fn a_file_that_is_read_is_not_replaced() {
         ("settings", &song, &["--config", "settings", "--output-lrc", "settings"]),
         ("settings", &["plan", "rain"], &["--config", "settings", "--output-text", "settings"]),
     ] {
-        let run = place.run(&[verb, args, &["--model", "tiny", "--force"]].concat()).failed(2);
+        let run = dir.run(&[verb, args, &["--model", "tiny", "--force"]].concat()).failed(2);
         run.says(&format!("{name}` would be written over itself"));
     }
     for (name, text) in texts {
-        assert_eq!(place.read(name), text.as_bytes());
+        assert_eq!(dir.read(name), text.as_bytes());
     }
 }
 
@@ -253,12 +253,12 @@ fn skipped(why: &str) {
 #[cfg(unix)]
 #[test]
 fn a_file_that_may_not_grow_is_said() {
-    let place = Place::new();
+    let dir = Dir::new();
     let args = ["generate", "rain", "--model", "tiny", "--duration", "1", "-o", "a.wav"];
-    let program = place.command(&args);
+    let program = dir.command(&args);
     let mut shell = std::process::Command::new("sh");
     shell.args(["-c", "ulimit -f 100; exec \"$@\"", "sh"]).arg(program.get_program());
-    shell.args(program.get_args()).current_dir(place.path("."));
+    shell.args(program.get_args()).current_dir(dir.path("."));
     for (name, value) in program.get_envs() {
         match value {
             Some(value) => shell.env(name, value),
@@ -267,5 +267,5 @@ fn a_file_that_may_not_grow_is_said() {
     }
     let run = crate::Run::from(shell.output().expect("a shell"));
     run.failed(1).says("cannot write `a.wav`").says("ulimit -f unlimited");
-    assert!(place.files().is_empty(), "{:?}", place.files());
+    assert!(dir.files().is_empty(), "{:?}", dir.files());
 }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::Place;
+use super::Dir;
 
 /// Parses standard error as JSON objects, one per line.
 fn events(stderr: &str) -> Vec<Value> {
@@ -12,8 +12,8 @@ fn events(stderr: &str) -> Vec<Value> {
 
 #[test]
 fn a_program_reads_one_object_a_line() {
-    let place = Place::new();
-    let run = place.tiny(&["rain", "--progress", "json", "-o", "a.wav"]).succeeded();
+    let dir = Dir::new();
+    let run = dir.tiny(&["rain", "--progress", "json", "-o", "a.wav"]).succeeded();
     assert_eq!(run.text(), "a.wav\n");
     let events = events(&run.stderr);
     let of = |name: &str| events.iter().filter(|event| event["event"] == name).collect::<Vec<_>>();
@@ -39,8 +39,8 @@ fn a_program_reads_one_object_a_line() {
 
 #[test]
 fn a_failure_is_an_object_too() {
-    let place = Place::new();
-    let run = place.run(&["generate", "a", "--model", "trubo", "--progress", "json"]);
+    let dir = Dir::new();
+    let run = dir.run(&["generate", "a", "--model", "trubo", "--progress", "json"]);
     assert_eq!(run.code, Some(1));
     let events = events(&run.stderr);
     let [error] = &events[..] else { panic!("{events:?}") };
@@ -51,14 +51,14 @@ fn a_failure_is_an_object_too() {
 
 #[test]
 fn a_person_who_asks_sees_what_each_stage_took() {
-    let place = Place::new();
-    let run = place.tiny(&["rain", "-v", "-o", "a.wav"]).succeeded();
+    let dir = Dir::new();
+    let run = dir.tiny(&["rain", "-v", "-o", "a.wav"]).succeeded();
     let table: Vec<_> = run.stderr.lines().rev().take_while(|line| line.ends_with(" %")).collect();
     assert!(table[0].starts_with("all ") && table[0].ends_with("100 %"), "{}", run.stderr);
     for name in ["diffusion", "VAE", "text encoder", "files, rest"] {
         assert!(table.iter().any(|line| line.starts_with(name)), "{name}: {}", run.stderr);
     }
     // There is no progress bar in a pipe.
-    let run = place.tiny(&["rain", "-o", "b.wav"]).succeeded();
+    let run = dir.tiny(&["rain", "-o", "b.wav"]).succeeded();
     assert!(!run.stderr.contains("diffusion"), "{}", run.stderr);
 }

@@ -2,12 +2,12 @@
 
 use std::{fs, path::Path};
 
-use crate::{Place, Run};
+use crate::{Dir, Run};
 
 /// Copies a directory of the goldens.
-fn copy(place: &Place, from: &str) {
+fn copy(dir: &Dir, from: &str) {
     let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/goldens").join(from);
-    let to = place.path(from.file_name().expect("a name").to_str().expect("UTF-8"));
+    let to = dir.path(from.file_name().expect("a name").to_str().expect("UTF-8"));
     fs::create_dir(&to).expect("a folder");
     for name in crate::names(&from) {
         fs::copy(from.join(&name), to.join(&name)).expect("a copy");
@@ -16,13 +16,13 @@ fn copy(place: &Place, from: &str) {
 
 /// Makes a sound in int8 before its model is quantised, and after; and once more with a file that
 /// went wrong, which shows that it is read.
-fn check(place: &Place, model: &str, make: &[&str], files: &[&str]) {
+fn check(dir: &Dir, model: &str, make: &[&str], files: &[&str]) {
     let run = |output: &str| {
         let more = ["--model", model, "--dtype", "q8", "--seed", "4", "-o", output];
-        place.run(&[make, &more].concat())
+        dir.run(&[make, &more].concat())
     };
     run("before.wav").succeeded();
-    let written = place.run(&["model", "quantize", model]).succeeded();
+    let written = dir.run(&["model", "quantize", model]).succeeded();
     let file = |file: &&str| format!("{}/{file} · ", &model[1..]);
     let expected: Vec<String> = files.iter().map(file).collect();
     let lines: Vec<&str> = written.text().lines().collect();
@@ -30,52 +30,52 @@ fn check(place: &Place, model: &str, make: &[&str], files: &[&str]) {
     assert_eq!(lines.len(), files.len(), "{lines:?}");
     assert!(lines.iter().zip(&expected).all(fits), "{lines:?}");
     run("after.wav").succeeded();
-    assert!(place.read("after.wav") == place.read("before.wav"), "{model}");
+    assert!(dir.read("after.wav") == dir.read("before.wav"), "{model}");
 
-    let path = place.path(model).join(files[0]);
+    let path = dir.path(model).join(files[0]);
     let whole = fs::read(&path).expect("a file");
     let mut other = whole.clone();
     let at = other.len() / 2;
     other[at..].fill(0x11);
     fs::write(&path, other).expect("changed");
     let changed = run("changed.wav");
-    let is_heard = !place.path("changed.wav").exists()
-        || place.read("changed.wav") != place.read("before.wav");
+    let is_heard =
+        !dir.path("changed.wav").exists() || dir.read("changed.wav") != dir.read("before.wav");
     assert!(is_heard, "{model}: {}", changed.stderr);
     fs::write(&path, &whole[..whole.len() / 2]).expect("cut");
     run("cut.wav").failed(1).says(files[0]).says("is cut").says("quantise the model again");
-    assert!(!place.path("cut.wav").exists());
+    assert!(!dir.path("cut.wav").exists());
     for made in ["before.wav", "after.wav", "changed.wav"] {
         // The last one may not be there.
-        let _ = fs::remove_file(place.path(made));
+        let _ = fs::remove_file(dir.path(made));
     }
 }
 
 #[test]
 fn songs_and_their_plans_are_the_same_from_quantised_files() {
-    let place = Place::new();
-    place.checkpoint();
+    let dir = Dir::new();
+    dir.checkpoint();
     let song = ["generate", "rain", "--duration", "1", "--no-tags"];
     let files = ["model.diffusion-transformer.q8"];
-    check(&place, "./acestep-v15-turbo", &[&song[..], &["--no-thinking"]].concat(), &files);
+    check(&dir, "./acestep-v15-turbo", &[&song[..], &["--no-thinking"]].concat(), &files);
 }
 
 #[test]
 fn a_plan_is_the_same_from_quantised_files() {
-    let place = Place::new();
-    place.language_model();
+    let dir = Dir::new();
+    dir.language_model();
     // `--lm-model` names the language model; the codes are what it makes.
     let lm = "./acestep-5Hz-lm-0.6B";
     let plan = |output: &str| {
         let args = ["plan", "rain", "--model", "tiny", "--lm-model", lm, "--dtype", "q8"];
         let more = ["--duration", "2", "--seed", "4", "--lm-seed", "4", "--json", "-o", output];
-        place.run(&[&args[..], &more].concat())
+        dir.run(&[&args[..], &more].concat())
     };
     plan("before.json").succeeded();
-    place.run(&["model", "quantize", lm]).succeeded();
+    dir.run(&["model", "quantize", lm]).succeeded();
     plan("after.json").succeeded();
-    assert!(place.read("after.json") == place.read("before.json"));
-    let path = place.path(lm).join("model.language-model.q8");
+    assert!(dir.read("after.json") == dir.read("before.json"));
+    let path = dir.path(lm).join("model.language-model.q8");
     let whole = fs::read(&path).expect("a file");
     fs::write(&path, &whole[..whole.len() / 2]).expect("cut");
     plan("cut.json").failed(1).says("model.language-model.q8").says("is cut");
@@ -83,46 +83,46 @@ fn a_plan_is_the_same_from_quantised_files() {
 
 #[test]
 fn speech_is_the_same_from_quantised_files() {
-    let place = Place::new();
+    let dir = Dir::new();
     for model in ["Qwen3-TTS-12Hz-0.6B-CustomVoice", "Qwen3-TTS-Tokenizer-12Hz"] {
-        copy(&place, &format!("checkpoints_qwen3_tts/{model}"));
+        copy(&dir, &format!("checkpoints_qwen3_tts/{model}"));
     }
     let qwen = "./Qwen3-TTS-12Hz-0.6B-CustomVoice";
     let speak = ["speak", "Hello there."];
     let short = ["--voice", "ryan", "--max-new-tokens", "8"];
-    check(&place, qwen, &[&speak[..], &short].concat(), &["model.talker.q8"]);
+    check(&dir, qwen, &[&speak[..], &short].concat(), &["model.talker.q8"]);
 
     for model in ["Dia2-tiny-alt", "mimi"] {
-        copy(&place, &format!("checkpoints_dia2/{model}"));
+        copy(&dir, &format!("checkpoints_dia2/{model}"));
     }
     let files = ["model.backbone.q8", "model.depformer.q8"];
-    check(&place, "./Dia2-tiny-alt", &[&speak[..], &["--max-steps", "40"]].concat(), &files);
+    check(&dir, "./Dia2-tiny-alt", &[&speak[..], &["--max-steps", "40"]].concat(), &files);
     // A name among the models. The family whose files they are says what is wrong with them.
-    fs::create_dir(place.path("models")).expect("a folder");
+    fs::create_dir(dir.path("models")).expect("a folder");
     for model in ["Dia2-tiny-alt", "mimi"] {
-        fs::rename(place.path(model), place.path("models").join(model)).expect("a folder");
+        fs::rename(dir.path(model), dir.path("models").join(model)).expect("a folder");
     }
-    let run = || place.run(&["model", "quantize", "Dia2-tiny-alt", "--models-dir", "models"]);
+    let run = || dir.run(&["model", "quantize", "Dia2-tiny-alt", "--models-dir", "models"]);
     run().succeeded();
-    place.write("models/Dia2-tiny-alt/model.safetensors", "cut");
+    dir.write("models/Dia2-tiny-alt/model.safetensors", "cut");
     run().failed(1).says("Dia2-tiny-alt/model.safetensors` is cut");
 
     let [magpie, codec] =
         ["magpie_tts_multilingual_357m", "nemo-nano-codec-22khz-1.89kbps-21.5fps"];
     for model in [magpie, codec] {
-        copy(&place, &format!("checkpoints_magpie/{model}"));
+        copy(&dir, &format!("checkpoints_magpie/{model}"));
     }
     let short = ["--voice", "2", "--max-decoder-steps", "12"];
     let file = |network: &str| format!("{magpie}.{network}.q8");
     let files = ["text-encoder", "decoder", "local-transformer"].map(file);
     let files = files.each_ref().map(String::as_str);
-    check(&place, &format!("./{magpie}"), &[&speak[..], &short].concat(), &files);
+    check(&dir, &format!("./{magpie}"), &[&speak[..], &short].concat(), &files);
 }
 
 #[test]
 fn a_model_without_a_folder_or_a_name_is_refused() {
-    let place = Place::new();
-    let quantize = |name: &str| -> Run { place.run(&["model", "quantize", name]) };
+    let dir = Dir::new();
+    let quantize = |name: &str| -> Run { dir.run(&["model", "quantize", name]) };
     for name in ["tiny", "tiny-speech", "demo"] {
         quantize(name).failed(1).says("is part of the program");
     }
@@ -135,6 +135,6 @@ fn a_model_without_a_folder_or_a_name_is_refused() {
     // Other names of released models.
     quantize("1.7b").failed(1).says("model pull lm-1.7b");
     quantize("ACE-Step/acestep-v15-base").failed(1).says("model pull base");
-    place.run(&["model", "quantize"]).failed(2);
-    assert_eq!(place.files(), [""; 0]);
+    dir.run(&["model", "quantize"]).failed(2);
+    assert_eq!(dir.files(), [""; 0]);
 }

@@ -2,56 +2,56 @@
 
 use serde_json::{Value, json};
 
-use crate::Place;
+use crate::Dir;
 
 #[test]
 fn a_saved_request_makes_the_same_song() {
-    let place = Place::new();
+    let dir = Dir::new();
     let args = ["rain", "--lyrics", "[Verse]\nla", "--bpm", "90", "--keyscale", "F# minor"];
     let more = ["--shift", "2", "--infer-method", "sde", "--save-request", "-o", "a.wav"];
-    let run = place.tiny(&[&args[..], &more].concat()).succeeded();
+    let run = dir.tiny(&[&args[..], &more].concat()).succeeded();
     assert_eq!(run.text(), "a.wav\na.json\n");
-    let run = place.run(&["generate", "--request", "a.json", "-o", "b.wav"]).succeeded();
+    let run = dir.run(&["generate", "--request", "a.json", "-o", "b.wav"]).succeeded();
     assert!(!run.stderr.contains("not used"), "{}", run.stderr);
-    assert_eq!(place.read("a.wav"), place.read("b.wav"));
+    assert_eq!(dir.read("a.wav"), dir.read("b.wav"));
 }
 
 #[test]
 fn a_saved_request_of_a_model_that_is_a_path_finds_it_again() {
-    let place = Place::new();
-    place.checkpoint();
-    std::fs::create_dir(place.path("elsewhere")).expect("a folder");
+    let dir = Dir::new();
+    dir.checkpoint();
+    std::fs::create_dir(dir.path("elsewhere")).expect("a folder");
     let args = ["generate", "rain", "--model", "./acestep-v15-turbo", "--duration", "1"];
     let args = [&args[..], &["--no-thinking"]].concat();
-    place.run(&[&args[..], &["--save-request", "-o", "a.wav"]].concat()).succeeded();
-    let mut command = place.command(&["generate", "--request", "../a.json", "-o", "../b.wav"]);
-    let output = command.current_dir(place.path("elsewhere")).output().expect("runs");
+    dir.run(&[&args[..], &["--save-request", "-o", "a.wav"]].concat()).succeeded();
+    let mut command = dir.command(&["generate", "--request", "../a.json", "-o", "../b.wav"]);
+    let output = command.current_dir(dir.path("elsewhere")).output().expect("runs");
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
-    assert_eq!(place.read("a.wav"), place.read("b.wav"));
+    assert_eq!(dir.read("a.wav"), dir.read("b.wav"));
 }
 
 #[test]
 fn a_saved_request_with_codes_or_own_times_or_tiles_makes_the_same_song() {
-    let place = Place::new();
+    let dir = Dir::new();
     for (name, flags) in [
         ("codes", &["--audio-codes", "5,17,9,2,63999", "--audio-cover-strength", "0.5"][..]),
         ("times", &["--timesteps", "1,0.6,0.3", "--rng", "mt19937", "--no-normalization"]),
         ("tiles", &["--vae-chunk", "40", "--vae-overlap", "0"]),
     ] {
         let (a, b) = (format!("{name}.wav"), format!("{name}-again.wav"));
-        place.tiny(&[&["rain", "--save-request", "-o", &a], flags].concat()).succeeded();
+        dir.tiny(&[&["rain", "--save-request", "-o", &a], flags].concat()).succeeded();
         let request = format!("{name}.json");
-        place.run(&["generate", "--request", &request, "-o", &b]).succeeded();
-        assert_eq!(place.read(&a), place.read(&b), "{name}");
+        dir.run(&["generate", "--request", &request, "-o", &b]).succeeded();
+        assert_eq!(dir.read(&a), dir.read(&b), "{name}");
     }
 }
 
 #[test]
 fn a_saved_request_leaves_nothing_open() {
-    let place = Place::new();
-    place.tiny(&["rain", "--seed", "7", "--save-request", "-o", "a.wav"]).succeeded();
+    let dir = Dir::new();
+    dir.tiny(&["rain", "--seed", "7", "--save-request", "-o", "a.wav"]).succeeded();
     assert_eq!(
-        place.json("a.json"),
+        dir.json("a.json"),
         json!({
             "caption": "rain",
             "lyrics": "",
@@ -77,12 +77,12 @@ fn a_saved_request_leaves_nothing_open() {
 
 #[test]
 fn flags_go_before_the_file() {
-    let place = Place::new();
+    let dir = Dir::new();
     let request = json!({ "caption": "rain", "duration": 1, "seed": 1, "timesteps": [1, 0.5, 0] });
-    place.write("r.json", request.to_string());
+    dir.write("r.json", request.to_string());
     let plan = |flags: &[&str]| {
         let args = ["generate", "--request", "r.json", "--model", "tiny", "--dry-run", "--json"];
-        place.run(&[&args, flags].concat()).succeeded().json()["plan"].clone()
+        dir.run(&[&args, flags].concat()).succeeded().json()["plan"].clone()
     };
     let plain = plan(&[]);
     assert_eq!(plain["caption"], "rain");
@@ -96,11 +96,11 @@ fn flags_go_before_the_file() {
 
 #[test]
 fn a_request_comes_from_standard_input_too() {
-    let place = Place::new();
+    let dir = Dir::new();
     let args = ["generate", "--model", "tiny", "--request", "-", "--dry-run", "--json"];
-    let run = place.run_with_stdin(&args, br#"{"caption": "rain", "duration": 3}"#).succeeded();
+    let run = dir.run_with_stdin(&args, br#"{"caption": "rain", "duration": 3}"#).succeeded();
     assert_eq!(run.json()["plan"]["frames"], 75);
-    let run = place.run_with_stdin(&[&args[..], &["--lyrics", "@-"]].concat(), b"{}").failed(2);
+    let run = dir.run_with_stdin(&[&args[..], &["--lyrics", "@-"]].concat(), b"{}").failed(2);
     run.says("`--request -` and `--lyrics` both read standard input");
 }
 
@@ -108,14 +108,14 @@ fn a_request_comes_from_standard_input_too() {
 #[cfg(unix)]
 #[test]
 fn a_request_comes_through_a_pipe_and_in_a_song_too() {
-    let place = Place::new();
-    place.write("r.json", r#"{"caption": "rain", "duration": 3}"#);
+    let dir = Dir::new();
+    dir.write("r.json", r#"{"caption": "rain", "duration": 3}"#);
     let args = ["--request", "r.json", "--seed", "1", "-o", "song.wav"];
-    place.tiny(&args).succeeded();
+    dir.tiny(&args).succeeded();
     let wanted = ["generate", "--model", "tiny", "--dry-run", "--json", "--request"];
     for path in ["-", "/dev/stdin"] {
-        for content in [place.read("r.json"), place.read("song.wav")] {
-            let run = place.run_with_stdin(&[&wanted[..], &[path]].concat(), &content).succeeded();
+        for content in [dir.read("r.json"), dir.read("song.wav")] {
+            let run = dir.run_with_stdin(&[&wanted[..], &[path]].concat(), &content).succeeded();
             assert_eq!(run.json()["plan"]["caption"], "rain", "{path}");
         }
     }
@@ -126,17 +126,17 @@ fn a_request_comes_through_a_pipe_and_in_a_song_too() {
 /// (The file here is empty; the error contains its full path.)
 #[test]
 fn an_adapter_is_found_beside_its_request() {
-    let place = Place::new();
-    std::fs::create_dir(place.path("project")).expect("a folder");
-    place.write("project/r.json", r#"{"caption": "rain", "adapter": "mine.safetensors"}"#);
-    place.write("project/mine.safetensors", "");
-    let run = place.tiny(&["--request", "project/r.json", "--dry-run"]).failed(1);
+    let dir = Dir::new();
+    std::fs::create_dir(dir.path("project")).expect("a folder");
+    dir.write("project/r.json", r#"{"caption": "rain", "adapter": "mine.safetensors"}"#);
+    dir.write("project/mine.safetensors", "");
+    let run = dir.tiny(&["--request", "project/r.json", "--dry-run"]).failed(1);
     run.says("project/mine.safetensors` is cut: it has 0 bytes");
 }
 
 #[test]
 fn a_bad_request_names_the_file_and_the_fault() {
-    let place = Place::new();
+    let dir = Dir::new();
     for (text, says) in [
         (&b"{"[..], "cause: the request is not a JSON object"),
         (b"[]", "cause: the request is not a JSON object"),
@@ -145,22 +145,22 @@ fn a_bad_request_names_the_file_and_the_fault() {
         (br#"{"caption": 5}"#, "cause: the request's `caption` is 5, but it must be a text"),
         (br#"{"caption": "x", "global_caption": "y"}"#, "is not in this version"),
     ] {
-        place.write("r.json", text);
+        dir.write("r.json", text);
         let args = ["generate", "--model", "tiny", "--request", "r.json"];
-        place.run(&args).failed(1).says("r.json").says(says);
+        dir.run(&args).failed(1).says("r.json").says(says);
     }
-    place.run(&["generate", "--request", "no.json"]).failed(1).says("cannot read `no.json`");
-    place.run(&["generate", "--request", "."]).failed(1).says("cannot read `.`");
+    dir.run(&["generate", "--request", "no.json"]).failed(1).says("cannot read `no.json`");
+    dir.run(&["generate", "--request", "."]).failed(1).says("cannot read `.`");
 }
 
 #[test]
 fn the_model_of_a_request_is_used_unless_another_is_typed() {
-    let place = Place::new();
-    place.checkpoint();
+    let dir = Dir::new();
+    dir.checkpoint();
     let plan = |request: &str, more: &[&str]| {
-        place.write("r.json", request);
+        dir.write("r.json", request);
         let args = ["generate", "--request", "r.json", "--models-dir", ".", "--dry-run", "--json"];
-        place.run(&[&args[..], &["--no-thinking"], more].concat())
+        dir.run(&[&args[..], &["--no-thinking"], more].concat())
     };
     for request in [
         r#"{"caption": "x", "synth_model": "acestep-v15-turbo-Q8_0.gguf"}"#,
@@ -181,11 +181,11 @@ fn the_model_of_a_request_is_used_unless_another_is_typed() {
 
 #[test]
 fn what_is_typed_takes_the_place_of_what_excludes_it() {
-    let place = Place::new();
+    let dir = Dir::new();
     let plan = |request: Value, flags: &[&str]| {
-        place.write("r.json", request.to_string());
+        dir.write("r.json", request.to_string());
         let args = ["generate", "--request", "r.json", "--model", "tiny", "--dry-run", "--json"];
-        place.run(&[&args, flags].concat()).succeeded().json()["plan"].clone()
+        dir.run(&[&args, flags].concat()).succeeded().json()["plan"].clone()
     };
     let sung = json!({ "caption": "x", "lyrics": "la" });
     assert_eq!(plan(sung, &["--instrumental"])["lyrics"], "[Instrumental]");
@@ -205,11 +205,11 @@ fn what_is_typed_takes_the_place_of_what_excludes_it() {
 /// In upstream's "simple mode" the language model writes caption and lyrics from a description.
 #[test]
 fn a_wish_is_the_caption_where_no_language_model_hears_it() {
-    let place = Place::new();
-    place.write("simple.json", r#"{"description": "a soft love song", "instrumental": true}"#);
+    let dir = Dir::new();
+    dir.write("simple.json", r#"{"description": "a soft love song", "instrumental": true}"#);
     let plan = |flags: &[&str]| {
         let args = ["generate", "--model", "tiny", "--request", "simple.json", "--dry-run"];
-        place.run(&[&args[..], &["--json"], flags].concat()).succeeded()
+        dir.run(&[&args[..], &["--json"], flags].concat()).succeeded()
     };
     let run = plan(&[]);
     assert_eq!(run.json()["plan"]["caption"], "a soft love song");
@@ -225,7 +225,7 @@ fn a_wish_is_the_caption_where_no_language_model_hears_it() {
 
 #[test]
 fn a_saved_request_asks_no_language_model() {
-    let place = Place::new();
+    let dir = Dir::new();
     let request = json!({
         "caption": "rain", "duration": 1, "thinking": true, "lm_model": "acestep-5Hz-lm-4B-Q8_0",
         "lm_mode": "generate", "lm_temperature": 0.5, "lm_cfg_scale": 2.5, "lm_top_k": 5,
@@ -233,10 +233,10 @@ fn a_saved_request_asks_no_language_model() {
         "use_cot_metas": true, "use_cot_caption": true, "use_cot_language": true,
         "use_constrained_decoding": true, "lm_prompt_style": "closed",
     });
-    place.write("r.json", request.to_string());
+    dir.write("r.json", request.to_string());
     let args = ["generate", "--request", "r.json", "--model", "tiny", "--no-thinking"];
-    place.run(&[&args[..], &["--save-request", "-o", "a.wav"]].concat()).succeeded();
-    let saved = place.json("a.json");
+    dir.run(&[&args[..], &["--save-request", "-o", "a.wav"]].concat()).succeeded();
+    let saved = dir.json("a.json");
     let keys: Vec<_> = saved.as_object().expect("an object").keys().collect();
     assert!(!keys.iter().any(|key| key.starts_with("lm_") || key.starts_with("use_")), "{keys:?}");
     assert_eq!(saved["thinking"], false);
@@ -244,32 +244,32 @@ fn a_saved_request_asks_no_language_model() {
 
 #[test]
 fn each_song_of_a_request_can_have_codes_of_its_own() {
-    let place = Place::new();
+    let dir = Dir::new();
     let request = json!({ "caption": "rain", "seed": 7, "audio_codes": ["5,17,9", "2,63999,1"] });
-    place.write("r.json", request.to_string());
+    dir.write("r.json", request.to_string());
     let args = ["generate", "--request", "r.json", "--model", "tiny", "--save-request"];
-    place.run(&[&args[..], &["-o", "a.wav"]].concat()).succeeded();
-    assert_eq!(place.json("a.json")["audio_codes"], request["audio_codes"]);
-    assert_eq!(place.json("a.json").get("thinking"), None);
-    place.run(&["generate", "--request", "a.json", "-o", "b.wav"]).succeeded();
+    dir.run(&[&args[..], &["-o", "a.wav"]].concat()).succeeded();
+    assert_eq!(dir.json("a.json")["audio_codes"], request["audio_codes"]);
+    assert_eq!(dir.json("a.json").get("thinking"), None);
+    dir.run(&["generate", "--request", "a.json", "-o", "b.wav"]).succeeded();
     for (a, b) in [("a_1.wav", "b_1.wav"), ("a_2.wav", "b_2.wav")] {
-        assert_eq!(place.read(a), place.read(b));
+        assert_eq!(dir.read(a), dir.read(b));
     }
-    assert_ne!(place.read("a_1.wav"), place.read("a_2.wav"));
-    let run = place.run(&[&args[..], &["--batch-size", "3"]].concat()).failed(2);
+    assert_ne!(dir.read("a_1.wav"), dir.read("a_2.wav"));
+    let run = dir.run(&[&args[..], &["--batch-size", "3"]].concat()).failed(2);
     run.says("there are audio codes for 2 songs, but 3 are made");
 }
 
 #[test]
 fn typed_codes_and_thinking_exclude_each_other_and_go_before_the_file() {
-    let place = Place::new();
-    let run = place.tiny(&["rain", "--audio-codes", "5,6", "--thinking"]).failed(2);
+    let dir = Dir::new();
+    let run = dir.tiny(&["rain", "--audio-codes", "5,6", "--thinking"]).failed(2);
     run.says("`--thinking` writes the codes that `--audio-codes` gives");
-    place.write("thinking.json", r#"{"caption": "x", "thinking": true, "lm_top_k": 5}"#);
-    place.write("codes.json", r#"{"caption": "x", "audio_codes": "5,6,7"}"#);
+    dir.write("thinking.json", r#"{"caption": "x", "thinking": true, "lm_top_k": 5}"#);
+    dir.write("codes.json", r#"{"caption": "x", "audio_codes": "5,6,7"}"#);
     let plan = |request: &str, flags: &[&str]| {
         let args = ["generate", "--request", request, "--model", "tiny", "--dry-run", "--json"];
-        place.run(&[&args, flags].concat()).succeeded()
+        dir.run(&[&args, flags].concat()).succeeded()
     };
     let run = plan("thinking.json", &["--audio-codes", "5,6"]);
     assert_eq!(run.json()["plan"]["audio_codes"], 2);
@@ -284,15 +284,15 @@ fn typed_codes_and_thinking_exclude_each_other_and_go_before_the_file() {
 
 #[test]
 fn what_the_language_model_cannot_do_is_refused_before_anything_is_read() {
-    let place = Place::new();
+    let dir = Dir::new();
     let free = ["rain", "--thinking", "--batch-size", "2", "--no-constrained-decoding"];
-    let run = place.tiny(&free).failed(2);
+    let run = dir.tiny(&free).failed(2);
     run.says("2 songs are made with one length, which `--no-constrained-decoding`");
     let open = ["--thinking", "--lyrics", "la", "--batch-size", "2", "--no-use-cot-metas"];
-    let run = place.run(&[&["generate", "rain", "--model", "tiny"], &open[..]].concat()).failed(2);
+    let run = dir.run(&[&["generate", "rain", "--model", "tiny"], &open[..]].concat()).failed(2);
     run.says("2 songs are made with one length, which `--no-use-cot-metas` leaves open");
-    place.tiny(&["rain", "--genres", "no.txt"]).failed(1).says("cannot read `no.txt`");
-    place.write("long.txt", " ".repeat(1_000_001));
-    let run = place.tiny(&["rain", "--lyrics", "@long.txt"]).failed(2);
+    dir.tiny(&["rain", "--genres", "no.txt"]).failed(1).says("cannot read `no.txt`");
+    dir.write("long.txt", " ".repeat(1_000_001));
+    let run = dir.tiny(&["rain", "--lyrics", "@long.txt"]).failed(2);
     run.says("`--lyrics (1000001 characters)` is out of range: at most 1000000 characters");
 }

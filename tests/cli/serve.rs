@@ -5,7 +5,7 @@ use std::{io::Read, process::Command, time::Instant};
 use serde_json::{Value, json};
 
 use crate::{
-    Place,
+    Dir,
     server::{LATE, Server, id, signal},
 };
 
@@ -26,15 +26,15 @@ fn song(seconds: u32) -> Value {
 
 #[test]
 fn a_song_of_the_server_is_the_song_of_the_command_line() {
-    let place = Place::new();
-    let server = Server::start(&place, &[]);
-    place.tiny(&["rain", "--seed", "4", "--no-thinking", "-o", "own.wav"]).succeeded();
+    let dir = Dir::new();
+    let server = Server::start(&dir, &[]);
+    dir.tiny(&["rain", "--seed", "4", "--no-thinking", "-o", "own.wav"]).succeeded();
     for attempt in ["first", "with networks in memory"] {
         let job = server.submit("?wait=500", &song(1));
         assert_eq!(job["state"], "done", "{attempt}: {job:#}");
         assert_eq!(job["resolved"]["seed"], 4);
-        place.write("served.wav", server.get(&format!("/v1/jobs/{}/tracks/1", id(&job))));
-        assert!(place.sound("served.wav") == place.sound("own.wav"), "{attempt}");
+        dir.write("served.wav", server.get(&format!("/v1/jobs/{}/tracks/1", id(&job))));
+        assert!(dir.sound("served.wav") == dir.sound("own.wav"), "{attempt}");
     }
     let request = server.submit("?wait=500", &song(1))["outputs"].clone();
     let name = |output: &Value| output["name"].as_str().unwrap_or_default().to_owned();
@@ -45,15 +45,15 @@ fn a_song_of_the_server_is_the_song_of_the_command_line() {
 /// With every setting of the command line. The tiles change the numbers, so they are obeyed.
 #[test]
 fn latents_of_the_server_are_those_of_the_command_line() {
-    let place = Place::new();
-    place.tiny(&["rain", "--seed", "7", "-o", "a.wav"]).succeeded();
+    let dir = Dir::new();
+    dir.tiny(&["rain", "--seed", "7", "-o", "a.wav"]).succeeded();
     let encode = ["codec", "encode", "a.wav", "--model", "tiny", "--sample", "--seed", "3"];
     let tiles = ["--vae-chunk", "16", "--vae-overlap", "1"];
     let to = ["--format", "nac8", "-o", "a.nac8"];
-    place.run(&[&encode[..], &tiles, &to].concat()).succeeded();
+    dir.run(&[&encode[..], &tiles, &to].concat()).succeeded();
     let decode = ["codec", "decode", "a.nac8", "--model", "tiny", "-o", "d.wav"];
-    place.run(&[&decode[..], &tiles].concat()).succeeded();
-    let server = Server::start(&place, &[]);
+    dir.run(&[&decode[..], &tiles].concat()).succeeded();
+    let server = Server::start(&dir, &[]);
     let send = |kind: &str, more: Value, name: &str| {
         let mut request = json!({ "model": "tiny", "vae_chunk": 16, "vae_overlap": 1 });
         request.as_object_mut().expect("an object").extend(more.as_object().expect("one").clone());
@@ -61,23 +61,23 @@ fn latents_of_the_server_are_those_of_the_command_line() {
         assert_eq!(job["state"], "done", "{job:#}");
         server.get(&format!("/v1/jobs/{}/outputs/{name}", id(&job)))
     };
-    let file = |name: &str| id(&server.form("/v1/files", &[], (name, &place.read(name))));
+    let file = |name: &str| id(&server.form("/v1/files", &[], (name, &dir.read(name))));
     let request = json!({ "audio": file("a.wav"), "sample": true, "seed": 3, "format": "nac8" });
-    assert!(send("encode", request, "1.nac8") == place.read("a.nac8"));
-    place.run(&["codec", "encode", "a.wav", "--model", "tiny", "-o", "b.vae"]).succeeded();
-    assert!(send("encode", json!({ "audio": file("a.wav") }), "1.vae") != place.read("b.vae"));
+    assert!(send("encode", request, "1.nac8") == dir.read("a.nac8"));
+    dir.run(&["codec", "encode", "a.wav", "--model", "tiny", "-o", "b.vae"]).succeeded();
+    assert!(send("encode", json!({ "audio": file("a.wav") }), "1.vae") != dir.read("b.vae"));
 
     let request = json!({ "src_latents": file("a.nac8"), "audio_format": "wav" });
     let sound = send("decode", request, "1.wav");
-    place.run(&["codec", "decode", "a.nac8", "--model", "tiny", "-o", "c.wav"]).succeeded();
-    assert!(sound == place.read("d.wav") && sound != place.read("c.wav"));
+    dir.run(&["codec", "decode", "a.nac8", "--model", "tiny", "-o", "c.wav"]).succeeded();
+    assert!(sound == dir.read("d.wav") && sound != dir.read("c.wav"));
 }
 
 /// Without a change of the loudness the finished song has the samples of its preview.
 #[test]
 fn a_song_is_heard_tile_by_tile_and_replaced_by_its_file() {
-    let place = Place::new();
-    let server = Server::start(&place, &[]);
+    let dir = Dir::new();
+    let server = Server::start(&dir, &[]);
     let mut job = song(4);
     job["request"]["vae_chunk"] = 48.into();
     job["request"]["vae_overlap"] = 16.into();
@@ -101,8 +101,8 @@ fn a_song_is_heard_tile_by_tile_and_replaced_by_its_file() {
 
 #[test]
 fn speech_is_heard_while_it_is_made_and_is_that_of_the_file() {
-    let place = Place::new();
-    let server = Server::start(&place, &[]);
+    let dir = Dir::new();
+    let server = Server::start(&dir, &[]);
     let speech = json!({
         "kind": "speak",
         "request": { "text": "Hello there.", "voice": "ryan", "seed": 4, "max_new_tokens": 8 },
@@ -113,26 +113,26 @@ fn speech_is_heard_while_it_is_made_and_is_that_of_the_file() {
     let file = server.get(&format!("/v1/jobs/{}/tracks/1.wav", id(&job)));
     assert!(streamed == file[44..], "{} and {} bytes", streamed.len(), file.len());
     let short = ["--model", "tiny-speech", "--max-new-tokens", "8", "--seed", "4", "-o", "a.wav"];
-    place.run(&[&["speak", "Hello there.", "--voice", "ryan"], &short[..]].concat()).succeeded();
-    assert!(place.read("a.wav")[44..] == file[44..], "the command line speaks otherwise");
+    dir.run(&[&["speak", "Hello there.", "--voice", "ryan"], &short[..]].concat()).succeeded();
+    assert!(dir.read("a.wav")[44..] == file[44..], "the command line speaks otherwise");
 }
 
 /// The second speech with a kept voice takes its state from memory; a voice that is made again is read.
 #[test]
 fn a_kept_voice_is_read_once_and_speaks_the_same() {
-    let place = Place::new();
+    let dir = Dir::new();
     let model = crate::speak::base();
     let run = |args: &[&str]| {
-        let mut command = place.command(args);
-        command.env("XDG_DATA_HOME", place.path("home"));
+        let mut command = dir.command(args);
+        command.env("XDG_DATA_HOME", dir.path("home"));
         crate::Run::from(command.output().expect("it starts"))
     };
-    place.tiny(&["rain", "-o", "me.wav"]).succeeded();
+    dir.tiny(&["rain", "-o", "me.wav"]).succeeded();
     let make = ["voice", "make", "me", "--reference", "me.wav", "--model", &model];
     run(&[&make[..], &["--transcript", "the rain"]].concat()).succeeded();
     let speak = ["speak", "fine", "--model", &model, "--max-new-tokens", "6", "--seed", "4"];
     run(&[&speak[..], &["--voice", "me", "-o", "own.wav"]].concat()).succeeded();
-    let mut command = place.command(&[
+    let mut command = dir.command(&[
         "serve",
         "--port",
         "0",
@@ -146,7 +146,7 @@ fn a_kept_voice_is_read_once_and_speaks_the_same() {
         &model,
         "-v",
     ]);
-    command.env("XDG_DATA_HOME", place.path("home"));
+    command.env("XDG_DATA_HOME", dir.path("home"));
     let mut server = Server::run(command);
     // The warm-up has read the voice, and its one text was spoken without help of the memory.
     let start = server.log_until(&["the model is warm"]);
@@ -160,7 +160,7 @@ fn a_kept_voice_is_read_once_and_speaks_the_same() {
         assert_eq!(job["state"], "done", "{job:#}");
         server.get(&format!("/v1/jobs/{}/tracks/1", id(&job)))
     };
-    let own = place.read("own.wav");
+    let own = dir.read("own.wav");
     for time in ["first", "second"] {
         assert!(spoken(&server) == own, "{time}");
         server.log_until(&["the state of the voice is in memory"]);
@@ -172,19 +172,18 @@ fn a_kept_voice_is_read_once_and_speaks_the_same() {
 
 #[test]
 fn a_warm_server_is_ready_after_its_model_was_tried() {
-    let place = Place::new();
+    let dir = Dir::new();
     let refused = ["serve", "--port", "0", "--data-dir", "data", "--warm", "tiny-speach"];
-    place
-        .run(&refused)
+    dir.run(&refused)
         .failed(2)
         .says("`--warm tiny-speach` names no model that is here")
         .says("tiny-speech");
     for flag in ["--model", "--speech-model"] {
         let refused = ["serve", "--port", "0", "--data-dir", "data", flag, "nope"];
-        place.run(&refused).failed(1).says("a model of requests that name none").says("`nope`");
+        dir.run(&refused).failed(1).says("a model of requests that name none").says("`nope`");
     }
     for model in ["tiny", "tiny-speech"] {
-        let mut server = Server::start(&place, &["--warm", model]);
+        let mut server = Server::start(&dir, &["--warm", model]);
         let log = server.log_until(&["the model is warm", model]);
         assert!(!log.contains("failed"), "{log}");
         let begin = Instant::now();
@@ -197,8 +196,8 @@ fn a_warm_server_is_ready_after_its_model_was_tried() {
 
 #[test]
 fn a_job_whose_worker_is_killed_runs_once_more_and_then_fails() {
-    let place = Place::new();
-    let server = Server::start(&place, &[]);
+    let dir = Dir::new();
+    let server = Server::start(&dir, &[]);
     let job = server.submit("", &song(600));
     for attempt in 1..=2 {
         let begin = Instant::now();
@@ -219,33 +218,33 @@ fn a_job_whose_worker_is_killed_runs_once_more_and_then_fails() {
 
 #[test]
 fn jobs_survive_a_killed_server() {
-    let place = Place::new();
+    let dir = Dir::new();
     // The lease of its job is short; of leases after that no busy machine ends one.
-    let server = Server::start(&place, &["--lease", "4"]);
+    let server = Server::start(&dir, &["--lease", "4"]);
     let first = server.submit("", &song(600));
     let second = server.submit("", &song(1));
     let running = server.until(&id(&first), "running");
     server.signal("-KILL");
     kill_worker(&running);
     drop(server);
-    let jobs = place.run(&["jobs", "list", "--data-dir", "data"]).succeeded();
+    let jobs = dir.run(&["jobs", "list", "--data-dir", "data"]).succeeded();
     assert!(jobs.text().contains(&format!("{} generate   queued", id(&second))), "{}", jobs.text());
-    place.run(&["jobs", "cancel", &id(&first), "--data-dir", "data"]).succeeded();
-    let server = Server::start(&place, &[]);
+    dir.run(&["jobs", "cancel", &id(&first), "--data-dir", "data"]).succeeded();
+    let server = Server::start(&dir, &[]);
     server.until(&id(&first), "cancelled");
     let done = server.until(&id(&second), "done");
     assert_eq!(done["attempts"], 1);
-    let shown = place.run(&["jobs", "show", &id(&second), "--data-dir", "data"]).succeeded();
+    let shown = dir.run(&["jobs", "show", &id(&second), "--data-dir", "data"]).succeeded();
     assert!(shown.text().contains("1.wav"), "{}", shown.text());
     for (verb, says) in
         [("retry", "is done and cannot run again"), ("cancel", "cannot be cancelled")]
     {
-        let run = place.run(&["jobs", verb, &id(&second), "--data-dir", "data", "-q"]);
+        let run = dir.run(&["jobs", verb, &id(&second), "--data-dir", "data", "-q"]);
         run.failed(1).says(says).says("hint: only a job that ");
     }
-    place.run(&["jobs", "retry", &id(&first), "--data-dir", "data"]).succeeded();
+    dir.run(&["jobs", "retry", &id(&first), "--data-dir", "data"]).succeeded();
     server.until(&id(&first), "running");
-    let list = place.run(&["jobs", "list", "--data-dir", "data", "--json"]).succeeded();
+    let list = dir.run(&["jobs", "list", "--data-dir", "data", "--json"]).succeeded();
     let list: Value = serde_json::from_slice(&list.stdout).expect("JSON");
     let states: Vec<&Value> =
         list["jobs"].as_array().expect("jobs").iter().map(|job| &job["state"]).collect();
@@ -254,22 +253,22 @@ fn jobs_survive_a_killed_server() {
 
 #[test]
 fn a_server_that_is_interrupted_lets_its_job_end() {
-    let place = Place::new();
-    let server = Server::start(&place, &["--drain", "600"]);
+    let dir = Dir::new();
+    let server = Server::start(&dir, &["--drain", "600"]);
     let job = server.submit("", &song(2));
     server.until(&id(&job), "running");
     let log = server.log();
     assert!(log.contains("the server has ended"), "{log}");
     let args = ["jobs", "show", &id(&job), "--data-dir", "data", "--json"];
-    let shown: Value = serde_json::from_slice(&place.run(&args).succeeded().stdout).expect("JSON");
+    let shown: Value = serde_json::from_slice(&dir.run(&args).succeeded().stdout).expect("JSON");
     assert_eq!((&shown["state"], &shown["attempts"]), (&json!("done"), &json!(1)));
 }
 
 /// The words of a request are nowhere in the log, and each line about a job has its id.
 #[test]
 fn the_log_names_jobs_and_tells_nothing_that_clients_ask_for() {
-    let place = Place::new();
-    let server = Server::start(&place, &["--log-format", "json", "-vv"]);
+    let dir = Dir::new();
+    let server = Server::start(&dir, &["--log-format", "json", "-vv"]);
     let word = "quetzalcoatl";
     let song = json!({ "request": {
         "caption": word, "lyrics": word, "duration": 1, "seed": 4, "thinking": false } });
@@ -295,8 +294,8 @@ fn the_log_names_jobs_and_tells_nothing_that_clients_ask_for() {
 
 #[test]
 fn a_server_that_is_interrupted_gives_its_job_back() {
-    let place = Place::new();
-    let mut server = Server::start(&place, &["--drain", "0"]);
+    let dir = Dir::new();
+    let mut server = Server::start(&dir, &["--drain", "0"]);
     let job = server.submit("", &song(600));
     server.until(&id(&job), "running");
     server.signal("-INT");
@@ -306,33 +305,33 @@ fn a_server_that_is_interrupted_gives_its_job_back() {
     assert_eq!(status.code(), Some(0), "{said}");
     assert!(said.contains("jobs that wait stay in the queue"), "{said}");
     let args = ["jobs", "show", &id(&job), "--data-dir", "data", "--json"];
-    let shown: Value = serde_json::from_slice(&place.run(&args).succeeded().stdout).expect("JSON");
+    let shown: Value = serde_json::from_slice(&dir.run(&args).succeeded().stdout).expect("JSON");
     assert_eq!((&shown["state"], &shown["attempts"]), (&json!("queued"), &json!(1)));
 }
 
 #[test]
 fn a_server_of_a_network_needs_a_key_and_a_free_port() {
-    let place = Place::new();
+    let dir = Dir::new();
     let open = ["serve", "--host", "0.0.0.0", "--data-dir", "data"];
-    place.run(&open).failed(2).says("no key is set").says("or pass `--open`");
+    dir.run(&open).failed(2).says("no key is set").says("or pass `--open`");
     let short = ["serve", "--api-key", "abc", "--data-dir", "data"];
-    place.run(&short).failed(2).says("is too short");
+    dir.run(&short).failed(2).says("is too short");
     let split = ["serve", "--api-key", "12345678;9", "--data-dir", "data"];
-    place.run(&split).failed(2).says("semicolons");
-    let server = Server::start(&place, &["--no-worker"]);
+    dir.run(&split).failed(2).says("semicolons");
+    let server = Server::start(&dir, &["--no-worker"]);
     let port = server.url.rsplit(':').next().expect("a port").to_owned();
     let again = ["serve", "--port", &port, "--data-dir", "data"];
-    place.run(&again).failed(1).says("cannot listen on").says("another `--port`");
-    let check = place.run(&["serve", "--check", "--data-dir", "data"]).succeeded();
+    dir.run(&again).failed(1).says("cannot listen on").says("another `--port`");
+    let check = dir.run(&["serve", "--check", "--data-dir", "data"]).succeeded();
     assert!(check.text().contains("worker      on auto in auto"), "{}", check.text());
-    place.run(&["jobs", "list", "--data-dir", "none"]).failed(1).says("has no queue");
+    dir.run(&["jobs", "list", "--data-dir", "none"]).failed(1).says("has no queue");
     let work = ["work", "--model", "tiny", "--data-dir", "none"];
-    place.run(&work).failed(1).says("`none` has no queue").says("--data-dir");
-    place.run(&["jobs", "show", "xyz"]).failed(2).says("that is no id");
-    std::fs::create_dir(place.path("odd")).expect("a folder");
-    place.write("odd/jobs.sqlite", "no database".repeat(1000));
-    let odd = place.run(&["jobs", "list", "--data-dir", "odd"]).failed(1);
+    dir.run(&work).failed(1).says("`none` has no queue").says("--data-dir");
+    dir.run(&["jobs", "show", "xyz"]).failed(2).says("that is no id");
+    std::fs::create_dir(dir.path("odd")).expect("a folder");
+    dir.write("odd/jobs.sqlite", "no database".repeat(1000));
+    let odd = dir.run(&["jobs", "list", "--data-dir", "odd"]).failed(1);
     odd.says("jobs.sqlite").says("move it away").says("as `--data-dir`");
     let missing = ["serve", "--api-keys", "missing", "--data-dir", "data"];
-    place.run(&missing).failed(1).says("cannot read `missing`: ").says("NAME=KEY");
+    dir.run(&missing).failed(1).says("cannot read `missing`: ").says("NAME=KEY");
 }

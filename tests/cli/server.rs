@@ -9,7 +9,7 @@ use std::{
 
 use serde_json::Value;
 
-use crate::Place;
+use crate::Dir;
 
 /// Time after which a test gives up: much longer than a busy machine needs.
 pub(crate) const LATE: Duration = Duration::from_secs(600);
@@ -31,9 +31,9 @@ impl Drop for Server {
 
 impl Server {
     /// Starts a server of the tiny models in the folder `data`, on a free port.
-    pub(crate) fn start(place: &Place, more: &[&str]) -> Self {
+    pub(crate) fn start(dir: &Dir, more: &[&str]) -> Self {
         let args = ["serve", "--port", "0", "--data-dir", "data", "--model", "tiny"];
-        Self::run(place.command(&[&args, more].concat()))
+        Self::run(dir.command(&[&args, more].concat()))
     }
 
     pub(crate) fn run(mut command: Command) -> Self {

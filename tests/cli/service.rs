@@ -7,17 +7,17 @@ use std::{
     time::Duration,
 };
 
-use crate::Place;
+use crate::Dir;
 
 /// Makes its standard input the first socket of the service manager, for the program of its arguments.
 const ACTIVATE: &str = r#"exec 3<&0 </dev/null; LISTEN_PID=$$ LISTEN_FDS=1 exec "$@""#;
 
 #[test]
 fn a_server_takes_the_socket_of_its_manager_and_says_when_it_is_ready_and_when_it_stops() {
-    let place = Place::new();
+    let dir = Dir::new();
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let url = format!("http://{}/healthz", listener.local_addr().expect("an address"));
-    let path = place.path("manager");
+    let path = dir.path("manager");
     let manager = UnixDatagram::bind(&path).expect("a socket");
     manager.set_read_timeout(Some(Duration::from_secs(60))).expect("a time");
     let said = || {
@@ -28,7 +28,7 @@ fn a_server_takes_the_socket_of_its_manager_and_says_when_it_is_ready_and_when_i
     // The port of the flag belongs to another program, so only the open socket can serve.
     let taken = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let port = taken.local_addr().expect("an address").port().to_string();
-    let own = place.command(&["serve", "--data-dir", "data", "--no-worker", "--port", &port]);
+    let own = dir.command(&["serve", "--data-dir", "data", "--no-worker", "--port", &port]);
     let mut command = Command::new("sh");
     command.args(["-c", ACTIVATE, "sh"]).arg(own.get_program()).args(own.get_args());
     for (name, value) in own.get_envs() {
@@ -37,7 +37,7 @@ fn a_server_takes_the_socket_of_its_manager_and_says_when_it_is_ready_and_when_i
             None => command.env_remove(name),
         };
     }
-    command.current_dir(place.path("")).env("NOTIFY_SOCKET", &path);
+    command.current_dir(dir.path("")).env("NOTIFY_SOCKET", &path);
     command.stdin(OwnedFd::from(listener)).stdout(Stdio::null()).stderr(Stdio::null());
     let mut child = command.spawn().expect("it starts");
     assert!(said().contains("READY=1"));

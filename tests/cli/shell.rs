@@ -1,35 +1,35 @@
 //! Shell completions, manual pages and the version.
 
-use super::Place;
+use super::Dir;
 
 #[test]
 fn completions_know_every_command_and_flag() {
-    let place = Place::new();
+    let dir = Dir::new();
     for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
-        let run = place.run(&["completions", shell]).succeeded();
+        let run = dir.run(&["completions", shell]).succeeded();
         for word in ["generate", "inference-steps", "models-dir", "understand"] {
             assert!(run.text().contains(word), "{shell} lacks {word}");
         }
         assert!(run.stderr.is_empty());
     }
-    place.run(&["completions", "cmd"]).failed(2).says("possible values: bash");
-    place.run(&["completions"]).failed(2).says("<SHELL>");
+    dir.run(&["completions", "cmd"]).failed(2).says("possible values: bash");
+    dir.run(&["completions"]).failed(2).says("<SHELL>");
 }
 
 /// Runs the completion script in Bash.
 #[cfg(unix)]
 #[test]
 fn bash_completes_a_flag() {
-    let place = Place::new();
-    let script = place.run(&["completions", "bash"]).succeeded();
+    let dir = Dir::new();
+    let script = dir.run(&["completions", "bash"]).succeeded();
     let script = format!(
         "{}\nCOMP_WORDS=(acestep generate --infer); COMP_CWORD=2; _acestep acestep --infer generate; \
          echo \"${{COMPREPLY[@]}}\"",
         script.text()
     );
     // In a file: an argument may have 128 KiB at most.
-    place.write("script", script);
-    let bash = std::process::Command::new("bash").arg(place.path("script")).output();
+    dir.write("script", script);
+    let bash = std::process::Command::new("bash").arg(dir.path("script")).output();
     let output = bash.expect("bash");
     let words = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(words.contains("--inference-steps") && words.contains("--infer-method"), "{words}");
@@ -37,16 +37,16 @@ fn bash_completes_a_flag() {
 
 #[test]
 fn there_is_a_page_of_the_manual_for_each_command() {
-    let place = Place::new();
-    let page = place.run(&["man"]).succeeded();
+    let dir = Dir::new();
+    let page = dir.run(&["man"]).succeeded();
     assert!(page.text().contains(".TH ACESTEP 1") && page.text().contains("understand"));
-    let page = place.run(&["man", "model", "pull"]).succeeded();
+    let page = dir.run(&["man", "model", "pull"]).succeeded();
     assert!(page.text().contains(".TH ACESTEP-MODEL-PULL 1") && page.text().contains("revision"));
-    place.run(&["man", "modle"]).failed(2).says("there is no command `modle`").says("`model`?");
-    place.run(&["man", "xyz"]).failed(2).says("it is one of generate");
-    let run = place.run(&["man", "--output", "man/1"]).succeeded();
+    dir.run(&["man", "modle"]).failed(2).says("there is no command `modle`").says("`model`?");
+    dir.run(&["man", "xyz"]).failed(2).says("it is one of generate");
+    let run = dir.run(&["man", "--output", "man/1"]).succeeded();
     assert_eq!(run.text(), "man/1\n");
-    let pages = super::names(&place.path("man/1"));
+    let pages = super::names(&dir.path("man/1"));
     for name in ["acestep.1", "acestep-generate.1", "acestep-model-pull.1"] {
         assert!(pages.contains(&name.to_owned()), "{pages:?}");
     }
@@ -54,10 +54,10 @@ fn there_is_a_page_of_the_manual_for_each_command() {
 
 #[test]
 fn the_version_says_which_build_it_is() {
-    let place = Place::new();
-    let short = place.run(&["-V"]).succeeded();
+    let dir = Dir::new();
+    let short = dir.run(&["-V"]).succeeded();
     assert_eq!(short.text(), format!("acestep {}\n", env!("CARGO_PKG_VERSION")));
-    let long = place.run(&["--version"]).succeeded();
+    let long = dir.run(&["--version"]).succeeded();
     let lines: Vec<_> = long.text().lines().collect();
     assert_eq!(lines[0], short.text().trim_end());
     assert!(lines[1].starts_with("commit    ") && lines[2].starts_with("built for "), "{lines:?}");
@@ -68,13 +68,13 @@ fn the_version_says_which_build_it_is() {
 /// The book's command pages are generated from the help of the program.
 #[test]
 fn the_pages_of_the_book_are_what_the_program_says() {
-    let place = Place::new();
-    place.run(&["man", "--format", "markdown", "--output", "pages"]).succeeded();
+    let dir = Dir::new();
+    dir.run(&["man", "--format", "markdown", "--output", "pages"]).succeeded();
     let book = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../book/src/commands");
-    assert_eq!(super::names(&place.path("pages")), super::names(&book));
+    assert_eq!(super::names(&dir.path("pages")), super::names(&book));
     for name in super::names(&book) {
         let kept = std::fs::read_to_string(book.join(&name)).expect("a page");
-        let made = String::from_utf8(place.read(&format!("pages/{name}"))).expect("UTF-8");
+        let made = String::from_utf8(dir.read(&format!("pages/{name}"))).expect("UTF-8");
         assert!(
             kept == made,
             "{name} has changed: `acestep man --format markdown --output book/src/commands`"

@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use crate::{Place, Run};
+use crate::{Dir, Run};
 
-fn speak(place: &Place, args: &[&str]) -> Run {
+fn speak(dir: &Dir, args: &[&str]) -> Run {
     let short = ["speak", "--model", "tiny-speech", "--max-new-tokens", "8", "--seed", "4"];
-    place.run(&[&short[..], args].concat())
+    dir.run(&[&short[..], args].concat())
 }
 
 pub(crate) fn base() -> String {
@@ -23,42 +23,42 @@ fn samples(path: &Path) -> Vec<i16> {
 
 #[test]
 fn a_text_becomes_a_file_and_a_line_of_figures() {
-    let place = Place::new();
-    let run = speak(&place, &["Hello there.", "--voice", "Ryan"]).succeeded();
+    let dir = Dir::new();
+    let run = speak(&dir, &["Hello there.", "--voice", "Ryan"]).succeeded();
     assert_eq!(run.text(), "speech.wav\n");
-    let made = samples(&place.path("speech.wav"));
+    let made = samples(&dir.path("speech.wav"));
     assert!(made.len() >= 1920 && made.len().is_multiple_of(1920), "{}", made.len());
     run.says("note: tiny-speech is a random network")
         .says("s of speech in ")
         .says(" · real-time factor ")
         .says(" · first sound after ")
         .says(" · seed 4\n");
-    let again = speak(&place, &["Hello there.", "--voice", "Ryan"]).failed(1);
+    let again = speak(&dir, &["Hello there.", "--voice", "Ryan"]).failed(1);
     again.says("`speech.wav` exists already").says("--force");
 }
 
 /// The same samples in a file, as a stream with a header and flags as other programs name them, and alone.
 #[test]
 fn the_sound_on_standard_output_is_that_of_the_file() {
-    let place = Place::new();
+    let dir = Dir::new();
     let text = ["Hello there.", "--voice", "ryan"];
-    speak(&place, &[&text[..], &["-o", "a.wav"]].concat()).succeeded();
-    let expected = samples(&place.path("a.wav"));
+    speak(&dir, &[&text[..], &["-o", "a.wav"]].concat()).succeeded();
+    let expected = samples(&dir.path("a.wav"));
     let bytes: Vec<u8> = expected.iter().flat_map(|sample| sample.to_le_bytes()).collect();
     let chunk = ["--stream-chunk", "2"];
     let upstreams = ["Hello there.", "--speaker", "ryan", "--lang", "auto", "--topk", "50"];
-    let wav = speak(&place, &[&upstreams[..], &["-o", "-"], &chunk].concat()).succeeded();
+    let wav = speak(&dir, &[&upstreams[..], &["-o", "-"], &chunk].concat()).succeeded();
     assert_eq!(wav.stdout[..4], *b"RIFF");
     assert_eq!(wav.stdout[44..], bytes);
     let pcm = ["-o", "-", "--audio-format", "pcm"];
-    let pcm = speak(&place, &[&text[..], &pcm].concat()).succeeded();
+    let pcm = speak(&dir, &[&text[..], &pcm].concat()).succeeded();
     assert_eq!(pcm.stdout, bytes);
 }
 
 #[test]
 fn one_json_object_has_codes_times_and_notices() {
-    let place = Place::new();
-    let run = speak(&place, &["fine", "--json", "-o", "a.flac"]).succeeded();
+    let dir = Dir::new();
+    let run = speak(&dir, &["fine", "--json", "-o", "a.flac"]).succeeded();
     let object = run.json();
     let frames = object["codes"].as_array().expect("frames").len();
     assert_eq!(object["frames"], frames);
@@ -79,18 +79,18 @@ fn one_json_object_has_codes_times_and_notices() {
 /// A line break that ends a file is no part of its text; an earlier one, and one that is typed, are.
 #[test]
 fn a_text_of_a_program_is_the_text_that_is_typed() {
-    let place = Place::new();
+    let dir = Dir::new();
     let named = ["--model", "tiny-speech", "--max-new-tokens", "8", "--seed", "4", "--json"];
     let spoken = |text: &str, stdin: &str, output: &str| {
         let args = [&["speak", text, "--voice", "ryan", "-o", output], &named[..]].concat();
-        let run = place.run_with_stdin(&args, stdin.as_bytes()).succeeded();
-        (run.json()["codes"].clone(), samples(&place.path(output)))
+        let run = dir.run_with_stdin(&args, stdin.as_bytes()).succeeded();
+        (run.json()["codes"].clone(), samples(&dir.path(output)))
     };
     let typed = spoken("Hello there.", "", "a.wav");
     assert_eq!(spoken("-", "Hello there.\n", "b.wav"), typed);
     assert_eq!(spoken("-", "Hello there.\r\n", "c.wav"), typed);
     assert_eq!(spoken("-", "Hello there.", "d.wav"), typed);
-    place.write("text.txt", "Hello there.\n");
+    dir.write("text.txt", "Hello there.\n");
     assert_eq!(spoken("@text.txt", "", "e.wav"), typed);
     // Two of them are an empty line, which is another prompt.
     assert_ne!(spoken("-", "Hello there.\n\n", "f.wav"), typed);
@@ -101,9 +101,9 @@ fn a_text_of_a_program_is_the_text_that_is_typed() {
 #[test]
 #[cfg(unix)]
 fn the_line_of_figures_counts_from_the_same_time_as_the_json() {
-    let place = Place::new();
-    place.tiny(&["rain", "-o", "me.wav"]).succeeded();
-    let (sound, pipe) = (place.read("me.wav"), place.path("pipe.wav"));
+    let dir = Dir::new();
+    dir.tiny(&["rain", "-o", "me.wav"]).succeeded();
+    let (sound, pipe) = (dir.read("me.wav"), dir.path("pipe.wav"));
     let made = std::process::Command::new("mkfifo").arg(&pipe).status().expect("a Unix");
     assert!(made.success());
     // It ends when the program reads the pipe.
@@ -113,7 +113,7 @@ fn the_line_of_figures_counts_from_the_same_time_as_the_json() {
     });
     let model = base();
     let args = ["speak", "fine", "--model", &model, "--reference", "pipe.wav", "--json"];
-    let run = place.run(&[&args[..], &["--max-new-tokens", "4", "-o", "a.wav"]].concat());
+    let run = dir.run(&[&args[..], &["--max-new-tokens", "4", "-o", "a.wav"]].concat());
     let run = run.succeeded();
     let elapsed = run.json()["elapsed"].clone();
     let said = |after: &str| -> f64 {
@@ -133,7 +133,7 @@ fn the_line_of_figures_counts_from_the_same_time_as_the_json() {
 
 #[test]
 fn wrong_values_are_named_by_their_flags() {
-    let place = Place::new();
+    let dir = Dir::new();
     for (args, says) in [
         (&["--voice", "bob"][..], "`--voice bob` cannot be used: use aiden, "),
         (&["--language", "klingon"], "`--language klingon` cannot be used"),
@@ -153,94 +153,93 @@ fn wrong_values_are_named_by_their_flags() {
         ),
     ] {
         let short = ["speak", "fine", "--model", "tiny-speech"];
-        place.run(&[&short[..], args].concat()).failed(2).says(says);
+        dir.run(&[&short[..], args].concat()).failed(2).says(says);
     }
     let folder = ["speak", "fine", "--model", "tiny-speech", "-o", "."];
-    let run = place.run(&folder).failed(1);
+    let run = dir.run(&folder).failed(1);
     run.says("cannot write `.`: it is a directory\n\nhint: name a file in it\n");
     for text in ["", " \n", "-"] {
-        let run = place.run_with_stdin(&["speak", text, "--model", "tiny-speech"], b"");
+        let run = dir.run_with_stdin(&["speak", text, "--model", "tiny-speech"], b"");
         run.failed(2).says("there is nothing to say in the text");
     }
     let voice = ["speak", "fine", "--model", &base()];
-    place.run(&voice).failed(2).says("and there is none").says("hint: ");
+    dir.run(&voice).failed(2).says("and there is none").says("hint: ");
 }
 
 #[test]
 fn a_recording_is_a_voice() {
-    let place = Place::new();
-    place.tiny(&["rain", "-o", "me.wav"]).succeeded();
+    let dir = Dir::new();
+    dir.tiny(&["rain", "-o", "me.wav"]).succeeded();
     let model = base();
     let short = ["speak", "fine", "--model", &model, "--max-new-tokens", "4", "--seed", "4"];
-    let of = |more: &[&str]| place.run(&[&short[..], more].concat());
+    let of = |more: &[&str]| dir.run(&[&short[..], more].concat());
     of(&["--reference", "me.wav", "-o", "a.wav"]).succeeded();
     of(&["--reference", "me.wav", "--transcript", "the rain", "-o", "b.wav"]).succeeded();
-    assert_ne!(samples(&place.path("a.wav")), samples(&place.path("b.wav")));
+    assert_ne!(samples(&dir.path("a.wav")), samples(&dir.path("b.wav")));
     of(&["--reference", "no.wav", "-o", "c.wav"]).failed(1).says("cannot read `no.wav`");
     of(&["--reference", "me.wav", "--transcript", " ", "-o", "c.wav"])
         .failed(2)
         .says("`--transcript ` cannot be used: it has no words");
-    let refused = place.run(&["speak", "fine", "--model", "tiny-speech", "--reference", "me.wav"]);
+    let refused = dir.run(&["speak", "fine", "--model", "tiny-speech", "--reference", "me.wav"]);
     refused.failed(2).says("takes no `--reference`");
 }
 
 /// Each line is as if it were spoken alone, with its own seed.
 #[test]
 fn each_line_becomes_a_file() {
-    let place = Place::new();
-    place.write("lines.txt", "Hello there.\r\n\r\n  One two.  \nfine");
+    let dir = Dir::new();
+    dir.write("lines.txt", "Hello there.\r\n\r\n  One two.  \nfine");
     let ryan = ["--voice", "ryan"];
     let lines = ["@lines.txt", "--lines", "-o", "line.wav", "--batch-size", "2"];
-    let run = speak(&place, &[&lines[..], &ryan].concat()).succeeded();
+    let run = speak(&dir, &[&lines[..], &ryan].concat()).succeeded();
     assert_eq!(run.text(), "line_1.wav\nline_2.wav\nline_3.wav\n");
     run.says(" s of speech in ");
     for (index, text) in ["Hello there.", "One two.", "fine"].into_iter().enumerate() {
         let seed = (4 + index).to_string();
         let alone = ["speak", text, "--model", "tiny-speech", "--max-new-tokens", "8"];
         let alone = [&alone[..], &ryan, &["--seed", &seed, "-o", "a.wav", "--force"]].concat();
-        place.run(&alone).succeeded();
-        let line = samples(&place.path(format!("line_{}.wav", index + 1)));
-        assert_eq!(samples(&place.path("a.wav")), line, "{text}");
+        dir.run(&alone).succeeded();
+        let line = samples(&dir.path(format!("line_{}.wav", index + 1)));
+        assert_eq!(samples(&dir.path("a.wav")), line, "{text}");
     }
-    let json =
-        speak(&place, &["@lines.txt", "--lines", "--json", "-o", "j.flac"]).succeeded().json();
+    let json = speak(&dir, &["@lines.txt", "--lines", "--json", "-o", "j.flac"]).succeeded().json();
     let lines = json["lines"].as_array().expect("a list");
     assert_eq!(lines.len(), 3);
     assert_eq!((&lines[2]["seed"], &lines[2]["output"]), (&6.into(), &"j_3.flac".into()));
     assert_eq!(lines[1]["segments"][0]["text"], "One two.");
 
     // One line has a number too, so that a script need not count.
-    place.write("one.txt", "fine\n");
-    let one = speak(&place, &["@one.txt", "--lines", "--json", "-o", "one.wav"]).succeeded().json();
+    dir.write("one.txt", "fine\n");
+    let one = speak(&dir, &["@one.txt", "--lines", "--json", "-o", "one.wav"]).succeeded().json();
     assert_eq!(one["lines"][0]["output"], "one_1.wav");
-    assert!(place.path("one_1.wav").exists());
+    assert!(dir.path("one_1.wav").exists());
 
-    place.write("empty.txt", "\n \n");
-    speak(&place, &["@empty.txt", "--lines"]).failed(2).says("no line that is not empty");
-    let stdout = speak(&place, &["@lines.txt", "--lines", "-o", "-"]).failed(2);
+    dir.write("empty.txt", "\n \n");
+    speak(&dir, &["@empty.txt", "--lines"]).failed(2).says("no line that is not empty");
+    let stdout = speak(&dir, &["@lines.txt", "--lines", "-o", "-"]).failed(2);
     stdout.says("several lines cannot all go to standard output");
-    speak(&place, &["fine", "--batch-size", "2"]).failed(2).says("--lines");
+    speak(&dir, &["fine", "--batch-size", "2"]).failed(2).says("--lines");
     // Nothing is written if one of the files is there.
-    place.write("late_3.wav", "");
-    speak(&place, &["@lines.txt", "--lines", "-o", "late.wav"]).failed(1).says("late_3.wav");
-    assert!(!place.path("late_1.wav").exists());
+    dir.write("late_3.wav", "");
+    speak(&dir, &["@lines.txt", "--lines", "-o", "late.wav"]).failed(1).says("late_3.wav");
+    assert!(!dir.path("late_1.wav").exists());
 }
 
 #[test]
 fn a_long_text_is_spoken_in_segments_of_one_file() {
-    let place = Place::new();
+    let dir = Dir::new();
     let text = "The sea is calm tonight. The tide is full, the moon lies fair.";
     let most = ["--max-text-tokens-per-segment", "12", "--json", "--voice", "ryan"];
-    let run = speak(&place, &[&[text], &most[..]].concat()).succeeded();
+    let run = speak(&dir, &[&[text], &most[..]].concat()).succeeded();
     let json = run.json();
     let segments = json["segments"].as_array().expect("a list");
     assert!(segments.len() > 1, "{segments:?}");
     let frames: u64 = segments.iter().filter_map(|segment| segment["frames"].as_u64()).sum();
     assert_eq!(json["frames"], frames);
-    let made = samples(&place.path("speech.wav")).len();
+    let made = samples(&dir.path("speech.wav")).len();
     assert_eq!(made as u64, frames * 1920);
     run.says("note: the text is spoken in ");
-    speak(&place, &["a", "--max-text-tokens-per-segment", "9", "-o", "b.wav"])
+    speak(&dir, &["a", "--max-text-tokens-per-segment", "9", "-o", "b.wav"])
         .failed(2)
         .says("`--max-text-tokens-per-segment 9` is out of range");
 }
@@ -248,26 +247,25 @@ fn a_long_text_is_spoken_in_segments_of_one_file() {
 #[test]
 #[cfg(not(feature = "play"))]
 fn a_build_that_plays_nothing_says_so_before_it_speaks() {
-    let place = Place::new();
-    speak(&place, &["fine", "--play"]).failed(1).says("plays nothing").says("-o - | aplay");
-    assert!(!place.path("speech.wav").exists());
+    let dir = Dir::new();
+    speak(&dir, &["fine", "--play"]).failed(1).says("plays nothing").says("-o - | aplay");
+    assert!(!dir.path("speech.wav").exists());
 }
 
 #[test]
 fn a_model_that_is_not_there_says_how_to_get_it() {
-    let place = Place::new();
-    place.run(&["speak", "fine"]).failed(1).says("acestep model pull qwen3-tts-0.6b-custom");
-    place
-        .run(&["speak", "fine", "--model", "qwen3-tts-1.7b-design"])
+    let dir = Dir::new();
+    dir.run(&["speak", "fine"]).failed(1).says("acestep model pull qwen3-tts-0.6b-custom");
+    dir.run(&["speak", "fine", "--model", "qwen3-tts-1.7b-design"])
         .failed(1)
         .says("acestep model pull qwen3-tts-1.7b-design");
-    place.run(&["speak", "fine", "--model", "qwen9"]).failed(1).says("speech model `qwen9`");
+    dir.run(&["speak", "fine", "--model", "qwen9"]).failed(1).says("speech model `qwen9`");
 }
 
 /// Each is one clear message, and none is a panic.
 #[test]
 fn a_damaged_model_names_the_file() {
-    let place = Place::new();
+    let dir = Dir::new();
     let from = Path::new(&base()).to_owned();
     let codec = from.with_file_name("Qwen3-TTS-Tokenizer-12Hz");
     for (file, keep, says) in [
@@ -281,7 +279,7 @@ fn a_damaged_model_names_the_file() {
         ("speech_tokenizer/config.json", 60, "config.json"),
         ("speech_tokenizer/model.safetensors", 400_000, "model.safetensors"),
     ] {
-        let model = place.path("model");
+        let model = dir.path("model");
         for (from, to) in [(&from, model.clone()), (&codec, model.join("speech_tokenizer"))] {
             std::fs::create_dir_all(&to).expect("a folder");
             for entry in std::fs::read_dir(from).expect("a listing") {
@@ -293,12 +291,12 @@ fn a_damaged_model_names_the_file() {
         let cut = model.join(file);
         let bytes = std::fs::read(&cut).expect("a file");
         std::fs::write(&cut, &bytes[..keep]).expect("a cut file");
-        let wave = place.path("me.wav");
+        let wave = dir.path("me.wav");
         if !wave.exists() {
-            place.tiny(&["rain", "-o", "me.wav"]).succeeded();
+            dir.tiny(&["rain", "-o", "me.wav"]).succeeded();
         }
         let args = ["speak", "fine", "--model", "model", "--reference", "me.wav"];
-        let run = place.run(&args);
+        let run = dir.run(&args);
         assert_eq!(run.code, Some(1), "{file} {keep}: {}", run.stderr);
         run.says(says);
     }

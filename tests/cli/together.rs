@@ -2,21 +2,21 @@
 
 use serde_json::Value;
 
-use crate::{DRAWS, Place};
+use crate::{DRAWS, Dir};
 
-fn requests(place: &Place) {
-    place.write("a.json", r#"{"caption": "rain", "duration": 1, "seed": 7, "batch_size": 2}"#);
-    place.write("b.json", r#"{"caption": "sun", "duration": 2, "seed": 7}"#);
-    place.write("c.json", r#"{"caption": "rain", "duration": 1, "seed": 9, "lyrics": "la"}"#);
+fn requests(dir: &Dir) {
+    dir.write("a.json", r#"{"caption": "rain", "duration": 1, "seed": 7, "batch_size": 2}"#);
+    dir.write("b.json", r#"{"caption": "sun", "duration": 2, "seed": 7}"#);
+    dir.write("c.json", r#"{"caption": "rain", "duration": 1, "seed": 9, "lyrics": "la"}"#);
 }
 
 #[test]
 fn songs_made_together_are_those_made_alone() {
-    let place = Place::new();
-    requests(&place);
+    let dir = Dir::new();
+    requests(&dir);
     let model = ["generate", "--model", "tiny"];
     let three = ["--request", "a.json", "--request", "b.json", "--request", "c.json", "--json"];
-    let run = place.run(&[&model[..], &three, &["-o", "{name}-all.wav"]].concat()).succeeded();
+    let run = dir.run(&[&model[..], &three, &["-o", "{name}-all.wav"]].concat()).succeeded();
     let objects = run.json();
     let names = |object: &Value| -> Vec<String> {
         let outputs = object["outputs"].as_array().expect("a list");
@@ -30,77 +30,70 @@ fn songs_made_together_are_those_made_alone() {
     for name in ["a", "b", "c"] {
         let request = format!("{name}.json");
         let output = format!("{name}.wav");
-        place.run(&[&model[..], &["--request", &request, "-o", &output]].concat()).succeeded();
+        dir.run(&[&model[..], &["--request", &request, "-o", &output]].concat()).succeeded();
     }
     for (one, other) in
         [("a_1.wav", "a-all_1.wav"), ("a_2.wav", "a-all_2.wav"), ("c.wav", "c-all.wav")]
     {
-        assert_eq!(place.read(one), place.read(other), "{one}");
+        assert_eq!(dir.read(one), dir.read(other), "{one}");
     }
-    assert_eq!(place.read("b.wav"), place.read("b-all.wav"));
+    assert_eq!(dir.read("b.wav"), dir.read("b-all.wav"));
 }
 
 #[test]
 fn a_language_model_plans_all_requests_in_one_go() {
-    let place = Place::new();
-    requests(&place);
+    let dir = Dir::new();
+    requests(&dir);
     let model = ["generate", "--model", "tiny", "--thinking", "--request", "b.json"];
     let more = ["--request", "c.json", "--save-request", "-o", "{name}-song.wav"];
-    let run = place.run(&[&model[..], &more, &DRAWS].concat()).succeeded();
+    let run = dir.run(&[&model[..], &more, &DRAWS].concat()).succeeded();
     assert_eq!(run.text(), "b-song.wav\nb-song.json\nc-song.wav\nc-song.json\n");
-    assert!(place.json("c-song.json")["audio_codes"].is_string());
+    assert!(dir.json("c-song.json")["audio_codes"].is_string());
 }
 
 #[test]
 fn what_is_for_one_request_is_refused_with_several() {
-    let place = Place::new();
-    requests(&place);
+    let dir = Dir::new();
+    requests(&dir);
     let two = ["generate", "--model", "tiny", "--request", "a.json", "--request", "b.json"];
-    place
-        .run(&[&two[..], &["-o", "x.wav", "--batch-size", "1"]].concat())
+    dir.run(&[&two[..], &["-o", "x.wav", "--batch-size", "1"]].concat())
         .failed(2)
         .says("`x.wav` would be written twice")
         .says("hint: put {name} into the name of each output");
-    std::fs::create_dir(place.path("deep")).expect("a folder");
-    place.write("deep/a.json", r#"{"caption": "sun", "duration": 1}"#);
+    std::fs::create_dir(dir.path("deep")).expect("a folder");
+    dir.write("deep/a.json", r#"{"caption": "sun", "duration": 1}"#);
     let same = ["generate", "--model", "tiny", "--request", "a.json", "--request", "deep/a.json"];
-    place
-        .run(&[&same[..], &["-o", "{name}.wav", "--batch-size", "1"]].concat())
+    dir.run(&[&same[..], &["-o", "{name}.wav", "--batch-size", "1"]].concat())
         .failed(2)
         .says("hint: two requests have one name: rename a file, or run it once for each");
-    place
-        .run(&[&two[..], &["-o", "-"]].concat())
+    dir.run(&[&two[..], &["-o", "-"]].concat())
         .failed(2)
         .says("`--output -` is for one request, but there are 2");
-    place
-        .run(&[&two[..], &["--save-request", "--force"]].concat())
+    dir.run(&[&two[..], &["--save-request", "--force"]].concat())
         .failed(2)
         .says("`a.json` is a request, and would be replaced");
-    place
-        .run(&[&two[..], &["--lyrics", "@-"]].concat())
+    dir.run(&[&two[..], &["--lyrics", "@-"]].concat())
         .failed(2)
         .says("`@-` is for one request, but there are 2");
-    place.write("d.json", r#"{"caption": "x", "bpm": 7}"#);
-    place
-        .run(&["generate", "--model", "tiny", "--request", "a.json", "--request", "d.json"])
+    dir.write("d.json", r#"{"caption": "x", "bpm": 7}"#);
+    dir.run(&["generate", "--model", "tiny", "--request", "a.json", "--request", "d.json"])
         .failed(1)
         .says("in `d.json`")
         .says("`--bpm 7` is out of range");
-    place
-        .run(&["plan", "--model", "tiny", "--request", "a.json", "--request", "b.json"])
+    dir.run(&["plan", "--model", "tiny", "--request", "a.json", "--request", "b.json"])
         .failed(2)
         .says("`--request` is given several times");
-    assert_eq!(place.files(), ["a.json", "b.json", "c.json", "d.json", "deep"]);
+    assert_eq!(dir.files(), ["a.json", "b.json", "c.json", "d.json", "deep"]);
 }
 
 /// Notices and times belong to the request, not to the run.
 #[test]
 fn what_is_said_of_one_request_stands_at_no_other() {
-    let place = Place::new();
-    requests(&place);
-    place.write("d.json", r#"{"caption": "x", "duration": 1, "seed": 1, "lufs": -5}"#);
+    let dir = Dir::new();
+    requests(&dir);
+    dir.write("d.json", r#"{"caption": "x", "duration": 1, "seed": 1, "lufs": -5}"#);
     let two = ["--request", "b.json", "--request", "d.json", "--json"];
-    let run = place.run(&[&["generate", "--model", "tiny"], &two[..]].concat()).succeeded();
+    let run = dir.run(&[&["generate", "--model", "tiny"], &two[..]].concat()).succeeded();
     let objects = run.json();
     let said = |i: usize| objects[i]["notices"].to_string().contains("LUFS");
     assert_eq!([said(0), said(1)], [false, true], "{objects:#}");
@@ -117,17 +110,17 @@ fn what_is_said_of_one_request_stands_at_no_other() {
 /// Scores do not depend on the number of requests that share the language model.
 #[test]
 fn songs_of_several_requests_are_judged_as_each_alone() {
-    let place = Place::new();
+    let dir = Dir::new();
     let coded = |seed: u64, codes: &str| {
         let lyrics = "[Verse]\nla";
         serde_json::json!({
             "caption": "rain", "lyrics": lyrics, "seed": seed, "bpm": 90, "audio_codes": codes,
         })
     };
-    place.write("a.json", coded(7, "3,500,17,17,80").to_string());
-    place.write("b.json", coded(8, "1,2,3,4,5").to_string());
+    dir.write("a.json", coded(7, "3,500,17,17,80").to_string());
+    dir.write("b.json", coded(8, "1,2,3,4,5").to_string());
     let model = ["generate", "--model", "tiny", "--score", "--json"];
-    let both = place
+    let both = dir
         .run(&[&model[..], &["--request", "a.json", "--request", "b.json"]].concat())
         .succeeded()
         .json();
@@ -136,7 +129,7 @@ fn songs_of_several_requests_are_judged_as_each_alone() {
         let request = format!("{name}.json");
         let output = format!("{name}-alone.wav");
         let alone = ["--request", &request, "-o", &output];
-        let alone = place.run(&[&model[..], &alone].concat()).succeeded().json();
+        let alone = dir.run(&[&model[..], &alone].concat()).succeeded().json();
         assert!(scores(&alone)["caption"].is_number(), "{alone:#}");
         assert_eq!(scores(&both[i]), scores(&alone), "{name}");
     }
@@ -146,14 +139,14 @@ fn songs_of_several_requests_are_judged_as_each_alone() {
 #[cfg(unix)]
 #[test]
 fn what_fails_after_the_song_is_written_is_said_beside_it() {
-    let place = Place::new();
-    requests(&place);
+    let dir = Dir::new();
+    requests(&dir);
     let run = |requests: &str| {
         let program = env!("CARGO_BIN_EXE_acestep");
         let flags = format!("--model tiny --plot --json --force --batch-size 1 {requests}");
         let script = format!("trap '' XFSZ; ulimit -f 250; exec '{program}' generate {flags}");
         let mut command = std::process::Command::new("bash");
-        let output = command.args(["-c", &script]).current_dir(place.path(".")).output();
+        let output = command.args(["-c", &script]).current_dir(dir.path(".")).output();
         let run = crate::Run::from(output.expect("bash"));
         assert_eq!(run.code, Some(1), "{}", run.stderr);
         (run.json(), run.stderr)
@@ -165,8 +158,8 @@ fn what_fails_after_the_song_is_written_is_said_beside_it() {
     assert_eq!(output.get("plot"), None);
     assert_eq!(object["outputs"][0]["path"], "a.wav");
     assert!(object["error"][0].as_str().is_some_and(|why| why.contains("a.png")), "{object:#}");
-    assert!(place.path("a.wav").exists() && !place.path("a.png").exists());
-    requests(&place);
+    assert!(dir.path("a.wav").exists() && !dir.path("a.png").exists());
+    requests(&dir);
 
     let (objects, said) = run("--request a.json --request c.json");
     let sentence = "the song `a.wav` is written, but not all that was wanted of it";
@@ -179,14 +172,14 @@ fn what_fails_after_the_song_is_written_is_said_beside_it() {
 #[cfg(unix)]
 #[test]
 fn a_reader_that_goes_stops_no_song() {
-    let place = Place::new();
-    requests(&place);
+    let dir = Dir::new();
+    requests(&dir);
     let program = env!("CARGO_BIN_EXE_acestep");
     let flags = "--model tiny --request a.json --request b.json --request c.json --lrc";
     let script = format!("'{program}' generate {flags} | head -1; exit ${{PIPESTATUS[0]}}");
     let mut command = std::process::Command::new("bash");
-    let output = command.args(["-c", &script]).current_dir(place.path(".")).output();
+    let output = command.args(["-c", &script]).current_dir(dir.path(".")).output();
     let run = crate::Run::from(output.expect("bash"));
     assert_eq!((run.code, run.text()), (Some(0), "a_1.wav\n"), "{}", run.stderr);
-    assert!(place.path("b.wav").exists() && place.path("c.lrc").exists());
+    assert!(dir.path("b.wav").exists() && dir.path("c.lrc").exists());
 }

@@ -2,53 +2,53 @@
 
 use std::fs;
 
-use crate::Place;
+use crate::Dir;
 
 /// Creates a folder `songs` with two short songs and their captions.
-fn with_songs() -> Place {
-    let place = Place::new();
-    fs::create_dir(place.path("songs")).expect("a folder");
+fn with_songs() -> Dir {
+    let dir = Dir::new();
+    fs::create_dir(dir.path("songs")).expect("a folder");
     for (seed, name) in [("1", "a"), ("2", "b")] {
         let file = format!("songs/{name}.wav");
-        place.tiny(&["drums", "--seed", seed, "-o", &file]).succeeded();
-        place.write(&format!("songs/{name}.caption.txt"), "drums in the rain");
+        dir.tiny(&["drums", "--seed", seed, "-o", &file]).succeeded();
+        dir.write(&format!("songs/{name}.caption.txt"), "drums in the rain");
     }
-    place
+    dir
 }
 
 #[test]
 fn an_adapter_is_learned_shown_and_sung_with() {
-    let place = with_songs();
+    let dir = with_songs();
     let learn = ["train", "lora", "songs", "--model", "tiny", "--epochs", "12"];
     let more = ["--rank", "2", "--learning-rate", "0.02", "--warmup-steps", "2", "--json"];
-    let run = place.run(&[&learn[..], &more].concat()).succeeded();
+    let run = dir.run(&[&learn[..], &more].concat()).succeeded();
     let run = run.says("24 steps on 2 songs, loss ");
     let said = run.json();
     assert_eq!((&said["songs"], &said["steps"], &said["rank"]), (&2.into(), &24.into(), &2.into()));
     assert_eq!(said["alpha"], 4.0);
-    let config = place.json("songs-lora/adapter_config.json");
+    let config = dir.json("songs-lora/adapter_config.json");
     assert_eq!((&config["r"], &config["peft_type"]), (&2.into(), &"LORA".into()));
 
-    let shown = place.run(&["adapter", "show", "songs-lora", "--model", "tiny"]).succeeded();
+    let shown = dir.run(&["adapter", "show", "songs-lora", "--model", "tiny"]).succeeded();
     assert!(shown.text().contains("LoRA, rank 2, alpha 4"), "{}", shown.text());
-    place.tiny(&["rain", "--seed", "7", "-o", "plain.wav"]).succeeded();
-    place.tiny(&["rain", "--seed", "7", "-o", "own.wav", "--adapter", "songs-lora"]).succeeded();
-    assert_ne!(place.sound("plain.wav"), place.sound("own.wav"));
+    dir.tiny(&["rain", "--seed", "7", "-o", "plain.wav"]).succeeded();
+    dir.tiny(&["rain", "--seed", "7", "-o", "own.wav", "--adapter", "songs-lora"]).succeeded();
+    assert_ne!(dir.sound("plain.wav"), dir.sound("own.wav"));
 
     // The same seed gives the same adapter, and files are replaced only with --force.
-    let first = place.read("songs-lora/adapter_model.safetensors");
-    place.run(&learn).failed(1).says("holds an adapter already").says("--force");
-    place.run(&[&learn[..], &["--force", "--dtype", "q8"]].concat()).failed(2);
-    assert!(place.read("songs-lora/adapter_model.safetensors") == first);
-    place.run(&[&learn[..], &more, &["--force"]].concat()).succeeded();
-    assert!(place.read("songs-lora/adapter_model.safetensors") == first);
+    let first = dir.read("songs-lora/adapter_model.safetensors");
+    dir.run(&learn).failed(1).says("holds an adapter already").says("--force");
+    dir.run(&[&learn[..], &["--force", "--dtype", "q8"]].concat()).failed(2);
+    assert!(dir.read("songs-lora/adapter_model.safetensors") == first);
+    dir.run(&[&learn[..], &more, &["--force"]].concat()).succeeded();
+    assert!(dir.read("songs-lora/adapter_model.safetensors") == first);
 }
 
 #[test]
 fn what_cannot_be_learned_is_said_before_anything_is_read() {
-    let place = with_songs();
+    let dir = with_songs();
     let learn = |more: &[&str]| {
-        place.run(&[&["train", "lora", "songs", "--model", "tiny"][..], more].concat())
+        dir.run(&[&["train", "lora", "songs", "--model", "tiny"][..], more].concat())
     };
     learn(&["--rank", "0"]).failed(2).says("rank");
     learn(&["--alpha", "-1"]).failed(2);
@@ -57,111 +57,111 @@ fn what_cannot_be_learned_is_said_before_anything_is_read() {
     learn(&["--max-duration", "1e9"]).failed(2).says("max-duration");
     learn(&["--dtype", "q8"]).failed(2).says("int8 weights cannot be trained");
     learn(&["--target-modules", "nose"]).failed(2).says("q_proj");
-    fs::remove_file(place.path("songs/b.caption.txt")).expect("a file");
+    fs::remove_file(dir.path("songs/b.caption.txt")).expect("a file");
     learn(&[]).failed(1).says("nothing says what `b.wav` is like").says("b.caption.txt");
-    place.write("songs/a.wav", "no sound");
+    dir.write("songs/a.wav", "no sound");
     learn(&["--caption", "drums"]).failed(1).says("a.wav");
-    fs::create_dir(place.path("none")).expect("a folder");
-    place.run(&["train", "lora", "none", "--model", "tiny"]).failed(1).says("no song is in it");
-    assert!(!place.path("songs-lora").join("adapter_config.json").exists());
+    fs::create_dir(dir.path("none")).expect("a folder");
+    dir.run(&["train", "lora", "none", "--model", "tiny"]).failed(1).says("no song is in it");
+    assert!(!dir.path("songs-lora").join("adapter_config.json").exists());
 }
 
 #[test]
 fn a_state_of_something_else_is_refused_and_force_starts_again() {
-    let place = with_songs();
+    let dir = with_songs();
     let learn = |more: &[&str]| {
         let common = ["train", "lora", "songs", "--model", "tiny", "--epochs", "12"];
-        place.run(&[&common[..], more].concat())
+        dir.run(&[&common[..], more].concat())
     };
     let config = "songs-lora/adapter_config.json";
     learn(&["--rank", "2"]).succeeded();
     // The same state as after an interruption behind the last step.
-    fs::remove_file(place.path(config)).expect("a file");
+    fs::remove_file(dir.path(config)).expect("a file");
     learn(&["--rank", "2"]).succeeded();
-    fs::remove_file(place.path(config)).expect("a file");
+    fs::remove_file(dir.path(config)).expect("a file");
     learn(&["--rank", "3"]).failed(1).says("other settings").says("start again with `--force`");
-    place.write("songs-lora/training/state.bin", "damaged");
+    dir.write("songs-lora/training/state.bin", "damaged");
     learn(&["--rank", "2"]).failed(1).says("no state of a training run");
     learn(&["--rank", "3", "--force"]).succeeded();
-    assert_eq!(place.json(config)["r"], 3);
+    assert_eq!(dir.json(config)["r"], 3);
     learn(&["--rank", "2", "--force", "--alpha", "1e38"]).failed(1).says("NaN or infinite");
     // A failed run keeps the old adapter.
-    assert_eq!(place.json(config)["r"], 3);
+    assert_eq!(dir.json(config)["r"], 3);
 }
 
 /// A run with `--force` that is stopped leaves its state beside the old adapter.
 #[test]
 fn a_stopped_run_that_replaces_an_adapter_is_continued_by_one_run_at_a_time() {
-    let place = with_songs();
+    let dir = with_songs();
     let learn = |more: &[&str]| {
         let common = ["train", "lora", "songs", "--model", "tiny", "--epochs", "12"];
-        place.run(&[&common[..], more].concat())
+        dir.run(&[&common[..], more].concat())
     };
     let [state, adapter] = ["training/state.bin", "adapter_model.safetensors"]
         .map(|name| format!("songs-lora/{name}"));
     learn(&[]).succeeded();
     learn(&[]).failed(1).says("holds an adapter already");
     // As if it had been stopped after step 14 of 24.
-    let mut stopped = place.read(&state);
+    let mut stopped = dir.read(&state);
     let at = stopped.windows(9).position(|of| of == b"\"step\":24").expect("a header");
     stopped[at + 7] = b'1';
-    place.write(&state, &stopped);
+    dir.write(&state, &stopped);
     learn(&["--learning-rate", "0.01"]).failed(1).says("(changed: the learning rate)");
 
-    let held = fs::File::create(place.path("songs-lora/training/lock")).expect("a file");
+    let held = fs::File::create(dir.path("songs-lora/training/lock")).expect("a file");
     held.lock().expect("a lock");
     learn(&["--force"]).failed(1).says("another training run uses `").says("--output");
-    assert!(place.read(&state) == stopped);
+    assert!(dir.read(&state) == stopped);
     drop(held);
-    let first = place.read(&adapter);
+    let first = dir.read(&adapter);
     learn(&[]).succeeded().says("24 steps on 2 songs, loss ");
-    assert!(place.read(&adapter) != first);
+    assert!(dir.read(&adapter) != first);
     learn(&[]).failed(1).says("holds an adapter already");
 }
 
 /// A state knows what is in every song and what is said of it, not only its name and size.
 #[test]
 fn songs_that_changed_since_are_named_and_not_mixed_with_what_was_learned() {
-    let place = with_songs();
+    let dir = with_songs();
     let learn = |more: &[&str]| {
         let common = ["train", "lora", "songs", "--model", "tiny", "--epochs", "2"];
-        place.run(&[&common[..], more].concat())
+        dir.run(&[&common[..], more].concat())
     };
     // As if it had been stopped after its last step.
     let stopped = || {
-        fs::remove_file(place.path("songs-lora/adapter_config.json")).expect("a file");
+        fs::remove_file(dir.path("songs-lora/adapter_config.json")).expect("a file");
     };
-    let (sound, caption) = (place.read("songs/a.wav"), "drums in the rain");
+    let (sound, caption) = (dir.read("songs/a.wav"), "drums in the rain");
     learn(&[]).succeeded();
     stopped();
     let mut other = sound.clone();
     let last = other.len() - 1;
     other[last - 1_000] ^= 1;
-    place.write("songs/a.wav", &other);
+    dir.write("songs/a.wav", &other);
     learn(&[])
         .failed(1)
         .says("other data (changed: sound of `a.wav`)")
         .says("start again with `--force`");
-    place.write("songs/a.wav", &sound);
-    place.write("songs/b.caption.txt", "drums in the sun");
+    dir.write("songs/a.wav", &sound);
+    dir.write("songs/b.caption.txt", "drums in the sun");
     learn(&[]).failed(1).says("(changed: texts of `b.wav`)");
-    place.write("songs/b.caption.txt", caption);
-    place.write("songs/c.wav", &sound);
-    place.write("songs/c.caption.txt", caption);
+    dir.write("songs/b.caption.txt", caption);
+    dir.write("songs/c.wav", &sound);
+    dir.write("songs/c.caption.txt", caption);
     learn(&[]).failed(1).says("sound of `c.wav`, texts of `c.wav`");
-    fs::remove_file(place.path("songs/c.wav")).expect("a file");
+    fs::remove_file(dir.path("songs/c.wav")).expect("a file");
     learn(&["--rank", "2"]).failed(1).says("(changed: --rank)");
-    fs::rename(place.path("songs/b.wav"), place.path("b.wav")).expect("moved");
+    fs::rename(dir.path("songs/b.wav"), dir.path("b.wav")).expect("moved");
     learn(&[]).failed(1).says("sound of `b.wav` is gone");
-    fs::rename(place.path("b.wav"), place.path("songs/b.wav")).expect("moved");
+    fs::rename(dir.path("b.wav"), dir.path("songs/b.wav")).expect("moved");
     learn(&[]).succeeded();
 }
 
 #[test]
 fn two_files_with_one_text_are_said() {
-    let place = with_songs();
-    fs::copy(place.path("songs/a.wav"), place.path("songs/a.aiff")).expect("a copy");
-    let run = place.run(&["train", "lora", "songs", "--model", "tiny", "--epochs", "1", "--json"]);
+    let dir = with_songs();
+    fs::copy(dir.path("songs/a.wav"), dir.path("songs/a.aiff")).expect("a copy");
+    let run = dir.run(&["train", "lora", "songs", "--model", "tiny", "--epochs", "1", "--json"]);
     let run = run.succeeded().says("note: `a.aiff` and `a.wav` have the same texts");
     assert_eq!(
         (&run.json()["songs"], run.json()["notices"].as_array().map(Vec::len)),

@@ -8,16 +8,16 @@ use std::{
 use safetensors::{SafeTensors, tensor::TensorView};
 use serde_json::{Value, json};
 
-use super::Place;
+use super::Dir;
 
 fn goldens(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/goldens").join(name)
 }
 
 /// Returns the report of a set, and the exit code.
-fn verify(place: &Place, set: &Path, models: &Path) -> (Value, Option<i32>) {
+fn verify(dir: &Dir, set: &Path, models: &Path) -> (Value, Option<i32>) {
     let [set, models] = [set, models].map(|path| path.display().to_string());
-    let run = place.run(&["verify", "--goldens", &set, "--models", &models, "--json"]);
+    let run = dir.run(&["verify", "--goldens", &set, "--models", &models, "--json"]);
     let report = serde_json::from_slice(&run.stdout);
     (report.unwrap_or_else(|error| panic!("{error}: {}", run.stderr)), run.code)
 }
@@ -53,14 +53,14 @@ fn counts(report: &Value) -> [u64; 3] {
 /// Goldens: `tests/goldens/a` and `xl`, created by the reference in f32, and some of them in bf16.
 #[test]
 fn every_computed_case_of_the_public_sets_equals_the_reference() {
-    let place = Place::new();
+    let dir = Dir::new();
     for (set, models, expected) in [
         ("a", "checkpoints_a", [301, 0, 335]),
         ("xl", "checkpoints_xl", [82, 0, 3]),
         ("qwen3_tts", "checkpoints_qwen3_tts", [190, 0, 17]),
         ("dia2", "checkpoints_dia2", [66, 0, 8]),
     ] {
-        let (report, code) = verify(&place, &goldens(set), &goldens(models));
+        let (report, code) = verify(&dir, &goldens(set), &goldens(models));
         assert_eq!(failed(&report), Vec::<&Value>::new(), "set {set}");
         // A skipped case must not pass unnoticed.
         assert_eq!((counts(&report), code), (expected, Some(0)), "set {set}");
@@ -70,7 +70,7 @@ fn every_computed_case_of_the_public_sets_equals_the_reference() {
 /// Each case stores its own type.
 #[test]
 fn a_type_is_only_for_a_model_that_is_compared_with_itself() {
-    let verify = |args: &[&str]| Place::new().run(&[&["verify"], args].concat());
+    let verify = |args: &[&str]| Dir::new().run(&[&["verify"], args].concat());
     verify(&["--dtype", "bf16"]).failed(2).says("--model");
     verify(&["--model", "tiny-speech", "--goldens", "a"]).failed(2).says("cannot be used with");
     verify(&["--model", "tiny-speech", "--frames", "0"]).failed(2).says("--frames");
@@ -84,15 +84,15 @@ fn a_type_is_only_for_a_model_that_is_compared_with_itself() {
 
 #[test]
 fn number_streams_equal_the_reference() {
-    let place = Place::new();
+    let dir = Dir::new();
     let set = goldens("rng").display().to_string();
-    let run = place.run(&["verify", "--goldens", &set, "-q"]);
+    let run = dir.run(&["verify", "--goldens", &set, "-q"]);
     assert_eq!((run.code, run.text()), (Some(0), "cpu: 22 passed, 0 failed, 1 skipped\n"));
 }
 
 #[test]
 fn the_built_in_set_passes_without_any_file() {
-    let run = Place::new().run(&["verify", "--json"]);
+    let run = Dir::new().run(&["verify", "--json"]);
     let report: Value = serde_json::from_slice(&run.stdout).expect("JSON");
     assert_eq!((run.code, counts(&report)), (Some(0), [180, 0, 47]));
     assert_eq!(report["device"], "cpu");
@@ -114,26 +114,15 @@ fn the_built_in_set_passes_without_any_file() {
     );
 }
 
+/// The velocity of the first case is changed. The source of the second has twice the frames and half
+/// the channels of its noise, so no network can concatenate them.
 #[test]
-fn a_changed_golden_fails_with_exit_code_1() {
-    let place = Place::new();
-    let set = place.path("set");
-    copy(&goldens("xl"), &set);
-    harm(&set.join("dit_forward.safetensors"), "case0.velocity");
-    let (report, code) = verify(&place, &set, &goldens("checkpoints_xl"));
-    assert_eq!(code, Some(1));
-    let names: Vec<&Value> = failed(&report).iter().map(|case| &case["case"]).collect();
-    assert_eq!(names, ["case0.velocity"]);
-}
-
-/// The source of the second case has twice the frames and half the channels of its noise, so no
-/// network can concatenate them.
-#[test]
-fn a_case_that_panics_fails_with_its_reason_and_the_others_go_on() {
-    let place = Place::new();
-    let set = place.path("set");
+fn a_changed_golden_and_a_case_that_panics_fail_and_the_others_go_on() {
+    let dir = Dir::new();
+    let set = dir.path("set");
     copy(&goldens("xl"), &set);
     let file = set.join("dit_forward.safetensors");
+    harm(&file, "case0.velocity");
     let bytes = fs::read(&file).expect("a file of tensors");
     let tensors = SafeTensors::deserialize(&bytes).expect("safetensors");
     let altered = tensors.iter().map(|(name, view)| {
@@ -146,13 +135,15 @@ fn a_case_that_panics_fails_with_its_reason_and_the_others_go_on() {
     let altered = safetensors::serialize(altered, None).expect("safetensors");
     fs::write(file, altered).expect("a changed file");
 
-    let (report, code) = verify(&place, &set, &goldens("checkpoints_xl"));
+    let (report, code) = verify(&dir, &set, &goldens("checkpoints_xl"));
     assert_eq!(code, Some(1));
-    let failed = failed(&report);
-    for case in &failed {
-        assert!(case["case"].as_str().is_some_and(|name| name.starts_with("case1.")), "{case}");
-    }
-    let velocity = failed.iter().find(|case| case["case"] == "case1.velocity").expect("it failed");
+    let (panicked, changed): (Vec<&Value>, Vec<&Value>) = failed(&report)
+        .into_iter()
+        .partition(|case| case["case"].as_str().is_some_and(|name| name.starts_with("case1.")));
+    let names: Vec<&Value> = changed.iter().map(|case| &case["case"]).collect();
+    assert_eq!(names, ["case0.velocity"]);
+    let velocity =
+        panicked.iter().find(|case| case["case"] == "case1.velocity").expect("it failed");
     let why = velocity["failed"].as_str().expect("a reason");
     assert!(why.starts_with("it panicked: ") && !why.contains('\n'), "{why}");
     // As many cases as in `every_computed_case_of_the_public_sets_equals_the_reference`.
@@ -160,8 +151,11 @@ fn a_case_that_panics_fails_with_its_reason_and_the_others_go_on() {
     assert_eq!((passed + failed, skipped), (82, 3));
     assert!(failed < 20, "{failed}");
 
+    for other in ["audio_tokenizer", "cond_encoder"] {
+        fs::remove_file(set.join(other).with_extension("safetensors")).expect("a golden");
+    }
     let models = goldens("checkpoints_xl").display().to_string();
-    let run = place.run(&["verify", "--goldens", "set", "--models", &models, "-q"]);
+    let run = dir.run(&["verify", "--goldens", "set", "--models", &models, "-q"]);
     assert_eq!((run.code, run.stderr.as_str()), (Some(1), ""));
     let line = run.text().lines().find(|line| line.contains("case1.velocity")).expect("a line");
     assert!(line.starts_with("FAIL  DiT ") && line.contains("  it panicked: "), "{line}");
@@ -170,14 +164,14 @@ fn a_case_that_panics_fails_with_its_reason_and_the_others_go_on() {
 /// The second file is cut, which ends the run. The results before it must be printed by then.
 #[test]
 fn each_result_is_printed_when_it_is_there() {
-    let place = Place::new();
-    let set = place.path("set");
+    let dir = Dir::new();
+    let set = dir.path("set");
     fs::create_dir(&set).expect("a folder");
     fs::copy(goldens("xl").join("silence.safetensors"), set.join("silence.safetensors"))
         .expect("a golden");
     fs::write(set.join("vae_decode.safetensors"), "cut").expect("a file");
     let models = goldens("checkpoints_xl").display().to_string();
-    let run = place.run(&["verify", "--goldens", "set", "--models", &models]);
+    let run = dir.run(&["verify", "--goldens", "set", "--models", &models]);
     assert_eq!(run.code, Some(1));
     assert!(run.stderr.contains("not a whole safetensors file"), "{}", run.stderr);
     assert!(run.text().starts_with("pass  silence "), "{}", run.text());
@@ -186,19 +180,19 @@ fn each_result_is_printed_when_it_is_there() {
 
 #[test]
 fn a_changed_weight_of_the_language_model_fails_from_its_layer_on() {
-    let place = Place::new();
-    let (set, models) = (place.path("set"), place.path("models"));
+    let dir = Dir::new();
+    let (set, models) = (dir.path("set"), dir.path("models"));
     fs::create_dir(&set).expect("a folder");
     for file in ["lm.safetensors", "manifest.json"] {
         fs::copy(goldens("a").join(file), set.join(file)).expect("a golden");
     }
     let folder = models.join("acestep-5Hz-lm-0.6B");
     copy(&goldens("checkpoints_a").join("acestep-5Hz-lm-0.6B"), &folder);
-    let (report, code) = verify(&place, &set, &models);
+    let (report, code) = verify(&dir, &set, &models);
     assert_eq!((counts(&report), code), ([11, 0, 0], Some(0)));
 
     harm(&folder.join("model.safetensors"), "model.norm.weight");
-    let (report, code) = verify(&place, &set, &models);
+    let (report, code) = verify(&dir, &set, &models);
     assert_eq!(code, Some(1));
     let names: Vec<&Value> = failed(&report).iter().map(|case| &case["case"]).collect();
     let expected = [
@@ -221,8 +215,8 @@ fn one_changed_word_or_number_fails_and_nothing_else() {
         ("lm_e2e.json", "/cases/3/calls/0/generated/7", "llm_dit_cfg2.call0.generated"),
         ("lm_e2e.json", "/cases/5/result/metadata/bpm", "llm_dit_two_phase.result"),
     ];
-    let place = Place::new();
-    let set = place.path("set");
+    let dir = Dir::new();
+    let set = dir.path("set");
     fs::create_dir_all(&set).expect("a folder");
     // A set must have some tensors.
     fs::copy(goldens("a").join("silence.safetensors"), set.join("silence.safetensors"))
@@ -234,7 +228,7 @@ fn one_changed_word_or_number_fails_and_nothing_else() {
         *content.pointer_mut(pointer).expect(pointer) = Value::from(12345);
         fs::write(set.join(file), content.to_string()).expect("a changed golden");
     }
-    let (report, code) = verify(&place, &set, &goldens("checkpoints_a"));
+    let (report, code) = verify(&dir, &set, &goldens("checkpoints_a"));
     assert_eq!(code, Some(1));
     let names: Vec<&Value> = failed(&report).iter().map(|case| &case["case"]).collect();
     assert_eq!(names, changes.map(|(_, _, case)| case));
@@ -268,8 +262,8 @@ fn large_vocabulary(folder: &Path) {
 /// and wrong words.
 #[test]
 fn the_full_goldens_are_computed_with_a_vocabulary_that_is_passed() {
-    let place = Place::new();
-    let set = place.path("set");
+    let dir = Dir::new();
+    let set = dir.path("set");
     fs::create_dir_all(set.join("logic")).expect("a folder");
     for file in ["silence.safetensors", "logic/tokenizer_cases.json"] {
         fs::copy(goldens("a").join(file), set.join(file)).expect("a golden");
@@ -277,7 +271,7 @@ fn the_full_goldens_are_computed_with_a_vocabulary_that_is_passed() {
     let models = goldens("checkpoints_a").display().to_string();
     let cases = |tokenizer: &str| -> Vec<Value> {
         let args = ["verify", "--goldens", "set", "--models", &models, "--json"];
-        let run = place.run(&[&args[..], &["--tokenizer", tokenizer]].concat());
+        let run = dir.run(&[&args[..], &["--tokenizer", tokenizer]].concat());
         assert_eq!(run.code, Some(1), "{}", run.stderr);
         run.json()["cases"].as_array().expect("cases").clone()
     };
@@ -291,9 +285,9 @@ fn the_full_goldens_are_computed_with_a_vocabulary_that_is_passed() {
         [Value::from(true), Value::from(false), Value::Null].map(of)
     };
 
-    large_vocabulary(&place.path("alone"));
-    large_vocabulary(&place.path("both/acestep-5Hz-lm-4B"));
-    large_vocabulary(&place.path("both/Qwen3-Embedding-0.6B"));
+    large_vocabulary(&dir.path("alone"));
+    large_vocabulary(&dir.path("both/acestep-5Hz-lm-4B"));
+    large_vocabulary(&dir.path("both/Qwen3-Embedding-0.6B"));
     // Without a tokenizer.json, one vocabulary serves the language model and the text encoder.
     for tokenizer in ["alone", "both"] {
         let cases = cases(tokenizer);
@@ -305,7 +299,7 @@ fn the_full_goldens_are_computed_with_a_vocabulary_that_is_passed() {
         assert!(failed > 39, "{failed}");
     }
 
-    fs::remove_dir_all(place.path("both/acestep-5Hz-lm-4B")).expect("a folder");
+    fs::remove_dir_all(dir.path("both/acestep-5Hz-lm-4B")).expect("a folder");
     let cases = cases("both");
     assert_eq!(outcomes(&cases, ".lm_"), [0, 0, 78]);
     let case = cases.iter().find(|case| case["case"] == "full.0.lm_ids").expect("a case");
@@ -315,8 +309,8 @@ fn the_full_goldens_are_computed_with_a_vocabulary_that_is_passed() {
 /// The tokens after the vocabulary begin at 151643: `<|im_start|>` is the second, `<tts_pad>` the 29th.
 #[test]
 fn prompts_of_speech_are_read_with_a_vocabulary_that_is_passed() {
-    let place = Place::new();
-    let set = place.path("set");
+    let dir = Dir::new();
+    let set = dir.path("set");
     fs::create_dir_all(set.join("logic")).expect("a folder");
     fs::copy(goldens("a").join("silence.safetensors"), set.join("silence.safetensors"))
         .expect("a golden");
@@ -327,11 +321,11 @@ fn prompts_of_speech_are_read_with_a_vocabulary_that_is_passed() {
     ]);
     let ids = json!({ "strings": { "text": "<|im_start|>{text}<|im_end|>" }, "full": full });
     fs::write(set.join("logic/prompt_ids.json"), ids.to_string()).expect("a golden");
-    large_vocabulary(&place.path("both/Qwen3-Embedding-0.6B"));
+    large_vocabulary(&dir.path("both/Qwen3-Embedding-0.6B"));
     let models = goldens("checkpoints_qwen3_tts").display().to_string();
     let cases = |more: &[&str]| -> Vec<(String, Value)> {
         let args = ["verify", "--goldens", "set", "--models", &models, "--json"];
-        let run = place.run(&[&args[..], more].concat());
+        let run = dir.run(&[&args[..], more].concat());
         let report = run.json();
         let cases = report["cases"].as_array().expect("cases").iter();
         let own = cases.filter(|case| case["file"] == "logic/prompt_ids.json");
@@ -351,7 +345,7 @@ fn prompts_of_speech_are_read_with_a_vocabulary_that_is_passed() {
 
 #[test]
 fn without_the_real_vocabulary_the_report_says_how_to_pass_it() {
-    let run = Place::new().run(&["verify"]).succeeded();
+    let run = Dir::new().run(&["verify"]).succeeded();
     let wanted = "build_dit_inputs.0.caption_ids_full";
     let line = run.text().lines().find(|line| line.contains(wanted)).expect("a case");
     assert!(line.starts_with("skip"), "{line}");
@@ -360,23 +354,23 @@ fn without_the_real_vocabulary_the_report_says_how_to_pass_it() {
 
 #[test]
 fn a_directory_without_the_real_vocabulary_is_refused() {
-    let place = Place::new();
+    let dir = Dir::new();
     let tiny = goldens("checkpoints_a");
-    copy(&tiny.join("acestep-5Hz-lm-0.6B"), &place.path("broken"));
-    place.write("broken/tokenizer.json", "{}");
-    place.write("file", "");
-    fs::create_dir(place.path("empty")).expect("a folder");
+    copy(&tiny.join("acestep-5Hz-lm-0.6B"), &dir.path("broken"));
+    dir.write("broken/tokenizer.json", "{}");
+    dir.write("file", "");
+    fs::create_dir(dir.path("empty")).expect("a folder");
     for (tokenizer, problem) in [
         (tiny.join("acestep-5Hz-lm-0.6B"), "has a vocabulary of 958 tokens, not the real one"),
         (tiny.join("Qwen3-Embedding-0.6B"), "has a vocabulary of 446 tokens, not the real one"),
         (tiny, "has a vocabulary of 446 tokens, not the real one"),
-        (place.path("empty"), "/empty` holds no tokenizer"),
-        (place.path("file"), "/file` is not a directory"),
-        (place.path("nowhere"), "/nowhere` is not a directory"),
-        (place.path("broken"), "/broken` is neither the language model's"),
+        (dir.path("empty"), "/empty` holds no tokenizer"),
+        (dir.path("file"), "/file` is not a directory"),
+        (dir.path("nowhere"), "/nowhere` is not a directory"),
+        (dir.path("broken"), "/broken` is neither the language model's"),
     ] {
         let tokenizer = tokenizer.display().to_string();
-        let run = place.run(&["verify", "--tokenizer", &tokenizer]).failed(1);
+        let run = dir.run(&["verify", "--tokenizer", &tokenizer]).failed(1);
         run.says(problem)
             .says("\nhint: `--tokenizer` takes the folder of a released language model");
     }
@@ -384,13 +378,13 @@ fn a_directory_without_the_real_vocabulary_is_refused() {
 
 #[test]
 fn what_cannot_be_computed_is_skipped_with_the_reason() {
-    let place = Place::new();
-    let (set, models) = (place.path("set"), place.path("models"));
+    let dir = Dir::new();
+    let (set, models) = (dir.path("set"), dir.path("models"));
     copy(&goldens("a"), &set);
     copy(&goldens("checkpoints_a").join("vae"), &models.join("vae"));
     fs::copy(set.join("silence.safetensors"), set.join("hologram.safetensors")).expect("a file");
     fs::write(set.join("logic/rules.json"), r#"{"sum": [3]}"#).expect("a file");
-    let (report, code) = verify(&place, &set, &models);
+    let (report, code) = verify(&dir, &set, &models);
     assert_eq!(code, Some(0));
     let reason = |file: &str| {
         let cases = report["cases"].as_array().expect("cases");
@@ -407,18 +401,18 @@ fn what_cannot_be_computed_is_skipped_with_the_reason() {
 
 #[test]
 fn a_folder_without_goldens_or_a_cut_golden_is_an_error() {
-    let place = Place::new();
-    let set = place.path("set");
+    let dir = Dir::new();
+    let set = dir.path("set");
     fs::create_dir(&set).expect("a folder");
     let models = goldens("checkpoints_a").display().to_string();
     let args = ["verify", "--goldens", "set", "--models", &models];
-    let run = place.run(&args);
+    let run = dir.run(&args);
     assert_eq!(run.code, Some(1));
     assert!(run.stderr.contains("holds no goldens"), "{}", run.stderr);
 
     let bytes = fs::read(goldens("a").join("vae_decode.safetensors")).expect("a golden");
     fs::write(set.join("vae_decode.safetensors"), &bytes[..bytes.len() / 2]).expect("half");
-    let run = place.run(&args);
+    let run = dir.run(&args);
     assert_eq!(run.code, Some(1));
     assert!(run.stderr.contains("not a whole safetensors file"), "{}", run.stderr);
 }

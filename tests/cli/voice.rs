@@ -5,67 +5,67 @@ use std::fs;
 use serde_json::{Value, json};
 
 use crate::{
-    Place, Run,
+    Dir, Run,
     server::{Server, id},
     speak::base,
 };
 
 /// A place with a recording.
-fn place() -> Place {
-    let place = Place::new();
-    place.tiny(&["rain", "-o", "me.wav"]).succeeded();
-    place
+fn dir() -> Dir {
+    let dir = Dir::new();
+    dir.tiny(&["rain", "-o", "me.wav"]).succeeded();
+    dir
 }
 
-/// Runs the program with a data directory in `place`.
-fn run(place: &Place, args: &[&str]) -> Run {
-    let mut command = place.command(args);
-    command.env("XDG_DATA_HOME", place.path("data"));
+/// Runs the program with a data directory in `dir`.
+fn run(dir: &Dir, args: &[&str]) -> Run {
+    let mut command = dir.command(args);
+    command.env("XDG_DATA_HOME", dir.path("data"));
     Run::from(command.output().expect("the program starts"))
 }
 
-fn make(place: &Place, name: &str, more: &[&str]) -> Run {
+fn make(dir: &Dir, name: &str, more: &[&str]) -> Run {
     let model = base();
     let make = ["voice", "make", name, "--reference", "me.wav", "--model", &model];
-    run(place, &[&make[..], more].concat())
+    run(dir, &[&make[..], more].concat())
 }
 
-fn speak(place: &Place, more: &[&str]) -> Run {
+fn speak(dir: &Dir, more: &[&str]) -> Run {
     let model = base();
     let short = ["speak", "fine", "--model", &model, "--max-new-tokens", "6", "--seed", "4"];
-    run(place, &[&short[..], more].concat())
+    run(dir, &[&short[..], more].concat())
 }
 
 /// The same samples as with the recording, without it.
 #[test]
 fn a_kept_voice_speaks_as_its_recording() {
-    let place = place();
+    let dir = dir();
     for (name, words) in [("plain", &[][..]), ("whole", &["--transcript", "the rain"])] {
         let [file, kept] = ["a", "b"].map(|own| format!("{name}_{own}.wav"));
         let reference = [&["--reference", "me.wav", "-o", &file], words].concat();
-        speak(&place, &reference).succeeded();
-        let run = make(&place, name, words).succeeded();
+        speak(&dir, &reference).succeeded();
+        let run = make(&dir, name, words).succeeded();
         let path = run.text();
         assert!(path.ends_with(&format!("voices/{name}.safetensors\n")), "{path}");
-        let run = speak(&place, &["--voice", name, "-o", &kept]).succeeded();
+        let run = speak(&dir, &["--voice", name, "-o", &kept]).succeeded();
         assert!(!run.stderr.contains("read anew"), "{}", run.stderr);
-        let bytes = |name: &str| fs::read(place.path(name)).expect("a sound");
+        let bytes = |name: &str| fs::read(dir.path(name)).expect("a sound");
         assert_eq!(bytes(&file), bytes(&kept), "{name}");
     }
-    let other = speak(&place, &["--voice", "whole", "--dtype", "f32", "-o", "c.wav"]).succeeded();
+    let other = speak(&dir, &["--voice", "whole", "--dtype", "f32", "-o", "c.wav"]).succeeded();
     other.says("note: the state of the voice cannot be used").says("read anew");
-    let other = speak(&place, &["--voice", "whole", "--language", "french", "-o", "d.wav"]);
+    let other = speak(&dir, &["--voice", "whole", "--language", "french", "-o", "d.wav"]);
     other.succeeded().says("it was made for language auto");
 }
 
 /// The state of the voice is of that language too, so it is used.
 #[test]
 fn a_kept_voice_speaks_its_own_language_if_none_is_given() {
-    let place = place();
-    make(&place, "me", &["--transcript", "the rain", "--language", "French"]).succeeded();
+    let dir = dir();
+    make(&dir, "me", &["--transcript", "the rain", "--language", "French"]).succeeded();
     let speak = |more: &[&str], output: &str| {
-        let run = speak(&place, &[more, &["-o", output]].concat()).succeeded();
-        (fs::read(place.path(output)).expect("a sound"), run.stderr.contains("read anew"))
+        let run = speak(&dir, &[more, &["-o", output]].concat()).succeeded();
+        (fs::read(dir.path(output)).expect("a sound"), run.stderr.contains("read anew"))
     };
     let recording = ["--reference", "me.wav", "--transcript", "the rain", "--language"];
     let of = |language: &'static str| [&recording[..], &[language]].concat();
@@ -79,85 +79,80 @@ fn a_kept_voice_speaks_its_own_language_if_none_is_given() {
 
 #[test]
 fn voices_are_listed_shown_and_removed() {
-    let place = place();
-    run(&place, &["voice", "list"]).succeeded().says("no voice is kept yet");
-    make(&place, "me", &["--transcript", "the rain", "--language", "french"]).succeeded();
-    let list = run(&place, &["voice", "list"]).succeeded().text().to_owned();
+    let dir = dir();
+    run(&dir, &["voice", "list"]).succeeded().says("no voice is kept yet");
+    make(&dir, "me", &["--transcript", "the rain", "--language", "french"]).succeeded();
+    let list = run(&dir, &["voice", "list"]).succeeded().text().to_owned();
     assert!(list.starts_with("me ") && list.contains("with its words"), "{list}");
-    let show = run(&place, &["voice", "show", "me", "--json"]).succeeded().json();
+    let show = run(&dir, &["voice", "show", "me", "--json"]).succeeded().json();
     assert_eq!((&show["language"], &show["transcript"]), (&"french".into(), &"the rain".into()));
     assert!(show["frames"].as_u64().is_some_and(|frames| frames > 1), "{show}");
-    make(&place, "me", &[]).failed(1).says("exists already").says("--force");
-    make(&place, "me", &["--force"]).succeeded();
-    let show = run(&place, &["voice", "show", "me"]).succeeded().text().to_owned();
+    make(&dir, "me", &[]).failed(1).says("exists already").says("--force");
+    make(&dir, "me", &["--force"]).succeeded();
+    let show = run(&dir, &["voice", "show", "me"]).succeeded().text().to_owned();
     assert!(show.contains("words      none"), "{show}");
-    run(&place, &["voice", "remove", "me", "you"]).failed(2).says("no voice is called `you`");
-    run(&place, &["voice", "remove", "me", "me"]).succeeded().says("me is deleted");
-    run(&place, &["voice", "show", "me"]).failed(2).says("no voice is called `me`");
+    run(&dir, &["voice", "remove", "me", "you"]).failed(2).says("no voice is called `you`");
+    run(&dir, &["voice", "remove", "me", "me"]).succeeded().says("me is deleted");
+    run(&dir, &["voice", "show", "me"]).failed(2).says("no voice is called `me`");
 }
 
 /// The model of the voice is named, and not one that takes no recording.
 #[test]
 fn an_absent_model_of_a_voice_is_named() {
-    let place = place();
+    let dir = dir();
     let pull = "model pull qwen3-tts-0.6b-base";
     let absent = |run: Run| {
         let run = run.failed(1).says(pull);
         assert!(!run.stderr.contains("tiny-speech"), "{}", run.stderr);
     };
-    absent(run(&place, &["voice", "make", "you", "--reference", "me.wav"]));
-    make(&place, "me", &[]).succeeded();
-    absent(run(&place, &["speak", "fine", "--voice", "me"]));
+    absent(run(&dir, &["voice", "make", "you", "--reference", "me.wav"]));
+    make(&dir, "me", &[]).succeeded();
+    absent(run(&dir, &["speak", "fine", "--voice", "me"]));
     for (args, says) in [
         (["speak", "a", "--model", "turbo"], "`turbo` makes songs, not speech"),
         (["generate", "a", "--model", "tiny-speech"], "`tiny-speech` makes speech, not songs"),
     ] {
         let other = if args[0] == "speak" { "generate" } else { "speak" };
-        run(&place, &args)
-            .failed(1)
-            .says(says)
-            .says(&format!("acestep {other} --model {}", args[3]));
+        run(&dir, &args).failed(1).says(says).says(&format!("acestep {other} --model {}", args[3]));
     }
 }
 
 #[test]
 fn wrong_names_models_and_files_are_refused() {
-    let place = place();
+    let dir = dir();
     for name in ["a/b", "", "..", "a b"] {
-        make(&place, name, &[]).failed(2).says("cannot be the name of a voice");
+        make(&dir, name, &[]).failed(2).says("cannot be the name of a voice");
     }
-    make(&place, "Serena", &[]).failed(2).says("is a voice of the model `tiny-speech`");
+    make(&dir, "Serena", &[]).failed(2).says("is a voice of the model `tiny-speech`");
     let named = ["voice", "make", "me", "--reference", "me.wav", "--model", "tiny-speech"];
-    run(&place, &named).failed(2).says("takes no `--reference`");
-    speak(&place, &["--voice", "me"]).failed(2).says("no voice is called `me`");
-    speak(&place, &["--voice", "me", "--reference", "me.wav"])
-        .failed(2)
-        .says("cannot be used with");
-    let path = make(&place, "me", &[]).succeeded().text().to_owned();
+    run(&dir, &named).failed(2).says("takes no `--reference`");
+    speak(&dir, &["--voice", "me"]).failed(2).says("no voice is called `me`");
+    speak(&dir, &["--voice", "me", "--reference", "me.wav"]).failed(2).says("cannot be used with");
+    let path = make(&dir, "me", &[]).succeeded().text().to_owned();
     let path = path.trim();
     let bytes = fs::read(path).expect("the voice");
     fs::write(path, &bytes[..bytes.len() / 2]).expect("a cut voice");
-    speak(&place, &["--voice", "me"]).failed(1).says("cannot be used as a voice").says("hint: ");
-    let list = run(&place, &["voice", "list"]).succeeded();
+    speak(&dir, &["--voice", "me"]).failed(1).says("cannot be used as a voice").says("hint: ");
+    let list = run(&dir, &["voice", "list"]).succeeded();
     assert!(list.text().contains("cannot be used as a voice"), "{}", list.text());
-    make(&place, "me", &["--force"]).succeeded();
+    make(&dir, "me", &["--force"]).succeeded();
     let named = ["speak", "fine", "--model", "tiny-speech", "--voice", "me"];
-    run(&place, &named).failed(2).says("`me` is a kept voice").says("--model");
-    speak(&place, &["--voice", "mee"]).failed(2).says("did you mean `me`?");
+    run(&dir, &named).failed(2).says("`me` is a kept voice").says("--model");
+    speak(&dir, &["--voice", "mee"]).failed(2).says("did you mean `me`?");
 }
 
 /// A recording that a client sends is the same voice as on the command line.
 #[test]
 fn a_voice_is_made_and_removed_over_http() {
-    let place = place();
-    make(&place, "own", &["--transcript", "the rain"]).succeeded();
-    speak(&place, &["--voice", "own", "-o", "own.wav"]).succeeded();
+    let dir = dir();
+    make(&dir, "own", &["--transcript", "the rain"]).succeeded();
+    speak(&dir, &["--voice", "own", "-o", "own.wav"]).succeeded();
     let serve = ["serve", "--port", "0", "--data-dir", "jobs", "--model", "tiny"];
     let model = base();
-    let mut command = place.command(&[&serve[..], &["--speech-model", &model]].concat());
-    command.env("XDG_DATA_HOME", place.path("data"));
+    let mut command = dir.command(&[&serve[..], &["--speech-model", &model]].concat());
+    command.env("XDG_DATA_HOME", dir.path("data"));
     let server = Server::run(command);
-    let recording = place.read("me.wav");
+    let recording = dir.read("me.wav");
     let send = |name: &str| {
         let texts = [("name", name), ("ref_text", "the rain")];
         server.form("/v1/audio/voices", &texts, ("audio_sample", &recording))
@@ -171,10 +166,10 @@ fn a_voice_is_made_and_removed_over_http() {
     let job = server.submit("?wait=60", &speak);
     assert_eq!(job["state"], "done", "{job:#}");
     let sound = server.get(&format!("/v1/jobs/{}/tracks/1", id(&job)));
-    assert!(sound == place.read("own.wav"), "another voice");
+    assert!(sound == dir.read("own.wav"), "another voice");
     let removed = server.delete("/v1/audio/voices/sent");
     assert_eq!(removed["deleted"], true, "{removed:#}");
-    assert!(!place.path("data/acestep/voices/sent.safetensors").exists());
+    assert!(!dir.path("data/acestep/voices/sent.safetensors").exists());
     let refused: Value = server.submit("", &speak);
     assert_eq!(refused["error"]["code"], "voice_not_found");
 }

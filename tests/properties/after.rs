@@ -11,7 +11,7 @@ use acestep_music::{
     Networks, Request,
     align::{Aligned, Extras},
     lm::{
-        judge::{Subject, judge},
+        judge::{JudgeInput, judge},
         metadata::{Metadata, Scalar},
         pmi::{LanguageScore, mean, read},
         prompt,
@@ -122,12 +122,12 @@ fn a_head_looks_the_same_whoever_else_is_asked() {
     assert_ne!(all[1][..each], all[1][each..]);
 }
 
-fn aligned(request: &Request, wants: Extras) -> Vec<Aligned> {
+fn aligned(request: &Request, extras: Extras) -> Vec<Aligned> {
     let model = turbo();
     let plan = plan(request, &model);
     let networks = Networks::new(&model, place(), Residency::WhileUsed);
     let prepared = pipeline::prepare(&plan, &networks, &Unobserved).expect("prepared");
-    let rendered = pipeline::render_and_align(&plan, wants, &networks, prepared, &Unobserved);
+    let rendered = pipeline::render_and_align(&plan, extras, &networks, prepared, &Unobserved);
     rendered.expect("songs").aligned.expect("aligned")
 }
 
@@ -139,8 +139,8 @@ fn every_line_of_the_lyrics_is_found_in_order_and_within_the_song() {
         r.words.duration = Some(7.5);
         r.noise.seed = Some(vec![3, 4]);
     });
-    let wants = Extras { lines: true, score: true };
-    let songs = aligned(&request, wants);
+    let extras = Extras { lines: true, score: true };
+    let songs = aligned(&request, extras);
     assert_eq!(songs.len(), 2);
     for song in &songs {
         let texts: Vec<&str> = song.lines.iter().map(|line| line.text.as_str()).collect();
@@ -156,7 +156,7 @@ fn every_line_of_the_lyrics_is_found_in_order_and_within_the_song() {
         assert_ne!(score.song, score.outline);
     }
     // The result does not depend on the rest of the batch.
-    let alone = aligned(&request.clone().with(|r| r.noise.seed = Some(vec![4])), wants);
+    let alone = aligned(&request.clone().with(|r| r.noise.seed = Some(vec![4])), extras);
     assert_eq!(alone[0].lines, songs[1].lines);
     let without = aligned(&request, Extras { lines: true, score: false });
     assert_eq!((&without[0].lines, without[0].score), (&songs[0].lines, None));
@@ -174,8 +174,8 @@ fn no_line_is_after_the_end_of_a_short_song() {
 fn a_song_without_words_has_no_lines() {
     for lyrics in ["[Instrumental]", ""] {
         let request = request().with(|r| r.words.lyrics = Some(lyrics.into()));
-        let wants = Extras { lines: true, score: true };
-        assert_eq!(aligned(&request, wants), [Aligned::default()]);
+        let extras = Extras { lines: true, score: true };
+        assert_eq!(aligned(&request, extras), [Aligned::default()]);
     }
 }
 
@@ -185,8 +185,8 @@ fn a_model_that_does_not_name_its_heads_is_refused_after_its_songs_are_made() {
     let plan = plan(&request().with(|r| r.sampling.inference_steps = Some(2)), &model);
     let networks = Networks::new(&model, place(), Residency::WhileUsed);
     let prepared = pipeline::prepare(&plan, &networks, &Unobserved).expect("prepared");
-    let wants = Extras { lines: true, score: false };
-    let rendered = pipeline::render_and_align(&plan, wants, &networks, prepared, &Unobserved);
+    let extras = Extras { lines: true, score: false };
+    let rendered = pipeline::render_and_align(&plan, extras, &networks, prepared, &Unobserved);
     let rendered = rendered.expect("songs");
     assert_eq!(rendered.songs.len(), 1);
     let error = rendered.aligned.expect_err("unknown");
@@ -257,11 +257,10 @@ fn the_language_model_s_judgement_is_what_its_scores_say() {
     };
     let lyrics = "[Verse]\nIt rains";
     let scale = 0.5;
-    let subject = Subject { codes: &codes, metadata: metadata.clone(), lyrics, scale };
+    let input = JudgeInput { codes: &codes, metadata: metadata.clone(), lyrics, scale };
     let request = Request::default();
     let settings = request.language.plan(&request.words, &[1], &mut vec![]).expect("defaults");
-    let found =
-        judge::<Cpu>(&subject, &settings, &language, &place(), &Unobserved).expect("judged");
+    let found = judge::<Cpu>(&input, &settings, &language, &place(), &Unobserved).expect("judged");
 
     // Returns [mean log-probability, mean top-10 recall] of an answer.
     let answered = |codes: &[u32], answer: &str| {

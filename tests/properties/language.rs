@@ -6,7 +6,7 @@ use acestep_model::{CheckpointError, LanguageCheckpoint, LanguageFiles, Place, T
 use acestep_music::{
     Plan, Request,
     lm::{
-        compose::{Ask, Composing, compose},
+        compose::{Composing, LmMode, compose},
         constrain::{Grammar, Phase, Rules},
         generate::{Prompts, Writer},
         prompt::{self, PromptStyle},
@@ -30,8 +30,8 @@ pub(super) fn with_greedy_plan<T>(work: impl FnOnce(&Composing<'_>) -> T) -> T {
     let request = Request::default().with(|r| r.words.caption = Some("rain".into()));
     let mut settings = request.language.plan(&request.words, &[0], &mut vec![]).expect("defaults");
     (settings.temperature, settings.cfg_scale) = (0.0, 1.0);
-    let (ask, settings) = (Ask::Plan, &settings);
-    work(&Composing { request: &request, ask, writes_codes: false, settings, genres: None })
+    let (mode, settings) = (LmMode::Plan, &settings);
+    work(&Composing { request: &request, mode, writes_codes: false, settings, genres: None })
 }
 
 /// Calls `work` with a writer of the built-in model, for tests of single phases.
@@ -247,7 +247,7 @@ fn whatever_it_decides_is_what_a_song_can_have() {
         (settings.temperature, settings.top_p, settings.max_tokens) = (2.0, None, Some(900));
         let asked = Composing {
             request: &request,
-            ask: Ask::Plan,
+            mode: LmMode::Plan,
             writes_codes: false,
             settings: &settings,
             genres: None,

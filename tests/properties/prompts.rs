@@ -4,7 +4,7 @@ use acestep_engine::Unobserved;
 use acestep_model::{LanguageFiles, Tokenizer};
 use acestep_music::{
     Request,
-    lm::compose::{Ask, Composed, Composing, compose},
+    lm::compose::{Composed, Composing, LmMode, compose},
 };
 use acestep_tests::{Cpu, place};
 
@@ -15,7 +15,7 @@ const SYSTEM: &str = "<|im_start|>system\n# Instruction\nGenerate audio semantic
 fn asked(
     request: &Request,
     style: &str,
-    ask: Ask,
+    mode: LmMode,
 ) -> (Composed, impl Fn(&str) -> Vec<u32> + use<>) {
     let language = acestep_import::open_tiny_language_model().expect("it is part of the program");
     let request = request.clone().with(|r| r.language.lm_prompt_style = Some(style.into()));
@@ -24,9 +24,9 @@ fn asked(
     // The model is random, so not every answer ends.
     let composed = (0..30).find_map(|seed| {
         settings.seeds = vec![seed];
-        let (ask, settings) = (ask.clone(), &settings);
+        let (mode, settings) = (mode.clone(), &settings);
         let asked =
-            Composing { request: &request, ask, writes_codes: true, settings, genres: None };
+            Composing { request: &request, mode, writes_codes: true, settings, genres: None };
         let composed = compose::<Cpu>(&asked, &language, &place(), &Unobserved).ok()?;
         let is_whole = composed.text.is_empty() || composed.text.contains("\nlanguage:");
         is_whole.then_some(composed)
@@ -91,7 +91,7 @@ fn codes_of_a_song_whose_metadata_are_given_are_asked_for_as_each_program_does()
         ),
     ];
     for (style, conditional, unconditional) in cases {
-        let (composed, encode) = asked(&song(), style, Ask::Plan);
+        let (composed, encode) = asked(&song(), style, LmMode::Plan);
         let [call] = &composed.calls[..] else { panic!("{style}: one call") };
         let expected =
             [conditional, unconditional].map(|text| encode(&(SYSTEM.to_owned() + &text)));
@@ -106,7 +106,7 @@ fn what_is_planned_stands_where_each_program_puts_it() {
         r.words.bpm = None;
         r.words.duration = Some(10.0);
     });
-    let (composed, encode) = asked(&open, "acestep.cpp", Ask::Plan);
+    let (composed, encode) = asked(&open, "acestep.cpp", LmMode::Plan);
     let [_, codes] = &composed.calls[..] else { panic!("two calls") };
     let request = &composed.request;
     let (caption, bpm) =
@@ -121,8 +121,8 @@ fn what_is_planned_stands_where_each_program_puts_it() {
     // The tokenizer may merge the space at the end with the next text.
     assert!(same + 1 >= begin.len(), "{same} of {}", begin.len());
 
-    let (composed, _) = asked(&open, "upstream", Ask::Plan);
-    let (ours, _) = asked(&open, "open", Ask::Plan);
+    let (composed, _) = asked(&open, "upstream", LmMode::Plan);
+    let (ours, _) = asked(&open, "open", LmMode::Plan);
     assert_eq!(ours.metadata.language.as_deref(), Some("no"));
     assert!(ours.text.contains("language: no"), "{}", ours.text);
     assert!(!composed.text.contains("language: no"), "{}", composed.text);

@@ -14,7 +14,7 @@ use acestep_music::{
     Networks,
     align::Extras,
     generate,
-    pipeline::{Wanted, generate_all, prepare_all},
+    pipeline::{PlanRun, generate_all, prepare_all},
     stage,
 };
 use acestep_tests::{Altered, Change, Cpu, place, plan, request, turbo};
@@ -75,11 +75,11 @@ fn many_songs_read_each_network_once_and_are_what_they_are_alone() {
     let read = Cell::new(0);
     let observer = Readings(&read);
     let plans = plans.each_ref();
-    let wanted = plans.map(|plan| Wanted { plan, wants: Extras::default(), observe: &observer });
-    let prepared = prepare_all(&wanted, &last);
+    let runs = plans.map(|plan| PlanRun { plan, extras: Extras::default(), observe: &observer });
+    let prepared = prepare_all(&runs, &last);
     assert_eq!(read.get(), 2, "of three prompts two are the same");
     let mut songs = Vec::new();
-    generate_all(&wanted, &last, prepared, |i, made| {
+    generate_all(&runs, &last, prepared, |i, made| {
         assert_eq!(i, songs.len());
         songs.push(made?.all_songs()?);
         Ok::<_, Error>(())
@@ -109,10 +109,10 @@ fn a_song_that_fails_stops_no_other() {
     bad.sampling.timesteps[0] = f32::NAN;
     let plans = [&good, &bad, &good];
     let networks = Networks::<Cpu>::new(&model, place(), Residency::Last);
-    let wanted = plans.map(|plan| Wanted { plan, wants: Extras::default(), observe: &Unobserved });
-    let prepared = prepare_all(&wanted, &networks);
+    let runs = plans.map(|plan| PlanRun { plan, extras: Extras::default(), observe: &Unobserved });
+    let prepared = prepare_all(&runs, &networks);
     let mut made = Vec::new();
-    generate_all(&wanted, &networks, prepared, |_, rendered| {
+    generate_all(&runs, &networks, prepared, |_, rendered| {
         made.push(rendered.and_then(|it| it.all_songs()).map_err(|error| error.to_string()));
         Ok::<_, Error>(())
     })

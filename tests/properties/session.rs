@@ -4,11 +4,11 @@ use std::{sync::Arc, time::Instant};
 
 use acestep_engine::{Audio, Device, Engine, Error, Residency, Unobserved};
 use acestep_import::{AceStep, Layout, Qwen3Tts, TINY, TINY_SPEECH};
-use acestep_music::{Composed, Encode, Networks, Rendered, Request, lm::Held};
+use acestep_music::{Composed, Encode, Networks, Rendered, Request, lm::CachedModel};
 use acestep_session::{
     codec,
     language::{self, Limits},
-    song::{self, Order, Resolved, Wants},
+    song::{self, ExtraOptions, Order, Resolved},
     speech::{
         Sink,
         qwen3_tts::{self as speech, Speech, Voice},
@@ -50,8 +50,8 @@ fn resolved() -> Resolved {
         layout: &layout,
     };
     let planned = order.plan(Arc::new(model(&layout))).expect("a plan");
-    let wants = Wants::new(false, true, None).expect("the usual scale");
-    planned.resolve(wants, false).expect("a language model")
+    let extras = ExtraOptions::new(false, true, None).expect("the usual scale");
+    planned.resolve(extras, false).expect("a language model")
     // ANCHOR_END: order
 }
 
@@ -87,7 +87,7 @@ fn a_song_on_kept_networks_is_that_of_an_engine() {
     let scored = song::score_all(&[(&whole, &Unobserved)], Instant::now()).expect("a CPU");
     let scored = scored.into_iter().next().expect("one request").0.expect("scores");
 
-    let held = Held::<Cpu>::new(&*composition.folder);
+    let held = CachedModel::<Cpu>::new(&*composition.folder);
     // ANCHOR: kept
     let networks = Networks::<Cpu>::new(&*resolved.folder, place(), Residency::Kept);
     for _ in 0..2 {

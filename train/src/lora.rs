@@ -26,7 +26,7 @@ pub use dataset::{Entry, read};
 pub use examples::{Examples, Times};
 pub use export::write;
 pub use learn::{Losses, Settings, check_dtype, learn};
-pub use song::{Common, Song, prepare};
+pub use song::{Common, TrainingSong, prepare};
 pub use twins::twins;
 
 /// Settings of an adapter.

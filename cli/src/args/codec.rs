@@ -47,6 +47,9 @@ pub(crate) struct Encode {
 
 /// Flags of `codec decode`.
 #[derive(Debug, Clone, clap::Args)]
+#[command(mut_arg("normalization_db", |level| {
+    level.help("Peak level in dB relative to full scale, -60 to 0 [default: as decoded]")
+}))]
 pub(crate) struct Decode {
     /// Latents: .safetensors, or acestep.cpp's .vae, .nac8 and .nac4, detected by their content.
     #[arg(value_name = "LATENTS")]

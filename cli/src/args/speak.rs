@@ -293,7 +293,7 @@ pub(crate) struct Output {
     /// Frames per chunk of sound, 1 to 1000, of 80 ms, for Magpie TTS of 46 ms; the first chunk has
     /// one [default: 8].
     ///
-    /// Chunks of any size give the same samples. Large ones take less work, small ones come earlier.
+    /// Chunks of any size give the same sound. Large ones take less work, small ones come earlier.
     #[arg(long, value_name = "FRAMES", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) stream_chunk: Option<u32>,
 

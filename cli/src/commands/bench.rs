@@ -40,7 +40,7 @@ pub(crate) struct Args {
     /// Speak for so long instead, up to 1440, without a pause: frames a second, real-time factors,
     /// memory.
     ///
-    /// For presets of speech. The weights are random.
+    /// For presets of Qwen3-TTS. The weights are random.
     #[arg(long, value_name = "MINUTES", conflicts_with_all = ["stage", "model", "page"])]
     stress: Option<f64>,
 
@@ -97,8 +97,8 @@ pub(crate) fn run(args: Args, global: &Global) -> Result<ExitCode> {
         args.from.iter().map(|path| Results::read(path)).collect::<Result<_>>()?
     };
     if let Some(twice) = bench::repeated(&runs) {
-        let refusal = CliError::usage(format!("the results have {twice} twice"));
-        return Err(refusal.hint("leave out one of the files").into());
+        let error = CliError::usage(format!("the results have {twice} twice"));
+        return Err(error.hint("leave out one of the files").into());
     }
     if let [run] = &runs[..]
         && args.from.is_empty()
@@ -122,7 +122,7 @@ fn stress(args: &Args, minutes: f64, report: Report) -> Result<ExitCode> {
     report.notes(&notices);
     let length = Duration::from_secs_f64(minutes * 60.0);
     let Some(result) = args.preset.stress(length, engine, &report) else {
-        let message = format!("the preset {} does not speak", args.preset.name);
+        let message = format!("`--stress` is not for the preset {}", args.preset.name);
         return Err(CliError::usage(message).hint("pass --preset qwen3-tts-0.6b").into());
     };
     let result = result?;

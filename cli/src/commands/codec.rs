@@ -171,12 +171,10 @@ fn decode(args: &Decode, report: &Report) -> Result<()> {
 
 /// Applies loudness and fades. Float output is kept as decoded, even above full scale.
 fn finished(audio: &mut Audio, changes: &OutputPlan, format: Format) -> Option<Notice> {
+    let keeps = |Notice(text)| Notice(format!("{text}; --format wav32 keeps it"));
     let said = match changes.loudness {
         Loudness::AsIs if format == Format::Wav32 => None,
-        Loudness::AsIs => {
-            let keeps = |Notice(text)| Notice(format!("{text}; --format wav32 keeps it"));
-            changes.loudness.apply(audio).map(keeps)
-        }
+        Loudness::AsIs => changes.loudness.apply(audio).map(keeps),
         _ => changes.loudness.apply(audio),
     };
     fade(audio, changes.fades());

@@ -1,7 +1,7 @@
 //! `acestep generate`: makes songs from requests, in three phases with one value each.
 //!
 //! ```text
-//! flags, files --resolve--> Song --make--> Run --report--> JSON, summary, exit code
+//! flags, files --resolve--> SongTask --make--> Run --report--> JSON, summary, exit code
 //! ```
 //!
 //! | phase | files | content |
@@ -10,7 +10,7 @@
 //! | make | `make.rs`, `written.rs` | language models, songs (each written at once), scores |
 //! | report | `ending.rs` | the last words, also after Ctrl-C or a failure |
 //!
-//! A value does not change after its phase: the language model makes one `Song` of another.
+//! A value does not change after its phase: the language model makes one `SongTask` of another.
 
 mod after;
 mod composition;
@@ -35,7 +35,7 @@ use crate::{args::Global, report::Report};
 use make::Run;
 use requests::Requests;
 use resolve::resolve;
-use song::Song;
+use song::SongTask;
 
 /// Makes the songs of every request, or shows what would be made.
 ///
@@ -67,7 +67,7 @@ pub(crate) fn run(args: Args, global: &Global) -> Result<ExitCode> {
 }
 
 /// Shows what would be made: prints it as text, or returns it as JSON.
-fn show(song: &Song, json: bool, report: &Report) -> Result<Value> {
+fn show(song: &SongTask, json: bool, report: &Report) -> Result<Value> {
     let resolved = &song.resolved;
     report.notes(&resolved.plan_notices);
     resolved.folder.measure_adapters(resolved.setup.engine.dtype)?;

@@ -6,7 +6,7 @@ use acestep_engine::error::size;
 use acestep_serve::{
     job::{Job, State},
     service,
-    store::{Found, Selection, Store},
+    store::{Lookup, Selection, Store},
 };
 use anyhow::{Context, Result};
 use serde_json::json;
@@ -104,11 +104,11 @@ fn states(names: &[String]) -> Result<Vec<State>, CliError> {
 
 async fn job(store: &dyn Store, id: Uuid) -> Result<Job> {
     match store.get(id).await? {
-        Found::Job(job) => Ok(job),
-        Found::Forgotten => {
+        Lookup::Job(job) => Ok(job),
+        Lookup::Forgotten => {
             Err(CliError::new(format!("the job `{id}` was removed, with its results")).into())
         }
-        Found::Unknown => {
+        Lookup::Unknown => {
             let error = CliError::new(format!("no job has the id `{id}`"));
             Err(error.hint("`acestep jobs list` shows the ids").into())
         }

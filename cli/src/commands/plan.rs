@@ -11,7 +11,7 @@ use std::{process::ExitCode, time::Instant};
 use acestep_engine::{Error, Observe, error::counted};
 use acestep_music::{
     SongError,
-    lm::{compose::Ask, settings},
+    lm::{compose::LmMode, settings},
     plan::of_seeds,
 };
 use acestep_session::{language, outputs::named_files, texts::read_genres, writing::Writing};
@@ -43,15 +43,15 @@ pub(crate) fn plan(args: &Plan, global: &Global) -> Result<ExitCode> {
     let (words, mut typed) = read(&args.words)?;
     args.decisions.put_over(&mut typed.request.language);
     let own = args.system.clone().zip(args.user.clone());
-    let ask = match own {
-        Some((system, user)) => Ask::Custom { system, user },
+    let mode = match own {
+        Some((system, user)) => LmMode::Custom { system, user },
         // An empty caption is no description.
         None if typed.request.words.are_blank() => {
             return Err(Error::from(SongError::NothingAsked).into());
         }
-        None => settings::ask(&typed.request)?,
+        None => settings::lm_mode(&typed.request)?,
     };
-    run("plan", (words, typed), ask, !args.no_codes, &args.common, global)
+    run("plan", (words, typed), mode, !args.no_codes, &args.common, global)
 }
 
 /// Runs `acestep inspire`.
@@ -62,12 +62,12 @@ pub(crate) fn inspire(args: &Text, global: &Global) -> Result<ExitCode> {
             .hint(hint)
             .into());
     }
-    run("inspire", read(&args.words)?, Ask::Inspire, args.codes, &args.common, global)
+    run("inspire", read(&args.words)?, LmMode::Inspire, args.codes, &args.common, global)
 }
 
 /// Runs `acestep format`.
 pub(crate) fn format(args: &Text, global: &Global) -> Result<ExitCode> {
-    run("format", read(&args.words)?, Ask::Format, args.codes, &args.common, global)
+    run("format", read(&args.words)?, LmMode::Format, args.codes, &args.common, global)
 }
 
 fn read(words: &TypedWords) -> Result<(&TypedWords, Typed)> {
@@ -80,7 +80,7 @@ fn read(words: &TypedWords) -> Result<(&TypedWords, Typed)> {
 fn run(
     verb: &str,
     (words, typed): (&TypedWords, Typed),
-    ask: Ask,
+    mode: LmMode,
     writes_codes: bool,
     common: &Common,
     global: &Global,
@@ -91,7 +91,7 @@ fn run(
     common.drawing.put_over(&mut request.language);
     common.outline.put_over(&mut request.language);
     put(&mut request.compute.model, common.model.as_ref());
-    let mut task = Writing::new(request, ask, writes_codes, common.drawing.limits(), notices)?;
+    let mut task = Writing::new(request, mode, writes_codes, common.drawing.limits(), notices)?;
     let seeds = task.seeds.clone();
     let genres = common.drawing.genres.as_deref().map(read_genres).transpose()?;
     let outputs = Outputs::decide(common, verb, if writes_codes { seeds.len() } else { 0 })?;

@@ -5,7 +5,7 @@ use std::{io::IsTerminal, path::PathBuf, process::ExitCode};
 use acestep_engine::audio::read;
 use acestep_music::{
     align::lrc,
-    plot::{self, Letters, Subject},
+    plot::{self, Letters, PlotInput},
 };
 use acestep_session::{outputs, texts::read_text};
 use anstream::ColorChoice;
@@ -65,7 +65,7 @@ pub(crate) fn run(args: &Plot, global: &Global) -> Result<ExitCode> {
     report.notes(&notices);
     let name = args.song.file_name().map(|name| name.to_string_lossy().into_owned());
     let title = args.title.clone().or(name).unwrap_or_default();
-    let picture = plot::draw(&Subject { audio: &audio, title: &title, lines: &lines });
+    let picture = plot::draw(&PlotInput { audio: &audio, title: &title, lines: &lines });
     interrupt::whole(|| picture.save(&path, existing))?;
     report::path(&path)?;
     Ok(ExitCode::SUCCESS)

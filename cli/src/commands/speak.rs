@@ -11,7 +11,7 @@ mod stream;
 
 use std::{process::ExitCode, time::Instant};
 
-use acestep_session::speech::{self, Arriving, Wanted};
+use acestep_session::speech::{self, Arriving, SpeechInput};
 use acestep_speech::{Chunks, Options};
 use anyhow::Result;
 
@@ -92,8 +92,8 @@ pub(crate) fn run(args: &Speak, global: &Global) -> Result<ExitCode> {
     };
     let first_seed = args.drawing.seed.unwrap_or_else(|| u64::from(rand::random::<u32>()));
     let options = options(args, model.at_once(engine), texts.len(), begin);
-    let wanted = Wanted { texts, fields, seed: first_seed, voices, lines: args.lines };
-    let speech = model.prepare(wanted, &mut notices)?;
+    let input = SpeechInput { texts, fields, seed: first_seed, voices, lines: args.lines };
+    let speech = model.prepare(input, &mut notices)?;
     speech.check_memory(engine, options)?;
     let models = [model.name().to_owned()];
     notices.extend(engine::first_run(&kernels, engine, &models));

@@ -99,8 +99,8 @@ fn read(
         let text = text_or_file("--audio-codes", value, &mut Stdin::default())?;
         let codes = codes::parse(&text)?;
         if codes.is_empty() {
-            let refusal = crate::error::CliError::usage("`--audio-codes` has no codes in it");
-            return Err(refusal.hint("give codes as 17,4 or a file as @codes.txt").into());
+            let error = crate::error::CliError::usage("`--audio-codes` has no codes in it");
+            return Err(error.hint("give codes as 17,4 or a file as @codes.txt").into());
         }
         return Ok(Source::Codes(codes));
     }

@@ -106,8 +106,8 @@ pub(crate) fn run(args: Args, global: &Global) -> Result<ExitCode> {
     let found = Report::new(engine.to_string(), cases);
     report::result(args.json, &found, found.line() + "\n")?;
     if found.passed + found.failed == 0 {
-        let refusal = CliError::new("nothing could be compared, so nothing is proved");
-        return Err(refusal.hint("pass --models DIR, the checkpoints of these goldens").into());
+        let error = CliError::new("nothing could be compared, so nothing is proved");
+        return Err(error.hint("pass --models DIR, the checkpoints of these goldens").into());
     }
     Ok(ExitCode::from(if found.failed == 0 { exit::OK } else { exit::FAILED }))
 }

@@ -11,7 +11,7 @@ use acestep_import::{BUILT_IN_MODELS, Layout, TINY, acestep::MODELS, built_in};
 use acestep_music::Request;
 use acestep_session::{
     language::{self, Limits},
-    song::{self, Order, Resolved, Wants, describe::headline},
+    song::{self, ExtraOptions, Order, Resolved, describe::headline},
 };
 use anyhow::Result;
 
@@ -108,12 +108,12 @@ fn order<'a>(args: &Warmup, engine: Engine, model: String, layout: &'a Layout) -
 fn rehearse(order: Order<'_>, report: &Report) -> Result<Resolved> {
     let engine = order.engine;
     let folder = Arc::new(acestep_import::open(&order.model, order.layout)?);
-    let planned = order.plan(folder).map_err(|refusal| {
+    let planned = order.plan(folder).map_err(|failed| {
         // The notices may explain the error.
-        report.notes(&refusal.notices);
-        refusal.error
+        report.notes(&failed.notices);
+        failed.error
     })?;
-    let mut song = planned.resolve(Wants::new(false, false, None)?, false)?;
+    let mut song = planned.resolve(ExtraOptions::new(false, false, None)?, false)?;
     song.check_memory()?;
     let progress = Progress::new(*report);
     let observe: &dyn Observe = &progress;

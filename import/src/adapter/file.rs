@@ -12,7 +12,7 @@ use std::{
 use super::{
     AdapterError,
     key::{self, Key, Role},
-    location::{self, Found, Location},
+    location::{self, AdapterPath, Location},
     module::Module,
     name, other,
     settings::Settings,
@@ -109,7 +109,7 @@ impl Adapter {
     /// # Errors
     /// As [`Adapter::open`].
     pub fn find(name: &str, layout: &Layout) -> Result<Self, Error> {
-        let Found { path, notices } = location::find(name, layout)?;
+        let AdapterPath { path, notices } = location::find(name, layout)?;
         let mut this = Self::open(&path)?;
         this.notices.extend(notices);
         Ok(this)

@@ -23,7 +23,7 @@ const AMONG_MODELS: &str = "adapters";
 
 /// Path of a found adapter.
 #[derive(Debug)]
-pub(super) struct Found {
+pub(super) struct AdapterPath {
     pub(super) path: PathBuf,
     /// Notices about other adapters of the same name, one sentence each.
     pub(super) notices: Vec<String>,
@@ -49,7 +49,7 @@ pub(super) fn names(layout: &Layout) -> Vec<String> {
 /// Finds the adapter called `name`: a path, or a file or directory in `adapters/` of the models
 /// directory. The ending `.safetensors` is optional there. A directory without an adapter, such as
 /// one with recordings, is passed over if another one has it.
-pub(super) fn find(name: &str, layout: &Layout) -> Result<Found, Error> {
+pub(super) fn find(name: &str, layout: &Layout) -> Result<AdapterPath, Error> {
     let mut candidates = vec![PathBuf::from(name)];
     if !name.contains(['/', '\\']) && ![".", "..", ""].contains(&name) {
         for folder in layout.among_models(AMONG_MODELS) {
@@ -79,7 +79,7 @@ pub(super) fn find(name: &str, layout: &Layout) -> Result<Found, Error> {
         }
     };
     let notices = there.iter().filter(|other| *other != path).map(notice).collect();
-    Ok(Found { path: path.clone(), notices })
+    Ok(AdapterPath { path: path.clone(), notices })
 }
 
 /// A file of tensors, and the text of PEFT's settings if there are any.

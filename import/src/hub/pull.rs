@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    Hub, HubError, Pins, Remote, RemoteFile, Wanted,
+    Download, Hub, HubError, Pins, Remote, RemoteFile,
+    download::{MAIN, total},
     remote::Listing,
-    wanted::{MAIN, total},
 };
 use crate::Release;
 
@@ -13,7 +13,7 @@ use crate::Release;
 #[derive(Debug)]
 pub struct Pull {
     /// The files to fetch, by directory.
-    pub wanted: Vec<Wanted>,
+    pub downloads: Vec<Download>,
     /// Directories that exist already and stay unchanged.
     pub kept: Vec<&'static Release>,
 }
@@ -76,7 +76,7 @@ impl Pull {
         revision: Option<&str>,
         here: &dyn Fn(&Release) -> Here,
     ) -> Result<Self, HubError> {
-        let mut pull = Self { wanted: vec![], kept: vec![] };
+        let mut pull = Self { downloads: vec![], kept: vec![] };
         // The user named this model; it is not only a dependency.
         let is_own = |release: &Release| {
             models.iter().any(|model| **model == *release)
@@ -121,26 +121,27 @@ impl Pull {
                     return Err(HubError::NotFound { repo: repo.to_owned(), what });
                 }
                 let (revision, is_main) = (commit.clone(), revision == MAIN);
-                pull.wanted.push(Wanted { release, revision, files, is_main });
+                pull.downloads.push(Download { release, revision, files, is_main });
             }
         }
         // A directory that is fetched for one model is not kept for another.
-        pull.kept.retain(|release| pull.wanted.iter().all(|wanted| wanted.release != *release));
+        pull.kept
+            .retain(|release| pull.downloads.iter().all(|download| download.release != *release));
         // The models in the order of the request.
         let order: Vec<_> = models.iter().flat_map(|model| model.with_needs()).collect();
-        pull.wanted
-            .sort_by_key(|wanted| order.iter().position(|release| *release == wanted.release));
+        pull.downloads
+            .sort_by_key(|download| order.iter().position(|release| *release == download.release));
         Ok(pull)
     }
 
     /// Returns the bytes of all files.
     pub fn size(&self) -> u64 {
-        total(self.wanted.iter().map(Wanted::size))
+        total(self.downloads.iter().map(Download::size))
     }
 
     /// Returns the bytes that are not in the cache yet.
     pub fn missing(&self, hub: &Hub) -> u64 {
-        total(self.wanted.iter().map(|wanted| wanted.missing(hub)))
+        total(self.downloads.iter().map(|download| download.missing(hub)))
     }
 
     /// Fetches missing files, checks everything and pins it. After an error or a kill the received
@@ -156,20 +157,21 @@ impl Pull {
     ) -> Result<(), HubError> {
         // Report an unusable data directory before hours of downloading.
         Pins::change(hub, |_| ())?;
-        let repos: BTreeSet<_> = self.wanted.iter().map(|wanted| wanted.release.repo).collect();
+        let repos: BTreeSet<_> =
+            self.downloads.iter().map(|download| download.release.repo).collect();
         let _locks = repos.into_iter().map(|repo| hub.lock(repo)).collect::<Result<Vec<_>, _>>()?;
-        for wanted in &self.wanted {
-            for file in &wanted.files {
-                wanted.file(file, hub, remote, watch)?;
+        for download in &self.downloads {
+            for file in &download.files {
+                download.file(file, hub, remote, watch)?;
             }
         }
         // Link only when everything is here, so that half an update is never used.
-        for wanted in &self.wanted {
-            wanted.name(hub)?;
+        for download in &self.downloads {
+            download.name(hub)?;
         }
         Pins::change(hub, |pins| {
-            for wanted in &self.wanted {
-                pins.put(wanted.release, wanted.pin(hub));
+            for download in &self.downloads {
+                pins.put(download.release, download.pin(hub));
             }
         })
     }

@@ -71,7 +71,7 @@ fn is_known(name: &str) -> bool {
 
 /// Result of the search for a network in a place.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Found {
+pub(super) enum Match {
     Nothing,
     /// An empty directory with its name.
     Empty(PathBuf),
@@ -99,46 +99,46 @@ pub(super) fn remedy(wanted: Kind) -> String {
 
 /// Finds the companion network `wanted` in `place`: a directory, a GGUF file, or a safetensors file
 /// in a directory of ComfyUI.
-pub(super) fn companion(place: &Path, wanted: Kind) -> Found {
-    let Some((release, comfy)) = names(wanted) else { return Found::Nothing };
+pub(super) fn companion(place: &Path, wanted: Kind) -> Match {
+    let Some((release, comfy)) = names(wanted) else { return Match::Nothing };
     let (name, published) = (release.directory, comfy.file);
     let directory = place.join(name);
     if directory.join("config.json").is_file() {
-        return Found::One(directory);
+        return Match::One(directory);
     }
     // Use a file with the published name even if it is unreadable, so that it is reported. Another
     // file in its place would change the sound.
     let published_in = |own: &&str| Some(place.join(own).join(published)).filter(|p| p.is_file());
     let meant = comfy.directories.iter().find_map(published_in);
     if let Some(path) = meant.filter(|path| !foreign::is_another(path, wanted)) {
-        return Found::One(path);
+        return Match::One(path);
     }
     // The same holds for a release without config.json.
     if has_released_weights(&directory) {
-        return Found::One(directory);
+        return Match::One(directory);
     }
     // ComfyUI's directory of autoencoders has the same name.
     let mut candidates = Vec::new();
     for place in comfy.directories.iter().map(|own| place.join(own)) {
         let files: Vec<_> = of_kind(&place, "safetensors", wanted).collect();
         match &files[..] {
-            [only] => return Found::One(only.clone()),
+            [only] => return Match::One(only.clone()),
             _ => candidates.extend(files),
         }
     }
     if let Some(path) = gguf(place, name, wanted) {
-        return Found::One(path);
+        return Match::One(path);
     }
     let files: Vec<_> = of_kind(place, "gguf", wanted).collect();
     if let ([only], []) = (&files[..], &candidates[..]) {
-        return Found::One(only.clone());
+        return Match::One(only.clone());
     }
     candidates.extend(files);
     if !candidates.is_empty() {
-        return Found::Several(candidates);
+        return Match::Several(candidates);
     }
     let is_empty = directory.is_dir() && files_in(&directory, "safetensors").is_empty();
-    if is_empty { Found::Empty(directory) } else { Found::Nothing }
+    if is_empty { Match::Empty(directory) } else { Match::Nothing }
 }
 
 /// True if `directory` has weights with a released name.
@@ -214,12 +214,12 @@ mod tests {
             ("text.gguf", "acestep-text-enc", "text"),
         ]);
         let paths = ["a.gguf", "b.gguf"].map(|name| dir.path().join(name));
-        assert_eq!(companion(dir.path(), Kind::Vae), Found::Several(paths.into()));
+        assert_eq!(companion(dir.path(), Kind::Vae), Match::Several(paths.into()));
         let text = dir.path().join("text.gguf");
-        assert_eq!(companion(dir.path(), Kind::TextEncoder), Found::One(text));
+        assert_eq!(companion(dir.path(), Kind::TextEncoder), Match::One(text));
         let named = dir.path().join("vae-BF16.gguf");
         fs::write(&named, gguf_file("acestep-vae", "sound-c")).expect("a file");
-        assert_eq!(companion(dir.path(), Kind::Vae), Found::One(named));
+        assert_eq!(companion(dir.path(), Kind::Vae), Match::One(named));
         assert!(remedy(Kind::Vae).contains("`vae-BF16.gguf`"));
     }
 
@@ -229,15 +229,15 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         let vae = dir.path().join("vae");
         fs::create_dir(&vae).expect("a directory");
-        assert_eq!(companion(dir.path(), Kind::Vae), Found::Empty(vae.clone()));
+        assert_eq!(companion(dir.path(), Kind::Vae), Match::Empty(vae.clone()));
         // A file that is no autoencoder is skipped, no matter how its name begins.
         fs::write(vae.join("other.safetensors"), "x").expect("a file");
-        assert_eq!(companion(dir.path(), Kind::Vae), Found::Nothing);
+        assert_eq!(companion(dir.path(), Kind::Vae), Match::Nothing);
         for name in ["model.safetensors", "ace_1.5_vae.safetensors"] {
             let path = vae.join(name);
             fs::write(&path, "version https://git-lfs.github.com/spec/v1").expect("a file");
             let found = if name.starts_with("ace") { path } else { vae.clone() };
-            assert_eq!(companion(dir.path(), Kind::Vae), Found::One(found));
+            assert_eq!(companion(dir.path(), Kind::Vae), Match::One(found));
         }
     }
 }

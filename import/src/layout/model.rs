@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::{
     Instead, Layout,
-    files::{self, Found},
+    files::{self, Match},
     first_place,
 };
 use crate::{
@@ -120,10 +120,10 @@ impl Layout {
         let (mut several, mut empty) = (Vec::new(), None);
         for place in &places {
             match files::companion(place, wanted) {
-                Found::Nothing => (),
-                Found::Empty(directory) => drop(empty.get_or_insert(directory)),
-                Found::One(path) => return Ok(path),
-                Found::Several(found) => several.extend(found),
+                Match::Nothing => (),
+                Match::Empty(directory) => drop(empty.get_or_insert(directory)),
+                Match::One(path) => return Ok(path),
+                Match::Several(found) => several.extend(found),
             }
         }
         let what = format!("{} `{}`", known.about, known.directory);

@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::{
     Error, Format, NemoArchive,
     families::magpie::Spelling,
-    part::{Codec, Opened, Part},
+    single_file::{Codec, Opened, SingleFile},
 };
 
 /// Keys and beginnings of names in old files: (old, new).
@@ -47,7 +47,7 @@ pub(super) fn model(path: &Path) -> Result<Opened, Error> {
     let is_mask = |name: &&str| name.ends_with(".self_attention.causal_mask");
     let masks: Vec<_> = tensors.names().filter(is_mask).map(str::to_owned).collect();
     masks.iter().for_each(|name| tensors.leave_out(name));
-    let model = Part {
+    let model = SingleFile {
         path: path.to_owned(),
         format: Format::Nemo,
         config: config.to_string(),
@@ -73,6 +73,6 @@ pub(super) fn codec(path: &Path) -> Result<Codec, Error> {
     let others: Vec<_> = tensors.names().filter(|name| is_other(name)).map(str::to_owned).collect();
     others.iter().for_each(|name| tensors.leave_out(name));
     let (path, format) = (path.to_owned(), Format::Nemo);
-    let part = Part { path, format, config, tensors, notices: Vec::new() };
-    Ok(Codec { part, spelling: Spelling::Released })
+    let file = SingleFile { path, format, config, tensors, notices: Vec::new() };
+    Ok(Codec { file, spelling: Spelling::Released })
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::archive;
 use crate::{
     Error, foreign, layout,
-    part::{Codec, Opened},
+    single_file::{Codec, Opened},
 };
 
 /// Opens the model in the file at `path`.

@@ -5,7 +5,7 @@ use acestep_model::speech::{
     nanocodec,
 };
 
-use crate::{Error, families::magpie::Spelling, part::Part};
+use crate::{Error, families::magpie::Spelling, single_file::SingleFile};
 
 /// The tensor with the voices.
 const VOICES: &str = "baked_context_embedding.weight";
@@ -13,13 +13,13 @@ const TEXT: &str = "text_embedding.weight";
 /// Scalars of an archive with the rows of a voice and their width.
 const TABLE: [&str; 2] = ["_baked_embedding_T", "_baked_embedding_D"];
 
-fn foreign(part: &Part, reason: String, remedy: &str) -> Error {
-    Error::Foreign { path: part.path.clone(), reason, remedy: remedy.to_owned() }
+fn foreign(file: &SingleFile, reason: String, remedy: &str) -> Error {
+    Error::Foreign { path: file.path.clone(), reason, remedy: remedy.to_owned() }
 }
 
 /// Checks the lists of levels among the codec's tensors, and takes them away.
 pub(super) fn check_quantizer(
-    codec: &mut Part,
+    codec: &mut SingleFile,
     config: &nanocodec::Config,
     spelling: Spelling,
 ) -> Result<(), Error> {
@@ -46,7 +46,7 @@ pub(super) fn check_quantizer(
 
 /// Returns the sizes that follow from the tensors, and gives the table of voices its shape.
 pub(super) fn sizes_of(
-    model: &mut Part,
+    model: &mut SingleFile,
     config: &Config,
     codec: &nanocodec::Config,
     lengths: Option<Vec<usize>>,

@@ -7,7 +7,7 @@
 //! | [`dtype`] | the type of weights |
 //! | [`kernels`] | the folder that keeps compiled and tuned kernels between runs |
 //! | [`memory`] | the memory that each stage of a request needs, and the available memory |
-//! | [`trial`] | work that may fail for lack of memory |
+//! | [`recovery`] | work that may fail for lack of memory |
 //! | `work` | work that is generic over the backend |
 //! | [`panics`] | the reason of a failure |
 
@@ -19,7 +19,7 @@ pub mod kernels;
 pub mod listing;
 pub mod memory;
 pub mod panics;
-pub mod trial;
+pub mod recovery;
 #[cfg(all(feature = "wgpu", not(target_os = "macos")))]
 mod vulkan;
 #[cfg(feature = "wgpu")]
@@ -32,11 +32,11 @@ use std::{any::Any, fmt, str::FromStr};
 pub use acestep_model::{Backend, Place};
 use burn::tensor::DType;
 
-pub use crate::error::Fault;
+pub use crate::error::GpuFault;
 use crate::{Error, Notice, suggest::nearest};
 pub use dtype::Dtype;
 pub use listing::Listing;
-pub use trial::free;
+pub use recovery::free;
 pub use work::BackendWork;
 
 /// A device of one of the backends.

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use burn::tensor::DType;
 
 pub use family::{Family, FamilyError};
-pub use fault::Fault;
+pub use fault::GpuFault;
 pub use numbers::{counted, seconds, short, size};
 pub use problem::Problem;
 pub use scores::ScoreError;

@@ -81,7 +81,7 @@ pub fn write_whole(
     existing: Existing,
     fill: impl FnOnce(&mut BufWriter<&mut File>) -> io::Result<()>,
 ) -> Result<(), Error> {
-    let mut part = Part::begin(path, existing)?;
+    let mut part = PartialFile::begin(path, existing)?;
     let mut writer = BufWriter::new(part.file.as_file_mut());
     let filled = fill(&mut writer).and_then(|()| writer.flush());
     drop(writer);
@@ -92,14 +92,14 @@ pub fn write_whole(
 /// A file that is written piece by piece, as by [`write_whole`]. Without [`Self::finish`] it leaves nothing
 /// behind.
 #[derive(Debug)]
-pub struct Part {
+pub struct PartialFile {
     file: NamedTempFile,
     path: PathBuf,
     target: PathBuf,
     existing: Existing,
 }
 
-impl Part {
+impl PartialFile {
     /// Begins the file `path`.
     ///
     /// # Errors

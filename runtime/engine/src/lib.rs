@@ -19,9 +19,11 @@
 //! | `files`, `texts` | files that are written whole; text files of any program |
 //! | `check` | checks of ranges and choices |
 //! | `process`, `machine` | memory of this process; memory and disks of the machine |
-//! | `threads` | the threads of the CPU that compute |
+//! | `threads`, `allocator` | the threads of the CPU that compute; freed memory |
 //! | `error`, [`nearest`] | errors and how to fix them; suggestions for misspelt names |
 
+#[doc(hidden)]
+pub mod allocator;
 #[doc(hidden)]
 pub mod audio;
 #[doc(hidden)]
@@ -73,6 +75,6 @@ pub use error::{Action, Error, Family, FamilyError, Notice};
 pub use files::{Existing, write_whole};
 pub use lent::Lent;
 pub use networks::{Network, NetworkCache, Residency};
-pub use progress::{Event, Observe, Part, Stage, Unit, Unobserved};
+pub use progress::{AudioChunk, Event, Observe, Stage, Unit, Unobserved};
 pub use suggest::nearest;
 pub use tiling::Tiling;

@@ -7,7 +7,7 @@ use burn::{module::Module, tensor::DType};
 
 use crate::{
     Error,
-    device::{DeviceTarget, dtype::of_others, memory::bytes_of_weights, trial},
+    device::{DeviceTarget, dtype::of_others, memory::bytes_of_weights, recovery},
     progress::{Event, Observe, Stage, Steps, WhileUnchanged, check},
     retry,
     tiling::Tiling,
@@ -207,7 +207,7 @@ impl<'a, B: Backend> NetworkCache<'a, B> {
             let is_unchanged = &|| (self.is_unchanged)().is_ok();
             let observe = &WhileUnchanged { observe, is_unchanged };
             observe.event(Event::Loading(stage));
-            let made = self.attempt(stage, || work(&Steps { stage, observe }));
+            let made = self.catch(stage, || work(&Steps { stage, observe }));
             // Check this first: a changed file may be the reason of a cancellation or of NaN
             // values.
             (self.is_unchanged)().map_err(Error::Checkpoint)?;
@@ -221,15 +221,15 @@ impl<'a, B: Backend> NetworkCache<'a, B> {
     ///
     /// # Errors
     /// The errors of `work`; [`Error::DeviceFailed`] if a GPU fails.
-    pub fn attempt<T>(
+    pub fn catch<T>(
         &self,
         stage: Stage,
         work: impl FnOnce() -> Result<T, Error>,
     ) -> Result<T, Error> {
-        trial::attempt(self.target.device, stage, work)
+        recovery::catch(self.target.device, stage, work)
     }
 
-    /// Runs the work of a stage in tiles: see [`trial::in_tiles`].
+    /// Runs the work of a stage in tiles: see [`recovery::in_tiles`].
     ///
     /// # Errors
     /// The errors of `work`; [`Error::DeviceFailed`] if the smallest tiles fail too.
@@ -240,12 +240,12 @@ impl<'a, B: Backend> NetworkCache<'a, B> {
         steps: &Steps<'_>,
         work: impl FnMut(Tiling) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        trial::in_tiles(self.target.device, frames, tiling, steps, || self.free(), work)
+        recovery::in_tiles(self.target.device, frames, tiling, steps, || self.free(), work)
     }
 
     /// Releases unused memory of the device.
     pub fn free(&self) {
-        trial::free::<B>(&self.place.device);
+        recovery::free::<B>(&self.place.device);
     }
 
     /// Bytes of the networks that are kept in memory.

@@ -86,7 +86,7 @@ pub enum Event {
 
 /// A decoded part of a sound, before changes that need the whole sound, such as its loudness.
 #[derive(Debug, Clone, Copy)]
-pub struct Part<'a> {
+pub struct AudioChunk<'a> {
     /// Position of its first sample in the sound.
     pub start: usize,
     /// Samples of each channel.
@@ -105,7 +105,7 @@ pub trait Observe {
 
     /// Called for each decoded part of the first sound of a run, if the observer
     /// [listens](Self::listens). A stage that starts again sends its parts again, from the first one.
-    fn sound(&self, _part: Part<'_>) {}
+    fn sound(&self, _chunk: AudioChunk<'_>) {}
 
     /// Called between steps; true ends the run with [`crate::Error::Cancelled`].
     fn cancelled(&self) -> bool {
@@ -168,8 +168,8 @@ impl Observe for WhileUnchanged<'_> {
         self.observe.listens()
     }
 
-    fn sound(&self, part: Part<'_>) {
-        self.observe.sound(part);
+    fn sound(&self, chunk: AudioChunk<'_>) {
+        self.observe.sound(chunk);
     }
 
     fn cancelled(&self) -> bool {

@@ -67,7 +67,7 @@ impl BackendWork for Make<'_> {
         let settings = request.language.plan(&request.words, &seeds, &mut notices)?;
         let wanted = compose::Composing {
             request: &request,
-            ask: compose::Ask::of(&request),
+            mode: compose::LmMode::of(&request),
             writes_codes: true,
             settings: &settings,
             genres: None,

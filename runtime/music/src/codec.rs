@@ -55,7 +55,7 @@ pub fn encode<B: Backend>(
         Some((source, seed)) if frames > 0 => {
             let values = source.initial_noise(seed, frames, channels);
             let tensor = || Ok(from_host(values.clone(), frames, channels, networks.device()));
-            Some(networks.attempt(stage::VAE_ENCODER, tensor)?)
+            Some(networks.catch(stage::VAE_ENCODER, tensor)?)
         }
         _ => None,
     };
@@ -84,7 +84,7 @@ pub fn decode<B: Backend>(
     }
     let data = TensorData::new(latents.data.clone(), latents.shape);
     let tensor = || Ok(Tensor::from_data(data.clone(), networks.device()));
-    let latents = networks.attempt(stage::VAE, tensor)?;
+    let latents = networks.catch(stage::VAE, tensor)?;
     let mut songs = sounds_of(latents, tiling, networks, observe, |song| {
         song.channels.iter().try_for_each(|channel| require_finite("the VAE", channel))
     })?;

@@ -15,7 +15,7 @@ use crate::{
     flow::solver::Solver,
     latents,
     networks::Networks,
-    pipeline::{self, Prepared, Wanted},
+    pipeline::{self, PlanRun, Prepared},
     sounds::{Sound, Sounds},
     stage,
 };
@@ -145,11 +145,11 @@ impl Inputs {
     /// Prepares all songs, each with its own `inputs`; only a single song may have a condition.
     pub fn prepare_all<B: Backend>(
         inputs: &[&Self],
-        wanted: &[Wanted<'_>],
+        runs: &[PlanRun<'_>],
         networks: &Networks<'_, B>,
     ) -> Vec<Result<Prepared<B>, Error>> {
-        let prepared = match (inputs, wanted) {
-            ([Self { conditioning: Some((folder, conditioning)), .. }], [Wanted { plan, .. }]) => {
+        let prepared = match (inputs, runs) {
+            ([Self { conditioning: Some((folder, conditioning)), .. }], [PlanRun { plan, .. }]) => {
                 let prepared = Prepared::from_conditioning(conditioning.clone(), plan, networks);
                 vec![prepared.map_err(|error| match error {
                     // A mismatch is an error of the files, not a conflict of settings.
@@ -159,14 +159,14 @@ impl Inputs {
                     other => other,
                 })]
             }
-            _ => pipeline::prepare_all(wanted, networks),
+            _ => pipeline::prepare_all(runs, networks),
         };
         let with_noise = |(inputs, prepared): (&&Self, Result<Prepared<B>, Error>)| {
             let mut prepared = prepared?;
             if let Some((_, Array3 { shape, data })) = &inputs.noise {
                 let data = TensorData::new(data.clone(), *shape);
                 let tensor = || Ok(Tensor::from_data(data, networks.device()));
-                prepared.start.noise = networks.attempt(stage::DIFFUSION, tensor)?;
+                prepared.start.noise = networks.catch(stage::DIFFUSION, tensor)?;
             }
             Ok(prepared)
         };

@@ -157,7 +157,7 @@ pub use lm::{
 pub use model_info::ModelInfo;
 pub use networks::{Network, Networks};
 pub use pipeline::{
-    Prepared, Rendered, Song, Wanted, generate, generate_all, prepare, prepare_all, render,
+    PlanRun, Prepared, Rendered, Song, generate, generate_all, prepare, prepare_all, render,
     render_and_align,
 };
 pub use plan::{Plan, Task};

@@ -10,7 +10,7 @@
 //! | [`compose`] | the two phases: text, then codes |
 //! | [`generate`] | token-by-token generation |
 //! | `session`, `merge`, `guard` | the loaded model, merge of answer and request, useless answers |
-//! | [`Held`] | a model that stays in memory between requests |
+//! | [`CachedModel`] | a model that stays in memory between requests |
 //! | [`snapshot`] | the key-value cache as a file |
 //! | [`judge`], [`pmi`] | scores of how well codes match a request |
 //! | [`vocabulary`] | special tokens |
@@ -22,12 +22,12 @@
 /// Name of the network, as a noun phrase for messages.
 pub const NAME: &str = "the language model";
 
+mod cached;
 pub mod compose;
 pub mod constrain;
 pub mod cot;
 pub mod generate;
 mod guard;
-mod held;
 pub mod judge;
 mod merge;
 pub mod metadata;
@@ -40,4 +40,4 @@ pub mod settings;
 pub mod snapshot;
 pub mod vocabulary;
 
-pub use held::Held;
+pub use cached::CachedModel;

@@ -94,7 +94,7 @@ impl<'a> ModelSizes<'a> {
         Ok(vec![self.encoder(frames)?, self.codec(self.at_once(frames))?])
     }
 
-    /// Returns the needs of the stages of `plan`, in their order; `wants` are results in addition to
+    /// Returns the needs of the stages of `plan`, in their order; `extras` are results in addition to
     /// the sound. `has_condition` is true if the condition is given and not computed.
     ///
     /// # Errors
@@ -102,7 +102,7 @@ impl<'a> ModelSizes<'a> {
     pub fn song(
         &self,
         plan: &Plan,
-        wants: Extras,
+        extras: Extras,
         has_condition: bool,
     ) -> Result<Vec<MemoryNeed>, Error> {
         let Self { configs, parameters, widths, .. } = self;
@@ -133,7 +133,7 @@ impl<'a> ModelSizes<'a> {
         }
         let size = parameters(Network::Dit)?;
         needs.push(diffusion(&configs.dit, size, rows, frames, tokens, *widths));
-        if wants.anything() && attention_maps::has_words(&plan.words.lyrics) {
+        if extras.anything() && attention_maps::has_words(&plan.words.lyrics) {
             let heads = attention_maps::heads(&configs.dit).unwrap_or_default();
             // A token has at least one byte.
             let words = plan.words.caption_prompt.len() + plan.words.lyric_prompt.len() + 1;

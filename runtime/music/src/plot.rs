@@ -28,7 +28,7 @@ pub use preview::{Letters, preview};
 
 /// The content of an image.
 #[derive(Debug, Clone, Copy)]
-pub struct Subject<'a> {
+pub struct PlotInput<'a> {
     /// The sound.
     pub audio: &'a Audio,
     /// The title above it.
@@ -43,8 +43,8 @@ const LABEL: f32 = 15.0;
 const TITLE: f32 = 24.0;
 
 /// Draws a song.
-pub fn draw(subject: &Subject<'_>) -> Picture {
-    let Subject { audio, title, lines } = *subject;
+pub fn draw(input: &PlotInput<'_>) -> Picture {
+    let PlotInput { audio, title, lines } = *input;
     let mut canvas = Canvas::new(BACKGROUND);
     let placed = layout::place(lines, audio.seconds(), |text| canvas.width_of(text, LABEL));
     let layout = Layout::new(audio, placed.lanes);

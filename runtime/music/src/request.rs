@@ -48,8 +48,8 @@ use serde_json::{Map, Value};
 pub(crate) use self::values::shortest;
 pub use self::{
     compute::Compute, edit::Edit, foreign::snake_case, language::Language, noise::Noise,
-    output::Output, repaint::Repaint, sampler::Sampler, sampling::Sampling, source::Source,
-    words::Words,
+    once::rename, output::Output, repaint::Repaint, sampler::Sampler, sampling::Sampling,
+    source::Source, words::Words,
 };
 use self::{source::Task, topic::Key};
 
@@ -191,6 +191,12 @@ impl Request {
     /// `metadata`, do not count.
     pub fn knows(key: &str) -> bool {
         foreign::knows(key)
+    }
+
+    /// Returns our name of a key, in any spelling.
+    pub fn name_of(key: &str) -> Option<&'static str> {
+        let key = snake_case(key);
+        Self::all_keys().find(|own| own.is(&key)).map(|own| own.name)
     }
 
     /// Returns the kind of value of the key `name`.

@@ -42,7 +42,7 @@ pub fn latents<B: Backend>(
             let Array3 { shape, data } = Array3::clone(latents);
             let data = TensorData::new(data, shape);
             networks
-                .attempt(crate::stage::CONDITION, || Ok(Tensor::from_data(data, networks.device())))
+                .catch(crate::stage::CONDITION, || Ok(Tensor::from_data(data, networks.device())))
         }
     }
 }

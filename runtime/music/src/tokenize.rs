@@ -85,7 +85,7 @@ pub fn latents_with<B: Backend>(
     let values = TensorData::new(audio.channels.concat(), [1, audio.channels.len(), samples]);
     // [1, 2, S]
     let stage = stage::VAE_ENCODER;
-    let sound = networks.attempt(stage, || Ok(Tensor::from_data(values, networks.device())))?;
+    let sound = networks.catch(stage, || Ok(Tensor::from_data(values, networks.device())))?;
     networks.stage(stage, VAE_ENCODER, observe, |steps| {
         let encoder = networks.vae_encoder()?;
         let (frames, target) = (samples / hop, networks.target());
@@ -118,7 +118,7 @@ pub fn codes_of_latents<B: Backend>(
     observe: &dyn Observe,
 ) -> Result<Vec<u32>, Error> {
     check(observe)?;
-    let silence = networks.attempt(stage::CODES, || networks.silence_latent())?; // [1, stored, C]
+    let silence = networks.catch(stage::CODES, || networks.silence_latent())?; // [1, stored, C]
     let at_once = CODES_AT_ONCE * networks.configs().dit.pool_window_size;
     let frames = latents.dims()[1];
     let starts: Vec<usize> = (0..frames).step_by(at_once).collect();
@@ -154,7 +154,7 @@ pub fn codes_of_stored<B: Backend>(
     }
     let data = TensorData::new(latents.data.clone(), latents.shape);
     let tensor = || Ok(Tensor::from_data(data.clone(), networks.device()));
-    codes_of_latents(networks.attempt(stage::CODES, tensor)?, networks, observe)
+    codes_of_latents(networks.catch(stage::CODES, tensor)?, networks, observe)
 }
 
 fn quantized<B: Backend>(

@@ -10,7 +10,7 @@
 use acestep_engine::{
     Error,
     host::to_host,
-    progress::{Event, Observe, Part, check},
+    progress::{AudioChunk, Event, Observe, check},
     tiling::{Tile, Tiling},
 };
 use acestep_model::{
@@ -50,7 +50,7 @@ pub fn decode<B: Backend>(
         if observe.listens() {
             let values = to_host(sound.clone().narrow(0, 0, 1));
             let channels: Vec<_> = values.chunks(core.len() * hop).map(<[f32]>::to_vec).collect();
-            observe.sound(Part { start: core.start * hop, channels: &channels });
+            observe.sound(AudioChunk { start: core.start * hop, channels: &channels });
         }
         sounds.push(sound);
         observe.event(Event::Advanced { stage: stage::VAE, done: index + 1, total });

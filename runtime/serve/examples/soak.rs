@@ -19,7 +19,7 @@ use std::{
 
 use acestep_serve::{
     job::{Job, Kind, NewJob, State},
-    store::{Found, Store},
+    store::{Lookup, Store},
     worker::Times,
 };
 use serde_json::json;
@@ -129,7 +129,7 @@ async fn patiently<T, E: std::fmt::Display>(
 
 async fn job(store: &Arc<dyn Store>, id: Uuid) -> Option<Job> {
     match store.get(id).await {
-        Ok(Found::Job(job)) => Some(job),
+        Ok(Lookup::Job(job)) => Some(job),
         _ => None,
     }
 }

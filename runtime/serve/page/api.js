@@ -26,7 +26,7 @@ import { set } from "./state.js";
  */
 
 /** An answer that is an error, or no answer: then the status is 0. */
-export class Refusal extends Error {
+export class ApiError extends Error {
   /** @param {number} status @param {Reason} reason */
   constructor(status, reason) {
     super(reason.message);
@@ -53,7 +53,7 @@ async function fetched(path, content, options) {
   }
 }
 
-const unreachable = () => new Refusal(0, { code: "unreachable", message: "The server does not answer." });
+const unreachable = () => new ApiError(0, { code: "unreachable", message: "The server does not answer." });
 
 /**
  * @param {string} method @param {string} path @param {any} [body]
@@ -81,7 +81,7 @@ function valueOf(status, text) {
   // A proxy may answer in place of the server.
   if (status < 200 || status > 299 || (text && value === null)) {
     const message = `The answer cannot be read (status ${status}).`;
-    throw new Refusal(status, value?.error ?? { code: "failed", message });
+    throw new ApiError(status, value?.error ?? { code: "failed", message });
   }
   return value;
 }
@@ -114,7 +114,7 @@ export async function upload(blob, name) {
 export async function asSource(output) {
   const [answer, sound] = await fetched(output.url, (one) => one.blob());
   if (!answer.ok) {
-    throw new Refusal(answer.status, { code: "gone", message: "The sound of this song is gone." });
+    throw new ApiError(answer.status, { code: "gone", message: "The sound of this song is gone." });
   }
   return upload(sound, output.name);
 }

@@ -1,7 +1,7 @@
 // @ts-check
 // A job that ended, as a card.
 
-import { call, Refusal } from "./api.js";
+import { call, ApiError } from "./api.js";
 import { choose, isCompared } from "./compare.js";
 import { Details } from "./details.js";
 import { clock, nameOf, outputOf, tracksOf, when, wordsOf } from "./format.js";
@@ -22,7 +22,7 @@ const tried = async (work) => {
   try {
     await work();
   } catch (error) {
-    if (!(error instanceof Refusal)) throw error;
+    if (!(error instanceof ApiError)) throw error;
     toast(error.reason.message);
   }
 };

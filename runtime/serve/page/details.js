@@ -1,7 +1,7 @@
 // @ts-check
 // Everything else about a job: files, tags, what was changed, its request.
 
-import { asSource, at, read, Refusal } from "./api.js";
+import { asSource, at, read, ApiError } from "./api.js";
 import { changes, nameOf, size, tracksOf } from "./format.js";
 import { Icon } from "./icons.js";
 import { mark } from "./live.js";
@@ -38,7 +38,7 @@ function Inside({ job }) {
       set({ source: { id: await asSource(first), name: nameOf(job), use: "cover" }, tab: "song" });
       document.getElementById("song-caption")?.focus();
     } catch (error) {
-      if (!(error instanceof Refusal)) throw error;
+      if (!(error instanceof ApiError)) throw error;
       toast(error.reason.message);
     }
   };

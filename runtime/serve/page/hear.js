@@ -2,7 +2,7 @@
 // Sound of a job while it is made: pieces of the stream are played one after the other, and the finished
 // file takes over where the ear is. An `<audio>` element may wait for the end of such a stream.
 
-import { at, call, Refusal } from "./api.js";
+import { at, call, ApiError } from "./api.js";
 import { nameOf } from "./format.js";
 import { changed } from "./live.js";
 import { audio, load } from "./player.js";
@@ -58,8 +58,8 @@ export async function hear(job, context = speakers()) {
     await play(job, asking.signal, context, volume, () => isOver);
   } catch (error) {
     if (isOver) return;
-    if (!(error instanceof Refusal) && !(error instanceof TypeError)) throw error;
-    toast(error instanceof Refusal ? error.reason.message : "The sound ended early.");
+    if (!(error instanceof ApiError) && !(error instanceof TypeError)) throw error;
+    toast(error instanceof ApiError ? error.reason.message : "The sound ended early.");
   } finally {
     mine();
     if (end === mine) stopHearing();
@@ -74,7 +74,7 @@ async function play(job, signal, context, output, isOver) {
   const answer = await fetch(at(`v1/jobs/${job.id}/audio?format=pcm`), { signal, cache: "no-store" });
   if (!answer.ok || !answer.body) {
     const value = await answer.json().catch(() => null);
-    throw new Refusal(answer.status, value?.error ?? { code: "failed", message: answer.statusText });
+    throw new ApiError(answer.status, value?.error ?? { code: "failed", message: answer.statusText });
   }
   const rate = Number(answer.headers.get("x-sample-rate"));
   const channels = Number(answer.headers.get("x-channels"));

@@ -2,7 +2,7 @@
 // Keeps the cards as the server has them: events of the job that runs, and a look at all jobs now and
 // then, which finds jobs of other tabs and works where events do not.
 
-import { at, call, read, Refusal } from "./api.js";
+import { at, call, read, ApiError } from "./api.js";
 import { isActive, nameOf } from "./format.js";
 import state, { say, set } from "./state.js";
 
@@ -34,7 +34,7 @@ export async function refresh(withServer = false) {
     const server = isFresh || jobs.some(isActive) ? await read("v1/server") : state.server;
     if (look === looks) take(jobs, { server, isReached: true, needsKey: false, isLoaded: true });
   } catch (error) {
-    if (!(error instanceof Refusal)) throw error;
+    if (!(error instanceof ApiError)) throw error;
     if (error.status === 401) set({ needsKey: true, isReached: true });
     else set({ isReached: false });
   }

@@ -1,7 +1,7 @@
 // @ts-check
 // Jobs that wait or run: position, stage, steps, time left, cancel.
 
-import { call, Refusal } from "./api.js";
+import { call, ApiError } from "./api.js";
 import { about, clock, isActive, nameOf, stageOf } from "./format.js";
 import { canHear, hear, stopHearing } from "./hear.js";
 import { changed } from "./live.js";
@@ -17,7 +17,7 @@ async function cancel(job) {
   try {
     changed(await call("POST", `v1/jobs/${job.id}/cancel`));
   } catch (error) {
-    if (!(error instanceof Refusal)) throw error;
+    if (!(error instanceof ApiError)) throw error;
     toast(error.reason.message);
   }
 }

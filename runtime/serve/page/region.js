@@ -1,7 +1,7 @@
 // @ts-check
 // A part of a song, made anew: chosen by the waveform or by two fields.
 
-import { asSource, Refusal } from "./api.js";
+import { asSource, ApiError } from "./api.js";
 import { nameOf } from "./format.js";
 import { submit } from "./live.js";
 import { Wrong } from "./said.js";
@@ -53,7 +53,7 @@ export function Region({ job, output, part, onPart }) {
       await submit({ request, title: `${nameOf(job)}, ${name}` });
       toast("It is in the queue.");
     } catch (error) {
-      if (!(error instanceof Refusal)) throw error;
+      if (!(error instanceof ApiError)) throw error;
       setWrong(error.reason);
     }
     setBusy(false);

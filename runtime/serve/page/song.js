@@ -1,7 +1,7 @@
 // @ts-check
 // The form for a song: a description, words, and everything else one click away.
 
-import { Refusal } from "./api.js";
+import { ApiError } from "./api.js";
 import { submit } from "./live.js";
 import { More, requestOf } from "./more.js";
 import { Wrong } from "./said.js";
@@ -46,7 +46,7 @@ export function Song() {
       await submit({ request: { ...requestOf(song), ...sourceOf(state.source) } });
       setWrong(null);
     } catch (error) {
-      if (!(error instanceof Refusal)) throw error;
+      if (!(error instanceof ApiError)) throw error;
       setWrong(error.reason);
       say(`Not accepted: ${error.reason.message}`);
       if (error.status === 401) set({ needsKey: true });

@@ -1,7 +1,7 @@
 // @ts-check
 // A sound that the client brings: dropped or chosen, then covered, understood or used as a reference.
 
-import { Refusal, upload } from "./api.js";
+import { ApiError, upload } from "./api.js";
 import { size } from "./format.js";
 import { Icon } from "./icons.js";
 import { submit } from "./live.js";
@@ -43,7 +43,7 @@ export async function bring(file) {
     say(`${file.name} is here. Choose a use.`);
     return id;
   } catch (error) {
-    if (!(error instanceof Refusal)) throw error;
+    if (!(error instanceof ApiError)) throw error;
     toast(`${file.name} was refused: ${error.reason.message}`);
     return null;
   }
@@ -92,7 +92,7 @@ export function Dropped() {
     try {
       await submit({ kind: "understand", request: { audio: source.id }, title: `About ${source.name}` });
     } catch (error) {
-      if (!(error instanceof Refusal)) throw error;
+      if (!(error instanceof ApiError)) throw error;
       toast(error.reason.message);
     }
   };

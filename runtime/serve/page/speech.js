@@ -1,7 +1,7 @@
 // @ts-check
 // The form for speech. It has the fields that the chosen model takes, and no others.
 
-import { Refusal, upload } from "./api.js";
+import { ApiError, upload } from "./api.js";
 import { hear, speakers } from "./hear.js";
 import { submit } from "./live.js";
 import { Wrong } from "./said.js";
@@ -100,7 +100,7 @@ export function Speech() {
       if (context) void hear(job, context);
     } catch (error) {
       void context?.close();
-      if (!(error instanceof Refusal)) throw error;
+      if (!(error instanceof ApiError)) throw error;
       setWrong(error.reason);
       say(`Not accepted: ${error.reason.message}`);
     }

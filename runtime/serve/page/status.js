@@ -1,7 +1,7 @@
 // @ts-check
 // The readiness line, and the field for a key.
 
-import { call, Refusal } from "./api.js";
+import { call, ApiError } from "./api.js";
 import { refresh } from "./live.js";
 import state from "./state.js";
 import { html, useState } from "./vendor/htm-preact.js";
@@ -36,7 +36,7 @@ export function Login() {
       setWrong("");
       await refresh();
     } catch (error) {
-      if (!(error instanceof Refusal)) throw error;
+      if (!(error instanceof ApiError)) throw error;
       setWrong(error.reason.message);
     }
   };

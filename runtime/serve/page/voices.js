@@ -1,7 +1,7 @@
 // @ts-check
 // Voices that are kept under a name.
 
-import { call, Refusal } from "./api.js";
+import { call, ApiError } from "./api.js";
 import { refresh, submit } from "./live.js";
 import { say, toast, write } from "./state.js";
 import { html, useState } from "./vendor/htm-preact.js";
@@ -23,7 +23,7 @@ export function KeepVoice({ isReady, recordings, onWrong }) {
       onWrong(null);
       setName("");
     } catch (error) {
-      if (!(error instanceof Refusal)) throw error;
+      if (!(error instanceof ApiError)) throw error;
       onWrong(error.reason);
       say(`Not accepted: ${error.reason.message}`);
     }
@@ -49,7 +49,7 @@ export function RemoveVoice({ name }) {
       await refresh(true);
       toast(`The voice ${name} is removed.`);
     } catch (error) {
-      if (!(error instanceof Refusal)) throw error;
+      if (!(error instanceof ApiError)) throw error;
       toast(error.reason.message);
     }
   };

@@ -30,7 +30,7 @@ const END: &str = "null\n";
 
 /// Text that is sent at once.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Part {
+pub struct TextPart {
     /// The number of pieces before it.
     pub at: usize,
     /// Its pieces.
@@ -44,7 +44,7 @@ pub struct Part {
 ///
 /// # Errors
 /// A failure of the disk; a part behind a gap.
-pub fn send(folder: &Path, part: &Part) -> io::Result<()> {
+pub fn send(folder: &Path, part: &TextPart) -> io::Result<()> {
     let mut file =
         fs::File::options().read(true).append(true).create(true).open(folder.join(TEXT))?;
     let mut there = String::new();
@@ -158,8 +158,8 @@ mod tests {
         }
     }
 
-    fn part(at: usize, texts: &[&str], is_end: bool) -> Part {
-        Part { at, texts: texts.iter().map(|&text| text.to_owned()).collect(), is_end }
+    fn part(at: usize, texts: &[&str], is_end: bool) -> TextPart {
+        TextPart { at, texts: texts.iter().map(|&text| text.to_owned()).collect(), is_end }
     }
 
     #[test]
@@ -179,7 +179,7 @@ mod tests {
     #[test]
     fn a_part_that_comes_again_is_taken_once_and_one_behind_a_gap_never() {
         let folder = tempfile::tempdir().expect("a folder");
-        let send = |part: Part| send(folder.path(), &part);
+        let send = |part: TextPart| send(folder.path(), &part);
         send(part(0, &["null", "b"], false)).expect("sent");
         send(part(0, &["null", "b"], false)).expect("nothing new");
         send(part(1, &["b", "c"], false)).expect("one is new");

@@ -71,7 +71,7 @@ use crate::{
     growth::Growth,
     job::Job,
     objects::Objects,
-    store::{Found, Store},
+    store::{Lookup, Store},
     worker::DISK_FULL,
 };
 
@@ -231,13 +231,13 @@ impl Server {
     /// 404 for an unknown id and for another client's job; 410 for a job that was removed.
     pub async fn job(&self, caller: &Caller, id: Uuid) -> Result<Job, ApiError> {
         match self.store.get(id).await? {
-            Found::Job(job) if job.owner == caller.0 => Ok(job),
-            Found::Forgotten => Err(ApiError::new(
+            Lookup::Job(job) if job.owner == caller.0 => Ok(job),
+            Lookup::Forgotten => Err(ApiError::new(
                 StatusCode::GONE,
                 "job_forgotten",
                 "the job was removed, with its results",
             )),
-            Found::Job(_) | Found::Unknown => Err(ApiError::no_job()),
+            Lookup::Job(_) | Lookup::Unknown => Err(ApiError::no_job()),
         }
     }
 

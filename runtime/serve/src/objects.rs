@@ -27,8 +27,8 @@ use uuid::Uuid;
 
 use self::copies::Copies;
 pub use self::{
-    elsewhere::Elsewhere,
-    live::{Here, Live, LiveSamples, WAIT},
+    elsewhere::RemoteFiles,
+    live::{Live, LiveSamples, LocalAttempts, WAIT},
 };
 use crate::{
     job::{Content, Output},
@@ -39,7 +39,7 @@ use crate::{
 #[derive(Debug, Clone)]
 pub struct Objects {
     root: PathBuf,
-    elsewhere: Option<Arc<dyn Elsewhere>>,
+    elsewhere: Option<Arc<dyn RemoteFiles>>,
     live: Option<Arc<dyn Live>>,
     copies: Copies,
 }
@@ -59,7 +59,7 @@ impl Objects {
 
     /// Keeps files elsewhere, with copies in this folder.
     #[must_use]
-    pub fn with_far(self, elsewhere: Arc<dyn Elsewhere>) -> Self {
+    pub fn with_far(self, elsewhere: Arc<dyn RemoteFiles>) -> Self {
         Self { elsewhere: Some(elsewhere), ..self }
     }
 
@@ -292,7 +292,7 @@ mod tests {
     #[derive(Debug)]
     struct All;
 
-    impl Elsewhere for All {
+    impl RemoteFiles for All {
         fn put(&self, _: &str, _: &Path) -> io::Result<()> {
             Ok(())
         }

@@ -107,7 +107,6 @@ impl UnderstandRequest {
     /// Errors: a field that does not exist or has another type; not one song.
     pub(crate) fn read(object: &Map<String, Value>) -> Result<Self, JobError> {
         let mut object = object.clone();
-        let model = text(&mut object, "model")?;
         let sound = sound(&mut object)?;
         let latents = text(&mut object, "src_latents")?;
         let codes = text(&mut object, "audio_codes")?;
@@ -122,7 +121,8 @@ impl UnderstandRequest {
                 return Err(JobError::new("conflict", message).param("audio"));
             }
         };
-        let SongRequest { request, genres, notices, limits, .. } = SongRequest::read(&object)?;
+        let SongRequest { mut request, genres, notices, limits, .. } = SongRequest::read(&object)?;
+        let model = request.compute.model.take();
         Ok(Self { model, heard, request, limits, genres, notices })
     }
 }
@@ -185,23 +185,22 @@ impl DecodeRequest {
     /// Errors: no latents; a field that does not exist or has another type.
     pub(crate) fn read(object: &Map<String, Value>) -> Result<Self, JobError> {
         let mut object = object.clone();
-        let model = text(&mut object, "model")?;
         let Some(latents) = text(&mut object, "src_latents")? else {
             let message = "send latents as `src_latents`";
             return Err(JobError::new("missing", message).param("src_latents"));
         };
-        let SongRequest { request, notices, .. } = SongRequest::read(&object)?;
+        let SongRequest { mut request, notices, .. } = SongRequest::read(&object)?;
         format(request.output.audio_format.as_deref())?;
+        let model = request.compute.model.take();
         Ok(Self { model, latents, request, notices })
     }
 }
 
 /// Takes the file `audio` or `src_audio` out of a request.
 fn sound(object: &mut Map<String, Value>) -> Result<Option<String>, JobError> {
-    match text(object, "audio")? {
-        Some(id) => Ok(Some(id)),
-        None => text(object, "src_audio"),
-    }
+    let renamed = acestep_music::request::rename(object, "src_audio", "audio");
+    renamed.map_err(|error| of(&error).param("audio"))?;
+    text(object, "audio")
 }
 
 /// Returns the format of a sound file: the usual one without a name.

@@ -22,7 +22,7 @@ use std::{
 use acestep_engine::{Engine, Error, Event, Lent, Notice, Observe, Residency, on_engine};
 use acestep_import::{AceStep, LanguageModelDir};
 use acestep_model::{Backend, Place};
-use acestep_music::lm::Held;
+use acestep_music::lm::CachedModel;
 use acestep_session::{SessionError, speech::SpeechOn};
 use tokio::runtime::Handle;
 
@@ -31,8 +31,8 @@ use crate::{
     installed::Installed,
     job::{JobError, Kind},
     preview,
-    store::{Has, StoreError},
-    worker::{Runner, Stopped, Task, Worker},
+    store::{ModelFilter, StoreError},
+    worker::{JobTask, Runner, Stopped, Worker},
 };
 
 /// Time that a list of models is right.
@@ -80,34 +80,34 @@ struct Networked<'a, B: Backend> {
     engine: Engine,
     place: Place<B>,
     /// The models that were here a moment ago.
-    models: Option<(Instant, Has)>,
-    song: Option<Song<B>>,
-    language: Option<Language<B>>,
-    speech: Option<Speech<B>>,
+    models: Option<(Instant, ModelFilter)>,
+    song: Option<LoadedMusic<B>>,
+    language: Option<LoadedLm<B>>,
+    speech: Option<LoadedSpeech<B>>,
     /// The folder of the last preview of a song.
     heard: Option<PathBuf>,
 }
 
-struct Song<B: Backend> {
+struct LoadedMusic<B: Backend> {
     /// The model as chosen, and its adapters with their scales.
     key: (String, String),
     folder: Arc<AceStep>,
     networks: acestep_music::Networks<'static, B>,
 }
 
-impl<B: Backend> Song<B> {
+impl<B: Backend> LoadedMusic<B> {
     /// True for the model of `key`, unless its files were replaced meanwhile.
     fn is(&self, key: &(String, String)) -> bool {
         self.key == *key && self.folder.is_current()
     }
 }
 
-struct Language<B: Backend> {
+struct LoadedLm<B: Backend> {
     folder: Arc<LanguageModelDir>,
-    held: Held<'static, B>,
+    held: CachedModel<'static, B>,
 }
 
-struct Speech<B: Backend> {
+struct LoadedSpeech<B: Backend> {
     name: String,
     on: Rc<dyn SpeechOn<B>>,
 }
@@ -123,16 +123,16 @@ impl<B: Backend> Runner for Networked<'_, B> {
         resident.map(|name| self.installed.common_name(name))
     }
 
-    fn has(&mut self) -> Has {
+    fn has(&mut self) -> ModelFilter {
         let known = self.models.take().filter(|(time, _)| time.elapsed() < RECENT);
         let (time, has) = known.unwrap_or_else(|| (Instant::now(), self.installed.has()));
         self.models = Some((time, has.clone()));
         has
     }
 
-    fn run(&mut self, task: Task<'_>) -> Result<(), Stopped> {
+    fn run(&mut self, task: JobTask<'_>) -> Result<(), Stopped> {
         let job = self.installed.with_own_name(task.job);
-        let mut task = Task { job: &job, ..task };
+        let mut task = JobTask { job: &job, ..task };
         let run = AssertUnwindSafe(|| match task.job.kind {
             Kind::Generate => self.generate(&mut task),
             Kind::Speak => self.speak(&mut task),
@@ -246,7 +246,7 @@ impl<B: Backend> Networked<'_, B> {
     /// Puts a model of songs into memory; networks are loaded when they are needed.
     fn hold_song(&mut self, key: (String, String), folder: &Arc<AceStep>) {
         // The job's own folder stays, even if it is replaced meanwhile.
-        let is_it = |song: &Song<B>| Arc::ptr_eq(&song.folder, folder) || song.is(&key);
+        let is_it = |song: &LoadedMusic<B>| Arc::ptr_eq(&song.folder, folder) || song.is(&key);
         if self.song.as_ref().is_some_and(is_it) {
             return;
         }
@@ -255,11 +255,11 @@ impl<B: Backend> Networked<'_, B> {
         let checkpoint = Lent::Shared(folder.clone() as Arc<dyn acestep_model::Checkpoint<B>>);
         let place = self.place.clone();
         let networks = acestep_music::Networks::of(checkpoint, place, Residency::Kept);
-        self.song = Some(Song { key, folder: folder.clone(), networks });
+        self.song = Some(LoadedMusic { key, folder: folder.clone(), networks });
     }
 
-    fn hold_language(&mut self, folder: Arc<LanguageModelDir>) -> &Held<'static, B> {
-        let is_other = |Language { folder: own, .. }: &Language<B>| {
+    fn hold_language(&mut self, folder: Arc<LanguageModelDir>) -> &CachedModel<'static, B> {
+        let is_other = |LoadedLm { folder: own, .. }: &LoadedLm<B>| {
             let is_replaced =
                 || own.directory().root() != folder.directory().root() || !own.is_current();
             !Arc::ptr_eq(own, &folder) && is_replaced()
@@ -269,7 +269,7 @@ impl<B: Backend> Networked<'_, B> {
         }
         let new = || {
             let files = folder.clone() as Arc<dyn acestep_model::LanguageCheckpoint<B>>;
-            Language { folder, held: Held::of(Lent::Shared(files)) }
+            LoadedLm { folder, held: CachedModel::of(Lent::Shared(files)) }
         };
         &self.language.get_or_insert_with(new).held
     }

@@ -87,7 +87,7 @@ pub struct Claim {
     /// The tasks that it can run.
     pub kinds: Vec<Kind>,
     /// The models that it can load. Jobs of others wait for another worker.
-    pub has: Has,
+    pub has: ModelFilter,
     /// Jobs that it leaves to others.
     pub except: Vec<Uuid>,
     /// The model in memory, whose jobs are preferred.
@@ -100,15 +100,15 @@ pub struct Claim {
 
 /// The models that a worker can load.
 #[derive(Clone)]
-pub struct Has(Arc<dyn Fn(&str) -> bool + Send + Sync>);
+pub struct ModelFilter(Arc<dyn Fn(&str) -> bool + Send + Sync>);
 
-impl fmt::Debug for Has {
+impl fmt::Debug for ModelFilter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Has(..)")
+        f.write_str("ModelFilter(..)")
     }
 }
 
-impl Has {
+impl ModelFilter {
     /// Models for which `has` says so.
     pub fn new(has: impl Fn(&str) -> bool + Send + Sync + 'static) -> Self {
         Self(Arc::new(has))
@@ -139,7 +139,7 @@ impl Has {
 
 /// The state of a lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Held {
+pub enum LeaseState {
     /// The worker goes on.
     Yes,
     /// The client wants the job to stop.
@@ -188,7 +188,7 @@ pub enum End {
 /// The answer for an id.
 #[derive(Debug, Clone)]
 #[expect(clippy::large_enum_variant, reason = "a job is the usual answer")]
-pub enum Found {
+pub enum Lookup {
     /// The job.
     Job(Job),
     /// It existed, and was removed.
@@ -267,7 +267,7 @@ pub struct File {
 
 /// The files that clients sent, in numbers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Stored {
+pub struct FileCounts {
     /// Bytes of all clients.
     pub bytes: u64,
     /// Bytes of one client.
@@ -286,7 +286,7 @@ pub trait Store: Send + Sync + 'static {
     /// Takes the next job for a worker.
     fn claim(&self, claim: Claim) -> Answer<'_, Option<Job>>;
     /// Extends a lease to `until` from now, and stores news.
-    fn extend(&self, lease: Lease, length: Duration, news: News) -> Answer<'_, Held>;
+    fn extend(&self, lease: Lease, length: Duration, news: News) -> Answer<'_, LeaseState>;
     /// Ends an attempt; false if the lease was lost, then nothing is stored.
     fn finish(&self, lease: Lease, end: End) -> Answer<'_, bool>;
     /// Asks for the end of a job; returns the new state, `None` for an unknown id.
@@ -296,7 +296,7 @@ pub trait Store: Send + Sync + 'static {
     /// is in another state.
     fn retry(&self, id: Uuid) -> Answer<'_, bool>;
     /// Returns a job.
-    fn get(&self, id: Uuid) -> Answer<'_, Found>;
+    fn get(&self, id: Uuid) -> Answer<'_, Lookup>;
     /// Returns jobs, newest first. Everything that was answered before is in the list.
     fn list(&self, selection: Selection) -> Answer<'_, Vec<Job>>;
     /// Returns the number of queued jobs that come before a queued one.
@@ -326,7 +326,7 @@ pub trait Store: Send + Sync + 'static {
     /// Returns at most `limit` files of a client after file `after`, oldest first.
     fn files(&self, owner: String, after: Option<Uuid>, limit: u32) -> Answer<'_, Vec<File>>;
     /// Returns the numbers of files of all clients and of one.
-    fn stored(&self, owner: String) -> Answer<'_, Stored>;
+    fn stored(&self, owner: String) -> Answer<'_, FileCounts>;
     /// Returns files that are older than `before`.
     fn old_files(&self, before: Millis) -> Answer<'_, Vec<File>>;
     /// Removes the description of a file.

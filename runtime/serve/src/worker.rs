@@ -30,9 +30,9 @@ use self::{
 };
 use crate::{
     job::{Content, Job, JobError, Kind, Output},
-    objects::{Here, Objects},
+    objects::{LocalAttempts, Objects},
     stages::{self, Clock},
-    store::{Claim, End, Has, Lease, Store, StoreError},
+    store::{Claim, End, Lease, ModelFilter, Store, StoreError},
 };
 
 /// Time that a worker waits for a queue that cannot be used.
@@ -86,7 +86,7 @@ impl Default for Times {
 
 /// A result that a runner wrote into the job's folder.
 #[derive(Debug, Clone)]
-pub struct Made {
+pub struct RunOutput {
     /// The song of the job, from 1.
     pub track: u32,
     /// The content.
@@ -126,7 +126,7 @@ impl Stopped {
 }
 
 /// A job, as its runner gets it.
-pub struct Task<'a> {
+pub struct JobTask<'a> {
     /// The job.
     pub job: &'a Job,
     /// The folder for its results.
@@ -138,7 +138,7 @@ pub struct Task<'a> {
     /// Receives the request with all decisions.
     pub resolved: &'a dyn Fn(Value),
     /// Results so far; those of a job that stops early are kept.
-    pub made: &'a mut Vec<Made>,
+    pub made: &'a mut Vec<RunOutput>,
 }
 
 /// The work behind the queue.
@@ -148,14 +148,14 @@ pub trait Runner {
     /// The model in memory.
     fn resident(&self) -> Option<String>;
     /// The models that it can load.
-    fn has(&mut self) -> Has {
-        Has::all()
+    fn has(&mut self) -> ModelFilter {
+        ModelFilter::all()
     }
     /// Runs a job, and writes its results into its folder.
     ///
     /// # Errors
     /// The reason of a failure; results in `task.made` are kept.
-    fn run(&mut self, task: Task<'_>) -> Result<(), Stopped>;
+    fn run(&mut self, task: JobTask<'_>) -> Result<(), Stopped>;
 }
 
 /// A worker of a queue.
@@ -187,18 +187,23 @@ impl Worker<'_> {
     pub fn run(&self, runtime: &Handle, runner: &mut dyn Runner) -> Result<(), StoreError> {
         // Listeners of other machines hear what is made here.
         let live = self.objects.live();
-        let _answering = live.map(|live| live.answer(&self.name, Here::new(self.objects.clone())));
+        let _answering =
+            live.map(|live| live.answer(&self.name, LocalAttempts::new(self.objects.clone())));
         let mut changes = self.store.changes();
         let mut last = Instant::now();
         let (mut trouble, mut refused) = (Trouble::default(), Refused::default());
+        let mut has_worked = false;
         while !self.is_draining.load(Ordering::Relaxed) {
             if trouble.is_full {
                 self.wait_for_room(&mut trouble);
                 continue;
             }
             match self.run_next(runtime, runner, &mut trouble, &mut refused) {
-                Ok(true) => {}
+                Ok(true) => has_worked = true,
                 Ok(false) => {
+                    if std::mem::take(&mut has_worked) {
+                        acestep_engine::allocator::return_freed_memory();
+                    }
                     // A change or the end of the time: both are a reason to look.
                     let _ = runtime
                         .block_on(async { time::timeout(self.times.look, changes.recv()).await });
@@ -330,7 +335,7 @@ impl Worker<'_> {
             Err(error) => return self.troubled(lease, of_files(&error), watch, trouble),
         };
         let mut made = Vec::new();
-        let task = Task {
+        let task = JobTask {
             job,
             folder: &folder,
             objects: &self.objects,
@@ -365,8 +370,8 @@ impl Worker<'_> {
         }
     }
 
-    fn outputs(&self, lease: &Lease, made: &[Made]) -> std::io::Result<Vec<Output>> {
-        let output = |made: &Made| {
+    fn outputs(&self, lease: &Lease, made: &[RunOutput]) -> std::io::Result<Vec<Output>> {
+        let output = |made: &RunOutput| {
             let output = self.objects.output(lease, made.track, made.content, &made.name)?;
             Ok(Output { seed: made.seed, seconds: made.seconds, ..output })
         };

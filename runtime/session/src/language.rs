@@ -8,7 +8,7 @@ use acestep_model::{Backend, LanguageCheckpoint, Place};
 use acestep_music::{
     Composed, Settings, Understood,
     lm::{
-        self, Held,
+        self, CachedModel,
         compose::{self, Composing, Timing},
         constrain::genres::GenreVocabulary,
     },
@@ -105,36 +105,37 @@ pub fn label(folder: &LanguageModelDir) -> String {
 }
 
 /// A request for the language model, and its observer.
-pub type Asked<'a> = (Composing<'a>, &'a dyn Observe);
+pub type ComposeRun<'a> = (Composing<'a>, &'a dyn Observe);
 
 /// Completes many requests; loads the model once. A failed request does not stop the others.
 ///
 /// # Errors
 /// [`Error::NoDevice`].
 pub fn compose_all(
-    asked: &[Asked<'_>],
+    runs: &[ComposeRun<'_>],
     folder: &LanguageModelDir,
     engine: Engine,
 ) -> Result<Vec<Result<Composed, Error>>, Error> {
     on_engine!(engine,
-    for<'a>(asked: &'a [Asked<'a>], folder: &'a LanguageModelDir) -> Vec<Result<Composed, Error>>,
+    for<'a>(runs: &'a [ComposeRun<'a>], folder: &'a LanguageModelDir)
+        -> Vec<Result<Composed, Error>>,
     |place: B| {
-        match asked {
+        match runs {
             // The model of a single request need not stay.
-            [_] => compose_all_with(asked, folder, &place),
-            _ => compose_all_with(asked, &Held::<B>::new(folder), &place),
+            [_] => compose_all_with(runs, folder, &place),
+            _ => compose_all_with(runs, &CachedModel::<B>::new(folder), &place),
         }
     })
 }
 
-/// As [`compose_all`], with the caller's language model: [`Held`], to keep it.
+/// As [`compose_all`], with the caller's language model: [`CachedModel`], to keep it.
 pub fn compose_all_with<B: Backend>(
-    asked: &[Asked<'_>],
+    runs: &[ComposeRun<'_>],
     language: &dyn LanguageCheckpoint<B>,
     place: &Place<B>,
 ) -> Vec<Result<Composed, Error>> {
     let composed =
-        asked.iter().map(|(asked, observe)| compose::compose(asked, language, place, *observe));
+        runs.iter().map(|(asked, observe)| compose::compose(asked, language, place, *observe));
     composed.collect()
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use acestep_engine::{Event, Notice, Stage, device::Fault, error::seconds, retry};
+use acestep_engine::{Event, Notice, Stage, device::GpuFault, error::seconds, retry};
 use acestep_music::{lm, stage};
 use burn::tensor::DType;
 use serde_json::{Map, Value};
@@ -56,9 +56,9 @@ impl Outcome {
                     self.vae_chunk = Some(*frames);
                 }
                 let what = stage.name;
-                let lack = match Fault::of(why) {
-                    Fault::Memory => " for lack of memory",
-                    Fault::Kernel | Fault::Lost | Fault::Unknown => "",
+                let lack = match GpuFault::of(why) {
+                    GpuFault::Memory => " for lack of memory",
+                    GpuFault::Kernel | GpuFault::Lost | GpuFault::Unknown => "",
                 };
                 Notice(format!(
                     "the device failed in the {what} stage{lack} ({why}): again with {frames} frames at \

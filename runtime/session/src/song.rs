@@ -1,7 +1,7 @@
 //! A request to songs.
 //!
 //! ```text
-//! Order --plan--> Planned --resolve--> Resolved --language model--> Resolved --songs--> Rendered, Found
+//! Order --plan--> Planned --resolve--> Resolved --language model--> Resolved --songs--> Rendered, ExtraResults
 //! ```
 //!
 //! | module | content |
@@ -11,14 +11,14 @@
 //! | `composition` | the language model's task in a song |
 //! | `make` | songs and their scores |
 //! | `together` | several songs, each network loaded once |
-//! | `found`, `scores` | times of lines, scores; the best song |
+//! | `extras`, `scores` | times of lines, scores; the best song |
 //! | `saved` | the request that makes the same song again, and tags |
 //! | `memory`, `describe` | the memory of a run; its description |
 
 pub mod adapters;
 mod composition;
 pub mod describe;
-mod found;
+mod extras;
 mod make;
 mod memory;
 mod resolve;
@@ -28,9 +28,9 @@ mod scores;
 mod together;
 
 pub use composition::Composition;
-pub use found::{Found, Row, Wants};
-pub use make::{Keep, Scored, Song, Take, score_all, score_with, songs, songs_with};
-pub use resolve::{Order, Planned, Refusal};
+pub use extras::{ExtraOptions, ExtraResults, SongScores};
+pub use make::{OnConditions, OnSong, Scored, SongRun, score_all, score_with, songs, songs_with};
+pub use resolve::{Order, PlanError, Planned};
 pub use resolved::{Judge, Resolved, Setup};
 pub use saved::absolute;
 pub use scores::Ranked;

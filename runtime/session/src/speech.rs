@@ -175,9 +175,9 @@ pub trait SpeechModel: Send + Sync {
         None
     }
 
-    /// Returns short requests that try all that a usual request needs: texts and fields. None if a request
+    /// Returns short warm-up requests that use all that a usual request needs: texts and fields. None if one
     /// needs a file.
-    fn trials(&self, voices: Option<&Voices>) -> Vec<(String, Fields)>;
+    fn warmups(&self, voices: Option<&Voices>) -> Vec<(String, Fields)>;
 
     /// Reads the voice and checks every request. Notices of the voice are added to `notices`.
     ///
@@ -185,7 +185,7 @@ pub trait SpeechModel: Send + Sync {
     /// An unusable field, voice or file.
     fn prepare(
         &self,
-        wanted: Wanted<'_>,
+        input: SpeechInput<'_>,
         notices: &mut Vec<Notice>,
     ) -> Result<Box<dyn Prepared + '_>, Error>;
 
@@ -227,7 +227,7 @@ pub trait VoiceFile {
 
 /// Texts to speak with one voice.
 #[derive(Debug, Clone)]
-pub struct Wanted<'a> {
+pub struct SpeechInput<'a> {
     /// The texts.
     pub texts: Vec<String>,
     /// The settings of all texts.
@@ -240,7 +240,7 @@ pub struct Wanted<'a> {
     pub lines: bool,
 }
 
-impl Wanted<'_> {
+impl SpeechInput<'_> {
     /// Returns the same with lines that end as in [`unix_lines`]: others have other tokens.
     fn with_unix_lines(mut self) -> Self {
         self.texts.iter_mut().for_each(|text| *text = unix_lines(text));

@@ -9,7 +9,7 @@ use std::{
 
 use acestep_engine::{
     Action, Error,
-    audio::tags::{self, Found},
+    audio::tags::{self, RequestTag},
     files,
     texts::{NotText, decode},
 };
@@ -48,7 +48,7 @@ pub fn read_request(path: &Path) -> Result<String, Error> {
     // A pipe can be read only once. A song can be larger than the limit: only its tags are read.
     match path.is_file() {
         true => match tags::request_in(path)? {
-            Found::NoSound => of_request(&read_file(path)?, path),
+            RequestTag::NoSound => of_request(&read_file(path)?, path),
             found => in_tags(found, path),
         },
         false => request_of(&read_file(path)?, path),
@@ -61,15 +61,15 @@ pub fn read_request(path: &Path) -> Result<String, Error> {
 /// [`SessionError::NotText`]; [`SessionError::NoRequest`].
 pub fn request_of(bytes: &[u8], path: &Path) -> Result<String, Error> {
     match tags::request_of(bytes) {
-        Found::NoSound => of_request(bytes, path),
+        RequestTag::NoSound => of_request(bytes, path),
         found => in_tags(found, path),
     }
 }
 
-fn in_tags(found: Found, path: &Path) -> Result<String, Error> {
+fn in_tags(found: RequestTag, path: &Path) -> Result<String, Error> {
     match found {
-        Found::Request(text) if !text.is_empty() => of_request(text.as_bytes(), path),
-        Found::Request(_) | Found::None | Found::NoSound => {
+        RequestTag::Request(text) if !text.is_empty() => of_request(text.as_bytes(), path),
+        RequestTag::Request(_) | RequestTag::None | RequestTag::NoSound => {
             Err(SessionError::NoRequest { path: path.to_owned() }.into())
         }
     }

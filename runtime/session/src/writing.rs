@@ -7,7 +7,7 @@ use acestep_import::{LanguageModelDir, TINY};
 use acestep_music::{
     Composed, Request, Settings, SongError,
     lm::{
-        compose::{Ask, Composing},
+        compose::{Composing, LmMode},
         constrain::genres::GenreVocabulary,
     },
     lyrics::is_sung,
@@ -28,7 +28,7 @@ pub struct Writing {
     /// The request to complete.
     pub request: Request,
     /// The task.
-    pub ask: Ask,
+    pub mode: LmMode,
     /// True if audio codes are written too.
     pub writes_codes: bool,
     /// Settings of the language model.
@@ -46,13 +46,13 @@ impl Writing {
     /// If there is nothing to write about; a value out of range; settings that exclude each other.
     pub fn new(
         mut request: Request,
-        ask: Ask,
+        mode: LmMode,
         writes_codes: bool,
         limits: Limits,
         mut notices: Vec<Notice>,
     ) -> Result<Self, Error> {
         let seeds = request.noise.seeds()?;
-        check_words(&request.words, &ask)?;
+        check_words(&request.words, &mode)?;
         if request.source.has_codes() {
             let what =
                 if writes_codes { "gets new ones" } else { "is planned again, without codes" };
@@ -68,9 +68,9 @@ impl Writing {
         let settings = request.language.plan(&request.words, drawn, &mut notices)?;
         let settings = limits.bound(settings)?;
         if writes_codes {
-            settings.check_lengths(&request, &ask)?;
+            settings.check_lengths(&request, &mode)?;
         }
-        Ok(Self { request, ask, writes_codes, settings, seeds, notices })
+        Ok(Self { request, mode, writes_codes, settings, seeds, notices })
     }
 
     /// Adds notices about the opened model, and refuses one that does not fit into memory.
@@ -91,11 +91,11 @@ impl Writing {
 
     /// Returns the memory needs of the language model.
     fn needs(&self, folder: &LanguageModelDir, engine: Engine) -> Result<Vec<MemoryNeed>, Error> {
-        let Self { request, ask, settings, writes_codes, .. } = self;
+        let Self { request, mode, settings, writes_codes, .. } = self;
         let Words { caption, lyrics, duration, .. } = &request.words;
-        let own = match ask {
-            Ask::Custom { system, user } => system.len() + user.len(),
-            Ask::Plan | Ask::Inspire | Ask::Format => 0,
+        let own = match mode {
+            LmMode::Custom { system, user } => system.len() + user.len(),
+            LmMode::Plan | LmMode::Inspire | LmMode::Format => 0,
         };
         let words: usize = [caption, lyrics].into_iter().flatten().map(String::len).sum();
         let prompt = needs::prompt_tokens(words + own);
@@ -104,8 +104,8 @@ impl Writing {
 
     /// Returns the task for [`language::compose_all`].
     pub fn composing(&self, genres: Option<Arc<GenreVocabulary>>) -> Composing<'_> {
-        let Self { request, ask, writes_codes, settings, .. } = self;
-        Composing { request, ask: ask.clone(), writes_codes: *writes_codes, settings, genres }
+        let Self { request, mode, writes_codes, settings, .. } = self;
+        Composing { request, mode: mode.clone(), writes_codes: *writes_codes, settings, genres }
     }
 
     /// Returns the request for a song, without keys that only steer the language model. A notice
@@ -122,14 +122,14 @@ impl Writing {
 }
 
 /// Refuses an empty request, and a request with both a voice and none.
-fn check_words(words: &Words, ask: &Ask) -> Result<(), Error> {
+fn check_words(words: &Words, mode: &LmMode) -> Result<(), Error> {
     let is_sung = words.lyrics.as_deref().is_some_and(is_sung);
-    if words.instrumental == Some(true) && is_sung && *ask != Ask::Inspire {
+    if words.instrumental == Some(true) && is_sung && *mode != LmMode::Inspire {
         return Err(Error::Conflict(VOICE_AND_NONE.into()));
     }
-    match ask {
-        Ask::Custom { .. } => Ok(()),
-        Ask::Inspire if words.caption.as_deref().is_none_or(|of| of.trim().is_empty()) => {
+    match mode {
+        LmMode::Custom { .. } => Ok(()),
+        LmMode::Inspire if words.caption.as_deref().is_none_or(|of| of.trim().is_empty()) => {
             Err(SessionError::NoDescription.into())
         }
         _ if words.are_blank() => Err(SongError::NothingAsked.into()),

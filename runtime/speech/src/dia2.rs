@@ -65,7 +65,7 @@ pub use plan::{Plan, Speakers, Voice, check_request};
 pub use prefix::{MOST_PREFIX, Prefix, Recording};
 pub use reading::Reading;
 pub use request::{FIELDS, Request};
-pub use run::{Ending, Run};
+pub use run::{Run, RunEnd};
 pub use script::{Entry, Reader};
 pub use snapshot::Snapshot;
 pub use sound::{Decoding, SAMPLE_RATE};

@@ -39,6 +39,6 @@ mod voices;
 pub use error::SpeechError;
 pub use guard::{Fault, Guard};
 pub use pcm::pcm16;
-pub use spoken::{Chunks, Ended, Ending, Made, Options, Segment, Spoken, Times, Word};
+pub use spoken::{Chunks, EndReason, Made, Options, Segment, Spoken, StopReason, Times, Word};
 pub use timestamps::TimesFormat;
 pub use voices::Voices;

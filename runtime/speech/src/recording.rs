@@ -15,11 +15,11 @@ use crate::resample::resampled;
 ///
 /// # Errors
 /// [`Error::NotFinite`] if a sample is NaN or infinite; [`Error::Conflict`] if the channels have different
-/// lengths, or there are none, or a rate is 0.
-pub(crate) fn mono(sound: &Audio, rate: u32) -> Result<Vec<f32>, Error> {
+/// lengths, or there are none, or a rate is 0; [`Error::Cancelled`].
+pub(crate) fn mono(sound: &Audio, rate: u32, observe: &dyn Observe) -> Result<Vec<f32>, Error> {
     sound.channels.iter().try_for_each(|channel| require_finite("the recording", channel))?;
     let mean = to_mono(sound, sound.sample_rate)?;
-    Ok(resampled(&mean, sound.sample_rate, rate))
+    resampled(&mean, sound.sample_rate, rate, observe)
 }
 
 /// Encodes samples at 24 kHz to frames of codes with `network`, which `encoder` loads.

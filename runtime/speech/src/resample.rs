@@ -9,7 +9,11 @@
 //!
 //! Source: libsoxr 0.1.3; the three numbers are those whose filter is nearest to its own at 48 to 24 kHz.
 
-use std::f64::consts::PI;
+use acestep_engine::{
+    Error, Observe,
+    audio::resample::{Ratio, filtered, sinc},
+    progress::check,
+};
 
 /// Zero crossings of the filter on each side.
 const CROSSINGS: f64 = 93.056;
@@ -17,18 +21,28 @@ const CROSSINGS: f64 = 93.056;
 const ROLLOFF: f64 = 0.956_872;
 /// Shape of the Kaiser window.
 const BETA: f64 = 13.04;
+/// Samples between two checks for a cancellation: some milliseconds, at odd rates a fraction of a second.
+const SAMPLES_PER_CHECK: usize = 4096;
 
 /// Returns a sound of the rate `from` at the rate `to`, both above 0: `S` samples become `ceil(S to / from)`.
-pub(crate) fn resampled(sound: &[f32], from: u32, to: u32) -> Vec<f32> {
+///
+/// # Errors
+/// [`Error::Cancelled`].
+pub(crate) fn resampled(
+    sound: &[f32],
+    from: u32,
+    to: u32,
+    observe: &dyn Observe,
+) -> Result<Vec<f32>, Error> {
     if from == to {
-        return sound.to_vec();
+        return Ok(sound.to_vec());
     }
-    let divisor = greatest_common_divisor(from, to);
-    let (from, to) = ((from / divisor) as usize, (to / divisor) as usize);
-    let count = (sound.len() as u128 * to as u128).div_ceil(from as u128) as usize;
+    let ratio = Ratio::new(from, to);
+    let Ratio { from, to } = ratio;
+    let count = ratio.samples(sound.len());
     let scale = ROLLOFF * (to as f64 / from as f64).min(1.0);
     let (reach, top) = (CROSSINGS / scale, bessel(BETA));
-    let mut made = vec![0.0; count];
+    let (mut made, mut done) = (vec![0.0; count], 0_usize);
     // Every `to`th sample has the same taps. They are not kept: at odd rates all of them would fill the memory.
     for phase in 0..to.min(count) {
         let place = phase as f64 * from as f64 / to as f64;
@@ -36,15 +50,14 @@ pub(crate) fn resampled(sound: &[f32], from: u32, to: u32) -> Vec<f32> {
         let tap = |i: isize| scale * windowed_sinc((i as f64 - place) * scale) / top;
         let taps: Vec<f64> = (first..=last).map(tap).collect();
         for (period, sample) in made[phase..].iter_mut().step_by(to).enumerate() {
-            let start = first + (period * from) as isize;
-            // Skip the taps before the first sample.
-            let before = usize::try_from(-start).unwrap_or(0).min(taps.len());
-            let heard = sound.get(start.max(0) as usize..).unwrap_or_default();
-            let products = taps[before..].iter().zip(heard).map(|(tap, &x)| tap * f64::from(x));
-            *sample = products.sum::<f64>() as f32;
+            if done.is_multiple_of(SAMPLES_PER_CHECK) {
+                check(observe)?;
+            }
+            done += 1;
+            *sample = filtered(&taps, first + (period * from) as isize, sound, 0);
         }
     }
-    made
+    Ok(made)
 }
 
 /// Returns `h(t) I0(BETA)`.
@@ -53,8 +66,7 @@ fn windowed_sinc(t: f64) -> f64 {
     if inside <= 0.0 {
         return 0.0;
     }
-    let sinc = if t == 0.0 { 1.0 } else { (PI * t).sin() / (PI * t) };
-    sinc * bessel(BETA * inside.sqrt())
+    sinc(t) * bessel(BETA * inside.sqrt())
 }
 
 /// Returns the modified Bessel function `I0(x)`, by its series.
@@ -68,13 +80,17 @@ fn bessel(x: f64) -> f64 {
     sum
 }
 
-fn greatest_common_divisor(a: u32, b: u32) -> u32 {
-    if b == 0 { a } else { greatest_common_divisor(b, a % b) }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::{cell::Cell, f64::consts::PI};
+
+    use acestep_engine::{Event, Unobserved};
+
     use super::*;
+
+    fn resampled(sound: &[f32], from: u32, to: u32) -> Vec<f32> {
+        super::resampled(sound, from, to, &Unobserved).expect("a sound")
+    }
 
     /// Deterministic noise of full amplitude.
     fn noise(samples: usize) -> Vec<f32> {
@@ -123,5 +139,30 @@ mod tests {
         assert_eq!(resampled(&x[..1], 100, 24_000).len(), 240);
         assert_eq!(resampled(&x, 24_000, 24_000), x);
         assert!(resampled(&[], 44_100, 24_000).is_empty());
+    }
+
+    /// Cancels at one of the checks.
+    struct Cancels(Cell<usize>);
+
+    impl Observe for Cancels {
+        fn event(&self, _: Event) {}
+
+        fn cancelled(&self) -> bool {
+            self.0.set(self.0.get() - 1);
+            self.0.get() == 0
+        }
+    }
+
+    /// 10,000 samples of one phase, or of 80, are three times 4096 or less.
+    #[test]
+    fn a_long_recording_is_cancelled_while_it_is_resampled() {
+        for (from, samples) in [(48_000, 20_000), (44_100, 18_375)] {
+            let run = |check| {
+                let observe = Cancels(Cell::new(check));
+                super::resampled(&vec![0.0; samples], from, 24_000, &observe)
+            };
+            assert!(matches!(run(3), Err(Error::Cancelled)), "{from} Hz");
+            assert_eq!(run(4).expect("three checks").len(), 10_000, "{from} Hz");
+        }
     }
 }

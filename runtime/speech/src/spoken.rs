@@ -106,7 +106,7 @@ pub struct Segment {
     /// Its number of frames.
     pub frames: usize,
     /// The reason of its end.
-    pub ended: Ended,
+    pub ended: EndReason,
 }
 
 impl Spoken {
@@ -143,9 +143,9 @@ impl Spoken {
 
 /// The reason of an end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ended {
+pub enum EndReason {
     /// The model wrote its end, or the limit was reached.
-    Frames(Ending),
+    Frames(StopReason),
     /// A fault ended it.
     Fault(Fault),
 }
@@ -153,13 +153,13 @@ pub enum Ended {
 /// The reason of an end that the model wrote.
 const END: &str = "end";
 
-impl Ended {
+impl EndReason {
     /// Returns `end` if the model wrote its end, `limit`, `context` if it has no positions left, or `fault`.
     pub fn reason(self) -> &'static str {
         match self {
-            Self::Frames(Ending::Finished) => END,
-            Self::Frames(Ending::Context { .. }) => "context",
-            Self::Frames(Ending::Limit { .. }) => "limit",
+            Self::Frames(StopReason::Finished) => END,
+            Self::Frames(StopReason::Context { .. }) => "context",
+            Self::Frames(StopReason::Limit { .. }) => "limit",
             Self::Fault(_) => "fault",
         }
     }
@@ -167,8 +167,8 @@ impl Ended {
     /// Returns the problem, unless the model ended by itself.
     fn problem(self) -> Option<String> {
         match self {
-            Self::Frames(Ending::Finished) => None,
-            Self::Frames(Ending::Limit { field } | Ending::Context { field }) => {
+            Self::Frames(StopReason::Finished) => None,
+            Self::Frames(StopReason::Limit { field } | StopReason::Context { field }) => {
                 Some(format!("the model did not end within `{field}`: the speech may be cut"))
             }
             Self::Fault(fault) => {
@@ -180,7 +180,7 @@ impl Ended {
 
 /// The reason why the frames ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ending {
+pub enum StopReason {
     /// The model wrote its end.
     Finished,
     /// The limit of frames was reached first.

@@ -190,7 +190,7 @@ fn a_server_that_refuses_is_told_with_its_remedy() {
     let run = user.run_with(&pull, "HF_TOKEN", "old").failed(1);
     run.says("the server answered 401").says("was sent: take one that may read it");
     user.run_with(&pull, "HF_TOKEN", "secret").succeeded();
-    std::fs::write(user.place.path("hf/token"), "secret\n").expect("a file");
+    std::fs::write(user.dir.path("hf/token"), "secret\n").expect("a file");
     user.run(&pull).succeeded().says("all of it is here");
     assert_eq!(hub.strays(), [""; 0]);
 }

@@ -11,7 +11,7 @@ use acestep_model::Place;
 use acestep_music::{
     ModelInfo, Networks, Plan, Request, generate,
     lm::{
-        compose::{Ask, Composing, compose, understand},
+        compose::{Composing, LmMode, compose, understand},
         metadata::Metadata,
     },
     sounds::{Sound as SourceSound, Sounds},
@@ -195,7 +195,7 @@ impl Student {
             request.language.plan(&request.words, &[seed], &mut vec![]).expect("settings");
         let asked = Composing {
             request,
-            ask: Ask::Plan,
+            mode: LmMode::Plan,
             writes_codes: true,
             settings: &settings,
             genres: None,

@@ -28,7 +28,7 @@ pub struct Coded {
 
 /// The task of a step.
 #[derive(Debug, Clone, Copy)]
-pub enum Ask {
+pub enum LmTask {
     /// Caption to codes.
     Codes,
     /// Codes to description.
@@ -40,8 +40,12 @@ pub enum Ask {
 }
 
 /// Share of the steps of each task.
-pub const SHARES: [(Ask, f64); 4] =
-    [(Ask::Codes, 0.6), (Ask::Understand, 0.28), (Ask::Inspire, 0.08), (Ask::Format, 0.04)];
+pub const SHARES: [(LmTask, f64); 4] = [
+    (LmTask::Codes, 0.6),
+    (LmTask::Understand, 0.28),
+    (LmTask::Inspire, 0.08),
+    (LmTask::Format, 0.04),
+];
 
 /// Share of unconditional items, for guidance.
 const UNCONDITIONAL: f64 = 0.08;
@@ -120,20 +124,20 @@ impl<'a> Texts<'a> {
         (tokens, start)
     }
 
-    fn example(&self, ask: Ask, song: &Coded, short: f64, random: &mut Pcg64) -> Example {
+    fn example(&self, task: LmTask, song: &Coded, short: f64, random: &mut Pcg64) -> Example {
         let labels = &song.labels;
-        match ask {
-            Ask::Codes => {
+        match task {
+            LmTask::Codes => {
                 let unconditional = random.random_bool(UNCONDITIONAL);
                 self.generation(song, unconditional, short > 0.0 && random.random_bool(short))
             }
-            Ask::Understand => self.description(&chat::understand(&song.codes), labels),
-            Ask::Inspire => {
+            LmTask::Understand => self.description(&chat::understand(&song.codes), labels),
+            LmTask::Inspire => {
                 let is_instrumental = labels.lyrics == INSTRUMENTAL;
                 let query = few_words(labels, random);
                 self.description(&chat::inspire(&query, is_instrumental), labels)
             }
-            Ask::Format => {
+            LmTask::Format => {
                 let query = few_words(labels, random);
                 self.description(&chat::format(&query, &labels.lyrics), labels)
             }
@@ -156,11 +160,11 @@ impl<'a> Texts<'a> {
     {
         let mut random = Pcg64::seed_from_u64(seed);
         let mut left = random.random::<f64>();
-        let is_it = |(_, share): &&(Ask, f64)| {
+        let is_it = |(_, share): &&(LmTask, f64)| {
             left -= share;
             left < 0.0
         };
-        let (ask, _) = *SHARES.iter().find(is_it).unwrap_or(&SHARES[0]);
+        let (task, _) = *SHARES.iter().find(is_it).unwrap_or(&SHARES[0]);
         // Songs of equal length need little padding.
         let first = &self.corpus[random.random_range(0..self.corpus.len())];
         let mut examples = Vec::with_capacity(items);
@@ -169,7 +173,7 @@ impl<'a> Texts<'a> {
             if song.codes.len() != first.codes.len() {
                 continue;
             }
-            examples.push(self.example(ask, song, short, &mut random));
+            examples.push(self.example(task, song, short, &mut random));
         }
         // The last token is only a target.
         let length = examples.iter().map(|(tokens, _)| tokens.len() - 1).max().unwrap_or(0);

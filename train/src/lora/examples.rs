@@ -8,7 +8,7 @@ use burn::tensor::{Tensor, TensorData, backend::AutodiffBackend};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
-use super::{Addition, Song, song::Common};
+use super::{Addition, TrainingSong, song::Common};
 use crate::{random::normal, times};
 
 /// The times to train at.
@@ -31,7 +31,7 @@ pub struct Examples<'a, B: Backend> {
     /// The model, which is not trained itself.
     pub dit: &'a Dit<B>,
     /// The songs.
-    pub songs: &'a [Song],
+    pub songs: &'a [TrainingSong],
     /// The data that all songs share.
     pub common: &'a Common,
     /// The times to train at.
@@ -57,7 +57,7 @@ where
         Tensor::cat(losses.collect(), 0).mean()
     }
 
-    fn of_song(&self, dit: &Dit<B>, song: &Song, random: &mut Pcg64) -> Tensor<B, 1> {
+    fn of_song(&self, dit: &Dit<B>, song: &TrainingSong, random: &mut Pcg64) -> Tensor<B, 1> {
         let Common { channels, width, null, silence } = self.common;
         let frames = song.latents.len() / channels;
         let time = match self.times {

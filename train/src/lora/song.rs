@@ -16,7 +16,7 @@ use crate::Error;
 
 /// Latents and condition of a song, in memory.
 #[derive(Debug, Clone)]
-pub struct Song {
+pub struct TrainingSong {
     /// `[T, C]`
     pub latents: Vec<f32>,
     /// `[L, H]`
@@ -49,7 +49,7 @@ pub fn prepare<B: Backend>(
     folder: &AceStep,
     place: &acestep_model::Place<B>,
     observe: &dyn Observe,
-) -> Result<(Vec<Song>, Common), Error> {
+) -> Result<(Vec<TrainingSong>, Common), Error> {
     let networks = Networks::new(folder, place.clone(), Residency::Last);
     let channels = networks.configs().vae.decoder_input_channels;
     let stored = networks.silence_latent()?;
@@ -91,7 +91,7 @@ pub fn prepare<B: Backend>(
         let heard = condition::encode_condition(&networks, read, &timbre, observe)?;
         width = heard.first.hidden.dims()[2];
         null = values(heard.null);
-        songs.push(Song { latents, condition: values(heard.first.hidden) });
+        songs.push(TrainingSong { latents, condition: values(heard.first.hidden) });
     }
     let silence = values(stored);
     networks.free();

@@ -7,26 +7,26 @@ mod files;
 
 use std::path::{Path, PathBuf};
 
-use acestep_session::song::Found;
+use acestep_session::song::ExtraResults;
 use anyhow::Result;
 use serde_json::{Map, Value};
 
 use super::{
-    song::Song,
+    song::SongTask,
     written::{Indexed, Written},
 };
 use crate::commands::{target::Target, text::write_bytes};
 pub(super) use files::{Files, Named};
 
-impl Song {
+impl SongTask {
     /// Returns the extra results of one song as a JSON object, with its own files out of `files`.
     pub(super) fn extras_json(
         &self,
-        found: &Found,
+        found: &ExtraResults,
         index: usize,
         files: &[PathBuf],
     ) -> Map<String, Value> {
-        let mut object = found.to_json(&self.resolved.setup.wants, index);
+        let mut object = found.to_json(&self.resolved.setup.extras, index);
         for (key, path) in self.places.extras.of_song(index) {
             if files.contains(path) {
                 object.insert(key.into(), path.display().to_string().into());

@@ -4,10 +4,10 @@ use acestep_engine::Notice;
 use acestep_session::song::describe::{self, Resources};
 use serde_json::{Value, json};
 
-use super::Song;
+use super::SongTask;
 use crate::{commands::target::Target, fields};
 
-impl Song {
+impl SongTask {
     /// Describes the whole run, one subject per line.
     pub(super) fn text(&self, resources: &Resources) -> String {
         let outputs = &self.places.outputs;

@@ -20,7 +20,7 @@ use anyhow::Result;
 use serde_json::{Value, json};
 
 use super::{
-    Song,
+    SongTask,
     make::{Made, Requested, Run},
     requests,
     written::{End, Written, WrittenSong},
@@ -82,7 +82,7 @@ struct Summary {
 
 /// A request, and what is known of it only after the run.
 struct Ended {
-    song: Song,
+    song: SongTask,
     /// The request that the language model completed, if it was saved before the song was made.
     kept: Option<PathBuf>,
     outcome: Outcome,
@@ -91,9 +91,9 @@ struct Ended {
 }
 
 impl Ended {
-    fn of(song: Song, kept: Option<PathBuf>, outcome: Outcome) -> Self {
+    fn of(song: SongTask, kept: Option<PathBuf>, outcome: Outcome) -> Self {
         let (resolved, has_other_tiles) = song.resolved.after(&outcome);
-        Self { song: Song { resolved, ..song }, kept, outcome, has_other_tiles }
+        Self { song: SongTask { resolved, ..song }, kept, outcome, has_other_tiles }
     }
 
     /// Returns the output of the first song.
@@ -119,7 +119,7 @@ impl Ended {
         let shown = |path: &PathBuf| files.contains(path).then(|| path.display().to_string());
         object["request"] = outputs.request.as_ref().and_then(shown).into();
         object["latents"] = outputs.latents().filter_map(shown).collect();
-        if self.song.resolved.setup.wants.judges {
+        if self.song.resolved.setup.extras.judges {
             object["ranking"] = found.ranking(&written.ranked());
         }
         object["elapsed"] = self.outcome.elapsed_json(written.after);

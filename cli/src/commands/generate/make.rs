@@ -1,7 +1,7 @@
 //! Second phase: every stage of the run, with each network loaded once for all requests.
 //!
 //! ```text
-//! Song -> language model for all -> songs of all, stage by stage -> their scores -> Run
+//! SongTask -> language model for all -> songs of all, stage by stage -> their scores -> Run
 //! ```
 //!
 //! A single request is a run of one.
@@ -13,7 +13,7 @@ use acestep_music::Composed;
 use acestep_session::{language, song};
 use anyhow::Result;
 
-use super::{Song, written::Written};
+use super::{SongTask, written::Written};
 use crate::{
     interrupt,
     progress::{Of, Progress},
@@ -34,7 +34,7 @@ pub(super) struct Run {
 
 /// A request, and what was made of it.
 pub(super) struct Requested {
-    pub(super) song: Song,
+    pub(super) song: SongTask,
     /// The request that the language model completed, if it was saved before the song was made.
     pub(super) kept: Option<PathBuf>,
     pub(super) made: Made,
@@ -58,7 +58,7 @@ impl Run {
     /// Makes and writes the songs. The failure of one request is stored for the report and does
     /// not stop the others; with the run comes the error that ended it early:
     /// [`Error::Cancelled`] or [`Error::NoDevice`].
-    pub(super) fn make(mut songs: Vec<Song>, json: bool, report: Report) -> (Self, Result<()>) {
+    pub(super) fn make(mut songs: Vec<SongTask>, json: bool, report: Report) -> (Self, Result<()>) {
         song::share_folders(songs.iter_mut().map(|song| &mut song.resolved));
         let open = |song| Requested { song, kept: None, made: Made::Open };
         let requested = songs.into_iter().map(open).collect();
@@ -74,7 +74,7 @@ impl Run {
     }
 
     /// Returns the songs of `group`, each with its observer.
-    fn songs<'a>(&'a self, group: &[usize], observers: &'a [Of<'a>]) -> Vec<song::Song<'a>> {
+    fn songs<'a>(&'a self, group: &[usize], observers: &'a [Of<'a>]) -> Vec<song::SongRun<'a>> {
         let resolved = group.iter().map(|&i| &self.requested[i].song.resolved);
         resolved.zip(observers.iter().map(|of| of as &dyn Observe)).collect()
     }
@@ -130,7 +130,7 @@ impl Run {
                 Some(folder) => interrupt::whole(|| of.save(folder, places.existing)),
                 None => Ok(()),
             };
-            let keep = places.dump.is_some().then_some(&keep as song::Keep<'_>);
+            let keep = places.dump.is_some().then_some(&keep as song::OnConditions<'_>);
             let mut made = Vec::new();
             let run = song::songs(&songs, keep, &mut |k, rendered| {
                 let Requested { song, kept, .. } = &self.requested[group[k]];

@@ -5,7 +5,7 @@ use std::{collections::HashSet, ffi::OsStr, path::PathBuf};
 use anyhow::Result;
 use serde_json::Value;
 
-use super::{Args, Song};
+use super::{Args, SongTask};
 use crate::{
     commands::target::{check_distinct, is_stdout},
     error::CliError,
@@ -84,7 +84,7 @@ impl Requests {
     }
 
     /// Refuses two outputs with the same path, and outputs that would overwrite requests.
-    pub(super) fn check_outputs(&self, songs: &[Song]) -> Result<(), CliError> {
+    pub(super) fn check_outputs(&self, songs: &[SongTask]) -> Result<(), CliError> {
         let files = self.args.iter().flat_map(|args| &args.song.words.request);
         let requests: Vec<_> = files.filter_map(|path| path.canonicalize().ok()).collect();
         let outputs = || {

@@ -18,7 +18,7 @@ use acestep_music::{
 };
 use acestep_session::{
     outputs::{check_conditioning, check_inputs, check_lasting, named_files, song_format, sources},
-    song::{Order, Planned, Wants, adapters},
+    song::{ExtraOptions, Order, Planned, adapters},
     texts::read_genres,
 };
 use anyhow::Result;
@@ -29,7 +29,7 @@ use super::{
     composition::without,
     outputs::Outputs,
     request::ResolvedRequest,
-    song::{Places, Song},
+    song::{Places, SongTask},
 };
 use crate::{
     args::{language::Language, sampling::Sampling},
@@ -43,7 +43,7 @@ use crate::{
 };
 
 /// Reads the request and checks it against the model, the files and the disk.
-pub(super) fn resolve(args: &Args, report: &Report) -> Result<Song> {
+pub(super) fn resolve(args: &Args, report: &Report) -> Result<SongTask> {
     check_combination(args)?;
     let mut asked = ResolvedRequest::read(args)?;
     let format = song_format(
@@ -78,10 +78,10 @@ pub(super) fn resolve(args: &Args, report: &Report) -> Result<Song> {
         residency: args.compute.residency(),
         layout: &layout,
     };
-    let mut planned = order.plan(Arc::new(folder)).map_err(|refusal| {
+    let mut planned = order.plan(Arc::new(folder)).map_err(|failed| {
         // The notices may explain the error.
-        report.notes(&refusal.notices);
-        refusal.error
+        report.notes(&failed.notices);
+        failed.error
     })?;
     if planned.composition.is_none() {
         // Typed flags are checked anyway; values from a file must not stop the song.
@@ -94,11 +94,11 @@ pub(super) fn resolve(args: &Args, report: &Report) -> Result<Song> {
     let existing = args.output.existing();
     let outputs = outputs(args, &mut planned, format)?;
     let flags = &args.after;
-    let wants = Wants::new(flags.wants_lines(), flags.score, flags.score_scale)?;
+    let options = ExtraOptions::new(flags.wants_lines(), flags.score, flags.score_scale)?;
     let named = Named { outputs: &outputs, seeds: planned.seeds(), existing };
     let extras = Files::decide(flags, &named)?;
     check_sources(args, &planned.order.request, extras.all())?;
-    let mut resolved = planned.resolve(wants, args.output.dry_run)?;
+    let mut resolved = planned.resolve(options, args.output.dry_run)?;
     check_dump(args, &resolved.plan)?;
 
     let Request { language, source, .. } = &resolved.request;
@@ -120,7 +120,7 @@ pub(super) fn resolve(args: &Args, report: &Report) -> Result<Song> {
         dump: args.sampling.dump_conditioning.clone(),
         existing,
     };
-    Ok(Song { resolved, places: Rc::new(places) })
+    Ok(SongTask { resolved, places: Rc::new(places) })
 }
 
 /// Names the files of the songs, and checks that they can be written.

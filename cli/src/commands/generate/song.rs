@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// A request with all decisions before the first network is loaded, and its files.
-pub(super) struct Song {
+pub(super) struct SongTask {
     pub(super) resolved: Resolved,
     pub(super) places: Rc<Places>,
 }
@@ -35,7 +35,7 @@ pub(super) struct Places {
     pub(super) existing: Existing,
 }
 
-impl Song {
+impl SongTask {
     /// Records that the models have completed a run.
     pub(super) fn remember_kernels(&self) {
         let resolved = &self.resolved;

@@ -8,11 +8,11 @@ use std::{
 
 use acestep_engine::{Error, audio::write};
 use acestep_music::{exchange::Array3, latents, lm::pmi::LanguageScore, pipeline::Rendered};
-use acestep_session::song::{Found, Ranked, Resolved};
+use acestep_session::song::{ExtraResults, Ranked, Resolved};
 use anyhow::Result;
 use serde::Serialize;
 
-use super::Song;
+use super::SongTask;
 use crate::{
     commands::{target::Target, text::write_bytes},
     interrupt, report,
@@ -26,7 +26,7 @@ pub(super) struct Written {
     pub(super) unusable: Vec<(usize, Error)>,
     /// Other written files: latents, the request, and extra outputs.
     pub(super) files: Vec<PathBuf>,
-    pub(super) found: Found,
+    pub(super) found: ExtraResults,
     /// Time from the start of the run to the end of this request.
     pub(super) after: Duration,
     pub(super) end: End,
@@ -112,7 +112,7 @@ impl Written {
     }
 }
 
-impl Song {
+impl SongTask {
     /// Writes the songs and their extra outputs until an error occurs. Then prints the paths,
     /// unless JSON names them. `kept` is the request, if it was saved before; `start` is the start
     /// of the run.
@@ -151,7 +151,7 @@ impl Song {
                 Err(error) => written.unusable.push((index, error)),
             }
         }
-        let found = Found::of(aligned).map(|found| written.found = found);
+        let found = ExtraResults::of(aligned).map(|found| written.found = found);
         let sung = self.write_songs(&songs, &mut written.songs);
         // They decode to the song and are small: each of the two is tried even if the other fails.
         let kept_latents = self.write_latents(&songs, &latents, &mut written.files);

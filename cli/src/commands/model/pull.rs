@@ -95,15 +95,15 @@ pub(super) fn pull(
 
 /// Prints the files to download, their source and their target.
 fn tell(pull: &Pull, hub: &Hub, remote: &Remote, missing: u64, report: &Report) {
-    for wanted in &pull.wanted {
-        let commit: String = wanted.revision.chars().take(12).collect();
-        let repo = wanted.release.repo;
-        let left = match wanted.missing(hub) {
+    for download in &pull.downloads {
+        let commit: String = download.revision.chars().take(12).collect();
+        let repo = download.release.repo;
+        let left = match download.missing(hub) {
             0 => "is here".to_owned(),
-            missing if missing == wanted.size() => format!("{} to fetch", size(missing)),
-            missing => format!("{} of {} to fetch", size(missing), size(wanted.size())),
+            missing if missing == download.size() => format!("{} to fetch", size(missing)),
+            missing => format!("{} of {} to fetch", size(missing), size(download.size())),
         };
-        report.line(&format!("{:<26} {left} · {repo} at {commit}", wanted.release.directory));
+        report.line(&format!("{:<26} {left} · {repo} at {commit}", download.release.directory));
     }
     for kept in &pull.kept {
         let own = settings::layout().own(kept);

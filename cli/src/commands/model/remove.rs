@@ -17,14 +17,14 @@ use super::{
 use crate::{error::CliError, interrupt, report::Report, settings};
 
 /// A model to delete, and its place.
-struct Place {
+struct Removal {
     path: PathBuf,
     model: &'static Release,
     /// Bytes of the unfinished downloads of the whole repository, if they are deleted.
     unfinished: u64,
 }
 
-impl Place {
+impl Removal {
     fn of(path: PathBuf, model: &'static Release) -> Self {
         Self { path, model, unfinished: 0 }
     }
@@ -54,34 +54,34 @@ impl Place {
 pub(super) fn run(names: &[String], report: &Report) -> Result<ExitCode> {
     let (layout, hub) = (settings::layout(), hub()?);
     let models = named(names, "to delete")?;
-    let mut places = Vec::new();
+    let mut removals = Vec::new();
     for model in &models {
         match hub.state(model) {
-            State::Whole(of) | State::Broken(of, _) => places.push(Place::of(of.path, model)),
+            State::Whole(of) | State::Broken(of, _) => removals.push(Removal::of(of.path, model)),
             State::Absent if hub.begun(model.repo) > 0 => {
                 let (path, unfinished) = (hub.repository(model.repo), hub.unfinished(model)?);
-                places.push(Place { path, model, unfinished });
+                removals.push(Removal { path, model, unfinished });
             }
             State::Absent => {
                 let message = format!("`{}` is not in {}", model.name, hub.cache().display());
-                let refusal = match layout.place(model) {
+                let error = match layout.place(model) {
                     Some(path) => CliError::new(message).hint(format!(
                         "it is `{}`, which was put there by hand: delete it by hand",
                         path.display()
                     )),
                     None => CliError::new(message).hint("`acestep model list` says what is here"),
                 };
-                return Err(refusal.into());
+                return Err(error.into());
             }
         }
     }
     for model in layout.unneeded(&models) {
-        places.extend(hub.installed(model).map(|of| Place::of(of.path, model)));
+        removals.extend(hub.installed(model).map(|of| Removal::of(of.path, model)));
     }
     let mut subjects = Vec::new();
-    for place in &places {
-        report.line(&place.line());
-        subjects.push(place.subject());
+    for removal in &removals {
+        report.line(&removal.line());
+        subjects.push(removal.subject());
     }
     subjects.dedup();
     if !settings::yes() {
@@ -95,7 +95,7 @@ pub(super) fn run(names: &[String], report: &Report) -> Result<ExitCode> {
         }
     }
     let mut all = Removed::default();
-    for Place { model, .. } in places {
+    for Removal { model, .. } in removals {
         if interrupt::was_pressed() {
             return Err(acestep_engine::Error::Cancelled.into());
         }

@@ -36,7 +36,7 @@ use crate::{
 
 /// The places and the format of the sounds.
 pub(super) struct Outputs {
-    place: Place,
+    target: Destination,
     existing: Existing,
     json: bool,
     play: bool,
@@ -44,7 +44,7 @@ pub(super) struct Outputs {
     timestamps: Option<(PathBuf, TimesFormat)>,
 }
 
-enum Place {
+enum Destination {
     /// One file for each text.
     Files(Vec<PathBuf>, Encoding),
     /// Standard output; true for samples without a header.
@@ -66,7 +66,7 @@ impl Outputs {
         let inputs = args.inputs();
         let check = |path: &Path| outputs::check(path, inputs.iter().map(|of| &**of), existing);
         let output = args.output.output.as_deref().unwrap_or(Path::new("speech.wav"));
-        let place = match is_stdout(output) {
+        let target = match is_stdout(output) {
             true => Self::stdout(args, texts)?,
             false => {
                 let format = speech_format(args.output.audio_format.as_deref(), output)?;
@@ -79,7 +79,7 @@ impl Outputs {
                 };
                 paths.truncate(texts);
                 paths.iter().try_for_each(|path| check(path))?;
-                Place::Files(paths, encoding)
+                Destination::Files(paths, encoding)
             }
         };
         let timestamps = match &args.output.timestamps {
@@ -90,14 +90,14 @@ impl Outputs {
             }
             None => None,
         };
-        if let (Place::Files(paths, _), Some((times, _))) = (&place, &timestamps) {
+        if let (Destination::Files(paths, _), Some((times, _))) = (&target, &timestamps) {
             let all = paths.iter().chain([times]).map(PathBuf::as_path);
             check_distinct(all, "give each file a name of its own")?;
         }
-        Ok(Self { place, existing, json, play, lines: args.lines, timestamps })
+        Ok(Self { target, existing, json, play, lines: args.lines, timestamps })
     }
 
-    fn stdout(args: &Speak, texts: usize) -> Result<Place, CliError> {
+    fn stdout(args: &Speak, texts: usize) -> Result<Destination, CliError> {
         if args.output.files.json {
             let message = "the sound and the JSON object are both to go to standard output";
             return Err(CliError::usage(message).hint("give --output a file"));
@@ -107,8 +107,8 @@ impl Outputs {
             return Err(CliError::usage(message).hint("give --output a file"));
         }
         match args.output.audio_format.as_deref() {
-            None | Some("wav") => Ok(Place::Stdout { is_raw: false }),
-            Some("pcm") => Ok(Place::Stdout { is_raw: true }),
+            None | Some("wav") => Ok(Destination::Stdout { is_raw: false }),
+            Some("pcm") => Ok(Destination::Stdout { is_raw: true }),
             Some(other) => {
                 let message = format!("`--audio-format {other}` cannot go to standard output");
                 Err(CliError::usage(message).hint("use wav or pcm there, or a file"))
@@ -142,9 +142,9 @@ impl<'a> Output<'a> {
         begin: Instant,
         report: &'a Report,
     ) -> Result<Self> {
-        let (stream, texts) = match &outputs.place {
-            Place::Files(paths, _) => (None, paths.len()),
-            Place::Stdout { is_raw } => (Some(Stream::begin(*is_raw, sample_rate)?), 1),
+        let (stream, texts) = match &outputs.target {
+            Destination::Files(paths, _) => (None, paths.len()),
+            Destination::Stdout { is_raw } => (Some(Stream::begin(*is_raw, sample_rate)?), 1),
         };
         let speaker = if outputs.play { Some(Speaker::open()?) } else { None };
         Ok(Self {
@@ -182,7 +182,7 @@ impl<'a> Output<'a> {
 
     /// Returns the paths that are written.
     fn written(&self) -> Vec<&Path> {
-        let Place::Files(paths, _) = &self.outputs.place else { return Vec::new() };
+        let Destination::Files(paths, _) = &self.outputs.target else { return Vec::new() };
         let done = self.done.iter().zip(paths);
         let is_written = |done: &Option<Done>| done.as_ref().is_some_and(|done| !done.is_silent());
         done.filter(|(done, _)| is_written(done)).map(|(_, path)| &**path).collect()
@@ -205,9 +205,9 @@ impl<'a> Output<'a> {
         notices.extend(of_runs);
         let silent: Vec<&&Done> = done.iter().filter(|done| done.is_silent()).collect();
         if self.outputs.json {
-            let path = |index: usize| match &self.outputs.place {
-                Place::Files(paths, _) => Some(&*paths[index]),
-                Place::Stdout { .. } => None,
+            let path = |index: usize| match &self.outputs.target {
+                Destination::Files(paths, _) => Some(&*paths[index]),
+                Destination::Stdout { .. } => None,
             };
             let seed = |index: usize| first_seed.wrapping_add(index as u64);
             let object = |(index, done): (usize, &&Done)| done.object(path(index), seed(index));
@@ -242,7 +242,7 @@ impl Sink for Output<'_> {
     fn samples(&mut self, index: usize, samples: &[f32]) -> Result<(), Error> {
         self.first_sound.get_or_insert_with(|| self.begin.elapsed());
         self.samples[index] += samples.len();
-        if let Place::Files(paths, encoding) = &self.outputs.place {
+        if let Destination::Files(paths, encoding) = &self.outputs.target {
             let file = &mut self.files[index];
             if file.is_none() {
                 let (path, existing) = (&paths[index], self.outputs.existing);

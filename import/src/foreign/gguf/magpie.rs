@@ -24,14 +24,14 @@ use crate::{
         of_architecture,
     },
     nemo::Texts,
-    part::{Codec, Opened, Part},
+    single_file::{Codec, Opened, SingleFile},
 };
 
 /// A remedy for a file with other values than the converters write.
 const MADE: &str = "take a file that the converter of magpie-tts.cpp made of the release";
 
 /// The content of a file; or the reason why it cannot be used.
-type Found<T> = Result<T, String>;
+type Parsed<T> = Result<T, String>;
 
 /// Returns the architecture of the GGUF file at `path`; `None` if it is another file, or cannot be
 /// read.
@@ -85,14 +85,14 @@ fn other(architecture: Option<&str>) -> String {
 }
 
 /// Returns the parts of a file as a directory of the released layout.
-fn part(path: &Path, config: Json, tensors: Tensors, notices: Vec<String>) -> Part {
+fn file(path: &Path, config: Json, tensors: Tensors, notices: Vec<String>) -> SingleFile {
     let tensors = tensors.described_by("the values of its header");
     let (path, config) = (path.to_owned(), config.to_string());
-    Part { path, format: Format::Gguf, config, tensors, notices }
+    SingleFile { path, format: Format::Gguf, config, tensors, notices }
 }
 
 /// Returns the reason why value `key` cannot be used, unless it is `expected`.
-fn expect(values: &Values<'_>, key: &str, found: &Json, expected: &Json) -> Found<()> {
+fn expect(values: &Values<'_>, key: &str, found: &Json, expected: &Json) -> Parsed<()> {
     let close = match (found.as_f64(), expected.as_f64()) {
         (Some(found), Some(expected)) => (found - expected).abs() <= 1e-6 * expected.abs(),
         _ => found == expected,

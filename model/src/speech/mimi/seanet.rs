@@ -18,7 +18,7 @@ use crate::{
 #[derive(Module, Debug)]
 pub(super) struct SeaNet<B: Backend> {
     conv_in: Conv1d<B>,
-    stages: Vec<Stage<B>>,
+    stages: Vec<EncoderBlock<B>>,
     conv_out: Conv1d<B>,
     /// Taps of the first and the last convolution.
     taps: [usize; 2],
@@ -26,7 +26,7 @@ pub(super) struct SeaNet<B: Backend> {
 
 /// A residual unit and a strided convolution.
 #[derive(Module, Debug)]
-struct Stage<B: Backend> {
+struct EncoderBlock<B: Backend> {
     /// Wide, then 1x1.
     unit: [Conv1d<B>; 2],
     conv: Conv1d<B>,
@@ -53,7 +53,7 @@ impl<B: Backend> SeaNet<B> {
             let channels = config.num_filters << index;
             let inner = channels / config.compress;
             let taps = config.residual_kernel_size;
-            Stage {
+            EncoderBlock {
                 unit: [conv([channels, inner], taps, 1), conv([inner, channels], 1, 1)],
                 conv: conv([channels, 2 * channels], 2 * stride, stride),
                 taps,

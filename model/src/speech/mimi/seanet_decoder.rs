@@ -16,13 +16,13 @@ use crate::{
 #[derive(Module, Debug)]
 pub(super) struct SeaNetDecoder<B: Backend> {
     conv_in: Conv1d<B>,
-    stages: Vec<Stage<B>>,
+    stages: Vec<DecoderBlock<B>>,
     conv_out: Conv1d<B>,
 }
 
 /// A transposed convolution and a residual unit.
 #[derive(Module, Debug)]
-struct Stage<B: Backend> {
+struct DecoderBlock<B: Backend> {
     conv: ConvTranspose1d<B>,
     /// Wide, then 1x1.
     unit: [Conv1d<B>; 2],
@@ -57,7 +57,7 @@ impl<B: Backend> SeaNetDecoder<B> {
             let (channels, taps) = (wide / 2, 2 * stride);
             let (inner, geometry) = (channels / config.compress, causal_transposed(taps, stride));
             let residual = config.residual_kernel_size;
-            Stage {
+            DecoderBlock {
                 conv: ConvTranspose1d::init_with_bias([wide, channels], taps, geometry, device),
                 unit: [conv([channels, inner], residual), conv([inner, channels], 1)],
             }
@@ -73,7 +73,7 @@ impl<B: Backend> SeaNetDecoder<B> {
     /// Returns it with filters that are prepacked for this precision.
     pub(super) fn prepacked(self, precision: Precision) -> Self {
         let conv = |conv: Conv1d<B>| conv.prepacked_for(precision);
-        let stage = |stage: Stage<B>| Stage {
+        let stage = |stage: DecoderBlock<B>| DecoderBlock {
             conv: stage.conv.prepacked_for(precision),
             unit: stage.unit.map(conv),
         };

@@ -74,10 +74,55 @@ fn problem(why: &str) -> Error {
     Error::Conflict(format!("this audio cannot be resampled: {why}"))
 }
 
+/// Two rates, divided by their greatest common divisor.
+#[derive(Debug, Clone, Copy)]
+pub struct Ratio {
+    /// Input samples of one period.
+    pub from: usize,
+    /// Output samples of one period.
+    pub to: usize,
+}
+
+impl Ratio {
+    /// The ratio of two rates, which are above 0.
+    pub fn new(from: u32, to: u32) -> Self {
+        let divisor = greatest_common_divisor(from, to);
+        Self { from: (from / divisor) as usize, to: (to / divisor) as usize }
+    }
+
+    /// Returns the number of output samples of `inputs` input samples.
+    pub fn samples(self, inputs: usize) -> usize {
+        (inputs as u128 * self.to as u128).div_ceil(self.from as u128) as usize
+    }
+}
+
+fn greatest_common_divisor(a: u32, b: u32) -> u32 {
+    if b == 0 { a } else { greatest_common_divisor(b, a % b) }
+}
+
+/// Returns the sum of `taps` times the input samples from sample `start` on. `heard` begins at sample
+/// `passed`; before the first sample and after the last one is silence.
+pub fn filtered<T: Copy + Into<f64>>(
+    taps: &[T],
+    start: isize,
+    heard: &[f32],
+    passed: usize,
+) -> f32 {
+    // Skip the taps before the first sample.
+    let before = usize::try_from(-start).unwrap_or(0).min(taps.len());
+    let heard = &heard[heard.len().min(start.max(0) as usize - passed)..];
+    let products = taps[before..].iter().zip(heard);
+    products.map(|(&tap, &x)| Into::<f64>::into(tap) * f64::from(x)).sum::<f64>() as f32
+}
+
+/// Returns `sin(pi t) / (pi t)`, 1 at 0.
+pub fn sinc(t: f64) -> f64 {
+    if t == 0.0 { 1.0 } else { (PI * t).sin() / (PI * t) }
+}
+
 /// The filter, sampled at every phase of an output sample between two input samples.
 struct Filter {
-    /// Input samples of one period: the input rate divided by the common divisor.
-    from: usize,
+    ratio: Ratio,
     /// One set of taps for each output sample of a period.
     phases: Vec<Phase>,
 }
@@ -91,8 +136,8 @@ struct Phase {
 
 impl Filter {
     fn new(from: u32, to: u32) -> Self {
-        let divisor = greatest_common_divisor(from as usize, to as usize);
-        let (from, to) = (from as usize / divisor, to as usize / divisor);
+        let ratio = Ratio::new(from, to);
+        let Ratio { from, to } = ratio;
         let cutoff = ROLLOFF * from.min(to) as f64;
         // Six zero crossings, in input samples.
         let reach = CROSSINGS / cutoff * from as f64;
@@ -105,29 +150,20 @@ impl Filter {
             };
             Phase { first, taps: (first..=last).map(tap).collect() }
         };
-        Self { from, phases: (0..to).map(phase).collect() }
-    }
-
-    /// Returns the number of output samples of `inputs` input samples.
-    fn samples(&self, inputs: usize) -> usize {
-        (inputs as u128 * self.phases.len() as u128).div_ceil(self.from as u128) as usize
+        Self { ratio, phases: (0..to).map(phase).collect() }
     }
 
     /// Returns the first input sample of output sample `n`, and its taps.
     fn taps(&self, n: usize) -> (isize, &[f32]) {
-        let to = self.phases.len();
+        let Ratio { from, to } = self.ratio;
         let Phase { first, taps } = &self.phases[n % to];
-        ((n / to * self.from) as isize + first, taps)
+        ((n / to * from) as isize + first, taps)
     }
 
     /// Returns output sample `n` of a channel; `heard` are its samples from `passed` on.
     fn sample(&self, n: usize, heard: &[f32], passed: usize) -> f32 {
         let (start, taps) = self.taps(n);
-        // Skip the taps before the first sample.
-        let before = usize::try_from(-start).unwrap_or(0).min(taps.len());
-        let heard = &heard[heard.len().min(start.max(0) as usize - passed)..];
-        let products = taps[before..].iter().zip(heard);
-        products.map(|(&tap, &x)| f64::from(tap) * f64::from(x)).sum::<f64>() as f32
+        filtered(taps, start, heard, passed)
     }
 }
 
@@ -136,12 +172,7 @@ fn windowed_sinc(t: f64) -> f64 {
     if t.abs() >= CROSSINGS {
         return 0.0;
     }
-    let sinc = if t == 0.0 { 1.0 } else { (PI * t).sin() / (PI * t) };
-    sinc * (PI * t / (2.0 * CROSSINGS)).cos().powi(2)
-}
-
-fn greatest_common_divisor(a: usize, b: usize) -> usize {
-    if b == 0 { a } else { greatest_common_divisor(b, a % b) }
+    sinc(t) * (PI * t / (2.0 * CROSSINGS)).cos().powi(2)
 }
 
 #[cfg(test)]
@@ -166,8 +197,7 @@ mod tests {
     /// convolution with stride `orig` over the padded sound. `phase` gives the times of a period,
     /// which its `Resample` computes in f32.
     fn torchaudio(x: &[f32], from: u32, to: u32, phase: impl Fn(usize, usize) -> f64) -> Vec<f64> {
-        let divisor = greatest_common_divisor(from as usize, to as usize);
-        let (orig, new) = (from as usize / divisor, to as usize / divisor);
+        let Ratio { from: orig, to: new } = Ratio::new(from, to);
         let base = orig.min(new) as f64 * 0.99;
         let width = (6.0 * orig as f64 / base).ceil() as usize;
         let kernel = |j: usize, i: usize| {

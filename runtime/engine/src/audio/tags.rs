@@ -101,7 +101,7 @@ fn plain(text: &str) -> String {
 
 /// Result of [`request_in`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Found {
+pub enum RequestTag {
     /// The request, as JSON.
     Request(String),
     /// A sound file without a request.
@@ -114,7 +114,7 @@ pub enum Found {
 ///
 /// # Errors
 /// [`Error::File`] if it cannot be read.
-pub fn request_in(path: &Path) -> Result<Found, Error> {
+pub fn request_in(path: &Path) -> Result<RequestTag, Error> {
     let failed = |source| Error::File { action: Action::Read, path: path.to_owned(), source };
     let mut file = BufReader::new(File::open(path).map_err(failed)?);
     let mut magic = Vec::new();
@@ -124,11 +124,11 @@ pub fn request_in(path: &Path) -> Result<Found, Error> {
 }
 
 /// Like [`request_in`], for the content of a file.
-pub fn request_of(bytes: &[u8]) -> Found {
+pub fn request_of(bytes: &[u8]) -> RequestTag {
     find(&mut Cursor::new(bytes), &bytes[..bytes.len().min(12)])
 }
 
-fn find(file: &mut (impl Read + Seek), magic: &[u8]) -> Found {
+fn find(file: &mut (impl Read + Seek), magic: &[u8]) -> RequestTag {
     let options = ParseOptions::new().read_properties(false).read_cover_art(false);
     let id3 = |tag: Option<&Id3v2Tag>| tag?.get_user_text(REQUEST).map(str::to_owned);
     let vorbis = |tag: Option<&VorbisComments>| tag?.get(REQUEST).map(str::to_owned);
@@ -144,11 +144,11 @@ fn find(file: &mut (impl Read + Seek), magic: &[u8]) -> Found {
             .ok()
             .and_then(|file| vorbis(Some(file.vorbis_comments()))),
         // A UTF-16 text begins almost like an MPEG frame.
-        [0xff, 0xfe, ..] => return Found::NoSound,
+        [0xff, 0xfe, ..] => return RequestTag::NoSound,
         [b'I', b'D', b'3', ..] | [0xff, 0xe0..=0xff, ..] => {
             MpegFile::read_from(file, options).ok().and_then(|file| id3(file.id3v2()))
         }
-        _ => return Found::NoSound,
+        _ => return RequestTag::NoSound,
     };
-    request.map_or(Found::None, Found::Request)
+    request.map_or(RequestTag::None, RequestTag::Request)
 }

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     Error,
-    files::{Existing, Part, write_whole},
+    files::{Existing, PartialFile, write_whole},
 };
 
 /// Samples that are encoded at a time: half a second at 48 kHz.
@@ -78,14 +78,14 @@ pub fn to_bytes(audio: &Audio, encoding: &Encoding, tags: Option<&Tags>) -> Resu
 pub struct SoundWriter {
     // First, because it is closed before the file may be removed.
     file: Box<dyn Encode>,
-    part: Part,
+    part: PartialFile,
 }
 
 impl SoundWriter {
     /// Begins a file.
     ///
     /// # Errors
-    /// The errors of [`Part::begin`]; [`Error::File`]; [`Error::NotBuiltIn`].
+    /// The errors of [`PartialFile::begin`]; [`Error::File`]; [`Error::NotBuiltIn`].
     pub fn begin(
         path: &Path,
         sample_rate: u32,
@@ -93,7 +93,7 @@ impl SoundWriter {
         existing: Existing,
     ) -> Result<Self, Error> {
         encoding.format.require()?;
-        let part = Part::begin(path, existing)?;
+        let part = PartialFile::begin(path, existing)?;
         let file = begin(&part, encoding, sample_rate).map_err(|error| part.failed(error))?;
         Ok(Self { file, part })
     }
@@ -114,7 +114,7 @@ impl SoundWriter {
     /// Completes the file.
     ///
     /// # Errors
-    /// [`Error::File`]; the errors of [`Part::finish`].
+    /// [`Error::File`]; the errors of [`PartialFile::finish`].
     pub fn finish(self) -> Result<(), Error> {
         let Self { file, part } = self;
         file.finish().map_err(|error| part.failed(error))?;
@@ -122,7 +122,7 @@ impl SoundWriter {
     }
 }
 
-fn begin(part: &Part, encoding: &Encoding, sample_rate: u32) -> io::Result<Box<dyn Encode>> {
+fn begin(part: &PartialFile, encoding: &Encoding, sample_rate: u32) -> io::Result<Box<dyn Encode>> {
     let file = || part.open().map(BufWriter::new);
     let wav = |format| wav::Pieces::begin(file()?, 1, sample_rate, format);
     let flac = |bits| flac::Pieces::begin(part.open()?, part.spare()?, sample_rate, bits);

@@ -100,15 +100,17 @@ impl Supported {
                 let gpu = listing::cuda().and_then(|cuda| cuda.gpus.get(index).cloned());
                 Ok(Self::cuda(gpu.map_or((0, 0), |gpu| gpu.capability)))
             }
-            Device::Wgpu(_) => Ok(Self { all: device.run(DType::F32, Asked)?, best: DType::F32 }),
+            Device::Wgpu(_) => {
+                Ok(Self { all: device.run(DType::F32, QueryTypes)?, best: DType::F32 })
+            }
         }
     }
 }
 
 /// Queries the backend.
-struct Asked;
+struct QueryTypes;
 
-impl BackendWork for Asked {
+impl BackendWork for QueryTypes {
     type Output = Vec<DType>;
 
     fn run<B: Backend>(self, place: Place<B>) -> Vec<DType> {

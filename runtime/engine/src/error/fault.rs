@@ -4,7 +4,7 @@
 
 /// Kind of a GPU failure; it decides the remedy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fault {
+pub enum GpuFault {
     /// The memory is full.
     Memory,
     /// A kernel could not be compiled or started.
@@ -51,7 +51,7 @@ const KERNEL: [&str; 9] = [
     "invalid_image",
 ];
 
-impl Fault {
+impl GpuFault {
     /// Returns the kind of the failure with the backend's message `why`.
     pub fn of(why: &str) -> Self {
         let why = why.to_lowercase();
@@ -104,31 +104,34 @@ mod tests {
     #[test]
     fn the_words_of_a_backend_tell_what_kind_of_failure_it_is() {
         for (why, fault) in [
-            ("Out of Memory", Fault::Memory),
-            ("DriverError(CUDA_ERROR_OUT_OF_MEMORY, \"out of memory\")", Fault::Memory),
-            ("can't allocate buffer of size: 268435456", Fault::Memory),
-            ("Io(BufferTooBig { size: 268435456, backtrace: <> })", Fault::Memory),
-            ("An out-of-memory error happened during launch", Fault::Memory),
-            ("ComputePipeline with 'elemwise_fuse' label is invalid", Fault::Kernel),
-            ("WGSL compilation failed for kernel `main`: no `f16`", Fault::Kernel),
-            ("A compilation error happened during launch", Fault::Kernel),
-            ("Too many resources were requested during launch: 65 units", Fault::Kernel),
-            ("Parent device is lost", Fault::Lost),
-            ("DriverError(CUDA_ERROR_ILLEGAL_ADDRESS, \"an illegal memory access\")", Fault::Lost),
-            ("index out of bounds: the len is 3", Fault::Unknown),
-            ("called `Result::unwrap()` on an `Err` value: CallError", Fault::Unknown),
+            ("Out of Memory", GpuFault::Memory),
+            ("DriverError(CUDA_ERROR_OUT_OF_MEMORY, \"out of memory\")", GpuFault::Memory),
+            ("can't allocate buffer of size: 268435456", GpuFault::Memory),
+            ("Io(BufferTooBig { size: 268435456, backtrace: <> })", GpuFault::Memory),
+            ("An out-of-memory error happened during launch", GpuFault::Memory),
+            ("ComputePipeline with 'elemwise_fuse' label is invalid", GpuFault::Kernel),
+            ("WGSL compilation failed for kernel `main`: no `f16`", GpuFault::Kernel),
+            ("A compilation error happened during launch", GpuFault::Kernel),
+            ("Too many resources were requested during launch: 65 units", GpuFault::Kernel),
+            ("Parent device is lost", GpuFault::Lost),
+            (
+                "DriverError(CUDA_ERROR_ILLEGAL_ADDRESS, \"an illegal memory access\")",
+                GpuFault::Lost,
+            ),
+            ("index out of bounds: the len is 3", GpuFault::Unknown),
+            ("called `Result::unwrap()` on an `Err` value: CallError", GpuFault::Unknown),
         ] {
-            assert_eq!(Fault::of(why), fault, "{why}");
+            assert_eq!(GpuFault::of(why), fault, "{why}");
         }
     }
 
     #[test]
     fn only_a_lack_of_memory_is_called_one() {
-        for fault in [Fault::Kernel, Fault::Lost, Fault::Unknown] {
+        for fault in [GpuFault::Kernel, GpuFault::Lost, GpuFault::Unknown] {
             assert!(!fault.hint().contains("memory"), "{fault:?}");
             assert!(fault.hint().contains("`device: cpu`"), "{fault:?}");
         }
-        assert!(Fault::Memory.hint().starts_with("its memory is full"));
-        assert!(Fault::Memory.may_need_less() && !Fault::Kernel.may_need_less());
+        assert!(GpuFault::Memory.hint().starts_with("its memory is full"));
+        assert!(GpuFault::Memory.may_need_less() && !GpuFault::Kernel.may_need_less());
     }
 }

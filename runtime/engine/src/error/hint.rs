@@ -2,7 +2,7 @@
 
 use burn::tensor::DType;
 
-use super::{Action, Error, Fault};
+use super::{Action, Error, GpuFault};
 
 impl Error {
     /// Returns the remedy in one sentence, if one is known.
@@ -39,7 +39,7 @@ impl Error {
                  pass `device: cpu`, with `dtype: q8` for half the memory"
                     .into()
             }
-            Self::DeviceFailed { why, .. } => Fault::of(why).hint().into(),
+            Self::DeviceFailed { why, .. } => GpuFault::of(why).hint().into(),
             Self::NoRoomForF32 { dtype, .. } => {
                 let wider = match dtype {
                     DType::F16 => {

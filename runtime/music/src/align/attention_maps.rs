@@ -54,12 +54,12 @@ pub struct Aligned {
     /// The lines with their times; empty if not requested.
     pub lines: Vec<Line>,
     /// The alignment scores, if requested.
-    pub score: Option<Scores>,
+    pub score: Option<AlignmentScores>,
 }
 
 /// Alignment scores at the first and at the last time of the schedule.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Scores {
+pub struct AlignmentScores {
     /// In pure noise, where only the audio codes give the timing: upstream's "LM score".
     pub outline: Alignment,
     /// In the finished song: upstream's "DiT score".
@@ -113,14 +113,14 @@ impl Lyrics {
 /// [`Error::Cancelled`].
 pub fn songs<B: Backend>(
     plan: &Plan,
-    wants: Extras,
+    extras: Extras,
     networks: &Networks<'_, B>,
     track: &Track<B>,
     latents: &Tensor<B, 3>,
     observe: &dyn Observe,
 ) -> Result<Vec<Aligned>, Error> {
     let [batch, frames, channels] = latents.dims();
-    if !wants.anything() || !has_words(&plan.words.lyrics) {
+    if !extras.anything() || !has_words(&plan.words.lyrics) {
         return Ok(vec![Aligned::default(); batch]);
     }
     let heads = heads(&networks.configs().dit)?;
@@ -132,7 +132,7 @@ pub fn songs<B: Backend>(
     // From the whole schedule, even if the run skipped its beginning to keep a source.
     let last = 1.0 / plan.sampling.timesteps.len().max(1) as f32;
     let noise = plan.noise.source.initial_noise(SEED, frames, channels);
-    let pictures = if wants.score { 2 * batch } else { batch };
+    let pictures = if extras.score { 2 * batch } else { batch };
     let seconds = (frames * plan.length.hop) as f64 / f64::from(plan.length.sample_rate);
     let heard = (plan.length.frames * plan.length.hop) as f64 / f64::from(plan.length.sample_rate);
     let sung = score::sung(&lyrics.ids, |ids| networks.text_of(ids))?;
@@ -165,13 +165,14 @@ pub fn songs<B: Backend>(
             let score = |maps: &[Map]| score::of(&Matrix::mean(maps), &sung);
             let in_song = picture(last)?;
             let mut song = Aligned::default();
-            if wants.lines {
+            if extras.lines {
                 song.lines = found_lines(&in_song, &lyrics, networks, seconds, heard)?;
             }
-            if wants.score {
+            if extras.score {
                 let of_song = score(&in_song);
                 drop(in_song);
-                song.score = Some(Scores { outline: score(&picture(1.0)?), song: of_song });
+                song.score =
+                    Some(AlignmentScores { outline: score(&picture(1.0)?), song: of_song });
             }
             songs.push(song);
         }

@@ -30,14 +30,14 @@ pub use understood::{Understood, understand};
 
 /// Task of the language model.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Ask {
+pub enum LmMode {
     /// Missing metadata from caption and lyrics: upstream's first phase.
     Plan,
     /// Caption, lyrics and metadata from a description, the request's caption.
     Inspire,
     /// Metadata, and caption and lyrics rewritten in the format of the training data.
     Format,
-    /// The user's own instruction; the answer has the format of [`Ask::Inspire`].
+    /// The user's own instruction; the answer has the format of [`LmMode::Inspire`].
     Custom {
         /// The instruction: the system message.
         system: String,
@@ -46,8 +46,8 @@ pub enum Ask {
     },
 }
 
-impl Ask {
-    /// Returns the default task of a request: [`Ask::Inspire`] without lyrics, else [`Ask::Plan`].
+impl LmMode {
+    /// Returns the default mode of a request: [`Self::Inspire`] without lyrics, else [`Self::Plan`].
     pub fn of(request: &Request) -> Self {
         let has_lyrics = request.words.lyrics.is_some() || request.words.instrumental == Some(true);
         if has_lyrics { Self::Plan } else { Self::Inspire }
@@ -60,7 +60,7 @@ pub struct Composing<'a> {
     /// The user's request.
     pub request: &'a Request,
     /// The task.
-    pub ask: Ask,
+    pub mode: LmMode,
     /// True to write audio codes, one list for each of the settings' seeds.
     pub writes_codes: bool,
     /// Settings of the language model.
@@ -122,7 +122,7 @@ pub fn compose<B: Backend>(
     place: &Place<B>,
     observe: &dyn Observe,
 ) -> Result<Composed, Error> {
-    let given = merge::user_values(asked.request, &asked.ask, asked.settings.prompt_style);
+    let given = merge::user_values(asked.request, &asked.mode, asked.settings.prompt_style);
     let needs_text = needs_text(asked, &given);
     let mut begun = Composed {
         request: asked.request.clone(),
@@ -137,7 +137,7 @@ pub fn compose<B: Backend>(
         begun.changes.push(Notice(text.into()));
         return Ok(begun);
     }
-    if asked.ask != Ask::Plan && !(asked.settings.cot_metas && asked.settings.cot_caption) {
+    if asked.mode != LmMode::Plan && !(asked.settings.cot_metas && asked.settings.cot_caption) {
         let text = "the language model writes caption and metadata together with the lyrics, \
                     whatever `use_cot_caption: false` and `use_cot_metas: false` say";
         begun.changes.push(Notice(text.into()));
@@ -159,8 +159,10 @@ pub fn compose<B: Backend>(
 fn needs_text(asked: &Composing<'_>, given: &UserValues) -> bool {
     let language = &asked.request.language;
     let by_name = [language.use_cot_caption, language.use_cot_language].contains(&Some(true));
-    match asked.ask {
-        Ask::Plan => (asked.settings.cot_metas || by_name) && !merge::metadata(given).is_complete(),
-        Ask::Inspire | Ask::Format | Ask::Custom { .. } => true,
+    match asked.mode {
+        LmMode::Plan => {
+            (asked.settings.cot_metas || by_name) && !merge::metadata(given).is_complete()
+        }
+        LmMode::Inspire | LmMode::Format | LmMode::Custom { .. } => true,
     }
 }

@@ -28,7 +28,7 @@ use crate::{Plan, Request, memory::SCORED_AT_ONCE, request::Words, stage};
 
 /// Songs to judge, and their expected properties.
 #[derive(Debug, Clone)]
-pub struct Subject<'a> {
+pub struct JudgeInput<'a> {
     /// The codes of each song.
     pub codes: &'a [Vec<u32>],
     /// Caption and metadata; absent fields are not judged.
@@ -39,7 +39,7 @@ pub struct Subject<'a> {
     pub scale: f64,
 }
 
-impl<'a> Subject<'a> {
+impl<'a> JudgeInput<'a> {
     /// Returns the songs of `plan`, which are expected to have the values that the language model
     /// `decided`, else those of the user's `request`.
     pub fn of(plan: &'a Plan, request: &Request, decided: Option<&Metadata>, scale: f64) -> Self {
@@ -67,7 +67,7 @@ impl<'a> Subject<'a> {
 /// [`Error::Checkpoint`] if the model cannot be read; [`Error::PromptTooLong`]; [`Error::Scores`];
 /// [`Error::DeviceFailed`]; [`Error::Cancelled`].
 pub fn judge<B: Backend>(
-    subject: &Subject<'_>,
+    input: &JudgeInput<'_>,
     settings: &Settings,
     language: &dyn LanguageCheckpoint<B>,
     place: &Place<B>,
@@ -77,17 +77,17 @@ pub fn judge<B: Backend>(
     session::open(language, place, settings, stage, observe, |writer| {
         let start = Instant::now();
         // The answers without codes are the same for all songs.
-        let total = subject.codes.len() + 1;
+        let total = input.codes.len() + 1;
         let advanced = |done| observe.event(Event::Advanced { stage, done, total });
         advanced(0);
-        let without = Answers::read(writer, &[], subject)?;
+        let without = Answers::read(writer, &[], input)?;
         let mut scores = Vec::new();
-        for codes in subject.codes {
+        for codes in input.codes {
             advanced(1 + scores.len());
-            let with = Answers::read(writer, codes, subject)?;
+            let with = Answers::read(writer, codes, input)?;
             let than = |with: Option<Likelihood>, without: Option<Likelihood>| {
                 let [with, without] = [with?, without?].map(|reading| reading.log_probability);
-                Some(likelier(with, without, subject.scale))
+                Some(likelier(with, without, input.scale))
             };
             scores.push(LanguageScore {
                 caption: than(with.caption, without.caption),
@@ -114,16 +114,15 @@ impl Answers {
     fn read<B: Backend>(
         writer: &Writer<'_, B>,
         codes: &[u32],
-        subject: &Subject<'_>,
+        input: &JudgeInput<'_>,
     ) -> Result<Self, Error> {
-        let metadata = &subject.metadata;
+        let metadata = &input.metadata;
         let caption = metadata
             .caption
             .as_ref()
             .map(|caption| planned(&cot::field("caption", &Scalar::Text(caption.clone()))));
-        let has_lyrics = !subject.lyrics.is_empty();
-        let lyrics =
-            has_lyrics.then(|| format!("<think>\n</think>\n# Lyric\n{}\n", subject.lyrics));
+        let has_lyrics = !input.lyrics.is_empty();
+        let lyrics = has_lyrics.then(|| format!("<think>\n</think>\n# Lyric\n{}\n", input.lyrics));
         let fields = if codes.is_empty() { vec![] } else { fields(metadata) };
         let fields: Vec<(&str, String)> =
             fields.iter().map(|(key, value)| (*key, planned(&cot::field(key, value)))).collect();

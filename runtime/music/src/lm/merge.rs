@@ -5,7 +5,7 @@
 use acestep_engine::{Notice, error::counted, texts::unix_lines};
 
 use super::{
-    compose::Ask,
+    compose::LmMode,
     constrain::{Field, UserValues},
     metadata::{Metadata, Scalar},
     prompt::PromptStyle,
@@ -15,16 +15,16 @@ use crate::{Request, lyrics, prompt::INSTRUMENTAL, request::words::vocal_languag
 
 /// Returns the metadata of `request` in the format of the prompt. They are forced in the answer.
 ///
-/// Later upstream does not use the language for [`Ask::Plan`]; in every other case it is used, so
+/// Later upstream does not use the language for [`LmMode::Plan`]; in every other case it is used, so
 /// that the plan's language matches the sung one. Upstream and acestep.cpp keep the time signature
 /// as written.
-pub(super) fn user_values(request: &Request, ask: &Ask, style: PromptStyle) -> UserValues {
+pub(super) fn user_values(request: &Request, mode: &LmMode, style: PromptStyle) -> UserValues {
     let words = &request.words;
     let word = |text: &Option<String>| {
         text.as_deref().map(str::trim).filter(|text| !text.is_empty()).map(str::to_owned)
     };
     let language = word(&words.vocal_language)
-        .filter(|_| style != PromptStyle::Upstream || *ask != Ask::Plan)
+        .filter(|_| style != PromptStyle::Upstream || *mode != LmMode::Plan)
         .and_then(|code| vocal_language(&code).ok())
         .filter(|&code| code != "unknown")
         .map(str::to_owned);
@@ -96,8 +96,8 @@ pub(super) fn lyrics_of(request: &Request) -> String {
 
 /// Returns what a plan takes of the answer. Without `use_cot_metas` tempo, length, key and metre are the user's
 /// alone, also for the codes, if another field was asked for by its name.
-pub(super) fn taken(ask: &Ask, answer: Metadata, settings: &Settings) -> Metadata {
-    if *ask != Ask::Plan || settings.cot_metas {
+pub(super) fn taken(mode: &LmMode, answer: Metadata, settings: &Settings) -> Metadata {
+    if *mode != LmMode::Plan || settings.cot_metas {
         return answer;
     }
     Metadata { bpm: None, duration: None, keyscale: None, timesignature: None, ..answer }
@@ -105,14 +105,14 @@ pub(super) fn taken(ask: &Ask, answer: Metadata, settings: &Settings) -> Metadat
 
 /// Merges the answer into the request; returns a notice for each change.
 pub(super) fn merge(
-    ask: &Ask,
+    mode: &LmMode,
     answer: &Metadata,
     lyrics: &str,
     settings: &Settings,
     request: &mut Request,
 ) -> Vec<Notice> {
     let mut changes = Vec::new();
-    let writes_all = *ask != Ask::Plan;
+    let writes_all = *mode != LmMode::Plan;
     if let Some(caption) = answer.caption.as_ref().filter(|text| !text.trim().is_empty())
         && (writes_all || settings.cot_caption)
         && request.words.caption.as_ref() != Some(caption)
@@ -121,7 +121,7 @@ pub(super) fn merge(
         request.words.caption = Some(caption.clone());
     }
     if writes_all {
-        words(ask, lyrics, request, &mut changes);
+        words(mode, lyrics, request, &mut changes);
     }
     let mut added = Vec::new();
     let mut refused = Vec::new();
@@ -182,12 +182,12 @@ pub(super) fn merge(
     changes
 }
 
-/// Merges the lyrics of an answer. The user's lyrics for [`Ask::Inspire`] stay, and an instrumental
-/// stays one. A draft for [`Ask::Format`] is replaced if the answer has lyrics.
-fn words(ask: &Ask, lyrics: &str, request: &mut Request, changes: &mut Vec<Notice>) {
+/// Merges the lyrics of an answer. The user's lyrics for [`LmMode::Inspire`] stay, and an instrumental
+/// stays one. A draft for [`LmMode::Format`] is replaced if the answer has lyrics.
+fn words(mode: &LmMode, lyrics: &str, request: &mut Request, changes: &mut Vec<Notice>) {
     let given = request.words.lyrics.as_deref().unwrap_or_default().trim();
     let is_silent = is_instrumental(request);
-    let keeps = !given.is_empty() && *ask == Ask::Inspire;
+    let keeps = !given.is_empty() && *mode == LmMode::Inspire;
     let mut say = |text: String| changes.push(Notice(text));
     if is_silent {
         if !lyrics.is_empty() && !lyrics.trim().eq_ignore_ascii_case(INSTRUMENTAL) {

@@ -4,7 +4,7 @@ use std::{cell::Cell, time::Instant};
 
 use acestep_engine::{
     Error,
-    device::{DeviceTarget, trial},
+    device::{DeviceTarget, recovery},
     progress::{Event, Observe, Stage, WhileUnchanged, check},
     retry,
 };
@@ -74,17 +74,17 @@ fn open_at<B: Backend, T>(
     };
     let who = super::NAME;
     let widened = |wide: &Place<B>| {
-        trial::free::<B>(&wide.device);
+        recovery::free::<B>(&wide.device);
         retry::check_room(who, place.dtype, parameters.get(), 0, &target)
     };
     let written = retry::repeated_in_f32(who, place, observe, widened, |place| {
-        let written = trial::attempt(target.device, stage, || write(place));
+        let written = recovery::catch(target.device, stage, || write(place));
         // Check this first: a changed file may be the reason of a cancellation or of NaN logits.
         language.unchanged().map_err(Error::checkpoint)?;
         written
     });
     // Free its memory for the song's networks.
-    trial::free::<B>(&place.device);
+    recovery::free::<B>(&place.device);
     written
 }
 

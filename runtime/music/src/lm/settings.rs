@@ -5,7 +5,7 @@ mod tests;
 
 use acestep_engine::{Error, error::shortened};
 
-use super::{compose::Ask, constrain::Phase, sample::max_new_tokens};
+use super::{compose::LmMode, constrain::Phase, sample::max_new_tokens};
 use crate::{Request, request::length::MOST_SECONDS};
 
 pub use crate::request::language::{Settings, Thinking};
@@ -16,11 +16,11 @@ const CODES_A_SECOND: f64 = 5.0;
 ///
 /// # Errors
 /// [`Error::RequestValue`] for an unknown mode.
-pub fn ask(request: &Request) -> Result<Ask, Error> {
+pub fn lm_mode(request: &Request) -> Result<LmMode, Error> {
     match request.language.lm_mode.as_deref() {
-        None | Some("generate") => Ok(Ask::of(request)),
-        Some("inspire") => Ok(Ask::Inspire),
-        Some("format") => Ok(Ask::Format),
+        None | Some("generate") => Ok(LmMode::of(request)),
+        Some("inspire") => Ok(LmMode::Inspire),
+        Some("format") => Ok(LmMode::Format),
         Some(other) => Err(Error::RequestValue {
             key: "lm_mode".into(),
             value: format!("`{}`", shortened(other)),
@@ -44,7 +44,7 @@ impl Settings {
     ///
     /// # Errors
     /// [`Error::Conflict`] that says how to fix the length.
-    pub fn check_lengths(&self, request: &Request, ask: &Ask) -> Result<(), Error> {
+    pub fn check_lengths(&self, request: &Request, mode: &LmMode) -> Result<(), Error> {
         if let Some(seconds) =
             request.words.duration.filter(|seconds| seconds * CODES_A_SECOND < 1.0)
         {
@@ -64,7 +64,7 @@ impl Settings {
                  hold the language model to: leave it out, or make one song"
             )));
         }
-        if request.words.duration.is_none() && *ask == Ask::Plan && !self.cot_metas {
+        if request.words.duration.is_none() && *mode == LmMode::Plan && !self.cot_metas {
             return Err(Error::Conflict(format!(
                 "{songs} songs are made with one length, which `use_cot_metas: false` leaves open: \
                  give a `duration`, or make one song"

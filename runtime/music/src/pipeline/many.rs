@@ -12,39 +12,43 @@ use crate::{
 
 /// A plan, the additional results for its songs, and the observer of its progress.
 #[derive(Clone, Copy)]
-pub struct Wanted<'a> {
+pub struct PlanRun<'a> {
     /// The plan.
     pub plan: &'a Plan,
     /// The additional results.
-    pub wants: Extras,
+    pub extras: Extras,
     /// Receives events for this plan only.
     pub observe: &'a dyn Observe,
 }
 
-impl std::fmt::Debug for Wanted<'_> {
+impl std::fmt::Debug for PlanRun<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { plan, wants, observe: _ } = self;
-        f.debug_struct("Wanted").field("plan", plan).field("wants", wants).finish_non_exhaustive()
+        let Self { plan, extras, observe: _ } = self;
+        f.debug_struct("PlanRun")
+            .field("plan", plan)
+            .field("extras", extras)
+            .finish_non_exhaustive()
     }
 }
 
 /// Finishes prepared songs: first all of them to latents, then each to sound.
 ///
 /// `made(i, ..)` receives the songs of plan `i`, or its error, as soon as they are finished. A plan
-/// that fails does not stop the others; it fails if none of its songs is usable. `parts` should keep the [last](acestep_engine::Residency::Last)
-/// network, or all; otherwise each network is loaded for every plan.
+/// that fails does not stop the others; it fails if none of its songs is usable. `networks` should
+/// keep the [last](acestep_engine::Residency::Last) network, or all; otherwise each network is
+/// loaded for every plan.
 ///
 /// # Errors
 /// The first error of `made`, which ends the run.
 pub fn generate_all<B: Backend, E>(
-    wanted: &[Wanted<'_>],
+    runs: &[PlanRun<'_>],
     networks: &Networks<'_, B>,
     prepared: Vec<Result<Prepared<B>, Error>>,
     mut made: impl FnMut(usize, Result<Rendered, Error>) -> Result<(), E>,
 ) -> Result<(), E> {
     // ANCHOR: many
-    let of = |(&Wanted { plan, wants, observe }, prepared): (
-        &Wanted<'_>,
+    let of = |(&PlanRun { plan, extras, observe }, prepared): (
+        &PlanRun<'_>,
         Result<Prepared<B>, Error>,
     )| {
         let prepared = prepared?;
@@ -52,11 +56,11 @@ pub fn generate_all<B: Backend, E>(
         let latents = denoise(plan, networks, prepared, observe)?;
         // Uses the same network, which is still loaded.
         let aligned =
-            align::attention_maps::songs(plan, wants, networks, &followed, &latents, observe);
+            align::attention_maps::songs(plan, extras, networks, &followed, &latents, observe);
         Ok((latents, aligned))
     };
-    let latents: Vec<Result<_, Error>> = wanted.iter().zip(prepared).map(of).collect();
-    for (i, (&Wanted { plan, observe, .. }, latents)) in wanted.iter().zip(latents).enumerate() {
+    let latents: Vec<Result<_, Error>> = runs.iter().zip(prepared).map(of).collect();
+    for (i, (&PlanRun { plan, observe, .. }, latents)) in runs.iter().zip(latents).enumerate() {
         let rendered = latents.and_then(|(latents, aligned)| {
             let songs = decode_songs(plan, networks, latents.clone(), observe)?;
             Ok(Rendered { songs, latents: trim_to_host(plan, latents, networks)?, aligned })

@@ -15,7 +15,7 @@ use stages::{
     Stages, as_it_is, prompt, same_edit, same_outline, same_source, same_timbre, same_words,
 };
 
-use super::Wanted;
+use super::PlanRun;
 use crate::{
     Plan,
     align::Extras,
@@ -59,22 +59,22 @@ pub fn prepare<B: Backend>(
     networks: &Networks<'_, B>,
     observe: &dyn Observe,
 ) -> Result<Prepared<B>, Error> {
-    prepare_all(&[Wanted { plan, wants: Extras::default(), observe }], networks).remove(0)
+    prepare_all(&[PlanRun { plan, extras: Extras::default(), observe }], networks).remove(0)
 }
 
 /// Like [`prepare`], for many plans, stage by stage; a plan that fails does not stop the others.
 ///
 /// The observer of the first plan receives the events of work that several plans share.
 pub fn prepare_all<B: Backend>(
-    wanted: &[Wanted<'_>],
+    runs: &[PlanRun<'_>],
     networks: &Networks<'_, B>,
 ) -> Vec<Result<Prepared<B>, Error>> {
-    let plans: Vec<&Plan> = wanted.iter().map(|of| of.plan).collect();
-    let observe: Vec<&dyn Observe> = wanted.iter().map(|of| of.observe).collect();
+    let plans: Vec<&Plan> = runs.iter().map(|of| of.plan).collect();
+    let observe: Vec<&dyn Observe> = runs.iter().map(|of| of.observe).collect();
     let mut stages = Stages { plans: &plans, failures: plans.iter().map(|_| None).collect() };
     // Work outside the networks needs little memory, but on a full GPU it can fail too.
     let small =
-        |work: &dyn Fn() -> Result<Tensor<B, 3>, Error>| networks.attempt(stage::CONDITION, work);
+        |work: &dyn Fn() -> Result<Tensor<B, 3>, Error>| networks.catch(stage::CONDITION, work);
     // ANCHOR: stages
     let silence = stages.each(|_, _| true, |_| small(&|| networks.silence_latent())); // [1, stored, C]
     let targets = stages.each(same_source, |i| target(plans[i], &silence[i], networks, observe[i]));
@@ -105,7 +105,7 @@ pub fn prepare_all<B: Backend>(
     let prepared = stages.each(
         |_, _| false,
         |i| {
-            networks.attempt(stage::CONDITION, || {
+            networks.catch(stage::CONDITION, || {
                 let ingredients = Ingredients {
                     conditions: conditions[i].clone(),
                     as_it_is: as_heard[i].clone(),

@@ -11,7 +11,7 @@ fn audio(seconds: f32, channels: usize, wave: impl Fn(f32) -> f32) -> Audio {
 }
 
 fn drawn(audio: &Audio, lines: &[Line]) -> (Picture, Layout) {
-    let picture = draw(&Subject { audio, title: "a song", lines });
+    let picture = draw(&PlotInput { audio, title: "a song", lines });
     let lanes = layout::place(lines, audio.seconds(), |text| 8.0 * text.len() as f32).lanes;
     (picture, Layout::new(audio, lanes))
 }

@@ -39,6 +39,25 @@ pub(super) fn differ(keys: [&str; 2], values: [&Value; 2]) -> Error {
     Error::RequestTwice(what)
 }
 
+/// Gives a field of another program our name. Under both names it may have one value; null and an empty text
+/// are none.
+///
+/// # Errors
+/// [`Error::RequestTwice`].
+pub fn rename(object: &mut Map<String, Value>, theirs: &str, ours: &str) -> Result<(), Error> {
+    let is_set = |value: &Value| !value.is_null() && *value != "";
+    let Some(value) = object.remove(theirs) else { return Ok(()) };
+    match object.get(ours).filter(|own| is_set(own)) {
+        Some(own) if is_set(&value) && *own != value => Err(differ([theirs, ours], [&value, own])),
+        Some(_) => Ok(()),
+        None if value.is_null() => Ok(()),
+        None => {
+            object.insert(ours.to_owned(), value);
+            Ok(())
+        }
+    }
+}
+
 /// A reader of values that notes the first key with different ones.
 #[derive(Clone, Copy)]
 struct Once<'a>(&'a OnceCell<Error>);

@@ -293,6 +293,25 @@ fn what_is_said_twice_is_said_alike() {
 }
 
 #[test]
+fn a_field_has_one_value_under_both_of_its_names() {
+    let renamed = |json: &str| {
+        let mut fields = object(json).expect("an object");
+        rename(&mut fields, "topk", "top_k").map(|()| Value::Object(fields).to_string())
+    };
+    for json in [
+        r#"{"topk": 5}"#,
+        r#"{"topk": 5, "top_k": 5}"#,
+        r#"{"topk": 5, "top_k": null}"#,
+        r#"{"topk": null, "top_k": 5}"#,
+        r#"{"topk": "", "top_k": 5}"#,
+    ] {
+        assert_eq!(renamed(json).expect("one value"), r#"{"top_k":5}"#, "{json}");
+    }
+    let error = renamed(r#"{"topk": 5, "top_k": 6}"#).expect_err("two values").to_string();
+    assert_eq!(error, "the request has `topk` 5 and `top_k` 6, which mean the same: leave one out");
+}
+
+#[test]
 fn a_number_that_would_be_cut_to_nothing_is_named_as_it_was_written() {
     let error = Request::from_json(r#"{"bpm": 0.4}"#).expect_err("no tempo").to_string();
     assert!(error.contains("`bpm` is 0.4, but it must be a whole number"), "{error}");

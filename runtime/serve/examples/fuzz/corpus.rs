@@ -10,7 +10,7 @@ pub(crate) const KEY: &str = "a-long-random-text";
 
 /// A part of a form.
 #[derive(Debug, Clone)]
-pub(crate) struct Part {
+pub(crate) struct FormPart {
     pub(crate) name: String,
     pub(crate) file: Option<String>,
     pub(crate) bytes: Vec<u8>,
@@ -21,7 +21,7 @@ pub(crate) struct Part {
 pub(crate) enum Content {
     None,
     Json(Value),
-    Form(Vec<Part>),
+    Form(Vec<FormPart>),
     Raw(Vec<u8>),
 }
 
@@ -72,7 +72,7 @@ impl Sample {
             Content::Raw(bytes) => bytes.clone(),
             Content::Form(parts) => {
                 let mut form = Vec::new();
-                for Part { name, file, bytes } in parts {
+                for FormPart { name, file, bytes } in parts {
                     form.extend(
                         format!("--b\r\nContent-Disposition: form-data; name=\"{name}\"")
                             .as_bytes(),
@@ -113,12 +113,12 @@ fn post(path: &str, value: Value) -> Sample {
 }
 
 fn form(path: &str, texts: &[(&str, &str)], files: &[(&str, &[u8])]) -> Sample {
-    let texts = texts.iter().map(|(name, text)| Part {
+    let texts = texts.iter().map(|(name, text)| FormPart {
         name: (*name).to_owned(),
         file: None,
         bytes: text.as_bytes().to_vec(),
     });
-    let files = files.iter().map(|(name, bytes)| Part {
+    let files = files.iter().map(|(name, bytes)| FormPart {
         name: (*name).to_owned(),
         file: Some(format!("{name}.wav")),
         bytes: bytes.to_vec(),

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::Message;
 
-use super::corpus::{Content, ID, Part, Sample};
+use super::corpus::{Content, FormPart, ID, Sample};
 
 /// Random numbers, which a seed repeats.
 ///
@@ -187,10 +187,10 @@ fn bytes(bytes: &mut Vec<u8>, random: &mut SplitMix64) {
     }
 }
 
-fn part(parts: &mut Vec<Part>, keys: &[String], random: &mut SplitMix64, known: &Known) {
+fn part(parts: &mut Vec<FormPart>, keys: &[String], random: &mut SplitMix64, known: &Known) {
     let names =
         ["job", "request", "src_audio", "reference_audio", "audio", "src_latents", "ref_latents"];
-    let fresh = |random: &mut SplitMix64| Part {
+    let fresh = |random: &mut SplitMix64| FormPart {
         name: match random.below(3) {
             0 => random.of(keys).clone(),
             1 => random.of(&TEXTS).to_string(),

@@ -52,6 +52,18 @@ pub(super) fn text(object: &Map<String, Value>, key: &str) -> Result<Option<Stri
     }
 }
 
+/// Gives fields of another program our names.
+/// Errors: a field with two values under two names.
+pub(super) fn rename(
+    object: &mut Map<String, Value>,
+    names: &[(&str, &str)],
+) -> Result<(), ApiError> {
+    names.iter().try_for_each(|&(theirs, ours)| {
+        let renamed = acestep_music::request::rename(object, theirs, ours);
+        renamed.map_err(|error| ApiError::from(crate::error::of(&error)).param(theirs))
+    })
+}
+
 #[derive(Debug)]
 pub(super) enum Input {
     Json(Value),

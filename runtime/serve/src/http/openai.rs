@@ -49,7 +49,7 @@ pub(super) fn routes() -> Router<Arc<Server>> {
 }
 
 /// The fields of a request, the first job of its key if there is one, and its submission.
-type Asked = (Map<String, Value>, Option<Job>, Submission);
+type KeyedRequest = (Map<String, Value>, Option<Job>, Submission);
 
 /// Reads a request.
 async fn asked(
@@ -57,7 +57,7 @@ async fn asked(
     caller: &Caller,
     keyed: Keyed,
     request: Request,
-) -> Result<Asked, ApiError> {
+) -> Result<KeyedRequest, ApiError> {
     let body = Input::read_with_sound(server, caller, request, &[]).await?;
     let (first, submission) = keyed.first(server, caller, &body.asked()).await?;
     Ok((body.into_object()?, first, submission))
@@ -68,7 +68,7 @@ async fn asked_for_sound(
     server: &Server,
     caller: &Caller,
     request: Request,
-) -> Result<Asked, ApiError> {
+) -> Result<KeyedRequest, ApiError> {
     let keyed = Keyed::of(&request)?;
     // The job of a request that is sent again may have ended.
     if keyed.is_none() {
@@ -129,16 +129,4 @@ fn number(object: &mut Map<String, Value>, key: &str) -> Result<Option<f64>, Api
         Some(_) => None,
     };
     read.map(Some).ok_or_else(|| wrong(key, "it must be a number"))
-}
-
-/// Gives fields of another program our names.
-fn rename(object: &mut Map<String, Value>, names: &[(&str, &str)]) -> Result<(), ApiError> {
-    for &(theirs, ours) in names {
-        let Some(value) = object.remove(theirs) else { continue };
-        if object.insert(ours.to_owned(), value).is_some() {
-            let message = format!("`{theirs}` and another field mean `{ours}`");
-            return Err(ApiError::bad("repeated_key", message).param(theirs));
-        }
-    }
-    Ok(())
 }

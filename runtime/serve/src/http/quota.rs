@@ -20,7 +20,7 @@ use parking_lot::Mutex;
 use tempfile::TempPath;
 
 use super::{ApiError, Caller, JSON_BYTES, Server, files, sent, slow::Cut};
-use crate::store::{File, Stored};
+use crate::store::{File, FileCounts};
 
 /// Bodies of the largest size that may be in memory at once.
 const BODIES: u64 = 4;
@@ -50,18 +50,18 @@ impl Coming {
 }
 
 /// The place of one job in the queue. It counts until it is dropped: then the store knows the job.
-pub(super) struct Place<'a> {
+pub(super) struct QueueSlot<'a> {
     coming: &'a Coming,
     owner: &'a str,
 }
 
-impl<'a> Place<'a> {
+impl<'a> QueueSlot<'a> {
     /// Takes a place for a job of `caller`.
     /// Errors: 429 if the queue is full; if it cannot be used.
     pub(super) async fn take(server: &'a Server, caller: &'a Caller) -> Result<Self, ApiError> {
-        let place = Self { coming: &server.coming_jobs, owner: &caller.0 };
+        let slot = Self { coming: &server.coming_jobs, owner: &caller.0 };
         // Counted before the queue is asked: a job that is stored meanwhile is in one of both.
-        let (coming, coming_own) = place.coming.add(place.owner, 1);
+        let (coming, coming_own) = slot.coming.add(slot.owner, 1);
         let [all, own] = server.store.waiting(caller.0.clone()).await?;
         let limits = &server.limits;
         if all + coming > limits.queue || own + coming_own > limits.queue_of_one {
@@ -69,11 +69,11 @@ impl<'a> Place<'a> {
             let seconds = mean.unwrap_or(30.0).ceil().clamp(1.0, 3600.0);
             return Err(ApiError::busy(all, seconds as u64));
         }
-        Ok(place)
+        Ok(slot)
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for QueueSlot<'_> {
     fn drop(&mut self) {
         self.coming.remove(self.owner, 1);
     }
@@ -133,7 +133,7 @@ pub(super) async fn layer(
 pub(super) struct Room<'a> {
     server: &'a Server,
     owner: &'a str,
-    stored: Stored,
+    stored: FileCounts,
     bytes: u64,
 }
 
@@ -142,7 +142,7 @@ impl<'a> Room<'a> {
     /// Errors: 413 if the client has as many files as it may; if the queue cannot be used.
     pub(super) async fn of(server: &'a Server, caller: &'a Caller) -> Result<Self, ApiError> {
         let owner = &caller.0;
-        let mut room = Self { server, owner, stored: Stored::default(), bytes: 0 };
+        let mut room = Self { server, owner, stored: FileCounts::default(), bytes: 0 };
         server.coming_files.add(owner, 1);
         room.settle().await?;
         Ok(room)

@@ -54,6 +54,9 @@ pub(super) struct Choice {
     /// The model of texts that name none.
     #[serde(default)]
     model: Option<String>,
+    /// The voice of texts that name none: some clients cannot name one.
+    #[serde(default)]
+    voice: Option<String>,
 }
 
 pub(super) type Upgrade = Result<WebSocketUpgrade, WebSocketUpgradeRejection>;
@@ -79,7 +82,7 @@ pub(super) async fn stream_tts(
 async fn upgraded(
     server: Arc<Server>,
     caller: Caller,
-    Choice { model }: Choice,
+    Choice { model, voice }: Choice,
     upgrade: Upgrade,
     is_framed: bool,
 ) -> Result<Response, ApiError> {
@@ -104,7 +107,7 @@ async fn upgraded(
             waiting: VecDeque::new(),
             text: String::new(),
             settings: Map::new(),
-            voice: Map::new(),
+            voice: voice.map(|name| ("voice".to_owned(), Value::from(name))).into_iter().collect(),
             can_append: facts.as_ref().is_some_and(|(_, speech)| speech.can_append),
             has_ended: false,
             open: None,

@@ -26,7 +26,7 @@ use super::{Server, hub::Listener};
 use crate::{
     objects::{Live, LiveSamples, WAIT},
     preview::PreviewFormat,
-    store::{Found, Lease, Store},
+    store::{Lease, Lookup, Store},
 };
 
 /// Time between two questions to a worker that does not answer.
@@ -45,12 +45,12 @@ pub(super) struct Relays(Mutex<HashMap<(Uuid, u32), Weak<Relay>>>);
 #[derive(Debug)]
 struct Relay {
     file: TempPath,
-    news: watch::Receiver<News>,
+    state: watch::Receiver<RelayState>,
     _task: AbortOnDropHandle<()>,
 }
 
 #[derive(Debug, Clone, Default)]
-struct News {
+struct RelayState {
     /// The form of the samples, when there are some.
     format: Option<PreviewFormat>,
     /// True for the whole sound, or the reason why it is not.
@@ -68,7 +68,7 @@ impl Relays {
         let mut known = self.0.lock();
         let key = (lease.id, lease.attempt);
         let relay = known.get(&key).and_then(Weak::upgrade);
-        let relay = match relay.filter(|relay| !matches!(relay.news.borrow().end, Some(Err(_)))) {
+        let relay = match relay.filter(|relay| !matches!(relay.state.borrow().end, Some(Err(_)))) {
             Some(relay) => relay,
             None => {
                 known.retain(|_, relay| relay.strong_count() > 0);
@@ -77,8 +77,8 @@ impl Relays {
                 relay
             }
         };
-        let news = relay.news.clone();
-        Ok(Relayed { relay, news })
+        let state = relay.state.clone();
+        Ok(Relayed { relay, state })
     }
 }
 
@@ -86,7 +86,7 @@ impl Relay {
     fn begin(server: &Server, live: &Arc<dyn Live>, lease: &Lease) -> io::Result<Self> {
         // Beside parts of uploads, which are removed if a killed server leaves them.
         let (file, path) = NamedTempFile::new_in(server.objects.incoming())?.into_parts();
-        let (sender, news) = watch::channel(News::default());
+        let (sender, state) = watch::channel(RelayState::default());
         let mut asking = Asking {
             live: live.clone(),
             store: server.store.clone(),
@@ -99,9 +99,9 @@ impl Relay {
             if let Err(why) = &end {
                 tracing::debug!(id = %asking.lease.id, why, "sound of another machine ends early");
             }
-            sender.send_modify(|news| news.end = Some(end));
+            sender.send_modify(|state| state.end = Some(end));
         }));
-        Ok(Self { file: path, news, _task: task })
+        Ok(Self { file: path, state, _task: task })
     }
 }
 
@@ -116,7 +116,11 @@ struct Asking {
 
 impl Asking {
     /// Copies the sound into `file`, to its end.
-    async fn copy(&mut self, mut file: File, news: &watch::Sender<News>) -> Result<(), String> {
+    async fn copy(
+        &mut self,
+        mut file: File,
+        state: &watch::Sender<RelayState>,
+    ) -> Result<(), String> {
         let failed = |error: io::Error| error.to_string();
         let mut length = 0;
         // True if the worker had no more sound when it last answered, and the time of that answer.
@@ -133,7 +137,7 @@ impl Asking {
                     file.write_all(&heard.bytes).await.map_err(failed)?;
                     file.flush().await.map_err(failed)?;
                     length += heard.bytes.len() as u64;
-                    news.send_modify(|news| news.format = Some(heard.format));
+                    state.send_modify(|state| state.format = Some(heard.format));
                     if was_ended && has_all {
                         return Ok(());
                     }
@@ -184,12 +188,12 @@ impl Asking {
     /// Asks the queue for the job. Errors: the reason why this attempt will not go on.
     async fn look(&mut self) -> Result<(), String> {
         match self.store.get(self.lease.id).await {
-            Ok(Found::Job(job)) if self.lease.is_over(&job) => Err(BEGAN_AGAIN.to_owned()),
-            Ok(Found::Job(job)) => {
+            Ok(Lookup::Job(job)) if self.lease.is_over(&job) => Err(BEGAN_AGAIN.to_owned()),
+            Ok(Lookup::Job(job)) => {
                 self.is_ended = job.state.is_ended();
                 Ok(())
             }
-            Ok(Found::Forgotten | Found::Unknown) => Err("the job was removed".to_owned()),
+            Ok(Lookup::Forgotten | Lookup::Unknown) => Err("the job was removed".to_owned()),
             Err(error) => {
                 tracing::debug!(%error, "the state of the job is unknown");
                 Ok(())
@@ -202,24 +206,24 @@ impl Asking {
 #[derive(Debug)]
 pub(super) struct Relayed {
     relay: Arc<Relay>,
-    news: watch::Receiver<News>,
+    state: watch::Receiver<RelayState>,
 }
 
 impl Relayed {
     /// Opens the sound at its start, if it has begun.
     pub(super) async fn opened(&self) -> Option<(PreviewFormat, File)> {
-        let format = self.news.borrow().format?;
+        let format = self.state.borrow().format?;
         Some((format, File::open(&self.relay.file).await.ok()?))
     }
 
     /// True if nothing more comes.
     pub(super) fn is_over(&self) -> bool {
-        self.news.borrow().end.is_some()
+        self.state.borrow().end.is_some()
     }
 
     /// True if all sound is here. Errors: the reason why it will never be.
     pub(super) fn is_whole(&self) -> io::Result<bool> {
-        match &self.news.borrow().end {
+        match &self.state.borrow().end {
             None => Ok(false),
             Some(Ok(())) => Ok(true),
             Some(Err(why)) => Err(io::Error::other(why.clone())),
@@ -228,7 +232,7 @@ impl Relayed {
 
     /// Waits for more, or for the end; for ever after that.
     pub(super) async fn changed(&mut self) {
-        if self.news.changed().await.is_err() {
+        if self.state.changed().await.is_err() {
             std::future::pending().await
         }
     }

@@ -27,7 +27,7 @@ use super::{
     wav,
 };
 use crate::{
-    arriving::{self, Part},
+    arriving::{self, TextPart},
     growth::{Watched, grown},
     job::{Job, State as JobState},
     preview::{self, PreviewFormat},
@@ -236,7 +236,7 @@ fn lease(job: &Job) -> Option<Lease> {
 
 impl Sound {
     /// Gives a part of a text to the run. A run that is over takes nothing more.
-    pub(super) async fn tell(&self, part: Part) -> io::Result<()> {
+    pub(super) async fn tell(&self, part: TextPart) -> io::Result<()> {
         let live = match (&self.source, self.server.objects.live()) {
             (Source::Elsewhere(_), Some(live)) => live,
             _ => {

@@ -4,7 +4,7 @@ use axum::http::StatusCode;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use super::{ApiError, Caller, JSON_BYTES, Server, files, input, quota::Place, repeat, sent};
+use super::{ApiError, Caller, JSON_BYTES, Server, files, input, quota::QueueSlot, repeat, sent};
 use crate::{
     catalog::Checked,
     job::{Kind, NewJob, State},
@@ -44,7 +44,7 @@ impl Server {
             let message = "the request without its sound is larger than 1 MiB";
             return Err(ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", message));
         }
-        let _place = Place::take(self, caller).await?;
+        let _slot = QueueSlot::take(self, caller).await?;
         let named = files::check(self, caller, kind, &request).await?;
         let checked = self.checked(kind, &request).await?;
         let Submission { idempotency_key, fingerprints, priority, title, mut notices } = submission;
@@ -96,7 +96,7 @@ impl Server {
         if !matches!(job.state, State::Failed | State::Cancelled) || !job.outputs.is_empty() {
             return Err(wrong_state());
         }
-        let _place = Place::take(self, caller).await?;
+        let _slot = QueueSlot::take(self, caller).await?;
         let request = match job.request {
             Value::Object(request) => request,
             _ => return Err(wrong_state()),

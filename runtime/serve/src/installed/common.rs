@@ -3,11 +3,12 @@
 use std::path::Path;
 
 use acestep_import::{Release, acestep};
+use acestep_music::Request;
 use acestep_session::speech;
 use serde_json::Value;
 
 use super::Installed;
-use crate::{job::Job, store::Has};
+use crate::{job::Job, store::ModelFilter};
 
 impl Installed {
     /// Returns the name that every machine gives a model, wherever it lies there: the short name of a
@@ -25,11 +26,13 @@ impl Installed {
     }
 
     /// Returns the models that this machine can load, by their common names.
-    pub(crate) fn has(&self) -> Has {
+    pub(crate) fn has(&self) -> ModelFilter {
         let names: Vec<String> = self.runnable().map(|name| self.common_name(&name)).collect();
         let layout = self.layout.clone();
         // A directory among the models needs no entry in the list.
-        Has::new(move |name| names.iter().any(|own| own == name) || layout.resolve(name).is_ok())
+        ModelFilter::new(move |name| {
+            names.iter().any(|own| own == name) || layout.resolve(name).is_ok()
+        })
     }
 
     /// Returns a job whose request names its model as this machine knows it. The server may have it at
@@ -38,6 +41,8 @@ impl Installed {
         let mut job = job.clone();
         if let (Some(common), Value::Object(request)) = (&job.model, &mut job.request) {
             let own = self.runnable().find(|own| self.common_name(own) == *common);
+            // Under another name of the field it would be a second model.
+            request.retain(|key, _| Request::name_of(key) != Some("model"));
             request.insert("model".to_owned(), own.unwrap_or_else(|| common.clone()).into());
         }
         job
@@ -91,6 +96,9 @@ mod tests {
             assert!(worker.has().asked()(Some(model)), "{model}");
             assert_eq!(worker.with_own_name(&job(model)).request["model"], **place);
         }
+        let sent = json!({ "synth_model": "acestep-v15-turbo", "caption": "x" });
+        let asked = with("turbo").with_own_name(&Job { request: sent, ..job("turbo") });
+        assert_eq!(asked.request, json!({ "model": "turbo", "caption": "x" }));
         assert!(!with(&own).has().asked()(Some("turbo")));
     }
 }

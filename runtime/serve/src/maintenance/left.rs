@@ -10,7 +10,7 @@ use crate::{
     job::{Job, now},
     objects::Objects,
     preview,
-    store::{Found, Store, StoreError},
+    store::{Lookup, Store, StoreError},
 };
 
 /// Removes what nobody touched for `age`.
@@ -33,14 +33,14 @@ pub(super) async fn remove(
     }
     for id in said(jobs, "results") {
         let gone = match store.get(id).await? {
-            Found::Job(job) if is_old(&job, age) => {
+            Lookup::Job(job) if is_old(&job, age) => {
                 beside(objects, move |objects| tidy(&objects.results_of(id), &job)).await
             }
-            Found::Job(_) => Ok(()),
+            Lookup::Job(_) => Ok(()),
             // Its results went first, but their removal was not yet safe on disk.
-            Found::Forgotten => beside(objects, move |objects| objects.remove(id, 0)).await,
+            Lookup::Forgotten => beside(objects, move |objects| objects.remove(id, 0)).await,
             // It may be of another queue, whose results are for that one to remove.
-            Found::Unknown => Ok(()),
+            Lookup::Unknown => Ok(()),
         };
         if let Err(error) = gone {
             tracing::warn!(job = %id, %error, "files of earlier attempts stay");
@@ -88,14 +88,14 @@ mod tests {
         job::{Content, Kind, NewJob},
         preview::{Preview, PreviewFormat},
         sqlite::Sqlite,
-        store::{Claim, End, File, Has, Lease},
+        store::{Claim, End, File, Lease, ModelFilter},
     };
 
     async fn attempt(store: &dyn Store, objects: &Objects, end: Option<Content>) -> Lease {
         let claim = Claim {
             worker: "w".to_owned(),
             kinds: Kind::ALL.to_vec(),
-            has: Has::all(),
+            has: ModelFilter::all(),
             except: Vec::new(),
             resident: None,
             patience: Duration::ZERO,

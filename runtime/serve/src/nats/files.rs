@@ -10,7 +10,7 @@ use uuid::Uuid;
 use super::{Nats, StoreError, follow::Follower, parsed, text_of};
 use crate::{
     job::Millis,
-    store::{File, Stored},
+    store::{File, FileCounts},
 };
 
 #[derive(Serialize, Deserialize)]
@@ -72,9 +72,9 @@ impl Nats {
         Ok(later.take(limit as usize).cloned().collect())
     }
 
-    pub(super) async fn numbers_of_files(&self, owner: &str) -> Result<Stored, StoreError> {
+    pub(super) async fn numbers_of_files(&self, owner: &str) -> Result<FileCounts, StoreError> {
         self.followed_files.caught_up().await?;
-        let mut stored = Stored::default();
+        let mut stored = FileCounts::default();
         for file in self.known_files.0.lock().values() {
             stored.bytes += file.bytes;
             if file.owner == owner {

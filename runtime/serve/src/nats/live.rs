@@ -15,8 +15,8 @@ use uuid::Uuid;
 
 use super::ANSWER;
 use crate::{
-    arriving::Part,
-    objects::{Here, Live, LiveSamples, hex},
+    arriving::TextPart,
+    objects::{Live, LiveSamples, LocalAttempts, hex},
     preview::PreviewFormat,
     store::Lease,
 };
@@ -40,7 +40,7 @@ enum Wish {
         from: u64,
         wait_ms: u64,
     },
-    Tell(Part),
+    Tell(TextPart),
 }
 
 /// The first line of an answer.
@@ -125,7 +125,7 @@ impl Live for Questions {
         })
     }
 
-    fn tell(&self, lease: Lease, part: Part) -> BoxFuture<'_, io::Result<()>> {
+    fn tell(&self, lease: Lease, part: TextPart) -> BoxFuture<'_, io::Result<()>> {
         Box::pin(async move {
             match self.ask(&lease, Wish::Tell(part), Duration::ZERO).await? {
                 (Head::Taken, _) => Ok(()),
@@ -134,7 +134,7 @@ impl Live for Questions {
         })
     }
 
-    fn answer(&self, worker: &str, here: Here) -> AbortOnDropHandle<()> {
+    fn answer(&self, worker: &str, here: LocalAttempts) -> AbortOnDropHandle<()> {
         let (client, subject, worker) =
             (self.client.clone(), self.subject(worker), worker.to_owned());
         let answering = async move {
@@ -150,7 +150,7 @@ impl Live for Questions {
     }
 }
 
-async fn answered(client: &Client, worker: &str, here: &Here, question: Message) {
+async fn answered(client: &Client, worker: &str, here: &LocalAttempts, question: Message) {
     let Some(reply) = question.reply else { return };
     let answer = match serde_json::from_slice(&question.payload) {
         Ok(question) => given(worker, here, question).await,
@@ -166,7 +166,11 @@ async fn answered(client: &Client, worker: &str, here: &Here, question: Message)
     }
 }
 
-async fn given(worker: &str, here: &Here, question: Question) -> io::Result<(Head, Bytes)> {
+async fn given(
+    worker: &str,
+    here: &LocalAttempts,
+    question: Question,
+) -> io::Result<(Head, Bytes)> {
     let Question { job, attempt, wish } = question;
     let lease = Lease { id: job, worker: worker.to_owned(), attempt };
     match wish {

@@ -14,7 +14,7 @@ use futures_util::{StreamExt as _, future::BoxFuture};
 use tokio::runtime::Handle;
 
 use super::{PATIENCE, PAUSE, StoreError};
-use crate::objects::Elsewhere;
+use crate::objects::RemoteFiles;
 
 /// The object store, and the bucket that lists the results of each attempt. The list is written first,
 /// so nothing is left behind that nobody knows of.
@@ -138,7 +138,7 @@ fn again<'a, T: Send + 'a>(
     })
 }
 
-impl Elsewhere for Far {
+impl RemoteFiles for Far {
     fn put(&self, key: &str, from: &Path) -> io::Result<()> {
         self.wait(self.send(key, from))
     }

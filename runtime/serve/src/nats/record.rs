@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use crate::{
     job::{Content, Event, Job, JobError, Kind, Millis, NewJob, Output, Progress, State, now},
-    store::{Claim, End, Held, Lease, MOST_LOSSES, Marks, News},
+    store::{Claim, End, Lease, LeaseState, MOST_LOSSES, Marks, News},
 };
 
 /// The reason of a job whose record does not fit into a message.
@@ -203,7 +203,7 @@ impl Record {
         length: Duration,
         news: &News,
         resolved: Option<&Text>,
-    ) -> Option<Held> {
+    ) -> Option<LeaseState> {
         if !self.is_held(lease) {
             return None;
         }
@@ -223,7 +223,7 @@ impl Record {
             self.notices.push(notice.clone());
             self.event("notice", json!({ "text": notice }));
         }
-        Some(if self.state == State::Cancelling { Held::Cancel } else { Held::Yes })
+        Some(if self.state == State::Cancelling { LeaseState::Cancel } else { LeaseState::Yes })
     }
 
     /// Ends an attempt; false if its lease was lost.

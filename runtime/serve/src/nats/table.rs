@@ -20,8 +20,8 @@ use crate::{
     job::{self, Event, Job, Millis, NewJob, now},
     objects::hex,
     store::{
-        Answer, Change, Claim, Counts, End, File, Found, Held, Lease, Marks, News, Put, Selection,
-        Store, StoreError, Stored,
+        Answer, Change, Claim, Counts, End, File, FileCounts, Lease, LeaseState, Lookup, Marks,
+        News, Put, Selection, Store, StoreError,
     },
 };
 
@@ -116,7 +116,7 @@ impl Store for Nats {
         Box::pin(async move { self.take(&claim).await })
     }
 
-    fn extend(&self, lease: Lease, length: Duration, mut news: News) -> Answer<'_, Held> {
+    fn extend(&self, lease: Lease, length: Duration, mut news: News) -> Answer<'_, LeaseState> {
         Box::pin(async move {
             let resolved = match news.resolved.take() {
                 Some(value) => {
@@ -126,7 +126,7 @@ impl Store for Nats {
             };
             let work =
                 |record: &mut Record| record.extend(&lease, length, &news, resolved.as_ref());
-            Ok(self.change(lease.id, work).await?.unwrap_or(Held::Lost))
+            Ok(self.change(lease.id, work).await?.unwrap_or(LeaseState::Lost))
         })
     }
 
@@ -154,12 +154,12 @@ impl Store for Nats {
         })
     }
 
-    fn get(&self, id: Uuid) -> Answer<'_, Found> {
+    fn get(&self, id: Uuid) -> Answer<'_, Lookup> {
         Box::pin(async move {
-            let Some(seen) = self.seen(id).await? else { return Ok(Found::Unknown) };
+            let Some(seen) = self.seen(id).await? else { return Ok(Lookup::Unknown) };
             match seen.record() {
-                Some(record) => Ok(Found::Job(self.job(record).await?)),
-                None => Ok(Found::Forgotten),
+                Some(record) => Ok(Lookup::Job(self.job(record).await?)),
+                None => Ok(Lookup::Forgotten),
             }
         })
     }
@@ -266,7 +266,7 @@ impl Store for Nats {
         Box::pin(async move { self.files_of(&owner, after, limit).await })
     }
 
-    fn stored(&self, owner: String) -> Answer<'_, Stored> {
+    fn stored(&self, owner: String) -> Answer<'_, FileCounts> {
         Box::pin(async move { self.numbers_of_files(&owner).await })
     }
 

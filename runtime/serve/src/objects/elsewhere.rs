@@ -3,13 +3,13 @@
 use std::{io, path::Path, time::Duration};
 
 /// A place of files that all machines reach.
-pub trait Elsewhere: Send + Sync + std::fmt::Debug + 'static {
+pub trait RemoteFiles: Send + Sync + std::fmt::Debug + 'static {
     /// Stores the file `from`.
     ///
     /// # Errors
     /// If it cannot be read or stored.
     fn put(&self, key: &str, from: &Path) -> io::Result<()>;
-    /// Stores files of the folder `from`, so that [`Elsewhere::remove_folder`] finds them all, even
+    /// Stores files of the folder `from`, so that [`RemoteFiles::remove_folder`] finds them all, even
     /// after half of them.
     ///
     /// # Errors

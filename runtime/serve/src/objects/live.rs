@@ -25,7 +25,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::Objects;
 use crate::{
-    arriving::{self, Part},
+    arriving::{self, TextPart},
     growth::{Growth, grown},
     preview::{self, PreviewFormat},
     store::Lease,
@@ -68,21 +68,21 @@ pub trait Live: Send + Sync + std::fmt::Debug + 'static {
     ///
     /// # Errors
     /// If the worker does not answer, or cannot store the text.
-    fn tell(&self, lease: Lease, part: Part) -> BoxFuture<'_, io::Result<()>>;
+    fn tell(&self, lease: Lease, part: TextPart) -> BoxFuture<'_, io::Result<()>>;
     /// Answers questions to a worker of this process, until the result is dropped.
-    fn answer(&self, worker: &str, here: Here) -> AbortOnDropHandle<()>;
+    fn answer(&self, worker: &str, here: LocalAttempts) -> AbortOnDropHandle<()>;
 }
 
 /// The attempts of this disk, for those that ask from elsewhere.
 #[derive(Debug)]
-pub struct Here {
+pub struct LocalAttempts {
     objects: Objects,
     growth: Growth,
     /// Held while text is stored: a part that comes again may come beside the first one.
     storing: Arc<Mutex<()>>,
 }
 
-impl Here {
+impl LocalAttempts {
     /// The attempts below the folder of `objects`.
     pub fn new(objects: Objects) -> Self {
         Self { objects, growth: Growth::default(), storing: Arc::default() }
@@ -136,7 +136,7 @@ impl Here {
     ///
     /// # Errors
     /// If it cannot be stored.
-    pub async fn tell(&self, lease: &Lease, part: Part) -> io::Result<()> {
+    pub async fn tell(&self, lease: &Lease, part: TextPart) -> io::Result<()> {
         let storing = self.storing.clone().lock_owned().await;
         let folder = self.objects.attempt_folder(lease);
         let stored = tokio::task::spawn_blocking(move || {
@@ -171,7 +171,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let objects = Objects::open(folder.path()).expect("a folder");
         let lease = Lease { id: Uuid::now_v7(), worker: "w".to_owned(), attempt: 1 };
-        let here = Here::new(objects.clone());
+        let here = LocalAttempts::new(objects.clone());
         assert!(here.hear(&lease, 0, Duration::ZERO).await.expect("read").is_none());
         let begun = async {
             time::sleep(Duration::from_millis(30)).await;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use acestep_engine::Notice;
 use acestep_music::{
     Request,
-    lm::{compose::Ask, constrain::genres::GenreVocabulary},
+    lm::{compose::LmMode, constrain::genres::GenreVocabulary},
 };
 use acestep_session::language::Limits;
 use serde_json::{Map, Value};
@@ -107,7 +107,7 @@ fn genres(value: Option<Value>) -> Result<Option<Arc<GenreVocabulary>>, JobError
 #[derive(Debug)]
 pub struct ComposeRequest {
     /// The task of the language model.
-    pub ask: Ask,
+    pub mode: LmMode,
     /// True if audio codes are wanted too.
     pub codes: bool,
     /// The request that it completes.
@@ -125,7 +125,7 @@ impl ComposeRequest {
         let mode = text(&mut object, "mode")?;
         let own = (text(&mut object, "system")?, text(&mut object, "user")?);
         let bad = |key, message: &str| JobError::new("conflict", message).param(key);
-        let ask = match mode.as_deref() {
+        let mode = match mode.as_deref() {
             Some(_) if own != (None, None) => {
                 return Err(bad("mode", "an instruction of your own has no `mode`"));
             }
@@ -133,11 +133,11 @@ impl ComposeRequest {
                 let (Some(system), Some(user)) = own else {
                     return Err(bad("system", "send both `system` and `user`"));
                 };
-                Ask::Custom { system, user }
+                LmMode::Custom { system, user }
             }
-            None | Some("plan") => Ask::Plan,
-            Some("inspire") => Ask::Inspire,
-            Some("format") => Ask::Format,
+            None | Some("plan") => LmMode::Plan,
+            Some("inspire") => LmMode::Inspire,
+            Some("format") => LmMode::Format,
             Some(other) => {
                 let message = format!("`mode: {other}` is not known");
                 let error = JobError::new("bad_value", message).param("mode");
@@ -146,8 +146,8 @@ impl ComposeRequest {
         };
         let no_codes = flag(&mut object, "no_codes")?.unwrap_or(false);
         // As on the command line: a plan has codes, the other answers are words.
-        let codes = matches!(ask, Ask::Plan | Ask::Custom { .. }) && !no_codes;
-        Ok(Self { ask, codes, song: SongRequest::read(&object)? })
+        let codes = matches!(mode, LmMode::Plan | LmMode::Custom { .. }) && !no_codes;
+        Ok(Self { mode, codes, song: SongRequest::read(&object)? })
     }
 }
 
@@ -179,7 +179,7 @@ mod tests {
             assert_eq!(error.param.as_deref(), Some(param));
         }
         let own = ComposeRequest::read(object(&json!({ "system": "sing", "user": "la" })));
-        assert!(matches!(own.expect("read").ask, Ask::Custom { user, .. } if user == "la"));
+        assert!(matches!(own.expect("read").mode, LmMode::Custom { user, .. } if user == "la"));
     }
 
     #[test]

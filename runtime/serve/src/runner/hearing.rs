@@ -5,7 +5,7 @@
 
 use std::{cell::RefCell, io, path::Path};
 
-use acestep_engine::{Event, Observe, Part};
+use acestep_engine::{AudioChunk, Event, Observe};
 
 use crate::preview::{Preview, PreviewFormat};
 
@@ -39,15 +39,15 @@ impl<'a> Hearing<'a> {
         Self { observe, folder, format, samples, state: RefCell::new(State::Waiting) }
     }
 
-    fn append(&self, part: Part<'_>) -> io::Result<()> {
+    fn append(&self, chunk: AudioChunk<'_>) -> io::Result<()> {
         let mut state = self.state.borrow_mut();
         if let State::Waiting = *state {
             *state = State::Begun(Preview::begin(self.folder, self.format)?);
         }
         let State::Begun(preview) = &mut *state else { return Ok(()) };
-        let heard = |channel: &'_ Vec<f32>| channel.len().min(self.samples - part.start);
-        let channels = part.channels.iter().map(|channel| &channel[..heard(channel)]);
-        preview.part(part.start, &channels.collect::<Vec<_>>())
+        let heard = |channel: &'_ Vec<f32>| channel.len().min(self.samples - chunk.start);
+        let channels = chunk.channels.iter().map(|channel| &channel[..heard(channel)]);
+        preview.part(chunk.start, &channels.collect::<Vec<_>>())
     }
 }
 
@@ -60,13 +60,13 @@ impl Observe for Hearing<'_> {
         !matches!(*self.state.borrow(), State::Failed)
     }
 
-    fn sound(&self, part: Part<'_>) {
+    fn sound(&self, chunk: AudioChunk<'_>) {
         // Values that are not finite are decoded again, in a wider type.
-        let is_finite = part.channels.iter().flatten().all(|value| value.is_finite());
-        if !is_finite || part.start >= self.samples || part.channels.len() != 2 {
+        let is_finite = chunk.channels.iter().flatten().all(|value| value.is_finite());
+        if !is_finite || chunk.start >= self.samples || chunk.channels.len() != 2 {
             return;
         }
-        if let Err(error) = self.append(part) {
+        if let Err(error) = self.append(chunk) {
             tracing::warn!(%error, "the song cannot be heard before its end");
             *self.state.borrow_mut() = State::Failed;
         }
@@ -89,7 +89,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let hearing = Hearing::new(&Unobserved, folder.path(), 48_000, 5);
         let sound = |start, values: [f32; 3]| {
-            hearing.sound(Part { start, channels: &[values.to_vec(), values.to_vec()] });
+            hearing.sound(AudioChunk { start, channels: &[values.to_vec(), values.to_vec()] });
         };
         sound(0, [f32::NAN, 0.0, 0.0]);
         assert!(!preview::path(folder.path()).exists());
@@ -108,7 +108,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let missing = folder.path().join("missing");
         let hearing = Hearing::new(&Unobserved, &missing, 48_000, 5);
-        hearing.sound(Part { start: 0, channels: &[vec![0.0], vec![0.0]] });
+        hearing.sound(AudioChunk { start: 0, channels: &[vec![0.0], vec![0.0]] });
         assert!(!hearing.listens());
     }
 }

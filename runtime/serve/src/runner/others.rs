@@ -23,12 +23,12 @@ use crate::{
     request::{
         ComposeRequest, DecodeRequest, EncodeRequest, SongRequest, SongSource, UnderstandRequest,
     },
-    worker::Task,
+    worker::JobTask,
 };
 
 impl<B: Backend> Networked<'_, B> {
     /// Describes a song, or audio codes.
-    pub(super) fn understand(&mut self, task: &mut Task<'_>) -> Result<(), Failed> {
+    pub(super) fn understand(&mut self, task: &mut JobTask<'_>) -> Result<(), Failed> {
         let object = task.job.request.as_object().cloned().unwrap_or_default();
         let UnderstandRequest { model, heard, request: read, limits, genres, mut notices } =
             UnderstandRequest::read(&object)?;
@@ -72,7 +72,7 @@ impl<B: Backend> Networked<'_, B> {
 
     fn codes(
         &mut self,
-        task: &Task<'_>,
+        task: &JobTask<'_>,
         model: &str,
         path: &Path,
         notices: &mut Vec<Notice>,
@@ -90,7 +90,7 @@ impl<B: Backend> Networked<'_, B> {
 
     fn codes_of_latents(
         &mut self,
-        task: &Task<'_>,
+        task: &JobTask<'_>,
         model: &str,
         path: &Path,
     ) -> Result<Vec<u32>, Failed> {
@@ -103,16 +103,16 @@ impl<B: Backend> Networked<'_, B> {
     }
 
     /// Lets the language model complete a request.
-    pub(super) fn compose(&mut self, task: &mut Task<'_>) -> Result<(), Failed> {
+    pub(super) fn compose(&mut self, task: &mut JobTask<'_>) -> Result<(), Failed> {
         let object = task.job.request.as_object().cloned().unwrap_or_default();
-        let ComposeRequest { ask, codes, song } = ComposeRequest::read(&object)?;
+        let ComposeRequest { mode, codes, song } = ComposeRequest::read(&object)?;
         let SongRequest { request, notices, genres, limits, .. } = song;
         let model = request.compute.model.clone();
         let model = model.unwrap_or_else(|| self.installed.default_model().to_owned());
         let choice = request.language.lm_model.clone();
         let choice = Choice { asked: choice.as_deref(), model: &model, configured: None };
         let folder = open(choice, self.installed.layout(), self.engine)?;
-        let mut writing = Writing::new(request, ask, codes, limits, notices)?;
+        let mut writing = Writing::new(request, mode, codes, limits, notices)?;
         let (said, engine) = (writing.notices.len(), self.engine);
         self.with_room(|| {
             // What a first check said is said again.
@@ -134,7 +134,7 @@ impl<B: Backend> Networked<'_, B> {
         Ok(())
     }
 
-    pub(super) fn encode(&mut self, task: &mut Task<'_>) -> Result<(), Failed> {
+    pub(super) fn encode(&mut self, task: &mut JobTask<'_>) -> Result<(), Failed> {
         let object = task.job.request.as_object().cloned().unwrap_or_default();
         let EncodeRequest { model, audio, format, sample, seed, tiles } =
             EncodeRequest::read(&object)?;
@@ -164,7 +164,7 @@ impl<B: Backend> Networked<'_, B> {
         Ok(())
     }
 
-    pub(super) fn decode(&mut self, task: &mut Task<'_>) -> Result<(), Failed> {
+    pub(super) fn decode(&mut self, task: &mut JobTask<'_>) -> Result<(), Failed> {
         let object = task.job.request.as_object().cloned().unwrap_or_default();
         let DecodeRequest { model, latents, mut request, mut notices } =
             DecodeRequest::read(&object)?;

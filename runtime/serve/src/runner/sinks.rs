@@ -16,7 +16,7 @@ use serde_json::json;
 
 use crate::{
     job::Content,
-    worker::{Made, Task},
+    worker::{JobTask, RunOutput},
 };
 
 /// Columns of the picture of a waveform.
@@ -36,7 +36,7 @@ pub(super) fn encoding(
 
 /// Writes a sound of a job, and its waveform.
 pub(super) fn sound(
-    task: &mut Task<'_>,
+    task: &mut JobTask<'_>,
     track: u32,
     audio: &Audio,
     encoding: &Encoding,
@@ -56,28 +56,34 @@ pub(super) fn name(track: u32, encoding: &Encoding) -> String {
 
 /// Adds a sound that is written to the results, and writes its waveform.
 pub(super) fn made(
-    task: &mut Task<'_>,
+    task: &mut JobTask<'_>,
     track: u32,
     name: String,
     seed: Option<u64>,
     (peaks, sample_rate): (&Peaks, u32),
 ) -> Result<(), Error> {
     let seconds = peaks.samples as f64 / f64::from(sample_rate);
-    task.made.push(Made { track, content: Content::Audio, name, seed, seconds: Some(seconds) });
+    task.made.push(RunOutput {
+        track,
+        content: Content::Audio,
+        name,
+        seed,
+        seconds: Some(seconds),
+    });
     let text = json!({ "duration": seconds, "peaks": peaks.columns() }).to_string();
     file(task, track, Content::Peaks, &format!("{track}.peaks.json"), text.as_bytes())
 }
 
 /// Writes another result of a job.
 pub(super) fn file(
-    task: &mut Task<'_>,
+    task: &mut JobTask<'_>,
     track: u32,
     content: Content,
     name: &str,
     bytes: &[u8],
 ) -> Result<(), Error> {
     write_whole(&task.folder.join(name), Existing::Replace, |file| file.write_all(bytes))?;
-    task.made.push(Made { track, content, name: name.to_owned(), seed: None, seconds: None });
+    task.made.push(RunOutput { track, content, name: name.to_owned(), seed: None, seconds: None });
     Ok(())
 }
 

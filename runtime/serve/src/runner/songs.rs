@@ -16,7 +16,9 @@ use acestep_music::{
 };
 use acestep_session::{
     language::compose_all_with,
-    song::{Found, Keep, Order, Resolved, Wants, adapters, score_with, songs_with},
+    song::{
+        ExtraOptions, ExtraResults, OnConditions, Order, Resolved, adapters, score_with, songs_with,
+    },
 };
 use serde_json::{Value, json};
 
@@ -25,7 +27,7 @@ use crate::{
     job::{Content, JobError},
     objects::Objects,
     request::SongRequest,
-    worker::Task,
+    worker::JobTask,
 };
 
 /// Replaces ids of files by their places.
@@ -77,7 +79,7 @@ pub(super) fn place(objects: &Objects, id: &str) -> Result<String, JobError> {
 }
 
 impl<B: Backend> Networked<'_, B> {
-    pub(super) fn generate(&mut self, task: &mut Task<'_>) -> Result<(), Failed> {
+    pub(super) fn generate(&mut self, task: &mut JobTask<'_>) -> Result<(), Failed> {
         let object = task.job.request.as_object().cloned().unwrap_or_default();
         let asked = SongRequest::read(&object)?;
         let SongRequest {
@@ -101,7 +103,7 @@ impl<B: Backend> Networked<'_, B> {
         let can_align = attention_maps::heads(&folder.configs().dit).is_ok();
         let has_words = request.words.lyrics.as_deref().is_some_and(is_sung);
         let lines = lrc.unwrap_or(can_align && has_words) || vtt;
-        let wants = Wants::new(lines, score, asked.score_scale)?;
+        let extras = ExtraOptions::new(lines, score, asked.score_scale)?;
         let order = Order {
             request,
             model,
@@ -115,15 +117,15 @@ impl<B: Backend> Networked<'_, B> {
             residency: Residency::Kept,
             layout: self.installed.layout(),
         };
-        let mut planned = order.plan(folder).map_err(|refusal| {
-            notify(task.observe, refusal.notices);
-            refusal.error
+        let mut planned = order.plan(folder).map_err(|failed| {
+            notify(task.observe, failed.notices);
+            failed.error
         })?;
         if planned.seeds().is_none() && sent.noise.seed.is_some() {
             let text = "the noise is from a file: a seed has no effect";
             planned.order.notices.push(Notice(text.into()));
         }
-        let mut resolved = planned.resolve(wants, false)?;
+        let mut resolved = planned.resolve(extras, false)?;
         if asked.dump_conditioning {
             resolved.plan.check_conditioning()?;
         }
@@ -147,7 +149,8 @@ impl<B: Backend> Networked<'_, B> {
             *conditions.borrow_mut() = Some(found.to_safetensors()?);
             Ok(())
         };
-        let keep: Option<Keep<'_>> = if asked.dump_conditioning { Some(&keep) } else { None };
+        let keep: Option<OnConditions<'_>> =
+            if asked.dump_conditioning { Some(&keep) } else { None };
         songs_with(&[(&resolved, &hearing)], keep, &held.networks, &mut |_, rendered| {
             written = rendered.map_err(Failed::from).and_then(|rendered| {
                 let songs = Results { task: &mut *task, resolved: &resolved, sent: &sent };
@@ -185,7 +188,7 @@ impl<B: Backend> Networked<'_, B> {
     }
 
     /// Lets the language model complete a request.
-    fn composed(&mut self, resolved: &Resolved, task: &Task<'_>) -> Result<Resolved, Failed> {
+    fn composed(&mut self, resolved: &Resolved, task: &JobTask<'_>) -> Result<Resolved, Failed> {
         let Some(composition) = &resolved.setup.composition else {
             return Err(internal().into());
         };
@@ -248,7 +251,7 @@ struct More {
 
 /// The results of a job, to be written.
 struct Results<'a, 't> {
-    task: &'a mut Task<'t>,
+    task: &'a mut JobTask<'t>,
     resolved: &'a Resolved,
     sent: &'a Request,
 }
@@ -261,7 +264,7 @@ impl Results<'_, '_> {
         rendered: Rendered,
         encoding: &Encoding,
         more: More,
-    ) -> Result<(Found, Vec<usize>), Failed> {
+    ) -> Result<(ExtraResults, Vec<usize>), Failed> {
         let Self { task, resolved, sent } = self;
         let Rendered { songs: made, latents: all, aligned } = rendered;
         let rate = resolved.plan.frames_per_second();
@@ -299,10 +302,10 @@ impl Results<'_, '_> {
             let (text, name) = (format!("{request:#}\n"), format!("{track}.request.json"));
             sinks::file(task, track, Content::Request, &name, text.as_bytes())?;
         }
-        let found = Found::of(aligned)?;
+        let found = ExtraResults::of(aligned)?;
         let caption = sent.words.caption.as_deref().unwrap_or_default();
         let kinds = [
-            ("lrc", "lrc", resolved.setup.wants.extras.lines, Content::Lrc),
+            ("lrc", "lrc", resolved.setup.extras.alignment.lines, Content::Lrc),
             ("vtt", "vtt", more.vtt, Content::Lrc),
             ("plot", "png", more.plot, Content::Plot),
         ];
@@ -320,13 +323,13 @@ impl Results<'_, '_> {
     }
 
     /// Writes the scores of `songs`, if they are wanted.
-    fn write_found(self, found: &Found, songs: &[usize]) -> Result<(), Failed> {
+    fn write_found(self, found: &ExtraResults, songs: &[usize]) -> Result<(), Failed> {
         let Self { task, resolved, .. } = self;
-        let wants = &resolved.setup.wants;
-        if wants.judges {
+        let extras = &resolved.setup.extras;
+        if extras.judges {
             for &index in songs {
                 let track = index as u32 + 1;
-                let text = Value::Object(found.to_json(wants, index)).to_string();
+                let text = Value::Object(found.to_json(extras, index)).to_string();
                 let name = format!("{track}.score.json");
                 sinks::file(task, track, Content::Score, &name, text.as_bytes())?;
             }

@@ -9,12 +9,14 @@ use acestep_engine::{
     audio::{encoding::EncodingOptions, write::SoundWriter},
 };
 use acestep_model::Backend;
-use acestep_session::speech::{Arriving, FILES, Fields, Ready, Sink, SpeechOn, Wanted, open_on};
+use acestep_session::speech::{
+    Arriving, FILES, Fields, Ready, Sink, SpeechInput, SpeechOn, open_on,
+};
 use acestep_speech::{Chunks, Options, Spoken, TimesFormat, pcm16};
 use serde_json::Value;
 
 use super::{
-    Failed, Networked, Speech, is_too_large, notify,
+    Failed, LoadedSpeech, Networked, is_too_large, notify,
     sinks::{self, Peaks},
     songs,
 };
@@ -24,7 +26,7 @@ use crate::{
     objects::Objects,
     preview::{Preview, PreviewFormat},
     request::SpeechRequest,
-    worker::Task,
+    worker::JobTask,
 };
 
 /// A request after its files were found.
@@ -45,7 +47,7 @@ fn drawn_seed() -> u64 {
 }
 
 impl<B: Backend> Networked<'_, B> {
-    pub(super) fn speak(&mut self, task: &mut Task<'_>) -> Result<(), Failed> {
+    pub(super) fn speak(&mut self, task: &mut JobTask<'_>) -> Result<(), Failed> {
         let object = task.job.request.as_object().cloned().unwrap_or_default();
         let mut read = SpeechRequest::read(&object)?;
         with_places(&mut read.fields, task.objects)?;
@@ -70,11 +72,11 @@ impl<B: Backend> Networked<'_, B> {
         };
         let voices = self.installed.kept_voices();
         let texts = vec![read.text];
-        let wanted = Wanted { texts, fields: read.fields, seed, voices, lines: false };
+        let input = SpeechInput { texts, fields: read.fields, seed, voices, lines: false };
         for is_last in [false, true] {
             let speech = self.speech_of(&turn.model)?;
             let mut notices = speech.model().notices();
-            let ready = speech.prepare(wanted.clone(), &mut notices)?;
+            let ready = speech.prepare(input.clone(), &mut notices)?;
             match ready.check_memory(self.engine, turn.options) {
                 Err(error) if !is_last && is_too_large(&error) => {
                     drop(ready);
@@ -103,7 +105,7 @@ impl<B: Backend> Networked<'_, B> {
     pub(super) fn hold_speech(&mut self, name: &str, speech: &Rc<dyn SpeechOn<B>>) {
         if self.speech.as_ref().is_none_or(|own| own.name != name) {
             self.drop_all();
-            self.speech = Some(Speech { name: name.to_owned(), on: speech.clone() });
+            self.speech = Some(LoadedSpeech { name: name.to_owned(), on: speech.clone() });
         }
     }
 }
@@ -120,7 +122,7 @@ pub(super) fn with_places(fields: &mut Fields, objects: &Objects) -> Result<(), 
 
 /// Speaks a request that was checked, and writes its results.
 fn spoken(
-    task: &mut Task<'_>,
+    task: &mut JobTask<'_>,
     turn: &Turn,
     ready: &dyn Ready,
     sample_rate: u32,

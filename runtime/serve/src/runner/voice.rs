@@ -8,11 +8,11 @@ use acestep_session::speech::{self, Fields, KeptVoice, SpeechModel, VoiceFile};
 use serde_json::{Value, json};
 
 use super::{Failed, Networked, is_too_large, notify, sinks, speech::with_places};
-use crate::{catalog::voice_exists, job::Content, request::VoiceRequest, worker::Task};
+use crate::{catalog::voice_exists, job::Content, request::VoiceRequest, worker::JobTask};
 
 impl<B: Backend> Networked<'_, B> {
     /// Keeps the voice of recordings in the folder of this machine.
-    pub(super) fn voice(&mut self, task: &mut Task<'_>) -> Result<(), Failed> {
+    pub(super) fn voice(&mut self, task: &mut JobTask<'_>) -> Result<(), Failed> {
         let object = task.job.request.as_object().cloned().unwrap_or_default();
         let request = VoiceRequest::read(&object)?;
         let choice = self.installed.model_to_keep(&request);
@@ -58,7 +58,7 @@ impl<B: Backend> Networked<'_, B> {
 
 /// Writes the file of a voice. No file is replaced: another client may have made it. A later attempt of a
 /// job may find the file of an earlier one, which is the same.
-fn keep(file: &dyn VoiceFile, name: &str, path: &Path, task: &Task<'_>) -> Result<(), Failed> {
+fn keep(file: &dyn VoiceFile, name: &str, path: &Path, task: &JobTask<'_>) -> Result<(), Failed> {
     match file.write(path, Existing::Keep) {
         Err(Error::AlreadyExists { .. }) => {}
         // The name was taken at the same moment. Without its name the file is no voice.
@@ -128,7 +128,7 @@ mod tests {
             let new = NewJob::new(Kind::Voice, None, json!({ "name": "me" }), "ann");
             let mut job = new.stored(Uuid::now_v7(), 0);
             job.attempts = attempts;
-            let task = Task {
+            let task = JobTask {
                 job: &job,
                 folder: folder.path(),
                 objects: &objects,

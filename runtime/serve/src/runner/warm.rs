@@ -16,7 +16,7 @@ use super::{Failed, Networked};
 use crate::{
     catalog::Family,
     job::{JobError, Kind, NewJob, now},
-    worker::{Runner as _, Stopped, Task, Worker, of_files},
+    worker::{JobTask, Runner as _, Stopped, Worker, of_files},
 };
 
 /// Ends a warm-up if the worker ends.
@@ -64,7 +64,7 @@ impl<B: Backend> Networked<'_, B> {
         let folder = tempfile::tempdir().map_err(failed)?;
         let job = NewJob::new(kind, None, request, "").stored(uuid::Uuid::nil(), now());
         let run = || {
-            self.run(Task {
+            self.run(JobTask {
                 job: &job,
                 folder: folder.path(),
                 objects: &worker.objects,
@@ -79,7 +79,7 @@ impl<B: Backend> Networked<'_, B> {
         })
     }
 
-    /// Returns texts that try a model of speech. One that needs a recording is loaded alone: recordings come
+    /// Returns warm-up texts for a model of speech. One that needs a recording is loaded alone: recordings come
     /// with the jobs.
     fn speech_jobs(&mut self, model: &str) -> Result<Vec<(Kind, Value)>, Stopped> {
         let speech = self.speech_of(model).map_err(Failed::into_stopped)?;
@@ -87,8 +87,8 @@ impl<B: Backend> Networked<'_, B> {
             tracing::info!(model, constants, "the model's constants");
         }
         warn_of_damaged(self.installed.kept_voices());
-        let trials = speech.model().trials(self.installed.kept_voices());
-        if trials.is_empty() {
+        let warmups = speech.model().warmups(self.installed.kept_voices());
+        if warmups.is_empty() {
             self.hold_speech(model, &speech);
             speech.load().map_err(|error| Failed::from(error).into_stopped())?;
         }
@@ -100,11 +100,11 @@ impl<B: Backend> Networked<'_, B> {
             }
             (Kind::Speak, request)
         };
-        Ok(trials.into_iter().map(job).collect())
+        Ok(warmups.into_iter().map(job).collect())
     }
 }
 
-/// Names the kept voices that cannot be read: no trial has them, and their texts will be refused.
+/// Names the kept voices that cannot be read: no warm-up has them, and their texts will be refused.
 fn warn_of_damaged(voices: Option<&Voices>) {
     let Some(voices) = voices else { return };
     for voice in voices.names().unwrap_or_default() {

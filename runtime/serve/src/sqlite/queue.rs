@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     job::{Content, Job, JobError, Millis, Output, State, now},
-    store::{Claim, End, Held, Lease, MOST_LOSSES, News},
+    store::{Claim, End, Lease, LeaseState, MOST_LOSSES, News},
 };
 
 /// Length of a lease that an older version of the program wrote.
@@ -101,8 +101,8 @@ pub(super) fn extend(
     lease: &Lease,
     length: Duration,
     news: &News,
-) -> rusqlite::Result<Held> {
-    let Some(state) = held(group, lease)? else { return Ok(Held::Lost) };
+) -> rusqlite::Result<LeaseState> {
+    let Some(state) = held(group, lease)? else { return Ok(LeaseState::Lost) };
     let id = lease.id.to_string();
     let update = "UPDATE job SET lease_until = ?2, lease_ms = ?3 WHERE id = ?1";
     group.run(update, (&id, now() + millis(length), short(length)))?;
@@ -124,7 +124,7 @@ pub(super) fn extend(
     if news.progress.is_some() || news.resolved.is_some() || !news.notices.is_empty() {
         group.changed(lease.id)?;
     }
-    Ok(if state == State::Cancelling { Held::Cancel } else { Held::Yes })
+    Ok(if state == State::Cancelling { LeaseState::Cancel } else { LeaseState::Yes })
 }
 
 /// Ends an attempt, if its lease is valid.

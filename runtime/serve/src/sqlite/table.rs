@@ -14,8 +14,8 @@ use super::{
 use crate::{
     job::{Event, Job, Millis, NewJob, State, now},
     store::{
-        Answer, Change, Claim, Counts, End, File, Found, Held, Lease, Marks, News, Put, Selection,
-        Store, Stored,
+        Answer, Change, Claim, Counts, End, File, FileCounts, Lease, LeaseState, Lookup, Marks,
+        News, Put, Selection, Store,
     },
 };
 
@@ -93,7 +93,7 @@ impl Store for Sqlite {
         self.write(move |group| queue::claim(group, &claim))
     }
 
-    fn extend(&self, lease: Lease, length: Duration, news: News) -> Answer<'_, Held> {
+    fn extend(&self, lease: Lease, length: Duration, news: News) -> Answer<'_, LeaseState> {
         self.write(move |group| queue::extend(group, &lease, length, &news))
     }
 
@@ -109,15 +109,15 @@ impl Store for Sqlite {
         self.write(move |group| queue::retry(group, id))
     }
 
-    fn get(&self, id: Uuid) -> Answer<'_, Found> {
+    fn get(&self, id: Uuid) -> Answer<'_, Lookup> {
         self.read(move |connection| {
             if let Some(job) = by_id(connection, id)? {
-                return Ok(Found::Job(job));
+                return Ok(Lookup::Job(job));
             }
             let select = "SELECT count(*) FROM forgotten WHERE id = ?1";
             let known: i64 =
                 connection.prepare_cached(select)?.query_row([id.to_string()], |row| row.get(0))?;
-            Ok(if known > 0 { Found::Forgotten } else { Found::Unknown })
+            Ok(if known > 0 { Lookup::Forgotten } else { Lookup::Unknown })
         })
     }
 
@@ -329,13 +329,13 @@ impl Store for Sqlite {
         })
     }
 
-    fn stored(&self, owner: String) -> Answer<'_, Stored> {
+    fn stored(&self, owner: String) -> Answer<'_, FileCounts> {
         self.read(move |connection| {
             let select = "SELECT coalesce(sum(bytes), 0),
                      coalesce(sum(bytes) FILTER (WHERE owner = ?1), 0),
                      count(*) FILTER (WHERE owner = ?1) FROM file";
             connection.prepare_cached(select)?.query_row([owner], |row| {
-                Ok(Stored {
+                Ok(FileCounts {
                     bytes: whole(row.get(0)?),
                     own_bytes: whole(row.get(1)?),
                     own_files: whole(row.get(2)?),

@@ -19,7 +19,7 @@ use crate::{
     job::{Progress, State},
     objects::Objects,
     stages::{Clock, LOADING, Spent},
-    store::{Found, Held, Lease, News, Store, StoreError},
+    store::{Lease, LeaseState, Lookup, News, Store, StoreError},
 };
 
 /// Begins a task that keeps a lease and reports news; it ends when its handle is dropped.
@@ -59,7 +59,7 @@ async fn keep(store: &dyn Store, times: Times, lease: &Lease, watch: &Watch) {
         if is_quiet && quiet < times.extend {
             // A wish to cancel comes with the answer, so ask often.
             match store.get(lease.id).await {
-                Ok(Found::Job(job)) if job.state == State::Running => {}
+                Ok(Lookup::Job(job)) if job.state == State::Running => {}
                 Ok(_) => watch.cancel.store(true, Ordering::Relaxed),
                 Err(error) => tracing::warn!(%error, "the state of the job is unknown"),
             }
@@ -67,8 +67,10 @@ async fn keep(store: &dyn Store, times: Times, lease: &Lease, watch: &Watch) {
         }
         quiet = Duration::ZERO;
         match watch.extend(store, lease, times.lease).await {
-            Ok(Held::Yes) => {}
-            Ok(Held::Cancel | Held::Lost) => watch.cancel.store(true, Ordering::Relaxed),
+            Ok(LeaseState::Yes) => {}
+            Ok(LeaseState::Cancel | LeaseState::Lost) => {
+                watch.cancel.store(true, Ordering::Relaxed)
+            }
             Err(error) => {
                 // The next try comes after a pause, not after the time of an extension.
                 quiet = times.extend;
@@ -134,7 +136,7 @@ impl Watch {
         store: &dyn Store,
         lease: &Lease,
         length: Duration,
-    ) -> Result<Held, StoreError> {
+    ) -> Result<LeaseState, StoreError> {
         let _storing = self.storing.lock().await;
         let news = std::mem::take(&mut *self.news());
         let held = store.extend(lease.clone(), length, news.clone()).await;

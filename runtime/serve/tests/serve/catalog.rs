@@ -86,6 +86,12 @@ fn a_request_about_a_sound_is_refused_before_it_waits() {
     assert_eq!(understand(json!({})), "conflict");
     assert_eq!(understand(json!({ "audio": "id", "src_latents": "id" })), "conflict");
     assert_eq!(understand(json!({ "audio": "id", "lm_model": "/etc" })), "model_not_found");
+    // Two names of one field.
+    assert_eq!(understand(json!({ "audio": "id", "src_audio": "id" })), "");
+    assert_eq!(understand(json!({ "audio": "id", "src_audio": "other" })), "repeated_key");
+    assert_eq!(understand(json!({ "audio": "id", "dit_model": "/etc" })), "model_not_found");
+    let two = json!({ "audio": "id", "model": "tiny", "dit_model": "demo" });
+    assert_eq!(understand(two), "repeated_key");
     assert_eq!(understand(json!({ "audio": "id", "lm_temprature": 1 })), "unknown_key");
     let encode = |request| code(&installed, Kind::Encode, &request);
     assert_eq!(

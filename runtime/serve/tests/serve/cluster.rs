@@ -18,13 +18,13 @@ use uuid::Uuid;
 use crate::{
     contract::{claim, lease_of, new},
     killed::{LATE, Started, is_ended, job, put, start, until},
-    place::{NatsServer, Place, port},
+    place::{NatsServer, SharedQueue, port},
     support::{Queue, Running, open_gate, quick},
     web::{agent, body, client},
 };
 
 /// Three servers; none if it is not installed.
-fn three() -> Option<Place> {
+fn three() -> Option<SharedQueue> {
     let folder = tempfile::tempdir().expect("a folder");
     let (ports, routes) = ([port(), port(), port()], [port(), port(), port()]);
     let urls = routes.map(|route| format!("\"nats://127.0.0.1:{route}\"")).join(", ");
@@ -39,10 +39,10 @@ fn three() -> Option<Place> {
         let data = own.path().join("data");
         servers.push(NatsServer::start_at(ports[n], &data, &settings, own)?);
     }
-    Some(Place { folder, servers })
+    Some(SharedQueue { folder, servers })
 }
 
-async fn opened(place: &Place) -> Queue {
+async fn opened(place: &SharedQueue) -> Queue {
     let start = Instant::now();
     // The servers choose a leader first, which may take a while.
     loop {
@@ -92,14 +92,14 @@ async fn a_killed_node_of_three_loses_no_job_and_makes_none_twice() {
 }
 
 /// The bucket of jobs.
-async fn bucket(place: &Place) -> async_nats::jetstream::kv::Store {
+async fn bucket(place: &SharedQueue) -> async_nats::jetstream::kv::Store {
     let client = async_nats::connect(place.address().expect("a server")).await.expect("connected");
     let bucket = async_nats::jetstream::new(client).get_key_value("acestep_jobs").await;
     bucket.expect("the bucket of jobs")
 }
 
 /// Stores a job whose record has about that length, as an older version did.
-async fn of_length(place: &Place, store: &Arc<dyn Store>, bytes: usize) -> Uuid {
+async fn of_length(place: &SharedQueue, store: &Arc<dyn Store>, bytes: usize) -> Uuid {
     let titled = async |length: usize| {
         let job = NewJob { title: Some("t".repeat(length)), ..new("song") };
         store.put(job).await.expect("stored").job.id
@@ -112,7 +112,7 @@ async fn of_length(place: &Place, store: &Arc<dyn Store>, bytes: usize) -> Uuid 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_job_that_no_message_takes_any_more_fails_and_says_why() {
-    let Some(place) = Place::nats() else { return };
+    let Some(place) = SharedQueue::nats() else { return };
     let store = place.store().await;
     // A message has room for it, and not for the name of a worker.
     let large = of_length(&place, &store, (1 << 20) - 500).await;
@@ -127,7 +127,7 @@ async fn a_job_that_no_message_takes_any_more_fails_and_says_why() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn tags_that_no_message_takes_are_refused_and_the_job_goes_on() {
-    let Some(place) = Place::nats() else { return };
+    let Some(place) = SharedQueue::nats() else { return };
     let queue = place.open().await;
     let running = Running::over(&queue, Security::default(), 0, 0, |_| ()).await;
     // Room for the name of a worker.
@@ -146,7 +146,7 @@ async fn tags_that_no_message_takes_are_refused_and_the_job_goes_on() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_change_that_another_one_overwrote_is_made_again() {
-    let Some(place) = Place::nats() else { return };
+    let Some(place) = SharedQueue::nats() else { return };
     let (worker, server) = (place.store().await, place.store().await);
     let bucket = bucket(&place).await;
     // As a cluster writes that accepted two changes of one revision: the second one knows nothing of the first one.
@@ -184,7 +184,7 @@ async fn a_full_server_refuses_jobs_by_its_name_and_keeps_those_it_took() {
     let data = own.path().join("data");
     let full = format!("jetstream {{ store_dir: {data:?}, max_file_store: 2000000 }}");
     let Some(server) = NatsServer::start_at(port(), &data, &full, own) else { return };
-    let place = Place { folder, servers: vec![server] };
+    let place = SharedQueue { folder, servers: vec![server] };
     let store = place.store().await;
     let large = || NewJob { request: json!({ "lyrics": "x".repeat(50_000) }), ..new("song") };
     let mut taken = Vec::new();
@@ -205,7 +205,7 @@ async fn a_full_server_refuses_jobs_by_its_name_and_keeps_those_it_took() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_was_away_for_longer_than_a_lease_costs_no_worker_its_job() {
-    let Some(mut place) = Place::nats() else { return };
+    let Some(mut place) = SharedQueue::nats() else { return };
     let data = tempfile::tempdir().expect("a folder");
     let port = port();
     let own = || tempfile::tempdir().expect("a folder");
@@ -229,7 +229,7 @@ async fn a_server_that_was_away_for_longer_than_a_lease_costs_no_worker_its_job(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_song_of_a_worker_elsewhere_is_fetched_from_the_server() {
-    let Some(place) = Place::nats() else { return };
+    let Some(place) = SharedQueue::nats() else { return };
     let elsewhere = tempfile::tempdir().expect("a folder");
     let address = place.address();
     let queue = place.open().await;

@@ -4,28 +4,28 @@ use std::{sync::Arc, time::Duration};
 
 use acestep_serve::{
     job::{Job, JobError, Kind, NewJob, State},
-    store::{Claim, End, Found, Has, Held, Lease, News, Store},
+    store::{Claim, End, Lease, LeaseState, Lookup, ModelFilter, News, Store},
 };
 use serde_json::json;
 
-use crate::place::Place;
+use crate::place::SharedQueue;
 
 /// Makes a module of tests for each kind of store.
 macro_rules! of_each_store {
     ($($name:ident),* $(,)?) => {
         mod sqlite {
-            use super::Place;
+            use super::SharedQueue;
             $(#[tokio::test(flavor = "multi_thread")]
             async fn $name() {
-                super::$name(Place::sqlite().expect("it is built in")).await;
+                super::$name(SharedQueue::sqlite().expect("it is built in")).await;
             })*
         }
         #[cfg(feature = "nats")]
         mod nats {
-            use super::Place;
+            use super::SharedQueue;
             $(#[tokio::test(flavor = "multi_thread")]
             async fn $name() {
-                if let Some(place) = Place::nats() {
+                if let Some(place) = SharedQueue::nats() {
                     super::$name(place).await;
                 }
             })*
@@ -60,7 +60,7 @@ pub(crate) fn offer(worker: &str, lease: Duration) -> Claim {
     Claim {
         worker: worker.into(),
         kinds: Kind::ALL.to_vec(),
-        has: Has::all(),
+        has: ModelFilter::all(),
         except: Vec::new(),
         resident: None,
         patience: Duration::from_secs(300),
@@ -82,12 +82,12 @@ pub(crate) async fn claim(store: &Arc<dyn Store>, worker: &str) -> Option<Job> {
 
 pub(crate) async fn state(store: &Arc<dyn Store>, job: &Job) -> State {
     match store.get(job.id).await.expect("answered") {
-        Found::Job(job) => job.state,
+        Lookup::Job(job) => job.state,
         other => panic!("{other:?}"),
     }
 }
 
-async fn jobs_run_by_priority_and_then_by_age(place: Place) {
+async fn jobs_run_by_priority_and_then_by_age(place: SharedQueue) {
     let store = place.store().await;
     let first = put(&store, "one").await;
     let second = put(&store, "two").await;
@@ -102,7 +102,7 @@ async fn jobs_run_by_priority_and_then_by_age(place: Place) {
     assert_eq!(store.ahead(second.id).await.expect("answered"), None);
 }
 
-async fn jobs_of_the_model_in_memory_go_first_but_no_other_waits_for_ever(place: Place) {
+async fn jobs_of_the_model_in_memory_go_first_but_no_other_waits_for_ever(place: SharedQueue) {
     let store = place.store().await;
     let other = NewJob { model: Some("base".into()), ..new("other") };
     let other = store.put(other).await.expect("stored").job;
@@ -117,13 +117,13 @@ async fn jobs_of_the_model_in_memory_go_first_but_no_other_waits_for_ever(place:
     assert_eq!(taken.id, other.id);
 }
 
-async fn a_worker_takes_only_jobs_whose_model_it_has(place: Place) {
+async fn a_worker_takes_only_jobs_whose_model_it_has(place: SharedQueue) {
     let store = place.store().await;
     let of = |model: Option<&str>| NewJob { model: model.map(str::to_owned), ..new("song") };
     let put = async |new| store.put(new).await.expect("stored").job.id;
     let urgent = put(NewJob { priority: 3, ..of(Some("base")) }).await;
     let (any, own) = (put(of(None)).await, put(of(Some("tiny"))).await);
-    let has = Has::new(|name| name == "tiny");
+    let has = ModelFilter::new(|name| name == "tiny");
     let small = Claim { has, resident: Some("tiny".into()), ..offer("small", LEASE) };
     let take =
         async |claim: &Claim| store.claim(claim.clone()).await.expect("answered").map(|job| job.id);
@@ -134,7 +134,7 @@ async fn a_worker_takes_only_jobs_whose_model_it_has(place: Place) {
     assert_eq!(take(&offer("large", LEASE)).await, Some(urgent));
 }
 
-async fn a_worker_leaves_jobs_to_others(place: Place) {
+async fn a_worker_leaves_jobs_to_others(place: SharedQueue) {
     let store = place.store().await;
     let other = NewJob { model: Some("base".into()), ..new("other") };
     let put = async |new| store.put(new).await.expect("stored").job.id;
@@ -154,7 +154,7 @@ async fn a_worker_leaves_jobs_to_others(place: Place) {
     assert_eq!(claim(&store, "large").await.expect("a job").id, third);
 }
 
-async fn a_lost_worker_gives_its_job_back_once_and_then_the_job_fails(place: Place) {
+async fn a_lost_worker_gives_its_job_back_once_and_then_the_job_fails(place: SharedQueue) {
     let store = place.store().await;
     let job = put(&store, "heavy").await;
     let short = Duration::from_millis(1);
@@ -165,12 +165,12 @@ async fn a_lost_worker_gives_its_job_back_once_and_then_the_job_fails(place: Pla
         assert_eq!(store.sweep().await.expect("answered"), [job.id]);
     }
     assert!(claim(&store, "w").await.is_none());
-    let Found::Job(failed) = store.get(job.id).await.expect("answered") else { panic!("gone") };
+    let Lookup::Job(failed) = store.get(job.id).await.expect("answered") else { panic!("gone") };
     assert_eq!(failed.state, State::Failed);
     assert_eq!(failed.error.expect("a reason").code, "worker_lost");
 }
 
-async fn a_worker_without_its_lease_changes_nothing(place: Place) {
+async fn a_worker_without_its_lease_changes_nothing(place: SharedQueue) {
     let store = place.store().await;
     let job = put(&store, "song").await;
     let slow = store.claim(offer("slow", Duration::ZERO)).await.expect("answered").expect("a job");
@@ -180,7 +180,7 @@ async fn a_worker_without_its_lease_changes_nothing(place: Place) {
     assert_eq!(quick.id, job.id);
     let late = lease_of(&slow);
     let held = store.extend(late.clone(), LEASE, News::default()).await.expect("answered");
-    assert_eq!(held, Held::Lost);
+    assert_eq!(held, LeaseState::Lost);
     assert!(!store.finish(late, End::Done(vec![])).await.expect("answered"));
     assert_eq!(state(&store, &job).await, State::Running);
     assert!(store.finish(lease_of(&quick), End::Done(vec![])).await.expect("answered"));
@@ -189,7 +189,7 @@ async fn a_worker_without_its_lease_changes_nothing(place: Place) {
     assert!(!store.finish(lease_of(&quick), End::Done(vec![])).await.expect("answered"));
 }
 
-async fn a_queued_job_is_cancelled_at_once_and_a_running_one_by_its_worker(place: Place) {
+async fn a_queued_job_is_cancelled_at_once_and_a_running_one_by_its_worker(place: SharedQueue) {
     let store = place.store().await;
     let waiting = put(&store, "waiting").await;
     assert_eq!(store.cancel(waiting.id).await.expect("answered"), Some(State::Cancelled));
@@ -198,13 +198,13 @@ async fn a_queued_job_is_cancelled_at_once_and_a_running_one_by_its_worker(place
     assert_eq!(taken.id, running.id);
     assert_eq!(store.cancel(running.id).await.expect("answered"), Some(State::Cancelling));
     let held = store.extend(lease_of(&taken), LEASE, News::default()).await.expect("answered");
-    assert_eq!(held, Held::Cancel);
+    assert_eq!(held, LeaseState::Cancel);
     store.finish(lease_of(&taken), End::Cancelled(vec![])).await.expect("answered");
     assert_eq!(state(&store, &running).await, State::Cancelled);
     assert_eq!(store.cancel(uuid::Uuid::now_v7()).await.expect("answered"), None);
 }
 
-async fn a_cancelled_job_of_a_lost_worker_is_cancelled_and_does_not_run_again(place: Place) {
+async fn a_cancelled_job_of_a_lost_worker_is_cancelled_and_does_not_run_again(place: SharedQueue) {
     let store = place.store().await;
     let job = put(&store, "song").await;
     store.claim(offer("w", Duration::ZERO)).await.expect("answered");
@@ -214,7 +214,7 @@ async fn a_cancelled_job_of_a_lost_worker_is_cancelled_and_does_not_run_again(pl
     assert_eq!(state(&store, &job).await, State::Cancelled);
 }
 
-async fn a_released_job_waits_again_and_no_loss_is_counted(place: Place) {
+async fn a_released_job_waits_again_and_no_loss_is_counted(place: SharedQueue) {
     let store = place.store().await;
     let job = put(&store, "song").await;
     for attempt in 1..=5 {
@@ -230,7 +230,7 @@ async fn a_released_job_waits_again_and_no_loss_is_counted(place: Place) {
     assert_eq!(state(&store, &job).await, State::Queued, "it is the first loss");
 }
 
-async fn an_attempt_of_before_a_retry_changes_nothing_and_its_end_is_forgotten(place: Place) {
+async fn an_attempt_of_before_a_retry_changes_nothing_and_its_end_is_forgotten(place: SharedQueue) {
     let store = place.store().await;
     let job = put(&store, "song").await;
     let first = lease_of(&claim(&store, "w").await.expect("a job"));
@@ -249,7 +249,7 @@ async fn an_attempt_of_before_a_retry_changes_nothing_and_its_end_is_forgotten(p
     assert_eq!(state(&store, &job).await, State::Done);
 }
 
-async fn a_worker_that_ended_gives_its_jobs_back_at_once(place: Place) {
+async fn a_worker_that_ended_gives_its_jobs_back_at_once(place: SharedQueue) {
     let store = place.store().await;
     let job = put(&store, "song").await;
     let abandon = async |worker: &str, is_loss| {
@@ -268,7 +268,7 @@ async fn a_worker_that_ended_gives_its_jobs_back_at_once(place: Place) {
     assert_eq!(state(&store, &job).await, State::Failed);
 }
 
-async fn a_crowd_of_workers_takes_each_job_once(place: Place) {
+async fn a_crowd_of_workers_takes_each_job_once(place: SharedQueue) {
     let store = place.store().await;
     for i in 0..60 {
         put(&store, &i.to_string()).await;
@@ -297,7 +297,7 @@ async fn a_crowd_of_workers_takes_each_job_once(place: Place) {
     assert_eq!(store.counts(None).await.expect("answered").done, 60);
 }
 
-async fn a_change_by_another_process_is_heard(place: Place) {
+async fn a_change_by_another_process_is_heard(place: SharedQueue) {
     let store = place.store().await;
     let other = place.store().await;
     let mut changes = store.changes();

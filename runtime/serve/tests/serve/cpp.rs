@@ -123,6 +123,8 @@ async fn a_request_that_cannot_be_run_is_refused_and_leaves_no_job() {
         json!([]),
         json!([{ "caption": "x", "synth_batch_size": 5 }, { "caption": "y", "synth_batch_size": 5 }]),
         json!({ "caption": "x", "output_format": "aac" }),
+        json!({ "caption": "x", "output_format": "wav", "audio_format": "mp3" }),
+        json!({ "caption": "x", "synth_batch_size": 1, "batch_size": 2 }),
         json!({ "caption": "x", "synth_model": "acestep-v9" }),
         json!({ "caption": "x", "src_audio": "/etc/passwd" }),
     ] {

@@ -12,7 +12,7 @@ use acestep_serve::{
     http::{Security, Server},
     installed::Installed,
 };
-use acestep_session::speech::{self, Fields, Wanted, open_on};
+use acestep_session::speech::{self, Fields, SpeechInput, open_on};
 use acestep_speech::pcm16;
 use serde_json::{Value, json};
 
@@ -132,8 +132,8 @@ fn known(layout: &Layout, requests: &[Fields]) -> Vec<bool> {
         let speech = open_on::<B>("dia2-1b", layout, place).expect("a model");
         let of = |fields: &Fields| {
             let (texts, fields) = (vec!["no".to_owned()], fields.clone());
-            let wanted = Wanted { texts, fields, seed: 4, voices: None, lines: false };
-            let ready = speech.prepare(wanted, &mut Vec::new()).expect("a good request");
+            let input = SpeechInput { texts, fields, seed: 4, voices: None, lines: false };
+            let ready = speech.prepare(input, &mut Vec::new()).expect("a good request");
             let was_known = ready.has_voice();
             ready.load_voice(&Unobserved).expect("a voice");
             was_known
@@ -276,8 +276,8 @@ async fn row_04_texts_are_spoken_one_after_the_other_in_their_order() {
 async fn row_11_the_trials_of_a_warm_up_are_those_of_usual_texts() {
     let real = Real::start().await;
     let model = speech::open(Some("dia2-1b"), &mut Fields::new(), None, &real.layout);
-    let trials = model.expect("a model").trials(None);
-    let fields: Vec<Value> = trials.into_iter().map(|(_, fields)| Value::Object(fields)).collect();
+    let warmups = model.expect("a model").warmups(None);
+    let fields: Vec<Value> = warmups.into_iter().map(|(_, fields)| Value::Object(fields)).collect();
     assert_eq!(
         fields,
         [

@@ -99,6 +99,12 @@ async fn a_wrong_field_voice_or_model_is_refused_by_name() {
         (json!({ "model": "magpie-357m", "voice": "Nobody" }), 404, "voice_not_found", "Nobody"),
         (json!({ "model": "magpie-357m", "language": "xx" }), 400, "bad_value", "xx"),
         (json!({ "model": "magpie-357m", "instruct": "x" }), 400, "unknown_key", "instruct"),
+        (
+            json!({ "model": "magpie-357m", "topk": 5, "top_k": 6 }),
+            400,
+            "repeated_key",
+            "`topk` 5 and `top_k` 6",
+        ),
         (json!({ "model": "magpie-357m", "text": " " }), 400, "bad_value", "nothing to say"),
         (json!({ "model": "tiny-speech", "text": " " }), 400, "bad_value", "nothing to say"),
         (json!({ "model": "dia2-1b", "text": "[S1]" }), 400, "bad_value", "nothing to say"),
@@ -294,4 +300,8 @@ async fn row_19_a_kept_voice_of_a_dialogue_speaks_as_on_the_command_line() {
         assert_eq!(job["resolved"]["voice"], "both", "{job:#}");
         assert!(real.output(&job, "1.wav")[44..] == own, "{time}");
     }
+    // The address names it for clients that cannot.
+    let mut socket = Socket::ready(&real.running, "/v1/realtime?voice=both").await;
+    let text = json!({ "type": "tts", "text": text, "seed": 4, "max_steps": 40 });
+    assert!(socket.spoken(text).await.1.concat() == own, "the voice of the address");
 }

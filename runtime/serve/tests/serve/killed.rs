@@ -15,7 +15,7 @@ use std::{
 use acestep_serve::{
     http::Security,
     job::{Job, NewJob, State},
-    store::{Found, Store},
+    store::{Lookup, Store},
     worker::Times,
 };
 use serde_json::{Value, json};
@@ -23,7 +23,7 @@ use uuid::Uuid;
 
 use crate::{
     contract::{new, of_each_store},
-    place::{Place, Process, port, wait_for},
+    place::{Process, SharedQueue, port, wait_for},
     support::{Queue, Running, open_gate, quick},
     web::agent,
 };
@@ -104,7 +104,7 @@ pub(crate) fn start(process: Started<'_>) -> Process {
     Process(child)
 }
 
-impl Place {
+impl SharedQueue {
     /// Starts a worker whose leases no busy machine ends.
     pub(crate) fn worker(&self, name: &str) -> Process {
         self.worker_with(name, quick().lease)
@@ -133,7 +133,7 @@ pub(crate) async fn put(store: &Arc<dyn Store>, caption: &str) -> Uuid {
 
 pub(crate) async fn job(store: &Arc<dyn Store>, id: Uuid) -> Job {
     match store.get(id).await.expect("answered") {
-        Found::Job(job) => job,
+        Lookup::Job(job) => job,
         other => panic!("{other:?}"),
     }
 }
@@ -157,7 +157,7 @@ pub(crate) fn is_ended(job: &Job) -> bool {
     job.state.is_ended()
 }
 
-async fn a_job_of_a_killed_worker_runs_again_on_another(place: Place) {
+async fn a_job_of_a_killed_worker_runs_again_on_another(place: SharedQueue) {
     let queue = place.open().await;
     // Nobody looks for lost workers before the first one is killed, so its short lease cannot end earlier.
     let mut first = place.worker_with("first", Duration::from_secs(1));
@@ -180,7 +180,7 @@ async fn a_job_of_a_killed_worker_runs_again_on_another(place: Place) {
     sweeper.abort();
 }
 
-async fn a_job_that_kills_its_worker_each_time_fails_and_the_next_one_runs(place: Place) {
+async fn a_job_that_kills_its_worker_each_time_fails_and_the_next_one_runs(place: SharedQueue) {
     let queue = place.open().await;
     let (bad, good) = (put(&queue.store, "kill").await, put(&queue.store, "brief").await);
     let mut worker = place.worker("w0");
@@ -217,7 +217,7 @@ fn submit(port: u16, caption: &str, key: &str) -> Result<Value, ureq::Error> {
     Ok(serde_json::from_str(&text).unwrap_or(Value::String(text)))
 }
 
-async fn a_killed_server_loses_no_job_and_makes_none_twice(place: Place) {
+async fn a_killed_server_loses_no_job_and_makes_none_twice(place: SharedQueue) {
     let store = place.store().await;
     let port = port();
     let mut server = place.server(port);
@@ -246,7 +246,7 @@ async fn a_killed_server_loses_no_job_and_makes_none_twice(place: Place) {
     assert_eq!((counts.done, counts.queued, counts.running), (captions.len() as u64, 0, 0));
 }
 
-async fn two_workers_share_the_jobs_for_a_time(place: Place) {
+async fn two_workers_share_the_jobs_for_a_time(place: SharedQueue) {
     let queue = place.open().await;
     let sweeper = queue.sweep(Duration::from_millis(100));
     let _workers = [place.worker("one"), place.worker("two")];
@@ -274,7 +274,7 @@ async fn two_workers_share_the_jobs_for_a_time(place: Place) {
     sweeper.abort();
 }
 
-async fn a_client_that_goes_away_leaves_its_job(place: Place) {
+async fn a_client_that_goes_away_leaves_its_job(place: SharedQueue) {
     let queue = place.open().await;
     let running = Running::over(&queue, Security::default(), 0, 1, |_| ()).await;
     let body = json!({ "request": { "caption": "gate" } }).to_string();
@@ -301,7 +301,7 @@ async fn a_client_that_goes_away_leaves_its_job(place: Place) {
     assert_eq!(until(&queue.store, id, is_ended).await.state, State::Done);
 }
 
-async fn a_job_that_hangs_is_taken_from_its_worker_and_done_by_another(place: Place) {
+async fn a_job_that_hangs_is_taken_from_its_worker_and_done_by_another(place: SharedQueue) {
     let queue = place.open().await;
     let sweeper = queue.sweep(Duration::from_millis(100));
     let is_draining: &'static AtomicBool = Box::leak(Box::default());
@@ -317,7 +317,7 @@ async fn a_job_that_hangs_is_taken_from_its_worker_and_done_by_another(place: Pl
     sweeper.abort();
 }
 
-async fn workers_whose_clocks_are_an_hour_off_keep_their_jobs(place: Place) {
+async fn workers_whose_clocks_are_an_hour_off_keep_their_jobs(place: SharedQueue) {
     if Command::new("faketime").arg("--version").output().is_err() {
         eprintln!("not tested: `faketime` is not installed (Debian: faketime)");
         return;

@@ -24,7 +24,7 @@ use uuid::Uuid;
 
 use crate::{
     killed::{LATE, Started, is_ended, job, start, until},
-    place::{NatsServer, Place, port},
+    place::{NatsServer, SharedQueue, port},
     real::{Real, SCRIPT},
     realtime::Socket,
     support::{Queue, Running, open_gate, quick},
@@ -39,16 +39,16 @@ struct Apart {
     running: Running,
     store: Arc<dyn Store>,
     elsewhere: TempDir,
-    place: Place,
+    place: SharedQueue,
 }
 
 impl Apart {
     /// A server without workers; none if NATS is not installed.
     async fn start() -> Option<Self> {
-        Some(Self::over(Place::nats()?, false).await)
+        Some(Self::over(SharedQueue::nats()?, false).await)
     }
 
-    async fn over(place: Place, is_full: bool) -> Self {
+    async fn over(place: SharedQueue, is_full: bool) -> Self {
         let queue = place.open().await;
         let ready = |server: &mut Server| {
             server.is_ready.store(true, Ordering::Relaxed);
@@ -172,7 +172,7 @@ async fn speech_of_a_worker_elsewhere_comes_while_it_is_spoken() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_whose_own_worker_waits_for_room_refuses_nothing_that_others_do() {
-    let Some(place) = Place::nats() else { return };
+    let Some(place) = SharedQueue::nats() else { return };
     let apart = Apart::over(place, true).await;
     let _worker = apart.work().await;
     let api = apart.api();
@@ -186,7 +186,7 @@ async fn a_server_whose_own_worker_waits_for_room_refuses_nothing_that_others_do
 
 #[tokio::test(flavor = "multi_thread")]
 async fn text_that_arrives_is_one_text_of_a_worker_elsewhere() {
-    let Some(place) = Place::nats() else { return };
+    let Some(place) = SharedQueue::nats() else { return };
     let elsewhere = tempfile::tempdir().expect("a folder");
     let worker = Queue::open(elsewhere.path(), place.address().as_deref()).await;
     let folder = tempfile::tempdir().expect("a folder");
@@ -266,7 +266,7 @@ async fn a_worker_elsewhere_that_is_killed_is_an_error_for_its_listeners() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_listener_goes_on_after_the_only_server_of_the_queue_was_away() {
-    let Some(mut place) = Place::nats() else { return };
+    let Some(mut place) = SharedQueue::nats() else { return };
     let data = tempfile::tempdir().expect("a folder");
     let port = port();
     let own = || tempfile::tempdir().expect("a folder");

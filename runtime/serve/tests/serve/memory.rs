@@ -13,7 +13,7 @@ use acestep_serve::{
 use crate::{
     contract::of_each_store,
     killed::{is_ended, put, until},
-    place::Place,
+    place::SharedQueue,
     support::quick,
 };
 
@@ -22,7 +22,7 @@ of_each_store!(
     a_job_that_no_worker_can_hold_fails_after_each_had_its_turn,
 );
 
-async fn a_job_that_a_small_worker_cannot_hold_is_done_by_a_larger_one(place: Place) {
+async fn a_job_that_a_small_worker_cannot_hold_is_done_by_a_larger_one(place: SharedQueue) {
     let queue = place.open().await;
     let is_draining: &'static AtomicBool = Box::leak(Box::default());
     // It never looks at the job again.
@@ -45,7 +45,7 @@ async fn a_job_that_a_small_worker_cannot_hold_is_done_by_a_larger_one(place: Pl
     is_draining.store(true, Ordering::Relaxed);
 }
 
-async fn a_job_that_no_worker_can_hold_fails_after_each_had_its_turn(place: Place) {
+async fn a_job_that_no_worker_can_hold_fails_after_each_had_its_turn(place: SharedQueue) {
     let queue = place.open().await;
     let is_draining: &'static AtomicBool = Box::leak(Box::default());
     queue.work("small-1", quick(), is_draining);

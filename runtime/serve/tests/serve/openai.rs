@@ -82,6 +82,11 @@ async fn a_song_that_cannot_be_made_has_a_status_and_a_reason() {
     let address = "http://127.0.0.1/x.wav";
     for (request, status, word) in [
         (json!({ "prompt": "rain", "response_format": "aac" }), 400, "bad_format"),
+        (
+            json!({ "prompt": "rain", "response_format": "wav", "audio_format": "flac" }),
+            400,
+            "repeated_key",
+        ),
         (json!({ "prompt": "rain", "model": "suno" }), 404, "model_not_found"),
         (json!({ "prompt": "fail" }), 500, "failed"),
         (json!({ "prompt": "rain", "n": 2 }), 400, "out_of_range"),
@@ -157,6 +162,7 @@ async fn speech_that_cannot_be_made_has_a_reason_for_each_field() {
         (json!({ "ref_audio": "/etc/passwd" }), "ref_audio"),
         (json!({ "ref_audio": "data:audio/wav;base64,#" }), "ref_audio"),
         (json!({ "max_new_tokens": 1.5 }), "max_new_tokens"),
+        (json!({ "instructions": "calm", "instruct": "loud" }), "instruct"),
     ] {
         assert_eq!(refused(more.clone()), (400, json!(param)), "{more}");
     }

@@ -16,13 +16,13 @@ use tempfile::TempDir;
 use crate::support::Queue;
 
 /// A queue that more than one process can open.
-pub(crate) struct Place {
+pub(crate) struct SharedQueue {
     /// The folder of files, and of the SQLite file.
     pub(crate) folder: TempDir,
     pub(crate) servers: Vec<NatsServer>,
 }
 
-impl Place {
+impl SharedQueue {
     pub(crate) fn sqlite() -> Option<Self> {
         Some(Self { folder: folder(), servers: Vec::new() })
     }

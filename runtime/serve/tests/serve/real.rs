@@ -18,7 +18,7 @@ use acestep_serve::{
     runner::{self, Start},
     worker::Worker,
 };
-use acestep_session::speech::{self, Fields, Sink, Wanted};
+use acestep_session::speech::{self, Fields, Sink, SpeechInput};
 use acestep_speech::{Options, Spoken, Voices};
 use burn::tensor::DType;
 use serde_json::{Value, json};
@@ -151,8 +151,8 @@ impl Real {
         let model = model.expect("a model");
         let texts = vec![text.to_owned()];
         let voices = Some(&self.voices);
-        let wanted = Wanted { texts, fields, seed, voices, lines: false };
-        let ready = model.prepare(wanted, &mut Vec::new()).expect("a good request");
+        let input = SpeechInput { texts, fields, seed, voices, lines: false };
+        let ready = model.prepare(input, &mut Vec::new()).expect("a good request");
         let mut sink = Kept(None);
         ready.speak(ENGINE, Options::default(), None, &Unobserved, &mut sink).expect("speech");
         sink.0.expect("a result")

@@ -2,7 +2,10 @@
 
 use std::{
     io::{Read, Write},
-    sync::atomic::Ordering,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -185,6 +188,30 @@ async fn a_client_that_goes_away_while_its_voice_is_read_is_let_go_at_once() {
     socket.0.send(Message::Close(None)).await.expect("sent");
     let over = async { while let Some(Ok(_)) = socket.0.next().await {} };
     tokio::time::timeout(Duration::from_secs(60), over).await.expect("the server closes too");
+}
+
+/// Nobody hears the rest of its text.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_text_of_a_client_that_goes_away_is_cancelled() {
+    let server = served().await;
+    let mut socket = Socket::ready(&server.running, "/v1/realtime").await;
+    socket.send(json!({ "type": "tts", "text": "a long text" })).await;
+    let (job, _) = socket.until("job").await;
+    drop(socket);
+    let ended = server.job(&format!("{}?wait=60", text(&job["id"])));
+    assert_eq!(ended["state"], "cancelled", "{ended:#}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn row_20_a_client_is_greeted_when_a_worker_is_warm() {
+    let is_warm = Arc::new(AtomicBool::new(false));
+    let own = is_warm.clone();
+    let change = |server: &mut Server| server.is_ready = own;
+    let server = served_with(0, Security::default(), change).await;
+    let mut socket = Socket::at(&server.running, "/v1/realtime").await;
+    assert_eq!(socket.heard().await.0["event"], "warming");
+    is_warm.store(true, Ordering::Relaxed);
+    assert_eq!(socket.heard().await.0["event"], "ready");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -11,8 +11,8 @@ use std::{
 use acestep_serve::{
     http::{self, Security, Server},
     maintenance::{self, Retention},
-    objects::Elsewhere,
-    store::{End, Found, Store},
+    objects::RemoteFiles,
+    store::{End, Lookup, Store},
 };
 use axum::{body::Body, extract::Request};
 use tempfile::TempDir;
@@ -52,7 +52,7 @@ impl Slow {
     }
 }
 
-impl Elsewhere for Slow {
+impl RemoteFiles for Slow {
     fn put(&self, _: &str, _: &Path) -> io::Result<()> {
         Ok(())
     }
@@ -150,7 +150,7 @@ async fn a_job_is_forgotten_with_its_results() {
     let id = ended(store).await;
     slow.cut(delete(&format!("/v1/jobs/{id}?forget=true"))).await;
     soon("the job stays", async || {
-        matches!(store.get(id).await.expect("answered"), Found::Forgotten)
+        matches!(store.get(id).await.expect("answered"), Lookup::Forgotten)
     })
     .await;
 }
@@ -171,7 +171,7 @@ async fn old_results_are_removed_beside_the_thread_of_the_runtime() {
     };
     let (cleaned, ()) = tokio::join!(clean, go_on);
     cleaned.expect("answered");
-    assert!(matches!(queue.store.get(id).await.expect("answered"), Found::Forgotten));
+    assert!(matches!(queue.store.get(id).await.expect("answered"), Lookup::Forgotten));
 }
 
 /// Puts a job into the queue and ends it.

@@ -2,26 +2,26 @@
 
 use acestep_serve::{
     http::Security,
-    store::{Found, Marks, Selection},
+    store::{Lookup, Marks, Selection},
 };
 use serde_json::json;
 
 use crate::{
     contract::{of_each_store, put},
-    place::Place,
+    place::SharedQueue,
     web::{Api, body, code, served_with, text},
 };
 
 of_each_store!(a_job_that_was_put_away_is_seen_again_when_it_runs_again);
 
-async fn a_job_that_was_put_away_is_seen_again_when_it_runs_again(place: Place) {
+async fn a_job_that_was_put_away_is_seen_again_when_it_runs_again(place: SharedQueue) {
     let store = place.store().await;
     let job = put(&store, "song").await;
     store.cancel(job.id).await.expect("answered");
     let away = Marks { deleted: Some(true), ..Marks::default() };
     assert!(store.mark(job.id, away).await.expect("answered"));
     assert!(store.retry(job.id).await.expect("answered"));
-    let Found::Job(again) = store.get(job.id).await.expect("answered") else { panic!("gone") };
+    let Lookup::Job(again) = store.get(job.id).await.expect("answered") else { panic!("gone") };
     assert_eq!(again.deleted, None);
     let all = Selection { limit: 9, ..Selection::default() };
     let listed = store.list(all).await.expect("answered");

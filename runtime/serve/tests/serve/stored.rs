@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use acestep_serve::{
     job::{JobError, NewJob, Progress, State},
-    store::{End, File, Found, Marks, News, Selection},
+    store::{End, File, Lookup, Marks, News, Selection},
 };
 use serde_json::{Value, json};
 
 use crate::{
     contract::{LEASE, claim, lease_of, new, of_each_store, put},
-    place::Place,
+    place::SharedQueue,
 };
 
 of_each_store!(
@@ -28,7 +28,7 @@ of_each_store!(
     old_files_go_but_those_of_waiting_jobs_stay,
 );
 
-async fn the_same_idempotency_key_is_the_same_job_of_one_owner(place: Place) {
+async fn the_same_idempotency_key_is_the_same_job_of_one_owner(place: SharedQueue) {
     let store = place.store().await;
     let keyed = |owner: &str| NewJob {
         idempotency_key: Some("k".into()),
@@ -46,7 +46,7 @@ async fn the_same_idempotency_key_is_the_same_job_of_one_owner(place: Place) {
     assert!(store.keyed("a".into(), "other".into()).await.expect("answered").is_none());
 }
 
-async fn two_submissions_at_once_with_one_key_are_one_job(place: Place) {
+async fn two_submissions_at_once_with_one_key_are_one_job(place: SharedQueue) {
     let (store, other) = (place.store().await, place.store().await);
     let mut puts = Vec::new();
     for n in 0..20 {
@@ -69,7 +69,7 @@ async fn two_submissions_at_once_with_one_key_are_one_job(place: Place) {
     assert!(!again.existed && again.job.id != ids[0]);
 }
 
-async fn events_count_up_and_progress_is_removed_at_the_end(place: Place) {
+async fn events_count_up_and_progress_is_removed_at_the_end(place: SharedQueue) {
     let store = place.store().await;
     let job = put(&store, "song").await;
     let lease = lease_of(&claim(&store, "w").await.expect("a job"));
@@ -89,7 +89,7 @@ async fn events_count_up_and_progress_is_removed_at_the_end(place: Place) {
     for news in [news, again] {
         store.extend(lease.clone(), LEASE, news).await.expect("answered");
     }
-    let Found::Job(running) = store.get(job.id).await.expect("answered") else { panic!("gone") };
+    let Lookup::Job(running) = store.get(job.id).await.expect("answered") else { panic!("gone") };
     assert_eq!((running.progress, running.notices), (progress, vec!["the seed is 7".to_owned()]));
     assert_eq!(running.resolved, Some(json!({ "seed": 7 })));
     let names = |events: Vec<acestep_serve::job::Event>| -> Vec<(u64, String)> {
@@ -104,17 +104,17 @@ async fn events_count_up_and_progress_is_removed_at_the_end(place: Place) {
     assert_eq!(after, [(4, "notice".to_owned()), (5, "end".to_owned())]);
 }
 
-async fn a_removed_id_is_forgotten_and_an_unknown_one_is_unknown(place: Place) {
+async fn a_removed_id_is_forgotten_and_an_unknown_one_is_unknown(place: SharedQueue) {
     let store = place.store().await;
     let job = put(&store, "song").await;
     assert!(!store.forget(job.id).await.expect("answered"), "it waits");
     store.cancel(job.id).await.expect("answered");
     assert!(store.forget(job.id).await.expect("answered"));
-    assert!(matches!(store.get(job.id).await, Ok(Found::Forgotten)));
-    assert!(matches!(store.get(uuid::Uuid::now_v7()).await, Ok(Found::Unknown)));
+    assert!(matches!(store.get(job.id).await, Ok(Lookup::Forgotten)));
+    assert!(matches!(store.get(uuid::Uuid::now_v7()).await, Ok(Lookup::Unknown)));
 }
 
-async fn words_about_a_job_change_and_a_deleted_one_leaves_the_list(place: Place) {
+async fn words_about_a_job_change_and_a_deleted_one_leaves_the_list(place: SharedQueue) {
     let store = place.store().await;
     let job = put(&store, "song").await;
     let marks = Marks {
@@ -139,7 +139,7 @@ async fn words_about_a_job_change_and_a_deleted_one_leaves_the_list(place: Place
     assert_eq!(store.list(list(false)).await.expect("answered").len(), 1);
 }
 
-async fn jobs_expire_by_age_and_by_bytes_from_the_oldest(place: Place) {
+async fn jobs_expire_by_age_and_by_bytes_from_the_oldest(place: SharedQueue) {
     let store = place.store().await;
     let mut ids = Vec::new();
     for caption in ["one", "two", "three"] {
@@ -172,7 +172,7 @@ async fn jobs_expire_by_age_and_by_bytes_from_the_oldest(place: Place) {
     assert_eq!(expired(i64::MAX, 300).await.len(), 3);
 }
 
-async fn a_large_request_comes_back_whole(place: Place) {
+async fn a_large_request_comes_back_whole(place: SharedQueue) {
     let store = place.store().await;
     // Larger than a message of NATS may be.
     let large = NewJob { request: json!({ "lyrics": "la ".repeat(600_000) }), ..new("song") };
@@ -187,7 +187,7 @@ async fn a_large_request_comes_back_whole(place: Place) {
     assert_eq!(listed[0].resolved.as_ref(), Some(&large.request));
 }
 
-async fn files_are_kept_until_they_are_removed(place: Place) {
+async fn files_are_kept_until_they_are_removed(place: SharedQueue) {
     let store = place.store().await;
     let file = File {
         id: uuid::Uuid::now_v7(),
@@ -210,7 +210,7 @@ async fn files_are_kept_until_they_are_removed(place: Place) {
     assert!(store.old_files(1001).await.expect("answered").is_empty());
 }
 
-async fn a_setting_is_changed_in_one_step_by_each_process(place: Place) {
+async fn a_setting_is_changed_in_one_step_by_each_process(place: SharedQueue) {
     let (store, other) = (place.store().await, place.store().await);
     let name = "the number";
     assert_eq!(store.setting(name).await.expect("answered"), Value::Null);
@@ -227,7 +227,7 @@ async fn a_setting_is_changed_in_one_step_by_each_process(place: Place) {
     assert_eq!(other.setting(name).await.expect("answered"), json!(20));
 }
 
-async fn counts_and_lists_follow_each_change_by_client(place: Place) {
+async fn counts_and_lists_follow_each_change_by_client(place: SharedQueue) {
     let store = place.store().await;
     let of = |owner: &str| NewJob { owner: owner.into(), ..new("song") };
     let mut ids = Vec::new();
@@ -267,7 +267,7 @@ async fn counts_and_lists_follow_each_change_by_client(place: Place) {
     }
 }
 
-async fn old_files_go_but_those_of_waiting_jobs_stay(place: Place) {
+async fn old_files_go_but_those_of_waiting_jobs_stay(place: SharedQueue) {
     let queue = place.open().await;
     let file = |id| File {
         id,

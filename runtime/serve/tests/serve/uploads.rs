@@ -15,7 +15,7 @@ use uuid::Uuid;
 
 use crate::{
     contract::of_each_store,
-    place::Place,
+    place::SharedQueue,
     support::{Queue, Running, Two},
     web::{Answer, Api, FORM, body, code, keys, parts, served, served_with, text},
 };
@@ -39,6 +39,7 @@ async fn a_refused_request_of_any_face_leaves_no_file() {
     let both: [(&str, &[u8]); 2] = [("audio", b"x"), ("src_latents", &[0; 256])];
     for answer in [
         api.form("/v1/jobs", &[("request", r#"{"captoin":"x"}"#)], sound),
+        api.form("/v1/jobs", &[("request", r#"{"src_audio":"x"}"#)], sound),
         api.form("/v1/jobs", &[], sound),
         api.form("/v1/files", &[("a", "b")], sound),
         api.form("/release_task", &[("prompt", "x"), ("bpm", "fast")], sound),
@@ -234,7 +235,7 @@ async fn the_files_of_a_client_and_of_all_have_a_limit_and_can_be_removed() {
     assert_eq!(upload(&ann, 1000).status(), 200);
 }
 
-async fn the_files_of_a_client_are_listed_in_parts_and_have_a_number(place: Place) {
+async fn the_files_of_a_client_are_listed_in_parts_and_have_a_number(place: SharedQueue) {
     let queue = place.open().await;
     let few = |server: &mut Server| server.limits.files_number_of_one = 5;
     let running = Running::over(&queue, Security::default(), 0, 0, few).await;
@@ -258,7 +259,7 @@ async fn the_files_of_a_client_are_listed_in_parts_and_have_a_number(place: Plac
     assert_eq!(upload(&api, 7).status(), 200, "there is room again");
 }
 
-async fn a_file_is_never_gone_while_a_job_waits_for_it(place: Place) {
+async fn a_file_is_never_gone_while_a_job_waits_for_it(place: SharedQueue) {
     let queue = place.open().await;
     let running = Running::over(&queue, Security::default(), 0, 0, |_| ()).await;
     let api = Api::of(&running);

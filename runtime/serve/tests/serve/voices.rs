@@ -34,7 +34,7 @@ async fn a_voice_is_made_of_a_recording_in_a_form_or_in_json() {
         (json!({ "name": "eve", "audio_sample": "https://a.org/x.wav" }), "bad_value", "reference"),
         (json!({ "name": "eve", "audio_sample": "/etc/passwd" }), "bad_value", "reference"),
         (
-            json!({ "name": "eve", "audio_sample": data, "ref_audio": data }),
+            json!({ "name": "eve", "audio_sample": data, "ref_audio": "data:audio/wav;base64,AAAA" }),
             "repeated_key",
             "ref_audio",
         ),

@@ -19,7 +19,7 @@ impl Settings {
     /// [`SettingsError::Wrong`] with the line, or [`SettingsError::Variable`].
     pub fn check_requests(&self) -> Result<(), Error> {
         for (name, set) in &self.request {
-            let Some(error) = refusal(name, &set.text) else { continue };
+            let Some(error) = error_of(name, &set.text) else { continue };
             let why = why(&error);
             let value = match &set.text {
                 Json::String(text) => shortened(text),
@@ -44,7 +44,7 @@ impl Settings {
 }
 
 /// Returns the error of a request that has only this default, if the error is about it.
-fn refusal(key: &str, value: &Json) -> Option<Error> {
+fn error_of(key: &str, value: &Json) -> Option<Error> {
     let request = match Request::from_object(probe(key, value)) {
         Ok((request, _)) => request,
         Err(error) => return Some(error),
@@ -136,7 +136,7 @@ mod tests {
             ("vocal_language", json!("english"), "did you mean en?"),
             ("thinking", json!("perhaps"), "it must be true or false"),
         ] {
-            let error = refusal(key, &value).expect(key);
+            let error = error_of(key, &value).expect(key);
             assert_eq!(why(&error), reason, "{key}: {error}");
         }
     }
@@ -153,7 +153,7 @@ mod tests {
             ("flow_edit_morph", json!(true)),
             ("retake_seed", json!([1, 2])),
         ] {
-            assert!(refusal(key, &value).is_none(), "{key}: {:?}", refusal(key, &value));
+            assert!(error_of(key, &value).is_none(), "{key}: {:?}", error_of(key, &value));
         }
     }
 }

@@ -7,7 +7,7 @@ use acestep_import::{LanguageModelDir, TINY};
 use acestep_music::{
     Plan, Request, Settings,
     lm::{
-        compose::{Ask, Composing},
+        compose::{Composing, LmMode},
         constrain::genres::GenreVocabulary,
         settings::{self, Thinking},
     },
@@ -20,7 +20,7 @@ use crate::{SessionError, language, memory};
 /// Task of the language model before the final plan.
 #[derive(Debug)]
 pub struct Composition {
-    ask: Ask,
+    mode: LmMode,
     /// True if it also writes audio codes, false for text only.
     pub writes_codes: bool,
     /// Settings of the language model.
@@ -49,22 +49,22 @@ impl Composition {
         let Order { request, notices, limits, .. } = &mut *order;
         let settings = request.language.plan(&request.words, &plan.noise.seeds, notices)?;
         let settings = limits.bound(settings)?;
-        let ask = settings::ask(request)?;
+        let mode = settings::lm_mode(request)?;
         let writes_codes = thinking == Thinking::Codes;
         if writes_codes {
-            settings.check_lengths(request, &ask)?;
+            settings.check_lengths(request, &mode)?;
         }
         let choice = language_choice(order, model);
         let folder = language::open(choice, order.layout, order.engine).map_err(can_be_without)?;
         let asked = order.request.language.lm_model.as_deref();
         order.notices.extend(language::in_place_of(asked, folder.directory().root()));
         let (genres, folder) = (order.genres.clone(), Arc::new(folder));
-        Ok(Some(Self { ask, writes_codes, settings, genres, folder }))
+        Ok(Some(Self { mode, writes_codes, settings, genres, folder }))
     }
 
     /// True if the language model decides the length of `request`.
     pub(super) fn decides_length(&self, request: &Request) -> bool {
-        let decides = self.writes_codes || self.settings.cot_metas || self.ask != Ask::Plan;
+        let decides = self.writes_codes || self.settings.cot_metas || self.mode != LmMode::Plan;
         request.words.duration.is_none() && decides
     }
 
@@ -84,7 +84,7 @@ impl Composition {
     pub fn composing<'a>(&'a self, request: &'a Request) -> Composing<'a> {
         Composing {
             request,
-            ask: self.ask.clone(),
+            mode: self.mode.clone(),
             writes_codes: self.writes_codes,
             settings: &self.settings,
             genres: self.genres.clone(),

@@ -6,11 +6,11 @@ use acestep_engine::{Engine, Error, Observe, on_engine};
 use acestep_import::{AceStep, LanguageModelDir, Network};
 use acestep_model::{Backend, LanguageCheckpoint, Place};
 use acestep_music::{
-    Conditioning, ModelInfo, Networks, Rendered, Wanted,
+    Conditioning, ModelInfo, Networks, PlanRun, Rendered,
     inputs::Inputs,
     lm::{
-        Held,
-        judge::{self, Subject},
+        CachedModel,
+        judge::{self, JudgeInput},
         pmi::LanguageScore,
     },
     pipeline, stage,
@@ -19,24 +19,28 @@ use acestep_music::{
 use super::Resolved;
 
 /// A song to make, and its observer.
-pub type Song<'a> = (&'a Resolved, &'a dyn Observe);
+pub type SongRun<'a> = (&'a Resolved, &'a dyn Observe);
 
 /// Receives the conditions of the diffusion transformer, to write them.
-pub type Keep<'a> = &'a dyn Fn(Conditioning) -> Result<(), Error>;
+pub type OnConditions<'a> = &'a dyn Fn(Conditioning) -> Result<(), Error>;
 
 /// Receives a song, by its number, as soon as it has its sound or an error. An error ends the run.
-pub type Take<'a> = &'a mut dyn FnMut(usize, Result<Rendered, Error>) -> Result<(), Error>;
+pub type OnSong<'a> = &'a mut dyn FnMut(usize, Result<Rendered, Error>) -> Result<(), Error>;
 
 /// Makes songs, stage by stage, so that each network is loaded once. All songs have the same model
 /// and device; each has its own observer. Only a single song can `keep` its conditions.
 ///
 /// # Errors
 /// [`Error::NoDevice`]; the errors of `take`.
-pub fn songs(songs: &[Song<'_>], keep: Option<Keep<'_>>, take: Take<'_>) -> Result<(), Error> {
+pub fn songs(
+    songs: &[SongRun<'_>],
+    keep: Option<OnConditions<'_>>,
+    take: OnSong<'_>,
+) -> Result<(), Error> {
     let Some((first, _)) = songs.first() else { return Ok(()) };
     on_engine!(first.setup.engine,
-    for<'a>(first: &'a Resolved, songs: &'a [Song<'a>], keep: Option<Keep<'a>>, take: Take<'a>)
-        -> Result<(), Error>,
+    for<'a>(first: &'a Resolved, songs: &'a [SongRun<'a>], keep: Option<OnConditions<'a>>,
+            take: OnSong<'a>) -> Result<(), Error>,
     |place: B| {
         let networks = Networks::<B>::new(&*first.folder, place, first.setup.residency);
         songs_with(songs, keep, &networks, take)
@@ -48,24 +52,24 @@ pub fn songs(songs: &[Song<'_>], keep: Option<Keep<'_>>, take: Take<'_>) -> Resu
 /// # Errors
 /// The errors of `take`.
 pub fn songs_with<B: Backend>(
-    songs: &[Song<'_>],
-    keep: Option<Keep<'_>>,
+    songs: &[SongRun<'_>],
+    keep: Option<OnConditions<'_>>,
     networks: &Networks<'_, B>,
-    take: Take<'_>,
+    take: OnSong<'_>,
 ) -> Result<(), Error> {
-    let mut wanted = Vec::new();
+    let mut runs = Vec::new();
     for &(Resolved { plan, setup, .. }, observe) in songs {
-        wanted.push(Wanted { plan, wants: setup.wants.extras, observe });
+        runs.push(PlanRun { plan, extras: setup.extras.alignment, observe });
     }
     let inputs: Vec<&Inputs> = songs.iter().map(|(song, _)| &song.setup.inputs).collect();
-    let mut prepared = Inputs::prepare_all(&inputs, &wanted, networks);
+    let mut prepared = Inputs::prepare_all(&inputs, &runs, networks);
     if let (Some(keep), [Ok(only)]) = (keep, &prepared[..]) {
-        let conditioning = networks.attempt(stage::CONDITION, || only.to_conditioning());
+        let conditioning = networks.catch(stage::CONDITION, || only.to_conditioning());
         if let Err(error) = conditioning.and_then(keep) {
             prepared = vec![Err(error)];
         }
     }
-    pipeline::generate_all(&wanted, networks, prepared, take)
+    pipeline::generate_all(&runs, networks, prepared, take)
 }
 
 /// Result of scoring, and the time from the start of the run.
@@ -76,16 +80,16 @@ pub type Scored = (Result<Vec<LanguageScore>, Error>, Duration);
 ///
 /// # Errors
 /// [`Error::NoDevice`].
-pub fn score_all(songs: &[Song<'_>], start: Instant) -> Result<Vec<Scored>, Error> {
+pub fn score_all(songs: &[SongRun<'_>], start: Instant) -> Result<Vec<Scored>, Error> {
     let first = songs.first().map(|(first, _)| *first);
     let Some((first, (folder, _))) = first.and_then(|first| Some((first, first.judge()?))) else {
         return Ok(vec![]);
     };
     on_engine!(first.setup.engine,
-    for<'a>(songs: &'a [Song<'a>], folder: &'a LanguageModelDir, start: Instant) -> Vec<Scored>,
+    for<'a>(songs: &'a [SongRun<'a>], folder: &'a LanguageModelDir, start: Instant) -> Vec<Scored>,
     |place: B| {
-        let held = Held::<B>::new(folder);
-        let scored = |&(song, observe): &Song<'_>| {
+        let held = CachedModel::<B>::new(folder);
+        let scored = |&(song, observe): &SongRun<'_>| {
             (score_with(song, &held, &place, observe), start.elapsed())
         };
         songs.iter().map(scored).collect()
@@ -106,8 +110,8 @@ pub fn score_with<B: Backend>(
     let Some((_, settings)) = song.judge() else { return Ok(vec![]) };
     let Resolved { plan, request, decided, setup, .. } = song;
     let decided = decided.as_ref().map(|(metadata, _)| metadata);
-    let subject = Subject::of(plan, request, decided, setup.wants.scale);
-    let mut scores = judge::judge::<B>(&subject, settings, language, place, observe)?;
+    let input = JudgeInput::of(plan, request, decided, setup.extras.scale);
+    let mut scores = judge::judge::<B>(&input, settings, language, place, observe)?;
     // All songs may share one list of codes.
     if let [one] = &scores[..] {
         scores = vec![one.clone(); plan.batch_size()];

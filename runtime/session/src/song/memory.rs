@@ -12,13 +12,13 @@ use crate::memory::sizes;
 /// Returns the memory needs of each stage, in the order of the run.
 pub(super) fn needs(resolved: &Resolved) -> Result<Vec<MemoryNeed>, Error> {
     let Resolved { plan, folder, setup, .. } = resolved;
-    let Setup { composition, engine, wants, inputs, .. } = &**setup;
+    let Setup { composition, engine, extras, inputs, .. } = &**setup;
     let mut needs = match composition {
         Some(composition) => composition.needs(&resolved.request, plan, *engine)?,
         None => vec![],
     };
     let has_condition = inputs.conditioning.is_some();
-    needs.extend(sizes(folder, *engine).song(plan, wants.extras, has_condition)?);
+    needs.extend(sizes(folder, *engine).song(plan, extras.alignment, has_condition)?);
     if let Some((judge, _)) = resolved.judge() {
         let size = judge.size().map_err(Error::checkpoint)?.parameters;
         needs.push(needs::judge(judge.config(), size, plan, engine.widths()));

@@ -6,7 +6,9 @@ use acestep_engine::{Engine, Error, Notice, Residency};
 use acestep_import::{AceStep, DEMO, Layout, Network, TINY};
 use acestep_music::{ModelInfo, Plan, Request, inputs::Inputs, plan, request::singing};
 
-use super::{Composition, Judge, Resolved, Setup, Wants, composition::is_absent, make, memory};
+use super::{
+    Composition, ExtraOptions, Judge, Resolved, Setup, composition::is_absent, make, memory,
+};
 use crate::language::{self, Choice, Limits};
 
 /// A request, and the values beside it.
@@ -38,14 +40,14 @@ pub struct Order<'a> {
 
 /// An error, and notices that may explain it.
 #[derive(Debug)]
-pub struct Refusal {
+pub struct PlanError {
     /// The error.
     pub error: Error,
     /// The notices.
     pub notices: Vec<Notice>,
 }
 
-impl From<Error> for Refusal {
+impl From<Error> for PlanError {
     fn from(error: Error) -> Self {
         Self { error, notices: vec![] }
     }
@@ -80,7 +82,7 @@ impl<'a> Order<'a> {
     /// # Errors
     /// A value that cannot be used; a file that cannot be read; a network that is missing; then, the tokenizer of
     /// prompts.
-    pub fn plan(self, folder: Arc<AceStep>) -> Result<Planned<'a>, Refusal> {
+    pub fn plan(self, folder: Arc<AceStep>) -> Result<Planned<'a>, PlanError> {
         let model = &*folder;
         // One core reads a vocabulary: those of prompts and of the language model are read side by side.
         let (planned, tokenizer) = std::thread::scope(|scope| {
@@ -91,12 +93,12 @@ impl<'a> Order<'a> {
         let planned = planned?;
         match tokenizer {
             Ok(()) => Ok(planned),
-            Err(error) => Err(Refusal { error, notices: planned.order.notices }),
+            Err(error) => Err(PlanError { error, notices: planned.order.notices }),
         }
     }
 
     /// [`Self::plan`], without the tokenizer of prompts.
-    fn decided(mut self, folder: Arc<AceStep>) -> Result<Planned<'a>, Refusal> {
+    fn decided(mut self, folder: Arc<AceStep>) -> Result<Planned<'a>, PlanError> {
         let (engine, residency) = (self.engine, self.residency);
         let info = make::model_info(&folder, engine)?;
         let Self { request, notices, noise, conditioning, .. } = &mut self;
@@ -106,7 +108,7 @@ impl<'a> Order<'a> {
         }
         let (mut plan, plan_notices) = match inputs.plan(request, &info) {
             Ok(planned) => planned,
-            Err(error) => return Err(Refusal { error, notices: self.notices }),
+            Err(error) => return Err(PlanError { error, notices: self.notices }),
         };
         if let Some(notice) = memory::tiling(request, &plan, &folder, engine, residency)? {
             let seeds = plan.noise.seeds.clone();
@@ -134,11 +136,11 @@ impl Planned<'_> {
     ///
     /// # Errors
     /// Results that this model cannot give; the errors of [`language::open`].
-    pub fn resolve(self, mut wants: Wants, is_preview: bool) -> Result<Resolved, Error> {
+    pub fn resolve(self, mut extras: ExtraOptions, is_preview: bool) -> Result<Resolved, Error> {
         let Self { mut order, folder, info, inputs, plan, mut plan_notices, composition } = self;
-        wants.check(inputs.conditioning.is_some(), &folder, &mut order.notices)?;
+        extras.check(inputs.conditioning.is_some(), &folder, &mut order.notices)?;
         let judge = match composition {
-            None if wants.judges => judge(&mut order, &plan, folder.name())?,
+            None if extras.judges => judge(&mut order, &plan, folder.name())?,
             _ => None,
         };
         let Order { request, model, mut notices, engine, residency, .. } = order;
@@ -155,7 +157,7 @@ impl Planned<'_> {
             notices.push(Notice(text));
         }
         notices.extend(of_built_in(&folder, &request));
-        let setup = Setup { model, info, engine, residency, composition, judge, inputs, wants };
+        let setup = Setup { model, info, engine, residency, composition, judge, inputs, extras };
         let setup = Arc::new(setup);
         Ok(Resolved { setup, folder, request, plan, decided: None, notices, plan_notices })
     }

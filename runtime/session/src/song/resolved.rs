@@ -10,7 +10,7 @@ use acestep_music::{
     lm::{compose::Timing, metadata::Metadata},
 };
 
-use super::{Composition, Found, Wants, memory};
+use super::{Composition, ExtraOptions, ExtraResults, memory};
 use crate::{language, outcome::Outcome};
 
 /// A request with all decisions before the first network is loaded.
@@ -53,7 +53,7 @@ pub struct Setup {
     /// Files in place of what is computed.
     pub inputs: Inputs,
     /// Extra results.
-    pub wants: Wants,
+    pub extras: ExtraOptions,
 }
 
 impl Resolved {
@@ -118,8 +118,8 @@ impl Resolved {
     /// Returns the language model that scores the songs and its settings, if scores are wanted and
     /// there are codes.
     pub fn judge(&self) -> Option<(&Arc<LanguageModelDir>, &Settings)> {
-        let Setup { wants, composition, judge, .. } = &*self.setup;
-        if !wants.judges || self.plan.source.codes.is_empty() {
+        let Setup { extras, composition, judge, .. } = &*self.setup;
+        if !extras.judges || self.plan.source.codes.is_empty() {
             return None;
         }
         let own = composition.as_ref().map(|own| (&own.folder, &own.settings));
@@ -127,7 +127,7 @@ impl Resolved {
     }
 
     /// Returns notices about wanted results that are impossible.
-    pub fn missing(&self, found: &Found) -> Vec<Notice> {
-        found.missing(&self.setup.wants, !self.plan.source.codes.is_empty())
+    pub fn missing(&self, found: &ExtraResults) -> Vec<Notice> {
+        found.missing(&self.setup.extras, !self.plan.source.codes.is_empty())
     }
 }

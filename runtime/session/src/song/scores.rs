@@ -3,7 +3,7 @@
 use acestep_music::lm::pmi::LanguageScore;
 use serde_json::{Value, json};
 
-use super::{Found, Row};
+use super::{ExtraResults, SongScores};
 
 /// A song that is ranked among others.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,11 +16,11 @@ pub struct Ranked {
     pub name: String,
 }
 
-impl Found {
+impl ExtraResults {
     /// Returns a table with one line per song, best first; `None` if nothing was scored.
     pub fn table(&self, songs: &[Ranked]) -> Option<String> {
         let rows = self.rows(songs.iter().map(|song| song.index));
-        rows.iter().find_map(Row::key)?;
+        rows.iter().find_map(SongScores::key)?;
         let mut cells: Vec<Vec<String>> = vec![
             ["score", "caption", "lyrics", "metadata", "words", "seed", "song"]
                 .map(String::from)
@@ -55,7 +55,7 @@ impl Found {
 
     /// Returns the songs as a list, best first.
     pub fn ranking(&self, songs: &[Ranked]) -> Value {
-        let entry = |row: &Row<'_>| {
+        let entry = |row: &SongScores<'_>| {
             let song = of_row(row, songs)?;
             Some(json!({"path": song.name, "seed": song.seed, "score": row.key()}))
         };
@@ -64,7 +64,7 @@ impl Found {
 }
 
 /// Returns the song of a row.
-fn of_row<'a>(row: &Row<'_>, songs: &'a [Ranked]) -> Option<&'a Ranked> {
+fn of_row<'a>(row: &SongScores<'_>, songs: &'a [Ranked]) -> Option<&'a Ranked> {
     songs.iter().find(|song| song.index == row.index)
 }
 
@@ -76,13 +76,13 @@ fn mean_of_metadata(score: &LanguageScore) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use acestep_music::align::{Aligned, attention_maps::Scores, score::Alignment};
+    use acestep_music::align::{Aligned, attention_maps::AlignmentScores, score::Alignment};
 
     use super::*;
 
     fn words(score: f64) -> Aligned {
         let of = Alignment { coverage: 1.0, monotonicity: 1.0, confidence: score, score };
-        Aligned { lines: vec![], score: Some(Scores { outline: of, song: of }) }
+        Aligned { lines: vec![], score: Some(AlignmentScores { outline: of, song: of }) }
     }
 
     #[test]
@@ -93,7 +93,7 @@ mod tests {
             .map(|(index, (name, seed))| Ranked { index, seed: Some(seed), name: name.to_owned() })
             .collect();
         let aligned = vec![words(0.2), words(0.5), words(0.3)];
-        let mut found = Found { aligned, ..Found::default() };
+        let mut found = ExtraResults { aligned, ..ExtraResults::default() };
         let text = found.table(&songs).expect("scores");
         assert_eq!(
             text,
@@ -114,7 +114,7 @@ mod tests {
         assert!(
             text.lines().nth(1).expect("a line").starts_with("0.8571   0.9000       -    0.7500")
         );
-        assert_eq!(Found::default().table(&songs), None);
+        assert_eq!(ExtraResults::default().table(&songs), None);
         // The first song was not written: the others keep their scores.
         found.judged.clear();
         let rest = found.ranking(&songs[1..]);

@@ -7,7 +7,7 @@ use acestep_import::Layout;
 use acestep_model::{Backend, Place};
 use acestep_speech::Options;
 
-use super::{Fields, Sink, SpeechModel, Wanted, dia2, magpie, qwen3_tts};
+use super::{Fields, Sink, SpeechInput, SpeechModel, dia2, magpie, qwen3_tts};
 
 /// The most voices whose state stays in memory, and the most bytes of them.
 pub(super) const VOICES: (usize, u64) = (8, 512 << 20);
@@ -51,7 +51,7 @@ pub trait SpeechOn<B: Backend> {
     /// An unusable field, voice or file.
     fn prepare(
         &self,
-        wanted: Wanted<'_>,
+        input: SpeechInput<'_>,
         notices: &mut Vec<Notice>,
     ) -> Result<Box<dyn Ready + '_>, Error>;
 }

@@ -30,7 +30,7 @@ pub(super) fn fresh<B: Backend>(
     let machine = streams.machine(entries, plan.initial_padding);
     let grid = streams.grid(streams.ids.audio_pad);
     let begin = Instant::now();
-    networks.attempt(stage::VOICE, || {
+    networks.catch(stage::VOICE, || {
         let empty = pair.state(rows, streams.most_steps + 1);
         let mut state = RunState::fresh(empty, rows, grid.clone(), machine.clone(), streams);
         if let Voice::Recorded(prefix) = &plan.voice {
@@ -57,7 +57,7 @@ pub(super) fn of_snapshot<B: Backend>(
     networks: &Networks<'_, B>,
 ) -> Result<RunState<BackboneState<B>>, Error> {
     let machine = plan.streams.machine(plan.entries.clone(), plan.initial_padding);
-    networks.attempt(stage::SPEECH, || {
+    networks.catch(stage::SPEECH, || {
         Ok(RunState { machine: machine.clone(), ..snapshot.restored(&plan.streams, pair) })
     })
 }

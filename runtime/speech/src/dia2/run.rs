@@ -12,7 +12,7 @@ use super::{
 
 /// The reason why the steps ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ending {
+pub enum RunEnd {
     /// The script is spoken.
     Finished,
     /// The model can read no more steps.
@@ -77,17 +77,17 @@ impl<N: StepNetworks> Run<N> {
     }
 
     /// The reason of the end, if the run is over.
-    pub fn ending(&self) -> Option<Ending> {
+    pub fn ending(&self) -> Option<RunEnd> {
         let step = self.state.step;
         let cut = self.state.machine.end_step().map(|end| self.streams.cut(end));
         if cut.is_some_and(|cut| step >= cut) {
-            return Some(Ending::Finished);
+            return Some(RunEnd::Finished);
         }
         // Upstream has no rotation for later positions, and fails there.
         if step >= self.streams.most_steps {
-            return Some(Ending::Context);
+            return Some(RunEnd::Context);
         }
-        (step - self.start >= self.most).then_some(Ending::Limit)
+        (step - self.start >= self.most).then_some(RunEnd::Limit)
     }
 
     /// Takes the next step; `None` if the run is over.

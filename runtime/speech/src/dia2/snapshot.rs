@@ -70,7 +70,7 @@ impl<B: Backend> Snapshot<B> {
         }
         check(observe)?;
         observe.event(Event::Loading(stage::VOICE));
-        networks.attempt(stage::VOICE, || {
+        networks.catch(stage::VOICE, || {
             let pair = networks.pair()?;
             let empty = pair.state(rows, streams.most_steps + 1);
             let machine = streams.machine(prefix.entries.clone(), 0);

@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     guard::{Fault, Guard},
-    spoken::{Chunks, Ended, Ending, Segment, Spoken, Times, finish},
+    spoken::{Chunks, EndReason, Segment, Spoken, StopReason, Times, finish},
 };
 
 /// Speaks a plan. `sink` receives the samples of each chunk as soon as it is decoded; the run waits
@@ -120,7 +120,7 @@ impl<'a, 'n, B: Backend> Speaking<'a, 'n, B> {
             _ => return Err(Error::Conflict("the snapshot is not that of the plan".to_owned())),
         };
         observe.event(Event::Loading(stage::SPEECH));
-        let pair = networks.attempt(stage::SPEECH, || networks.pair())?;
+        let pair = networks.catch(stage::SPEECH, || networks.pair())?;
         let (state, known) = match snapshot {
             Some(snapshot) => (of_snapshot(snapshot, &plan, &pair, networks)?, snapshot.known),
             None => (fresh(&plan, &pair, networks, observe)?, 0),
@@ -135,7 +135,7 @@ impl<'a, 'n, B: Backend> Speaking<'a, 'n, B> {
         };
         let (decoding, next) = match snapshot {
             Some(snapshot) => (snapshot.decoding.clone(), snapshot.decoded),
-            None => (networks.attempt(stage::CODEC_DECODER, || Decoding::begin(networks))?, 0),
+            None => (networks.catch(stage::CODEC_DECODER, || Decoding::begin(networks))?, 0),
         };
         let (recorded, from) = match &plan.voice {
             Voice::Own => (0, 0),
@@ -228,7 +228,7 @@ impl<'a, 'n, B: Backend> Speaking<'a, 'n, B> {
         check(self.observe)?;
         let begin = Instant::now();
         let Self { networks, run, .. } = self;
-        let step = networks.attempt(stage::SPEECH, || run.advance())?;
+        let step = networks.catch(stage::SPEECH, || run.advance())?;
         self.times.frames += begin.elapsed();
         if let Some(step) = step
             && step.text.main == self.plan.streams.ids.new_word
@@ -249,8 +249,8 @@ impl<'a, 'n, B: Backend> Speaking<'a, 'n, B> {
         let is_due = self.chunk.len() >= self.unheard + size || ending.is_some() || self.is_loop();
         let fault = if is_due { self.decode()? } else { None };
         match (fault, ending) {
-            (Some(fault), _) => self.end(Ended::Fault(fault)),
-            (None, Some(ending)) => self.end(Ended::Frames(ended(ending))),
+            (Some(fault), _) => self.end(EndReason::Fault(fault)),
+            (None, Some(ending)) => self.end(EndReason::Frames(ended(ending))),
             (None, None) => (),
         }
         Ok(())
@@ -273,7 +273,7 @@ impl<'a, 'n, B: Backend> Speaking<'a, 'n, B> {
     fn decode(&mut self) -> Result<Option<Fault>, Error> {
         let begin = Instant::now();
         let Self { networks, decoding, chunk, .. } = self;
-        let mut sound = networks.attempt(stage::CODEC_DECODER, || decoding.decode(chunk))?;
+        let mut sound = networks.catch(stage::CODEC_DECODER, || decoding.decode(chunk))?;
         self.times.codec += begin.elapsed();
         let per_frame = self.decoding.samples_per_frame();
         let unheard = self.unheard.min(self.chunk.len());
@@ -343,7 +343,7 @@ impl<'a, 'n, B: Backend> Speaking<'a, 'n, B> {
     }
 
     /// Ends the run.
-    fn end(&mut self, ended: Ended) {
+    fn end(&mut self, ended: EndReason) {
         self.is_over = true;
         let machine = &self.run.state().machine;
         let transcript = machine.transcript();
@@ -402,10 +402,10 @@ impl<B: Backend> Iterator for Speaking<'_, '_, B> {
     }
 }
 
-fn ended(ending: run::Ending) -> Ending {
+fn ended(ending: run::RunEnd) -> StopReason {
     match ending {
-        run::Ending::Finished => Ending::Finished,
-        run::Ending::Context => Ending::Context { field: "max_context_steps" },
-        run::Ending::Limit => Ending::Limit { field: "max_steps" },
+        run::RunEnd::Finished => StopReason::Finished,
+        run::RunEnd::Context => StopReason::Context { field: "max_context_steps" },
+        run::RunEnd::Limit => StopReason::Limit { field: "max_steps" },
     }
 }

@@ -33,7 +33,7 @@ impl Recording {
         networks: &Networks<'_, B>,
         observe: &dyn Observe,
     ) -> Result<Self, Error> {
-        let samples = mono(sound, resampling)?;
+        let samples = mono(sound, resampling, observe)?;
         if samples.is_empty() {
             return Err(Error::BadValue {
                 field: "reference",
@@ -49,12 +49,12 @@ impl Recording {
 }
 
 /// Returns the mean of the channels at 24 kHz.
-fn mono(sound: &Audio, resampling: Resampling) -> Result<Vec<f32>, Error> {
+fn mono(sound: &Audio, resampling: Resampling, observe: &dyn Observe) -> Result<Vec<f32>, Error> {
     let rate = match resampling {
         Resampling::Filtered => SAMPLE_RATE,
         Resampling::Linear => sound.sample_rate,
     };
-    let mean = recording::mono(sound, rate)?;
+    let mean = recording::mono(sound, rate, observe)?;
     Ok(match resampling {
         Resampling::Filtered => mean,
         Resampling::Linear => linear(&mean, sound.sample_rate, SAMPLE_RATE),

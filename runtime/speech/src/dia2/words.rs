@@ -34,7 +34,7 @@ pub fn words_of_json(json: &str, field: &'static str) -> Result<Vec<Word>, Dia2E
         serde_json::from_str(json).map_err(|error| bad(format!("it is not JSON: {error}")))?;
     let found = found(&value).ok_or_else(|| bad("it has no list of words".to_owned()))?;
     let mut words: Vec<Word> = Vec::new();
-    for Found { text, times } in found {
+    for RawWord { text, times } in found {
         let text = text.trim_matches(is_space);
         if text.contains(is_space) {
             let why = format!("`{text}` is no single word: let the aligner write each word");
@@ -60,13 +60,13 @@ pub fn words_of_json(json: &str, field: &'static str) -> Result<Vec<Word>, Dia2E
     }
 }
 
-/// A word in some form.
-struct Found<'a> {
+/// A word as an aligner wrote it.
+struct RawWord<'a> {
     text: &'a str,
     times: Option<[f64; 2]>,
 }
 
-fn found(value: &Value) -> Option<Vec<Found<'_>>> {
+fn found(value: &Value) -> Option<Vec<RawWord<'_>>> {
     if let Some(list) = value.as_array().or_else(|| value["words"].as_array()) {
         return list.iter().map(word).collect();
     }
@@ -81,19 +81,19 @@ fn found(value: &Value) -> Option<Vec<Found<'_>>> {
     value["transcription"].as_array()?.iter().map(offsets).collect()
 }
 
-fn word(value: &Value) -> Option<Found<'_>> {
+fn word(value: &Value) -> Option<RawWord<'_>> {
     let text = value["text"].as_str().or_else(|| value["word"].as_str())?;
-    Some(Found { text, times: pair(&value["start"], &value["end"]) })
+    Some(RawWord { text, times: pair(&value["start"], &value["end"]) })
 }
 
-fn interval(value: &Value) -> Option<Found<'_>> {
-    Some(Found { text: value[2].as_str()?, times: pair(&value[0], &value[1]) })
+fn interval(value: &Value) -> Option<RawWord<'_>> {
+    Some(RawWord { text: value[2].as_str()?, times: pair(&value[0], &value[1]) })
 }
 
-fn offsets(value: &Value) -> Option<Found<'_>> {
+fn offsets(value: &Value) -> Option<RawWord<'_>> {
     let offsets = &value["offsets"];
     let times = pair(&offsets["from"], &offsets["to"]).map(|times| times.map(|ms| ms / 1000.0));
-    Some(Found { text: value["text"].as_str()?, times })
+    Some(RawWord { text: value["text"].as_str()?, times })
 }
 
 fn pair(start: &Value, end: &Value) -> Option<[f64; 2]> {

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     guard::{Fault, Guard},
-    spoken::{Ended, Ending, Made, Options, Segment, Spoken, Times, finish},
+    spoken::{EndReason, Made, Options, Segment, Spoken, StopReason, Times, finish},
 };
 
 /// The field of the limit of frames.
@@ -81,7 +81,7 @@ impl<'a, 'n, B: Backend> Speaking<'a, 'n, B> {
         check(observe)?;
         observe.event(Event::Loading(stage::DECODER));
         let codes = networks.checkpoint().sizes().codes;
-        let (run, decoding) = networks.attempt(stage::DECODER, || {
+        let (run, decoding) = networks.catch(stage::DECODER, || {
             let voiced = Voiced::new(networks, plan.options)?;
             let run = Frames::new(voiced, plan.chunks.clone(), codes, plan.settings, source);
             Ok((run, Decoding::begin(networks)?))
@@ -115,7 +115,7 @@ impl<'a, 'n, B: Backend> Speaking<'a, 'n, B> {
         check(self.observe)?;
         let begin = Instant::now();
         let Self { networks, run, .. } = self;
-        let stepped = networks.attempt(stage::DECODER, || run.step())?;
+        let stepped = networks.catch(stage::DECODER, || run.step())?;
         self.times.frames += begin.elapsed();
         let is_last = stepped.is_none();
         match stepped {
@@ -133,8 +133,8 @@ impl<'a, 'n, B: Backend> Speaking<'a, 'n, B> {
         self.chunk.extend(stepped.frames);
         if let Some(ended) = stepped.ended {
             let ended = match ended {
-                ChunkEnd::Finished | ChunkEnd::Spoken => Ended::Frames(Ending::Finished),
-                ChunkEnd::Limit => Ended::Frames(Ending::Limit { field: LIMIT }),
+                ChunkEnd::Finished | ChunkEnd::Spoken => EndReason::Frames(StopReason::Finished),
+                ChunkEnd::Limit => EndReason::Frames(StopReason::Limit { field: LIMIT }),
                 ChunkEnd::HalfEnd => {
                     // A fault in the frames before it comes first.
                     self.decode()?;
@@ -142,7 +142,7 @@ impl<'a, 'n, B: Backend> Speaking<'a, 'n, B> {
                         return Ok(());
                     }
                     self.unspoken = Some(self.plan.texts.len() - self.segments.len() - 1);
-                    Ended::Fault(Fault::HalfEnd)
+                    EndReason::Fault(Fault::HalfEnd)
                 }
             };
             let before: usize = self.segments.iter().map(|segment| segment.frames).sum();
@@ -168,7 +168,7 @@ impl<'a, 'n, B: Backend> Speaking<'a, 'n, B> {
     fn decode(&mut self) -> Result<(), Error> {
         let begin = Instant::now();
         let Self { networks, decoding, chunk, .. } = self;
-        let mut sound = networks.attempt(stage::CODEC_DECODER, || decoding.decode(chunk))?;
+        let mut sound = networks.catch(stage::CODEC_DECODER, || decoding.decode(chunk))?;
         self.times.codec += begin.elapsed();
         let fault = self.guard.add(&self.chunk, &sound);
         if let Some((frames, _)) = fault {
@@ -202,7 +202,7 @@ impl<'a, 'n, B: Backend> Speaking<'a, 'n, B> {
         }
         self.segments.truncate(index);
         let (text, seed) = (self.plan.texts[index].clone(), self.plan.seed);
-        self.segments.push(Segment { text, seed, frames, ended: Ended::Fault(fault) });
+        self.segments.push(Segment { text, seed, frames, ended: EndReason::Fault(fault) });
         self.unspoken = Some(self.plan.texts.len() - self.segments.len());
     }
 

@@ -26,7 +26,7 @@ use super::{
     trailing::Trailing,
     voice::Voice,
 };
-use crate::{error::SpeechError, spoken::Ending};
+use crate::{error::SpeechError, spoken::StopReason};
 
 /// Runs side by side, which share each pass over the weights. A run gets the frames that it would
 /// get alone.
@@ -60,7 +60,7 @@ struct Run<B: Backend> {
     sampling: GenerationConfig,
     most_frames: usize,
     /// The reason of the end after so many frames.
-    limit: Ending,
+    limit: StopReason,
     /// The talker's last hidden state, `[1, 1, H]`.
     hidden: Tensor<B, 3>,
     /// The text that is added to the frames.
@@ -87,7 +87,7 @@ pub enum Step {
     /// The next frame.
     Frame(Vec<u32>),
     /// The run has ended.
-    End(Ending),
+    End(StopReason),
 }
 
 impl<B: Backend> Frames<B> {
@@ -322,14 +322,14 @@ pub(crate) fn known_rows(plan: &Plan) -> usize {
 
 impl<B: Backend> Run<B> {
     /// Chooses the first code of the next frame. Returns the reason if there is no next frame.
-    fn first_code(&mut self, mut logits: Vec<f32>, end: u32) -> Result<Option<Ending>, Error> {
+    fn first_code(&mut self, mut logits: Vec<f32>, end: u32) -> Result<Option<StopReason>, Error> {
         let penalty = self.sampling.repetition_penalty;
         restrict(&mut logits, &self.history, penalty, end);
         let code = Filters::of_talker(&self.sampling).choose(logits, &mut self.draws);
         let code = code.map_err(|why| self.unusable(why))?;
         self.history.push(code);
         Ok(match code {
-            code if code == end => Some(Ending::Finished),
+            code if code == end => Some(StopReason::Finished),
             // The limit counts first codes, and the last of them gets no frame.
             _ if self.frames == self.most_frames => Some(self.limit),
             _ => None,

@@ -11,7 +11,7 @@ use super::{
     rules::Rules,
     voice::{Context, Voice},
 };
-use crate::{error::SpeechError, segments::segments, spoken::Ending};
+use crate::{error::SpeechError, segments::segments, spoken::StopReason};
 
 /// Most tokens of the segment that all others of a described voice continue: about 15 seconds.
 const DESCRIBED: usize = 40;
@@ -60,7 +60,7 @@ pub struct Plan {
     /// Most frames.
     pub most_frames: usize,
     /// The reason of the end after so many frames.
-    pub limit: Ending,
+    pub limit: StopReason,
     /// Notices for the user.
     pub notices: Vec<Notice>,
     /// The texts after this one.
@@ -215,7 +215,7 @@ fn most_frames(
     sampling: &GenerationConfig,
     [tokens, rows]: [usize; 2],
     config: &Config,
-) -> Result<(usize, Ending), Error> {
+) -> Result<(usize, StopReason), Error> {
     let positions = config.talker_config.max_position_embeddings;
     let most = positions.saturating_sub(rows);
     if most == 0 {
@@ -225,8 +225,8 @@ fn most_frames(
     let own = request.sampling.max_new_tokens.map(|tokens| tokens as usize - 1);
     let limit = own.unwrap_or_else(|| usual_frames(tokens).min(sampling.max_new_tokens - 1));
     Ok(match most < limit {
-        true => (most, Ending::Context { field: "max_position_embeddings" }),
-        false => (limit, Ending::Limit { field: "max_new_tokens" }),
+        true => (most, StopReason::Context { field: "max_position_embeddings" }),
+        false => (limit, StopReason::Limit { field: "max_new_tokens" }),
     })
 }
 

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     guard::{Fault, Guard},
-    spoken::{Chunks, Ended, Made, Options, Segment, Spoken, Times, finish},
+    spoken::{Chunks, EndReason, Made, Options, Segment, Spoken, Times, finish},
 };
 
 /// Speaks a plan. `sink` receives the samples of each chunk as soon as it is decoded; the run waits
@@ -94,7 +94,7 @@ impl<'a, 'n, B: Backend> Speaking<'a, 'n, B> {
         check(observe)?;
         observe.event(Event::Loading(stage::TALKER));
         let rows = options.batch_size.clamp(1, plans.len().max(1));
-        let frames = networks.attempt(stage::TALKER, || Frames::new(rows, networks))?;
+        let frames = networks.catch(stage::TALKER, || Frames::new(rows, networks))?;
         let most = |plan: &Plan| plan.most_frames * (1 + plan.following.len());
         let progress = [0, plans.iter().map(most).sum()];
         let waiting = plans.into_iter().enumerate().collect();
@@ -133,7 +133,7 @@ impl<'a, 'n, B: Backend> Speaking<'a, 'n, B> {
         }
         let begin = Instant::now();
         let Self { networks, frames, .. } = self;
-        let steps = networks.attempt(stage::TALKER, || frames.step())?;
+        let steps = networks.catch(stage::TALKER, || frames.step())?;
         let elapsed = begin.elapsed();
         self.runs.iter_mut().for_each(|run| run.times.frames += elapsed);
         for (id, step) in steps {
@@ -148,7 +148,7 @@ impl<'a, 'n, B: Backend> Speaking<'a, 'n, B> {
         // The first runs count the time of loading too.
         let start = if self.progress[0] == 0 { self.start } else { Instant::now() };
         let Self { networks, frames, snapshot, .. } = self;
-        let decoding = networks.attempt(stage::TALKER, || {
+        let decoding = networks.catch(stage::TALKER, || {
             frames.begin(id, &plan, prefix(*snapshot));
             match snapshot {
                 Some(snapshot) => Ok(snapshot.decoding.clone()),
@@ -193,9 +193,9 @@ impl<'a, 'n, B: Backend> Speaking<'a, 'n, B> {
         match (fault, ending) {
             (Some(fault), _) => {
                 self.frames.end(id);
-                self.end_segment(index, Ended::Fault(fault))
+                self.end_segment(index, EndReason::Fault(fault))
             }
-            (None, Some(ending)) => self.end_segment(index, Ended::Frames(ending)),
+            (None, Some(ending)) => self.end_segment(index, EndReason::Frames(ending)),
             (None, None) => Ok(()),
         }
     }
@@ -204,8 +204,8 @@ impl<'a, 'n, B: Backend> Speaking<'a, 'n, B> {
     fn decode(&mut self, index: usize) -> Result<Option<Fault>, Error> {
         let run = &mut self.runs[index];
         let begin = Instant::now();
-        let attempt = || run.decoding.decode(&run.chunk);
-        let mut sound = self.networks.attempt(stage::CODEC_DECODER, attempt)?;
+        let decode = || run.decoding.decode(&run.chunk);
+        let mut sound = self.networks.catch(stage::CODEC_DECODER, decode)?;
         run.times.codec += begin.elapsed();
         let fault = run.guard.add(&run.chunk, &sound);
         if let Some((frames, _)) = fault {
@@ -227,19 +227,19 @@ impl<'a, 'n, B: Backend> Speaking<'a, 'n, B> {
     }
 
     /// Ends a segment: begins the next one, or ends the run.
-    fn end_segment(&mut self, index: usize, ended: Ended) -> Result<(), Error> {
+    fn end_segment(&mut self, index: usize, ended: EndReason) -> Result<(), Error> {
         let Self { networks, frames, snapshot, .. } = self;
         let run = &mut self.runs[index];
         let before: usize = run.segments.iter().map(|segment| segment.frames).sum();
         let own = &run.frames[before..];
         let following = match ended {
-            Ended::Fault(_) => None,
-            Ended::Frames(_) => run.plan.next(own, networks.checkpoint())?,
+            EndReason::Fault(_) => None,
+            EndReason::Frames(_) => run.plan.next(own, networks.checkpoint())?,
         };
         let (text, seed, own) = (run.plan.text.clone(), run.plan.seed, own.len());
         run.segments.push(Segment { text, seed, frames: own, ended });
         if let Some(plan) = following {
-            networks.attempt(stage::TALKER, || {
+            networks.catch(stage::TALKER, || {
                 frames.begin(run.id, &plan, prefix(*snapshot));
                 Ok(())
             })?;

@@ -64,7 +64,7 @@ impl Voice {
         observe: &dyn Observe,
     ) -> Result<Self, Error> {
         check_transcript(transcript)?;
-        let samples = recording::mono(sound, mel::SAMPLE_RATE)?;
+        let samples = recording::mono(sound, mel::SAMPLE_RATE, observe)?;
         let speaker =
             networks.stage(stage::SPEAKER_ENCODER, SPEAKER_ENCODER, observe, |steps| {
                 let encoder = networks.speaker_encoder()?;

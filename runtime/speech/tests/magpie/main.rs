@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use acestep_engine::{Error, Event, Observe, Unobserved};
 use acestep_speech::{
-    Chunks, Ended, Ending, Fault, Options, Spoken,
+    Chunks, EndReason, Fault, Options, Spoken, StopReason,
     magpie::{
         MagpieError, Networks, Plan, Request, Sampling, Speaking, Tools,
         end::{EndRule, Of},
@@ -93,8 +93,8 @@ fn the_limit_ends_a_sentence_and_is_said() {
     let spoken = spoken(&model, &Request { sampling, ..request("Hello.") }, Chunks::default());
     // The end is forbidden in the first four frames; an odd limit counts whole steps.
     assert_eq!(spoken.frames.len(), 2);
-    let limit = Ending::Limit { field: "max_decoder_steps" };
-    assert_eq!(spoken.segments[0].ended, Ended::Frames(limit));
+    let limit = StopReason::Limit { field: "max_decoder_steps" };
+    assert_eq!(spoken.segments[0].ended, EndReason::Frames(limit));
     assert!(spoken.notices()[0].0.contains("max_decoder_steps"), "{:?}", spoken.notices());
 }
 
@@ -224,7 +224,7 @@ fn silence_ends_the_speech_by_name_at_the_same_frame_with_any_chunks() {
         let fault = Fault::Silence { frames: 107 };
         assert_eq!(whole.frames.len(), 107);
         assert_eq!(whole.audio.samples(), 107 * 32);
-        assert_eq!(whole.segments.last().map(|last| last.ended), Some(Ended::Fault(fault)));
+        assert_eq!(whole.segments.last().map(|last| last.ended), Some(EndReason::Fault(fault)));
         assert_eq!(whole.segments.len() + whole.unspoken, 10);
         assert_eq!(whole.segments.iter().map(|segment| segment.frames).sum::<usize>(), 107);
         let said = whole.notices().iter().map(|notice| notice.0.clone()).collect::<String>();
@@ -254,7 +254,10 @@ fn one_code_ends_the_speech_by_name_at_the_same_frame_with_any_chunks() {
             let code = spoken.frames[0][0];
             assert!(spoken.frames.iter().all(|frame| frame[0] == code));
             let fault = Fault::Loop { code, frames: 86 };
-            assert_eq!(spoken.segments.last().map(|last| last.ended), Some(Ended::Fault(fault)));
+            assert_eq!(
+                spoken.segments.last().map(|last| last.ended),
+                Some(EndReason::Fault(fault))
+            );
             let said = spoken.notices().iter().map(|notice| notice.0.clone()).collect::<String>();
             assert!(said.contains(&format!("repeated code {code} for 86 frames")), "{said}");
         }
@@ -279,7 +282,7 @@ fn an_end_in_one_codebook_reaches_no_codec_with_any_chunks() {
         };
         let whole = of(1000, 1000);
         let last = whole.segments.last().map(|last| last.ended);
-        assert_eq!(last, Some(Ended::Fault(Fault::HalfEnd)), "{:?}", whole.segments);
+        assert_eq!(last, Some(EndReason::Fault(Fault::HalfEnd)), "{:?}", whole.segments);
         assert!(whole.frames.iter().flatten().all(|&code| code < 12), "{:?}", whole.frames);
         assert_eq!(whole.audio.samples(), whole.frames.len() * 32);
         assert_eq!(whole.segments.len() + whole.unspoken, 10);

@@ -8,7 +8,7 @@ use acestep_engine::{Error, Observe, Unobserved};
 use acestep_import::{Dia2, Dia2Choice};
 use acestep_model::Place;
 use acestep_speech::{
-    Chunks, Ended, Ending, Fault, Spoken, TimesFormat, Word,
+    Chunks, EndReason, Fault, Spoken, StopReason, TimesFormat, Word,
     dia2::{
         Dialogue, Made, Networks, Plan, Recording, Request, Resampling, Snapshot, Speakers,
         Speaking, reader, speak, streams, words_of_json,
@@ -125,7 +125,7 @@ fn a_loop_ends_the_run_before_a_chunk_is_full() {
         }
     };
     let ((steps, ended), (with_long_chunks, other)) = (of(1), of(1000));
-    let fault = Ended::Fault(Fault::Loop { code: 0, frames: 50 });
+    let fault = EndReason::Fault(Fault::Loop { code: 0, frames: 50 });
     // The two steps before the first word are no part of it.
     assert_eq!((ended.spoken.frames.len(), ended.spoken.segments[0].ended), (52, fault));
     same(&ended, &other);
@@ -138,7 +138,7 @@ fn a_loop_ends_the_run_before_a_chunk_is_full() {
     let (frames, ended) = (later.spoken.frames.len(), later.spoken.segments[0].ended);
     assert_eq!(
         (frames, ended),
-        (60, Ended::Frames(Ending::Context { field: "max_context_steps" }))
+        (60, EndReason::Frames(StopReason::Context { field: "max_context_steps" }))
     );
 }
 
@@ -253,11 +253,11 @@ fn the_end_is_that_of_the_script_the_limit_or_the_context_and_is_said() {
     };
     let ended = |dialogue: &Dialogue| dialogue.spoken.segments[0].ended;
     let whole = of("[S1] no", None);
-    assert_eq!(ended(&whole), Ended::Frames(Ending::Finished));
+    assert_eq!(ended(&whole), EndReason::Frames(StopReason::Finished));
     assert_eq!((whole.left, whole.notices().len()), (0, 0));
     assert_eq!(whole.spoken.reason(), "end");
     let short = of(SCRIPT, Some(9));
-    assert_eq!(ended(&short), Ended::Frames(Ending::Limit { field: "max_steps" }));
+    assert_eq!(ended(&short), EndReason::Frames(StopReason::Limit { field: "max_steps" }));
     assert_eq!(short.spoken.reason(), "limit");
     // A frame of the codec is 80 ms.
     for Spoken { audio, segments, .. } in [&whole.spoken, &short.spoken] {
@@ -265,7 +265,7 @@ fn the_end_is_that_of_the_script_the_limit_or_the_context_and_is_said() {
     }
     assert!(short.left > 0 && short.notices().len() == 2, "{:?}", short.notices());
     let long = of(&"hello there ".repeat(40), None);
-    assert_eq!(ended(&long), Ended::Frames(Ending::Context { field: "max_context_steps" }));
+    assert_eq!(ended(&long), EndReason::Frames(StopReason::Context { field: "max_context_steps" }));
     assert_eq!(long.spoken.reason(), "context");
 }
 

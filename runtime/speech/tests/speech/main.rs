@@ -1,11 +1,13 @@
 //! Properties of speech, with the random model inside the program.
 
-use acestep_engine::{Audio, Error, Observe, Unobserved};
+use std::cell::Cell;
+
+use acestep_engine::{Audio, Error, Event, Observe, Unobserved};
 use acestep_import::{Layout, Qwen3Tts, TINY_SPEECH};
 use acestep_model::Place;
 use acestep_speech::{
-    Chunks, Ended, Ending, SpeechError, Spoken,
-    qwen3_tts::{Decoding, Networks, Plan, Request, Sampling, Voice, speak},
+    Chunks, EndReason, Made, Options, SpeechError, Spoken, StopReason,
+    qwen3_tts::{Decoding, Networks, Plan, Request, Sampling, Speaking, Voice, speak},
 };
 use burn_flex::{Flex, FlexDevice};
 
@@ -121,7 +123,10 @@ fn the_limit_ends_a_run_and_is_said() {
     request.sampling.do_sample = Some(false);
     let spoken = spoken(&model, &request, 0, Chunks::default());
     assert_eq!(spoken.frames.len(), 3);
-    assert_eq!(spoken.segments[0].ended, Ended::Frames(Ending::Limit { field: "max_new_tokens" }));
+    assert_eq!(
+        spoken.segments[0].ended,
+        EndReason::Frames(StopReason::Limit { field: "max_new_tokens" })
+    );
     assert!(spoken.notices()[0].0.contains("max_new_tokens"), "{:?}", spoken.notices());
 }
 
@@ -259,20 +264,48 @@ fn a_voice_of_another_model_is_refused() {
     assert!(matches!(error.family(), Some(SpeechError::ForeignVoice { .. })), "{error}");
 }
 
-#[test]
-fn a_cancelled_run_ends_within_a_frame() {
-    struct Cancelled;
-    impl Observe for Cancelled {
-        fn event(&self, _: acestep_engine::Event) {}
-        fn cancelled(&self) -> bool {
-            true
+/// Cancels after a number of frames: those so far, and that number.
+struct After(Cell<usize>, usize);
+
+impl Observe for After {
+    fn event(&self, event: Event) {
+        if let Event::Advanced { done, .. } = event {
+            self.0.set(done);
         }
     }
+
+    fn cancelled(&self) -> bool {
+        self.0.get() >= self.1
+    }
+}
+
+#[test]
+fn a_cancelled_run_ends_within_a_frame() {
     let model = model();
-    let plan = Plan::new(&request("fine"), None, 0, &model).expect("a plan");
-    let mut sink = |_: &[f32]| panic!("no sound");
-    let spoken = speak(&plan, None, &networks(&model), Chunks::default(), &Cancelled, &mut sink);
-    assert!(matches!(spoken, Err(Error::Cancelled)));
+    let plan = Plan::new(&request("The sea is calm."), None, 5, &model).expect("a plan");
+    for frames in [0, 1, 3] {
+        let observe = After(Cell::new(0), frames);
+        let mut sink = |_: &[f32]| Ok(());
+        let spoken = speak(&plan, None, &networks(&model), Chunks::default(), &observe, &mut sink);
+        assert!(matches!(spoken, Err(Error::Cancelled)), "{frames}");
+        assert_eq!(observe.0.get(), frames);
+    }
+}
+
+/// A receiver that waits makes the run wait. Each chunk has one frame.
+#[test]
+fn no_frame_is_written_before_it_is_asked_for() {
+    let model = model();
+    let plan = Plan::new(&request("The sea is calm."), None, 5, &model).expect("a plan");
+    let (networks, written) = (networks(&model), After(Cell::new(0), usize::MAX));
+    let options = Options { chunks: Chunks { first: 1, others: 1 }, ..Options::default() };
+    let run = Speaking::begin(vec![plan], None, &networks, options, &written).expect("networks");
+    for (chunk, made) in (1..).zip(run) {
+        match made.expect("speech") {
+            (_, Made::Samples(_)) => assert_eq!(written.0.get(), chunk),
+            (_, Made::Done(spoken)) => assert_eq!(spoken.frames.len() + 1, chunk),
+        }
+    }
 }
 
 /// The receiver of the sound ends a run.

@@ -10,9 +10,10 @@ use acestep_engine::{Error, Event, Observe, Unobserved};
 use acestep_import::Qwen3Tts;
 use acestep_model::speech::qwen3_tts::Files as _;
 use acestep_speech::{
-    Chunks, Ended, Ending, Fault, Made, Options, SpeechError, Spoken,
+    Chunks, EndReason, Fault, Made, Options, SpeechError, Spoken, StopReason,
     qwen3_tts::{Plan, Request, Sampling, Speaking, Voice, speak},
 };
+use burn_flex::{Flex, FlexDevice};
 use safetensors::SafeTensors;
 use serde_json::Value;
 
@@ -179,6 +180,28 @@ fn a_model_in_shards_speaks_as_in_one_file() {
     assert!(speak(&model) == (path, expected), "another sound");
 }
 
+/// One is then missing, and one is left over: either is named, with its file.
+#[test]
+fn a_tensor_of_another_name_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = described(folder.path()).path().to_owned();
+    for (place, name, other) in [
+        ("Qwen3-TTS-12Hz-0.6B-CustomVoice", "talker.codec_head.weight", "talker.codec_heap.weight"),
+        ("Qwen3-TTS-Tokenizer-12Hz", "decoder.pre_conv.conv.bias", "decoder.pre_conv.conv.bims"),
+    ] {
+        let file = folder.path().join(place).join("model.safetensors");
+        let whole = fs::read(&file).expect("weights");
+        let at = whole.windows(name.len()).position(|own| own == name.as_bytes()).expect(name);
+        let changed = [&whole[..at], other.as_bytes(), &whole[at + name.len()..]].concat();
+        fs::write(&file, changed).expect("weights");
+        let opened = Qwen3Tts::open(&path).and_then(|model| model.check::<Flex>(&FlexDevice));
+        let error = opened.expect_err(name).to_string();
+        assert!(error.contains(place), "{error}");
+        assert!(error.contains(name) || error.contains(other), "{error}");
+        fs::write(&file, whole).expect("weights");
+    }
+}
+
 /// A talker whose logits are all equal writes the first code for ever, and its request.
 fn looping(folder: &Path) -> (Qwen3Tts, Request) {
     let path = described(folder).path().join("model.safetensors");
@@ -202,7 +225,7 @@ fn a_loop_ends_after_the_same_frame_for_all_chunks() {
     let of = |others| spoken(&model, &request, 0, Chunks { first: 1, others });
     let first = of(1);
     assert_eq!(first.frames.len(), 50);
-    let fault = Ended::Fault(Fault::Loop { code: 0, frames: 50 });
+    let fault = EndReason::Fault(Fault::Loop { code: 0, frames: 50 });
     assert_eq!(first.segments[0].ended, fault);
     for others in [7, 8, 100] {
         let other = of(others);
@@ -349,9 +372,9 @@ fn the_checkpoint_says_how_many_positions_it_has() {
     };
     let plan = of("fine", Some(100)).expect("a plan");
     assert_eq!(plan.prompt.rows.len() + plan.most_frames, 100);
-    assert_eq!(plan.limit, Ending::Context { field: "max_position_embeddings" });
+    assert_eq!(plan.limit, StopReason::Context { field: "max_position_embeddings" });
     let limit = of("fine", Some(10)).expect("a plan").limit;
-    assert_eq!(limit, Ending::Limit { field: "max_new_tokens" });
+    assert_eq!(limit, StopReason::Limit { field: "max_new_tokens" });
     let error = of("fine", Some(101)).expect_err("too many");
     assert!(matches!(error, Error::OutOfRange { field: "max_new_tokens", .. }), "{error}");
     let error = of(&"🎉".repeat(50), None).expect_err("its prompt is too long");

@@ -7,16 +7,16 @@ use std::{collections::BTreeMap, path::Path};
 
 use serde_json::{Map, Value as Json, json};
 
-use super::{Found, expect, part, put, texts};
+use super::{Parsed, expect, file, put, texts};
 use crate::{
     Tensors,
     families::magpie::Spelling,
     foreign::gguf::{Header, values::Values},
-    part::{Codec, Opened},
+    single_file::{Codec, Opened},
 };
 
 /// Returns the shape of tensor `name`, which must have `N` sizes.
-fn shape<const N: usize>(tensors: &Tensors, name: &str) -> Found<[usize; N]> {
+fn shape<const N: usize>(tensors: &Tensors, name: &str) -> Parsed<[usize; N]> {
     let shape = tensors.shape(name).map_err(|_| format!("it has no tensor `{name}`"))?;
     <[usize; N]>::try_from(shape)
         .map_err(|_| format!("tensor `{name}` is {shape:?}, not of {N} sizes"))
@@ -28,13 +28,13 @@ fn count(tensors: &Tensors, prefix: &str, suffix: &str) -> usize {
 }
 
 /// Opens the file of a model with this header and these tensors.
-pub(super) fn model(path: &Path, header: &Header, tensors: Tensors) -> Found<Opened> {
+pub(super) fn model(path: &Path, header: &Header, tensors: Tensors) -> Parsed<Opened> {
     let values = Values { header, prefix: "magpie" };
-    let heads = |key: &str| -> Found<usize> {
+    let heads = |key: &str| -> Parsed<usize> {
         let number = values.number(key)?.as_u64().and_then(|heads| usize::try_from(heads).ok());
         number.filter(|&heads| heads > 0).ok_or_else(|| format!("`magpie.{key}` is 0"))
     };
-    let stack = |name: &str, heads: usize| -> Found<Map<String, Json>> {
+    let stack = |name: &str, heads: usize| -> Parsed<Map<String, Json>> {
         let first = format!("{name}.layers.0.pos_ff.proj.conv.weight");
         let [inner, width, taps] = shape(&tensors, &first)?;
         let [positions, _] = shape(&tensors, &format!("{name}.position_embeddings.weight"))?;
@@ -95,13 +95,13 @@ pub(super) fn model(path: &Path, header: &Header, tensors: Tensors) -> Found<Ope
     });
     let notice = "this file has no settings of a run and no names of voices; it reads English only, \
                   and no list says which words have two pronunciations";
-    let model = part(path, config, tensors, vec![notice.to_owned()]);
+    let model = file(path, config, tensors, vec![notice.to_owned()]);
     Ok(Opened { model, texts: texts(path, artefacts, None), lengths: None, codec: None })
 }
 
 /// Returns the texts of the English tokenizer, and the settings of all tokenizers: the ids of the others
 /// follow, and nothing else of them is known.
-fn english(values: &Values<'_>, rows: usize) -> Found<(BTreeMap<String, Vec<u8>>, Json)> {
+fn english(values: &Values<'_>, rows: usize) -> Parsed<(BTreeMap<String, Vec<u8>>, Json)> {
     let (dictionary, vocabulary) = ("tokenizer.dict", "tokenizer.vocab");
     let tokens = values.text(vocabulary)?;
     let count = tokens.split('\n').count();
@@ -126,7 +126,7 @@ fn english(values: &Values<'_>, rows: usize) -> Found<(BTreeMap<String, Vec<u8>>
 }
 
 /// Opens the file of a codec with this header and these tensors.
-pub(super) fn codec(path: &Path, header: &Header, tensors: Tensors) -> Found<Codec> {
+pub(super) fn codec(path: &Path, header: &Header, tensors: Tensors) -> Parsed<Codec> {
     let values = Values { header, prefix: "codec" };
     let name = "vq.fsqs.0.num_levels";
     let levels = tensors.whole_numbers(name).ok().flatten();
@@ -150,12 +150,12 @@ pub(super) fn codec(path: &Path, header: &Header, tensors: Tensors) -> Found<Cod
         "sample_rate": values.number("sample_rate")?,
         "samples_per_frame": values.number("hop_length")?,
         "audio_decoder": {
-            "up_sample_rates": rates.collect::<Found<Vec<_>>>()?,
+            "up_sample_rates": rates.collect::<Parsed<Vec<_>>>()?,
             "input_dim": latent,
             "base_channels": base,
             "in_kernel_size": first,
             "out_kernel_size": last,
-            "resblock_kernel_sizes": taps.collect::<Found<Vec<_>>>()?,
+            "resblock_kernel_sizes": taps.collect::<Parsed<Vec<_>>>()?,
             "activation": "half_snake",
             "output_activation": "clamp",
             "n_groups_equal_to_out_channels": true,
@@ -165,6 +165,6 @@ pub(super) fn codec(path: &Path, header: &Header, tensors: Tensors) -> Found<Cod
             "num_levels_per_group": levels,
         },
     });
-    let part = part(path, config, tensors, Vec::new());
-    Ok(Codec { part, spelling: Spelling::Short })
+    let file = file(path, config, tensors, Vec::new());
+    Ok(Codec { file, spelling: Spelling::Short })
 }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value as Json, json};
 
-use super::{Found, put};
+use super::{Parsed, put};
 use crate::foreign::gguf::{Value, values::Values};
 
 /// The class of the tokenizers of bytes. Their tokens are not texts: one is the end of a line.
@@ -23,12 +23,12 @@ fn vocabulary(tokenizer: &str) -> String {
 }
 
 /// Returns the class of a tokenizer with its module.
-fn class<'a>(values: &'a Values<'_>, tokenizer: &str) -> Found<&'a str> {
+fn class<'a>(values: &'a Values<'_>, tokenizer: &str) -> Parsed<&'a str> {
     values.text(&format!("tokenizer.{tokenizer}.target"))
 }
 
 /// Returns the tokens of each tokenizer but those of bytes, one a line, by [`vocabulary`].
-pub(super) fn vocabularies(values: &Values<'_>) -> Found<BTreeMap<String, Vec<u8>>> {
+pub(super) fn vocabularies(values: &Values<'_>) -> Parsed<BTreeMap<String, Vec<u8>>> {
     let names = values.texts("tokenizer.names")?;
     let (sizes, offsets) =
         (values.numbers("tokenizer.sizes")?, values.numbers("tokenizer.offsets")?);
@@ -67,12 +67,12 @@ pub(super) fn vocabularies(values: &Values<'_>) -> Found<BTreeMap<String, Vec<u8
 }
 
 /// Returns a number that is not negative.
-pub(super) fn size(values: &Values<'_>, key: &str) -> Found<u64> {
+pub(super) fn size(values: &Values<'_>, key: &str) -> Parsed<u64> {
     values.number(key)?.as_u64().ok_or_else(|| format!("`{key}` is negative"))
 }
 
 /// Returns the tokenizers as in a released configuration, with the sizes that the file names.
-pub(super) fn tokenizers(values: &Values<'_>) -> Found<Map<String, Json>> {
+pub(super) fn tokenizers(values: &Values<'_>) -> Parsed<Map<String, Json>> {
     let names = values.texts("tokenizer.names")?;
     let mut tokenizers = Map::new();
     for name in names {
@@ -142,7 +142,7 @@ fn json_of(value: &Value) -> Option<Json> {
 }
 
 /// Returns the tokenizer of each language.
-pub(super) fn languages(values: &Values<'_>) -> Found<Map<String, Json>> {
+pub(super) fn languages(values: &Values<'_>) -> Parsed<Map<String, Json>> {
     let (keys, tokenizers) = (
         values.texts("tokenizer.language_map.keys")?,
         values.texts("tokenizer.language_map.values")?,

@@ -7,16 +7,16 @@ use std::path::Path;
 
 use serde_json::{Map, Value as Json, json};
 
-use super::{Found, expect, part, put, text, texts};
+use super::{Parsed, expect, file, put, text, texts};
 use crate::{
     Tensors,
     families::magpie::Spelling,
     foreign::gguf::{Header, values::Values},
-    part::{Codec, Opened},
+    single_file::{Codec, Opened},
 };
 
 /// Opens a file whose header and tensors are these.
-pub(super) fn opened(path: &Path, header: &Header, mut tensors: Tensors) -> Found<Opened> {
+pub(super) fn opened(path: &Path, header: &Header, mut tensors: Tensors) -> Parsed<Opened> {
     let values = Values { header, prefix: "magpie" };
     let config = model_config(&values)?;
     let codec = codec_config(&values)?;
@@ -32,7 +32,7 @@ pub(super) fn opened(path: &Path, header: &Header, mut tensors: Tensors) -> Foun
         let of = if name.starts_with("codec.") { &mut tensors } else { &mut of_codec };
         of.leave_out(name);
     }
-    let numbers = |key: &str| -> Found<Vec<usize>> {
+    let numbers = |key: &str| -> Parsed<Vec<usize>> {
         Ok(values.numbers(key)?.iter().map(|&number| number as usize).collect())
     };
     let (names, indices) = (values.texts("speaker.names")?, numbers("speaker.indices")?);
@@ -46,18 +46,18 @@ pub(super) fn opened(path: &Path, header: &Header, mut tensors: Tensors) -> Foun
     let mut speakers: Vec<_> = names.iter().cloned().zip(indices).collect();
     speakers.sort_by_key(|&(_, index)| index);
     Ok(Opened {
-        model: part(path, config, tensors, Vec::new()),
+        model: file(path, config, tensors, Vec::new()),
         texts: texts(path, artefacts, Some(speakers)),
         lengths: Some(numbers("baked_context.lengths")?),
         codec: Some(Codec {
-            part: part(path, codec, of_codec, Vec::new()),
+            file: file(path, codec, of_codec, Vec::new()),
             spelling: Spelling::Whole,
         }),
     })
 }
 
 /// Returns the configuration of the model.
-fn model_config(values: &Values<'_>) -> Found<Json> {
+fn model_config(values: &Values<'_>) -> Parsed<Json> {
     for (key, expected) in [
         ("norm_eps", json!(1e-5)),
         ("local_transformer.kernel_size", json!(1)),
@@ -71,7 +71,7 @@ fn model_config(values: &Values<'_>) -> Found<Json> {
     let key = "local_transformer.apply_norm_out";
     expect(values, key, &values.flag(key)?, &json!(false))?;
     let width = values.number("d_model")?;
-    let stack = |name: &str| -> Found<Map<String, Json>> {
+    let stack = |name: &str| -> Parsed<Map<String, Json>> {
         let number = |key: &str| values.number(&format!("{name}.{key}"));
         let flag = |key: &str| values.flag(&format!("{name}.{key}"));
         let mut map = Map::new();
@@ -132,7 +132,7 @@ fn model_config(values: &Values<'_>) -> Found<Json> {
 }
 
 /// Returns the configuration of the codec.
-fn codec_config(values: &Values<'_>) -> Found<Json> {
+fn codec_config(values: &Values<'_>) -> Parsed<Json> {
     for (key, expected) in
         [("codec.dec.snake_eps", json!(1e-9)), ("codec.dec.lrelu_slope", json!(0.01))]
     {

@@ -84,7 +84,7 @@ impl Channel {
             let (start, taps) = filter.taps(n);
             start + taps.len() as isize <= end as isize
         };
-        let mut wanted = filter.samples(end);
+        let mut wanted = filter.ratio.samples(end);
         while wanted > self.made && !is_complete(wanted - 1) {
             wanted -= 1;
         }
@@ -97,7 +97,7 @@ impl Channel {
 
     fn finish(&mut self, filter: Option<&Filter>) -> Vec<f32> {
         let Some(filter) = filter else { return std::mem::take(&mut self.heard) };
-        let end = filter.samples(self.passed + self.heard.len());
+        let end = filter.ratio.samples(self.passed + self.heard.len());
         self.up_to(end, filter)
     }
 

@@ -5,7 +5,7 @@ use crate::{
     Action,
     audio::{
         read::read,
-        tags::{Found, request_in},
+        tags::{RequestTag, request_in},
     },
 };
 
@@ -209,11 +209,11 @@ fn a_tagged_file_gives_its_request_back() {
         let path = folder.path().join("song");
         assert_eq!(
             request_in(&path).expect("readable"),
-            Found::Request(tags().request),
+            RequestTag::Request(tags().request),
             "{format}"
         );
         let (_, plain, other) = written(format, None);
-        assert_eq!(request_in(&other.path().join("song")).expect("readable"), Found::None);
+        assert_eq!(request_in(&other.path().join("song")).expect("readable"), RequestTag::None);
         assert!(tagged.len() > plain.len(), "{format}");
         // Tags that other programs show.
         let has = |text: &str| tagged.windows(text.len()).any(|w| w == text.as_bytes());
@@ -225,12 +225,12 @@ fn a_tagged_file_gives_its_request_back() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("a.json");
     std::fs::write(&path, "{}").expect("written");
-    assert_eq!(request_in(&path).expect("readable"), Found::NoSound);
+    assert_eq!(request_in(&path).expect("readable"), RequestTag::NoSound);
     assert!(request_in(&folder.path().join("absent")).is_err());
     // Only the first bytes of a file.
     for head in [&b"RIFF\0\0\0\0WAVE"[..], b"fLaC", b"OggS", b"ID3\x04", b"\xff\xfb\x90"] {
         std::fs::write(&path, head).expect("written");
-        assert_eq!(request_in(&path).expect("readable"), Found::None, "{head:?}");
+        assert_eq!(request_in(&path).expect("readable"), RequestTag::None, "{head:?}");
     }
 }
 
@@ -244,7 +244,7 @@ fn a_long_request_fits() {
         let (audio, _, folder) = written(format, Some(&tags));
         assert_eq!(audio.samples(), song().samples(), "{format}");
         let found = request_in(&folder.path().join("song")).expect("readable");
-        assert_eq!(found, Found::Request(request.clone()), "{format}");
+        assert_eq!(found, RequestTag::Request(request.clone()), "{format}");
     }
 }
 

@@ -15,7 +15,7 @@ use super::{
         sample::max_new_tokens,
         settings::Settings,
     },
-    Ask, Call, Composed, Composing,
+    Call, Composed, Composing, LmMode,
 };
 use crate::{request::length::MOST_SECONDS, stage};
 
@@ -42,8 +42,8 @@ pub(super) fn check_length(seconds: Option<f64>, settings: &Settings) -> Result<
 /// that is with four fields.
 fn plan_metadata(asked: &Composing<'_>, composed: &Composed) -> Metadata {
     let metadata = composed.metadata.clone();
-    match (asked.settings.prompt_style, &asked.ask) {
-        (PromptStyle::Upstream, Ask::Inspire | Ask::Format | Ask::Custom { .. }) => {
+    match (asked.settings.prompt_style, &asked.mode) {
+        (PromptStyle::Upstream, LmMode::Inspire | LmMode::Format | LmMode::Custom { .. }) => {
             Metadata { caption: None, genres: None, language: None, ..metadata }
         }
         _ => metadata,
@@ -59,8 +59,8 @@ pub(super) fn codes_phase<B: Backend>(
     let style = settings.prompt_style;
     // Upstream's prompt keeps the user's caption and puts the new one into the plan. If the model
     // wrote the lyrics too, there is only the new one. acestep.cpp puts the new one in both places.
-    let caption = match asked.ask {
-        Ask::Plan if style != PromptStyle::AcestepCpp => asked.request.words.caption.clone(),
+    let caption = match asked.mode {
+        LmMode::Plan if style != PromptStyle::AcestepCpp => asked.request.words.caption.clone(),
         _ => composed.request.words.caption.clone(),
     };
     let caption = caption.unwrap_or_default();

@@ -12,7 +12,7 @@ use super::{
         sample::max_new_tokens,
         settings::Settings,
     },
-    Ask, Call, Composed, Composing,
+    Call, Composed, Composing, LmMode,
 };
 use crate::{request::length::MOST_SECONDS, stage};
 
@@ -27,9 +27,9 @@ pub(super) fn text_phase<B: Backend>(
     let words = without_end(writer, &answer);
     let metadata = parse::metadata(words);
     guard::something_was_decided(&metadata, &answer)?;
-    let metadata = merge::taken(&asked.ask, metadata, asked.settings);
+    let metadata = merge::taken(&asked.mode, metadata, asked.settings);
     composed.changes.extend(merge::merge(
-        &asked.ask,
+        &asked.mode,
         &metadata,
         &parse::lyrics(words),
         asked.settings,
@@ -47,17 +47,17 @@ fn question(asked: &Composing<'_>) -> String {
     let caption = request.words.caption.as_deref().unwrap_or_default();
     let lyrics = merge::lyrics_of(request);
     let is_acestep_cpp = asked.settings.prompt_style == PromptStyle::AcestepCpp;
-    match &asked.ask {
-        Ask::Plan => prompt::plan(caption, &lyrics),
-        Ask::Inspire if is_acestep_cpp => prompt::acestep_cpp::inspire(caption, &lyrics),
-        Ask::Inspire => {
+    match &asked.mode {
+        LmMode::Plan => prompt::plan(caption, &lyrics),
+        LmMode::Inspire if is_acestep_cpp => prompt::acestep_cpp::inspire(caption, &lyrics),
+        LmMode::Inspire => {
             prompt::inspire(prompt::or_no_input(caption), merge::is_instrumental(request))
         }
-        Ask::Format if is_acestep_cpp => prompt::acestep_cpp::format(caption, &lyrics),
-        Ask::Format => {
+        LmMode::Format if is_acestep_cpp => prompt::acestep_cpp::format(caption, &lyrics),
+        LmMode::Format => {
             prompt::format(prompt::or_no_input(caption), prompt::or_instrumental(&lyrics))
         }
-        Ask::Custom { system, user } => prompt::custom(system, user),
+        LmMode::Custom { system, user } => prompt::custom(system, user),
     }
 }
 
@@ -65,25 +65,25 @@ fn question(asked: &Composing<'_>) -> String {
 fn rules(asked: &Composing<'_>, given: &UserValues) -> Rules {
     let settings = asked.settings;
     let base = Rules { enabled: settings.constrained, user: given.clone(), ..base(asked) };
-    match asked.ask {
-        Ask::Plan => Rules {
+    match asked.mode {
+        LmMode::Plan => Rules {
             skip_caption: !settings.cot_caption,
             skip_language: !settings.cot_language,
             stop_at_reasoning: true,
             ..base
         },
         // Upstream skips the language if the user gave it.
-        Ask::Format if settings.prompt_style != PromptStyle::AcestepCpp => {
+        LmMode::Format if settings.prompt_style != PromptStyle::AcestepCpp => {
             Rules { skip_language: base.user.contains_key(&Field::Language), ..base }
         }
-        Ask::Inspire | Ask::Format | Ask::Custom { .. } => base,
+        LmMode::Inspire | LmMode::Format | LmMode::Custom { .. } => base,
     }
 }
 
 fn base(asked: &Composing<'_>) -> Rules {
-    match asked.ask {
-        Ask::Plan => Rules::new(Phase::Cot),
-        Ask::Inspire | Ask::Format | Ask::Custom { .. } => {
+    match asked.mode {
+        LmMode::Plan => Rules::new(Phase::Cot),
+        LmMode::Inspire | LmMode::Format | LmMode::Custom { .. } => {
             // acestep.cpp has no genres.
             let knows = asked.settings.prompt_style != PromptStyle::AcestepCpp;
             let genres = asked.genres.clone().filter(|_| knows);

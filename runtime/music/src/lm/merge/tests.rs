@@ -11,10 +11,11 @@ fn request_of(json: &str) -> Request {
 
 #[test]
 fn without_use_cot_metas_the_answer_decides_no_tempo_length_key_or_metre() {
-    let of = |ask: &Ask, cot_metas| taken(ask, decided(), &Settings { cot_metas, ..settings() });
-    assert_eq!(of(&Ask::Plan, true), decided());
-    assert_eq!(of(&Ask::Format, false), decided());
-    let left = of(&Ask::Plan, false);
+    let of =
+        |mode: &LmMode, cot_metas| taken(mode, decided(), &Settings { cot_metas, ..settings() });
+    assert_eq!(of(&LmMode::Plan, true), decided());
+    assert_eq!(of(&LmMode::Format, false), decided());
+    let left = of(&LmMode::Plan, false);
     assert_eq!((&left.bpm, &left.duration, &left.keyscale), (&None, &None, &None));
     assert_eq!(
         (left.timesignature, left.caption, left.language),
@@ -43,8 +44,13 @@ fn decided() -> Metadata {
     }
 }
 
-fn merged(ask: &Ask, metadata: &Metadata, lyrics: &str, mut request: Request) -> (Request, String) {
-    let changes = merge(ask, metadata, lyrics, &settings(), &mut request);
+fn merged(
+    mode: &LmMode,
+    metadata: &Metadata,
+    lyrics: &str,
+    mut request: Request,
+) -> (Request, String) {
+    let changes = merge(mode, metadata, lyrics, &settings(), &mut request);
     let changes: Vec<_> = changes.into_iter().map(|notice| notice.0).collect();
     (request, changes.join("; "))
 }
@@ -53,7 +59,7 @@ fn merged(ask: &Ask, metadata: &Metadata, lyrics: &str, mut request: Request) ->
 fn what_the_user_gave_stays_and_what_is_open_is_filled_in_and_said() {
     let given =
         request_of(r#"{"caption": "soul", "lyrics": "la", "bpm": 70, "vocal_language": "fr"}"#);
-    let (request, said) = merged(&Ask::Plan, &decided(), "ignored", given.clone());
+    let (request, said) = merged(&LmMode::Plan, &decided(), "ignored", given.clone());
     let expected = given.with(|r| {
         r.words.caption = Some("slow soul".into());
         r.words.duration = Some(64.0);
@@ -78,7 +84,7 @@ fn values_that_no_song_has_are_left_out_and_named() {
         language: Some("klingon".into()),
         ..Metadata::default()
     };
-    let (request, said) = merged(&Ask::Plan, &metadata, "", Request::default());
+    let (request, said) = merged(&LmMode::Plan, &metadata, "", Request::default());
     assert_eq!(request, Request::default());
     assert_eq!(
         said,
@@ -91,12 +97,12 @@ fn values_that_no_song_has_are_left_out_and_named() {
 #[test]
 fn an_inspiration_writes_the_words_and_a_song_without_voice_stays_so() {
     let query = request_of(r#"{"caption": "a love song"}"#);
-    let (request, said) = merged(&Ask::Inspire, &decided(), "la\n\nla la", query);
+    let (request, said) = merged(&LmMode::Inspire, &decided(), "la\n\nla la", query);
     assert_eq!(request.words.lyrics.as_deref(), Some("la\n\nla la"));
     assert!(said.contains("wrote 2 lines of lyrics"), "{said}");
 
     let silent = request_of(r#"{"instrumental": true}"#);
-    let (request, _) = merged(&Ask::Inspire, &decided(), "", silent);
+    let (request, _) = merged(&LmMode::Inspire, &decided(), "", silent);
     assert_eq!(
         (request.words.lyrics.as_deref(), request.words.instrumental),
         (Some(INSTRUMENTAL), None)
@@ -106,18 +112,18 @@ fn an_inspiration_writes_the_words_and_a_song_without_voice_stays_so() {
 #[test]
 fn the_users_words_and_a_song_without_voice_survive_an_inspiration() {
     let own = request_of(r#"{"lyrics": "my own"}"#);
-    let (request, said) = merged(&Ask::Inspire, &decided(), "la", own);
+    let (request, said) = merged(&LmMode::Inspire, &decided(), "la", own);
     assert_eq!(request.words.lyrics.as_deref(), Some("my own"));
     assert!(said.contains("the given ones stay"), "{said}");
 
     let silent = request_of(r#"{"instrumental": true}"#);
-    let (request, said) = merged(&Ask::Format, &decided(), "la la", silent);
+    let (request, said) = merged(&LmMode::Format, &decided(), "la la", silent);
     assert_eq!(request.words.lyrics.as_deref(), Some(INSTRUMENTAL));
     assert!(said.contains("the song has no voice"), "{said}");
 }
 
 fn given(request: &Request) -> UserValues {
-    user_values(request, &Ask::Plan, PromptStyle::Open)
+    user_values(request, &LmMode::Plan, PromptStyle::Open)
 }
 
 /// Returns the language and the time signature.
@@ -149,15 +155,15 @@ fn a_metre_in_fourths_is_given_as_its_beats() {
     assert_eq!(language_and_metre(&values), (None, Some("3")));
 }
 
-/// Upstream `inference.py`, `user_metadata`: the language is used only for [`Ask::Format`].
+/// Upstream `inference.py`, `user_metadata`: the language is used only for [`LmMode::Format`].
 #[test]
 fn upstream_is_not_told_the_language_of_a_plan() {
     let request = request_of(r#"{"timesignature": "3/4", "vocal_language": "no"}"#);
-    for (ask, style, expected) in [
-        (Ask::Plan, PromptStyle::Upstream, (None, Some("3/4"))),
-        (Ask::Format, PromptStyle::Upstream, (Some("no"), Some("3/4"))),
-        (Ask::Plan, PromptStyle::AcestepCpp, (Some("no"), Some("3/4"))),
+    for (mode, style, expected) in [
+        (LmMode::Plan, PromptStyle::Upstream, (None, Some("3/4"))),
+        (LmMode::Format, PromptStyle::Upstream, (Some("no"), Some("3/4"))),
+        (LmMode::Plan, PromptStyle::AcestepCpp, (Some("no"), Some("3/4"))),
     ] {
-        assert_eq!(language_and_metre(&user_values(&request, &ask, style)), expected);
+        assert_eq!(language_and_metre(&user_values(&request, &mode, style)), expected);
     }
 }

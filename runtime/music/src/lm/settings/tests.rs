@@ -161,11 +161,11 @@ fn who_thinks_is_upstreams_rule() {
 #[test]
 fn the_mode_goes_before_what_is_left_open() {
     let sung = request_of(r#"{"lyrics": "la"}"#);
-    assert_eq!(ask(&sung).expect("a mode"), Ask::Plan);
-    let mode = |mode: &str| ask(&sung.clone().with(|r| r.language.lm_mode = Some(mode.into())));
-    assert_eq!(mode("generate").expect("a mode"), Ask::Plan);
-    assert_eq!(mode("inspire").expect("a mode"), Ask::Inspire);
-    assert_eq!(mode("format").expect("a mode"), Ask::Format);
+    assert_eq!(lm_mode(&sung).expect("a mode"), LmMode::Plan);
+    let mode = |mode: &str| lm_mode(&sung.clone().with(|r| r.language.lm_mode = Some(mode.into())));
+    assert_eq!(mode("generate").expect("a mode"), LmMode::Plan);
+    assert_eq!(mode("inspire").expect("a mode"), LmMode::Inspire);
+    assert_eq!(mode("format").expect("a mode"), LmMode::Format);
     assert_eq!(
         mode("dream").expect_err("no mode").to_string(),
         "the request's `lm_mode` is `dream`, but it must be one of generate, inspire, format"
@@ -174,21 +174,21 @@ fn the_mode_goes_before_what_is_left_open() {
 
 #[test]
 fn several_songs_need_one_length() {
-    let check = |request: &Request, seeds: &[u64], ask| {
+    let check = |request: &Request, seeds: &[u64], mode| {
         let settings =
             request.language.plan(&request.words, seeds, &mut Vec::new()).expect("settings");
-        settings.check_lengths(request, &ask).is_ok()
+        settings.check_lengths(request, &mode).is_ok()
     };
     let free = request_of(r#"{"use_constrained_decoding": false}"#);
-    assert!(check(&free, &[1], Ask::Plan));
-    assert!(!check(&free, &[1, 2], Ask::Plan));
+    assert!(check(&free, &[1], LmMode::Plan));
+    assert!(!check(&free, &[1, 2], LmMode::Plan));
     let open = request_of(r#"{"use_cot_metas": false}"#);
-    assert!(check(&open, &[1], Ask::Plan));
-    assert!(!check(&open, &[1, 2], Ask::Plan));
-    assert!(check(&open, &[1, 2], Ask::Inspire));
+    assert!(check(&open, &[1], LmMode::Plan));
+    assert!(!check(&open, &[1, 2], LmMode::Plan));
+    assert!(check(&open, &[1, 2], LmMode::Inspire));
     let given = open.with(|r| r.words.duration = Some(10.0));
-    assert!(check(&given, &[1, 2], Ask::Plan));
+    assert!(check(&given, &[1, 2], LmMode::Plan));
     let lasting = |seconds| Request::default().with(|r| r.words.duration = Some(seconds));
-    assert!(check(&lasting(0.2), &[1], Ask::Plan));
-    assert!(!check(&lasting(0.19), &[1], Ask::Plan));
+    assert!(check(&lasting(0.2), &[1], LmMode::Plan));
+    assert!(!check(&lasting(0.19), &[1], LmMode::Plan));
 }

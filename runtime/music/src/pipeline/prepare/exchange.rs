@@ -67,7 +67,7 @@ impl<B: Backend> Prepared<B> {
         let tensor = |array: Array3| {
             Tensor::from_data(TensorData::new(array.data, array.shape), networks.device())
         };
-        networks.attempt(stage::CONDITION, || {
+        networks.catch(stage::CONDITION, || {
             let steering = match plan.sampling.guidance {
                 Some(guidance) => {
                     Some(Steering { guidance, null: networks.conditioner()?.null_condition() })

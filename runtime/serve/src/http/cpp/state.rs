@@ -21,14 +21,14 @@ const MOMENT: Duration = Duration::from_secs(2);
 
 /// The query of `/job`.
 #[derive(Debug, Deserialize)]
-pub(super) struct Asked {
+pub(super) struct JobQuery {
     #[serde(default)]
     id: String,
     result: Option<String>,
     cancel: Option<String>,
 }
 
-impl Asked {
+impl JobQuery {
     async fn jobs(&self, server: &Server, caller: &Caller) -> Result<Vec<Job>, ApiError> {
         if self.id.is_empty() {
             return Err(ApiError::bad("missing", "Missing id parameter").param("id"));
@@ -71,7 +71,7 @@ fn told(jobs: &[Job]) -> Value {
 /// Returns the state, or with `result=1` the result.
 pub(super) async fn show(
     Asker(server, caller): Asker,
-    asked: Result<Query<Asked>, ApiError>,
+    asked: Result<Query<JobQuery>, ApiError>,
 ) -> Result<Response, Failure> {
     let Query(asked) = asked?;
     let jobs = asked.jobs(&server, &caller).await?;
@@ -98,7 +98,7 @@ pub(super) async fn show(
 /// stopped.
 pub(super) async fn cancel(
     Asker(server, caller): Asker,
-    asked: Result<Query<Asked>, ApiError>,
+    asked: Result<Query<JobQuery>, ApiError>,
 ) -> Result<Json<Value>, Failure> {
     let Query(asked) = asked?;
     let jobs = asked.jobs(&server, &caller).await?;

@@ -10,7 +10,7 @@ use super::{Failure, MOST_SONGS, id};
 use crate::{
     http::{
         ApiError, Asker, Caller, Server, Submission, formats,
-        input::{Input, json_of, text},
+        input::{Input, json_of, rename, text},
         sent,
     },
     job::Kind,
@@ -133,7 +133,8 @@ fn count(request: &mut Map<String, Value>, key: &str) -> Result<usize, ApiError>
     Ok(count)
 }
 
-fn format(request: &Map<String, Value>) -> Result<Format, ApiError> {
+fn format(request: &mut Map<String, Value>) -> Result<Format, ApiError> {
+    rename(request, &[("audio_format", "output_format")])?;
     formats::choose("output_format", text(request, "output_format")?.as_deref())
 }
 
@@ -208,10 +209,11 @@ pub(super) async fn synth(Asker(server, caller): Asker, request: Request) -> Ans
         if !has_caption(&request) && !WITHOUT_CAPTION.contains(&task) {
             return Err(ApiError::bad("bad_value", "Caption is required").param("caption").into());
         }
+        rename(&mut request, &[("batch_size", "synth_batch_size")])?;
         let batch = count(&mut request, "synth_batch_size")?;
         songs += batch;
         request.insert("batch_size".to_owned(), batch.into());
-        let format = format(&request)?;
+        let format = format(&mut request)?;
         request.remove("output_format");
         request.insert("audio_format".to_owned(), format.name().into());
         // The language model has its own address, with its own number of texts and its mode.
@@ -272,7 +274,7 @@ pub(super) async fn understand(Asker(server, caller): Asker, request: Request) -
 /// Converts a sound to latents, or latents to a sound.
 pub(super) async fn vae(Asker(server, caller): Asker, request: Request) -> Answer {
     let mut sent = Sent::read(&server, &caller, request).await?;
-    let asked = sent.single()?;
+    let mut asked = sent.single()?;
     let mut request = Map::new();
     if let Some(model) = text(&asked, "synth_model")? {
         request.insert("model".to_owned(), model.into());
@@ -284,7 +286,7 @@ pub(super) async fn vae(Asker(server, caller): Asker, request: Request) -> Answe
         }
         (None, Some(latents)) => {
             request.insert("src_latents".to_owned(), latents);
-            request.insert("audio_format".to_owned(), format(&asked)?.name().into());
+            request.insert("audio_format".to_owned(), format(&mut asked)?.name().into());
             for key in ["peak_clip", "mp3_bitrate"] {
                 if let Some(value) = asked.get(key).filter(|value| !value.is_null()) {
                     request.insert(key.to_owned(), value.clone());

@@ -71,8 +71,7 @@ pub(super) async fn read(
             _ => {
                 let file = files::receive(server, caller, field).await?;
                 if sent.insert(name.clone(), json!(file.id)).is_some() {
-                    let message = format!("the form has `{name}` twice");
-                    return Err(ApiError::bad("bad_form", message).param(name));
+                    return Err(twice(name));
                 }
             }
         }
@@ -87,9 +86,16 @@ pub(super) async fn read(
             return Err(ApiError::bad("unknown_key", message).param(name).hint(hint));
         }
         asked.insert(name.clone(), id.clone());
-        new.request.insert(name, id);
+        let given = new.request.insert(name.clone(), id);
+        if given.is_some_and(|given| !given.is_null() && given != "") {
+            return Err(twice(name));
+        }
     }
     Ok((new, Value::Object(asked)))
+}
+
+fn twice(name: String) -> ApiError {
+    ApiError::bad("bad_form", format!("the form has `{name}` twice")).param(name)
 }
 
 /// Reads a JSON object; a key with two values is refused.

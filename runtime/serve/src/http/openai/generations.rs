@@ -3,7 +3,7 @@
 use axum::{extract::Request, response::Response};
 use serde_json::{Map, Value};
 
-use super::{asked_for_sound, flag, model, rename, sound, text};
+use super::{asked_for_sound, flag, model, sound, text};
 use crate::{
     http::{ApiError, Asker, Caller, Server, formats, input, results},
     job::Kind,
@@ -17,6 +17,10 @@ const NAMES: [(&str, &str); 4] = [
     ("ref_audio", "reference_audio"),
 ];
 
+/// Names of the format in a request of ours, and its name here.
+const FORMATS: [(&str, &str); 2] =
+    [("audio_format", "response_format"), ("output_format", "response_format")];
+
 /// The samples of a song in a second, and its channels.
 const SAMPLES: (Option<u32>, u16) = (Some(48_000), 2);
 
@@ -28,10 +32,8 @@ pub(super) async fn create(
 ) -> Result<Response, ApiError> {
     let (mut object, first, submission) = asked_for_sound(&server, &caller, request).await?;
     let is_streamed = flag(&mut object, "stream")?;
-    let named = match text(&mut object, "response_format")? {
-        Some(name) => Some(name),
-        None => text(&mut object, "audio_format")?,
-    };
+    input::rename(&mut object, &FORMATS)?;
+    let named = text(&mut object, "response_format")?;
     let is_raw = named.as_deref() == Some("pcm");
     let format = match is_raw {
         true => acestep_engine::Format::Wav16,
@@ -67,7 +69,7 @@ async fn request_of(
         object.insert("model".to_owned(), name.into());
     }
     object.remove("user");
-    rename(&mut object, &NAMES)?;
+    input::rename(&mut object, &NAMES)?;
     input::sounds(server, caller, &mut object, &["src_audio", "reference_audio"]).await?;
     if songs(&object) > 1 {
         let error = ApiError::bad("out_of_range", "this answer has room for one song").param("n");

@@ -26,6 +26,9 @@ use crate::{
 
 /// The longest text, in characters.
 const LONGEST: usize = 4096;
+/// Names of a family's fields, and their names here.
+const NAMES: [(&str, &str); 3] =
+    [("instruct", "instructions"), ("transcript", "ref_text"), ("reference", "ref_audio")];
 /// The names of vllm-omni for the kinds of models.
 const TASKS: [&str; 3] = ["customvoice", "voicedesign", "base"];
 
@@ -143,7 +146,8 @@ async fn read(
     if let Some(name) = name {
         request.insert("model".to_owned(), name.into());
     }
-    for (theirs, ours) in [("instructions", "instruct"), ("ref_text", "transcript")] {
+    input::rename(from, &NAMES)?;
+    for &(ours, theirs) in &NAMES[..2] {
         if let Some(value) = text(from, theirs)? {
             request.insert(ours.to_owned(), value.into());
         }

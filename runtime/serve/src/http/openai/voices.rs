@@ -9,7 +9,7 @@ use axum::{
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use super::{asked, model, rename};
+use super::{asked, model};
 use crate::{
     http::{
         ApiError, Asker, Caller, Server, Submission, extract::Path, input, jobs::MOST_OF_PAGE,
@@ -56,7 +56,7 @@ async fn submit(
     if let Some(name) = model(&mut object)? {
         object.insert("model".to_owned(), name.into());
     }
-    rename(&mut object, &NAMES)?;
+    input::rename(&mut object, &NAMES)?;
     input::sounds(server, caller, &mut object, &["reference", "speaker_1", "speaker_2"]).await?;
     let submission = Submission { notices, ..submission };
     Ok(server.submit(caller, Kind::Voice, object, submission).await?.job.id)

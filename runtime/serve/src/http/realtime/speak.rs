@@ -9,7 +9,7 @@ use super::{
     pieces,
 };
 use crate::{
-    arriving::Part,
+    arriving::TextPart,
     http::{
         ApiError, Submission,
         stream::{self, Sound},
@@ -109,7 +109,7 @@ impl Session {
         }
         open.written = open.pieces.len();
         open.is_closed = open.is_ended;
-        let part = Part { at, texts, is_end: open.is_ended };
+        let part = TextPart { at, texts, is_end: open.is_ended };
         let sent = sound.tell(part).await;
         sent.map_err(|error| {
             let message = format!("the text cannot be sent: {}", worker::reason(&error));

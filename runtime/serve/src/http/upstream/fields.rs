@@ -90,9 +90,8 @@ pub(super) fn read(body: Map<String, Value>) -> Result<Read, ApiError> {
             request.insert("mode".to_owned(), "plan".into());
         }
         _ => {
-            let named = request.remove("audio_format");
-            let named = named.or_else(|| request.remove("output_format"));
-            let format = match &named {
+            input::rename(&mut request, &[("output_format", "audio_format")])?;
+            let format = match request.get("audio_format") {
                 None => formats::choose("audio_format", None)?,
                 Some(Value::String(name)) => formats::choose("audio_format", Some(name))?,
                 Some(_) => return Err(wrong("audio_format", "it must be a text")),
@@ -276,11 +275,12 @@ mod tests {
     fn what_a_client_always_sends_is_no_error() {
         let body = json!({
             "task_type": "text2music", "prompt": "x", "src_audio": "id", "global_caption": "y",
-            "negative_prompt": "", "bpm": null,
+            "negative_prompt": "", "bpm": null, "audio_format": "wav", "output_format": "wav",
         });
         let read = of(body).expect("a request");
         assert!(!read.request.contains_key("src_audio"));
         assert_eq!(read.notices.len(), 2, "{:?}", read.notices);
+        Request::from_object(read.request).expect("one format");
     }
 
     #[test]

@@ -10,7 +10,7 @@ use acestep_engine::{Action, Audio, Encoding, Event, Format, Stage, Unit, save_a
 use acestep_serve::{
     job::{Content, JobError, Kind},
     preview::{Preview, PreviewFormat},
-    worker::{Made, Runner, Stopped, Task},
+    worker::{JobTask, RunOutput, Runner, Stopped},
 };
 use serde_json::{Value, json};
 
@@ -36,7 +36,7 @@ impl Runner for Sine {
         Some("tiny".to_owned())
     }
 
-    fn run(&mut self, mut task: Task<'_>) -> Result<(), Stopped> {
+    fn run(&mut self, mut task: JobTask<'_>) -> Result<(), Stopped> {
         let request = &task.job.request;
         let text = |key: &str| request[key].as_str().unwrap_or_default().to_owned();
         let words = format!("{} {} {}", text("caption"), text("prompt"), text("text"));
@@ -106,7 +106,7 @@ impl Runner for Sine {
 }
 
 /// Waits until the gate is open, if the words have one.
-fn gate(task: &Task<'_>, words: &str) -> Result<(), Stopped> {
+fn gate(task: &JobTask<'_>, words: &str) -> Result<(), Stopped> {
     while words.contains(GATE) && !task.objects.folder().join(GATE).exists() {
         if task.observe.cancelled() {
             return Err(Stopped::Cancelled);
@@ -116,12 +116,12 @@ fn gate(task: &Task<'_>, words: &str) -> Result<(), Stopped> {
     Ok(())
 }
 
-fn lines(task: &mut Task<'_>, track: u32) -> Result<(), Stopped> {
+fn lines(task: &mut JobTask<'_>, track: u32) -> Result<(), Stopped> {
     let text = lrc(&task.job.request);
     write(task, track, Content::Lrc, &format!("{track}.lrc"), text.as_bytes())
 }
 
-fn generate(task: &mut Task<'_>) -> Result<(), Stopped> {
+fn generate(task: &mut JobTask<'_>) -> Result<(), Stopped> {
     let request = task.job.request.clone();
     let mut resolved = json!({
         "caption": "", "seed": 7, "bpm": 90, "duration": 1.0, "model": "tiny", "inference_steps": 8,
@@ -156,7 +156,7 @@ fn generate(task: &mut Task<'_>) -> Result<(), Stopped> {
 }
 
 /// Lets the first song be heard: a quarter of a second at a time, twice as fast as it sounds.
-fn hear(task: &mut Task<'_>) -> Result<(), Stopped> {
+fn hear(task: &mut JobTask<'_>) -> Result<(), Stopped> {
     let failed = |error| Stopped::Failed(acestep_serve::worker::of_files(&error));
     let format = PreviewFormat { sample_rate: 48_000, channels: 2 };
     let mut preview = Preview::begin(task.folder, format).map_err(failed)?;
@@ -189,7 +189,7 @@ fn peaks() -> Value {
 }
 
 /// Speaks a sine: half a second of samples that can be followed, then the file.
-fn speak(task: &mut Task<'_>, words: &str, pause: u64) -> Result<(), Stopped> {
+fn speak(task: &mut JobTask<'_>, words: &str, pause: u64) -> Result<(), Stopped> {
     let format = PreviewFormat { sample_rate: 24_000, channels: 1 };
     let failed = |error| Stopped::Failed(acestep_serve::worker::of_files(&error));
     let mut preview = Preview::begin(task.folder, format).map_err(failed)?;
@@ -201,7 +201,7 @@ fn speak(task: &mut Task<'_>, words: &str, pause: u64) -> Result<(), Stopped> {
     song(task, 1, 24_000, 1)
 }
 
-fn understand(task: &mut Task<'_>) -> Result<(), Stopped> {
+fn understand(task: &mut JobTask<'_>) -> Result<(), Stopped> {
     let words = json!({
         "caption": "a sine", "bpm": 120, "keyscale": "A major", "timesignature": "4",
         "duration": 1, "language": "en", "lyrics": "[Verse]\nla", "audio_codes": "1,2,3",
@@ -212,7 +212,7 @@ fn understand(task: &mut Task<'_>) -> Result<(), Stopped> {
     write(task, 1, Content::Request, "1.request.json", request.to_string().as_bytes())
 }
 
-fn compose(task: &mut Task<'_>) -> Result<(), Stopped> {
+fn compose(task: &mut JobTask<'_>) -> Result<(), Stopped> {
     let mut request = task.job.request.clone();
     let caption = request["caption"].as_str().unwrap_or_default().to_owned();
     request["caption"] = format!("{caption}, in more words").into();
@@ -242,7 +242,7 @@ fn sine(track: u32, rate: u32, seconds: f64) -> Vec<f32> {
 }
 
 /// Writes a song of the request's length, in its format.
-fn song(task: &mut Task<'_>, track: u32, rate: u32, channels: usize) -> Result<(), Stopped> {
+fn song(task: &mut JobTask<'_>, track: u32, rate: u32, channels: usize) -> Result<(), Stopped> {
     let failed = |error| Stopped::Failed(acestep_serve::error::of(&error));
     let length = seconds(&task.job.request);
     let format = task.job.request["audio_format"].as_str().unwrap_or("wav16");
@@ -252,12 +252,12 @@ fn song(task: &mut Task<'_>, track: u32, rate: u32, channels: usize) -> Result<(
     let (encoding, existing) = (Encoding::new(format), acestep_engine::Existing::Replace);
     save_audio(&task.folder.join(&name), &audio, &encoding, None, existing).map_err(failed)?;
     let (content, seed, seconds) = (Content::Audio, Some(7), Some(length));
-    task.made.push(Made { track, content, name, seed, seconds });
+    task.made.push(RunOutput { track, content, name, seed, seconds });
     Ok(())
 }
 
 fn write(
-    task: &mut Task<'_>,
+    task: &mut JobTask<'_>,
     track: u32,
     content: Content,
     name: &str,
@@ -265,6 +265,6 @@ fn write(
 ) -> Result<(), Stopped> {
     fs::write(task.folder.join(name), bytes)
         .map_err(|error| Stopped::Failed(acestep_serve::worker::of_files(&error)))?;
-    task.made.push(Made { track, content, name: name.to_owned(), seed: None, seconds: None });
+    task.made.push(RunOutput { track, content, name: name.to_owned(), seed: None, seconds: None });
     Ok(())
 }

@@ -16,14 +16,14 @@ use serde_json::Value;
 
 use super::{
     super::{
-        Advanced, Arriving, Fields, Prepared, PreparedVoice, Sink, SpeechModel, VoiceFile, Wanted,
-        Written, check_fields, flag, of_line, read_kept, taken, text,
+        Advanced, Arriving, Fields, Prepared, PreparedVoice, Sink, SpeechInput, SpeechModel,
+        VoiceFile, Written, check_fields, flag, of_line, read_kept, taken, text,
     },
     Speaker, Task, Voices, Words, check_memory, keep, longest, most_seconds, recorded, speak,
 };
 use crate::SessionError;
 
-/// A script for trials.
+/// A script for warm-ups.
 const ANY_SCRIPT: &str = "[S1] Yes.";
 /// Recordings of the speakers, and their words.
 const RECORDINGS: [(&str, &str); 2] = [("speaker_1", "words_1"), ("speaker_2", "words_2")];
@@ -251,34 +251,34 @@ impl SpeechModel for Dia2 {
         streams(self).ok().map(|streams| streams.to_string())
     }
 
-    fn trials(&self, voices: Option<&Kept>) -> Vec<(String, Fields)> {
+    fn warmups(&self, voices: Option<&Kept>) -> Vec<(String, Fields)> {
         // The first frame is complete after the delays. The first chunk of sound has one frame, and a usual
         // one comes after it.
         let delay = self.config().data.delay_pattern.iter().max().copied().unwrap_or_default();
         let Chunks { first, others } = Chunks::default();
         let steps = delay + first + others;
-        let trial = |own: (&str, Value)| {
+        let warmup = |own: (&str, Value)| {
             let mut fields = Fields::new();
             fields.insert("max_steps".to_owned(), steps.into());
             fields.insert(own.0.to_owned(), own.1);
             (ANY_SCRIPT.to_owned(), fields)
         };
         // Without guidance the networks work on one row.
-        let scales = [2.0, 1.0].map(|scale| trial(("cfg_scale", scale.into())));
+        let scales = [2.0, 1.0].map(|scale| warmup(("cfg_scale", scale.into())));
         let names = voices.map_or_else(Vec::new, |voices| voices.names().unwrap_or_default());
         let own = names.into_iter().filter(|name| {
             let kept = voices.and_then(|voices| read_kept(voices, name).ok());
             kept.is_some_and(|kept| kept.model == SpeechModel::name(self))
         });
-        scales.into_iter().chain(own.map(|name| trial(("voice", name.into())))).collect()
+        scales.into_iter().chain(own.map(|name| warmup(("voice", name.into())))).collect()
     }
 
     fn prepare(
         &self,
-        wanted: Wanted<'_>,
+        input: SpeechInput<'_>,
         notices: &mut Vec<Notice>,
     ) -> Result<Box<dyn Prepared + '_>, Error> {
-        let Wanted { texts, fields, seed, voices, lines } = wanted.with_unix_lines();
+        let SpeechInput { texts, fields, seed, voices, lines } = input.with_unix_lines();
         let Read { first, speakers, snapshot, voice } = read(fields, self)?;
         let streams = streams(self)?;
         let voice = match voice {

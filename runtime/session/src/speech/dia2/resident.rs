@@ -16,7 +16,7 @@ use acestep_speech::{
 
 use super::{
     super::{
-        Fields, Sink, SpeechModel, Wanted,
+        Fields, Sink, SpeechInput, SpeechModel,
         files::Seen,
         given, of_line,
         recent::Recent,
@@ -102,8 +102,12 @@ impl<B: Backend> Resident<B> {
     }
 
     /// Reads the files of a request, and checks it.
-    fn turn(&self, wanted: Wanted<'_>, notices: &mut Vec<Notice>) -> Result<Turn<'_, B>, Error> {
-        let Wanted { texts, fields, seed, voices, lines } = wanted.with_unix_lines();
+    fn turn(
+        &self,
+        input: SpeechInput<'_>,
+        notices: &mut Vec<Notice>,
+    ) -> Result<Turn<'_, B>, Error> {
+        let SpeechInput { texts, fields, seed, voices, lines } = input.with_unix_lines();
         let Read { first, speakers: given, snapshot, voice } = prepare::read(fields, &self.model)?;
         let streams = streams(&*self.model)?;
         let requests = prepare::requests(&first, texts, seed);
@@ -178,10 +182,10 @@ impl<B: Backend> SpeechOn<B> for Resident<B> {
 
     fn prepare(
         &self,
-        wanted: Wanted<'_>,
+        input: SpeechInput<'_>,
         notices: &mut Vec<Notice>,
     ) -> Result<Box<dyn Ready + '_>, Error> {
-        Ok(Box::new(self.turn(wanted, notices)?))
+        Ok(Box::new(self.turn(input, notices)?))
     }
 }
 

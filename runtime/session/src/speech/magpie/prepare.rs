@@ -8,6 +8,7 @@ use std::{
 use acestep_engine::{Action, Engine, Error, Notice, Observe, files, on_engine, texts};
 use acestep_import::{Layout, MAGPIE_MODELS, Magpie};
 use acestep_model::speech::magpie::Files;
+use acestep_music::request::rename;
 use acestep_speech::{
     Options, Voices,
     magpie::{
@@ -19,8 +20,8 @@ use serde_json::Value;
 
 use super::{
     super::{
-        Advanced, Arriving, Fields, Prepared, Sink, SpeechModel, Wanted, Written, check_fields,
-        is_content, no_more, taken, text,
+        Advanced, Arriving, Fields, Prepared, Sink, SpeechInput, SpeechModel, Written,
+        check_fields, is_content, no_more, taken, text,
     },
     check_memory, speak,
 };
@@ -141,7 +142,7 @@ impl Read {
 /// Reads the fields of a request.
 ///
 /// # Errors
-/// A field that the family does not have, or of another type.
+/// A field that the family does not have, of another type, or with two values under two names.
 pub(super) fn read(mut fields: Fields, model: &Speaker) -> Result<Read, Error> {
     let pinyin = text(&mut fields, "pinyin")?;
     let open_jtalk = match fields.get("open_jtalk") {
@@ -149,13 +150,9 @@ pub(super) fn read(mut fields: Fields, model: &Speaker) -> Result<Read, Error> {
         _ => text(&mut fields, "open_jtalk")?,
     };
     // The name in other families, and of the flag, is `top_k`.
-    if let Some(topk) = fields.remove("topk") {
-        fields.entry("top_k").or_insert(topk);
-    }
+    rename(&mut fields, "topk", "top_k")?;
     check_fields(&fields, &known(), model.takes(), model.name())?;
-    if let Some(top_k) = fields.remove("top_k") {
-        fields.insert("topk".to_owned(), top_k);
-    }
+    rename(&mut fields, "top_k", "topk")?;
     let first = serde_json::from_value(Value::Object(fields))
         .map_err(|error| SessionError::SpeechFields { why: error.to_string() })?;
     Ok(Read { first, pinyin, open_jtalk })
@@ -226,9 +223,9 @@ impl SpeechModel for Speaker {
         }
     }
 
-    fn trials(&self, _voices: Option<&Voices>) -> Vec<(String, Fields)> {
+    fn warmups(&self, _voices: Option<&Voices>) -> Vec<(String, Fields)> {
         let steps = 2 * self.model.config().frame_stacking_factor;
-        let trial = |language: String| {
+        let warmup = |language: String| {
             let mut fields = Fields::new();
             fields.insert("max_decoder_steps".to_owned(), steps.into());
             fields.insert("language".to_owned(), language.into());
@@ -236,17 +233,17 @@ impl SpeechModel for Speaker {
         };
         // Not every language is read without more files, and not every one has this letter.
         let text = "a";
-        let mut all = self.languages().into_iter().map(trial);
+        let mut all = self.languages().into_iter().map(warmup);
         let found = all.find(|fields| self.check(text, fields, None).is_ok());
         found.map(|fields| (text.to_owned(), fields)).into_iter().collect()
     }
 
     fn prepare(
         &self,
-        wanted: Wanted<'_>,
+        input: SpeechInput<'_>,
         _notices: &mut Vec<Notice>,
     ) -> Result<Box<dyn Prepared + '_>, Error> {
-        let Wanted { texts, fields, seed, lines, .. } = wanted.with_unix_lines();
+        let SpeechInput { texts, fields, seed, lines, .. } = input.with_unix_lines();
         let mut read = read(fields, self)?;
         let pinyin = read.pinyin.take().map(|path| table(Path::new(&path))).transpose()?;
         let first = read.with_words()?;

@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::{
     super::{
-        Fields, Sink, SpeechModel, Wanted,
+        Fields, Sink, SpeechInput, SpeechModel,
         files::Seen,
         recent::Recent,
         resident::{Arriving, Ready, SpeechOn, VOICES, no_more},
@@ -69,10 +69,10 @@ impl<B: Backend> SpeechOn<B> for Resident<B> {
 
     fn prepare(
         &self,
-        wanted: Wanted<'_>,
+        input: SpeechInput<'_>,
         _notices: &mut Vec<Notice>,
     ) -> Result<Box<dyn Ready + '_>, Error> {
-        let Wanted { texts, fields, seed, lines, .. } = wanted.with_unix_lines();
+        let SpeechInput { texts, fields, seed, lines, .. } = input.with_unix_lines();
         let decided = fields.clone();
         let mut read = read(fields, &self.model)?;
         let pinyin = read.pinyin.take().map(|path| self.table(Path::new(&path))).transpose()?;

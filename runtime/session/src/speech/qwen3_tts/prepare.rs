@@ -13,8 +13,8 @@ use serde_json::Value;
 
 use super::{
     super::{
-        Advanced, Arriving, Fields, LEAST_SECONDS, Prepared, PreparedVoice, Sink, SpeechModel,
-        VoiceFile, Wanted, Written, check_fields, flag, no_more, read_kept, taken, text,
+        Advanced, Arriving, Fields, LEAST_SECONDS, Prepared, PreparedVoice, Sink, SpeechInput,
+        SpeechModel, VoiceFile, Written, check_fields, flag, no_more, read_kept, taken, text,
     },
     Speech, Voice, at_once, check, check_keep, check_memory, check_recording, find, keep,
     keep_request, positions, speak,
@@ -202,8 +202,8 @@ impl SpeechModel for Qwen3Tts {
         check(&first, has_recording, self)
     }
 
-    fn trials(&self, voices: Option<&Voices>) -> Vec<(String, Fields)> {
-        let trial = |key: &str, value: &str| {
+    fn warmups(&self, voices: Option<&Voices>) -> Vec<(String, Fields)> {
+        let warmup = |key: &str, value: &str| {
             let mut fields = Fields::new();
             fields.insert(key.to_owned(), value.into());
             fields.insert("max_new_tokens".to_owned(), 3.into());
@@ -216,21 +216,21 @@ impl SpeechModel for Qwen3Tts {
                 let own = |name: &String| {
                     read_kept(voices, name).is_ok_and(|kept| kept.model == SpeechModel::name(self))
                 };
-                names.filter(own).map(|name| trial("voice", &name)).collect()
+                names.filter(own).map(|name| warmup("voice", &name)).collect()
             }
             ModelType::CustomVoice => {
-                self.voices().iter().take(1).map(|name| trial("voice", name)).collect()
+                self.voices().iter().take(1).map(|name| warmup("voice", name)).collect()
             }
-            ModelType::VoiceDesign => vec![trial("instruct", "a calm voice")],
+            ModelType::VoiceDesign => vec![warmup("instruct", "a calm voice")],
         }
     }
 
     fn prepare(
         &self,
-        wanted: Wanted<'_>,
+        input: SpeechInput<'_>,
         notices: &mut Vec<Notice>,
     ) -> Result<Box<dyn Prepared + '_>, Error> {
-        let Wanted { texts, fields, seed, voices, lines } = wanted.with_unix_lines();
+        let SpeechInput { texts, fields, seed, voices, lines } = input.with_unix_lines();
         let Read { mut first, recording } = read(fields, self)?;
         unused_voice(&mut first, recording.is_some(), notices);
         // Each of them keeps one core busy: the vocabulary is read beside the voice. Its error comes

@@ -12,7 +12,7 @@ use acestep_speech::{
 
 use super::{
     super::{
-        Fields, Sink, SpeechModel, Wanted,
+        Fields, Sink, SpeechInput, SpeechModel,
         files::Seen,
         given,
         recent::Recent,
@@ -93,10 +93,10 @@ impl<B: Backend> SpeechOn<B> for Resident<B> {
 
     fn prepare(
         &self,
-        wanted: Wanted<'_>,
+        input: SpeechInput<'_>,
         notices: &mut Vec<Notice>,
     ) -> Result<Box<dyn Ready + '_>, Error> {
-        let Wanted { texts, fields, seed, voices, lines } = wanted.with_unix_lines();
+        let SpeechInput { texts, fields, seed, voices, lines } = input.with_unix_lines();
         let Read { mut first, recording } = prepare::read(fields, &self.model)?;
         prepare::unused_voice(&mut first, recording.is_some(), notices);
         let (heard, key) = self.voice(recording, first.voice.as_deref(), voices)?;

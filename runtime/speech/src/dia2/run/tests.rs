@@ -154,7 +154,7 @@ fn compare(name: &str, golden: &Value) {
     }
     assert_eq!(run.advance().expect("no error"), None, "{name}");
     frames.extend(heard.end());
-    let ending = if golden["end_step"].is_null() { Ending::Context } else { Ending::Finished };
+    let ending = if golden["end_step"].is_null() { RunEnd::Context } else { RunEnd::Finished };
     assert_eq!(run.ending(), Some(ending), "{name}");
     let state = run.state();
     assert_eq!(state.machine.end_step(), golden["end_step"].as_u64().map(|step| step as usize));
@@ -192,7 +192,7 @@ fn compare(name: &str, golden: &Value) {
     assert!(calls.iter().flat_map(|(_, rows)| rows.get(1)).all(|row| row[..2] == [7, 3]));
 }
 
-/// Golden: runs.json, nari-labs/dia2 at 8687268.
+/// Golden: runs.json, nari-labs/dia2 at 8687268. Row 7 of the server's table: runs without recordings.
 #[test]
 fn every_run_takes_the_steps_of_the_reference() {
     let golden = testing::json("runs.json");
@@ -276,7 +276,7 @@ fn requests_from_a_kept_state_take_the_steps_of_the_server() {
             }
         }
         assert_eq!(sent, *chunks);
-        assert_eq!(run.ending(), Some(Ending::Finished));
+        assert_eq!(run.ending(), Some(RunEnd::Finished));
         assert_eq!(run.state().machine.end_step(), Some(count(&request["end_step"])));
         // Steps before 17 + delay keep the codes of the recording; the last of them keep bos.
         let columns = run.state().grid.columns();
@@ -296,7 +296,7 @@ fn the_limit_of_steps_ends_a_run() {
     let state = RunState::fresh(0, 1, grid, streams.machine(script, 2), &streams);
     let mut run = Run::new(state, (0, 12), chooser(1.0), streams, networks);
     let steps = std::iter::from_fn(|| run.advance().expect("no error")).count();
-    assert_eq!((steps, run.ending(), run.state().frames()), (12, Some(Ending::Limit), 3));
+    assert_eq!((steps, run.ending(), run.state().frames()), (12, Some(RunEnd::Limit), 3));
 }
 
 #[test]

@@ -131,7 +131,7 @@ fn a_snapshot_of_other_rows_is_refused() {
 }
 
 /// Keys and values of a copy are not those that the first one writes later; without a cache, all steps
-/// read anew, the logits are the same.
+/// read anew, the logits are the same. Rows 8 and 9: no step writes into buffers of another one.
 #[test]
 fn a_copy_of_a_state_goes_on_as_the_state_and_as_all_steps_anew() {
     let model = model();

@@ -75,8 +75,10 @@ impl Stress {
             self;
         let Distribution { mean, p50, p95, p99, max } = real_time_factor;
         let memory = memory.as_ref().map_or(String::new(), Memory::text);
+        let hours = frames_per_second / FRAMES_PER_SECOND;
         format!(
-            "{preset} in {dtype}: {frames} frames in {elapsed:.0} s, {frames_per_second:.2} a second\n\
+            "{preset} in {dtype}: {frames} frames in {elapsed:.0} s, \
+             {frames_per_second:.2} a second, {hours:.2} h of speech an hour\n\
              real-time factor mean {mean:.2}, median {p50:.2}, 95 % {p95:.2}, 99 % {p99:.2}, \
              at most {max:.2}\n{memory}"
         )
@@ -254,5 +256,16 @@ mod tests {
         assert_eq!((mean, p50, p95, p99, max), (50.5, 50.0, 95.0, 99.0, 100.0));
         assert_eq!(distribution(&[3.0]).p99, 3.0);
         assert_eq!(distribution(&[]).max, 0.0);
+    }
+
+    /// 25 frames of 80 ms are two seconds.
+    #[test]
+    fn the_text_has_the_hours_of_speech_in_an_hour() {
+        let (dtype, memory) = ("q8".to_owned(), None);
+        let (frames_per_second, real_time_factor) = (25.0, distribution(&[0.5]));
+        let (preset, elapsed, frames) = ("a", 60.0, 1500);
+        let stress =
+            Stress { preset, dtype, elapsed, frames, frames_per_second, real_time_factor, memory };
+        assert!(stress.text().contains("25.00 a second, 2.00 h of speech an hour\n"));
     }
 }

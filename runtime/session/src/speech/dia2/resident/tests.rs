@@ -33,19 +33,19 @@ fn write(path: &Path, frames: usize) {
 }
 
 /// A request with the recording at `path`.
-fn with(path: &Path, more: &Value) -> Wanted<'static> {
+fn with(path: &Path, more: &Value) -> SpeechInput<'static> {
     let mut fields = json!({
         "speaker_1": path, "words_1": [{ "text": "hello", "start": 0.05, "end": 0.2 }],
     });
     for (field, value) in more.as_object().expect("an object") {
         fields[field] = value.clone();
     }
-    wanted("[S1] no", &fields)
+    input("[S1] no", &fields)
 }
 
-fn wanted(text: &str, fields: &Value) -> Wanted<'static> {
+fn input(text: &str, fields: &Value) -> SpeechInput<'static> {
     let fields = fields.as_object().expect("an object").clone();
-    Wanted { texts: vec![text.to_owned()], fields, seed: 4, voices: None, lines: false }
+    SpeechInput { texts: vec![text.to_owned()], fields, seed: 4, voices: None, lines: false }
 }
 
 /// Five frames are 0.4 s, and one more is encoded. The model has 64 steps.
@@ -89,8 +89,8 @@ fn an_error_about_words_names_those_of_its_speaker() {
     write(&path, 5);
     let model = Dia2::open(Path::new(MODEL), &Dia2Choice::default()).expect("a model");
     for words in [json!([]), json!("no.json"), Value::Null] {
-        let wanted = with(&path, &json!({ "speaker_2": path, "words_2": words }));
-        let error = model.prepare(wanted, &mut Vec::new()).err().expect("no words");
+        let input = with(&path, &json!({ "speaker_2": path, "words_2": words }));
+        let error = model.prepare(input, &mut Vec::new()).err().expect("no words");
         let reason = crate::speech::reason(&error);
         assert_eq!(reason, Some(("bad_value", Some("words_2".to_owned()))), "{error}");
         assert!(error.to_string().starts_with("the words in `words_2` cannot"), "{error}");
@@ -192,8 +192,8 @@ fn a_text_in_pieces_has_no_words_only_if_none_came_before_its_end() {
     |place: B| {
         let on = resident::<B>(place);
         let of = |&(more, steps): &(Option<&[&'static str]>, u32)| {
-            let wanted = wanted(BREAK, &json!({ "max_steps": steps }));
-            let turn = on.turn(wanted, &mut Vec::new()).expect("a good request");
+            let input = input(BREAK, &json!({ "max_steps": steps }));
+            let turn = on.turn(input, &mut Vec::new()).expect("a good request");
             let mut pieces = more.map(|pieces| Pieces(pieces.iter().copied().collect()));
             let more = pieces.as_mut().map(|pieces| pieces as &mut dyn Arriving);
             let spoken = turn.speak(Options::default(), more, &Unobserved, &mut Unheard);

@@ -3,7 +3,7 @@
 use acestep_music::{
     Request, codes,
     lm::{
-        compose::{Ask, Composed, Composing},
+        compose::{Composed, Composing, LmMode},
         parse,
         prompt::{self, PromptStyle},
         settings::Settings,
@@ -63,7 +63,7 @@ impl Replay {
     pub(super) fn composing(&self) -> Composing<'_> {
         Composing {
             request: &self.request,
-            ask: Ask::Plan,
+            mode: LmMode::Plan,
             writes_codes: self.writes_codes,
             settings: &self.settings,
             genres: None,

@@ -21,7 +21,7 @@ const PROGRESS: u64 = 1 << 20;
 
 /// The files of one directory at one commit.
 #[derive(Debug)]
-pub struct Wanted {
+pub struct Download {
     /// The directory.
     pub release: &'static Release,
     /// The commit.
@@ -37,7 +37,7 @@ pub(super) fn total(bytes: impl Iterator<Item = u64>) -> u64 {
     bytes.fold(0, u64::saturating_add)
 }
 
-impl Wanted {
+impl Download {
     /// Returns the bytes of its files.
     pub fn size(&self) -> u64 {
         total(self.files.iter().map(|file| file.size))

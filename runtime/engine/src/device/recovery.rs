@@ -12,7 +12,7 @@
 
 use acestep_model::Backend;
 
-use super::{Device, Fault, panics};
+use super::{Device, GpuFault, panics};
 use crate::{
     Error,
     progress::{Event, Stage, Steps},
@@ -24,7 +24,7 @@ use crate::{
 ///
 /// # Errors
 /// The errors of `work`.
-pub fn attempt<T>(
+pub fn catch<T>(
     device: Device,
     stage: Stage,
     work: impl FnOnce() -> Result<T, Error>,
@@ -52,9 +52,9 @@ pub fn in_tiles<T>(
     mut work: impl FnMut(Tiling) -> Result<T, Error>,
 ) -> Result<T, Error> {
     loop {
-        match (attempt(device, steps.stage, || work(tiling)), tiling.smaller(frames)) {
+        match (catch(device, steps.stage, || work(tiling)), tiling.smaller(frames)) {
             (Err(Error::DeviceFailed { why, .. }), Some(smaller))
-                if Fault::of(&why).may_need_less() =>
+                if GpuFault::of(&why).may_need_less() =>
             {
                 tiling = smaller;
                 let (stage, frames) = (steps.stage, tiling.chunk);
@@ -95,26 +95,26 @@ mod tests {
 
     #[test]
     fn a_panic_becomes_an_error_and_an_error_stays_one() {
-        let fine = attempt(CARD, VAE, || Ok(1));
+        let fine = catch(CARD, VAE, || Ok(1));
         assert_eq!(fine.expect("it went well"), 1);
-        let cancelled = attempt::<()>(CARD, VAE, || Err(Error::Cancelled));
+        let cancelled = catch::<()>(CARD, VAE, || Err(Error::Cancelled));
         assert!(matches!(cancelled, Err(Error::Cancelled)));
-        let failed = attempt::<()>(CARD, VAE, || panic!("no memory\nat all"));
+        let failed = catch::<()>(CARD, VAE, || panic!("no memory\nat all"));
         let message = failed.expect_err("it panicked").to_string();
         assert_eq!(message, "cuda:1 failed in the VAE stage: no memory: at all");
     }
 
     #[test]
     fn on_the_processor_a_panic_stays_a_bug() {
-        let work = || attempt::<()>(Device::Cpu, VAE, || panic!("a wheel came off"));
+        let work = || catch::<()>(Device::Cpu, VAE, || panic!("a wheel came off"));
         assert!(catch_unwind(AssertUnwindSafe(work)).is_err());
     }
 
     /// Records the retries and their reasons.
     #[derive(Default)]
-    struct Diary(RefCell<Vec<(usize, String)>>);
+    struct RetryLog(RefCell<Vec<(usize, String)>>);
 
-    impl Observe for Diary {
+    impl Observe for RetryLog {
         fn event(&self, event: Event) {
             if let Event::Again { frames, why, .. } = event {
                 self.0.borrow_mut().push((frames, why));
@@ -125,7 +125,7 @@ mod tests {
     /// The result, the tiles that `work` got, and the tiles of retry events, for a song of `frames`
     /// on a GPU with memory for `room` frames at once.
     fn tried(frames: usize, room: usize) -> (Result<usize, String>, Vec<usize>, Vec<usize>) {
-        let (diary, freed, tiles) = (Diary::default(), Cell::new(0), RefCell::default());
+        let (log, freed, tiles) = (RetryLog::default(), Cell::new(0), RefCell::default());
         let free = || freed.set(freed.get() + 1);
         let work = |tiling: Tiling| {
             let at_once = tiling.chunk.min(frames);
@@ -133,9 +133,9 @@ mod tests {
             assert!(at_once <= room, "no room for {at_once}");
             Ok(at_once)
         };
-        let steps = Steps { stage: VAE, observe: &diary };
+        let steps = Steps { stage: VAE, observe: &log };
         let result = in_tiles(CARD, frames, Tiling::default(), &steps, free, work);
-        let told = diary.0.into_inner();
+        let told = log.0.into_inner();
         assert_eq!(told.len(), freed.get());
         for (_, why) in &told {
             assert!(why.starts_with("no room for"), "{why}");
@@ -157,15 +157,15 @@ mod tests {
 
     #[test]
     fn a_kernel_that_does_not_compile_is_not_tried_again_in_smaller_tiles() {
-        let (diary, tries) = (Diary::default(), Cell::new(0));
+        let (log, tries) = (RetryLog::default(), Cell::new(0));
         let work = |_| -> Result<(), Error> {
             tries.set(tries.get() + 1);
             panic!("ComputePipeline with 'conv1d' label is invalid")
         };
-        let steps = Steps { stage: VAE, observe: &diary };
+        let steps = Steps { stage: VAE, observe: &log };
         let result = in_tiles(CARD, 6000, Tiling::default(), &steps, || (), work);
         let error = result.expect_err("it failed");
-        assert_eq!((tries.get(), diary.0.take().len()), (1, 0));
+        assert_eq!((tries.get(), log.0.take().len()), (1, 0));
         assert!(error.to_string().ends_with("ComputePipeline with 'conv1d' label is invalid"));
         assert!(!error.hint().expect("a remedy").contains("memory"));
     }
@@ -186,8 +186,8 @@ mod tests {
             Ok(data.to_vec::<f32>().expect("f32"))
         };
         let gpu = Device::Wgpu(0);
-        assert!(attempt(gpu, VAE, || sum(2 * most)).is_err());
-        let small = attempt(gpu, VAE, || sum(1 << 20)).expect("it fits");
+        assert!(catch(gpu, VAE, || sum(2 * most)).is_err());
+        let small = catch(gpu, VAE, || sum(1 << 20)).expect("it fits");
         assert_eq!(small, [2.0; 4]);
     }
 }

@@ -11,12 +11,12 @@ use burn::tensor::DType;
 /// A checkpoint that loads its network only once and then keeps it.
 ///
 /// If another float type is requested, the network is loaded again and the first one is dropped.
-pub struct Held<'a, B: Backend> {
+pub struct CachedModel<'a, B: Backend> {
     checkpoint: Lent<'a, dyn LanguageCheckpoint<B> + 'a>,
     model: RefCell<Option<(DType, qwen3::Causal<B>)>>,
 }
 
-impl<'a, B: Backend> Held<'a, B> {
+impl<'a, B: Backend> CachedModel<'a, B> {
     /// Loads nothing yet.
     pub fn new(checkpoint: &'a dyn LanguageCheckpoint<B>) -> Self {
         Self::of(Lent::Borrowed(checkpoint))
@@ -28,7 +28,7 @@ impl<'a, B: Backend> Held<'a, B> {
     }
 }
 
-impl<B: Backend> LanguageFiles for Held<'_, B> {
+impl<B: Backend> LanguageFiles for CachedModel<'_, B> {
     fn config(&self) -> &qwen3::Config {
         self.checkpoint.config()
     }
@@ -42,17 +42,17 @@ impl<B: Backend> LanguageFiles for Held<'_, B> {
     }
 }
 
-impl<B: Backend> LanguageCheckpoint<B> for Held<'_, B> {
+impl<B: Backend> LanguageCheckpoint<B> for CachedModel<'_, B> {
     fn language_model(&self, place: &Place<B>) -> Result<qwen3::Causal<B>, CheckpointError> {
-        let mut held = self.model.borrow_mut();
-        if let Some((_, model)) = held.as_ref().filter(|(dtype, _)| *dtype == place.dtype) {
+        let mut cached = self.model.borrow_mut();
+        if let Some((_, model)) = cached.as_ref().filter(|(dtype, _)| *dtype == place.dtype) {
             // The weights are shared, not copied.
             return Ok(model.clone());
         }
         // Drop the old network first: there may not be enough memory for two.
-        *held = None;
+        *cached = None;
         let model = self.checkpoint.language_model(place)?;
-        *held = Some((place.dtype, model.clone()));
+        *cached = Some((place.dtype, model.clone()));
         Ok(model)
     }
 }
@@ -99,9 +99,9 @@ mod tests {
         let config = qwen3::Config::from_json(&text).expect("a configuration");
         let tokenizer = test_goldens::tokenizer();
         let checkpoint = Counting { tokenizer, config, reads: Cell::new(0) };
-        let held = Held::<Flex>::new(&checkpoint);
+        let cached = CachedModel::<Flex>::new(&checkpoint);
         let ask = |dtype| {
-            held.language_model(&Place { device: FlexDevice, dtype }).expect("a model");
+            cached.language_model(&Place { device: FlexDevice, dtype }).expect("a model");
             checkpoint.reads.get()
         };
         assert_eq!([DType::F32, DType::F32, DType::BF16, DType::BF16].map(ask), [1, 1, 2, 2]);

@@ -6,7 +6,7 @@ use crate::{Error, Format, Tensors, directory::StandIn, families::magpie::Spelli
 
 /// A configuration as JSON, and tensors.
 #[derive(Debug)]
-pub(crate) struct Part {
+pub(crate) struct SingleFile {
     pub(crate) path: PathBuf,
     pub(crate) format: Format,
     pub(crate) config: String,
@@ -17,7 +17,7 @@ pub(crate) struct Part {
 /// The content of the file of a model.
 #[derive(Debug)]
 pub(crate) struct Opened {
-    pub(crate) model: Part,
+    pub(crate) model: SingleFile,
     pub(crate) texts: Texts,
     /// Rows of each voice, if the file says so.
     pub(crate) lengths: Option<Vec<usize>>,
@@ -28,11 +28,11 @@ pub(crate) struct Opened {
 /// A codec and the spelling of its tensors.
 #[derive(Debug)]
 pub(crate) struct Codec {
-    pub(crate) part: Part,
+    pub(crate) file: SingleFile,
     pub(crate) spelling: Spelling,
 }
 
-impl StandIn for Part {
+impl StandIn for SingleFile {
     fn root(&self) -> &Path {
         &self.path
     }
