@@ -49,7 +49,7 @@ fn resolved() -> Resolved {
         residency: Residency::WhileUsed,
         layout: &layout,
     };
-    let planned = order.plan(Arc::new(model(&layout))).expect("a plan");
+    let planned = order.plan(Arc::new(model(&layout)), &Unobserved).expect("a plan");
     let extras = ExtraOptions::new(false, true, None).expect("the usual scale");
     planned.resolve(extras, false).expect("a language model")
     // ANCHOR_END: order

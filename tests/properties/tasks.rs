@@ -32,7 +32,7 @@ fn song(seconds: f64) -> Audio {
 }
 
 fn given(model: &AceStep, audio: &Audio) -> Sounds {
-    let source = Sound::from_audio(audio, &info(model)).expect("a sound");
+    let source = Sound::from_audio(audio, &info(model), &Unobserved).expect("a sound");
     Sounds { source: Some(source), references: vec![] }
 }
 
@@ -185,7 +185,7 @@ fn a_reference_changes_the_sound_and_two_are_both_heard() {
         let channel: Vec<f32> =
             (0..96_000).map(|i| (0.4 * (TAU * hertz * f64::from(i) / 48e3).sin()) as f32).collect();
         let audio = Audio { channels: vec![channel], sample_rate: RATE };
-        Sound::reference(&audio, &info(&model)).expect("a sound")
+        Sound::reference(&audio, &info(&model), &Unobserved).expect("a sound")
     };
     let request = asked("text2music").with(|r| r.words.duration = Some(2.0));
     let with =
@@ -203,13 +203,13 @@ fn a_reference_changes_the_sound_and_two_are_both_heard() {
 fn a_silent_source_and_a_silent_reference_are_refused() {
     let silent = Audio { channels: vec![vec![0.0; 96_000]], sample_rate: RATE };
     let model = turbo();
-    let error = Sound::from_audio(&silent, &info(&model)).expect_err("silence");
+    let error = Sound::from_audio(&silent, &info(&model), &Unobserved).expect_err("silence");
     assert!(matches!(error.family(), Some(SongError::SilentSource)));
     // The reference is not silent as a whole, but the excerpts that are used are.
     let mut odd = vec![0.0; 200 * 48_000];
     odd[100 * 48_000..][..48_000].fill(0.5);
     let odd = Audio { channels: vec![odd], sample_rate: RATE };
-    let error = Sound::reference(&odd, &info(&model)).expect_err("silence");
+    let error = Sound::reference(&odd, &info(&model), &Unobserved).expect_err("silence");
     assert!(matches!(error.family(), Some(SongError::SilentSource)));
 }
 

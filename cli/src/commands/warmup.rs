@@ -108,15 +108,15 @@ fn order<'a>(args: &Warmup, engine: Engine, model: String, layout: &'a Layout) -
 fn rehearse(order: Order<'_>, report: &Report) -> Result<Resolved> {
     let engine = order.engine;
     let folder = Arc::new(acestep_import::open(&order.model, order.layout)?);
-    let planned = order.plan(folder).map_err(|failed| {
+    let progress = Progress::new(*report);
+    let observe: &dyn Observe = &progress;
+    let planned = order.plan(folder, observe).map_err(|failed| {
         // The notices may explain the error.
         report.notes(&failed.notices);
         failed.error
     })?;
     let mut song = planned.resolve(ExtraOptions::new(false, false, None)?, false)?;
     song.check_memory()?;
-    let progress = Progress::new(*report);
-    let observe: &dyn Observe = &progress;
     let setup = song.setup.clone();
     if let Some(composition) = &setup.composition {
         let asked = (composition.composing(&song.request), observe);

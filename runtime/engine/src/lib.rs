@@ -19,7 +19,7 @@
 //! | `files`, `texts` | files that are written whole; text files of any program |
 //! | `check` | checks of ranges and choices |
 //! | `process`, `machine` | memory of this process; memory and disks of the machine |
-//! | `threads`, `allocator` | the threads of the CPU that compute; freed memory |
+//! | `threads`, `allocator` | the threads of the CPU that compute; memory that was freed |
 //! | `error`, [`nearest`] | errors and how to fix them; suggestions for misspelt names |
 
 #[doc(hidden)]

@@ -4,6 +4,7 @@
 
 use acestep_engine::{
     Error,
+    allocator::KeepFreed,
     audio::{Audio, loudness::require_finite, resample::to_stereo},
     device::memory::{self, Widths},
     host::{audio_from_sound, from_host, to_host},
@@ -49,7 +50,7 @@ pub fn encode<B: Backend>(
     observe: &dyn Observe,
 ) -> Result<Array3, Error> {
     let config = &networks.configs().vae;
-    let audio = to_stereo(audio, config.sampling_rate)?;
+    let audio = to_stereo(audio, config.sampling_rate, observe)?;
     let (frames, channels) = (audio.samples() / config.hop(), config.decoder_input_channels);
     let noise = match how.draw {
         Some((source, seed)) if frames > 0 => {
@@ -108,6 +109,7 @@ pub(crate) fn sounds_of<B: Backend>(
     let hop = config.hop();
     let [batch, frames, _] = latents.dims();
     networks.stage(stage::VAE, VAE_DECODER, observe, |steps| {
+        let _kept = KeepFreed::new();
         let decoder = networks.vae_decoder()?;
         let widths = Widths::at(&networks.place(VAE_DECODER));
         let parameters = decoder.num_params() as u64;

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use acestep_engine::{
-    Error, Notice,
+    Error, Notice, Observe,
     audio::{Audio, read},
 };
 use acestep_model::Backend;
@@ -36,13 +36,14 @@ impl Inputs {
     /// their length.
     ///
     /// # Errors
-    /// [`Error::File`], and errors of what the files hold; [`SongError::Unusable`].
+    /// [`Error::File`], and errors of what the files hold; [`SongError::Unusable`]; [`Error::Cancelled`].
     pub fn read(
         noise: Option<&Path>,
         conditioning: Option<&Path>,
         request: &mut Request,
         model: &ModelInfo,
         notices: &mut Vec<Notice>,
+        observe: &dyn Observe,
     ) -> Result<Self, Error> {
         let noise = match noise {
             Some(path) => Some((path.to_owned(), load_array(path, "initial_noise")?)),
@@ -54,7 +55,7 @@ impl Inputs {
         };
         let files = Self { noise, conditioning, sounds: Sounds::default() };
         files.fill(request, model, notices);
-        Ok(Self { sounds: read_sounds(request, model, notices)?, ..files })
+        Ok(Self { sounds: read_sounds(request, model, notices, observe)?, ..files })
     }
 
     /// True if no seed determines the initial noise.
@@ -179,6 +180,7 @@ fn read_sounds(
     request: &Request,
     model: &ModelInfo,
     notices: &mut Vec<Notice>,
+    observe: &dyn Observe,
 ) -> Result<Sounds, Error> {
     // A source that the task does not use is not read; a notice says so.
     request.source.task()?;
@@ -192,7 +194,7 @@ fn read_sounds(
         }
         (Some(path), None) if follows => {
             let audio = listen(path, model, notices)?;
-            let sound = Sound::from_audio(&audio, model);
+            let sound = Sound::from_audio(&audio, model, observe);
             sounds.source = Some(sound.map_err(|error| unusable(path, "source", error))?);
         }
         (None, Some(path)) if follows => sounds.source = Some(encoded(path, "source", model)?),
@@ -206,7 +208,7 @@ fn read_sounds(
         }
     }
     for path in source.reference_audio.iter().flatten() {
-        let reference = Sound::reference(&listen(path, model, notices)?, model);
+        let reference = Sound::reference(&listen(path, model, notices)?, model, observe);
         sounds.references.push(reference.map_err(|error| unusable(path, "reference", error))?);
     }
     for path in source.ref_latents.iter().flatten() {
@@ -230,5 +232,19 @@ fn encoded(path: &str, role: &'static str, model: &ModelInfo) -> Result<Sound, E
 }
 
 fn unusable(path: &str, role: &'static str, source: Error) -> Error {
+    if matches!(source, Error::Cancelled) {
+        return source;
+    }
     SongError::Unusable { path: path.to_owned(), role, source: Box::new(source) }.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cancelled_run_has_no_unusable_song() {
+        let error = unusable("a.wav", "source", Error::Cancelled);
+        assert!(matches!(error, Error::Cancelled), "{error}");
+    }
 }

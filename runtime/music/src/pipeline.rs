@@ -5,6 +5,7 @@ mod prepare;
 
 use acestep_engine::{
     Error, Notice,
+    allocator::KeepFreed,
     audio::{
         Audio,
         fade::fade,
@@ -170,6 +171,7 @@ pub fn denoise<B: Backend>(
     };
     let sampling = plan.steps_to_take();
     networks.stage(stage::DIFFUSION, DIT, observe, |steps| {
+        let _kept = KeepFreed::new();
         let dit = networks.dit()?;
         let latents = match (&plan.edit, &edited) {
             (Some(settings), Some(Edited { song, source })) => {

@@ -10,7 +10,7 @@
 use std::sync::Arc;
 
 use acestep_engine::{
-    Error,
+    Error, Observe,
     audio::{Audio, loudness::peak, read::SILENT, resample::to_stereo},
 };
 
@@ -49,9 +49,13 @@ impl Sound {
     ///
     /// # Errors
     /// [`Error::Conflict`] if it cannot be resampled; [`SongError::TooShort`] if it is shorter than a
-    /// latent frame; [`SongError::SilentSource`] if it is silent.
-    pub fn from_audio(audio: &Audio, model: &ModelInfo) -> Result<Self, Error> {
-        let audio = to_stereo(audio, model.sample_rate)?;
+    /// latent frame; [`SongError::SilentSource`] if it is silent; [`Error::Cancelled`].
+    pub fn from_audio(
+        audio: &Audio,
+        model: &ModelInfo,
+        observe: &dyn Observe,
+    ) -> Result<Self, Error> {
+        let audio = to_stereo(audio, model.sample_rate, observe)?;
         if audio.samples() < model.hop {
             let least = model.hop as f64 / f64::from(model.sample_rate);
             return Err(SongError::TooShort { seconds: audio.seconds(), least }.into());
@@ -66,8 +70,12 @@ impl Sound {
     ///
     /// # Errors
     /// As [`Self::from_audio`]; also if the pieces are silent.
-    pub fn reference(audio: &Audio, model: &ModelInfo) -> Result<Self, Error> {
-        Self::from_audio(audio, model)?.excerpt(model.timbre_frames, model.hop)
+    pub fn reference(
+        audio: &Audio,
+        model: &ModelInfo,
+        observe: &dyn Observe,
+    ) -> Result<Self, Error> {
+        Self::from_audio(audio, model, observe)?.excerpt(model.timbre_frames, model.hop)
     }
 
     /// Checks latents of `model`, `[1, T, C]`.

@@ -4,6 +4,7 @@
 
 use acestep_engine::{
     Error,
+    allocator::KeepFreed,
     audio::{Audio, loudness::require_finite, resample::to_stereo},
     device::memory::{self, Widths},
     host::to_host,
@@ -42,7 +43,7 @@ pub fn codes_of<B: Backend>(
     networks: &Networks<'_, B>,
     observe: &dyn Observe,
 ) -> Result<Vec<u32>, Error> {
-    let audio = to_stereo(audio, networks.configs().vae.sampling_rate)?;
+    let audio = to_stereo(audio, networks.configs().vae.sampling_rate, observe)?;
     let latents = latents_of(&audio, networks, observe)?; // [1, T, C]
     codes_of_latents(latents, networks, observe)
 }
@@ -87,6 +88,7 @@ pub fn latents_with<B: Backend>(
     let stage = stage::VAE_ENCODER;
     let sound = networks.catch(stage, || Ok(Tensor::from_data(values, networks.device())))?;
     networks.stage(stage, VAE_ENCODER, observe, |steps| {
+        let _kept = KeepFreed::new();
         let encoder = networks.vae_encoder()?;
         let (frames, target) = (samples / hop, networks.target());
         let widths = Widths::at(&networks.place(VAE_ENCODER));

@@ -192,18 +192,14 @@ impl Worker<'_> {
         let mut changes = self.store.changes();
         let mut last = Instant::now();
         let (mut trouble, mut refused) = (Trouble::default(), Refused::default());
-        let mut has_worked = false;
         while !self.is_draining.load(Ordering::Relaxed) {
             if trouble.is_full {
                 self.wait_for_room(&mut trouble);
                 continue;
             }
             match self.run_next(runtime, runner, &mut trouble, &mut refused) {
-                Ok(true) => has_worked = true,
+                Ok(true) => {}
                 Ok(false) => {
-                    if std::mem::take(&mut has_worked) {
-                        acestep_engine::allocator::return_freed_memory();
-                    }
                     // A change or the end of the time: both are a reason to look.
                     let _ = runtime
                         .block_on(async { time::timeout(self.times.look, changes.recv()).await });

@@ -28,7 +28,7 @@ use acestep_engine::{Engine, Error, Notice, Observe, files::Existing, texts::uni
 use acestep_import::{Layout, Release};
 use acestep_speech::{Options, Spoken, Voices};
 
-pub use fields::{FILES, Fields, is_content};
+pub use fields::{FILES, Fields, TEXTS, is_content};
 use fields::{check_fields, flag, given, taken, text, unix_texts};
 pub use kept::{KeptVoice, check_name, read_kept, shadowing};
 pub use reason::{Reason, reason};

@@ -51,9 +51,6 @@ pub fn start(
     let dtype: Dtype = dtype.parse()?;
     let (device, mut notices) = Device::open(device)?;
     start_threads(threads)?;
-    if device == Device::Cpu {
-        acestep_engine::allocator::keep_freed_memory();
-    }
     // Set the folder first: the backend reads its settings only once.
     let kernels = kernels::keep(kept, device);
     let engine = Engine { device, dtype: dtype.resolve(device)? };

@@ -256,7 +256,8 @@ impl Student {
 
     fn made_from(&self, piece: &Piece, request: &Request) -> Stereo {
         let audio = Audio { channels: piece.render().into(), sample_rate: 48_000 };
-        let source = SourceSound::from_audio(&audio, &info(&self.model)).expect("a sound");
+        let source =
+            SourceSound::from_audio(&audio, &info(&self.model), &Unobserved).expect("a sound");
         let sounds = Sounds { source: Some(source), references: vec![] };
         let (plan, _) = Plan::with_sounds(request, &info(&self.model), &sounds).expect("a plan");
         self.made(&plan)

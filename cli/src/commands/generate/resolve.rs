@@ -7,10 +7,7 @@ use std::{
     sync::Arc,
 };
 
-use acestep_engine::{
-    Error, Notice,
-    audio::format::{Encoding, Format},
-};
+use acestep_engine::{Encoding, Error, Format, Notice};
 use acestep_import::TINY;
 use acestep_music::{
     Plan, Request,
@@ -38,6 +35,7 @@ use crate::{
         target::{Target, is_stdout},
     },
     error::CliError,
+    progress::Progress,
     report::Report,
     settings,
 };
@@ -78,7 +76,7 @@ pub(super) fn resolve(args: &Args, report: &Report) -> Result<SongTask> {
         residency: args.compute.residency(),
         layout: &layout,
     };
-    let mut planned = order.plan(Arc::new(folder)).map_err(|failed| {
+    let mut planned = order.plan(Arc::new(folder), &Progress::new(*report)).map_err(|failed| {
         // The notices may explain the error.
         report.notes(&failed.notices);
         failed.error

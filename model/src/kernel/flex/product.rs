@@ -8,8 +8,8 @@
 //! the type, they use `panels`. Otherwise they use Burn's own product ([`shared`]).
 //!
 //! bf16 weights have half the bytes of f32, int8 weights little more than a quarter. The other
-//! operand is f32, and stays f32 for few rows, but with int8 weights at levels `avx2` and `avx2-vnni` and on
-//! ARM: there it is rounded to int16. If the level has an instruction for the weights' type,
+//! operand is f32, and stays f32 for few rows; with int8 weights it is rounded to int16, but not at level
+//! `portable`. If the level has an instruction for the weights' type,
 //! many rows are rounded to that type first, to bf16 at level `amx`. So a row among more than
 //! [`MOST_ROWS`] differs by this rounding from the same row among few. Sums are always f32.
 

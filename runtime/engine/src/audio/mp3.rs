@@ -22,6 +22,7 @@ use super::{
     resample::{Stream, to_stereo},
     write::{BLOCK, Encode, encode, other},
 };
+use crate::Unobserved;
 
 /// Scale of a song at full scale, so that the loss of encoding does not clip (LAME's `presets.c`).
 /// Each pair is the least bitrate and the scale from that bitrate on.
@@ -32,7 +33,7 @@ pub(super) fn to_bytes(audio: &Audio, bitrate: u32, sample_rate: u32) -> io::Res
     // The gain depends on the peak after resampling.
     let resampled = match audio.sample_rate == sample_rate {
         true => None,
-        false => Some(to_stereo(audio, sample_rate).map_err(other)?),
+        false => Some(to_stereo(audio, sample_rate, &Unobserved).map_err(other)?),
     };
     let audio = resampled.as_ref().unwrap_or(audio);
     let (mut bytes, gain) = (Cursor::new(Vec::new()), gain(bitrate, peak(audio)));

@@ -26,7 +26,7 @@ use std::f64::consts::PI;
 
 pub(super) use self::stream::Stream;
 use super::Audio;
-use crate::Error;
+use crate::{Error, Observe, Unobserved};
 
 /// Zero crossings of the filter on each side (torchaudio's `lowpass_filter_width`).
 const CROSSINGS: f64 = 6.0;
@@ -39,12 +39,13 @@ const ROLLOFF: f64 = 0.99;
 /// `S` samples become `ceil(S rate / audio.sample_rate)`; at the same rate they stay unchanged.
 ///
 /// # Errors
-/// [`Error::Conflict`] if the audio has no channels, channels of different lengths, or a rate of 0.
-pub fn to_stereo(audio: &Audio, rate: u32) -> Result<Audio, Error> {
+/// [`Error::Conflict`] if the audio has no channels, channels of different lengths, or a rate of 0;
+/// [`Error::Cancelled`].
+pub fn to_stereo(audio: &Audio, rate: u32, observe: &dyn Observe) -> Result<Audio, Error> {
     let heard = &audio.channels[..audio.channels.len().min(2)];
     check(heard)?;
     let stream = Stream::new(heard.len(), [audio.sample_rate, rate], true)?;
-    Ok(Audio { channels: stream.whole(heard.to_vec()), sample_rate: rate })
+    Ok(Audio { channels: stream.whole(heard.to_vec(), observe)?, sample_rate: rate })
 }
 
 /// Returns the mean of all channels of `audio` at `rate`. Samples beyond `[-1, 1]` stay.
@@ -52,13 +53,14 @@ pub fn to_stereo(audio: &Audio, rate: u32) -> Result<Audio, Error> {
 /// The length is as in [`to_stereo`].
 ///
 /// # Errors
-/// As [`to_stereo`].
+/// [`Error::Conflict`], as in [`to_stereo`].
 pub fn to_mono(audio: &Audio, rate: u32) -> Result<Vec<f32>, Error> {
     check(&audio.channels)?;
     let count = audio.channels.len() as f32;
     let mean = |i: usize| audio.channels.iter().map(|channel| channel[i]).sum::<f32>() / count;
     let mean = (0..audio.samples()).map(mean).collect();
-    Ok(Stream::new(1, [audio.sample_rate, rate], false)?.whole(vec![mean]).swap_remove(0))
+    let stream = Stream::new(1, [audio.sample_rate, rate], false)?;
+    Ok(stream.whole(vec![mean], &Unobserved)?.swap_remove(0))
 }
 
 /// Returns an error unless there are channels of one length.
@@ -177,7 +179,14 @@ fn windowed_sinc(t: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use super::*;
+    use crate::Event;
+
+    pub(super) fn to_stereo(audio: &Audio, rate: u32) -> Result<Audio, Error> {
+        super::to_stereo(audio, rate, &Unobserved)
+    }
 
     fn mono(rate: u32, samples: Vec<f32>) -> Audio {
         Audio { channels: vec![samples], sample_rate: rate }
@@ -284,6 +293,27 @@ mod tests {
         let exact = torchaudio(&times, 16_000, 24_000, |j, new| -(j as f64) / new as f64);
         assert!(largest_difference(&ours, &exact) < 1e-6);
         assert!(exact.iter().any(|x| x.abs() > 1.5), "the sound is beyond full scale");
+    }
+
+    /// Cancels at one of the checks.
+    struct Cancels(Cell<usize>);
+
+    impl Observe for Cancels {
+        fn event(&self, _: Event) {}
+
+        fn cancelled(&self) -> bool {
+            self.0.set(self.0.get() - 1);
+            self.0.get() == 0
+        }
+    }
+
+    /// 10,000 samples of each channel are three times 4096 or less.
+    #[test]
+    fn a_long_song_is_cancelled_while_it_is_resampled() {
+        let song = Audio { channels: vec![vec![0.5; 5_000]; 2], sample_rate: 24_000 };
+        let run = |check| super::to_stereo(&song, 48_000, &Cancels(Cell::new(check)));
+        assert!(matches!(run(6), Err(Error::Cancelled)));
+        assert_eq!(run(7).expect("six checks").samples(), 10_000);
     }
 
     #[test]

@@ -100,6 +100,8 @@ impl Reader {
                         unless `dcw_enabled: true` is given";
             self.notices.push(Notice(text.into()));
         }
+        // Wishes of one object mean the same; of several objects the last one with a wish counts.
+        let before = self.wish.take();
         // Original spelling and value of each of our keys.
         let mut said: HashMap<&str, (&str, &Value, Option<Value>)> = HashMap::new();
         for (written, value) in object {
@@ -128,6 +130,7 @@ impl Reader {
                 return Err(Error::UnknownKey { near: similar(&key), key: written.clone() });
             }
         }
+        self.wish = self.wish.take().or(before);
         Ok(())
     }
 
@@ -196,6 +199,11 @@ impl Reader {
             Meaning::Nothing => (),
             Meaning::Wish => {
                 if let Some(wish) = text(written, value)?.filter(|wish| !wish.trim().is_empty()) {
+                    if let Some((key, other)) = &self.wish
+                        && *other != wish
+                    {
+                        return Err(differ([key, written], [&json!(other), value]));
+                    }
                     self.wish = Some((written.to_owned(), wish));
                 }
             }

@@ -280,6 +280,8 @@ fn what_is_said_twice_is_said_alike() {
         refused(r#"{"bpm": 100, "bpm": 120}"#),
         "the request has `bpm` twice, 100 and 120: leave one out"
     );
+    let wishes = refused(r#"{"desc": "rain", "sampleQuery": "snow"}"#);
+    assert!(wishes.contains("`desc` \"rain\" and `sampleQuery` \"snow\""), "{wishes}");
     let within = refused(r#"{"metas": {"bpm": 90, "keyscale": "C", "bpm": 91}}"#);
     assert_eq!(within, "the request has `bpm` twice, 90 and 91: leave one out");
     assert!(

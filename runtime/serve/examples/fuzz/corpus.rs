@@ -284,7 +284,7 @@ fn upstream() -> Vec<Sample> {
         post("/release_task", task.clone()),
         post(
             "/api/release_task",
-            json!({ "description": "rain", "keyScale": "C major",
+            json!({ "description": "a song", "keyScale": "C major",
             "sample_mode": true, "sample_query": "a song", "use_format": "yes" }),
         ),
         post(

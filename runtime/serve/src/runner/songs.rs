@@ -117,7 +117,7 @@ impl<B: Backend> Networked<'_, B> {
             residency: Residency::Kept,
             layout: self.installed.layout(),
         };
-        let mut planned = order.plan(folder).map_err(|failed| {
+        let mut planned = order.plan(folder, task.observe).map_err(|failed| {
             notify(task.observe, failed.notices);
             failed.error
         })?;

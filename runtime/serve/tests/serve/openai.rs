@@ -163,6 +163,7 @@ async fn speech_that_cannot_be_made_has_a_reason_for_each_field() {
         (json!({ "ref_audio": "data:audio/wav;base64,#" }), "ref_audio"),
         (json!({ "max_new_tokens": 1.5 }), "max_new_tokens"),
         (json!({ "instructions": "calm", "instruct": "loud" }), "instruct"),
+        (json!({ "response_format": "wav", "audio_format": "flac" }), "audio_format"),
     ] {
         assert_eq!(refused(more.clone()), (400, json!(param)), "{more}");
     }
@@ -178,6 +179,13 @@ async fn speech_that_cannot_be_made_has_a_reason_for_each_field() {
     assert_eq!(words, json!(["hi", "English", "calm"]));
     assert_eq!(request["reference"].as_str().map(str::len), Some(36));
     assert_eq!(job["notices"][1], "`new` is not read");
+    let given = json!({
+        "model": "tiny-talk", "input": "hello", "phonemes": "12", "cfg_scale": "2",
+        "response_format": "wav",
+    });
+    let job = api.job(&job_of(&api.post("/v1/audio/speech", &given)));
+    let request = &job["request"];
+    assert_eq!(json!([request["phonemes"], request["cfg_scale"]]), json!(["12", 2]));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -206,6 +214,11 @@ async fn a_chat_answers_with_all_songs() {
         assert!(words.contains(told), "{told}: {words}");
     }
     assert!(!words.contains("`user`"), "{words}");
+    for (more, is_said) in [(json!({ "lyrics": "oh" }), true), (json!({ "lyrics": "la" }), false)] {
+        let answer = body(api.post(url, &with(chat.clone(), &more)));
+        let words = answer["choices"][0]["message"]["content"].to_string();
+        assert_eq!(words.contains("the lyrics in `messages` are not read"), is_said, "{words}");
+    }
     let empty = api.post(url, &json!({ "messages": [{ "role": "user", "content": "" }] }));
     assert_eq!(empty.status(), 400);
 }

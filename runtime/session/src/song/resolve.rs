@@ -2,7 +2,7 @@
 
 use std::{path::Path, sync::Arc};
 
-use acestep_engine::{Engine, Error, Notice, Residency};
+use acestep_engine::{Engine, Error, Notice, Observe, Residency};
 use acestep_import::{AceStep, DEMO, Layout, Network, TINY};
 use acestep_music::{ModelInfo, Plan, Request, inputs::Inputs, plan, request::singing};
 
@@ -81,13 +81,17 @@ impl<'a> Order<'a> {
     ///
     /// # Errors
     /// A value that cannot be used; a file that cannot be read; a network that is missing; then, the tokenizer of
-    /// prompts.
-    pub fn plan(self, folder: Arc<AceStep>) -> Result<Planned<'a>, PlanError> {
+    /// prompts; [`Error::Cancelled`].
+    pub fn plan(
+        self,
+        folder: Arc<AceStep>,
+        observe: &dyn Observe,
+    ) -> Result<Planned<'a>, PlanError> {
         let model = &*folder;
         // One core reads a vocabulary: those of prompts and of the language model are read side by side.
         let (planned, tokenizer) = std::thread::scope(|scope| {
             let tokenizer = scope.spawn(|| model.check_tokenizer().map_err(Error::checkpoint));
-            (self.decided(folder.clone()), tokenizer.join())
+            (self.decided(folder.clone(), observe), tokenizer.join())
         });
         let tokenizer = tokenizer.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         let planned = planned?;
@@ -98,11 +102,15 @@ impl<'a> Order<'a> {
     }
 
     /// [`Self::plan`], without the tokenizer of prompts.
-    fn decided(mut self, folder: Arc<AceStep>) -> Result<Planned<'a>, PlanError> {
+    fn decided(
+        mut self,
+        folder: Arc<AceStep>,
+        observe: &dyn Observe,
+    ) -> Result<Planned<'a>, PlanError> {
         let (engine, residency) = (self.engine, self.residency);
         let info = make::model_info(&folder, engine)?;
         let Self { request, notices, noise, conditioning, .. } = &mut self;
-        let inputs = Inputs::read(*noise, *conditioning, request, &info, notices)?;
+        let inputs = Inputs::read(*noise, *conditioning, request, &info, notices, observe)?;
         if inputs.sounds.have_audio() {
             make::check(&folder, engine, &[Network::VaeEncoder])?;
         }

@@ -13,6 +13,9 @@ pub type Fields = Map<String, Value>;
 pub const FILES: [&str; 7] =
     ["reference", "speaker_1", "words_1", "speaker_2", "words_2", "pinyin", "open_jtalk"];
 
+/// Fields of all families that are free text.
+pub const TEXTS: [&str; 5] = ["voice", "language", "instruct", "transcript", "phonemes"];
+
 /// True for the value of a field of [`FILES`] that is the content of the file itself.
 pub fn is_content(value: &Value) -> bool {
     matches!(value, Value::Array(_) | Value::Object(_))
@@ -99,9 +102,24 @@ pub(crate) fn taken(
 
 #[cfg(test)]
 mod tests {
+    use acestep_speech::{dia2, magpie, qwen3_tts};
+    use serde::de::DeserializeOwned;
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_digit_is_a_text_in_the_fields_of_texts_alone() {
+        fn check<Request: DeserializeOwned>(known: &[&'static str]) {
+            for field in taken(known, &[], &[]) {
+                let is_text = serde_json::from_value::<Request>(json!({ field: "5" })).is_ok();
+                assert_eq!(is_text, TEXTS.contains(&field), "{field}");
+            }
+        }
+        check::<dia2::Request>(dia2::FIELDS);
+        check::<magpie::Request>(magpie::FIELDS);
+        check::<qwen3_tts::Request>(qwen3_tts::FIELDS);
+    }
 
     #[test]
     fn lines_of_texts_end_in_one_way_and_paths_stay() {

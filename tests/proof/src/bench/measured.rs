@@ -1,6 +1,6 @@
 //! The measurement of one stage, beside the ceilings of the device.
 
-use acestep_engine::process;
+use acestep_engine::{allocator, process};
 use anyhow::Result;
 use burn::tensor::DType;
 use serde::{Deserialize, Serialize};
@@ -51,6 +51,8 @@ pub(crate) fn measure(
     ceilings: Ceilings,
     work: impl FnOnce() -> Result<Run>,
 ) -> Result<Measured> {
+    // What the stage before left behind is not this stage's.
+    allocator::return_freed_memory();
     let peak_is_ours = clock::reset_peak();
     let Run { unit, cost, time, rate } = work()?;
     let peak_bytes = process::peak().filter(|_| peak_is_ours);

@@ -56,14 +56,14 @@ fn eight(weight: Tensor<Flex, 2>) -> (Weight<Flex, 2>, Tensor<Flex, 2>) {
 }
 
 /// Returns the effective operands of int8 weights with the values `wide`. Many rows are rounded like the
-/// weights if the CPU multiplies bytes, few rows to int16 at level `avx2` and on ARM. At level `amx` both are
+/// weights if the CPU multiplies bytes, few rows to int16 with AVX2 and on ARM. At level `amx` both are
 /// rounded to bf16 for many rows; here they are not.
 fn beside_eight(x: Tensor<Flex, 2>, wide: Tensor<Flex, 2>) -> [Tensor<Flex, 2>; 2] {
     #[cfg(target_arch = "x86_64")]
     match x.dims()[0] <= MOST_ROWS {
         false if tiles::Tiles::new().is_some() => {}
         false if bytes::Dot::new().is_some() || is_avx2() => return [eight(x).1, wide],
-        true if is_avx2() => return [in_int16(x), wide],
+        true if level::has(CpuLevel::Avx2) => return [in_int16(x), wide],
         _ => {}
     }
     #[cfg(target_arch = "aarch64")]

@@ -6,7 +6,7 @@ use super::{
     tests::{noticed, problem},
     *,
 };
-use crate::audio::resample::to_stereo;
+use crate::{Unobserved, audio::resample::to_stereo};
 
 /// A sample format of WAV: (codec number, bits, function that returns a sample's bytes).
 type Store = (u16, u16, fn(f64) -> Vec<u8>);
@@ -54,7 +54,7 @@ fn every_width_rate_and_layout_becomes_the_same_sound() {
                 let (audio, notices) = noticed("a.mp3", &bytes);
                 assert_eq!((audio.sample_rate, audio.samples()), (rate, samples), "{what}");
                 assert_eq!(notices.len(), usize::from(channels == 6), "{what}");
-                let stereo = to_stereo(&audio, 48_000).expect(&what);
+                let stereo = to_stereo(&audio, 48_000, &Unobserved).expect(&what);
                 let wanted = (samples * 48_000).div_ceil(rate as usize);
                 assert_eq!((stereo.channels.len(), stereo.samples()), (2, wanted), "{what}");
                 // The quantisation step of 8 bits, or the resampler's effect on 300 Hz.
@@ -91,7 +91,7 @@ fn ten_minutes_are_heard_to_their_end() {
     let bytes = wav(STORES[0], 8_000, 1, 600 * 8_000);
     let (audio, notices) = noticed("a.wav", &bytes);
     assert_eq!((audio.samples(), notices.len()), (4_800_000, 0));
-    let stereo = to_stereo(&audio, 48_000).expect("a sound");
+    let stereo = to_stereo(&audio, 48_000, &Unobserved).expect("a sound");
     assert_eq!(stereo.samples(), 28_800_000);
     let i = 28_799_000;
     assert!((f64::from(stereo.channels[1][i]) - value(i, 0, 48_000)).abs() < 8e-3);

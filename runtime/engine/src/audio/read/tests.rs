@@ -238,7 +238,8 @@ fn opus_is_heard_at_its_own_rate() {
     assert_eq!(notices, []);
     assert_eq!((audio.sample_rate, audio.channels.len()), (48_000, 2));
     assert_eq!(audio.samples(), 4_800);
-    let ideal = super::super::resample::to_stereo(&ideal(), 48_000).expect("sound");
+    let ideal =
+        super::super::resample::to_stereo(&ideal(), 48_000, &crate::Unobserved).expect("sound");
     let middle = 1_200..3_600;
     for (channel, ideal) in audio.channels.iter().zip(&ideal.channels) {
         // Low frequencies are coded at a lower rate and are shifted by some samples.

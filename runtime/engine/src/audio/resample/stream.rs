@@ -1,7 +1,10 @@
 //! Sound that is resampled while it arrives. Pieces of any sizes become the same samples.
 
 use super::{Filter, problem};
-use crate::Error;
+use crate::{Error, Observe, progress::check};
+
+/// Samples between two checks for a cancellation: some milliseconds.
+const SAMPLES_PER_CHECK: usize = 4096;
 
 /// A sound that arrives in pieces.
 pub(in crate::audio) struct Stream {
@@ -30,11 +33,18 @@ impl Stream {
     }
 
     /// Takes all samples of each channel, and returns the whole sound.
-    pub(super) fn whole(mut self, channels: Vec<Vec<f32>>) -> Vec<Vec<f32>> {
-        for (own, samples) in self.channels.iter_mut().zip(channels) {
-            own.heard = samples;
-        }
-        self.finish()
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`].
+    pub(super) fn whole(
+        mut self,
+        channels: Vec<Vec<f32>>,
+        observe: &dyn Observe,
+    ) -> Result<Vec<Vec<f32>>, Error> {
+        let (pairs, filter) = (self.channels.iter_mut().zip(channels), self.filter.as_ref());
+        let made = pairs.map(|(own, samples)| own.whole(samples, filter, observe));
+        let made = made.collect::<Result<_, _>>()?;
+        Ok(self.formed(made))
     }
 
     /// Takes the next samples of each channel, and returns those that they complete.
@@ -46,6 +56,7 @@ impl Stream {
     }
 
     /// Returns the last samples, for silence after the sound.
+    #[cfg(any(test, feature = "mp3", feature = "opus"))]
     pub(in crate::audio) fn finish(&mut self) -> Vec<Vec<f32>> {
         let filter = self.filter.as_ref();
         let made = self.channels.iter_mut().map(|own| own.finish(filter)).collect();
@@ -95,6 +106,25 @@ impl Channel {
         made
     }
 
+    /// Returns the output samples of all input samples.
+    fn whole(
+        &mut self,
+        samples: Vec<f32>,
+        filter: Option<&Filter>,
+        observe: &dyn Observe,
+    ) -> Result<Vec<f32>, Error> {
+        let Some(filter) = filter else { return Ok(samples) };
+        let end = filter.ratio.samples(samples.len());
+        self.heard = samples;
+        let mut made = Vec::with_capacity(end);
+        while self.made < end {
+            check(observe)?;
+            made.extend(self.up_to(end.min(self.made + SAMPLES_PER_CHECK), filter));
+        }
+        Ok(made)
+    }
+
+    #[cfg(any(test, feature = "mp3", feature = "opus"))]
     fn finish(&mut self, filter: Option<&Filter>) -> Vec<f32> {
         let Some(filter) = filter else { return std::mem::take(&mut self.heard) };
         let end = filter.ratio.samples(self.passed + self.heard.len());
@@ -113,7 +143,10 @@ mod tests {
     use super::*;
     use crate::audio::{
         Audio,
-        resample::{tests::noise, to_mono, to_stereo},
+        resample::{
+            tests::{noise, to_stereo},
+            to_mono,
+        },
     };
 
     /// Equal to the bit, for pieces of any size. The rates of speech and of songs, and one with a long

@@ -135,6 +135,9 @@ fn a_wish_is_a_caption_for_the_language_model_to_write() {
         (r#"{"prompt": "a", "sample_mode": true}"#, Some("a"), Some("inspire")),
         (r#"{"prompt": "a", "format": "true"}"#, Some("a"), Some("format")),
         (r#"{"description": " ", "caption": "a"}"#, Some("a"), None),
+        (r#"{"desc": "a", "query": " ", "sample_query": "a"}"#, Some("a"), Some("inspire")),
+        (r#"{"desc": "a", "metas": {"query": "b"}}"#, Some("a"), Some("inspire")),
+        (r#"{"desc": "", "metas": {"query": "b"}}"#, Some("b"), Some("inspire")),
         (r#"{"sample_mode": true, "format": true}"#, None, Some("inspire")),
     ] {
         let (request, notices) = read(json);

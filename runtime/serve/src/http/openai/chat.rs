@@ -145,6 +145,14 @@ async fn read(
     let given = text(from, "lyrics")?;
     let wishes = flag(from, "sample_mode")?;
     let words::Said { caption, lyrics, wish, sounds } = said;
+    // As upstream documents it, these fields come before the lyrics of a message.
+    let first_field = match &given {
+        Some(given) => (*given != lyrics).then_some("lyrics"),
+        None => wishes.then_some("sample_mode"),
+    };
+    if let Some(field) = first_field.filter(|_| !caption.is_empty() && !lyrics.is_empty()) {
+        notices.push(format!("the lyrics in `messages` are not read: `{field}` comes first"));
+    }
     let (caption, lyrics, wish) = match given {
         // Then the message is the caption, whatever it looks like.
         Some(given) => (first([caption, wish, lyrics]), given, String::new()),

@@ -3,7 +3,7 @@
 use std::{convert::Infallible, sync::Arc};
 
 use acestep_engine::Format;
-use acestep_session::speech::FILES;
+use acestep_session::speech::{FILES, TEXTS};
 use axum::{
     extract::Request,
     response::{
@@ -82,6 +82,7 @@ pub(super) async fn create(
 
 /// Reads the form of the answer.
 fn form(from: &mut Map<String, Value>) -> Result<Form, ApiError> {
+    input::rename(from, &[("audio_format", "response_format")])?;
     let is_events = match text(from, "stream_format")?.as_deref() {
         None | Some("audio") => false,
         Some("sse") => true,
@@ -203,7 +204,7 @@ async fn own_fields(
             Value::String(text) if FILES.contains(&&**field) => {
                 input::sound(server, caller, field, text).await?.into()
             }
-            Value::String(text) => {
+            Value::String(text) if !TEXTS.contains(&&**field) => {
                 // Numbers, true and false.
                 let read = serde_json::from_str::<Value>(text.trim()).ok();
                 read.filter(|value| value.is_number() || value.is_boolean()).unwrap_or(text.into())

@@ -74,11 +74,15 @@ pub(super) fn read(body: Map<String, Value>) -> Result<Read, ApiError> {
         // Upstream's server lets the language model rest unless it is asked for.
         request.entry("thinking").or_insert(false.into());
     }
-    drop_unused(&mut request, &mut notices);
+    drop_unused(kind, &mut request, &mut notices);
     drop_unknown(&mut request, &mut notices)?;
     match kind {
         Kind::Understand => {
             let audio = request.remove("src_audio").or_else(|| request.remove("reference_audio"));
+            if request.contains_key("reference_audio") {
+                let text = "`reference_audio` is not read: the analysis is of `src_audio`";
+                notices.push(text.to_owned());
+            }
             let keeps = ["model", "lm_model", "lm_temperature", "lm_top_p", "lm_top_k", "seed"];
             request.retain(|key, _| keeps.contains(&key.as_str()));
             match audio {
@@ -158,13 +162,14 @@ fn nested(key: &str, value: Value) -> Result<Value, ApiError> {
 }
 
 /// Removes fields that upstream's clients always send and that have no use here, with a notice for each.
-fn drop_unused(request: &mut Map<String, Value>, notices: &mut Vec<String>) {
+fn drop_unused(kind: Kind, request: &mut Map<String, Value>, notices: &mut Vec<String>) {
     if request.remove("global_caption").is_some() {
         let text = "`global_caption` is not read: no model here was trained with one";
         notices.push(text.to_owned());
     }
     let is_text = request.get("task_type").and_then(Value::as_str) == Some("text2music");
-    if is_text && request.remove("src_audio").is_some() {
+    // An analysis hears its source, whatever the task of a song would be.
+    if is_text && kind != Kind::Understand && request.remove("src_audio").is_some() {
         notices.push("`src_audio` is not read: text2music has no source".to_owned());
     }
 }
@@ -299,6 +304,14 @@ mod tests {
         let kind = |body| of(body).expect("a request").kind;
         let described = json!({ "src_audio": "id", "full_analysis_only": true });
         assert_eq!(kind(described), Kind::Understand);
+        // Upstream analyses the source alone.
+        let two = json!({
+            "ref_audio": "r", "src_audio": "s", "full_analysis_only": true, "task_type": "text2music",
+        });
+        let read = of(two).expect("a request");
+        assert_eq!(read.request["audio"], "s");
+        let text = "`reference_audio` is not read: the analysis is of `src_audio`";
+        assert_eq!(read.notices, [text]);
         assert_eq!(kind(json!({ "prompt": "x", "analysis_only": "1" })), Kind::Compose);
         assert_eq!(kind(json!({ "prompt": "x", "analysis_only": false })), Kind::Generate);
     }

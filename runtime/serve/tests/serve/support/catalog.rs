@@ -9,9 +9,8 @@ use serde_json::{Map, Value, json};
 
 /// A model of dialogues.
 fn talk() -> Speech {
-    let fields =
-        ["speaker_1", "words_1", "speaker_2", "words_2", "pinyin", "cfg_scale", "timestamps"];
-    let fields = fields.map(str::to_owned).into();
+    let fields = "speaker_1 words_1 speaker_2 words_2 pinyin phonemes cfg_scale timestamps";
+    let fields = fields.split(' ').map(str::to_owned).collect();
     let default_language = None;
     Speech {
         sample_rate: 24_000,

@@ -13,7 +13,7 @@ mod networks;
 pub(crate) mod sizes;
 mod sound;
 
-use acestep_engine::tiling::Tiling;
+use acestep_engine::{allocator::KeepFreed, tiling::Tiling};
 use acestep_model::{Backend, LATENT_HZ, Place, kernel::Visibility};
 use acestep_music::plan::frames_from_seconds;
 use anyhow::Result;
@@ -44,6 +44,8 @@ impl Work {
     /// If a released configuration cannot be read.
     pub(crate) fn run<B: Backend>(self, seconds: f64, place: &Place<B>) -> Result<Run> {
         let frames = frames(seconds);
+        // As the pipeline of songs does.
+        let _kept = matches!(self, Self::Dit(_) | Self::Vae | Self::VaeEncode).then(KeepFreed::new);
         match self {
             Self::TextEncoder => networks::text_encoder::<B>(place),
             Self::Condition(sizes) => networks::condition::<B>(sizes, place),
