@@ -10,7 +10,7 @@ use super::{
         matrix::Matrix,
         product::{
             WORTH_SHARING,
-            streamed::{CHUNK, Lines, Weight, WorkItem, chunk, transpose},
+            streamed::{CHUNK, Lines, Weight, WorkItem, at_line, at_line_mut, chunk, transpose},
         },
         rms_norm::NormRows,
         rotate, swiglu,
@@ -95,7 +95,7 @@ impl<'a, W: Weight> Layer<'a, W> {
         let lines = self.enter(x, self.norms[0], room);
         let outs = self.qkv.map(|map| map.len() / lines.words);
         let sums = some(&mut room.sums, outs.iter().sum::<usize>() * rows);
-        products(&self.qkv, &room.arranged, lines, sums);
+        products(&self.qkv, at_line(&room.arranged), lines, sums);
 
         self.look(tokens, outs, (cache, capacity), room);
 
@@ -106,7 +106,7 @@ impl<'a, W: Weight> Layer<'a, W> {
         let lines = self.enter(x, self.norms[1], room);
         let inner = self.gate_up[0].len() / lines.words * rows;
         let sums = some(&mut room.sums, 2 * inner);
-        products(&self.gate_up, &room.arranged, lines, sums);
+        products(&self.gate_up, at_line(&room.arranged), lines, sums);
         let (gate, up) = sums.split_at_mut(inner);
         level::arch().dispatch(swiglu::WorkItem { gate, up });
         let transposed = some(&mut room.transposed, inner);
@@ -125,7 +125,7 @@ impl<'a, W: Weight> Layer<'a, W> {
     /// Applies a map to the packed rows and adds the result to `x`.
     fn leave(&self, map: &[W], lines: Lines, x: &mut [f32], room: &mut Scratch) {
         let sums = some(&mut room.sums, x.len());
-        products(&[map], &room.arranged, lines, sums);
+        products(&[map], at_line(&room.arranged), lines, sums);
         let transposed = some(&mut room.transposed, sums.len());
         transpose(sums, lines.rows, transposed);
         x.iter_mut().zip(transposed).for_each(|(x, more)| *x += *more);
@@ -198,7 +198,7 @@ impl<'a, W: Weight> Layer<'a, W> {
 fn arrange<W: Weight>(x: &[f32], rows: usize, arranged: &mut Vec<f32>) -> Lines {
     let width = x.len() / rows;
     let lines = Lines::of::<W>(width, rows);
-    W::arrange(level::arch(), x, width, some(arranged, lines.width * rows));
+    W::arrange(level::arch(), x, width, at_line_mut(arranged, lines.width * rows));
     lines
 }
 

@@ -46,12 +46,13 @@ pub(super) fn product<W: Weight>(
 ) -> FlexTensor {
     let arch = level::arch();
     let lines = Lines::of::<W>(width, rows);
-    let mut arranged = vec![0.0; lines.width * rows];
-    W::arrange(arch, x, width, &mut arranged);
+    let mut arranged = Vec::new();
+    W::arrange(arch, x, width, at_line_mut(&mut arranged, lines.width * rows));
+    let arranged = at_line(&arranged);
     // `[out, rows]`, so that every core writes one contiguous piece.
     let mut sums = vec![0.0; out * rows];
     let fill = |(weights, sums): (&[W], &mut [f32])| {
-        arch.dispatch(WorkItem { weights, x: &arranged, lines, sums });
+        arch.dispatch(WorkItem { weights, x: arranged, lines, sums });
     };
     if out * width < WORTH_SHARING {
         fill((weights, &mut sums));
@@ -66,6 +67,25 @@ pub(super) fn product<W: Weight>(
     let mut transposed = vec![0.0; sums.len()];
     transpose(&sums, rows, &mut transposed);
     from_values(transposed, [rows, out])
+}
+
+/// Bytes of a line of the cache.
+const LINE: usize = 64;
+
+/// Returns `count` numbers from the first that begins a line of the cache. Vectors at other places may cross lines, and
+/// take two reads each.
+pub(in super::super) fn at_line_mut(buffer: &mut Vec<f32>, count: usize) -> &mut [f32] {
+    let most = count + LINE / size_of::<f32>();
+    if buffer.len() < most {
+        buffer.resize(most, 0.0);
+    }
+    let start = buffer.as_ptr().align_offset(LINE);
+    &mut buffer[start..][..count]
+}
+
+/// Returns the numbers from the first that begins a line of the cache.
+pub(in super::super) fn at_line(buffer: &[f32]) -> &[f32] {
+    &buffer[buffer.as_ptr().align_offset(LINE)..]
 }
 
 /// Transposes `[out, rows]` to `[rows, out]`.
