@@ -30,12 +30,10 @@ export function Song() {
     const { selectionStart: from, selectionEnd: to, value } = field;
     const before = value.slice(0, from);
     const gap = before === "" || before.endsWith("\n\n") ? "" : before.endsWith("\n") ? "\n" : "\n\n";
-    const text = `${gap}[${name}]\n`;
-    write("song", { lyrics: before + text + value.slice(to) });
-    requestAnimationFrame(() => {
-      field.focus();
-      field.setSelectionRange(from + text.length, from + text.length);
-    });
+    // At once, because the keys that follow belong to the field.
+    field.setRangeText(`${gap}[${name}]\n`, from, to, "end");
+    field.focus();
+    write("song", { lyrics: field.value });
   };
 
   const make = async (/** @type {Event} */ event) => {
