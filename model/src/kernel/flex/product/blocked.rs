@@ -23,7 +23,7 @@ use rayon::prelude::*;
 pub(in crate::kernel::flex) use super::transpose::LANES;
 use super::{
     super::from_values,
-    work_items::{WorkItem, work_items},
+    work_items::{WorkItem, work_items_at_most, work_items_of_parts},
 };
 use dot::Part;
 pub(in crate::kernel::flex) use dot::{Dot, OfBf16, OfF32, Panel, filled, of_bf16};
@@ -39,6 +39,9 @@ const PART: usize = 3;
 /// Words of a stretch of the sums: its panel stays in a core's L1 cache.
 const STRETCH: usize = 1024;
 
+/// Bytes of `x` that stay in the last cache.
+const KEPT: usize = 10 << 20;
+
 /// Computes `x W^T`.
 ///
 /// # Shapes
@@ -53,13 +56,23 @@ pub(super) fn product<D: Dot>(
     let groups = Group::all(rows);
     let packed = packed(dot, x, &groups, [rows, width]);
     let mut values = vec![0.0; rows * out];
-    // A group may have any number of rows, so rows are not divided.
-    let items = work_items(&mut values, out, COLUMNS, rows).into_par_iter();
-    items.for_each(|WorkItem { column: first, mut to, .. }| {
-        // Parts of equal size.
-        let part = groups.len().div_ceil(groups.len().div_ceil(PART));
-        for groups in groups.chunks(part) {
-            let to = &mut to[groups[0].first_row()..];
+    // Parts of equal size.
+    let parts = groups.len().div_ceil(PART);
+    let part = groups.len().div_ceil(parts);
+    // Either every work item reads all rows of `x` for some columns, or some rows of `x` and all weights of many columns. If `x`
+    // does not stay in the last cache, the less is read again, the better: with 3,000 rows of 6,144 the second takes 8 % less
+    // time than the first.
+    let size = size_of_val(&packed[..]);
+    let is_divided =
+        size > KEPT && size_of_val(&weights[..width * out]) * parts < size * work_items_at_most();
+    let divided = groups.chunks(if is_divided { part } else { groups.len() });
+    let ends = divided.clone().skip(1).map(|groups| groups[0].first_row()).chain([rows]);
+    let heights = divided.clone().zip(ends).map(|(groups, end)| end - groups[0].first_row());
+    let items = work_items_of_parts(&mut values, out, COLUMNS, heights.collect());
+    items.into_par_iter().for_each(|WorkItem { row, column: first, mut to }| {
+        let groups = divided.clone().find(|groups| groups[0].first_row() == row);
+        for groups in groups.expect("the groups of the item").chunks(part) {
+            let to = &mut to[groups[0].first_row() - row..];
             of_item(dot, &packed, groups, &weights[first * width..], [width, words], to);
         }
     });

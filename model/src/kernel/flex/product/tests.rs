@@ -47,6 +47,14 @@ fn products_do_not_depend_on_the_number_of_cores() {
     assert!(results(2) == results(64));
 }
 
+/// 1728 rows in f32 are 10.6 MB, so `blocked` divides them.
+#[test]
+fn rows_that_leave_the_last_cache_have_the_products_of_the_reference() {
+    let (x, weight) = (random([1728, 1536]), random([8, 1536]));
+    let expected = x.clone().matmul(weight.clone().transpose());
+    at_every_level(|| assert_near(ours(&x, &weight), expected.clone(), 2e-6 * 1536.0));
+}
+
 /// Returns the matrix in int8, and the values that this represents.
 fn eight(weight: Tensor<Flex, 2>) -> (Weight<Flex, 2>, Tensor<Flex, 2>) {
     let eight = kernel::quantize_q8(weight);
