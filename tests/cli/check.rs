@@ -218,19 +218,24 @@ fn visit(dir: &Dir, flags: &[&str]) -> Vec<String> {
     ends.map(|(step, _)| step.to_owned()).collect()
 }
 
-/// A failed step does not stop the following steps.
+/// A failed step does not stop the following steps. Speech of all families runs side by side.
 #[cfg(unix)]
 #[test]
 fn every_step_of_a_visit_leaves_its_log() {
     let dir = Dir::new();
+    let mut steps = visit(&dir, &["--first", "--device", "cuda:1"]);
+    steps[5..8].sort();
     assert_eq!(
-        visit(&dir, &["--first", "--device", "cuda:1"]),
+        steps,
         [
             "== machine: ok",
             "== doctor: exit code 1",
             "== kernels-quick: ok",
             "== tiny-song: ok",
             "== demo-song: ok",
+            "== speak-dia2: ok",
+            "== speak-magpie: ok",
+            "== speak-qwen3-tts: ok",
             "== demo-song-again: ok"
         ]
     );
@@ -238,19 +243,57 @@ fn every_step_of_a_visit_leaves_its_log() {
     assert!(log.contains("--only kernels --quick --limit 20 --device cuda:1"), "{log}");
     let song = String::from_utf8(dir.read("gpu-check/demo-song.log")).expect("UTF-8");
     assert!(song.contains("--duration 20 --device cuda:1 --dtype f16"), "{song}");
+    for family in ["dia2", "magpie", "qwen3-tts"] {
+        let log = dir.read(&format!("gpu-check/speak-{family}.log"));
+        let log = String::from_utf8(log).expect("UTF-8");
+        assert!(log.contains("--device cuda:1 --dtype f16"), "{log}");
+        let mut models = log.split_whitespace().filter(|word| word.contains("checkpoints_"));
+        assert!(models.all(|path| std::path::Path::new(path).is_dir()), "{log}");
+    }
     // A machine that returns few files returns this one.
     let mut list = std::process::Command::new("tar");
     list.args(["-tzf", "all.tar.gz"]).current_dir(dir.path("."));
     let list = String::from_utf8(list.output().expect("tar").stdout).expect("UTF-8");
     let logs = list.lines().filter(|name| name.ends_with(".log")).count();
-    assert_eq!((logs, list.contains("demo/")), (6, false), "{list}");
+    assert_eq!((logs, list.contains("demo/")), (9, false), "{list}");
+}
+
+/// Sets are compared side by side, before the kernels are timed.
+#[cfg(unix)]
+#[test]
+fn a_visit_compares_the_stored_results_of_every_family() {
+    let dir = Dir::new();
+    let mut steps = visit(&dir, &["--proof"]);
+    steps[..5].sort();
+    let sets = ["a", "dia2", "magpie", "qwen3_tts", "xl"];
+    let expected = sets.iter().map(|set| format!("== verify-{set}: ok"));
+    let expected = expected.chain(["== kernels: ok", "== lengths: ok"].map(str::to_owned));
+    assert_eq!(steps, expected.collect::<Vec<_>>());
+    for set in sets {
+        let log = dir.read(&format!("gpu-check/verify-{set}.log"));
+        let log = String::from_utf8(log).expect("UTF-8");
+        let goldens = log.split_whitespace().rfind(|word| word.starts_with('/')).expect("a path");
+        assert!(goldens.ends_with(&format!("/{set}")), "{log}");
+        assert!(std::path::Path::new(goldens).join("manifest.json").is_file(), "{log}");
+    }
 }
 
 #[cfg(unix)]
 #[test]
 fn a_visit_without_pytorch_says_so_and_measures_the_rest() {
     for (has_torch, flags, steps) in [
-        (false, &["--speed"][..], &["== no PyTorch: no comparison", "-language", "-song"][..]),
+        (
+            false,
+            &["--speed"][..],
+            &[
+                "== no PyTorch: no comparison",
+                "-language",
+                "-song",
+                "-qwen3-tts",
+                "-dia2",
+                "-magpie",
+            ][..],
+        ),
         (true, &["--speed", "--preset", "vae"], &[""]),
     ] {
         let dir = Dir::new();
